@@ -1,0 +1,116 @@
+"""Read the function's answer: JSON with a base64 image, or the image itself with figures in its headers."""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from frames import Encoding
+
+SIGNATURES = {"PNG": b"\x89PNG\r\n\x1a\n", "JPEG": b"\xff\xd8\xff"}
+
+Face = tuple[int, int, int, int]
+"""x, y, width, height in pixels of the frame."""
+
+
+class Answer(NamedTuple):
+    """What an answer with status 200 says. `payload` is None when `cause` names what is wrong with it."""
+
+    payload: str | bytes | None  # base64 text or the image itself
+    faces: list[Face] | None
+    handler_ms: float | None
+    model_ms: float | None
+    cold: bool | None
+    cause: str | None
+
+    def image(self) -> bytes | None:
+        """Return the image file, None if it is not proper base64. Takes longer than all of read_answer."""
+        return _decoded(self.payload) if isinstance(self.payload, str) else self.payload
+
+
+def read_answer(body: bytes, headers: Mapping[str, str], encoding: Encoding) -> Answer:
+    """Read an answer; whatever came, the result is an Answer and no exception."""
+    if encoding.accept == "application/json":
+        return _read_json(body, encoding)
+    timings = _server_timing(headers.get("Server-Timing", ""))
+    faces = _faces(_parsed(headers.get("X-Faces", "")))
+    cold = {"1": True, "0": False}.get(headers.get("X-Cold", "").strip())
+    return _answer(body, faces, timings, cold, encoding)
+
+
+def _read_json(body: bytes, encoding: Encoding) -> Answer:
+    answer = _parsed(body)
+    if not isinstance(answer, dict):
+        return Answer(None, None, None, None, None, "not-json")
+    timings = answer.get("timings_ms")
+    cold = answer.get("cold")
+    image = answer.get("image")
+    return _answer(
+        image if isinstance(image, str) else "",
+        _faces(answer.get("faces")),
+        timings if isinstance(timings, dict) else {},
+        cold if isinstance(cold, bool) else None,
+        encoding,
+    )
+
+
+def _answer(
+    payload: str | bytes, faces: list[Face] | None, timings: Mapping[str, Any], cold: bool | None, encoding: Encoding
+) -> Answer:
+    begin = _decoded(payload[:12]) if isinstance(payload, str) else payload
+    is_image = (begin or b"").startswith(SIGNATURES[encoding.image_format])
+    handler_ms, model_ms = _milliseconds(timings.get("total")), _milliseconds(timings.get("model"))
+    return Answer(payload if is_image else None, faces, handler_ms, model_ms, cold, None if is_image else "not-image")
+
+
+def _decoded(base64_text: str) -> bytes | None:
+    try:
+        return base64.b64decode(base64_text, validate=True)
+    except ValueError:  # binascii.Error, or text that is not ASCII
+        return None
+
+
+def _parsed(text: bytes | str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _milliseconds(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return round(float(value), 3) if 0 <= value < 1e9 else None  # no NaN and no infinity either
+
+
+def _server_timing(header: str) -> dict[str, float]:
+    """Read `decode;dur=1.2, model;dur=22.1` (W3C Server-Timing)."""
+    timings = {}
+    for entry in header.split(","):
+        name, *parameters = (part.strip() for part in entry.split(";"))
+        for parameter in parameters:
+            key, _, value = parameter.partition("=")
+            if key.strip().lower() == "dur":
+                try:
+                    timings[name] = float(value.strip().strip('"'))
+                except ValueError:
+                    continue
+    return timings
+
+
+def _faces(reported: Any) -> list[Face] | None:
+    """Read faces as objects (JSON) or as lists (X-Faces); None when they are not told or not understood."""
+    if not isinstance(reported, list):
+        return None
+    faces: list[Face] = []
+    for face in reported:
+        sides = [face.get(side) for side in ("x", "y", "width", "height")] if isinstance(face, dict) else face
+        if not isinstance(sides, list) or len(sides) < 4:
+            return None
+        if not all(isinstance(side, int | float) and abs(side) < 1e6 for side in sides[:4]):
+            return None
+        x, y, width, height = (round(side) for side in sides[:4])
+        if width <= 0 or height <= 0:
+            return None
+        faces.append((x, y, width, height))
+    return faces

@@ -1,0 +1,258 @@
+"""The frame cache: a video's frames, cut and encoded once, shared read-only by all users of this machine.
+
+    <cache>/<sha256 of the video>-<encoding>-v<cutter version>/000000.b64, 000001.b64, ..., meta.json
+    <cache>/<identity of the file>.sha256     so that not every user hashes the video
+    <cache>/*.lock                            held while a video is hashed or cut
+
+A folder of frames appears whole or not at all. As a command it cuts ahead of a run and prints one JSON object.
+"""
+
+import base64
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DEFAULT_CACHE = Path(__file__).resolve().parent.parent / ".local" / "frames"
+# Goes up whenever cut.py gives other bytes for the same video.
+CUTTER_VERSION = 1
+# A file changed this shortly ago may change again without a new time stamp (the kernel's clock ticks every 1-10 ms).
+SETTLED_AFTER_S = 1.0
+
+
+class FrameError(Exception):
+    """The video or the cache cannot be used; the message says why."""
+
+
+class Encoding(NamedTuple):
+    """How a frame travels: cached as `suffix`, sent as `content_type`, answered as `accept`."""
+
+    name: str
+    suffix: str
+    content_type: str
+    accept: str
+    image_format: str
+    image_suffix: str
+    lossless: bool
+
+
+ENCODINGS = {
+    encoding.name: encoding
+    for encoding in (
+        Encoding("png-base64", ".b64", "text/plain", "application/json", "PNG", ".png", lossless=True),
+        Encoding("png", ".png", "image/png", "image/png", "PNG", ".png", lossless=True),
+        Encoding("jpeg", ".jpg", "image/jpeg", "image/jpeg", "JPEG", ".jpg", lossless=False),
+    )
+}
+DEFAULT_ENCODING = "png-base64"
+
+
+class Frames(NamedTuple):
+    """The cached frames of one video in one encoding."""
+
+    folder: Path
+    video: str  # sha256 of the video file, hex
+    encoding: Encoding
+    width: int
+    height: int
+    sizes: list[int]  # bytes of each frame's file
+
+    def body(self, index: int) -> bytes:
+        """Return what is sent for frame `index`; past the video's end it starts again."""
+        index %= len(self.sizes)
+        path = self.folder / f"{index:06}{self.encoding.suffix}"
+        try:
+            body = path.read_bytes()
+        except OSError as error:
+            raise FrameError(f"cached frame {path} cannot be read: {error}; remove {self.folder} and repeat") from error
+        if len(body) != self.sizes[index]:
+            raise FrameError(
+                f"cached frame {path} has {len(body)} bytes of {self.sizes[index]}; remove {self.folder} and repeat"
+            )
+        return body
+
+    def image(self, body: bytes) -> bytes:
+        """Return the image file that a frame's body carries."""
+        return base64.b64decode(body) if self.encoding.suffix == ".b64" else body
+
+
+def open_frames(video: Path, encoding: Encoding, cache: Path) -> Frames:
+    """Return the video's frames, cutting them first if nobody has; users starting together cut once."""
+    sha256 = _remembered_sha256(video, cache)
+    folder = cache / f"{sha256}-{encoding.name}-v{CUTTER_VERSION}"
+    frames = _load(folder, sha256, encoding)
+    if frames is not None:
+        return frames
+    with _locked(cache, folder.name):
+        frames = _load(folder, sha256, encoding)  # cut by another user while this one waited
+        if frames is None:
+            _cut(video, sha256, encoding, folder)
+            frames = _load(folder, sha256, encoding)
+    if frames is None:
+        raise FrameError(f"frames just cut into {folder} cannot be read back; check the disk")
+    return frames
+
+
+def _load(folder: Path, sha256: str, encoding: Encoding) -> Frames | None:
+    try:
+        meta = json.loads((folder / "meta.json").read_bytes())
+        return Frames(folder, sha256, encoding, int(meta["width"]), int(meta["height"]), meta["sizes"])
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
+        return None
+    except OSError as error:
+        raise FrameError(f"cached frames in {folder} cannot be read: {error}") from error
+
+
+def _cut(video: Path, sha256: str, encoding: Encoding, folder: Path) -> None:
+    import cut  # only here: brings in PyAV, 100 ms of CPU that a user with a cached video does not pay
+
+    unfinished = folder.with_name(f".{folder.name}.tmp")
+    try:
+        shutil.rmtree(unfinished, ignore_errors=True)  # of a killed cutter: the lock is ours, nobody works in it
+        shutil.rmtree(folder, ignore_errors=True)  # without a readable meta.json it is of no use
+        unfinished.mkdir()
+        try:
+            width, height, sizes = cut.cut_video(video, encoding, unfinished)
+            if _sha256(video) != sha256:
+                raise FrameError(f"video {video} changed while it was cut; repeat when it is complete")
+            meta = {"video": sha256, "encoding": encoding.name, "width": width, "height": height, "sizes": sizes}
+            write_whole(unfinished / "meta.json", json.dumps(meta).encode())
+            _sync_folder(unfinished)
+            unfinished.rename(folder)
+            _sync_folder(folder.parent)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+    except OSError as error:
+        raise _unwritable(folder.parent, error) from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a new read-only file and have it on the disk."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+    with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, no path
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unwritable(cache: Path, error: OSError) -> FrameError:
+    return FrameError(f"frame cache {cache} cannot be written: {error}; make room there or name another with --cache")
+
+
+@contextlib.contextmanager
+def _locked(cache: Path, name: str) -> Iterator[None]:
+    """Hold the lock `name`; the kernel gives it back when its holder ends, however that happens."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(cache / f"{name}.lock", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise _unwritable(cache, error) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _identity(video: Path) -> str:
+    """Name this state of the file: another path, inode, size or time stamp is another state."""
+    try:
+        stat = video.stat()
+        path = video.resolve()
+    except OSError as error:
+        raise FrameError(f"video {video} cannot be read: {error.strerror}") from error
+    state = [os.fsdecode(path), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest()
+
+
+def _sha256(video: Path) -> str:
+    try:
+        with video.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FrameError(f"video {video} cannot be read: {error.strerror}") from error
+
+
+def _remembered_sha256(video: Path, cache: Path) -> str:
+    identity = _identity(video)
+    memory = cache / f"{identity}.sha256"
+    remembered = _recall(memory)
+    if remembered is not None:
+        return remembered
+    if os.access(cache, os.R_OK) and not os.access(cache, os.W_OK):
+        return _sha256(video)  # a cache filled by another account is good to read from
+    with _locked(cache, identity):
+        remembered = _recall(memory)
+        if remembered is not None:
+            return remembered
+        sha256 = _sha256(video)
+        if _identity(video) != identity:
+            raise FrameError(f"video {video} changed while it was read; repeat when it is complete")
+        if time.time() - video.stat().st_ctime > SETTLED_AFTER_S:
+            unfinished = memory.with_name(f".{memory.name}.tmp")
+            try:
+                unfinished.unlink(missing_ok=True)
+                write_whole(unfinished, sha256.encode())
+                unfinished.rename(memory)
+            except OSError as error:
+                raise _unwritable(cache, error) from error
+        return sha256
+
+
+def _recall(memory: Path) -> str | None:
+    try:
+        sha256 = memory.read_text("ascii")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return sha256 if len(sha256) == 64 else None
+
+
+def describe(frames: Frames) -> dict[str, Any]:
+    """Return what the one who prepares a run wants to know."""
+    return {
+        "video": frames.video[:12],
+        "frames": len(frames.sizes),
+        "width": frames.width,
+        "height": frames.height,
+        "encoding": frames.encoding.name,
+        "folder": str(frames.folder.resolve()),
+        "suffix": frames.encoding.suffix,
+    }
+
+
+def main() -> int:
+    import argparse
+
+    parser = argparse.ArgumentParser(description="Cut a video into the frame cache and say as JSON what is there.")
+    parser.add_argument("--video", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--encoding", choices=list(ENCODINGS), default=DEFAULT_ENCODING)
+    parser.add_argument("--cache", type=Path, default=DEFAULT_CACHE, metavar="DIR", help="default: %(default)s")
+    given = parser.parse_args()
+    try:
+        print(json.dumps(describe(open_frames(given.video, ENCODINGS[given.encoding], given.cache))))
+    except FrameError as error:
+        print(f"frames: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    # The module that cut.py knows, so that its FrameError is the one caught here.
+    import frames
+
+    sys.exit(frames.main())

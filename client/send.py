@@ -1,0 +1,144 @@
+"""Send one frame and take its time, and nothing else inside that time."""
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from types import FrameType
+from typing import NamedTuple
+
+import requests
+import urllib3
+
+from frames import Encoding
+
+# An answer is a frame and a few faces; one that never ends must not fill the memory of all users.
+MAX_ANSWER_BYTES = 256 * 1024 * 1024
+_CHUNK_BYTES = 64 * 1024
+_ALARM_AGAIN_S = 0.05
+
+
+class _OverdueError(Exception):
+    """The frame's total time is over."""
+
+
+class Reply(NamedTuple):
+    """What came back for one frame. `cause` is None when an answer was read to its end, whatever its status."""
+
+    start_ms: float  # epoch
+    rtt_ms: float  # until the last byte, or until it was given up
+    status: int | None
+    headers: Mapping[str, str]  # by any case of their names
+    body: bytes
+    sent_bytes: int
+    received_bytes: int
+    cause: str | None
+    censored: bool
+
+
+class Sender:
+    """A user's connection to the function: one session, kept alive between frames, no retries, no redirects."""
+
+    def __init__(self, url: str, encoding: Encoding, timeout_s: float, connect_timeout_s: float) -> None:
+        """Raise ValueError for a URL that cannot be asked."""
+        self._timeout_s = timeout_s
+        self._connect_timeout_s = connect_timeout_s
+        self._session = requests.Session()
+        # Proxies and passwords of the environment must not come between user and function unseen.
+        self._session.trust_env = False
+        self._verify: str | bool = os.environ.get("REQUESTS_CA_BUNDLE") or True
+        headers = {
+            "Accept": encoding.accept,
+            "Accept-Encoding": "identity",  # unpacking would be in the timed path
+            "Content-Type": encoding.content_type,
+            "User-Agent": "framestorm",
+        }
+        try:
+            self._request = requests.Request("POST", url, headers=headers).prepare()
+        except ValueError as error:  # as requests' own are
+            raise ValueError(f"URL {url!r} cannot be asked: {error}") from error
+        signal.signal(signal.SIGALRM, _raise_overdue)
+
+    def send(self, body: bytes) -> Reply:
+        """Send the frame. Whatever goes wrong with it is in the Reply; only interrupt.Stopped gets out."""
+        self._request.body = body
+        self._request.headers["Content-Length"] = str(len(body))
+        exchange = _Exchange(len(body))
+        cause: str | None = None
+        start_ms = time.time() * 1000
+        started = time.perf_counter()
+        try:
+            # The alarm holds the whole exchange to its time; requests' own read time-out is for each recv only.
+            try:
+                signal.setitimer(signal.ITIMER_REAL, self._timeout_s, _ALARM_AGAIN_S)
+                self._exchange(exchange)
+                rtt_s = time.perf_counter() - started
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        except _OverdueError:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            rtt_s, cause = time.perf_counter() - started, "timeout"
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            rtt_s, cause = time.perf_counter() - started, _cause(error)
+        if cause in {"connect", "connect-timeout"}:
+            exchange.sent_bytes = 0
+        return Reply(
+            start_ms=start_ms,
+            rtt_ms=rtt_s * 1000,
+            status=exchange.status,
+            headers=exchange.headers,
+            body=b"".join(exchange.chunks),
+            sent_bytes=exchange.sent_bytes,
+            received_bytes=exchange.received_bytes,
+            cause=cause,
+            censored=cause in {"timeout", "connect-timeout"},
+        )
+
+    def _exchange(self, exchange: "_Exchange") -> None:
+        with self._session.send(
+            self._request,
+            stream=True,
+            timeout=(min(self._connect_timeout_s, self._timeout_s), self._timeout_s),
+            allow_redirects=False,
+            verify=self._verify,
+        ) as response:
+            exchange.status, exchange.headers = response.status_code, response.headers
+            for chunk in response.iter_content(_CHUNK_BYTES):
+                exchange.received_bytes += len(chunk)
+                if exchange.received_bytes <= MAX_ANSWER_BYTES:
+                    exchange.chunks.append(chunk)
+                else:
+                    exchange.chunks.clear()
+                    return
+
+
+class _Exchange:
+    """What is known of an exchange so far, also when it is broken off."""
+
+    def __init__(self, sent_bytes: int) -> None:
+        self.sent_bytes = sent_bytes
+        self.received_bytes = 0
+        self.status: int | None = None
+        self.headers: Mapping[str, str] = {}
+        self.chunks: list[bytes] = []
+
+
+def _raise_overdue(_signal: int, _frame: FrameType | None) -> None:
+    raise _OverdueError
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, requests.ConnectTimeout):
+        return "connect-timeout"
+    if isinstance(error, requests.Timeout | TimeoutError):
+        return "timeout"
+    if isinstance(error, requests.exceptions.SSLError):
+        return "connect"
+    # requests wraps urllib3's MaxRetryError, whose reason tells a connection refused from one that broke.
+    wrapped = error.args[0] if error.args else None
+    reason = getattr(wrapped, "reason", wrapped)
+    if isinstance(reason, urllib3.exceptions.NewConnectionError | urllib3.exceptions.NameResolutionError):
+        return "connect"
+    if isinstance(reason, urllib3.exceptions.ReadTimeoutError | TimeoutError):
+        return "timeout"
+    return "reset"

@@ -1,0 +1,190 @@
+"""A virtual user: one pass over the frames, one line for each, one line at the end."""
+
+import hashlib
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from answer import Answer, read_answer
+from frames import Encoding, FrameError, Frames, open_frames
+from interrupt import Interrupts, Stopped
+from lines import LineError, Lines
+from send import Reply, Sender
+
+_NO_ANSWER = Answer(None, None, None, None, None, None)
+
+
+class Options(NamedTuple):
+    """What a user is asked to do."""
+
+    video: Path
+    cache: Path
+    encoding: Encoding
+    frames: int  # 0: all of the video
+    sleep_s: float
+    verify_share: float
+    min_faces: int
+    save: Path | None
+
+
+class User:
+    """Sends the frames and counts what came of them."""
+
+    def __init__(
+        self, options: Options, sender: Sender, lines: Lines, interrupts: Interrupts, began: tuple[float, float]
+    ) -> None:
+        """Take also when the process began, as epoch ms and as time.perf_counter."""
+        self._start_ms, self._started = began
+        self._name = f"{os.uname().nodename}-{os.getpid()}-{self._start_ms:.0f}"
+        self._options = options
+        self._sender = sender
+        self._lines = lines
+        self._interrupts = interrupts
+        self._causes: Counter[str] = Counter()
+        self._said = 0
+
+    def run(self) -> bool:
+        """Send the frames and return whether every one was answered rightly.
+
+        Raise FrameError, LineError or OSError if the user cannot begin; what keeps it from going on is said on stderr.
+        """
+        setup_ms, video, count = None, None, 0
+        stopped = False
+        try:
+            with self._interrupts.allowed():
+                frames = open_frames(self._options.video, self._options.encoding, self._options.cache)
+            video, count = frames.video[:12], self._options.frames or len(frames.sizes)
+            if self._options.save is not None:
+                (self._options.save / self._name).mkdir(parents=True)
+            start = {"type": "start", "user": self._name, "start_ms": _ms(self._start_ms), "frames": count}
+            self._lines.journal_only(start)
+            setup_ms = self._since_start_ms()
+            self._send_all(frames, count)
+        except Stopped:
+            stopped = True
+        except (FrameError, LineError, OSError) as error:
+            if setup_ms is None:
+                raise
+            stopped = True
+            print(f"client: {error}", file=sys.stderr)
+        frames_ok = self._said - self._causes.total()
+        ok = not stopped and frames_ok == count
+        often = self._causes.most_common(1)
+        line = {
+            "type": "user",
+            "user": self._name,
+            "start_ms": _ms(self._start_ms),
+            "duration_ms": self._since_start_ms(),
+            "frames": self._said,
+            "frames_ok": frames_ok,
+            "ok": ok,
+            "cause": "stopped" if stopped else often[0][0] if often else None,
+            "causes": dict(self._causes),
+            "sleep_s": self._options.sleep_s,
+            "encoding": self._options.encoding.name,
+            "video": video,
+            "setup_ms": setup_ms,
+        }
+        try:
+            self._lines.say(line)
+        except LineError as error:
+            print(f"client: {error}", file=sys.stderr)
+            return False
+        return ok
+
+    def _since_start_ms(self) -> float:
+        return _ms((time.perf_counter() - self._started) * 1000)
+
+    def _send_all(self, frames: Frames, count: int) -> None:
+        sleep_s = self._options.sleep_s
+        answered = time.perf_counter()
+        first_ms = (time.time() + sleep_s) * 1000
+        for index in range(count):
+            body = frames.body(index)
+            intended_ms = first_ms + index * sleep_s * 1000
+            start_ms, began = 0.0, None
+            try:
+                with self._interrupts.allowed():
+                    # The pause runs from the last answer on: verifying it takes part of the pause, not time besides it.
+                    pause_s = answered + sleep_s - time.perf_counter()
+                    if pause_s > 0:
+                        time.sleep(pause_s)
+                    start_ms, began = time.time() * 1000, time.perf_counter()
+                    reply = self._sender.send(body)
+            except Stopped:
+                if began is not None:
+                    rtt_ms = (time.perf_counter() - began) * 1000
+                    reply = Reply(start_ms, rtt_ms, None, {}, b"", len(body), 0, "stopped", censored=True)
+                    self._say_frame(index, intended_ms, reply, _NO_ANSWER, "stopped", verified=False)
+                raise
+            answered = time.perf_counter()
+            self._judge(index, intended_ms, body, reply, frames)
+
+    def _judge(self, index: int, intended_ms: float, body: bytes, reply: Reply, frames: Frames) -> None:
+        """Say what a reply is worth. Runs between frames, outside of their times."""
+        answer, verified = _NO_ANSWER, False
+        cause = reply.cause
+        if cause is None and reply.status != 200:
+            cause = f"status-{reply.status}"
+        if cause is None:
+            answer = read_answer(reply.body, reply.headers, frames.encoding)
+            cause = answer.cause
+        image = None
+        if answer.payload is not None:
+            verified = self._is_verified(index)
+            if verified or self._options.save is not None:
+                image = answer.image()
+            if verified:
+                from verify import verify_image  # only here: brings in Pillow, which a user without does not need
+
+                sent = frames.image(body)
+                cause = verify_image(sent, image or b"", answer.faces or [], frames.encoding)
+            # A face that was not found is also a change that is missing; the faces are the cause then.
+            if cause in {None, "changed-outside"} and len(answer.faces or []) < self._options.min_faces:
+                cause = "too-few-faces"
+        self._say_frame(index, intended_ms, reply, answer, cause, verified=verified)
+        if image is not None and self._options.save is not None:
+            mine = self._options.save / self._name  # named by host, process and start: nobody else's
+            (mine / f"{index:06}{frames.encoding.image_suffix}").write_bytes(image)
+
+    def _is_verified(self, index: int) -> bool:
+        """Choose by user and index, so that the same frames of a user are verified however the run goes."""
+        share = self._options.verify_share
+        if share in {0, 1}:
+            return share == 1
+        digest = hashlib.sha256(f"{self._name} {index}".encode()).digest()
+        return int.from_bytes(digest[:8]) < share * 2**64
+
+    def _say_frame(
+        self, index: int, intended_ms: float, reply: Reply, answer: Answer, cause: str | None, *, verified: bool
+    ) -> None:
+        self._said += 1
+        if cause is not None:
+            self._causes[cause] += 1
+        line: dict[str, Any] = {
+            "type": "frame",
+            "user": self._name,
+            "index": index,
+            "intended_ms": _ms(intended_ms),
+            "start_ms": _ms(reply.start_ms),
+            "rtt_ms": _ms(reply.rtt_ms),
+            "handler_ms": answer.handler_ms,
+            "model_ms": answer.model_ms,
+            "status": reply.status,
+            "ok": cause is None,
+            "cause": cause,
+            "censored": reply.censored,
+            "sent_bytes": reply.sent_bytes,
+            "received_bytes": reply.received_bytes,
+            "faces": None if answer.faces is None else len(answer.faces),
+            "cold": answer.cold,
+            "verified": verified,
+        }
+        self._lines.say(line)
+
+
+def _ms(value: float) -> float:
+    return round(value, 3)

@@ -1,0 +1,67 @@
+"""Look at an answer's image: is it the frame, blurred in the reported faces and nowhere else?
+
+Imported only when a frame is verified; nothing of it runs while a frame's time is taken.
+"""
+
+import io
+import struct
+import zlib
+
+from PIL import Image, ImageChops, ImageStat
+
+from answer import Face
+from frames import Encoding
+
+# Mean change (0..255) that a blurred face shows at least. Seen on the default clip: 30 in a blurred face; in a frame
+# sent back as it was 0, and up to 4.1 where JPEG encoded it again at quality 75.
+FACE_CHANGE_LOSSLESS, FACE_CHANGE_LOSSY = 0.5, 6.0
+# JPEG spreads a change over its blocks of 16x16 pixels, and encoding again changes a little everywhere. Seen as the
+# greatest mean change of a block: 12 in photographs at quality 75, 5 at quality 90.
+LOSSY_BLOCK = 16
+OUTSIDE_CHANGE_LOSSY = 16
+
+_NOT_DECODED = (OSError, ValueError, SyntaxError, EOFError, OverflowError, MemoryError, struct.error, zlib.error)
+
+
+def verify_image(sent: bytes, got: bytes, faces: list[Face], encoding: Encoding) -> str | None:
+    """Return None if the image `got` is `sent` with its faces blurred, else the cause."""
+    try:
+        with Image.open(io.BytesIO(sent)) as image:
+            frame = image.convert("RGB")
+        with Image.open(io.BytesIO(got), formats=[encoding.image_format]) as image:
+            if image.size != frame.size:
+                return "wrong-size"
+            answer = image.convert("RGB")
+    except (*_NOT_DECODED, Image.DecompressionBombError):
+        return "not-image"
+    change = ImageChops.difference(frame, answer)
+    boxes = [_box(face, change) for face in faces]
+    least = FACE_CHANGE_LOSSLESS if encoding.lossless else FACE_CHANGE_LOSSY
+    if any(_mean_change(change, box) < least for box in boxes):
+        return "not-blurred"
+    return None if _unchanged_outside(change, boxes, encoding) else "changed-outside"
+
+
+Box = tuple[int, int, int, int]
+"""Left, top, right, bottom, as Pillow cuts it out."""
+
+
+def _box(face: Face, image: Image.Image) -> Box:
+    x, y, width, height = face
+    return max(x, 0), max(y, 0), min(x + width, image.width), min(y + height, image.height)
+
+
+def _mean_change(change: Image.Image, box: Box) -> float:
+    left, top, right, bottom = box
+    if right <= left or bottom <= top:
+        return 0.0  # a face outside of the picture was not blurred
+    return sum(ImageStat.Stat(change.crop(box)).mean) / 3
+
+
+def _unchanged_outside(change: Image.Image, boxes: list[Box], encoding: Encoding) -> bool:
+    margin = 0 if encoding.lossless else LOSSY_BLOCK
+    for left, top, right, bottom in boxes:
+        change.paste((0, 0, 0), (left - margin, top - margin, right + margin, bottom + margin))
+    if encoding.lossless:
+        return change.getbbox() is None
+    return all(high <= OUTSIDE_CHANGE_LOSSY for _, high in ImageStat.Stat(change.reduce(LOSSY_BLOCK)).extrema)

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The one entry of Framestorm: makes the conductor's Python environment once, then hands over to framestorm/.
+# Everything it makes lies in .local/ beside this file, but for OS packages; `rm -r .local` takes it back.
+set -o errexit -o nounset -o pipefail
+
+ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
+LOCAL="$ROOT/.local"
+VENV="$LOCAL/venv"
+LOCK="$ROOT/framestorm/requirements.txt"
+STAMP="$LOCAL/stamps/venv"
+
+fail() {
+    printf 'framestorm: %s\n' "$*" >&2
+    exit 1
+}
+
+# Prints the first Python that is new enough. The lock files are resolved for 3.11 and later.
+find_python() {
+    local python
+    for python in python3 python3.13 python3.12 python3.11; do
+        if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            command -v "$python"
+            return
+        fi
+    done
+    return 1
+}
+
+# Installs OS packages by apt as root or through sudo; elsewhere says what to install.
+install_packages() {
+    local -a as_root=()
+    command -v apt-get >/dev/null || fail "please install: $*"
+    if ((EUID != 0)); then
+        sudo -n true 2>/dev/null || [[ -t 0 ]] || fail "please run: sudo apt-get install $*"
+        as_root=(sudo)
+    fi
+    printf 'framestorm: installing %s\n' "$*" >&2
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >"$LOCAL/apt.log" 2>&1 ||
+        fail "apt-get install $* failed; its output is in .local/apt.log"
+}
+
+make_venv() {
+    local python
+    python=$(find_python) || install_packages python3
+    python=$(find_python) || fail "Python 3.11 or later is needed, $(python3 --version 2>&1 || true) was found"
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || install_packages python3-venv
+    printf 'framestorm: making the Python environment of the conductor (first use only)\n' >&2
+    rm -rf -- "$VENV"
+    "$python" -m venv "$VENV"
+    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$LOCK"
+    sha256sum <"$LOCK" >"$STAMP"
+}
+
+main() {
+    mkdir -p -- "$LOCAL/stamps"
+    if [[ ! -x "$VENV/bin/python" || ! -f "$STAMP" || "$(sha256sum <"$LOCK")" != "$(<"$STAMP")" ]]; then
+        command -v flock >/dev/null || install_packages util-linux
+        # A second start waits for the first one's set-up, then finds it done or does it again.
+        (
+            flock 9
+            make_venv
+        ) 9>"$LOCAL/lock"
+    fi
+    PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}" exec "$VENV/bin/python" -m framestorm "$@"
+}
+
+main "$@"

@@ -1,0 +1,76 @@
+"""Answers as they come: right, sloppy, hostile."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from answer import Answer, read_answer
+from frames import ENCODINGS
+
+PNG = b"\x89PNG\r\n\x1a\n rest"
+
+
+def answer(**changed: Any) -> bytes:
+    whole = {
+        "image": base64.b64encode(PNG).decode(),
+        "faces": [{"x": 1, "y": 2, "width": 3, "height": 4, "score": 0.5}],
+        "timings_ms": {"model": 2.25, "total": 3.0},
+        "cold": True,
+    }
+    return json.dumps({**whole, **changed}).encode()
+
+
+def test_json() -> None:
+    text = base64.b64encode(PNG).decode()
+    found = read_answer(answer(), {}, ENCODINGS["png-base64"])
+    assert found == Answer(text, [(1, 2, 3, 4)], 3.0, 2.25, True, None)
+    assert found.image() == PNG
+
+
+def test_base64_that_breaks_off_later() -> None:
+    found = read_answer(answer(image=base64.b64encode(PNG).decode() + "?"), {}, ENCODINGS["png-base64"])
+    assert found.cause is None and found.image() is None
+
+
+def test_raw() -> None:
+    headers = {
+        "Server-Timing": 'decode;dur=1, model;desc="x";dur=22.1, total; dur="23.5", odd;dur=x',
+        "X-Faces": "[[1,2,3,4,0.9],[5,6,7,8,0.8]]",
+        "X-Cold": "0",
+    }
+    expected = Answer(PNG, [(1, 2, 3, 4), (5, 6, 7, 8)], 23.5, 22.1, False, None)
+    assert read_answer(PNG, headers, ENCODINGS["png"]) == expected
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff\xfe\x00", b"[1]", b'"text"', b"[" * 100_000, b"{" + b'"a":{' * 50_000, b"nul"]
+)
+def test_not_json(body: bytes) -> None:
+    assert read_answer(body, {}, ENCODINGS["png-base64"]).cause == "not-json"
+
+
+@pytest.mark.parametrize(
+    "image", [None, 7, "", "####", "ünsinn", "AAAA", [1], base64.b64encode(b"\xff\xd8\xff").decode()]
+)
+def test_not_image(image: Any) -> None:
+    assert read_answer(answer(image=image), {}, ENCODINGS["png-base64"]).cause == "not-image"
+
+
+@pytest.mark.parametrize(
+    "faces",
+    [None, 3, [3], [None], [{}], [{"x": 1}], [[1, 2, 3]], [[1, 2, 0, 4]], [["1", 2, 3, 4]], [[10**400, 1, 1, 1]]],
+)
+def test_faces_that_are_not_understood(faces: Any) -> None:
+    assert read_answer(answer(faces=faces), {}, ENCODINGS["png-base64"]).faces is None
+
+
+@pytest.mark.parametrize("total", [None, "3", -1, True, float("nan"), float("inf"), 10**400, {}])
+def test_times_that_are_none(total: Any) -> None:
+    assert read_answer(answer(timings_ms={"total": total}), {}, ENCODINGS["png-base64"]).handler_ms is None
+    assert read_answer(answer(timings_ms=total), {}, ENCODINGS["png-base64"]).handler_ms is None
+
+
+def test_headers_that_are_missing() -> None:
+    assert read_answer(b"\xff\xd8\xff rest", {}, ENCODINGS["jpeg"])[1:] == (None, None, None, None, None)

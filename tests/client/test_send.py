@@ -1,0 +1,45 @@
+"""What the process tests of test_client.py cannot reach: limits and broken exchanges seen from inside."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+import send
+from frames import ENCODINGS
+from send import Sender
+
+BODY = b"iVBORw0KGgo="
+
+
+@pytest.fixture
+def sender(function_url: str) -> Iterator[Sender]:
+    before = signal.getsignal(signal.SIGALRM)
+    yield Sender(f"{function_url}/429", ENCODINGS["png-base64"], timeout_s=5, connect_timeout_s=1)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_an_answer_without_end_is_not_kept(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send, "MAX_ANSWER_BYTES", 16)
+    reply = sender.send(BODY)
+    assert (reply.status, reply.body, reply.cause) == (429, b"", None)
+    assert reply.received_bytes > 16
+
+
+def test_no_alarm_is_left_behind(sender: Sender) -> None:
+    assert sender.send(BODY).status == 429
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("url", ["http://", "http:///path", "http://[::1", "http://host:port/"])
+def test_an_url_that_cannot_be_asked(url: str) -> None:
+    with pytest.raises(ValueError, match="cannot be asked"):
+        Sender(url, ENCODINGS["png"], timeout_s=1, connect_timeout_s=1)
+
+
+def test_the_environments_proxy_is_not_used(
+    sender: Sender, requests_seen: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert sender.send(BODY).status == 429
+    assert len(requests_seen) == 1

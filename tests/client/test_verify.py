@@ -1,0 +1,113 @@
+"""Verification: what a blurred frame is and what is none."""
+
+import base64
+import io
+import zlib
+from collections.abc import Callable
+
+import pytest
+from PIL import Image, ImageDraw, ImageFilter
+
+from frames import ENCODINGS, Encoding
+from verify import verify_image
+
+FACE = (200, 80, 120, 150)
+
+
+def portrait() -> Image.Image:
+    """A smooth picture with some detail, as a camera gives: neither noise nor flat."""
+    image = Image.radial_gradient("L").resize((640, 360)).convert("RGB")
+    draw = ImageDraw.Draw(image)
+    for step in range(24):
+        draw.ellipse(
+            (190 + 5 * step, 90 + 5 * step, 230 + 5 * step, 104 + 5 * step), fill=(250 - 9 * step, 120, 9 * step)
+        )
+        draw.line((0, step * 15, 640, 360 - step * 15), fill=(30, step * 10, 90))
+    return image.filter(ImageFilter.GaussianBlur(1))
+
+
+def blurred(image: Image.Image, face: tuple[int, int, int, int] = FACE) -> Image.Image:
+    x, y, width, height = face
+    image = image.copy()
+    image.paste(image.crop((x, y, x + width, y + height)).filter(ImageFilter.GaussianBlur(20)), (x, y))
+    return image
+
+
+def encoded(image: Image.Image, encoding: Encoding, quality: int = 90) -> bytes:
+    file = io.BytesIO()
+    image.save(file, encoding.image_format, **({} if encoding.lossless else {"quality": quality}))
+    return file.getvalue()
+
+
+def with_dot(image: Image.Image) -> Image.Image:
+    image.paste((255, 0, 255), (500, 20, 516, 36))
+    return image
+
+
+CASES: list[tuple[str, Callable[[Image.Image], Image.Image], list[tuple[int, int, int, int]], str | None]] = [
+    ("blurred", blurred, [FACE], None),
+    ("blurred twice", lambda image: blurred(blurred(image), (420, 200, 90, 90)), [FACE, (420, 200, 90, 90)], None),
+    ("face at the edge", lambda image: blurred(image, (600, 300, 40, 60)), [(600, 300, 80, 90)], None),
+    ("nothing to blur", lambda image: image, [], None),
+    ("sent back as it was", lambda image: image, [FACE], "not-blurred"),
+    ("one of two", blurred, [FACE, (420, 200, 90, 90)], "not-blurred"),
+    ("face outside of the picture", blurred, [FACE, (900, 900, 10, 10)], "not-blurred"),
+    ("blurred elsewhere", lambda image: blurred(blurred(image), (16, 8, 120, 200)), [FACE], "changed-outside"),
+    ("a dot outside", lambda image: with_dot(blurred(image)), [FACE], "changed-outside"),
+    ("smaller", lambda image: blurred(image).crop((0, 0, 639, 360)), [FACE], "wrong-size"),
+    ("grey", lambda image: blurred(image.convert("L").convert("RGB")), [FACE], "changed-outside"),
+]
+
+
+@pytest.mark.parametrize("encoding", ["png", "jpeg"])
+@pytest.mark.parametrize(("answer", "faces", "cause"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_cases(
+    encoding: str,
+    answer: Callable[[Image.Image], Image.Image],
+    faces: list[tuple[int, int, int, int]],
+    cause: str | None,
+) -> None:
+    kind = ENCODINGS[encoding]
+    sent = encoded(portrait(), kind)
+    got = encoded(answer(Image.open(io.BytesIO(sent)).convert("RGB")), kind)
+    assert verify_image(sent, got, faces, kind) == cause
+
+
+@pytest.mark.parametrize("quality", [75, 95])
+def test_jpeg_of_another_quality_is_no_change(quality: int) -> None:
+    kind = ENCODINGS["jpeg"]
+    sent = encoded(portrait(), kind)
+    image = Image.open(io.BytesIO(sent))
+    assert verify_image(sent, encoded(blurred(image), kind, quality), [FACE], kind) is None
+    assert verify_image(sent, encoded(image, kind, quality), [FACE], kind) == "not-blurred"
+
+
+def test_one_pixel_outside_is_seen_in_a_lossless_answer() -> None:
+    kind = ENCODINGS["png"]
+    image = blurred(portrait())
+    red, green, blue = image.getpixel((5, 5))  # type: ignore[misc]
+    image.putpixel((5, 5), (red, green, blue ^ 1))
+    assert verify_image(encoded(portrait(), kind), encoded(image, kind), [FACE], kind) == "changed-outside"
+
+
+def bomb() -> bytes:
+    """A PNG of a few bytes that claims 60000x60000 pixels."""
+    small = encoded(Image.new("L", (1, 1)), ENCODINGS["png"])
+    header = b"IHDR" + (60000).to_bytes(4) * 2 + small[24:29]
+    return small[:12] + header + zlib.crc32(header).to_bytes(4) + small[33:]
+
+
+@pytest.mark.parametrize(
+    "got",
+    [
+        b"",
+        b"\x89PNG\r\n\x1a\n",
+        encoded(portrait(), ENCODINGS["png"])[:5000],
+        encoded(portrait(), ENCODINGS["jpeg"]),
+        base64.b64encode(encoded(portrait(), ENCODINGS["png"])),
+        bomb(),
+    ],
+    ids=["empty", "signature", "truncated", "jpeg", "base64", "bomb"],
+)
+def test_not_image(got: bytes) -> None:
+    assert verify_image(encoded(portrait(), ENCODINGS["png"]), got, [FACE], ENCODINGS["png"]) == "not-image"
