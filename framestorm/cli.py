@@ -1,0 +1,172 @@
+"""The command line: JMeter's own letters for a run, and the verbs beside it."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from framestorm import __version__, paths
+from framestorm.errors import FramestormError, UsageError
+
+if TYPE_CHECKING:
+    from framestorm.run import RunOptions
+
+EXIT_STATUS = "exit status: 0 passed, 1 the run could not be done, 2 wrong usage, 3 criteria failed, 4 partial (something was lost or stopped early)"  # noqa: E501
+
+
+def main(argv: Sequence[str]) -> int:
+    """Do what the words ask for; the exit status of run.sh."""
+    verb, words = (argv[0], argv[1:]) if argv and argv[0] in VERBS else ("", argv)
+    try:
+        return VERBS[verb](words)
+    except FramestormError as error:
+        print(f"framestorm: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("\nframestorm: stopped", file=sys.stderr)
+        return 130
+
+
+def _run(words: Sequence[str]) -> int:
+    from framestorm import run
+
+    parser = argparse.ArgumentParser(
+        prog="./run.sh",
+        description="Run a JMeter plan and report; without options jmx/face-blur.jmx against the embedded target.",
+        epilog="Verbs: "
+        + "; ".join(f"{name}: {_first_line(verb)}" for name, verb in VERBS.items() if name)
+        + f". {EXIT_STATUS}.",
+    )
+    parser.add_argument("--version", action="version", version=f"framestorm {__version__}")
+    _add_plan_options(parser)
+    parser.add_argument(
+        "-l", metavar="FILE", dest="samples_copy", type=Path, help="also copy samples.jtl to this new file"
+    )
+    parser.add_argument(
+        "-o",
+        metavar="DIR",
+        dest="run_dir",
+        type=Path,
+        help="the run's folder, made new (default: dashboards/<plan>-<UTC time>)",
+    )
+    _add_criteria(parser)
+    asked = parser.parse_args(list(words))
+    options = _options(asked, words)
+    from framestorm.report import criteria
+
+    for text in options.criteria:
+        criteria.parse(text)
+    _set_up()
+    return _report(run.run(options), ())
+
+
+def _gui(words: Sequence[str]) -> int:
+    """Open a plan in JMeter's GUI, with the target and the properties of a run."""
+    from framestorm import gui
+
+    parser = argparse.ArgumentParser(
+        prog="./run.sh gui", description="Open a plan in JMeter's GUI; Run works there as ./run.sh does."
+    )
+    _add_plan_options(parser)
+    parser.add_argument("plan_word", metavar="plan", nargs="?", type=Path, help="the plan, as with -t")
+    asked = parser.parse_args(list(words))
+    asked.plan = asked.plan_word or asked.plan
+    _set_up()
+    return gui.open_plan(_options(asked, words))
+
+
+def _rebuild(words: Sequence[str]) -> int:
+    """Rebuild every page of a run from its raw files."""
+    parser = argparse.ArgumentParser(
+        prog="./run.sh report", description="Rebuild every page of a run from its raw files.", epilog=EXIT_STATUS
+    )
+    parser.add_argument("run_dir", metavar="RUN", type=Path, help="a run's folder, or its name in dashboards/")
+    _add_criteria(parser)
+    asked = parser.parse_args(list(words))
+    candidates = (asked.run_dir, paths.DASHBOARDS / asked.run_dir)
+    run_dir = next((folder for folder in candidates if (folder / "run.json").is_file()), None)
+    if run_dir is None:
+        raise UsageError(f"{asked.run_dir} is no run's folder: there is no run.json in it")
+    _set_up()
+    return _report(run_dir, asked.criteria)
+
+
+def _test(words: Sequence[str]) -> int:
+    """Set up what the tests need, then check and test everything as CI does."""
+    from framestorm import testing
+
+    _set_up()
+    return testing.run(words)
+
+
+VERBS: dict[str, Callable[[Sequence[str]], int]] = {"": _run, "gui": _gui, "report": _rebuild, "test": _test}
+
+
+def _add_plan_options(parser: argparse.ArgumentParser) -> None:
+    from framestorm import target
+
+    parser.add_argument(
+        "-t", metavar="PLAN", dest="plan", type=Path, help="the JMeter plan (default: jmx/face-blur.jmx)"
+    )
+    parser.add_argument(
+        "-J", metavar="NAME=VALUE", dest="assignments", action="append", default=[],
+        help="set a property of the plan (-Jusers=5) or of JMeter itself; -Jurl= tests a function that runs elsewhere",
+    )  # fmt: skip
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=target.DEFAULT_PORT,
+        help="loopback port of the embedded target (default: %(default)s)",
+    )
+
+
+def _add_criteria(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--fail-if", metavar="CRITERION", dest="criteria", action="append", default=[],
+        help="fail the run on a condition such as 'frame p95 > 2 s' or 'user success < 99 %%'; may be repeated",
+    )  # fmt: skip
+
+
+def _options(asked: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
+    from framestorm import properties, run
+
+    return run.RunOptions(
+        plan=_find_plan(asked.plan) if asked.plan else run.DEFAULT_PLAN,
+        given=properties.parse_assignments(asked.assignments),
+        criteria=tuple(getattr(asked, "criteria", ())),
+        run_dir=getattr(asked, "run_dir", None),
+        samples_copy=getattr(asked, "samples_copy", None),
+        port=asked.port,
+        command=("./run.sh", *words),
+    )
+
+
+def _find_plan(plan: Path) -> Path:
+    """A plan as seen from here, or from the checkout when run.sh is called from elsewhere."""
+    return plan if plan.exists() or not (paths.ROOT / plan).exists() else paths.ROOT / plan
+
+
+def _set_up() -> None:
+    from framestorm import setup
+
+    setup.ensure()
+
+
+def _report(run_dir: Path, criteria: Sequence[str]) -> int:
+    from framestorm import jmeter
+    from framestorm.report import build
+
+    try:
+        jmeter.make_dashboard(run_dir)
+    except FramestormError as error:
+        print(f"framestorm: {error}", file=sys.stderr)
+    outcome = build(run_dir, criteria or None)
+    print(outcome.text)
+    print(f"report: {paths.shown(run_dir / 'index.html')}")
+    return outcome.exit_status
+
+
+def _first_line(verb: Callable[[Sequence[str]], int]) -> str:
+    words = (verb.__doc__ or "").strip().removesuffix(".")
+    return words[:1].lower() + words[1:]

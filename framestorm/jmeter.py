@@ -1,0 +1,100 @@
+"""JMeter's command lines, and the one way to talk to a JMeter that runs."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from framestorm import paths
+from framestorm.errors import FramestormError
+
+STOP_HOST = "127.0.0.1"
+
+
+def environment() -> dict[str, str]:
+    """The environment of JMeter, and so of its frame clients."""
+    return {**os.environ, "JMETER_HOME": str(paths.JMETER_HOME)}
+
+
+def run_command(plan: Path, properties: Mapping[str, str], run_dir: Path, stop_port: int) -> list[str]:
+    """Run a plan without the GUI into a run's folder."""
+    return [
+        *_java("-Djava.awt.headless=true"),
+        *("-n", "-t", str(plan), "-l", str(run_dir / "samples.jtl"), "-j", str(run_dir / "jmeter.log")),
+        *_assignments(
+            {**properties, "jmeterengine.nongui.port": str(stop_port), "jmeterengine.nongui.maxport": str(stop_port)}
+        ),
+    ]
+
+
+def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path) -> list[str]:
+    """Open a plan in JMeter's GUI with the properties of a run, so that Run works there."""
+    return [*_java(), "-t", str(plan), "-j", str(run_dir / "jmeter.log"), *_assignments(properties)]
+
+
+def make_dashboard(run_dir: Path) -> None:
+    """JMeter's own HTML dashboard of a run, from its samples.jtl; one that is there already is made anew.
+
+    Raises:
+        FramestormError: there is no sample, or JMeter could not make it; the message says why.
+    """
+    output = run_dir / "jmeter"
+    log = run_dir / "jmeter-dashboard.log"
+    shutil.rmtree(output, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="jmeter-dashboard-", dir=run_dir) as scratch:
+        samples = _whole_rows(run_dir / "samples.jtl", Path(scratch))
+        command = [
+            *_java("-Djava.awt.headless=true"),
+            *("-g", str(samples), "-o", str(output), "-j", str(log)),
+            f"-Jjmeter.reportgenerator.temp_dir={scratch}/work",
+        ]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, cwd=run_dir)
+    if done.returncode != 0 or not (output / "index.html").exists():
+        raise FramestormError(
+            f"JMeter made no dashboard (status {done.returncode}): {done.stdout.strip()} {done.stderr.strip()}"
+        )
+
+
+def _whole_rows(samples: Path, scratch: Path) -> Path:
+    """The samples without the half row that a killed JMeter leaves at the end; its report generator fails on one."""
+    content = samples.read_bytes() if samples.exists() else b""
+    end = content.rfind(b"\n") + 1
+    if content.count(b"\n", 0, end) < 2:
+        raise FramestormError("JMeter makes no dashboard: samples.jtl holds no sample")
+    if end == len(content):
+        return samples
+    whole = scratch / samples.name
+    whole.write_bytes(content[:end])
+    return whole
+
+
+def free_udp_port() -> int:
+    """A port for JMeter to be told to stop at; runs side by side must not share one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind((STOP_HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def interrupt(stop_port: int) -> None:
+    """Tell a running JMeter to interrupt its users and end; samples under way are lost."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendto(b"StopTestNow", (STOP_HOST, stop_port))
+
+
+def _java(*options: str) -> list[str]:
+    java = paths.JAVA_HOME / "bin" / "java"
+    if not java.exists():
+        raise FramestormError(
+            f"no Java at {paths.shown(java)} (its package was removed?); delete .local/stamps/java and start again"
+        )
+    return [
+        *(str(java), "-server", "-Xms256m", "-Xmx1g", *options),
+        *("-jar", str(paths.JMETER_HOME / "bin" / "ApacheJMeter.jar"), "-q", str(paths.JMX / "user.properties")),
+    ]
+
+
+def _assignments(properties: Mapping[str, str]) -> list[str]:
+    return [f"-J{name}={value}" for name, value in properties.items()]

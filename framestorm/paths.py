@@ -1,0 +1,25 @@
+"""Where everything of a checkout lies; the one place that knows."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCAL = ROOT / ".local"
+
+JMX = ROOT / "jmx"
+CLIENT = ROOT / "client"
+FACE_BLUR = ROOT / "function" / "face-blur"
+DASHBOARDS = ROOT / "dashboards"
+
+JMETER_HOME = LOCAL / "jmeter"
+JAVA_HOME = LOCAL / "java"
+CLIENT_PYTHON = LOCAL / "client-venv" / "bin" / "python"
+FUNCTION_PYTHON = LOCAL / "function-venv" / "bin" / "python"
+TEST_PYTHON = LOCAL / "test-venv" / "bin" / "python"
+FACE_GRAPH = LOCAL / "face.pb"
+SAMPLE_VIDEO = LOCAL / "sample.mp4"
+FRAME_CACHE = LOCAL / "frames"
+
+
+def shown(path: Path) -> str:
+    """The path as a person in the checkout would type it."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

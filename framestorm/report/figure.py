@@ -1,0 +1,155 @@
+"""What all charts share: a chart's parts, colours, traces, and axes with units that fit.
+
+Colours are names of the style sheet's variables, so that light, dark and print each have their own.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+Trace = dict[str, Any]
+Values = list[float | None]
+LINE_COLOURS = tuple(f"var(--line-{number})" for number in range(1, 9))
+MAIN, SECOND, BAD, QUIET, BAND, INK = (
+    LINE_COLOURS[0], LINE_COLOURS[1], "var(--bad)", "var(--quiet)", "var(--band)", "var(--ink)",
+)  # fmt: skip
+# By the largest value: the scale, and the unit after it.
+LENGTH_UNITS = ((1000.0, 1.0, "ms"), (300_000.0, 1000.0, "s"), (float("inf"), 60_000.0, "min"))
+CLOCK_UNITS = ((900.0, 1.0, "s"), (18_000.0, 60.0, "min"), (float("inf"), 3600.0, "h"))
+CLOCK_TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
+# From this ratio of the largest to the middle value on, a linear axis would show one peak over a flat line.
+LOG_RATIO = 20
+
+
+@dataclass
+class Chart:
+    """A chart of the page."""
+
+    name: str
+    title: str
+    caption: str
+    traces: list[Trace]
+    xaxis: dict[str, Any]
+    yaxis: dict[str, Any]
+    layout: dict[str, Any] = field(default_factory=dict)
+    # What can be chosen above the chart, and what each choice changes of traces and layout; `chosen` is how it starts.
+    choices: dict[str, list[Any]] = field(default_factory=dict)
+    chosen: str = ""
+
+    def figure(self) -> dict[str, Any]:
+        """As Plotly takes it; title and legend go into downloads only, for the page has its own."""
+        layout = {"xaxis": self.xaxis, "yaxis": {"rangemode": "tozero"} | self.yaxis, **self.layout}
+        choices = list(self.choices.values())
+        return {"name": self.name, "title": self.title, "data": self.traces, "layout": layout, "choices": choices}
+
+    def legend(self) -> list[dict[str, str]]:
+        """Name, colour and kind (a dash, a symbol, or bar) of what is drawn; empty if there is one thing only."""
+        entries = {}
+        for trace in self.traces:
+            if trace.get("showlegend", True) and trace["name"] not in entries:
+                entries[trace["name"]] = {"name": trace["name"], **_mark(trace)}
+        return list(entries.values()) if len(entries) > 1 else []
+
+
+def _mark(trace: Trace) -> dict[str, str]:
+    if trace["type"] == "bar":
+        return {"kind": "bar", "colour": trace["marker"]["color"]}
+    if trace["mode"] == "markers":
+        return {"kind": trace["marker"]["symbol"], "colour": trace["marker"]["color"]}
+    if not trace["line"]["width"]:
+        return {"kind": "bar", "colour": trace["fillcolor"]}
+    return {"kind": trace["line"].get("dash", "solid"), "colour": trace["line"]["color"]}
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time axis that all charts over time share, so that they can be read one below the other."""
+
+    scale: float
+    unit: str
+    end: float
+    tick: float
+
+    @classmethod
+    def of(cls, series: dict[str, Any]) -> "Clock":
+        ends = [series[name]["x"][-1] for name in ("over_time", "success_over_time", "in_flight") if name in series]
+        ends += [line["x"][-1] for line in series.get("machines", {"lines": []})["lines"]]
+        end_s = max([1.0, *ends])
+        scale, unit = next((scale, unit) for limit, scale, unit in CLOCK_UNITS if end_s < limit)
+        end = end_s / scale
+        return cls(scale, unit, end, next((tick for tick in CLOCK_TICKS if end / tick <= 9), end / 8))
+
+    def axis(self) -> dict[str, Any]:
+        title = axis_title(f"time since the start ({self.unit})")
+        return title | {"range": [-0.01 * self.end, 1.02 * self.end], "tick0": 0, "dtick": self.tick}
+
+    def x(self, seconds: list[Any]) -> list[Any]:
+        return [float(f"{value / self.scale:.6g}") for value in seconds]
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """An axis of times given in ms: its unit, and whether only a logarithmic one shows all of them."""
+
+    scale: float
+    unit: str
+    log: bool
+    ticks: tuple[float, ...]
+
+    @classmethod
+    def of(cls, *values: Values) -> "Lengths":
+        known = sorted(value for part in values for value in part if value is not None)
+        top = known[-1] if known else 0.0
+        scale, unit = next((scale, unit) for limit, scale, unit in LENGTH_UNITS if top < limit)
+        middle = known[len(known) // 2] if known else 0.0
+        low, steps = (known[0] / scale, (1, 2, 5)) if known and known[0] > 0 else (1e-3, (1,))
+        if top / scale > low * 1e4:
+            steps = (1,)
+        exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(max(top / scale, low))) + 1)
+        ticks = tuple(float(f"{step}e{exponent}") for exponent in exponents for step in steps)
+        return cls(scale, unit, 0 < middle * LOG_RATIO < top, ticks)
+
+    def axis(self, what: str) -> dict[str, Any]:
+        ticks = {
+            "type": "log",
+            "tickmode": "array",
+            "tickvals": self.ticks,
+            "ticktext": [f"{v:,g}" for v in self.ticks],
+        }
+        return axis_title(f"{what} ({self.unit})") | (ticks if self.log else {})
+
+    def choices(self) -> dict[str, list[Any]]:
+        """A linear and a logarithmic axis, where it matters which."""
+        if not self.log:
+            return {}
+        return {
+            name: [{}, {"yaxis.type": name, "yaxis.tickmode": mode, "yaxis.autorange": True}]
+            for name, mode in (("linear", "auto"), ("log", "array"))
+        }
+
+    def y(self, values: Values) -> Values:
+        return [None if value is None else float(f"{value / self.scale:.5g}") for value in values]
+
+
+def axis_title(text: str) -> dict[str, Any]:
+    return {"title": {"text": text}}
+
+
+def line(x: list[Any], y: list[Any], name: str, colour: str, width: float = 1.6, **style: Any) -> Trace:
+    """A line; where a value stands alone between gaps, a dot still shows it."""
+    around = [None, *y, None]
+    lonely = any(
+        value is not None and before is None and after is None
+        for before, value, after in zip(around, y, around[2:], strict=False)
+    )
+    trace = {"type": "scatter", "mode": "lines+markers" if lonely else "lines", "x": x, "y": y, "name": name}
+    return trace | {"connectgaps": False, "line": {"color": colour, "width": width, **style}, "marker": {"size": 4}}
+
+
+def dots(x: list[Any], y: list[Any], name: str, colour: str, *, symbol: str = "circle", size: int = 4) -> Trace:
+    marker = {"color": colour, "size": size, "symbol": symbol, "opacity": 0.7 if symbol == "circle" else 1}
+    return {"type": "scatter", "mode": "markers", "x": x, "y": y, "name": name, "marker": marker}
+
+
+def timed_out(x: list[Any], y: list[Any]) -> list[Trace]:
+    return [dots(x, y, "timed out (at least)", BAD, symbol="x-thin-open", size=8)] if x else []

@@ -1,0 +1,83 @@
+"use strict";
+(() => {
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const plots = [...document.querySelectorAll(".plot")];
+  const config = { displayModeBar: false, responsive: true, scrollZoom: false };
+
+  // Colours stand in the figures as names of the style sheet's variables: one figure for light, dark and print.
+  function coloured(value, style) {
+    if (typeof value === "string") {
+      const name = /^var\((--[\w-]+)\)$/.exec(value);
+      return name ? style.getPropertyValue(name[1]).trim() : value;
+    }
+    if (Array.isArray(value)) {
+      return value.length && typeof value[0] !== "object" ? value : value.map((item) => coloured(item, style));
+    }
+    if (value && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, coloured(item, style)]));
+    }
+    return value;
+  }
+
+  function themed(figure, narrow) {
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const { data, layout } = coloured(figure, style);
+    const axis = {
+      gridcolor: colour("--grid"), linecolor: colour("--soft"), zeroline: false, ticks: "outside", ticklen: 4,
+      tickcolor: colour("--soft"), showline: true, automargin: true, fixedrange: narrow, separatethousands: true,
+    };
+    return {
+      data,
+      layout: {
+        ...layout,
+        paper_bgcolor: colour("--paper"), plot_bgcolor: colour("--paper"),
+        font: { family: style.getPropertyValue("--sans"), size: 12, color: colour("--ink") },
+        margin: { l: 52, r: 12, t: 12, b: 44 },
+        hovermode: "closest", hoverlabel: { bgcolor: colour("--tint"), bordercolor: colour("--rule"), font: { color: colour("--ink") } },
+        legend: { traceorder: "normal", orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" },
+        xaxis: { ...axis, showgrid: false, ...layout.xaxis, title: { ...layout.xaxis.title, standoff: 10 } },
+        yaxis: { ...axis, ...layout.yaxis, title: { ...layout.yaxis.title, standoff: 10 } },
+        showlegend: false,
+      },
+    };
+  }
+
+  function draw() {
+    const narrow = window.matchMedia("(max-width: 40rem)").matches;
+    plots.forEach((plot, number) => {
+      const { data, layout } = themed(figures[number], narrow);
+      Plotly.react(plot, data, layout, config);
+      const pressed = plot.parentElement.querySelector('.choice[aria-pressed="true"]');
+      const choices = [...plot.parentElement.querySelectorAll(".choice")];
+      if (pressed) Plotly.update(plot, ...figures[number].choices[choices.indexOf(pressed)]);
+    });
+  }
+
+  plots.forEach((plot, number) => {
+    const choices = [...plot.parentElement.querySelectorAll(".choice")];
+    choices.forEach((button, choice) => button.addEventListener("click", () => {
+      choices.forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
+      Plotly.update(plot, ...figures[number].choices[choice]);
+    }));
+    plot.parentElement.querySelector(".download").addEventListener("click", () => {
+      const { data, layout } = themed(figures[number], false);
+      // As it was chosen above the chart.
+      const shown = data.map((trace, index) => ({ ...trace, visible: plot.data[index].visible ?? true }));
+      const axes = Object.fromEntries(["xaxis", "yaxis"].map((name) => {
+        const { type, tickmode } = plot.layout[name];
+        return [name, { ...layout[name], type, tickmode }];
+      }));
+      const title = { text: figures[number].title, x: 0.02, y: 0.97, font: { size: 15 } };
+      const whole = { ...layout, ...axes, title, showlegend: shown.length > 1, margin: { ...layout.margin, t: 76 } };
+      Plotly.downloadImage({ data: shown, layout: whole }, { format: "svg", width: 900, height: 420, filename: figures[number].name });
+    });
+  });
+
+  draw();
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  window.matchMedia("print").addEventListener("change", draw);
+  // A sheet is narrower than most windows, and Plotly does not see it coming.
+  window.addEventListener("beforeprint", () => plots.forEach((plot) => Plotly.relayout(plot, { width: 680 })));
+  window.addEventListener("afterprint", () => plots.forEach((plot) => Plotly.relayout(plot, { width: null, autosize: true })));
+})();

@@ -1,0 +1,85 @@
+"""CPU and memory of a run's parts and of the whole machine, sampled once a second into resources.csv."""
+
+import csv
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from framestorm.guarded import Guarded
+
+INTERVAL_S = 1.0
+FIELDS = ("time_ms", "host", "part", "cpu_percent", "rss_bytes", "processes")
+
+
+class ResourceLog:
+    """A thread that writes a row a part and second; 100 percent is one core kept busy.
+
+    A part's CPU time is that of its living processes and of the children each has already waited for, so that frame
+    clients which come and go between two samples are counted too.
+    """
+
+    def __init__(self, path: Path, host: str, parts: Mapping[str, Guarded]) -> None:
+        self._path = path
+        self._host = host
+        self._parts = dict(parts)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="resources", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with self._path.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(FIELDS)
+            before_s = {part: _cpu_s(guarded)[0] for part, guarded in self._parts.items()}
+            host_before_s = _host_cpu_s()
+            last_s = time.monotonic()
+            while not self._stop.wait(INTERVAL_S):
+                now_s = time.monotonic()
+                elapsed_s, last_s = now_s - last_s, now_s
+                now_ms = int(time.time() * 1000)
+                for part, guarded in self._parts.items():
+                    cpu_s, rss_bytes, processes = _cpu_s(guarded)
+                    # A killed process takes its unreaped time with it: never show that as negative work.
+                    percent = max(0.0, cpu_s - before_s[part]) / elapsed_s * 100
+                    before_s[part] = cpu_s
+                    writer.writerow((now_ms, self._host, part, f"{percent:.1f}", rss_bytes, processes))
+                host_s = _host_cpu_s()
+                host_percent = (host_s - host_before_s) / elapsed_s * 100
+                host_before_s = host_s
+                writer.writerow((now_ms, self._host, "host", f"{host_percent:.1f}", psutil.virtual_memory().used, 0))
+                file.flush()
+
+
+def _cpu_s(guarded: Guarded) -> tuple[float, int, int]:
+    """CPU seconds so far, resident bytes and number of the processes of a part."""
+    cpu_s, rss_bytes, count = 0.0, 0, 0
+    for process in guarded.processes():
+        try:
+            with process.oneshot():
+                times = process.cpu_times()
+                cpu_s += times.user + times.system + times.children_user + times.children_system
+                rss_bytes += process.memory_info().rss
+                count += 1
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return cpu_s, rss_bytes, count
+
+
+def _host_cpu_s() -> float:
+    """Busy CPU seconds of the whole machine; user already holds guest time."""
+    times = psutil.cpu_times()
+    return float(times.user + times.nice + times.system + times.irq + times.softirq + times.steal)

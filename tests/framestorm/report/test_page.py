@@ -1,0 +1,191 @@
+import copy
+import json
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm.report import build
+from framestorm.report.charts import charts
+from framestorm.report.junit import junit_xml
+from framestorm.report.page import page_html
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM_FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--virtual-time-budget=20000",
+)  # fmt: skip
+
+
+@pytest.fixture
+def made(three_users: Any) -> Path:
+    folder: Path = three_users.write()
+    build(folder)
+    return folder
+
+
+def load(folder: Path) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return summary
+
+
+def own_text(page: str) -> str:
+    """The page without the drawing library, which stands in a script element of its own."""
+    scripts = re.findall(r"<script>.*?</script>", page, flags=re.DOTALL)
+    assert len(scripts) == 2
+    return page.replace(max(scripts, key=len), "")
+
+
+def test_made_of_the_summary_alone(made: Path) -> None:
+    assert page_html(load(made)) == (made / "index.html").read_text()
+
+
+def test_every_number_follows_the_summary(made: Path) -> None:
+    """Each figure of the tables is changed in the summary in turn: the page has to change with it."""
+    summary = load(made)
+    page = page_html(summary)
+    places: list[tuple[str, ...]] = [("frames", name) for name in ("n", "ok", "failed", "success", "rate_per_s")]
+    places += [("frames", "times", "rtt", figure, "value") for figure in ("mean", "p50", "p90", "p95", "p99", "max")]
+    places += [("users", "times", "duration", "p50", "value"), ("frames", "causes", "timeout"), ("load", "duration_ms")]
+    for place in places:
+        changed = copy.deepcopy(summary)
+        holder = changed
+        for name in place[:-1]:
+            holder = holder[name]
+        holder[place[-1]] = holder[place[-1]] * 2.137 + 1
+        assert page_html(changed) != page, place
+
+
+def test_needs_nothing_from_outside(made: Path) -> None:
+    page = own_text((made / "index.html").read_text())
+    loads = re.findall(r"""(?:src|href|action|data)\s*=\s*["']([^"']+)|url\(([^)]+)\)|@import\s+(\S+)""", page)
+    links = {next(filter(None, found)) for found in loads}
+    assert links <= {file["path"] for file in load(made)["files"]} | {"data:,"}
+    assert not re.search(r"""["'(]//[a-z]|https?://(?!127\.0\.0\.1)""", page)
+
+
+def test_small_enough(made: Path) -> None:
+    assert (made / "index.html").stat().st_size < 8_000_000
+
+
+def test_strange_names_stay_text(three_users: Any) -> None:
+    evil = "</script><script>alert(1)</script><b>&"
+    folder = three_users.write(plan=evil, reason=evil, state="stopped", given={"x": evil}, command=["./run.sh", evil])
+    build(folder)
+    page = (folder / "index.html").read_text()
+    assert "alert(1)" in page
+    assert "<script>alert" not in page
+    assert evil not in junit_xml(load(folder))
+
+
+def test_charts_have_what_a_reader_needs(made: Path) -> None:
+    drawn = charts(load(made))
+    assert [chart.name for chart in drawn] == [
+        "round-trip-by-frame", "handler-time-by-frame", "model-time-by-frame", "round-trip-over-time",
+        "success-over-time", "frames-per-second", "users-over-time", "round-trip-histogram", "processor-use",
+    ]  # fmt: skip
+    for chart in drawn:
+        figure = chart.figure()
+        assert chart.title
+        assert chart.caption.endswith(".")
+        for axis in ("xaxis", "yaxis"):
+            assert figure["layout"][axis]["title"]["text"], chart.name
+        assert any(value is not None for trace in figure["data"] for value in trace["y"]), chart.name
+    lines = [trace for trace in drawn[0].traces if trace["name"].startswith("user ")]
+    assert [len(trace["y"]) for trace in lines] == [37, 37, 37]
+    assert lines[2]["y"][5] is None, "a failed frame is a gap"
+
+
+def test_many_users_get_median_and_band(fake_run: Any) -> None:
+    for number in range(40):
+        fake_run.user([{"rtt_ms": 40.0 + number} for _ in range(5)], start_ms=1_790_000_000_000 + 300 * number)
+    folder = fake_run.write()
+    build(folder)
+    data = load(folder)["series"]["by_index_rtt_ms"]
+    assert (data["users"], len(data["lines"])) == (40, 6)
+    assert data["band"]["mid"] == [59.0] * 5
+    assert (data["band"]["low"], data["band"]["high"]) == ([41.0] * 5, [77.0] * 5)
+
+
+@pytest.mark.parametrize(
+    "frames", [[{}], [{"cause": "connect", "rtt_ms": 1.0}], [{"cause": "timeout", "rtt_ms": 25_000.0}] * 3]
+)
+def test_poor_runs_have_a_page(fake_run: Any, frames: list[dict[str, Any]]) -> None:
+    fake_run.user(frames)
+    folder = fake_run.write()
+    build(folder)
+    assert "</html>" in (folder / "index.html").read_text()
+
+
+def test_saturation_is_told(three_users: Any) -> None:
+    folder = three_users.write()
+    lines = (folder / "resources.csv").read_text().splitlines()
+    busy = [re.sub(r",host,[\d.]+,", ",host,199.0,", line) for line in lines]
+    (folder / "resources.csv").write_text("\n".join(busy) + "\n1790000000000,mas")
+    build(folder)
+    assert "master was saturated: at least 90.0\u00a0% of its 2 cores" in load(folder)["warnings"][0]
+
+
+def test_junit(made: Path) -> None:
+    root = ET.fromstring((made / "junit.xml").read_text())  # noqa: S314 - written just above
+    suite = root.find("testsuite")
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "2", "0")
+    cases = {case.get("name"): case.find("failure") is not None for case in suite.iter("testcase")}
+    assert cases == {
+        "not (user success < 100 %)": True,
+        "not (frame success < 100 %)": True,
+        "the run is complete": False,
+    }
+
+
+def test_junit_of_a_partial_run(three_users: Any) -> None:
+    folder = three_users.write(state="stopped", reason="Ctrl-C \x1b[0m")
+    build(folder)
+    root = ET.fromstring((folder / "junit.xml").read_text())  # noqa: S314
+    failures = [case.get("name") for case in root.iter("testcase") if case.find("failure") is not None]
+    assert "the run is complete" in failures
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine; set-up of the tests installs it")
+def test_draws_in_a_browser_without_scrolling_sideways(made: Path, tmp_path: Path) -> None:
+    """The page reports on itself: every chart drawn, no script error, nothing wider than the window."""
+    probe = """<script>
+      const errors = [], images = [];
+      addEventListener("error", (event) => errors.push(event.message));
+      addEventListener("load", () => {
+        Plotly.downloadImage = (figure, options) => Plotly.toImage(figure, options).then((url) => images.push(url));
+        document.querySelectorAll(".choice, .download").forEach((button) => button.click());
+      });
+      setInterval(() => {
+        const plots = [...document.querySelectorAll(".plot")], root = document.documentElement;
+        const drawn = plots.filter((plot) => plot.querySelector("svg.main-svg .xtitle")).length;
+        parent.postMessage(JSON.stringify({ drawn, wide: root.scrollWidth - root.clientWidth, errors,
+          images: images.filter((url) => url.startsWith("data:image/svg+xml")).length }), "*");
+      }, 100);
+    </script>"""
+    page = (made / "index.html").read_text().replace("<head>", "<head>" + probe, 1)
+    (made / "probe.html").write_text(page)
+    # Headless Chromium has no window narrower than 500 pixels: a frame does.
+    (made / "outer.html").write_text(
+        """<script>
+          const said = {};
+          addEventListener("message", (event) => {
+            said[event.source === frames[0] ? "phone" : "desk"] = JSON.parse(event.data);
+            document.title = JSON.stringify(said);
+          });
+        </script>
+        <iframe src="probe.html" style="width:360px;height:800px"></iframe>
+        <iframe src="probe.html" style="width:1200px;height:800px"></iframe>"""
+    )
+    command = [str(CHROMIUM), *CHROMIUM_FLAGS, f"--user-data-dir={tmp_path / 'profile'}",
+               "--dump-dom", (made / "outer.html").as_uri()]  # fmt: skip
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    title = re.search(r"<title>(.*?)</title>", shown)
+    assert title, shown
+    good = {"drawn": 9, "wide": 0, "errors": [], "images": 9}
+    assert json.loads(title[1]) == {"phone": good, "desk": good}
