@@ -1,0 +1,43 @@
+// Chooses the next frame to send, in turn over all threads, and how it is sent.
+
+import groovy.transform.Field
+import java.util.concurrent.atomic.AtomicLong
+
+// As the frame client sends and asks for them.
+@Field static final Map FORMS = [
+    'png-base64': [suffix: '.b64', type: 'text/plain', accept: 'application/json'],
+    png: [suffix: '.png', type: 'image/png', accept: 'image/png'],
+    jpeg: [suffix: '.jpg', type: 'image/jpeg', accept: 'image/jpeg'],
+]
+// JMeter compiles this file anew for each run, so a run starts at the first frame.
+@Field static final AtomicLong NEXT = new AtomicLong()
+@Field static volatile List<String> paths = null
+
+static synchronized List<String> list(String folder, String suffix, int limit) {
+    if (paths == null) {
+        def found = (new File(folder).list() ?: []).findAll { it.endsWith(suffix) }.sort()
+        if (!found) {
+            throw new FileNotFoundException("no *$suffix frames in $folder: cut the video first, see frame_dir")
+        }
+        paths = (limit > 0 ? (0..<limit).collect { found[it % found.size()] } : found).collect { "$folder/$it" as String }
+    }
+    return paths
+}
+
+def form = FORMS[vars.get('encoding')]
+List<String> frames = paths
+try {
+    if (form == null) {
+        throw new IllegalArgumentException("encoding ${vars.get('encoding')} is none of ${FORMS.keySet()}")
+    }
+    frames = frames ?: list(new File(vars.get('frame_dir')).absolutePath, form.suffix, vars.get('frames') as int)
+} catch (IOException | IllegalArgumentException error) {
+    ctx.thread.stop() // before the sampler: nothing is sent
+    ctx.engine.askThreadsToStop()
+    throw error
+}
+int index = (int) (NEXT.getAndIncrement() % frames.size())
+vars.put('index', index as String)
+vars.put('frame_file', frames[index])
+vars.put('content_type', form.type)
+vars.put('accept', form.accept)
