@@ -4,13 +4,13 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
 
 if TYPE_CHECKING:
-    from framestorm.run import RunOptions
+    from framestorm.preparation import RunOptions
 
 EXIT_STATUS = "exit status: 0 passed, 1 the run could not be done, 2 wrong usage, 3 criteria failed, 4 partial (something was lost or stopped early)"  # noqa: E501
 
@@ -29,7 +29,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    from framestorm import run
+    from framestorm import properties, run
+    from framestorm.report import criteria
 
     parser = argparse.ArgumentParser(
         prog="./run.sh",
@@ -51,13 +52,23 @@ def _run(words: Sequence[str]) -> int:
         help="the run's folder, made new (default: dashboards/<plan>-<UTC time>)",
     )
     _add_criteria(parser)
+    _add_slave_options(parser)
     asked = parser.parse_args(list(words))
-    options = _options(asked, words)
-    from framestorm.report import criteria
-
-    for text in options.criteria:
+    for text in asked.criteria:
         criteria.parse(text)
-    _set_up()
+    _set_up(for_slaves=asked.slaves is not None)
+    options = _options(
+        asked,
+        words,
+        criteria=tuple(asked.criteria),
+        run_dir=asked.run_dir,
+        samples_copy=asked.samples_copy,
+        slaves=asked.slaves,
+        inventory=asked.inventory,
+        extra=properties.parse_assignments(asked.global_assignments, "-G"),
+        without_faulty=asked.continue_without,
+        continue_on_loss=asked.continue_on_loss,
+    )
     return _report(run.run(options), ())
 
 
@@ -121,6 +132,25 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_slave_options(parser: argparse.ArgumentParser) -> None:
+    slaves = parser.add_argument_group("over slaves")
+    slaves.add_argument(
+        "-R", metavar="HOSTS", dest="slaves",
+        help="run over slaves: a group, hosts or an Ansible pattern of the inventory (slaves, 'slaves:!slave2')",
+    )  # fmt: skip
+    slaves.add_argument(
+        "-G", metavar="NAME=VALUE", dest="global_assignments", action="append", default=[],
+        help="set a property of JMeter on the slaves too; the plan's own reach them by -J, as totals",
+    )  # fmt: skip
+    slaves.add_argument(
+        "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
+    )
+    slaves.add_argument("--continue-without", action="store_true", help="leave out slaves that cannot take part")
+    slaves.add_argument(
+        "--continue-on-loss", action="store_true", help="let the others go on when a slave is lost in mid-run"
+    )
+
+
 def _add_criteria(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-if", metavar="CRITERION", dest="criteria", action="append", default=[],
@@ -128,17 +158,15 @@ def _add_criteria(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _options(asked: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
-    from framestorm import properties, run
+def _options(asked: argparse.Namespace, words: Sequence[str], **more: Any) -> "RunOptions":
+    from framestorm import preparation, properties
 
-    return run.RunOptions(
-        plan=_find_plan(asked.plan) if asked.plan else run.DEFAULT_PLAN,
+    return preparation.RunOptions(
+        plan=_find_plan(asked.plan) if asked.plan else preparation.DEFAULT_PLAN,
         given=properties.parse_assignments(asked.assignments),
-        criteria=tuple(getattr(asked, "criteria", ())),
-        run_dir=getattr(asked, "run_dir", None),
-        samples_copy=getattr(asked, "samples_copy", None),
         port=asked.port,
         command=("./run.sh", *words),
+        **more,
     )
 
 
@@ -147,10 +175,10 @@ def _find_plan(plan: Path) -> Path:
     return plan if plan.exists() or not (paths.ROOT / plan).exists() else paths.ROOT / plan
 
 
-def _set_up() -> None:
+def _set_up(for_slaves: bool = False) -> None:
     from framestorm import setup
 
-    setup.ensure()
+    setup.ensure([*setup.FOR_A_RUN, setup.ANSIBLE_VENV] if for_slaves else setup.FOR_A_RUN)
 
 
 def _report(run_dir: Path, criteria: Sequence[str]) -> int:

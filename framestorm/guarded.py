@@ -15,7 +15,13 @@ GUARD = Path(__file__).with_name("guard.py")
 class Guarded:
     """A command that runs until it ends, is stopped, or this process is gone, however that happens."""
 
-    def __init__(self, command: Sequence[str | Path], log_path: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        log_path: Path,
+        environment: Mapping[str, str],
+        working_dir: Path | None = None,
+    ) -> None:
         """Start the command; what it prints goes to `log_path`."""
         with log_path.open("ab") as log:
             self._guard = subprocess.Popen(
@@ -24,6 +30,7 @@ class Guarded:
                 stdout=log,
                 stderr=log,
                 env=dict(environment),
+                cwd=working_dir,
                 start_new_session=True,
             )
 

@@ -5,13 +5,15 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
 
 STOP_HOST = "127.0.0.1"
+GUI_PACKAGES = ("sun.awt", "sun.awt.X11", "sun.swing", "javax.swing.text.html", "java.awt", "java.awt.font")
 
 
 def environment() -> dict[str, str]:
@@ -19,10 +21,21 @@ def environment() -> dict[str, str]:
     return {**os.environ, "JMETER_HOME": str(paths.JMETER_HOME)}
 
 
-def run_command(plan: Path, properties: Mapping[str, str], run_dir: Path, stop_port: int) -> list[str]:
-    """Run a plan without the GUI into a run's folder."""
+@dataclass(frozen=True)
+class Home:
+    """Where Java, JMeter and the kit's properties for it are, on this machine or on another."""
+
+    java: str
+    folder: str
+    user_properties: str
+
+
+def run_command(
+    plan: Path, properties: Mapping[str, str], run_dir: Path, stop_port: int, home: Home | None = None
+) -> list[str]:
+    """Run a plan without the GUI into a run's folder; on this machine unless another's `home` is given."""
     return [
-        *_java("-Djava.awt.headless=true"),
+        *_java("-Djava.awt.headless=true", home=home),
         *("-n", "-t", str(plan), "-l", str(run_dir / "samples.jtl"), "-j", str(run_dir / "jmeter.log")),
         *_assignments(
             {**properties, "jmeterengine.nongui.port": str(stop_port), "jmeterengine.nongui.maxport": str(stop_port)}
@@ -30,9 +43,30 @@ def run_command(plan: Path, properties: Mapping[str, str], run_dir: Path, stop_p
     ]
 
 
+def remote_options(addresses: Sequence[str], own_address: str, settings: Path) -> list[str]:
+    """What makes a run a distributed one.
+
+    Args:
+        addresses: host:port of each slave.
+        own_address: by which the slaves reach the controller; the name of a Debian host resolves to its loopback.
+        settings: the file with the RMI ports and send mode, the same as the slaves have.
+    """
+    return ["-q", str(settings), f"-Djava.rmi.server.hostname={own_address}", "-R", ",".join(addresses)]
+
+
+def version() -> str | None:
+    """The version of this machine's JMeter, by its jar."""
+    cores = list(paths.JMETER_HOME.glob("lib/ext/ApacheJMeter_core-*.jar"))
+    return cores[0].stem.rpartition("-")[2] if cores else None
+
+
 def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path) -> list[str]:
     """Open a plan in JMeter's GUI with the properties of a run, so that Run works there."""
-    return [*_java(), "-t", str(plan), "-j", str(run_dir / "jmeter.log"), *_assignments(properties)]
+    # What JMeter's own start script opens to its look and feel, and its preferences kept out of the user's home.
+    options = [f"--add-opens=java.desktop/{package}=ALL-UNNAMED" for package in GUI_PACKAGES]
+    options += ["-Dawt.useSystemAAFontSettings=on", f"-Djava.util.prefs.userRoot={paths.LOCAL / 'java-prefs'}"]
+    properties = {"onload.expandtree": "true", **properties}
+    return [*_java(*options), "-t", str(plan), "-j", str(run_dir / "jmeter.log"), *_assignments(properties)]
 
 
 def make_dashboard(run_dir: Path) -> None:
@@ -84,16 +118,21 @@ def interrupt(stop_port: int) -> None:
         sender.sendto(b"StopTestNow", (STOP_HOST, stop_port))
 
 
-def _java(*options: str) -> list[str]:
+def _java(*options: str, home: Home | None = None) -> list[str]:
+    home = home or _own_home()
+    return [
+        *(home.java, "-server", "-Xms256m", "-Xmx1g", *options),
+        *("-jar", f"{home.folder}/bin/ApacheJMeter.jar", "-q", home.user_properties),
+    ]
+
+
+def _own_home() -> Home:
     java = paths.JAVA_HOME / "bin" / "java"
     if not java.exists():
         raise FramestormError(
             f"no Java at {paths.shown(java)} (its package was removed?); delete .local/stamps/java and start again"
         )
-    return [
-        *(str(java), "-server", "-Xms256m", "-Xmx1g", *options),
-        *("-jar", str(paths.JMETER_HOME / "bin" / "ApacheJMeter.jar"), "-q", str(paths.JMX / "user.properties")),
-    ]
+    return Home(str(java), str(paths.JMETER_HOME), str(paths.JMX / "user.properties"))
 
 
 def _assignments(properties: Mapping[str, str]) -> list[str]:

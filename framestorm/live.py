@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -61,12 +61,14 @@ def _rank(ordered: list[float], share: float) -> float:
 
 
 class LiveView:
-    """Follows a run's journal (plans with users) or samples.jtl (plans without) until it is closed."""
+    """Follows a run's journals (plans with users) or samples.jtl (plans without) until it is closed."""
 
     def __init__(self, run_dir: Path, has_users: bool) -> None:
         self.tally = Tally()
+        self.by_slave: dict[str, Tally] = {}
+        self._run_dir = run_dir
         self._has_users = has_users
-        self._lines = _Growing(run_dir / ("journal.jsonl" if has_users else "samples.jtl"))
+        self._files: dict[Path, _Growing] = {}
         self._header: list[str] | None = None
         self._started_s = time.time()
         self._closed = threading.Event()
@@ -96,22 +98,26 @@ class LiveView:
         self._read()
 
     def _read(self) -> None:
-        for line in self._lines.new():
-            try:
-                if self._has_users:
-                    self._journal_line(json.loads(line))
-                else:
-                    self._sample_row(next(csv.reader([line])))
-            except (ValueError, KeyError, IndexError):
-                continue  # the report reads the files again and counts what cannot be read
+        for path in sorted(self._run_dir.glob("journal*.jsonl" if self._has_users else "samples.jtl")):
+            slave = path.stem.removeprefix("journal").removeprefix("-") if self._has_users else ""
+            tallies = [self.tally] + ([self.by_slave.setdefault(slave, Tally())] if slave else [])
+            for line in self._files.setdefault(path, _Growing(path)).new():
+                try:
+                    if self._has_users:
+                        self._journal_line(json.loads(line), tallies)
+                    else:
+                        self._sample_row(next(csv.reader([line])))
+                except (ValueError, KeyError, IndexError):
+                    continue  # the report reads the files again and counts what cannot be read
 
-    def _journal_line(self, entry: dict[str, Any]) -> None:
-        if entry["type"] == "start":
-            self.tally.user_started()
-        elif entry["type"] == "user":
-            self.tally.user_ended(entry["ok"])
-        elif entry["type"] == "frame":
-            self.tally.frame((entry["start_ms"] + entry["rtt_ms"]) / 1000, entry["rtt_ms"], entry["cause"])
+    def _journal_line(self, entry: dict[str, Any], tallies: Sequence[Tally]) -> None:
+        for tally in tallies:
+            if entry["type"] == "start":
+                tally.user_started()
+            elif entry["type"] == "user":
+                tally.user_ended(entry["ok"])
+            elif entry["type"] == "frame":
+                tally.frame((entry["start_ms"] + entry["rtt_ms"]) / 1000, entry["rtt_ms"], entry["cause"])
 
     def _sample_row(self, row: list[str]) -> None:
         if self._header is None:
@@ -123,20 +129,18 @@ class LiveView:
         self.tally.users_now = int(sample["allThreads"])
         self.tally.frame((float(sample["timeStamp"]) + elapsed_ms) / 1000, elapsed_ms, cause)
 
-    def _figures(self) -> list[tuple[str, str]]:
+    def _figures(self, tally: Tally) -> list[tuple[str, str]]:
         now_s = time.time()
-        rate_per_s, p50_ms, p95_ms = self.tally.recent(now_s)
-        failed = sum(self.tally.causes.values())
-        causes = ", ".join(f"{cause} {count}" for cause, count in self.tally.causes.most_common(3))
-        users = f"{self.tally.users_now} now"
+        rate_per_s, p50_ms, p95_ms = tally.recent(now_s)
+        failed = sum(tally.causes.values())
+        causes = ", ".join(f"{cause} {count}" for cause, count in tally.causes.most_common(3))
+        users = f"{tally.users_now} now"
         if self._has_users:
-            users += f", {self.tally.users_done} done" + (
-                f", {self.tally.users_failed} failed" if self.tally.users_failed else ""
-            )
+            users += f", {tally.users_done} done" + (f", {tally.users_failed} failed" if tally.users_failed else "")
         return [
             ("elapsed", f"{now_s - self._started_s:.0f} s"),
             ("users" if self._has_users else "threads", users),
-            ("frames", f"{self.tally.frames}"),
+            ("frames", f"{tally.frames}"),
             ("frames/s", f"{rate_per_s:.1f}"),
             ("errors", f"{failed}" + (f" ({causes})" if causes else "")),
             ("p50", _shown_ms(p50_ms)),
@@ -144,14 +148,20 @@ class LiveView:
         ]
 
     def _line(self) -> str:
-        return "  ".join(f"{name} {value}" for name, value in self._figures())
+        slaves = "".join(
+            f"  | {slave}: {tally.users_now} users, {tally.frames} frames, {sum(tally.causes.values())} errors"
+            for slave, tally in self.by_slave.items()
+        )
+        return "  ".join(f"{name} {value}" for name, value in self._figures(self.tally)) + slaves
 
     def _table(self) -> Table:
         table = Table(box=None, padding=(0, 2), header_style="bold")
-        figures = self._figures()
-        for name, _ in figures:
+        rows = {"all slaves" if self.by_slave else "": self.tally, **self.by_slave}
+        table.add_column("")
+        for name, _ in self._figures(self.tally):
             table.add_column(name, justify="right")
-        table.add_row(*(value for _, value in figures))
+        for name, tally in rows.items():
+            table.add_row(name, *(value for _, value in self._figures(tally)))
         return table
 
 

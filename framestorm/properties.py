@@ -80,8 +80,8 @@ def effective(knobs: Mapping[str, Knob], given: Mapping[str, str]) -> dict[str, 
     return {name: given.get(name, knob.default) for name, knob in knobs.items()}
 
 
-def parse_assignments(words: Iterable[str]) -> dict[str, str]:
-    """``name=value`` words of -J as a dictionary; the last of a name counts, as in JMeter.
+def parse_assignments(words: Iterable[str], letter: str = "-J") -> dict[str, str]:
+    """``name=value`` words of -J or -G as a dictionary; the last of a name counts, as in JMeter.
 
     Raises:
         UsageError: a word has no name or no equals sign.
@@ -90,7 +90,7 @@ def parse_assignments(words: Iterable[str]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not name or not equals:
-            raise UsageError(f"-J{word}: a property is given as name=value, for example -Jusers=5")
+            raise UsageError(f"{letter}{word}: a property is given as name=value, for example {letter}users=5")
         given[name] = value
     return given
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from framestorm import __version__, paths
+from framestorm import __version__, jmeter, paths
 
 FORMAT = 1
 
@@ -31,7 +31,7 @@ class RunRecord:
             "pid": os.getpid(),
             "started_ms": now_ms(),
             "ended_ms": None,
-            "hosts": [host()],
+            "hosts": [],
             "versions": versions(),
             **fields,
         }
@@ -57,12 +57,12 @@ def kit() -> dict[str, Any]:
     return {"version": __version__, "commit": commit, "dirty": bool(_git("status", "--porcelain")) if commit else None}
 
 
-def host() -> dict[str, Any]:
-    """This machine, which both makes the load and holds the embedded target."""
+def host(role: str) -> dict[str, Any]:
+    """This machine, and what it is in the run."""
     return {
         "name": socket.gethostname(),
         "address": "127.0.0.1",
-        "role": "generator",
+        "role": role,
         "cores": psutil.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "clock_offset_ms": 0,
@@ -73,10 +73,9 @@ def versions() -> dict[str, str | None]:
     """What the run's figures depend on, read from files: starting each program to ask it would cost seconds."""
     release = paths.JAVA_HOME / "release"
     java = re.search(r'JAVA_VERSION="([^"]+)"', release.read_text()) if release.exists() else None
-    cores = list(paths.JMETER_HOME.glob("lib/ext/ApacheJMeter_core-*.jar"))
     tensorflow = list(paths.FUNCTION_PYTHON.parent.parent.glob("lib/python*/site-packages/tensorflow_cpu-*.dist-info"))
     return {
-        "jmeter": cores[0].stem.rpartition("-")[2] if cores else None,
+        "jmeter": jmeter.version(),
         "java": java.group(1) if java else None,
         "python": platform.python_version(),
         "tensorflow": tensorflow[0].name.split("-")[1].removesuffix(".dist") if tensorflow else None,

@@ -87,8 +87,12 @@ def _java_17() -> Path | None:
 def _make_jmeter(piece: Piece) -> None:
     if shutil.which("mvn") is None:
         packages.install(["maven"])
+    # Assembled aside: old jars would stay among new ones, and a run may be reading what is there.
+    draft = piece.output.with_name(f"{piece.output.name}.new")
+    shutil.rmtree(draft, ignore_errors=True)
+    _call(["mvn", "-q", "-B", "-C", "-f", paths.JMX / "pom.xml", "package", f"-Dhome={draft}"])
     shutil.rmtree(piece.output, ignore_errors=True)
-    _call(["mvn", "-q", "-B", "-C", "-f", paths.JMX / "pom.xml", "package", f"-Dhome={piece.output}"])
+    draft.rename(piece.output)
 
 
 def _make_venv(piece: Piece) -> None:
@@ -142,6 +146,7 @@ SAMPLE_VIDEO = Piece(
     paths.SAMPLE_VIDEO,
     _make_sample_video,
 )
+ANSIBLE_VENV = _venv("ansible", "Python environment of Ansible", paths.ANSIBLE / "requirements.txt")
 TEST_VENV = _venv("test", "Python environment of the tests", paths.ROOT / "tests" / "requirements.txt")
 
 FOR_A_RUN = (JAVA, JMETER, CLIENT_VENV, FUNCTION_VENV, FACE_GRAPH, SAMPLE_VIDEO)

@@ -15,18 +15,6 @@ def row(number: int, elapsed_ms: int) -> str:
     return f"{1_700_000_000_000 + number},{elapsed_ms},frame,200,OK,t 1-1,text,true,,10,10,1,1,null,0,0,0\n"
 
 
-def test_the_dashboards_median_is_true_past_jmeters_default_window(tmp_path: Path) -> None:
-    # 80,000 slow samples, then 20,000 fast ones: a window of the last 20,000 calls the median fast.
-    with (tmp_path / "samples.jtl").open("w") as samples:
-        samples.write(HEADER)
-        samples.writelines(row(number, 1000 if number < 80_000 else 10) for number in range(100_000))
-    jmeter.make_dashboard(tmp_path)
-    statistics = json.loads((tmp_path / "jmeter" / "statistics.json").read_text())["frame"]
-    assert statistics["sampleCount"] == 100_000
-    assert statistics["medianResTime"] == 1000
-    assert not list(tmp_path.glob("jmeter-dashboard-*"))
-
-
 def test_a_dashboard_is_made_of_what_a_killed_jmeter_left(tmp_path: Path) -> None:
     random.seed(7)
     rows = [row(number, random.randrange(1, 99)) for number in range(50)]  # noqa: S311

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from framestorm import jmeter, packages, paths, run, setup
+from framestorm import jmeter, packages, paths, preparation, setup
 from framestorm.errors import FramestormError
 
 
@@ -71,7 +71,7 @@ def test_a_java_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = run.shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(run.shutil, "disk_usage", lambda path: usage._replace(free=1 << 20))
+    usage = preparation.shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(preparation.shutil, "disk_usage", lambda path: usage._replace(free=1 << 20))
     with pytest.raises(FramestormError, match="1 MiB left"):
-        run.prepare(run.RunOptions(), tmp_path / "run")
+        preparation.prepare(preparation.RunOptions(), tmp_path / "run")

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from framestorm.jmeter import make_dashboard
+
 ROOT = Path(__file__).resolve().parents[2]
 JMX = ROOT / "jmx"
 JMETER_TIMEOUT_S = 120
@@ -108,14 +110,11 @@ def run_plan(tmp_path: Path, start_plan: Callable[..., subprocess.Popen[bytes]])
 
 
 @pytest.fixture
-def dashboard(tmp_path: Path, jmeter: list[str]) -> Callable[[], dict[str, dict[str, float]]]:
+def dashboard(tmp_path: Path) -> Callable[[], dict[str, dict[str, float]]]:
     """Return a function that makes JMeter's dashboard of samples.jtl and returns its statistics by label."""
 
     def make() -> dict[str, dict[str, float]]:
-        command = [*jmeter, "-g", str(tmp_path / "samples.jtl"), "-o", str(tmp_path / "jmeter")]
-        command += ["-q", str(JMX / "user.properties"), "-j", str(tmp_path / "report.log")]
-        command += [f"-Jjmeter.reportgenerator.temp_dir={tmp_path / 'temp'}"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=JMETER_TIMEOUT_S, cwd=tmp_path)
+        make_dashboard(tmp_path)
         statistics: dict[str, dict[str, float]] = json.loads((tmp_path / "jmeter" / "statistics.json").read_text())
         return statistics
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from framestorm.jmeter import gui_command
+
 JMX = Path(__file__).resolve().parents[2] / "jmx"
 PLANS = sorted(JMX.glob("*.jmx"))
 CHART_LINES = {"face-blur": (255, 0, 0), "face-blur-http": (255, 0, 255)}
@@ -47,19 +49,9 @@ def meaning(plan: Path) -> list[tuple[str, str | None, str]]:
 
 
 @contextlib.contextmanager
-def opened(plan: Path, jmeter: list[str], window: Window) -> Iterator[Window]:
+def opened(plan: Path, window: Window) -> Iterator[Window]:
     """Open the plan, move the window to the corner, and wait until its tree is there."""
-    # The packages that JMeter's own start script opens to its look and feel.
-    packages = ["sun.awt", "sun.awt.X11", "sun.swing", "javax.swing.text.html", "java.awt", "java.awt.font"]
-    options = [f"--add-opens=java.desktop/{package}=ALL-UNNAMED" for package in packages]
-    options.append(f"-Djava.util.prefs.userRoot={plan.parent}")
-    command = [jmeter[0], *options, *jmeter[1:], "-t", str(plan), "-q", str(JMX / "user.properties")]
-    command += [
-        "-j",
-        str(plan.parent / "jmeter.log"),
-        "-Jonload.expandtree=true",
-        f"-Jjmeter.gui.action.save.backup_directory={plan.parent}",
-    ]
+    command = gui_command(plan, {"jmeter.gui.action.save.backup_directory": str(plan.parent)}, plan.parent)
     process = subprocess.Popen(command, env=window.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         end = time.monotonic() + READY_S
@@ -81,13 +73,13 @@ def has_line(image: Image.Image, colour: tuple[int, int, int]) -> bool:
 
 @pytest.mark.parametrize("original", PLANS, ids=lambda path: path.stem)
 def test_opens_and_saves_without_change(
-    original: Path, tmp_path: Path, jmeter: list[str], display: str, program: Callable[[str], str]
+    original: Path, tmp_path: Path, display: str, program: Callable[[str], str]
 ) -> None:
     plan = tmp_path / original.name
     plan.write_bytes(original.read_bytes())
     os.utime(plan, (0, 0))
     chart = original.stem not in CHART_LINES
-    with opened(plan, jmeter, Window(display, tmp_path, program)) as window:
+    with opened(plan, Window(display, tmp_path, program)) as window:
         end = time.monotonic() + READY_S
         while plan.stat().st_mtime == 0 or not chart:  # until the window took the keys
             assert time.monotonic() < end, f"not saved, or no chart drawn: see {tmp_path}"

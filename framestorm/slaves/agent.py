@@ -1,0 +1,409 @@
+"""Watches a slave, or runs JMeter's controller on the master, for the length of one run.
+
+Sent over ssh and run there by the host's own Python (3.10 or later) as root; it needs nothing installed and leaves
+nothing behind. It reads orders, a JSON object a line, on its standard input and answers in the same form on its
+standard output. When its orders end, because the run does or because the conductor or the network to it is gone, it
+stops what the run started on this host and has JMeter's server ready for the next run.
+"""
+
+import base64
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pwd
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+TICK_S = 0.5
+BEAT_S = 1.0
+# The conductor speaks every two seconds; silent for so long, it is gone, or the network to it is.
+SILENCE_S = 12.0
+READY_WITHIN_S = 40.0
+END_WITHIN_S = 10.0
+CHUNK_BYTES = 1 << 20
+DESCRIPTION = Path("/etc/framestorm/host.json")  # left by the playbook
+ENVIRONMENT = Path("/run/framestorm/run.env")  # read by the server's unit at each start
+LOCK = Path("/run/framestorm.lock")
+PROC = Path("/proc")
+
+Order = dict[str, Any]
+
+
+class CannotError(Exception):
+    """This host cannot do its part; the message says why and what to do."""
+
+
+class Usage(NamedTuple):
+    """What the run's part on this host has used so far, and the whole host."""
+
+    at_s: float
+    cpu_s: float
+    rss_bytes: int
+    processes: int
+    host_cpu_s: float
+
+
+class Agent:
+    """The orders of one run, one after the other."""
+
+    def __init__(self) -> None:
+        self.host: dict[str, str] = {}
+        self.running = False
+        self.run_dir = Path()
+        self.main_pid = ""
+        self.controller: subprocess.Popen[bytes] | None = None
+        self.controller_told = False
+        self.lock: TextIO | None = None
+        self.follow: dict[str, Path] = {}
+        self.sent_bytes: dict[str, int] = {}
+        self.before = Usage(0, 0, 0, 0, 0)
+        self.orders = {
+            "facts": self.facts,
+            "clock": self.clock,
+            "ping": lambda order: None,
+            "begin": self.begin,
+            "stop": self.stop,
+            "interrupt": self.interrupt,
+            "end": self.end,
+        }
+
+    def facts(self, order: Order) -> None:
+        """Answer with what pre-flight judges this host by."""
+        try:
+            self.host = json.loads(DESCRIPTION.read_text())
+        except FileNotFoundError:
+            raise CannotError(f"it has no {DESCRIPTION}; run ./run.sh deploy") from None
+        answer(
+            "facts",
+            described=self.host,
+            hostname=socket.gethostname(),
+            java=_java_version(),
+            jmeter=_jmeter_version(Path(self.host.get("jmeter", "/nowhere"))),
+            kit=_digest(Path(self.host.get("folder", "/nowhere")), order["kit_files"]),
+            unit=_show(self.host.get("unit", ""), "LoadState", "ActiveState"),
+            cores=os.cpu_count(),
+            memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+            free_bytes=shutil.disk_usage(Path(self.host.get("runs", "/nowhere")).parent).free,
+            busy_with=_lock_holder(),
+        )
+
+    def clock(self, order: Order) -> None:
+        answer("clock", time_ms=time.time() * 1000)
+
+    def begin(self, order: Order) -> None:
+        """Make the run's folder; start JMeter's server with this host's share, or JMeter's controller."""
+        self._take_lock(order["controller"])
+        self.running = True
+        owner = pwd.getpwnam(self.host["user"])
+        self.run_dir = Path(self.host["runs"]) / order["run"]
+        # What is left of a run whose end this host did not see is of no more use.
+        shutil.rmtree(self.run_dir, ignore_errors=True)
+        for name, content in order["files"].items():
+            path = self.run_dir / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(base64.b64decode(content))
+        for path in (self.run_dir, *self.run_dir.rglob("*")):
+            os.chown(path, owner.pw_uid, owner.pw_gid)
+        self.follow = {name: self.run_dir / path for name, path in order["follow"].items()}
+        if order["command"]:
+            self._start_controller(order["command"], owner)
+        else:
+            self._cut(order["cut"])
+            self._start_server()
+        self.before = self._usage()
+        answer("ready")
+
+    def stop(self, order: Order) -> None:
+        """Stop gently: nobody new starts, users under way write down what they have."""
+        (self.run_dir / "stop").touch()
+        for pid in self._clients():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+    def interrupt(self, order: Order) -> None:
+        """End the controller; its files stay as far as they are written."""
+        if self.controller is not None and self.controller.poll() is None:
+            self.controller.terminate()
+
+    def end(self, order: Order) -> None:
+        """Become idle, hand in the rest of the files and how many lines each has, then go."""
+        self.become_idle()
+        self._send_growth()
+        answer("done", lines={name: _lines(path) for name, path in self.follow.items() if path.exists()})
+        shutil.rmtree(self.run_dir, ignore_errors=True)
+        raise SystemExit(0)
+
+    def become_idle(self) -> None:
+        """Stop what the run started here, and have the server wait for the next run."""
+        if not self.running:
+            return
+        self.running = False
+        if self.controller is not None:
+            self.controller.terminate()
+            try:
+                self.controller.wait(END_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self.controller.kill()
+                self.controller.wait()
+        else:
+            ENVIRONMENT.unlink(missing_ok=True)
+            # Ends the engine and every user that it started: they are processes of the unit.
+            _systemctl("restart", self.host["unit"])
+
+    def serve(self) -> None:
+        """Take orders until they end; whatever ends them, leave the host idle."""
+        lines = Lines(sys.stdin.fileno())
+        heard_s = beaten_s = time.monotonic()
+        try:
+            while not lines.ended and time.monotonic() - heard_s < SILENCE_S:
+                for line in lines.wait(TICK_S):
+                    heard_s = time.monotonic()
+                    order = json.loads(line)
+                    self.orders[order["order"]](order)
+                if self.running and time.monotonic() - beaten_s >= BEAT_S:
+                    beaten_s = time.monotonic()
+                    self._send_growth()
+                    self._beat()
+        except CannotError as error:
+            with contextlib.suppress(OSError):
+                self._send_growth()
+                answer("failed", error=str(error))
+        finally:
+            self.become_idle()
+
+    def _take_lock(self, run: str) -> None:
+        self.lock = LOCK.open("a+")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CannotError(
+                f"it is busy with the run {LOCK.read_text()}; wait for its end, or end it there"
+            ) from None
+        self.lock.truncate(0)
+        self.lock.write(run)
+        self.lock.flush()
+
+    def _cut(self, words: list[str] | None) -> None:
+        """Have the frames ready before any user starts, and tell the plan where they are."""
+        if words is None:
+            return
+        command = ["setpriv", "--reuid", self.host["user"], "--regid", self.host["user"], "--init-groups"]
+        command += [self.host["python"], f"{self.host['folder']}/client/frames.py", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise CannotError(f"the video cannot be used: {done.stderr.strip()}")
+        with (self.run_dir / "run.properties").open("a") as file:
+            file.write(f"frame_dir={json.loads(done.stdout)['folder']}\n")
+
+    def _start_server(self) -> None:
+        ENVIRONMENT.parent.mkdir(parents=True, exist_ok=True)
+        ENVIRONMENT.write_text(f"FRAMESTORM_RUN=--addprop {self.run_dir}/run.properties\n")
+        unit, address = self.host["unit"], (self.host["address"], int(self.host["rmi_port"]))
+        _systemctl("restart", unit)
+        deadline_s = time.monotonic() + READY_WITHIN_S
+        while time.monotonic() < deadline_s:
+            with contextlib.suppress(OSError), socket.create_connection(address, timeout=1):
+                return
+            time.sleep(0.1)
+        log = _output("journalctl", "--no-pager", "--lines=5", "--output=cat", f"--unit={unit}")
+        raise CannotError(f"JMeter's server did not open port {address[1]} in {READY_WITHIN_S:.0f} s: {log}")
+
+    def _start_controller(self, command: list[str], owner: pwd.struct_passwd) -> None:
+        with (self.run_dir / "jmeter.out").open("wb") as log:
+            self.controller = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.run_dir,
+                user=owner.pw_uid,
+                group=owner.pw_gid,
+                start_new_session=True,
+            )
+
+    def _send_growth(self) -> None:
+        """Send what has been added to each followed file since the last time."""
+        for name, path in self.follow.items():
+            with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+                file.seek(self.sent_bytes.get(name, 0))
+                while data := file.read(CHUNK_BYTES):
+                    self.sent_bytes[name] = file.tell()
+                    answer("chunk", file=name, data=base64.b64encode(data).decode())
+
+    def _beat(self) -> None:
+        """Answer with the state of things; this being there at all is half of the message."""
+        if self.controller is None:
+            self._check_server()
+        before, self.before = self.before, self._usage()
+        elapsed_s = max(self.before.at_s - before.at_s, 1e-3)
+        answer(
+            "beat",
+            time_ms=time.time() * 1000,
+            # A process that ended unwaited for takes its time with it: never show that as negative work.
+            cpu_percent=max(0.0, self.before.cpu_s - before.cpu_s) / elapsed_s * 100,
+            host_cpu_percent=max(0.0, self.before.host_cpu_s - before.host_cpu_s) / elapsed_s * 100,
+            rss_bytes=self.before.rss_bytes,
+            processes=self.before.processes,
+            load=os.getloadavg()[0],
+            clients=len(self._clients()),
+            frozen=_stat(self.main_pid)[:1] in (["T"], ["t"]),
+        )
+        if self.controller is not None and not self.controller_told and self.controller.poll() is not None:
+            self.controller_told = True
+            self._send_growth()
+            answer("exit", status=self.controller.returncode)
+
+    def _check_server(self) -> None:
+        pid = _show(self.host["unit"], "MainPID")["MainPID"]
+        if pid in {"", "0"}:
+            raise CannotError(f"JMeter's server ended (see {self.host['log']} there)")
+        if self.main_pid and pid != self.main_pid:
+            raise CannotError("JMeter's server was started anew in mid-run; its users are lost")
+        self.main_pid = pid
+
+    def _usage(self) -> Usage:
+        if self.controller is not None:
+            fields = _stat(str(self.controller.pid))
+            ticks = sum(int(word) for word in fields[11:15])
+            cpu_s = ticks / os.sysconf("SC_CLK_TCK")
+            rss_bytes, count = (int(fields[21]) * os.sysconf("SC_PAGE_SIZE"), 1) if fields else (0, 0)
+        else:
+            # The unit's own account: it holds clients that came and went too.
+            shown = _show(self.host["unit"], "CPUUsageNSec", "MemoryCurrent", "TasksCurrent")
+            cpu_s = _number(shown["CPUUsageNSec"]) / 1e9
+            rss_bytes, count = _number(shown["MemoryCurrent"]), _number(shown["TasksCurrent"])
+        words = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
+        user, nice, system, _, _, irq, softirq, steal = map(int, words)
+        busy_s = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+        return Usage(time.monotonic(), cpu_s, rss_bytes, count, busy_s)
+
+    def _clients(self) -> list[int]:
+        """The frame clients of the run's account."""
+        uid = pwd.getpwnam(self.host["user"]).pw_uid
+        found = []
+        for folder in PROC.glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                # The client's parent, coreutils' timeout, has the same words on its command line.
+                if (
+                    folder.stat().st_uid == uid
+                    and b"/client/client.py\0" in (folder / "cmdline").read_bytes()
+                    and (folder / "comm").read_text().startswith("python")
+                ):
+                    found.append(int(folder.name))
+        return found
+
+
+class Lines:
+    """The lines of a descriptor, as they come."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.ended = False
+        self._descriptor = descriptor
+        self._rest = b""
+
+    def wait(self, timeout_s: float) -> list[bytes]:
+        """The whole lines that are there, waited for up to `timeout_s`."""
+        if not select.select([self._descriptor], [], [], timeout_s)[0]:
+            return []
+        data = os.read(self._descriptor, CHUNK_BYTES)
+        self.ended = not data
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return lines
+
+
+def answer(kind: str, **fields: Any) -> None:
+    """Write one answer.
+
+    Raises:
+        BrokenPipeError: nobody reads any more; when the network is cut, sshd holds the pipe open for minutes.
+    """
+    data = json.dumps({"type": kind, **fields}).encode() + b"\n"
+    descriptor = sys.stdout.fileno()
+    while data:
+        if not select.select([], [descriptor], [], SILENCE_S)[1]:
+            raise BrokenPipeError(f"no answer was read for {SILENCE_S:.0f} s")
+        # A pipe that is writable takes this much without blocking.
+        data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]
+
+
+def _output(*command: str) -> str:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return done.stdout.decode(errors="replace").strip()
+
+
+def _systemctl(*words: str) -> None:
+    done = subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise CannotError(f"`systemctl {' '.join(words)}` failed: {done.stderr.strip()}")
+
+
+def _show(unit: str, *names: str) -> dict[str, str]:
+    shown = _output("systemctl", "show", unit, *(f"--property={name}" for name in names))
+    found = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
+    return {name: found.get(name, "") for name in names}
+
+
+def _number(word: str) -> int:
+    """Zero for what systemd does not count: it writes "[not set]" or the largest number there is."""
+    return int(word) if word.isdigit() and int(word) < 1 << 63 else 0
+
+
+def _stat(pid: str) -> list[str]:
+    """The fields of a process from its state on (proc(5), field 3), none when it is gone."""
+    try:
+        return (PROC / pid / "stat").read_text().rpartition(")")[2].split() if pid else []
+    except OSError:
+        return []
+
+
+def _java_version() -> str | None:
+    try:
+        match = re.search(r'version "([^"]+)"', _output("java", "-version"))
+    except FileNotFoundError:
+        return None
+    return match.group(1) if match else None
+
+
+def _jmeter_version(home: Path) -> str | None:
+    found = list(home.glob("lib/ext/ApacheJMeter_core-*.jar"))
+    return found[0].stem.rpartition("-")[2] if found else None
+
+
+def _digest(folder: Path, names: list[str]) -> str | None:
+    """One hash over the files that plans and clients need, None when one is missing."""
+    digest = hashlib.sha256()
+    for name in names:
+        try:
+            digest.update((folder / name).read_bytes())
+        except OSError:
+            return None
+    return digest.hexdigest()
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(CHUNK_BYTES), b""))
+
+
+def _lock_holder() -> str | None:
+    with contextlib.suppress(FileNotFoundError), LOCK.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read()
+    return None
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # sshd's, when the connection is lost: becoming idle comes first
+    Agent().serve()

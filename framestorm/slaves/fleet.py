@@ -1,0 +1,370 @@
+"""The slaves of one run, and the master where it is another host: made ready, watched, stopped and collected from."""
+
+import base64
+import csv
+import json
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from framestorm import jmeter, paths
+from framestorm.errors import FramestormError
+from framestorm.guarded import Guarded
+from framestorm.preparation import Prepared
+from framestorm.resources import FIELDS
+from framestorm.slaves import preflight, shares
+from framestorm.slaves.inventory import Hosts
+from framestorm.slaves.member import HostError, Member
+
+ANSWER_WITHIN_S = 20.0
+BEGIN_WITHIN_S = 120.0
+PING_EVERY_S = 2.0
+# After a slave is lost: how long JMeter may take to end by itself once all others have.
+CONTROLLER_GRACE_S = 5.0
+T = TypeVar("T")
+R = TypeVar("R")
+CONTROLLER_PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
+
+
+class Fleet:
+    """The hosts of a run, from pre-flight to collection; close it whatever happens."""
+
+    def __init__(self, prepared: Prepared, hosts: Hosts) -> None:
+        self.arguments: list[str] = []
+        self.slaves: list[Member] = []
+        self.master: Member | None = None
+        self._prepared = prepared
+        self._hosts = hosts
+        self._run_dir = prepared.run_dir
+        self._controller: Guarded | None = None
+        self._left_out: list[str] = []
+        self._stop_ordered = False
+        self._others_done_s: float | None = None
+        self._pinged_s = 0.0
+
+    # Before the load
+
+    def start(self) -> None:
+        """Look at every host, give each slave its share, wait until all are ready, then start JMeter's controller.
+
+        Raises:
+            FramestormError: a host cannot take part and may not be left out; none has sent anything then.
+        """
+        self._connect()
+        self._share_out()
+        orders = [(member, self._slave_order(member)) for member in self.slaves]
+        _together(lambda each: each[0].ask("begin", "ready", BEGIN_WITHIN_S, **each[1]), orders)
+        self._start_controller()
+
+    def _connect(self) -> None:
+        members = [Member(host, self._run_dir) for host in self._hosts.slaves]
+        self.slaves = members
+        if self._hosts.master is not None:
+            self.master = Member(self._hosts.master, self._run_dir)
+        faults = self._faults(members)
+        found = [fault for member in self._members() for fault in faults[member]]
+        well = [member for member in members if not faults[member]]
+        may_go_on = self._prepared.options.without_faulty and well and not (self.master and faults[self.master])
+        if found and not may_go_on:
+            hint = "\n(--continue-without makes the run with the slaves that can)"
+            raise FramestormError("the run cannot start:\n  " + "\n  ".join(found) + (hint if well else ""))
+        for member in members:
+            if faults[member]:
+                member.close()
+        self.slaves, self._left_out = well, found
+
+    def _faults(self, slaves: Sequence[Member]) -> dict[Member, list[str]]:
+        """Why each host cannot take part; an empty list for those that can."""
+        everyone = self._members()
+        files = preflight.kit_files(self._prepared.plan)
+        faults = dict(zip(everyone, _together(lambda member: _learn(member, files), everyone), strict=True))
+        reached = [member for member in everyone if not faults[member]]
+        versions = [str(member.facts["java"]) for member in reached]
+        java = max(versions, key=versions.count, default=None)
+        digest = preflight.kit_digest(files)
+        for member in reached:
+            faults[member] = preflight.faults(member, java, jmeter.version(), digest)
+        for name in {member.facts["hostname"] for member in reached}:
+            twins = [member for member in slaves if member.facts.get("hostname") == name]
+            for twin in twins[1:]:
+                faults[twin].append(
+                    f"{twin.host.name} calls itself {name}, as {twins[0].host.name} does: their samples could not be "
+                    "told apart; give them different host names"
+                )
+        return faults
+
+    def _share_out(self) -> None:
+        parts = shares.split(self._prepared.values, len(self.slaves))
+        for member, part in zip(self.slaves, parts, strict=True):
+            member.share = part
+            if part.get("users") == "0":
+                self._left_out.append(f"{member.host.name} was left out: there are fewer users than slaves")
+                member.close()
+        self.slaves = [member for member in self.slaves if member.share.get("users") != "0"]
+
+    def _slave_order(self, member: Member) -> dict[str, Any]:
+        described = member.facts["described"]
+        run_dir = f"{described['runs']}/{self._run_dir.name}"
+        values = {**self._prepared.values, **member.share}
+        files: dict[str, bytes] = {}
+        video = described["video"]
+        if "video" in values and Path(values["video"]) != paths.SAMPLE_VIDEO:
+            source = Path(values["video"])
+            video = f"{run_dir}/video{source.suffix}"
+            files[f"video{source.suffix}"] = source.read_bytes()
+        own = {
+            "python": described["python"],
+            "client": described["client"],
+            "cache": described["cache"],
+            "video": video,
+            "client_log": f"{run_dir}/client.log",
+            "journal": f"{run_dir}/journal.jsonl",
+            "stop": f"{run_dir}/stop",
+        }
+        properties = {name: own.get(name, value) for name, value in values.items()}
+        files["run.properties"] = _properties_file(
+            {**properties, **_sample_variables(self._prepared), **self._prepared.options.extra}
+        )
+        cut = ["--video", video, "--encoding", values.get("encoding", "png-base64"), "--cache", described["cache"]]
+        name = member.host.name
+        return {
+            **self._common_order(files),
+            "follow": {f"journal-{name}.jsonl": "journal.jsonl", f"client-{name}.log": "client.log"},
+            "command": None,
+            "cut": cut if "video" in values else None,
+        }
+
+    def _common_order(self, files: Mapping[str, bytes]) -> dict[str, Any]:
+        return {
+            "run": self._run_dir.name,
+            "controller": f"{self._run_dir.name} of {socket.gethostname()}",
+            "files": {path: base64.b64encode(content).decode() for path, content in files.items()},
+        }
+
+    def _start_controller(self) -> None:
+        plan = self._prepared.plan
+        addresses = [f"{m.host.address}:{m.facts['described']['rmi_port']}" for m in self.slaves]
+        if self.master is None:
+            stop_port = jmeter.free_udp_port()
+            own_address = _own_address(self.slaves[0].host.address)
+            values = {"tree": self._prepared.values["tree"], **self._prepared.jmeter_values}
+            command = jmeter.run_command(plan, values, self._run_dir, stop_port)
+            command += jmeter.remote_options(addresses, own_address, CONTROLLER_PROPERTIES)
+            self.arguments = command[1:]
+            # The slaves look for a plan's scripts where they are as seen from here.
+            self._controller = Guarded(command, self._run_dir / "jmeter.out", jmeter.environment(), paths.ROOT)
+            return
+        described = self.master.facts["described"]
+        run_dir = f"{described['runs']}/{self._run_dir.name}"
+        home = jmeter.Home("java", described["jmeter"], f"{described['folder']}/jmx/user.properties")
+        command = jmeter.run_command(
+            Path(f"{run_dir}/jmx/{plan.name}"),
+            {"tree": f"{run_dir}/tree.xml", **self._prepared.jmeter_values},
+            Path(run_dir),
+            0,
+            home,
+        )
+        command += jmeter.remote_options(addresses, self.master.host.address, Path("/etc/framestorm/jmeter.properties"))
+        self.arguments = command[1:]
+        followed = ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out")
+        self.master.ask(
+            "begin",
+            "ready",
+            BEGIN_WITHIN_S,
+            **self._common_order({f"jmx/{plan.name}": plan.read_bytes()}),
+            follow={name: name for name in followed},
+            command=command,
+            cut=None,
+        )
+
+    # Under load: what a run's watch asks of it
+
+    def wait(self, timeout_s: float) -> int | None:
+        """JMeter's exit status, waited for up to `timeout_s`; meanwhile the hosts are told that this one lives."""
+        status = None
+        if self._controller is not None:
+            status = self._controller.wait(timeout_s)
+        else:
+            time.sleep(timeout_s)
+            status = self.exit_status()
+        if time.monotonic() - self._pinged_s > PING_EVERY_S:
+            self._pinged_s = time.monotonic()
+            for member in self._members():
+                member.order("ping")
+        self._write_beats()
+        return status
+
+    def exit_status(self) -> int | None:
+        if self._controller is not None:
+            return self._controller.exit_status()
+        assert self.master is not None  # noqa: S101 - one of the two has the controller
+        return self.master.exit_status
+
+    def trouble(self) -> str | None:
+        """Why the run is to be stopped gently; a lost slave is no reason where the others are to go on."""
+        for member in self._members():
+            if member.look() is None:
+                continue
+            said = self._loss(member)
+            print(said, file=sys.stderr, flush=True)
+            if member is self.master or not self._prepared.options.continue_on_loss:
+                return said
+        lost = [member for member in self.slaves if member.lost]
+        if lost and self._left_to_itself():
+            self.stop()
+        return None
+
+    def stop_gently(self) -> None:
+        """Have every slave stop: nobody new starts, users under way hand in what they have."""
+        if not self._stop_ordered:
+            self._stop_ordered = True
+            for member in self.slaves:
+                member.order("stop")
+        if any(member.lost for member in self.slaves) and self._left_to_itself():
+            self.stop()
+
+    def interrupt(self) -> None:
+        """End the controller; its files stay as far as they are written, and the slaves go idle at the end."""
+        self.stop()
+
+    def stop(self) -> None:
+        if self._controller is not None:
+            self._controller.stop()
+        elif self.master is not None:
+            self.master.order("interrupt")
+            deadline_s = time.monotonic() + CONTROLLER_GRACE_S
+            while self.master.exit_status is None and self.master.lost is None and time.monotonic() < deadline_s:
+                time.sleep(0.1)
+            if self.master.exit_status is None:
+                self.master.exit_status = 143
+
+    def _left_to_itself(self) -> bool:
+        """Whether all living slaves are done and JMeter waits for a dead one, which it would do for ever."""
+        living = [member for member in self.slaves if not member.lost]
+        log = self._run_dir / "jmeter.log"
+        text = log.read_text(errors="replace") if log.exists() else ""
+        done = all(f"Finished remote host: {member.host.address}" in text for member in living)
+        if not done:
+            self._others_done_s = None
+            return False
+        self._others_done_s = self._others_done_s or time.monotonic()
+        return time.monotonic() - self._others_done_s > CONTROLLER_GRACE_S
+
+    # After the load
+
+    def collect(self) -> list[str]:
+        """Fetch what the hosts still have and compare it with what came; what is missing, by host."""
+        missing = [*self._left_out, *self._losses()]
+        for member in self._members():
+            member.order("end")
+        for member in self._members():
+            deadline_s = time.monotonic() + ANSWER_WITHIN_S
+            while member.lines is None and member.look() is None and member.lost is None:
+                if time.monotonic() > deadline_s:
+                    break
+                time.sleep(0.05)
+            for name, lines in (member.lines or {}).items():
+                path = self._run_dir / name
+                came = path.read_bytes().count(b"\n") if path.exists() else 0
+                if came != lines:
+                    missing.append(f"{member.host.name} has {lines} lines of {name}, {came} of them came here")
+            if member.lines is None and member.lost is None:
+                missing.append(f"{member.host.name} did not hand in the rest of its files")
+        self._write_beats()
+        return missing
+
+    def _losses(self) -> list[str]:
+        """Which share of the load was missing, and from when on."""
+        said = []
+        for member in self.slaves:
+            if member.lost:
+                share = ", ".join(
+                    f"{part} of {self._prepared.values[name]} {name}" for name, part in member.share.items()
+                )
+                said.append(f"{self._loss(member)}; its share ({share}) was missing from then on")
+        return said
+
+    def _loss(self, member: Member) -> str:
+        when = time.strftime("%H:%M:%S", time.gmtime((member.lost_ms or 0) / 1000))
+        return f"{member.host.name} was lost at {when} UTC: {member.lost}"
+
+    def hosts(self) -> list[dict[str, Any]]:
+        """The hosts as run.json has them."""
+        return [
+            {
+                "name": member.facts["hostname"],
+                "inventory_name": member.host.name,
+                "address": member.host.address,
+                "role": "master" if member is self.master else "slave",
+                "cores": member.facts["cores"],
+                "memory_bytes": member.facts["memory_bytes"],
+                "clock_offset_ms": round(member.clock_offset_ms, 3),
+                "java": member.facts["java"],
+                "share": member.share,
+            }
+            for member in self._members()
+        ]
+
+    def close(self) -> None:
+        if self._controller is not None:
+            self._controller.stop()
+        _together(lambda member: member.close(), self._members())
+
+    def _members(self) -> list[Member]:
+        return [*self.slaves, *([self.master] if self.master else [])]
+
+    def _write_beats(self) -> None:
+        is_new = not (self._run_dir / "resources.csv").exists()
+        with (self._run_dir / "resources.csv").open("a", newline="") as file:
+            writer = csv.writer(file)
+            if is_new:
+                writer.writerow(FIELDS)
+            for member in self._members():
+                beats, member.beats = member.beats, []
+                for beat in beats:
+                    when, name = int(beat["time_ms"]), member.facts["hostname"]
+                    writer.writerow(
+                        (when, name, "generator", f"{beat['cpu_percent']:.1f}", beat["rss_bytes"], beat["processes"])
+                    )
+                    writer.writerow((when, name, "host", f"{beat['host_cpu_percent']:.1f}", 0, 0))
+
+
+def _learn(member: Member, files: Sequence[str]) -> list[str]:
+    try:
+        member.facts = member.ask("facts", "facts", ANSWER_WITHIN_S, kit_files=files)
+        member.measure_clock()
+    except HostError as error:
+        return [str(error)]
+    return []
+
+
+def _together(do: Callable[[T], R], each: Sequence[T]) -> list[R]:
+    """Do it for all at once; the first failure is raised when all are through."""
+    with ThreadPoolExecutor(max(1, len(each))) as pool:
+        return list(pool.map(do, each))
+
+
+def _sample_variables(prepared: Prepared) -> dict[str, str]:
+    """Which variables samples carry is asked on the slaves, what is made of them on the controller."""
+    name = "sample_variables"
+    return {name: prepared.jmeter_values[name]} if name in prepared.jmeter_values else {}
+
+
+def _own_address(towards: str) -> str:
+    """By which address of this machine a host is reached, and so reaches it back; no packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((towards, 9))
+        return str(probe.getsockname()[0])
+
+
+def _properties_file(properties: Mapping[str, str]) -> bytes:
+    """Java's format: ASCII, backslashes doubled, no line breaks within a value."""
+    lines = []
+    for name, value in properties.items():
+        escaped = json.dumps(value)[1:-1].replace('\\"', '"')
+        lines.append(f"{name}={(escaped[:1] == ' ' and chr(92)) or ''}{escaped}\n")
+    return "".join(lines).encode("ascii")

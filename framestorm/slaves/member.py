@@ -1,0 +1,169 @@
+"""One host of a running fleet: the agent on it, what it last said, and the files it sends as they grow."""
+
+import base64
+import contextlib
+import inspect
+import json
+import queue
+import shlex
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from framestorm.errors import FramestormError
+from framestorm.slaves import agent
+from framestorm.slaves.inventory import Host
+
+# Reads as many bytes as the first line says and runs them: the agent needs no installation and is never out of date.
+BOOTSTRAP = (
+    "import sys; n = int(sys.stdin.buffer.raw.readline()); source = b''\n"
+    "while len(source) < n: source += sys.stdin.buffer.raw.read(n - len(source))\n"
+    "exec(compile(source, 'agent', 'exec'), {'__name__': '__main__'})"
+)
+LOST_AFTER_S = 10.0
+FROZEN_AFTER_S = 5.0
+
+
+class HostError(FramestormError):
+    """A host cannot take part, or is lost; the message names it."""
+
+
+class Member:
+    """The conductor's end of one agent."""
+
+    def __init__(self, host: Host, run_dir: Path) -> None:
+        self.host = host
+        self.facts: dict[str, Any] = {}
+        self.share: dict[str, str] = {}
+        self.clock_offset_ms = 0.0
+        self.lost: str | None = None
+        self.lost_ms: int | None = None
+        self.lines: dict[str, int] | None = None
+        self.exit_status: int | None = None
+        self.last_beat: dict[str, Any] = {}
+        self.beats: list[dict[str, Any]] = []
+        self._run_dir = run_dir
+        self._heard_s = time.monotonic()
+        self._frozen_since_s: float | None = None
+        self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._agent = subprocess.Popen(
+            host.ssh(f"exec sudo -n python3 -u -c {shlex.quote(BOOTSTRAP)}"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        threading.Thread(target=self._listen, name=f"agent of {host.name}", daemon=True).start()
+        source = inspect.getsource(agent).encode()
+        self._send(f"{len(source)}\n".encode() + source)
+
+    def order(self, order: str, **fields: Any) -> None:
+        """Send an order; to a host that is lost it is silently not sent."""
+        self._send(json.dumps({"order": order, **fields}).encode() + b"\n")
+
+    def ask(self, order: str, kind: str, timeout_s: float, **fields: Any) -> dict[str, Any]:
+        """Send an order and wait for its answer.
+
+        Raises:
+            HostError: the agent says it cannot, cannot be reached, or does not answer in time.
+        """
+        self.order(order, **fields)
+        deadline_s = time.monotonic() + timeout_s
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            try:
+                answer = self._answers.get(timeout=min(left_s, 0.2))
+            except queue.Empty:
+                if self._agent.poll() is not None:
+                    break
+                continue
+            if answer["type"] == kind:
+                return answer
+            if answer["type"] == "failed":
+                raise HostError(f"{self.host.name}: {answer['error']}")
+        raise HostError(
+            f"{self.host.name} ({self.host.ssh_host}): {self._why_silent(f'no answer in {timeout_s:.0f} s')}"
+        )
+
+    def measure_clock(self, tries: int = 5) -> None:
+        """How far the host's clock is ahead of this one's, by the try with the shortest way there and back."""
+        best: tuple[float, float] | None = None
+        for _ in range(tries):
+            sent_ms = time.time() * 1000
+            told_ms = self.ask("clock", "clock", 10)["time_ms"]
+            got_ms = time.time() * 1000
+            best = min(best or (float("inf"), 0.0), (got_ms - sent_ms, told_ms - (sent_ms + got_ms) / 2))
+        assert best is not None  # noqa: S101 - there is at least one try
+        self.clock_offset_ms = best[1]
+
+    def look(self) -> str | None:
+        """Why the host is to be counted as lost from now on, None while it is well or when that is known already."""
+        if self.lost is not None:
+            return None
+        reason = None
+        silent_s = time.monotonic() - self._heard_s
+        with contextlib.suppress(queue.Empty):
+            while True:
+                answer = self._answers.get_nowait()
+                if answer["type"] == "failed":
+                    reason = answer["error"]
+        if reason is None and self._agent.poll() is not None and self.lines is None:
+            reason = self._why_silent("the connection ended")
+        elif reason is None and silent_s > LOST_AFTER_S:
+            reason = f"no sign of life for {silent_s:.0f} s"
+        elif reason is None and self._frozen_since_s and time.monotonic() - self._frozen_since_s > FROZEN_AFTER_S:
+            reason = "JMeter's server is frozen (stopped by a signal)"
+        if reason is not None:
+            self.lost, self.lost_ms = reason, int(time.time() * 1000)
+        return reason
+
+    def close(self) -> None:
+        """Let go of the agent, which then sees to its host; the ssh process is waited for, then ended."""
+        with contextlib.suppress(OSError):
+            if self._agent.stdin is not None:
+                self._agent.stdin.close()
+        try:
+            self._agent.wait(1 if self.lost else 15)
+        except subprocess.TimeoutExpired:
+            self._agent.kill()
+            self._agent.wait()
+
+    def _send(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            if self._agent.stdin is not None:
+                self._agent.stdin.write(data)
+                self._agent.stdin.flush()
+
+    def _listen(self) -> None:
+        assert self._agent.stdout is not None  # noqa: S101 - it is a pipe
+        for line in self._agent.stdout:
+            self._heard_s = time.monotonic()
+            try:
+                answer = json.loads(line)
+                self._take(answer)
+            except (ValueError, KeyError, TypeError):
+                self._answers.put({"type": "failed", "error": f"its agent said {line[:200]!r}"})
+
+    def _take(self, answer: dict[str, Any]) -> None:
+        kind = answer["type"]
+        if kind == "chunk":
+            with (self._run_dir / answer["file"]).open("ab") as file:
+                file.write(base64.b64decode(answer["data"]))
+        elif kind == "beat":
+            self.last_beat = answer
+            self.beats.append(answer)
+            frozen_since_s = self._frozen_since_s or time.monotonic()
+            self._frozen_since_s = frozen_since_s if answer["frozen"] else None
+        elif kind == "exit":
+            self.exit_status = int(answer["status"])
+        else:
+            if kind == "done":
+                self.lines = answer["lines"]
+            self._answers.put(answer)
+
+    def _why_silent(self, otherwise: str) -> str:
+        if self._agent.poll() is None or self._agent.stderr is None:
+            return otherwise
+        words = self._agent.stderr.read().decode(errors="replace").strip().splitlines()
+        return f"ssh says: {words[-1]}" if words else otherwise
