@@ -100,7 +100,7 @@ def _rebuild(words: Sequence[str]) -> int:
     if run_dir is None:
         raise UsageError(f"{asked.run_dir} is no run's folder: there is no run.json in it")
     _set_up()
-    return _report(run_dir, asked.criteria)
+    return _report(run_dir.resolve(), asked.criteria)
 
 
 def _test(words: Sequence[str]) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from framestorm.report import completeness, trust
+from framestorm.report.arrivals import read_arrivals
 from framestorm.report.criteria import Criterion, Group, Judgement, judge, parse
 from framestorm.report.frames import Merged
 from framestorm.report.jtl import Jtl
@@ -66,6 +67,7 @@ def summarise(run_dir: Path, frames_csv: Path, raw: Raw, criteria: Sequence[str]
         "unverified": frames.filter(pl.col("ok") & (pl.col("verified") == False)).height,  # noqa: E712 - null is not known
         "other_labels": raw.jtl.other_labels(),
         "from_killed_users": raw.merged.from_killed_users,
+        "arrivals": read_arrivals(run_dir) if run.get("state") == "complete" else None,
     }
     origin_ms = run.get("started_ms") or (load[0] if load else 0.0)
     return {

@@ -23,11 +23,24 @@ def warnings(
 ) -> list[str]:
     """Sentences, the gravest first."""
     return [
+        *_arrivals(frames.height, facts["arrivals"], run),
         *_saturation(run, resources),
         *_clocks(run, frames),
         *_samples(groups),
         *_times(groups, frames),
         *_facts(facts),
+    ]
+
+
+def _arrivals(sent: int, due: int | None, run: dict[str, Any]) -> list[str]:
+    # One arrival too many is what a rate that does not divide evenly may count.
+    if due is None or due - sent <= 1:
+        return []
+    limit = (run.get("properties") or {}).get("concurrency_limit")
+    return [
+        f"{count(due - sent)} of {plural(due, 'arrival')} never became a request: every thread that "
+        f"concurrency_limit={limit} allows was waiting for an answer. The asked rate was not offered; success and times are of the "
+        f"{count(sent)} that were sent. Raise concurrency_limit, or read this as the rate that the function can take."
     ]
 
 

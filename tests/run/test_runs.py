@@ -55,7 +55,20 @@ def test_a_fixed_rate_without_processes(run_sh: Callable[..., Any]) -> None:
     counted = labels(done.run_dir / "samples.jtl")
     assert set(counted) == {"frame"}
     assert 20 <= counted["frame"] <= 40
-    assert done.json("summary.json")["verdict"]["verdict"] == "pass"
+    summary = done.json("summary.json")
+    assert summary["verdict"]["verdict"] == "pass"
+    assert summary["frames"]["times"]["model"]["n"] == counted["frame"]
+
+
+def test_arrivals_that_found_no_thread_are_told(run_sh: Callable[..., Any], faulty: Callable[[str], str]) -> None:
+    words = ("-t", "jmx/face-blur-http.jmx", f"-Jurl={faulty('hang')}", "-Jrate_per_s=5", "-Jhold_s=4")
+    done = run_sh(*words, "-Jencoding=jpeg", "-Jtimeout_s=2", "-Jconcurrency_limit=1")
+    assert done.status == 3, done.stderr
+    summary = done.json("summary.json")
+    sent, due = summary["frames"]["n"], summary["facts"]["arrivals"]
+    assert 20 <= due <= 21
+    assert 1 <= sent <= 4
+    assert summary["warnings"][0].startswith(f"{due - sent} of {due} arrivals never became a request")
 
 
 @pytest.mark.parametrize(
