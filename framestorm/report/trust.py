@@ -39,8 +39,9 @@ def _arrivals(sent: int, due: int | None, run: dict[str, Any]) -> list[str]:
     limit = (run.get("properties") or {}).get("concurrency_limit")
     return [
         f"{count(due - sent)} of {plural(due, 'arrival')} never became a request: every thread that "
-        f"concurrency_limit={limit} allows was waiting for an answer. The asked rate was not offered; success and times are of the "
-        f"{count(sent)} that were sent. Raise concurrency_limit, or read this as the rate that the function can take."
+        f"concurrency_limit={limit} allows was waiting for an answer. The asked rate was not offered; success and "
+        f"times are of the {count(sent)} that were sent. Raise concurrency_limit, or read this as the rate that the "
+        "function can take."
     ]
 
 
