@@ -111,7 +111,29 @@ def _test(words: Sequence[str]) -> int:
     return testing.run(words)
 
 
-VERBS: dict[str, Callable[[Sequence[str]], int]] = {"": _run, "gui": _gui, "report": _rebuild, "test": _test}
+def _lab(words: Sequence[str]) -> int:
+    """Start, list or stop local hosts to try slaves on."""
+    from lab.__main__ import main as lab
+
+    return lab(list(words))
+
+
+def _deploy(words: Sequence[str]) -> int:
+    """Turn the inventory's hosts into master, slaves and function host."""
+    from framestorm import deploy
+
+    _set_up(for_slaves=True)
+    return deploy.main(words)
+
+
+VERBS: dict[str, Callable[[Sequence[str]], int]] = {
+    "": _run,
+    "gui": _gui,
+    "report": _rebuild,
+    "lab": _lab,
+    "deploy": _deploy,
+    "test": _test,
+}
 
 
 def _add_plan_options(parser: argparse.ArgumentParser) -> None:

@@ -147,6 +147,9 @@ SAMPLE_VIDEO = Piece(
     _make_sample_video,
 )
 ANSIBLE_VENV = _venv("ansible", "Python environment of Ansible", paths.ANSIBLE / "requirements.txt")
+ANSIBLE_TEST_VENV = _venv(
+    "ansible-test", "Python environment of Ansible's tests", paths.ROOT / "tests" / "ansible-requirements.txt"
+)
 TEST_VENV = _venv("test", "Python environment of the tests", paths.ROOT / "tests" / "requirements.txt")
 
 FOR_A_RUN = (JAVA, JMETER, CLIENT_VENV, FUNCTION_VENV, FACE_GRAPH, SAMPLE_VIDEO)

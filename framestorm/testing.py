@@ -22,7 +22,7 @@ def run(words: Sequence[str]) -> int:
         0 only if everything passed.
     """
     packages.install(TEST_PACKAGES)
-    setup.ensure([setup.TEST_VENV])
+    setup.ensure([setup.TEST_VENV, setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV])
     failed = [] if words else [name for name, command in _checks() if not _passes(name, command)]
     if not _passes("pytest", [BIN / "python", "-m", "pytest", *words]):
         failed.append("pytest")
@@ -37,7 +37,7 @@ def _checks() -> Iterator[tuple[str, list[str | Path]]]:
     yield "ruff format", [BIN / "ruff", "format", "--check", "."]
     # The rooms share no imports, and each has a handler.py or the like: each is checked as a program of its own.
     shell = [str(path.relative_to(paths.ROOT)) for path in sorted((paths.ROOT / "function").glob("*.py"))]
-    for room in (["framestorm"], ["client"], [*shell, "function/face-blur"]):
+    for room in (["framestorm"], ["client"], ["lab"], [*shell, "function/face-blur"]):
         yield f"mypy {room[-1]}", [BIN / "mypy", *room]
     yield "shellcheck", [BIN / "shellcheck", *scripts]
     yield "shfmt", [BIN / "shfmt", "-i", "4", "-d", *scripts]
