@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from frames import Encoding
+from encoding import Encoding
 
 SIGNATURES = {"PNG": b"\x89PNG\r\n\x1a\n", "JPEG": b"\xff\xd8\xff"}
 

@@ -15,7 +15,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from frames import DEFAULT_CACHE, DEFAULT_ENCODING, ENCODINGS, FrameError
+from encoding import DEFAULT_ENCODING, ENCODINGS, FrameError
+from frames import DEFAULT_CACHE
 from interrupt import Interrupts
 from lines import LineError, Lines
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import av
 from PIL import Image
 
-from frames import Encoding, FrameError, write_whole
+from encoding import Encoding, FrameError
+from files import write_whole
 
 # Level 1 takes a third of level 6's time for files a few per cent larger; all users wait for the cut.
 PNG_COMPRESSION_LEVEL = 1

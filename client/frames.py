@@ -20,38 +20,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from encoding import DEFAULT_ENCODING, ENCODINGS, Encoding, FrameError
+from files import write_whole
+
 DEFAULT_CACHE = Path(__file__).resolve().parent.parent / ".local" / "frames"
 # Goes up whenever cut.py gives other bytes for the same video.
 CUTTER_VERSION = 1
 # A file changed this shortly ago may change again without a new time stamp (the kernel's clock ticks every 1-10 ms).
 SETTLED_AFTER_S = 1.0
-
-
-class FrameError(Exception):
-    """The video or the cache cannot be used; the message says why."""
-
-
-class Encoding(NamedTuple):
-    """How a frame travels: cached as `suffix`, sent as `content_type`, answered as `accept`."""
-
-    name: str
-    suffix: str
-    content_type: str
-    accept: str
-    image_format: str
-    image_suffix: str
-    lossless: bool
-
-
-ENCODINGS = {
-    encoding.name: encoding
-    for encoding in (
-        Encoding("png-base64", ".b64", "text/plain", "application/json", "PNG", ".png", lossless=True),
-        Encoding("png", ".png", "image/png", "image/png", "PNG", ".png", lossless=True),
-        Encoding("jpeg", ".jpg", "image/jpeg", "image/jpeg", "JPEG", ".jpg", lossless=False),
-    )
-}
-DEFAULT_ENCODING = "png-base64"
 
 
 class Frames(NamedTuple):
@@ -131,15 +107,6 @@ def _cut(video: Path, sha256: str, encoding: Encoding, folder: Path) -> None:
             shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise _unwritable(folder.parent, error) from error
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a new read-only file and have it on the disk."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
-    with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, no path
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:
@@ -252,7 +219,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # The module that cut.py knows, so that its FrameError is the one caught here.
-    import frames
-
-    sys.exit(frames.main())
+    sys.exit(main())

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import requests
 import urllib3
 
-from frames import Encoding
+from encoding import Encoding
 
 # An answer is a frame and a few faces; one that never ends must not fill the memory of all users.
 MAX_ANSWER_BYTES = 256 * 1024 * 1024

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from answer import Answer, read_answer
-from frames import Encoding, FrameError, Frames, open_frames
+from encoding import Encoding, FrameError
+from frames import Frames, open_frames
 from interrupt import Interrupts, Stopped
 from lines import LineError, Lines
 from send import Reply, Sender

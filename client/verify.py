@@ -10,7 +10,7 @@ import zlib
 from PIL import Image, ImageChops, ImageStat
 
 from answer import Face
-from frames import Encoding
+from encoding import Encoding
 
 # Mean change (0..255) that a blurred face shows at least. Seen on the default clip: 30 in a blurred face; in a frame
 # sent back as it was 0, and up to 4.1 where JPEG encoded it again at quality 75.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from answer import Answer, read_answer
-from frames import ENCODINGS
+from encoding import ENCODINGS
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from cut import cut_video
-from frames import ENCODINGS, FrameError
+from encoding import ENCODINGS, FrameError
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import frames
-from frames import ENCODINGS, FrameError, open_frames
+from encoding import ENCODINGS, FrameError
+from frames import open_frames
 
 PNG = ENCODINGS["png"]
 

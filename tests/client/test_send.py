@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 import send
-from frames import ENCODINGS
+from encoding import ENCODINGS
 from send import Sender
 
 BODY = b"iVBORw0KGgo="

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from PIL import Image, ImageDraw, ImageFilter
 
-from frames import ENCODINGS, Encoding
+from encoding import ENCODINGS, Encoding
 from verify import verify_image
 
 FACE = (200, 80, 120, 150)
