@@ -111,6 +111,14 @@ def _test(words: Sequence[str]) -> int:
     return testing.run(words)
 
 
+def _target(words: Sequence[str]) -> int:
+    """Start, show, change or stop a real OpenFaaS on this machine."""
+    from framestorm.openfaas import cli as openfaas
+
+    _set_up()
+    return openfaas.main(words)
+
+
 def _lab(words: Sequence[str]) -> int:
     """Start, list or stop local hosts to try slaves on."""
     from lab.__main__ import main as lab
@@ -130,6 +138,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "": _run,
     "gui": _gui,
     "report": _rebuild,
+    "target": _target,
     "lab": _lab,
     "deploy": _deploy,
     "test": _test,

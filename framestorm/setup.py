@@ -51,7 +51,8 @@ class Piece:
             return False
 
 
-def _call(command: Sequence[str | Path]) -> None:
+def call(command: Sequence[str | Path]) -> None:
+    """Run a command of a piece's making, its output into the log of the set-up; raises FramestormError if it fails."""
     with LOG.open("ab") as log:
         log.write(f"$ {' '.join(str(word) for word in command)}\n".encode())
         log.flush()
@@ -90,7 +91,7 @@ def _make_jmeter(piece: Piece) -> None:
     # Assembled aside: old jars would stay among new ones, and a run may be reading what is there.
     draft = piece.output.with_name(f"{piece.output.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
-    _call(["mvn", "-q", "-B", "-C", "-f", paths.JMX / "pom.xml", "package", f"-Dhome={draft}"])
+    call(["mvn", "-q", "-B", "-C", "-f", paths.JMX / "pom.xml", "package", f"-Dhome={draft}"])
     shutil.rmtree(piece.output, ignore_errors=True)
     draft.rename(piece.output)
 
@@ -98,8 +99,8 @@ def _make_jmeter(piece: Piece) -> None:
 def _make_venv(piece: Piece) -> None:
     venv = piece.output
     shutil.rmtree(venv, ignore_errors=True)
-    _call([sys.executable, "-m", "venv", venv])
-    _call(
+    call([sys.executable, "-m", "venv", venv])
+    call(
         [
             venv / "bin" / "python",
             "-m",
@@ -114,11 +115,11 @@ def _make_venv(piece: Piece) -> None:
 
 
 def _make_face_graph(piece: Piece) -> None:
-    _call([paths.FUNCTION_PYTHON, piece.inputs[0], "--out", piece.output])
+    call([paths.FUNCTION_PYTHON, piece.inputs[0], "--out", piece.output])
 
 
 def _make_sample_video(piece: Piece) -> None:
-    _call([paths.CLIENT_PYTHON, piece.inputs[0], "--out", piece.output])
+    call([paths.CLIENT_PYTHON, piece.inputs[0], "--out", piece.output])
 
 
 def _venv(name: str, title: str, lock: Path) -> Piece:

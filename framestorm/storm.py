@@ -10,9 +10,13 @@ from typing import Any, Protocol
 import psutil
 
 from framestorm import jmeter, paths, target
+from framestorm.errors import FramestormError
 from framestorm.guarded import Guarded
+from framestorm.openfaas import cli as openfaas
+from framestorm.openfaas import metrics, state
+from framestorm.openfaas.layout import GATEWAY_URL
 from framestorm.preparation import Prepared
-from framestorm.record import host
+from framestorm.record import host, now_ms
 from framestorm.resources import ResourceLog
 
 
@@ -62,6 +66,9 @@ class LocalStorm:
         self._embedded: Guarded | None = None
         self._stop_port = jmeter.free_udp_port()
         self._asked: set[psutil.Process] = set()
+        is_gateway = prepared.values.get("url", "").startswith(GATEWAY_URL) and not prepared.is_embedded
+        self._is_local_openfaas = is_gateway and state.read() is not None
+        self._started_ms = now_ms()
 
     def start(self) -> None:
         run_dir = self._prepared.run_dir
@@ -87,6 +94,8 @@ class LocalStorm:
         return self._jmeter.exit_status()
 
     def trouble(self) -> str | None:
+        if self._is_local_openfaas:
+            return openfaas.ended_parts()
         if self._embedded is None or (status := self._embedded.exit_status()) is None:
             return None
         return f"the embedded target ended in mid-run with status {status}; see target.log"
@@ -105,6 +114,11 @@ class LocalStorm:
 
     def collect(self) -> list[str]:
         (self._prepared.run_dir / "stop").unlink(missing_ok=True)
+        if self._is_local_openfaas:
+            try:
+                metrics.save(self._prepared.run_dir, self._started_ms, now_ms())
+            except FramestormError as error:
+                return [str(error)]
         return []
 
     def close(self) -> None:

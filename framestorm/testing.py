@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from framestorm import packages, paths, setup
+from framestorm.openfaas import parts
 
 # A browser for the report, a screen and its tools for JMeter's GUI.
 TEST_PACKAGES = ("chromium", "imagemagick", "x11-utils", "xdotool", "xvfb")
@@ -22,7 +23,7 @@ def run(words: Sequence[str]) -> int:
         0 only if everything passed.
     """
     packages.install(TEST_PACKAGES)
-    setup.ensure([setup.TEST_VENV, setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV])
+    setup.ensure([setup.TEST_VENV, setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *parts.PIECES, parts.KIND])
     failed = [] if words else [name for name, command in _checks() if not _passes(name, command)]
     if not _passes("pytest", [BIN / "python", "-m", "pytest", *words]):
         failed.append("pytest")

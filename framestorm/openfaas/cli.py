@@ -1,0 +1,120 @@
+"""`./run.sh target`: the local OpenFaaS started, shown, changed and stopped."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from framestorm import paths
+from framestorm.errors import FramestormError
+from framestorm.openfaas import balancers, gateway, services, stack, state
+from framestorm.openfaas.layout import CREDENTIALS, FAAS_CLI, GATEWAY_URL, LOGS, PROMETHEUS_URL, STACK
+
+BACKENDS = ("process", "docker")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Do what the words after `target` ask for; the exit status of run.sh.
+
+    Raises:
+        FramestormError: as errors.py has it.
+    """
+    parser = argparse.ArgumentParser(
+        prog="./run.sh target", description="A real OpenFaaS on this machine, which runs on until `down`."
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def verb(name: str, action: Callable[[argparse.Namespace], int], help_text: str) -> argparse.ArgumentParser:
+        added = verbs.add_parser(name, help=help_text, description=help_text)
+        added.set_defaults(action=action)
+        return added
+
+    up = verb("openfaas", _up, "build it (first use only) and start it, or what of it is missing")
+    up.add_argument("--backend", choices=BACKENDS, default=BACKENDS[0], help="how replicas run (default: %(default)s)")
+    verb("status", _status, "show its parts, functions, replicas and balancers; exit status 1 if a part has ended")
+    verb("down", _down, "end all that was started")
+    scale = verb("scale", _scale, "set a function's number of replicas, through the gateway, and wait for them")
+    scale.add_argument("function")
+    scale.add_argument("replicas", type=int)
+    balance = verb("balance", _balance, "start a balancer over a function's ready replicas, past the gateway")
+    balance.add_argument("kind", choices=tuple(balancers.KINDS))
+    balance.add_argument("function")
+    balance.add_argument("--policy", choices=balancers.POLICIES, default=balancers.POLICIES[0])
+    restart = verb("restart", _restart, "end one part and start it again")
+    restart.add_argument("part")
+    asked = parser.parse_args(list(argv))
+    action: Callable[[argparse.Namespace], int] = asked.action
+    return action(asked)
+
+
+def _up(asked: argparse.Namespace) -> int:
+    stack.up(asked.backend)
+    cli, stack_file = paths.shown(FAAS_CLI), paths.shown(STACK)
+    print(f"gateway     {GATEWAY_URL}")
+    print(f"Prometheus  {PROMETHEUS_URL}")
+    print(f"login       {cli} login --password-stdin <{paths.shown(CREDENTIALS)}/basic-auth-password")
+    print(f"deploy      {cli} deploy --filter face-blur -f {stack_file}")
+    print(f"run         ./run.sh -Jurl={GATEWAY_URL}/function/face-blur")
+    return 0
+
+
+def _status(_asked: argparse.Namespace) -> int:
+    started = state.read()
+    if started is None:
+        print("the local OpenFaaS was not started")
+        return 1
+    for name, service in started.services.items():
+        alive = "running" if service.process() else f"ENDED; see {paths.shown(LOGS / name)}.log"
+        print(f"{name:<14}{service.pid:>8}  {alive}")
+    dead = started.dead()
+    if "provider" not in dead:
+        for function in gateway.functions():
+            ready, wanted = function.get("availableReplicas", 0), function.get("replicas", 0)
+            print(f"function {function['name']}: {ready} of {wanted} replicas ready, image {function['image']}")
+            for replica in gateway.replicas(function["name"]):
+                address = replica.get("address", "")
+                print(f"  {replica['name']}  {replica['state']}  {address}  {replica['in_flight']} under way")
+    for kind, service in balancers.running().items():
+        alive = balancers.describe(kind) if service.process() else "ENDED"
+        print(f"balancer {kind}: {alive}")
+    return 1 if dead else 0
+
+
+def _down(_asked: argparse.Namespace) -> int:
+    ended = stack.down()
+    print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
+    return 0
+
+
+def _scale(asked: argparse.Namespace) -> int:
+    gateway.scale(asked.function, asked.replicas)
+    gateway.wait_for_replicas(asked.function, asked.replicas)
+    return 0
+
+
+def _balance(asked: argparse.Namespace) -> int:
+    print(balancers.start(asked.kind, asked.function, asked.policy))
+    print(balancers.describe(asked.kind))
+    return 0
+
+
+def _restart(asked: argparse.Namespace) -> int:
+    stack.restart(asked.part)
+    return 0
+
+
+def ended_parts() -> str | None:
+    """Why a run against the local OpenFaaS cannot be trusted any more: which part ended, with its last output."""
+    started = state.read()
+    dead = started.dead() if started else []
+    if not dead:
+        return None
+    words = "\n".join(services.last_words(LOGS / f"{name}.log") for name in dead)
+    return f"{', '.join(dead)} of the local OpenFaaS ended during the run; {words}"
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except FramestormError as error:
+        print(f"framestorm: {error}", file=sys.stderr)
+        sys.exit(error.exit_status)

@@ -1,0 +1,119 @@
+"""Images for machines that reach no registry: a base from the distribution's packages, the functions on top of it."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from framestorm import paths, setup
+from framestorm.errors import FramestormError
+from framestorm.openfaas import docker, parts
+from framestorm.openfaas.images import Places, catalogue
+from framestorm.openfaas.layout import BIN, FUNCTIONS, HOME
+
+PREFIX = "framestorm"
+TAG = "0.1"
+BASE = f"{PREFIX}/base"
+# Has every function; the images that are deployed add to it only what they start.
+ALL = f"{PREFIX}/functions:{TAG}"
+PACKAGES = ("ca-certificates", "nodejs", "openjdk-17-jre-headless", "python3")
+LOCK = paths.FACE_BLUR / "requirements.txt"
+ROOT = Path("/opt/framestorm")
+IN_IMAGE = Places(
+    bin=ROOT / "bin",
+    functions=ROOT / "function",
+    python="/usr/bin/python3",
+    node="/usr/bin/node",
+    java="/usr/bin/java",
+    java_classes=ROOT / "noop-java",
+    face_graph=ROOT / "face.pb",
+    host="0.0.0.0",  # noqa: S104 - in a container of its own
+)
+USER = "10001:10001"
+
+
+def ensure() -> None:
+    """Make the images of all functions; the base, which takes minutes, only when what it is made from has changed.
+
+    Raises:
+        FramestormError: a step failed, with the end of its output.
+    """
+    recipe = hashlib.sha256(f"{PACKAGES} {LOCK.read_text()}".encode()).hexdigest()[:12]
+    if not docker.image_exists(f"{BASE}:{recipe}"):
+        _make_base(f"{BASE}:{recipe}")
+    context = HOME / "image"
+    shutil.rmtree(context, ignore_errors=True)
+    _fill(context)
+    (context / "Dockerfile").write_text(
+        f"FROM {BASE}:{recipe}\nENV PYTHONPATH={ROOT}/python HOME=/tmp LANG=C.UTF-8\nCOPY . {ROOT}/\nUSER {USER}\n"
+        "WORKDIR /tmp\nEXPOSE 8080\n"
+    )
+    docker.run("build", "--quiet", "--network", "none", "--tag", ALL, str(context))
+    for name, image in catalogue(IN_IMAGE).items():
+        folder = context / "one"
+        folder.mkdir(exist_ok=True)
+        (folder / "Dockerfile").write_text(_dockerfile(image))
+        docker.run("build", "--quiet", "--network", "none", "--tag", f"{PREFIX}/{name}:{TAG}", str(folder))
+    shutil.rmtree(context)
+
+
+def _dockerfile(image: dict[str, Any]) -> str:
+    environment = dict(image["env"])
+    command = [word.replace("{port}", "8080") for word in image.get("command", [])]
+    if "fprocess" in image:
+        environment["fprocess"] = image["fprocess"]
+        command = [str(IN_IMAGE.bin / "watchdog")]
+    lines = [f"ENV {name}={json.dumps(value)}" for name, value in environment.items()]
+    return "\n".join([f"FROM {ALL}", *lines, f"CMD {json.dumps(command)}", ""])
+
+
+def _fill(context: Path) -> None:
+    """Copy what goes into the image, under the names it has in the checkout."""
+    (context / "bin").mkdir(parents=True)
+    for name in ("watchdog", "noop", "sleep", "cpu"):
+        shutil.copy2(BIN / name, context / "bin" / name)
+    wanted = [*FUNCTIONS.glob("*.py"), *paths.FACE_BLUR.glob("*.py")]
+    wanted += [FUNCTIONS / "noop" / "python" / "noop.py", FUNCTIONS / "noop" / "node" / "noop.js"]
+    for source in wanted:
+        target = context / "function" / source.relative_to(FUNCTIONS)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+    shutil.copytree(parts.JAVA_CLASSES, context / "noop-java")
+    shutil.copy2(paths.FACE_GRAPH, context / "face.pb")
+
+
+def _make_base(tag: str) -> None:
+    """Unpack a minimal system with the runtimes, add the function's Python packages, import it as an image."""
+    from lab.base import archives
+    from lab.hosts import LabError
+
+    print(f"making the base image {tag} from the distribution's packages (once, some minutes) …", file=sys.stderr)
+    parts.install_unstarted(["mmdebstrap"])
+    root = HOME / "base"
+    shutil.rmtree(root, ignore_errors=True)
+    try:
+        sources = archives()
+    except LabError as error:
+        raise FramestormError(str(error)) from None
+    # `apt-config dump` tells what mmdebstrap does not read by itself, such as a proxy.
+    options = [f"--aptopt={line.rstrip(';')}" for line in _lines("apt-config", "dump", "Acquire::http::Proxy")]
+    options += [f"--aptopt={line.rstrip(';')}" for line in _lines("apt-config", "dump", "Acquire::https::Proxy")]
+    command: list[str | Path] = ["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", *options]
+    command += [f"--include={','.join(PACKAGES)}", sources[0].suite, root, *(source.line for source in sources)]
+    setup.call(command)
+    version = next(root.glob("usr/lib/python3.*")).name.removeprefix("python")
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--require-hashes"]
+    pip += ["--only-binary=:all:", "--python-version", version, "--target", root / "opt/framestorm/python"]
+    setup.call([*pip, "-r", LOCK])
+    with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as tar:
+        done = subprocess.run(["docker", "import", "-", tag], stdin=tar.stdout, capture_output=True, check=False)
+    if done.returncode or tar.returncode:
+        raise FramestormError(f"docker import failed: {done.stderr.decode(errors='replace').strip()}")
+    shutil.rmtree(root)
+
+
+def _lines(*command: str) -> list[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

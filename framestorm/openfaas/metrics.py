@@ -1,0 +1,80 @@
+"""What Prometheus has seen of gateway, functions and replicas during a run, kept in the run's folder."""
+
+import csv
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from framestorm.errors import FramestormError
+from framestorm.openfaas.layout import NAMESPACE, PROMETHEUS_URL
+
+FILE = "metrics.csv"
+FIELDS = ("time_ms", "metric", "function", "detail", "value")
+STEP_S = 2
+TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A series over time: its name in the file, the query, and the label that tells series of one function apart."""
+
+    name: str
+    query: str
+    detail: str = ""
+
+
+METRICS = (
+    Metric("replicas_wanted", "framestorm_replicas_wanted"),
+    Metric("replicas_ready", "framestorm_replicas_ready"),
+    Metric("in_flight", "framestorm_replica_in_flight", "replica"),
+    Metric("cpu_cores", "rate(framestorm_replica_cpu_seconds_total[10s])", "replica"),
+    Metric("cpu_throttled_share", "rate(framestorm_replica_cpu_throttled_seconds_total[10s])", "replica"),
+    Metric("memory_bytes", "framestorm_replica_memory_bytes", "replica"),
+    Metric("requests_per_s", "sum by (function_name, code) (rate(gateway_function_invocation_total[10s]))", "code"),
+    Metric(
+        "gateway_p95_s",
+        "histogram_quantile(0.95, sum by (function_name, le) (rate(gateway_functions_seconds_bucket[10s])))",
+    ),
+)
+
+
+def save(run_dir: Path, start_ms: float, end_ms: float, prometheus_url: str = PROMETHEUS_URL) -> Path:
+    """Write the metrics of a span of time as metrics.csv: a row a moment and series.
+
+    Raises:
+        FramestormError: Prometheus does not answer or refuses a query.
+    """
+    path = run_dir / FILE
+    rows = [row for metric in METRICS for row in _rows(metric, start_ms, end_ms, prometheus_url)]
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(FIELDS)
+        writer.writerows(rows)
+    return path
+
+
+def _rows(metric: Metric, start_ms: float, end_ms: float, url: str) -> list[tuple[int, str, str, str, float]]:
+    words = {"query": metric.query, "start": start_ms / 1000, "end": end_ms / 1000, "step": STEP_S}
+    try:
+        # The scheme is what the caller gave.
+        address = f"{url}/api/v1/query_range?{urllib.parse.urlencode(words)}"
+        with urllib.request.urlopen(address, timeout=TIMEOUT_S) as answer:  # noqa: S310
+            series = json.load(answer)["data"]["result"]
+    except urllib.error.HTTPError as error:
+        reason = error.read().decode(errors="replace")
+        raise FramestormError(f"Prometheus at {url} refused {metric.query}: {reason}") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise FramestormError(f"Prometheus at {url} gave no {metric.name}: {error}") from None
+    rows = []
+    for one in series:
+        labels = one["metric"]
+        name = labels.get("function") or labels.get("function_name", "")
+        for time_s, value in one["values"]:
+            # Between two requests a quantile is no number.
+            if value != "NaN":
+                row = (round(time_s * 1000), metric.name, name.removesuffix(f".{NAMESPACE}"))
+                rows.append((*row, labels.get(metric.detail, ""), float(value)))
+    return rows

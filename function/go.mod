@@ -1,0 +1,3 @@
+module framestorm.local/function
+
+go 1.25.0

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const (
+	cgroupRoot   = "/sys/fs/cgroup"
+	cgroupParent = "framestorm-openfaas"
+	cpuPeriodUs  = 100_000
+)
+
+// cgroup is a control group by its path below the root of each hierarchy; empty where there is none.
+type cgroup string
+
+// Usage of a replica since its start.
+type Usage struct {
+	CPUSeconds       float64
+	ThrottledSeconds float64
+	MemoryBytes      float64
+}
+
+// unified tells cgroup v2 from v1, whose controllers are hierarchies of their own.
+func unified() bool {
+	_, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))
+	return err == nil
+}
+
+func (g cgroup) file(controller, name string) string {
+	if unified() {
+		return filepath.Join(cgroupRoot, string(g), name)
+	}
+	return filepath.Join(cgroupRoot, controller, string(g), name)
+}
+
+// newCgroup makes a group with limits (0 is none); no group and no error where limits are not asked for and groups
+// cannot be made, as for an ordinary user.
+func newCgroup(name string, cpus float64, memoryBytes int64) (cgroup, error) {
+	g := cgroup(filepath.Join(cgroupParent, name))
+	err := g.make(cpus, memoryBytes)
+	if err == nil {
+		return g, nil
+	}
+	g.remove()
+	if cpus > 0 || memoryBytes > 0 {
+		return "", fmt.Errorf("limits need a writable %s (run as root, or leave them out): %w", cgroupRoot, err)
+	}
+	return "", nil
+}
+
+func (g cgroup) make(cpus float64, memoryBytes int64) error {
+	for _, controller := range []string{"cpu", "cpuacct", "memory"} {
+		if err := os.MkdirAll(g.file(controller, ""), 0o755); err != nil {
+			return err
+		}
+	}
+	quota, period := int(cpus*cpuPeriodUs), strconv.Itoa(cpuPeriodUs)
+	if unified() {
+		for _, parent := range []string{"", cgroupParent} {
+			if err := write(filepath.Join(cgroupRoot, parent, "cgroup.subtree_control"), "+cpu +memory"); err != nil {
+				return err
+			}
+		}
+		return firstError(
+			ifSet(cpus > 0, g.file("", "cpu.max"), fmt.Sprintf("%d %s", quota, period)),
+			ifSet(memoryBytes > 0, g.file("", "memory.max"), strconv.FormatInt(memoryBytes, 10)))
+	}
+	return firstError(
+		ifSet(cpus > 0, g.file("cpu", "cpu.cfs_period_us"), period),
+		ifSet(cpus > 0, g.file("cpu", "cpu.cfs_quota_us"), strconv.Itoa(quota)),
+		ifSet(memoryBytes > 0, g.file("memory", "memory.limit_in_bytes"), strconv.FormatInt(memoryBytes, 10)))
+}
+
+func (g cgroup) add(pid int) error {
+	if g == "" {
+		return nil
+	}
+	for _, controller := range []string{"cpu", "cpuacct", "memory"} {
+		if err := write(g.file(controller, "cgroup.procs"), strconv.Itoa(pid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kill ends what is in the group, also what left its process group.
+func (g cgroup) kill() {
+	if g == "" {
+		return
+	}
+	pids, _ := os.ReadFile(g.file("cpu", "cgroup.procs"))
+	for _, pid := range strings.Fields(string(pids)) {
+		if n, err := strconv.Atoi(pid); err == nil {
+			_ = syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+}
+
+func (g cgroup) remove() {
+	if g == "" {
+		return
+	}
+	for _, controller := range []string{"cpu", "cpuacct", "memory"} {
+		_ = os.Remove(g.file(controller, ""))
+	}
+}
+
+// usage reads what the group has used; zero where there is no group.
+func (g cgroup) usage() Usage {
+	if g == "" {
+		return Usage{}
+	}
+	stat := readPairs(g.file("cpu", "cpu.stat"))
+	if unified() {
+		return Usage{stat["usage_usec"] / 1e6, stat["throttled_usec"] / 1e6, readNumber(g.file("", "memory.current"))}
+	}
+	return Usage{
+		CPUSeconds:       readNumber(g.file("cpuacct", "cpuacct.usage")) / 1e9,
+		ThrottledSeconds: stat["throttled_time"] / 1e9,
+		MemoryBytes:      readNumber(g.file("memory", "memory.usage_in_bytes")),
+	}
+}
+
+func ifSet(set bool, path, value string) error {
+	if !set {
+		return nil
+	}
+	return write(path, value)
+}
+
+func write(path, value string) error { return os.WriteFile(path, []byte(value), 0o644) }
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readNumber(path string) float64 {
+	text, _ := os.ReadFile(path)
+	number, _ := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+	return number
+}
+
+func readPairs(path string) map[string]float64 {
+	pairs := map[string]float64{}
+	file, err := os.Open(path)
+	if err != nil {
+		return pairs
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if name, value, ok := strings.Cut(lines.Text(), " "); ok {
+			pairs[name], _ = strconv.ParseFloat(value, 64)
+		}
+	}
+	return pairs
+}

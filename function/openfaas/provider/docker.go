@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/openfaas/faas-provider/types"
+)
+
+const (
+	containerLabel   = "framestorm.openfaas"
+	containerSecrets = "/var/openfaas/secrets"
+	pullTimeout      = 20 * time.Second
+	addressTimeout   = 10 * time.Second
+)
+
+// dockerBackend runs each replica as a container in the foreground of a `docker run`: its output and its end are those
+// of a process, and everything above is the same for both backends.
+type dockerBackend struct{ namespace string }
+
+func newDockerBackend(namespace string) (*dockerBackend, error) {
+	b := &dockerBackend{namespace: namespace}
+	if _, err := docker(context.Background(), "version", "--format", "{{.Server.Version}}"); err != nil {
+		return nil, fmt.Errorf("the docker backend needs a running Docker engine: %w", err)
+	}
+	left, err := docker(context.Background(), "ps", "--all", "--quiet", "--filter", "label="+containerLabel+"="+namespace)
+	if ids := strings.Fields(left); err == nil && len(ids) > 0 {
+		// The containers of a provider that was killed.
+		_, err = docker(context.Background(), append([]string{"rm", "--force"}, ids...)...)
+	}
+	return b, err
+}
+
+func (b *dockerBackend) Check(d types.FunctionDeployment) error {
+	if _, _, err := limits(d.Limits); err != nil {
+		return err
+	}
+	if strings.HasPrefix(d.Image, "-") {
+		return fmt.Errorf("image %q is no image's name", d.Image)
+	}
+	if _, err := docker(context.Background(), "image", "inspect", "--format", "{{.Id}}", d.Image); err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pullTimeout)
+	defer cancel()
+	if _, err := docker(ctx, "pull", "--quiet", d.Image); err != nil {
+		return fmt.Errorf("image %q is neither in this machine's Docker engine nor can it be pulled: %w", d.Image, err)
+	}
+	return nil
+}
+
+func (b *dockerBackend) Start(name string, d types.FunctionDeployment, secrets string, w io.Writer) (*Instance, error) {
+	cpus, memoryBytes, err := limits(d.Limits)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{
+		"run", "--rm", "--name", name, "--label", containerLabel + "=" + b.namespace, "--pull", "never",
+		"--volume", secrets + ":" + containerSecrets + ":ro", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
+	}
+	if cpus > 0 {
+		args = append(args, "--cpus", strconv.FormatFloat(cpus, 'f', -1, 64))
+	}
+	if memoryBytes > 0 {
+		args = append(args, "--memory", strconv.FormatInt(memoryBytes, 10))
+	}
+	if d.ReadOnlyRootFilesystem {
+		args = append(args, "--read-only", "--tmpfs", "/tmp")
+	}
+	// Values go by this client's environment: an argument could be read by everyone on the machine.
+	env := maps.Clone(d.EnvVars)
+	if env == nil {
+		env = map[string]string{}
+	}
+	if d.EnvProcess != "" {
+		env["fprocess"] = d.EnvProcess
+	}
+	for _, variable := range slices.Sorted(maps.Keys(env)) {
+		args = append(args, "--env", variable)
+	}
+	cmd := exec.Command("docker", append(args, d.Image)...)
+	cmd.Env = append(os.Environ(), pairs(env)...)
+	instance, err := launch(cmd, "", w, func() { _, _ = docker(context.Background(), "rm", "--force", name) })
+	if err != nil {
+		return nil, err
+	}
+	address, id, err := b.address(name, instance.done)
+	if err != nil {
+		instance.Stop()
+		return nil, err
+	}
+	instance.Address = net.JoinHostPort(address, "8080")
+	instance.Metrics = net.JoinHostPort(address, "8081")
+	instance.stats = cgroup("docker/" + id)
+	if unified() {
+		instance.stats = cgroup("system.slice/docker-" + id + ".scope")
+	}
+	return instance, nil
+}
+
+// address waits for the engine to have started the container; empty when it has ended before, which its log explains.
+func (b *dockerBackend) address(name string, done <-chan struct{}) (address, id string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), addressTimeout)
+	defer cancel()
+	for {
+		output, err := docker(ctx, "inspect", "--format", "{{.Id}} {{.NetworkSettings.IPAddress}}", name)
+		if id, address, ok := strings.Cut(strings.TrimSpace(output), " "); err == nil && ok {
+			return address, id, nil
+		}
+		select {
+		case <-done:
+			return "", "", nil
+		case <-ctx.Done():
+			return "", "", fmt.Errorf("container %s has no address after %s", name, addressTimeout)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func docker(ctx context.Context, args ...string) (string, error) {
+	var stderr strings.Builder
+	cmd := exec.CommandContext(ctx, "docker", args...)
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	if err != nil {
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("docker %s: no answer in time", args[0])
+		}
+		return "", errors.New(strings.TrimSpace("docker " + args[0] + ": " + err.Error() + ": " + stderr.String()))
+	}
+	return string(output), nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/mux"
+	"github.com/openfaas/faas-provider/types"
+)
+
+// TestMain makes this binary the function under test too: replicas are processes of it.
+func TestMain(m *testing.M) {
+	switch os.Getenv("behave") {
+	case "serve":
+		serveFunction()
+	case "crash":
+		fmt.Println("cannot find the model")
+		os.Exit(3)
+	}
+	os.Exit(m.Run())
+}
+
+// serveFunction echoes; /sleep takes 300 ms, /unready fails its health check from then on.
+func serveFunction() {
+	var unready atomic.Bool
+	http.HandleFunc("/_/health", func(w http.ResponseWriter, _ *http.Request) {
+		if unready.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/sleep":
+			time.Sleep(300 * time.Millisecond)
+		case "/unready":
+			unready.Store(true)
+		}
+		_, _ = io.Copy(w, r.Body)
+	})
+	fmt.Println("listening on", os.Getenv("port"))
+	fmt.Println(http.ListenAndServe("127.0.0.1:"+os.Getenv("port"), nil))
+}
+
+// start gives a registry with a process backend, and its proxy.
+func start(t *testing.T, dir string) (*Registry, *httptest.Server) {
+	t.Helper()
+	images := filepath.Join(dir, "images.json")
+	text, _ := json.Marshal(map[string]process{
+		"echo":  {Command: []string{os.Args[0]}, Env: map[string]string{"behave": "serve"}},
+		"crash": {Command: []string{os.Args[0]}, Env: map[string]string{"behave": "crash"}},
+		"gone":  {Command: []string{"/does/not/exist"}},
+	})
+	if err := os.WriteFile(images, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	backend, err := newProcessBackend(images, "", filepath.Join(dir, "replicas"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := secretStore{filepath.Join(dir, "secrets")}
+	g := newRegistry("openfaas-fn", filepath.Join(dir, "functions.json"), backend, secrets, newLogStore(filepath.Join(dir, "logs")))
+	if err := g.load(); err != nil {
+		t.Fatal(err)
+	}
+	router := mux.NewRouter()
+	proxy := newProxy(g, 5*time.Second)
+	router.Handle("/function/{name}", proxy)
+	router.Handle("/function/{name}/{params:.*}", proxy)
+	server := httptest.NewServer(router)
+	t.Cleanup(func() { server.Close(); g.close() })
+	return g, server
+}
+
+func deployment(image string) types.FunctionDeployment {
+	return types.FunctionDeployment{Service: "echo", Image: image}
+}
+
+func mustDeploy(t *testing.T, g *Registry, d types.FunctionDeployment) *Function {
+	t.Helper()
+	if err := g.deploy(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	f, err := g.get(d.Service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// eventually polls until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	t.Fatalf("not in 10 s: %s", what)
+}
+
+func scaleTo(t *testing.T, g *Registry, n int) {
+	t.Helper()
+	if err := g.scale("echo", n); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, fmt.Sprintf("%d replicas", n), func() bool {
+		f, _ := g.get("echo")
+		return f.counts().ready == n && len(f.views()) == n
+	})
+}

@@ -1,0 +1,44 @@
+package main
+
+import "github.com/prometheus/client_golang/prometheus"
+
+var (
+	functionLabels = []string{"function"}
+	replicaLabels  = []string{"function", "replica"}
+
+	wantedDesc = prometheus.NewDesc("framestorm_replicas_wanted", "Replicas asked for.", functionLabels, nil)
+	readyDesc  = prometheus.NewDesc("framestorm_replicas_ready", "Replicas that take requests.", functionLabels, nil)
+	flightDesc = prometheus.NewDesc("framestorm_replica_in_flight", "Requests under way in a replica.", replicaLabels, nil)
+	cpuDesc    = prometheus.NewDesc("framestorm_replica_cpu_seconds_total", "CPU time of a replica.", replicaLabels, nil)
+	throttled  = prometheus.NewDesc("framestorm_replica_cpu_throttled_seconds_total", "Time a replica was kept from the CPU by its limit.", replicaLabels, nil)
+	memoryDesc = prometheus.NewDesc("framestorm_replica_memory_bytes", "Memory of a replica.", replicaLabels, nil)
+)
+
+// collector reads the state of all replicas at each scrape; replicas that are gone leave no series behind.
+type collector struct{ registry *Registry }
+
+func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{wantedDesc, readyDesc, flightDesc, cpuDesc, throttled, memoryDesc} {
+		descriptions <- d
+	}
+}
+
+func (c collector) Collect(metrics chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	counter := func(d *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
+	}
+	for _, f := range c.registry.all() {
+		n := f.counts()
+		gauge(wantedDesc, float64(n.desired), f.deployment.Service)
+		gauge(readyDesc, float64(n.ready), f.deployment.Service)
+		for _, v := range f.views() {
+			gauge(flightDesc, float64(v.InFlight), v.Function, v.Name)
+			counter(cpuDesc, v.usage.CPUSeconds, v.Function, v.Name)
+			counter(throttled, v.usage.ThrottledSeconds, v.Function, v.Name)
+			gauge(memoryDesc, v.usage.MemoryBytes, v.Function, v.Name)
+		}
+	}
+}

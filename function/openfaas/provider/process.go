@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/openfaas/faas-provider/types"
+)
+
+// Ports of kept-alive replicas; below the ports that Linux gives to outgoing connections.
+const firstPort, lastPort = 18100, 18999
+
+// process is how an image's process is started without a container.
+type process struct {
+	// Command is a server; {port} in it, and port in its environment, is where it listens.
+	Command []string `json:"command"`
+	// Fprocess is what the classic watchdog forks for each request; with it, Command is not used.
+	Fprocess string            `json:"fprocess"`
+	Env      map[string]string `json:"env"`
+}
+
+type processBackend struct {
+	images   map[string]process
+	watchdog string
+	dir      string
+	port     atomic.Int32
+	links    atomic.Int32
+}
+
+func newProcessBackend(images, watchdog, dir string) (*processBackend, error) {
+	text, err := os.ReadFile(images)
+	if err != nil {
+		return nil, fmt.Errorf("-images: %w", err)
+	}
+	b := &processBackend{watchdog: watchdog, dir: dir}
+	if err := json.Unmarshal(text, &b.images); err != nil {
+		return nil, fmt.Errorf("-images %s: %w", images, err)
+	}
+	// Whatever is still there was left by a provider that was killed.
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, err
+	}
+	return b, os.MkdirAll(dir, 0o700)
+}
+
+// imageName is an image's own name: without registry, owner, tag and digest.
+func imageName(image string) string {
+	name, _, _ := strings.Cut(path.Base(image), "@")
+	name, _, _ = strings.Cut(name, ":")
+	return name
+}
+
+func (b *processBackend) Check(d types.FunctionDeployment) error {
+	image, ok := b.images[imageName(d.Image)]
+	if !ok {
+		return fmt.Errorf("image %q is unknown to the process backend, which has: %s",
+			d.Image, strings.Join(slices.Sorted(maps.Keys(b.images)), ", "))
+	}
+	if image.Fprocess != "" && os.Geteuid() != 0 {
+		return fmt.Errorf("image %q forks under the classic watchdog, whose metrics port 8081 is fixed: each replica needs "+
+			"a network namespace, which only root may make; use the docker backend or the kept-alive image", d.Image)
+	}
+	if _, _, err := limits(d.Limits); err != nil {
+		return err
+	}
+	if d.ReadOnlyRootFilesystem {
+		return errors.New("readonly_root_filesystem needs the docker backend")
+	}
+	return nil
+}
+
+func (b *processBackend) Start(name string, d types.FunctionDeployment, secrets string, w io.Writer) (*Instance, error) {
+	image := b.images[imageName(d.Image)]
+	dir := filepath.Join(b.dir, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	cpus, memoryBytes, _ := limits(d.Limits)
+	group, err := newCgroup(name, cpus, memoryBytes)
+	if err != nil {
+		return nil, err
+	}
+	forks := image.Fprocess != ""
+	host, port := "127.0.0.1", 8080
+	var network *link
+	if forks {
+		network = newLink(int(b.links.Add(1)))
+		host = network.peer
+	} else if port, err = b.freePort(); err != nil {
+		return nil, err
+	}
+	env := map[string]string{
+		"PATH": os.Getenv("PATH"), "HOME": dir, "TMPDIR": dir, "LANG": "C.UTF-8",
+		"port": strconv.Itoa(port), "secret_mount_path": secrets, "fprocess": image.Fprocess,
+	}
+	maps.Copy(env, image.Env)
+	maps.Copy(env, d.EnvVars)
+	command := []string{b.watchdog}
+	if forks && d.EnvProcess != "" {
+		env["fprocess"] = d.EnvProcess
+	} else if !forks {
+		delete(env, "fprocess")
+		command = replaceAll(image.Command, "{port}", strconv.Itoa(port))
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir, cmd.Env = dir, pairs(env)
+	if forks {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	}
+	instance, err := launch(cmd, group, w, func() { group.remove(); _ = os.RemoveAll(dir) })
+	if err != nil {
+		return nil, err
+	}
+	instance.Address = net.JoinHostPort(host, strconv.Itoa(port))
+	if forks {
+		instance.Metrics = net.JoinHostPort(host, "8081")
+		err = network.connect(instance.pid())
+	}
+	if err = errors.Join(err, group.add(instance.pid())); err != nil {
+		select {
+		case <-instance.done: // It had ended already: its log says why.
+			return instance, nil
+		case <-time.After(time.Second):
+			instance.kill()
+			return nil, err
+		}
+	}
+	return instance, nil
+}
+
+// freePort gives ports in turn, so that one just released is not reused at once.
+func (b *processBackend) freePort() (int, error) {
+	for range lastPort - firstPort {
+		port := firstPort + int(b.port.Add(1)-1)%(lastPort-firstPort+1)
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return port, listener.Close()
+		}
+	}
+	return 0, fmt.Errorf("no free port from %d to %d", firstPort, lastPort)
+}
+
+func pairs(env map[string]string) []string {
+	list := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}
+
+func replaceAll(words []string, old, new string) []string {
+	replaced := make([]string, len(words))
+	for n, word := range words {
+		replaced[n] = strings.ReplaceAll(word, old, new)
+	}
+	return replaced
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/openfaas/faas-provider/logs"
+	"github.com/openfaas/faas-provider/types"
+)
+
+// post sends a body to a function and gives status, answer and the replica that gave it.
+func post(t *testing.T, url, body string) (status int, answer, worker string) {
+	t.Helper()
+	response, err := http.Post(url, "text/plain", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text), response.Header.Get(workerHeader)
+}
+
+func TestRequestsAreSharedEqually(t *testing.T) {
+	g, server := start(t, t.TempDir())
+	mustDeploy(t, g, deployment("echo"))
+	scaleTo(t, g, 3)
+	byWorker := map[string]int{}
+	for range 30 {
+		status, answer, worker := post(t, server.URL+"/function/echo", "hello")
+		if status != 200 || answer != "hello" {
+			t.Fatalf("%d %q", status, answer)
+		}
+		byWorker[worker]++
+	}
+	for worker, n := range byWorker {
+		if n != 10 {
+			t.Errorf("%s answered %d of 30, want 10", worker, n)
+		}
+	}
+	if status, _, _ := post(t, server.URL+"/function/echo.openfaas-fn", ""); status != 200 {
+		t.Errorf("name with namespace: %d", status)
+	}
+}
+
+func TestUnreadyReplicaIsSkipped(t *testing.T) {
+	g, server := start(t, t.TempDir())
+	f := mustDeploy(t, g, deployment("echo"))
+	scaleTo(t, g, 2)
+	_, _, worker := post(t, server.URL+"/function/echo/unready", "")
+	eventually(t, "one unready replica", func() bool { return f.counts().ready == 1 })
+	for range 10 {
+		if _, _, other := post(t, server.URL+"/function/echo", ""); other == worker {
+			t.Fatalf("%s is unready and was given a request", worker)
+		}
+	}
+}
+
+func TestScaleFromZeroHoldsTheRequest(t *testing.T) {
+	g, server := start(t, t.TempDir())
+	f := mustDeploy(t, g, deployment("echo"))
+	scaleTo(t, g, 0)
+	if status, answer, _ := post(t, server.URL+"/function/echo", "held"); status != 200 || answer != "held" {
+		t.Fatalf("%d %q", status, answer)
+	}
+	if n := f.counts().desired; n != 1 {
+		t.Errorf("%d replicas wanted, want 1", n)
+	}
+}
+
+func TestScaleDownLetsRequestsFinish(t *testing.T) {
+	g, server := start(t, t.TempDir())
+	f := mustDeploy(t, g, deployment("echo"))
+	scaleTo(t, g, 3)
+	statuses := make(chan int)
+	for range 9 {
+		go func() {
+			status, _, _ := post(t, server.URL+"/function/echo/sleep", "")
+			statuses <- status
+		}()
+	}
+	eventually(t, "nine requests under way", func() bool { return f.counts().inFlight == 9 })
+	if err := g.scale("echo", 1); err != nil {
+		t.Fatal(err)
+	}
+	for range 9 {
+		if status := <-statuses; status != 200 {
+			t.Errorf("a request under way was answered by %d", status)
+		}
+	}
+	eventually(t, "one replica left", func() bool { return len(f.views()) == 1 })
+}
+
+func TestKilledReplicaIsReplaced(t *testing.T) {
+	g, server := start(t, t.TempDir())
+	f := mustDeploy(t, g, deployment("echo"))
+	pid := f.views()[0].PID
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another process", func() bool {
+		views := f.views()
+		return len(views) == 1 && views[0].State == "ready" && views[0].PID != pid
+	})
+	if status, _, _ := post(t, server.URL+"/function/echo", ""); status != 200 {
+		t.Errorf("after the kill: %d", status)
+	}
+}
+
+func TestCrashAtStartIsReportedWithItsOutput(t *testing.T) {
+	g, server := start(t, t.TempDir())
+	err := g.deploy(t.Context(), deployment("crash"))
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "cannot find the model") {
+		t.Fatalf("got %v", err)
+	}
+	if status, _, _ := post(t, server.URL+"/function/echo", ""); status != 404 {
+		t.Errorf("a function that was never deployed: %d", status)
+	}
+	if err := g.deploy(t.Context(), deployment("gone")); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
+		t.Errorf("a command that is not there: %v", err)
+	}
+}
+
+func TestBadUpdateLeavesTheOldVersion(t *testing.T) {
+	g, server := start(t, t.TempDir())
+	mustDeploy(t, g, deployment("echo"))
+	if err := g.deploy(t.Context(), deployment("crash")); err == nil {
+		t.Fatal("the update was accepted")
+	}
+	if status, _, _ := post(t, server.URL+"/function/echo", ""); status != 200 {
+		t.Errorf("after the bad update: %d", status)
+	}
+	f := mustDeploy(t, g, deployment("registry.example:5000/a/echo:2"))
+	if f.deployment.Image != "registry.example:5000/a/echo:2" {
+		t.Errorf("image %s", f.deployment.Image)
+	}
+}
+
+func TestDeploymentIsRefused(t *testing.T) {
+	g, _ := start(t, t.TempDir())
+	for want, d := range map[string]types.FunctionDeployment{
+		`image "nope:1" is unknown`:        {Service: "a", Image: "nope:1"},
+		`function name "A_b"`:              {Service: "A_b", Image: "echo"},
+		`namespace "other" does not exist`: {Service: "a", Image: "echo", Namespace: "other"},
+		`secret "token" does not exist`:    {Service: "a", Image: "echo", Secrets: []string{"token"}},
+		`cpu limit "lots"`:                 {Service: "a", Image: "echo", Limits: &types.FunctionResources{CPU: "lots"}},
+		`memory limit "1"`:                 {Service: "a", Image: "echo", Limits: &types.FunctionResources{Memory: "1"}},
+		`constraints [a==b]`:               {Service: "a", Image: "echo", Constraints: []string{"a==b"}},
+		`readonly_root_filesystem`:         {Service: "a", Image: "echo", ReadOnlyRootFilesystem: true},
+	} {
+		if err := g.deploy(t.Context(), d); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+func TestFunctionsOutliveTheProvider(t *testing.T) {
+	dir := t.TempDir()
+	g, _ := start(t, dir)
+	mustDeploy(t, g, deployment("echo"))
+	scaleTo(t, g, 2)
+	g.close()
+	next, _ := start(t, dir)
+	eventually(t, "two replicas again", func() bool {
+		f, err := next.get("echo")
+		return err == nil && f.counts().ready == 2
+	})
+	if err := next.delete("echo"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := next.get("echo"); !errors.Is(err, errNotFound) {
+		t.Errorf("after delete: %v", err)
+	}
+}
+
+func TestIdleFunctionIsScaledToZero(t *testing.T) {
+	g, _ := start(t, t.TempDir())
+	d := deployment("echo")
+	d.Labels = &map[string]string{zeroLabel: "true", zeroAfter: "1m", minLabel: "2"}
+	f := mustDeploy(t, g, d)
+	if f.isIdle(time.Now()) || !f.isIdle(time.Now().Add(2*time.Minute)) {
+		t.Error("idle before its time, or not after")
+	}
+	if f.counts().desired != 2 {
+		t.Errorf("%d replicas wanted, want the label's 2", f.counts().desired)
+	}
+}
+
+func TestSecretsOfAFunctionAreThoseItAskedFor(t *testing.T) {
+	s := secretStore{t.TempDir()}
+	for _, name := range []string{"one", "two"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(s.path(name)), 0o700), os.WriteFile(s.path(name), []byte(name), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := s.folder("f", []string{"two"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, _ := os.ReadDir(dir)
+	if len(entries) != 1 || entries[0].Name() != "two" || s.has("../two") {
+		t.Errorf("%v", entries)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		cpu, memory string
+		cpus        float64
+		bytes       int64
+	}{{"500m", "128Mi", 0.5, 128 << 20}, {"1.5", "1Gi", 1.5, 1 << 30}, {"", "64m", 0, 64 << 20}, {"25m", "", 0.025, 0}} {
+		cpus, bytes, err := limits(&types.FunctionResources{CPU: c.cpu, Memory: c.memory})
+		if err != nil || cpus != c.cpus || bytes != c.bytes {
+			t.Errorf("%+v: %v %v %v", c, cpus, bytes, err)
+		}
+	}
+}
+
+func TestImageName(t *testing.T) {
+	for image, want := range map[string]string{"noop": "noop", "a/noop:1": "noop", "r.example:5000/a/noop@sha256:ab": "noop"} {
+		if got := imageName(image); got != want {
+			t.Errorf("%s: %s, want %s", image, got, want)
+		}
+	}
+}
+
+func TestLogs(t *testing.T) {
+	s := newLogStore(t.TempDir())
+	_, _ = s.writer("f", "f-1").Write([]byte("first"))
+	_, _ = s.writer("g", "g-1").Write([]byte("of another"))
+	_, _ = s.writer("f", "f-2").Write([]byte("second"))
+	if got := s.tail("f", "f-1", 5); got != "  first" {
+		t.Errorf("tail: %q", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	lines, err := s.Query(ctx, logs.Request{Name: "f", Tail: 1, Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := <-lines; m.Text != "second" {
+		t.Errorf("kept: %q", m.Text)
+	}
+	_, _ = s.writer("f", "f-2").Write([]byte("third"))
+	if m := <-lines; m.Text != "third" {
+		t.Errorf("followed: %q", m.Text)
+	}
+}

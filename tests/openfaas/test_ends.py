@@ -1,0 +1,80 @@
+"""Everything that was started is gone after `down`, also after a part was killed."""
+
+import os
+import signal
+import socket
+import urllib.request
+
+import psutil
+import pytest
+
+from framestorm.errors import FramestormError
+from framestorm.openfaas import cli, gateway, parts, services, stack, state
+from framestorm.openfaas.layout import BIN, GATEWAY_URL, PROVIDER_PORT
+
+PARTS = ["provider", "nats", "alertmanager", "prometheus", "gateway", "queue-worker"]
+
+
+def left_over() -> list[str]:
+    """Command lines of processes that came of the local OpenFaaS."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        command = process.info["cmdline"] or []
+        if any(str(BIN.parent) in word for word in command):
+            found.append(" ".join(command))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def ended():
+    yield
+    stack.down()
+
+
+def test_down_leaves_nothing(capsys):
+    started = stack.up("process")
+    assert stack.up("process") == started, "what runs is left as it is"
+    gateway.call("POST", f"{GATEWAY_URL}/system/functions", {"service": "noop-fork", "image": "noop-fork"})
+    gateway.scale("noop-fork", 3)
+    gateway.wait_for_replicas("noop-fork", 3)
+    assert cli.main(["status"]) == 0
+    shown = capsys.readouterr().out
+    assert all(part in shown for part in PARTS) and "3 of 3 replicas ready" in shown
+    assert cli.main(["down"]) == 0
+    assert left_over() == []
+    assert not list(stack.CGROUP_ROOT.glob(f"cpu/{stack.CGROUP}"))
+    assert cli.main(["status"]) == 1
+    assert cli.main(["down"]) == 0
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_it_works_again_after_a_kill_of(part, capsys):
+    started = stack.up("process")
+    gateway.call("POST", f"{GATEWAY_URL}/system/functions", {"service": "noop-fork", "image": "noop-fork"})
+    os.kill(started.services[part].pid, signal.SIGKILL)
+    psutil.wait_procs([p for p in [started.services[part].process()] if p], timeout=5)
+    assert part in (cli.ended_parts() or "")
+    assert cli.main(["status"]) == 1
+    assert "ENDED" in capsys.readouterr().out
+    stack.up("process")
+    assert cli.ended_parts() is None
+    # The function is there again.
+    request = urllib.request.Request(f"{GATEWAY_URL}/function/noop-fork", data=b"x")
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        assert answer.read() == b"ok"
+
+
+def test_a_taken_port_is_named():
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", PROVIDER_PORT))
+        taken.listen()
+        with pytest.raises(FramestormError, match=rf"port {PROVIDER_PORT} of the provider is taken by .*{os.getpid()}"):
+            stack.up("process")
+    assert state.read() is None
+
+
+def test_a_part_that_ends_at_once_is_told_with_its_last_words():
+    program = services.Program("broken", [parts.binary("provider"), "-backend", "tape"], lambda: False)
+    with pytest.raises(FramestormError, match="-state is missing"):
+        services.start(program)
