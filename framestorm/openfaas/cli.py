@@ -1,13 +1,26 @@
 """`./run.sh target`: the local OpenFaaS started, shown, changed and stopped."""
 
 import argparse
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from framestorm import paths
-from framestorm.errors import FramestormError
-from framestorm.openfaas import balancers, gateway, services, stack, state
-from framestorm.openfaas.layout import CREDENTIALS, FAAS_CLI, GATEWAY_URL, LOGS, PROMETHEUS_URL, STACK
+from framestorm.errors import FramestormError, UsageError
+from framestorm.openfaas import balancers, config, gateway, services, stack, state
+from framestorm.openfaas.layout import (
+    CREDENTIALS,
+    FAAS_CLI,
+    FAAS_CLI_CONFIG,
+    GATEWAY_URL,
+    LOGS,
+    PROMETHEUS_URL,
+    STACK,
+    STACK_CHECK,
+    USER,
+)
 
 BACKENDS = ("process", "docker")
 
@@ -32,6 +45,9 @@ def main(argv: Sequence[str]) -> int:
     up.add_argument("--backend", choices=BACKENDS, default=BACKENDS[0], help="how replicas run (default: %(default)s)")
     verb("status", _status, "show its parts, functions, replicas and balancers; exit status 1 if a part has ended")
     verb("down", _down, "end all that was started")
+    deploy = verb("deploy", _deploy, "check a stack file, then deploy it by faas-cli, whose other options may follow")
+    deploy.add_argument("-f", dest="file", type=Path, default=STACK, help=f"default: {paths.shown(STACK)}")
+    deploy.add_argument("--filter", metavar="NAME", help="just this function, or those like noop*")
     scale = verb("scale", _scale, "set a function's number of replicas, through the gateway, and wait for them")
     scale.add_argument("function")
     scale.add_argument("replicas", type=int)
@@ -41,7 +57,10 @@ def main(argv: Sequence[str]) -> int:
     balance.add_argument("--policy", choices=balancers.POLICIES, default=balancers.POLICIES[0])
     restart = verb("restart", _restart, "end one part and start it again")
     restart.add_argument("part")
-    asked = parser.parse_args(list(argv))
+    asked, more = parser.parse_known_args(list(argv))
+    if more and asked.verb != "deploy":
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    asked.more = more
     action: Callable[[argparse.Namespace], int] = asked.action
     return action(asked)
 
@@ -51,9 +70,10 @@ def _up(asked: argparse.Namespace) -> int:
     cli, stack_file = paths.shown(FAAS_CLI), paths.shown(STACK)
     print(f"gateway     {GATEWAY_URL}")
     print(f"Prometheus  {PROMETHEUS_URL}")
-    print(f"login       {cli} login --password-stdin <{paths.shown(CREDENTIALS)}/basic-auth-password")
-    print(f"deploy      {cli} deploy --filter face-blur -f {stack_file}")
+    print("deploy      ./run.sh target deploy --filter face-blur")
     print(f"run         ./run.sh -Jurl={GATEWAY_URL}/function/face-blur")
+    print(f"faas-cli    {cli} login --password-stdin <{paths.shown(CREDENTIALS)}/basic-auth-password")
+    print(f"            {cli} deploy --filter face-blur -f {stack_file}")
     return 0
 
 
@@ -82,6 +102,28 @@ def _status(_asked: argparse.Namespace) -> int:
 def _down(_asked: argparse.Namespace) -> int:
     ended = stack.down()
     print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
+    return 0
+
+
+def _deploy(asked: argparse.Namespace) -> int:
+    if not asked.file.is_file():
+        raise UsageError(f"there is no stack file {asked.file}")
+    # faas-cli leaves out in silence what it does not know.
+    checked = subprocess.run([STACK_CHECK, asked.file], capture_output=True, text=True, check=False)
+    if checked.returncode != 0:
+        raise UsageError(f"nothing was deployed:\n{checked.stderr.rstrip()}")
+    if state.read() is None:
+        raise FramestormError("the local OpenFaaS was not started; start it by: ./run.sh target openfaas")
+    command = [FAAS_CLI, "deploy", "-f", asked.file, "-g", GATEWAY_URL, *asked.more]
+    command += ["--filter", asked.filter] if asked.filter else []
+    environment = {**os.environ, "OPENFAAS_CONFIG": str(FAAS_CLI_CONFIG)}
+    login = [FAAS_CLI, "login", "-g", GATEWAY_URL, "--username", USER, "--password-stdin"]
+    for words, given in ((login, config.password()), (command, "")):
+        sys.stdout.flush()
+        output = subprocess.DEVNULL if words is login else None
+        done = subprocess.run(words, input=given, text=True, env=environment, stdout=output, check=False)
+        if done.returncode != 0:
+            raise FramestormError(f"faas-cli {words[1]} failed: status {done.returncode}, see above")
     return 0
 
 

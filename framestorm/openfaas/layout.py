@@ -14,6 +14,9 @@ STATE = HOME / "state.json"
 CREDENTIALS = HOME / "credentials"
 PROVIDER_STATE = HOME / "provider"
 FAAS_CLI = BIN / "faas-cli"
+STACK_CHECK = BIN / "stack-check"
+# What faas-cli keeps of a login, when this kit calls it.
+FAAS_CLI_CONFIG = HOME / "faas-cli"
 
 NAMESPACE = "openfaas-fn"
 USER = "admin"

@@ -29,6 +29,9 @@ class Metric:
 METRICS = (
     Metric("replicas_wanted", "framestorm_replicas_wanted"),
     Metric("replicas_ready", "framestorm_replicas_ready"),
+    # Both count from the deployment on; the second grows while fewer are ready than wanted, also while scaling up.
+    Metric("replicas_lost", "framestorm_replicas_lost_total"),
+    Metric("replicas_short_s", "framestorm_replicas_short_seconds_total"),
     Metric("in_flight", "framestorm_replica_in_flight", "replica"),
     Metric("cpu_cores", "rate(framestorm_replica_cpu_seconds_total[10s])", "replica"),
     Metric("cpu_throttled_share", "rate(framestorm_replica_cpu_throttled_seconds_total[10s])", "replica"),

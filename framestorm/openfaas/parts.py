@@ -81,7 +81,6 @@ def go_environment() -> dict[str, str]:
 def _make_program(piece: Piece, source: Path, package: str) -> None:
     BIN.mkdir(parents=True, exist_ok=True)
     variables = [f"{name}={value}" for name, value in go_environment().items()]
-
     into: str | Path = f"{BIN}{os.sep}" if package == "tool" else piece.output
     setup.call(["env", *variables, GO, "-C", source, "build", "-ldflags=-s -w", "-o", into, package])
 
@@ -141,6 +140,8 @@ def _go_pieces() -> Iterable[Piece]:
     for part, title in PARTS.items():
         folder = SOURCE / "parts" / part
         yield _program(part, title, folder, "tool", _module(folder))
+    check = SOURCE / "parts" / "faas-cli"
+    yield _program("stack-check", "stack.yml check", check, "./check", [*_module(check), *_sources(check / "check")])
     provider = SOURCE / "provider"
     yield _program("provider", "OpenFaaS provider", provider, ".", [*_module(provider), *_sources(provider)])
     for name, package in GO_FUNCTIONS.items():

@@ -167,9 +167,9 @@ class Agent:
         try:
             while not lines.ended and time.monotonic() - heard_s < SILENCE_S:
                 for line in lines.wait(TICK_S):
-                    heard_s = time.monotonic()
                     order = json.loads(line)
                     self.orders[order["order"]](order)
+                    heard_s = time.monotonic()
                 if self.running and time.monotonic() - beaten_s >= BEAT_S:
                     beaten_s = time.monotonic()
                     self._send_growth()

@@ -22,7 +22,7 @@ from framestorm.slaves.member import HostError, Member
 
 ANSWER_WITHIN_S = 20.0
 BEGIN_WITHIN_S = 120.0
-PING_EVERY_S = 2.0
+END_WITHIN_S = 30.0
 # After a slave is lost: how long JMeter may take to end by itself once all others have.
 CONTROLLER_GRACE_S = 5.0
 T = TypeVar("T")
@@ -44,7 +44,6 @@ class Fleet:
         self._left_out: list[str] = []
         self._stop_ordered = False
         self._others_done_s: float | None = None
-        self._pinged_s = 0.0
 
     # Before the load
 
@@ -184,17 +183,12 @@ class Fleet:
     # Under load: what a run's watch asks of it
 
     def wait(self, timeout_s: float) -> int | None:
-        """JMeter's exit status, waited for up to `timeout_s`; meanwhile the hosts are told that this one lives."""
-        status = None
+        """JMeter's exit status, waited for up to `timeout_s`."""
         if self._controller is not None:
             status = self._controller.wait(timeout_s)
         else:
             time.sleep(timeout_s)
             status = self.exit_status()
-        if time.monotonic() - self._pinged_s > PING_EVERY_S:
-            self._pinged_s = time.monotonic()
-            for member in self._members():
-                member.order("ping")
         self._write_beats()
         return status
 
@@ -262,18 +256,13 @@ class Fleet:
         for member in self._members():
             member.order("end")
         for member in self._members():
-            deadline_s = time.monotonic() + ANSWER_WITHIN_S
-            while member.lines is None and member.look() is None and member.lost is None:
-                if time.monotonic() > deadline_s:
-                    break
-                time.sleep(0.05)
+            if not member.lost and not member.handed_in(END_WITHIN_S):
+                missing.append(f"{member.host.name} did not hand in the rest of its files")
             for name, lines in (member.lines or {}).items():
                 path = self._run_dir / name
                 came = path.read_bytes().count(b"\n") if path.exists() else 0
                 if came != lines:
                     missing.append(f"{member.host.name} has {lines} lines of {name}, {came} of them came here")
-            if member.lines is None and member.lost is None:
-                missing.append(f"{member.host.name} did not hand in the rest of its files")
         self._write_beats()
         return missing
 

@@ -22,6 +22,7 @@ BOOTSTRAP = (
     "while len(source) < n: source += sys.stdin.buffer.raw.read(n - len(source))\n"
     "exec(compile(source, 'agent', 'exec'), {'__name__': '__main__'})"
 )
+PING_EVERY_S = 2.0
 LOST_AFTER_S = 10.0
 FROZEN_AFTER_S = 5.0
 
@@ -55,9 +56,12 @@ class Member:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        threading.Thread(target=self._listen, name=f"agent of {host.name}", daemon=True).start()
+        self._send_lock = threading.Lock()
+        self._closed = threading.Event()
         source = inspect.getsource(agent).encode()
         self._send(f"{len(source)}\n".encode() + source)
+        for do in (self._listen, self._ping):
+            threading.Thread(target=do, name=f"agent of {host.name}", daemon=True).start()
 
     def order(self, order: str, **fields: Any) -> None:
         """Send an order; to a host that is lost it is silently not sent."""
@@ -118,8 +122,16 @@ class Member:
             self.lost, self.lost_ms = reason, int(time.time() * 1000)
         return reason
 
+    def handed_in(self, timeout_s: float) -> bool:
+        """Whether the host has sent the rest of its files and their counts, waited for up to `timeout_s`."""
+        deadline_s = time.monotonic() + timeout_s
+        while self.lines is None and self._agent.poll() is None and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+        return self.lines is not None
+
     def close(self) -> None:
         """Let go of the agent, which then sees to its host; the ssh process is waited for, then ended."""
+        self._closed.set()
         with contextlib.suppress(OSError):
             if self._agent.stdin is not None:
                 self._agent.stdin.close()
@@ -130,10 +142,15 @@ class Member:
             self._agent.wait()
 
     def _send(self, data: bytes) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError), self._send_lock:
             if self._agent.stdin is not None:
                 self._agent.stdin.write(data)
                 self._agent.stdin.flush()
+
+    def _ping(self) -> None:
+        """Tell the agent that the conductor lives, from its first moment on."""
+        while not self._closed.wait(PING_EVERY_S):
+            self.order("ping")
 
     def _listen(self) -> None:
         assert self._agent.stdout is not None  # noqa: S101 - it is a pipe

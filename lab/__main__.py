@@ -1,0 +1,71 @@
+"""`lab up [--slaves N] [--outsider] | status | down`: local hosts on which deploy and -R work as on any others."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from lab import lifecycle
+from lab.hosts import DEFAULT_SLAVES, MAX_SLAVES, LabError
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lab", description="Local hosts (master, slaves, function) to try Framestorm on one machine."
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="up | status | down")
+    up = verbs.add_parser("up", help="start the hosts that are not running yet; needs root")
+    up.add_argument(
+        "--slaves", type=int, default=DEFAULT_SLAVES, metavar="N", help=f"0 to {MAX_SLAVES} (default {DEFAULT_SLAVES})"
+    )
+    up.add_argument(
+        "--outsider",
+        action="store_true",
+        help="a host more that no inventory names, to look at the others from outside",
+    )
+    verbs.add_parser("status", help="show each host, its address and how it is; exit 1 if one is not as it should be")
+    verbs.add_parser("down", help="end all hosts and delete their disks; needs root")
+    return parser
+
+
+def table(states: Sequence[lifecycle.HostStatus]) -> str:
+    """One line a host: name, address, state, and whether ssh gets in."""
+    rows = [("host", "address", "state", "ssh")]
+    rows += [(status.host.name, status.host.address, status.state, "yes" if status.ssh else "no") for status in states]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; 0 when all hosts are as they should be, 1 when not, 2 for a wrong command line."""
+    arguments = _parser().parse_args(argv)
+    start = time.monotonic()
+    try:
+        if arguments.verb == "up":
+            print(table(lifecycle.up(arguments.slaves, arguments.outsider)))
+            print(f"up in {time.monotonic() - start:.1f} s", file=sys.stderr)
+            return 0
+        if arguments.verb == "down":
+            count = lifecycle.down()
+            print(
+                f"{count} hosts ended in {time.monotonic() - start:.1f} s" if count else "there was no lab",
+                file=sys.stderr,
+            )
+            return 0
+        states = lifecycle.status()
+    except LabError as error:
+        print(f"lab {arguments.verb}: {error}", file=sys.stderr)
+        return 1
+    if not states:
+        print("the lab is not up; `./run.sh lab up` starts it", file=sys.stderr)
+        return 1
+    print(table(states))
+    return 0 if all(status.ssh for status in states) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

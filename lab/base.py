@@ -1,0 +1,144 @@
+"""The disk that all hosts of a lab start from: a minimal system of the machine's own release, made once.
+
+It is as bare as a VM just rented: systemd, sshd, sudo and Python, and nothing of Framestorm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.hosts import CONTROLLER_ADDRESS, HOME, USER, LabError
+from lab.network import PROXY_PORT, run
+
+# What the lab needs of this machine: the commands and the packages that bring them.
+TOOLS = {
+    "mmdebstrap": "mmdebstrap",
+    "systemd-nspawn": "systemd-container",
+    "tinyproxy": "tinyproxy-bin",  # the program without the service
+    "ip": "iproute2",
+    "ssh": "openssh-client",
+}
+PACKAGES = ("systemd-sysv", "dbus", "openssh-server", "sudo", "python3", "iproute2", "ca-certificates", "python3-apt")
+# Settings of this machine's apt without which its archives may be out of reach; mmdebstrap does not read them itself.
+_FOR_MMDEBSTRAP = ("http::Proxy", "https::Proxy", "Check-Valid-Until", "Check-Date")
+_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A line of apt's sources that leads to the distribution's own packages."""
+
+    url: str
+    suite: str
+    component: str
+    signed_by: str
+
+    @property
+    def line(self) -> str:
+        options = f" [signed-by={self.signed_by}]" if self.signed_by.startswith("/") else ""
+        return f"deb{options} {self.url} {self.suite} {self.component}"
+
+
+def install_tools() -> None:
+    """Install by apt what the lab needs and this machine lacks."""
+    missing = sorted(package for command, package in TOOLS.items() if shutil.which(command) is None)
+    if not missing:
+        return
+    print(f"installing {', '.join(missing)} by apt", file=sys.stderr)
+    for command in (("update", "-qq"), ("install", "-qq", "--yes", "--no-install-recommends", *missing)):
+        run("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", *command)
+
+
+def archives() -> list[Archive]:
+    """The distribution's archives that this machine itself uses; other vendors' are left out."""
+    layout = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SIGNED_BY)"
+    found = []
+    for line in run("apt-get", "indextargets", "--format", layout, "Created-By: Packages").splitlines():
+        origin, url, suite, component, signed_by = line.split("|")
+        archive = Archive(url, suite, component, signed_by)
+        if origin in ("Debian", "Ubuntu") and archive not in found:
+            found.append(archive)
+    if not found:
+        raise LabError("apt knows no archive of Debian or Ubuntu; run `apt-get update` first")
+    return found
+
+
+def _apt_settings() -> str:
+    """How apt on a host gets at packages: as this machine, but by the lab's proxy.
+
+    Pipelining and a lost connection are what the proxy is bad at.
+    """
+    proxy = f"http://{CONTROLLER_ADDRESS}:{PROXY_PORT}"
+    kept = run("apt-config", "dump", "Acquire::Check-Valid-Until") + run("apt-config", "dump", "Acquire::Check-Date")
+    return (
+        f'Acquire::http::Proxy "{proxy}";\nAcquire::https::Proxy "{proxy}";\n'
+        'Acquire::http::Pipeline-Depth "0";\nAcquire::Retries "3";\nAcquire::Languages "none";\n'
+        f'Acquire::https::CAInfo "/etc/ssl/lab.crt";\n{kept}'
+    )
+
+
+def _customise(root: Path, sources: list[Archive]) -> None:
+    """Turn the freshly unpacked system into a host's disk."""
+    (root / "etc/apt/sources.list").write_text("".join(f"{archive.line}\n" for archive in sources))
+    (root / "etc/apt/apt.conf.d/90lab").write_text(_apt_settings())
+    (root / "etc/apt/apt.conf.d/99mmdebstrap").unlink(missing_ok=True)
+    if _CERTIFICATES.is_file():
+        shutil.copyfile(_CERTIFICATES, root / "etc/ssl/lab.crt")
+    for keyring in {archive.signed_by for archive in sources if archive.signed_by.startswith("/")}:
+        (root / keyring[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(keyring, root / keyring[1:])
+    for key in root.glob("etc/ssh/ssh_host_*"):
+        key.unlink()  # each host gets its own
+    (root / "etc/machine-id").write_text("")
+    (root / "etc/ssh/sshd_config.d/lab.conf").write_text("PasswordAuthentication no\nUseDNS no\n")
+    (root / f"etc/sudoers.d/{USER}").write_text(f"{USER} ALL=(ALL) NOPASSWD: ALL\n")
+    (root / f"etc/sudoers.d/{USER}").chmod(0o440)
+    # before systemd's own 80-container-host0.network, which would ask a DHCP server; the address comes with the host
+    (root / "etc/systemd/network").mkdir(exist_ok=True)
+    run("chroot", str(root), "useradd", "--create-home", "--shell", "/bin/bash", USER)
+    run("systemctl", f"--root={root}", "enable", "systemd-networkd.service", "ssh.service")
+    masked = ("systemd-networkd-wait-online.service", "apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer")
+    run("systemctl", f"--root={root}", "mask", *masked)
+    # so that a role's "update the package lists if older than a day" does it once
+    os.utime(root / "var/lib/apt/lists", (946_684_800, 946_684_800))
+
+
+def current(sources: list[Archive]) -> Path:
+    """Where the base for this machine's archives and this file's contents is or will be."""
+    recipe = inspect.getsource(sys.modules[__name__]) + _apt_settings() + "".join(archive.line for archive in sources)
+    return HOME / f"base-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+
+
+def ensure(sources: list[Archive]) -> Path:
+    """Make the base unless it is there; half-made ones are begun again."""
+    base = current(sources)
+    if base.is_dir():
+        return base
+    print(f"making the base system of the lab's hosts from {sources[0].url} (once, about a minute)", file=sys.stderr)
+    unfinished = HOME / "base-unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    settings = run("apt-config", "dump", *(f"Acquire::{name}" for name in _FOR_MMDEBSTRAP)).splitlines()
+    options = [f"--aptopt={setting.rstrip(';')}" for setting in settings]
+    command = ["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", *options]
+    command += [f"--include={','.join(PACKAGES)}", sources[0].suite, str(unfinished), *(each.line for each in sources)]
+    with (HOME / "base.log").open("wb") as log:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+    if done.returncode:
+        raise LabError(f"mmdebstrap failed with {done.returncode}; its last words are in {HOME / 'base.log'}")
+    _customise(unfinished, sources)
+    unfinished.rename(base)
+    return base
+
+
+def prune(used: set[Path]) -> None:
+    """Remove the bases that no host stands on."""
+    for base in HOME.glob("base-*"):
+        if base.is_dir() and base not in used:
+            shutil.rmtree(base)

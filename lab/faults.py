@@ -1,0 +1,86 @@
+"""What goes wrong with hosts, on purpose: for the tests of how a run copes with it.
+
+Processes are found by a part of their command line, among the host's own; the host itself has no say in it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from lab import groups, lifecycle, network
+from lab.hosts import Host, LabError
+
+
+def cut(host: Host) -> None:
+    """Pull the network cable."""
+    network.set_link(host.name, connected=False)
+
+
+def reconnect(host: Host) -> None:
+    """Plug the network cable in again."""
+    network.set_link(host.name, connected=True)
+
+
+def matching(host: Host, part: str) -> list[int]:
+    """The host's processes with `part` in their command line, as this machine numbers them."""
+    return [pid for pid in groups.processes(host.name) if part in _command_line(pid)]
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def signal_all(host: Host, part: str, number: signal.Signals) -> list[int]:
+    """Send a signal to the host's processes with `part` in their command line; which they were."""
+    pids = matching(host, part)
+    if not pids:
+        raise LabError(f"no process on {host.name} has {part!r} in its command line")
+    for pid in pids:
+        os.kill(pid, number)
+    return pids
+
+
+def freeze(host: Host, part: str) -> list[int]:
+    """Stop processes where they are: they keep their connections and say nothing (SIGSTOP)."""
+    return signal_all(host, part, signal.SIGSTOP)
+
+
+def thaw(host: Host, part: str) -> list[int]:
+    """Let frozen processes go on."""
+    return signal_all(host, part, signal.SIGCONT)
+
+
+def kill(host: Host, part: str) -> list[int]:
+    """End processes without a chance to tidy up (SIGKILL)."""
+    return signal_all(host, part, signal.SIGKILL)
+
+
+def reboot(host: Host) -> None:
+    """Restart a host at once, as by its reset button; it comes back by itself."""
+    # systemd takes SIGRTMIN+15 as "reboot immediately, without stopping anything"
+    init = min(pid for pid in groups.processes(host.name) if _is_init(pid))
+    os.kill(init, signal.SIGRTMIN + 15)
+
+
+def _is_init(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
+    return len(numbers) > 1 and numbers[-1] == "1"
+
+
+def power_off(host: Host) -> None:
+    """Cut a host's power; `power_on` starts it again with the disk it had."""
+    groups.end(host.name)
+
+
+def power_on(host: Host) -> None:
+    """Start a host and wait until it answers."""
+    lifecycle.start(host)

@@ -1,0 +1,73 @@
+"""Which hosts a lab has, and where each keeps its things."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parent.parent
+HOME = REPO / ".local" / "lab"
+
+NETWORK = "198.18.0.0/24"  # RFC 2544: set aside for test networks, so it is nobody's real address
+BRIDGE_ADDRESS = "198.18.0.1"
+CONTROLLER_ADDRESS = "198.18.0.254"  # the controlling machine's own end in the lab's network
+USER = "storm"  # logs in by key and may use sudo, as on a VM
+
+DEFAULT_SLAVES = 2
+MAX_SLAVES = 50
+_SLAVE = re.compile(r"slave([1-9][0-9]?)")
+_FIXED = {"master1": 2, "function1": 3, "outsider": 200}
+
+
+class LabError(Exception):
+    """The lab cannot do what was asked; the message says what was seen and what to do."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """One host of the lab; its files are below `.local/lab/hosts/NAME`."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        slave = _SLAVE.fullmatch(self.name)
+        if self.name not in _FIXED and not (slave and int(slave[1]) <= MAX_SLAVES):
+            raise LabError(
+                f"no host of a lab is called {self.name!r}: there are {', '.join(_FIXED)}, slave1 to slave{MAX_SLAVES}"
+            )
+
+    @property
+    def address(self) -> str:
+        slave = _SLAVE.fullmatch(self.name)
+        return f"198.18.0.{10 + int(slave[1]) if slave else _FIXED[self.name]}"
+
+    @property
+    def folder(self) -> Path:
+        return HOME / "hosts" / self.name
+
+    @property
+    def disk(self) -> Path:
+        """What the host has written over its base."""
+        return self.folder / "disk"
+
+    @property
+    def console(self) -> Path:
+        return self.folder / "console.log"
+
+
+def planned(slaves: int = DEFAULT_SLAVES, outsider: bool = False) -> list[Host]:
+    """The hosts of a lab with so many slaves, in the order they are shown."""
+    if not 0 <= slaves <= MAX_SLAVES:
+        raise LabError(f"--slaves {slaves}: a lab has 0 to {MAX_SLAVES} slaves")
+    names = ["master1", *(f"slave{number}" for number in range(1, slaves + 1)), "function1"]
+    return [Host(name) for name in [*names, *(["outsider"] if outsider else [])]]
+
+
+def existing() -> list[Host]:
+    """The hosts that have a disk, running or not."""
+    folder = HOME / "hosts"
+    if not folder.is_dir():
+        return []
+    hosts = [Host(entry.name) for entry in folder.iterdir() if (entry / "disk").is_dir()]
+    return sorted(hosts, key=lambda host: [int(part) for part in host.address.split(".")])

@@ -1,0 +1,149 @@
+"""Bring the lab up, say how it is, take it away."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lab import base, groups, keys, network
+from lab.hosts import HOME, REPO, Host, LabError, existing, planned
+
+BOOT_S = 60  # how long a host may take to answer; 3 s are usual
+
+
+@dataclass(frozen=True)
+class HostStatus:
+    """How a host is: `state` is systemd's own word (running, degraded, starting) or stopped, unreachable."""
+
+    host: Host
+    state: str
+    ssh: bool
+
+
+@contextmanager
+def _exclusive() -> Iterator[None]:
+    """One `up` or `down` at a time, as root, for this checkout's lab."""
+    if os.geteuid() != 0:
+        raise LabError("the lab makes network namespaces and mounts, which needs root; run it as root or by sudo")
+    HOME.mkdir(parents=True, exist_ok=True)
+    with (HOME / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _refuse_another() -> None:
+    owner = network.owner()
+    if owner not in (None, REPO):
+        raise LabError(
+            f"the lab of {owner} is up on this machine, and there is one network for it; `lab down` there first"
+        )
+
+
+def up(slaves: int, outsider: bool = False) -> list[HostStatus]:
+    """Start what is not running of a lab with so many slaves, and wait until every host answers.
+
+    Hosts that are there already keep running and keep their disks; what a crash left half done is mended.
+    """
+    wanted = planned(slaves, outsider)
+    with _exclusive():
+        base.install_tools()
+        _refuse_another()
+        if not network.ready():
+            _stop()
+            network.up()
+        sources = base.archives()
+        system = base.ensure(sources)
+        network.proxy_up([archive.url for archive in sources])
+        keys.ensure()
+        for host in wanted:
+            _start(host, system)
+        base.prune({system, *((host.folder / "base").resolve() for host in existing())})
+        states = [_wait(host) for host in wanted]
+    return states
+
+
+def _start(host: Host, system: os.PathLike[str]) -> None:
+    if groups.processes(host.name):
+        return
+    if not (host.folder / "complete").exists():
+        shutil.rmtree(host.folder, ignore_errors=True)
+        _furnish(host, system)
+    groups.end(host.name)
+    launch = ["sh", str(REPO / "lab/launch.sh"), host.name, str(host.folder), str((host.folder / "base").resolve())]
+    command = network.inside(["unshare", "--mount", "--propagation", "private", *launch])
+    groups.start(host.name, command, host.console)
+
+
+def _furnish(host: Host, system: os.PathLike[str]) -> None:
+    """Make a host's disk: what tells it from the others."""
+    for folder in (host.disk, host.folder / "work", host.folder / "root"):
+        folder.mkdir(parents=True)
+    (host.folder / "base").symlink_to(system)
+    settings = host.disk / "etc/systemd/network/10-lab.network"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(
+        f"[Match]\nVirtualization=container\nName=host0\n\n[Network]\nAddress={host.address}/24\nLinkLocalAddressing=no\n"
+    )
+    (host.disk / "etc/hostname").write_text(f"{host.name}\n")
+    # Debian's own second line; it is what makes RMI say "is a loopback address" unless it is told better
+    (host.disk / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {host.name}\n")
+    keys.give(host)
+    (host.folder / "complete").touch()
+
+
+def _wait(host: Host) -> HostStatus:
+    """Wait until systemd on the host has started everything."""
+    deadline = time.monotonic() + BOOT_S
+    status = status_of(host)
+    while status.state not in ("running", "degraded"):
+        if time.monotonic() > deadline or status.state == "stopped":
+            raise LabError(f"{host.name} is {status.state} {BOOT_S} s after its start; see {host.console}")
+        time.sleep(0.1)
+        status = status_of(host)
+    return status
+
+
+def status_of(host: Host) -> HostStatus:
+    """Ask one host how it is."""
+    if not groups.processes(host.name):
+        return HostStatus(host, "stopped", ssh=False)
+    done = subprocess.run(keys.ssh(host, "systemctl", "is-system-running"), capture_output=True, text=True, check=False)
+    state = done.stdout.strip()
+    return HostStatus(host, state or "unreachable", ssh=bool(state))
+
+
+def status() -> list[HostStatus]:
+    """How each host is that has a disk or runs."""
+    return [status_of(host) for host in existing()]
+
+
+def down() -> int:
+    """End the lab and delete its hosts' disks (the base is kept); how many hosts there were."""
+    with _exclusive():
+        _refuse_another()
+        hosts = existing()
+        _stop()
+        if hosts:
+            shutil.rmtree(HOME / "hosts")
+    return len(hosts)
+
+
+def start(host: Host) -> HostStatus:
+    """Switch a host on again that was powered off, with the disk it had, and wait until it answers."""
+    with _exclusive():
+        _start(host, (host.folder / "base").resolve())
+        return _wait(host)
+
+
+def _stop() -> None:
+    for name in groups.groups():
+        if name not in (network.KEEPER, network.PROXY):
+            groups.end(name)
+    network.down()
+    groups.end()

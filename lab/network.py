@@ -1,0 +1,156 @@
+"""The lab's network: a namespace with a bridge, this machine's own end in it, and the way to Debian's packages.
+
+Hosts have no route out of the bridge. The controlling machine has an address there, so ssh, Ansible and JMeter's RMI
+(with its connections back from the slaves) work as with any other hosts. A proxy on that address passes on requests to
+the package archives that this machine itself uses, and to nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lab import groups
+from lab.hosts import BRIDGE_ADDRESS, CONTROLLER_ADDRESS, HOME, NETWORK, REPO, LabError
+
+LINK = "fs-lab"  # the controlling machine's end
+PROXY_PORT = 3128
+KEEPER, PROXY = "network", "proxy"
+
+
+def run(*command: str) -> str:
+    """What a command prints; LabError with what it said if it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(
+            f"`{' '.join(command)}` failed with {done.returncode}: {done.stderr.strip() or done.stdout.strip()}"
+        )
+    return done.stdout
+
+
+def owner() -> Path | None:
+    """The checkout whose lab is up on this machine: the kernel keeps it as the link's alias."""
+    for link in json.loads(run("ip", "-json", "link", "show")):
+        if link["ifname"] == LINK:
+            return Path(link.get("ifalias", "?"))
+    return None
+
+
+def keeper() -> int | None:
+    """The process that holds the network namespace open."""
+    return next((pid for pid in groups.processes(KEEPER)), None)
+
+
+def inside(command: list[str]) -> list[str]:
+    """A command line that runs `command` in the lab's network."""
+    pid = keeper()
+    if pid is None:
+        raise LabError("the lab is not up; run `./run.sh lab up`")
+    return ["nsenter", f"--net=/proc/{pid}/ns/net", *command]
+
+
+def ready() -> bool:
+    return keeper() is not None and owner() == REPO
+
+
+def up() -> None:
+    """Make the namespace, the bridge and this machine's end."""
+    _refuse_taken_addresses()
+    groups.start(KEEPER, ["unshare", "--net", "sleep", "infinity"], HOME / "network.log")
+    pid = _wait_for_namespace()
+    run(*inside(["ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "forward_delay", "0"]))
+    run(*inside(["ip", "address", "add", f"{BRIDGE_ADDRESS}/24", "dev", "br0"]))
+    run("ip", "link", "add", LINK, "type", "veth", "peer", "name", "controller", "netns", str(pid))
+    run("ip", "link", "set", LINK, "alias", str(REPO))
+    run(*inside(["ip", "link", "set", "controller", "master", "br0", "up"]))
+    for device in ("br0", "lo"):
+        run(*inside(["ip", "link", "set", device, "up"]))
+    run("ip", "address", "add", f"{CONTROLLER_ADDRESS}/24", "dev", LINK)
+    run("ip", "link", "set", LINK, "up")
+
+
+def down() -> None:
+    """Remove what would outlive the namespace's processes; the rest goes with them."""
+    groups.end(PROXY)
+    if owner() is not None:
+        run("ip", "link", "delete", LINK)
+    groups.end(KEEPER)
+
+
+def _refuse_taken_addresses() -> None:
+    for link in json.loads(run("ip", "-json", "address", "show")):
+        for address in link["addr_info"]:
+            if str(address.get("local", "")).startswith(NETWORK.removesuffix("0/24")):
+                raise LabError(f"{link['ifname']} has {address['local']} already: the lab needs {NETWORK} for itself")
+
+
+def _wait_for_namespace(within_s: float = 5) -> int:
+    own = Path("/proc/self/ns/net").readlink()
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        pid = keeper()
+        if pid is not None and Path(f"/proc/{pid}/ns/net").readlink() != own and _command(pid) == "sleep":
+            return pid
+        time.sleep(0.01)
+    raise LabError(f"no network namespace within {within_s:g} s; see {HOME / 'network.log'}")
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def set_link(name: str, connected: bool) -> None:
+    """Plug a host's cable in or pull it out."""
+    run(*inside(["ip", "link", "set", f"vb-{name}", "up" if connected else "down"]))
+
+
+def proxy_up(archives: list[str]) -> None:
+    """Start the proxy to the package archives (URLs), unless it answers already."""
+    if _answers():
+        return
+    groups.end(PROXY)
+    allowed = HOME / "proxy-allowed"
+    allowed.write_text("".join(f"^{re.escape(urlsplit(url).hostname or '')}$\n" for url in sorted(set(archives))))
+    upstream = urlsplit(_apt_setting("Acquire::http::Proxy"))
+    settings = HOME / "proxy.conf"
+    settings.touch(mode=0o600)
+    settings.write_text(
+        f"""Listen {CONTROLLER_ADDRESS}
+Port {PROXY_PORT}
+Allow {NETWORK}
+MaxClients 100
+Timeout 120
+ConnectPort 443
+Filter "{allowed}"
+FilterExtended On
+FilterDefaultDeny Yes
+DisableViaHeader Yes
+LogLevel Warning
+"""
+        + (f"Upstream http {upstream.netloc}\n" if upstream.netloc else "")
+    )
+    groups.start(PROXY, ["tinyproxy", "-d", "-c", str(settings)], HOME / "proxy.log")
+    deadline = time.monotonic() + 5
+    while not _answers():
+        if time.monotonic() > deadline:
+            raise LabError(
+                f"the proxy for packages does not answer on {CONTROLLER_ADDRESS}:{PROXY_PORT}; see {HOME / 'proxy.log'}"
+            )
+        time.sleep(0.02)
+
+
+def _answers() -> bool:
+    try:
+        with socket.create_connection((CONTROLLER_ADDRESS, PROXY_PORT), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def _apt_setting(name: str) -> str:
+    return run("apt-config", "dump", "--format", "%v%n", name).strip()

@@ -1,0 +1,157 @@
+"""What the lab's hosts are after `deploy`: tried from outside, from inside, and by JMeter itself."""
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[2]
+PLAN = Path(__file__).with_name("one-command.jmx")
+PROPERTIES = REPO / ".local" / "deploy" / "jmeter.properties"
+SLAVES = ("198.18.0.11", "198.18.0.12")
+
+
+def jmeter(folder: Path, command: str, properties: Path, slaves: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command on each slave by JMeter, started as a run's controller is."""
+    words: list[str | Path] = ["java", "-Djava.rmi.server.hostname=198.18.0.254", "-jar"]
+    words += [REPO / ".local/jmeter/bin/ApacheJMeter.jar", "-n", "-t", PLAN, "-q", properties, f"-Gcommand={command}"]
+    words += ["-R", ",".join(f"{address}:8001" for address in slaves), "-l", folder / "result.xml"]
+    words += ["-j", folder / "jmeter.log", "-Jjmeter.save.saveservice.output_format=xml"]
+    return subprocess.run(words, cwd=REPO, capture_output=True, text=True, timeout=120, check=False)
+
+
+def on_slaves(command: str, folder: Path, slaves: Sequence[str] = SLAVES) -> list[str]:
+    """What a command prints that JMeter runs on each slave."""
+    done = jmeter(folder, command, PROPERTIES, slaves)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = (folder / "result.xml").read_text()
+    return re.findall(r'<responseData class="java.lang.String">(.*?)</responseData>', result, re.DOTALL)
+
+
+def test_a_second_deploy_changes_nothing(deployed: Any, ansible: Callable[..., Any]) -> None:
+    done = ansible("molecule", "idempotence")
+    assert done.returncode == 0, done.stdout[-4000:]
+    recap = re.findall(
+        r"(master1|slave1|slave2|function1)\s+: ok=\d+ +changed=(\d+) +unreachable=0 +failed=0", done.stdout
+    )
+    assert dict(recap) == {"master1": "0", "slave1": "0", "slave2": "0", "function1": "0"}
+
+
+def test_molecule_verifies(deployed: Any, ansible: Callable[..., Any]) -> None:
+    done = ansible("molecule", "verify")
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_hosts_describe_themselves(deployed: Any) -> None:
+    hosts = {host: json.loads(deployed.ssh(host, "cat /etc/framestorm/host.json")) for host in ("slave1", "function1")}
+    slave = hosts["slave1"]
+    assert (slave["address"], slave["jmeter_version"], slave["rmi_port"]) == ("198.18.0.11", "5.5", 8001)
+    paths = [slave[name] for name in ("jmeter", "python", "client", "video", "cache", "runs", "log", "folder")]
+    deployed.ssh("slave1", f"ls -d {' '.join(paths)}")
+    assert hosts["function1"]["url"] == "http://198.18.0.3:8080/function/face-blur"
+
+
+def test_outsiders_reach_ssh_alone(deployed: Any) -> None:
+    assert deployed.before == {"slave1": {22}, "function1": {22}}
+    assert deployed.scan("outsider", "slave1") == {22}
+    assert deployed.scan("outsider", "function1", "1-10000") == {22}
+    assert deployed.scan("slave2", "slave1", "7990-8010") == {8001}
+    assert deployed.scan("slave1", "function1", "8000-8100") == {8080}
+    assert deployed.scan("master1", "slave1", "7990-8010") == {8001}
+
+
+def test_without_the_firewall_outsiders_would_reach_more(deployed: Any) -> None:
+    for host in ("slave1", "function1"):
+        deployed.ssh(host, "sudo ufw disable")
+    try:
+        assert deployed.scan("outsider", "slave1", "1-10000") == {22, 8001}
+        assert deployed.scan("outsider", "function1", "1-10000") == {22, 8080}
+    finally:
+        for host in ("slave1", "function1"):
+            deployed.ssh(host, "sudo ufw --force enable")
+
+
+def test_the_server_runs_what_it_is_sent_and_that_can_do_little(deployed: Any, tmp_path: Path) -> None:
+    tried = [
+        "/etc",
+        "/usr/bin",
+        "/opt/framestorm",
+        "/opt/framestorm/kit",
+        "/home/storm",
+        "/root",
+        "/boot",
+        "/var/cache",
+    ]
+    allowed = ["/var/lib/framestorm/runs", "/var/log/framestorm", "/tmp"]
+    script = f"id -un; hostname; for d in {' '.join([*tried, *allowed])}; do touch $d/probe 2>&- && echo $d; done; "
+    script += "rm -f /var/lib/framestorm/runs/probe /var/log/framestorm/probe; "
+    script += (
+        "sudo -n true 2>&- && echo sudo; grep -E 'NoNewPrivs|CapBnd' /proc/self/status; unshare -r true 2>&- && echo ns"
+    )
+    answers = on_slaves(script, tmp_path)
+    status = ["CapBnd:", "0000000000000000", "NoNewPrivs:", "1"]
+    assert sorted(answer.split() for answer in answers) == [
+        ["framestorm", slave, *allowed, *status] for slave in ("slave1", "slave2")
+    ]
+
+
+def test_the_server_comes_back_after_kill_and_reboot(deployed: Any, tmp_path: Path) -> None:
+    from lab import faults
+    from lab.hosts import Host
+
+    faults.kill(Host("slave1"), "ApacheJMeter.jar --server")
+    faults.reboot(Host("slave2"))
+    ready = "Bound to RMI registry"
+    for host in ("slave1", "slave2"):
+        deadline = time.monotonic() + 60
+        while ready not in deployed.ssh(host, "cat /var/log/framestorm/jmeter-server.log", check=False):
+            assert time.monotonic() < deadline, f"JMeter's server on {host} does not come back"
+            time.sleep(0.5)
+    assert len(on_slaves("hostname", tmp_path)) == 2
+    assert deployed.scan("outsider", "slave2", "1-10000") == {22}
+
+
+def test_a_dry_run_changes_nothing(deployed: Any, ansible: Callable[..., Any]) -> None:
+    done = ansible("ansible-playbook", "site.yml", "--check", "-e", "common_open_files=20000")
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert dict(re.findall(r"(\w+) +: ok=\d+ +changed=(\d+)", done.stdout)) == {
+        "master1": "1", "slave1": "1", "slave2": "1", "function1": "1",
+    }  # fmt: skip
+    assert "16384" in deployed.ssh("slave1", "cat /etc/security/limits.d/framestorm.conf")
+
+
+@pytest.fixture(scope="module")
+def changed(
+    deployed: Any, ansible: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Path]]:
+    """slave1 deployed again with SSL, by an inventory that slave2 has left; the properties of before and of now."""
+    folder = tmp_path_factory.mktemp("changed")
+    before = folder / "before.properties"
+    before.write_bytes(PROPERTIES.read_bytes())
+    fewer = folder / "inventory.ini"
+    text = (REPO / "inventory.ini").read_text().replace("{{ inventory_dir }}", str(REPO))
+    fewer.write_text(text.replace("slave2 ansible_host=198.18.0.12\n", ""))
+    ssl = ("-e", "framestorm_rmi_ssl=true")
+    done = ansible("ansible-playbook", "-i", fewer, "site.yml", "--limit", "slave1", *ssl)
+    assert done.returncode == 0, done.stdout[-4000:]
+    yield {"before": before, "now": PROPERTIES}
+    done = ansible("ansible-playbook", "site.yml", "--limit", "slave1")
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_ssl_is_one_variable(changed: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    assert on_slaves("hostname", tmp_path, ["198.18.0.11"]) == ["slave1\n"]
+    refused = jmeter(tmp_path / "plain", "hostname", changed["before"], ["198.18.0.11"])
+    assert "could not be configured" in refused.stdout + refused.stderr
+
+
+def test_a_host_that_left_the_inventory_is_let_in_no_more(changed: dict[str, Path], deployed: Any) -> None:
+    assert "198.18.0.12" not in deployed.ssh("slave1", "sudo ufw status")
+    assert deployed.scan("slave2", "slave1", "8000-8010") == frozenset()
+    assert deployed.scan("master1", "slave1", "8000-8010") == {8001, 8002}

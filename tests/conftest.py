@@ -1,0 +1,89 @@
+"""What tests of several rooms share: the lab, and the lab deployed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from lab import keys
+from lab.hosts import Host
+
+REPO = Path(__file__).resolve().parents[1]
+ANSIBLE = REPO / "ansible"
+TOOLS = REPO / ".local" / "ansible-test-venv" / "bin"
+SCAN = REPO / "tests" / "ansible" / "scan.py"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that break the lab come before those that deploy on it, and taking back what was deployed comes last."""
+    order = {"tests/lab/": 0, "test_uninstall": 2}
+
+    def rank(item: pytest.Item) -> int:
+        return next((number for part, number in order.items() if part in item.path.as_posix()), 1)
+
+    items.sort(key=rank)
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab that is up, by the commands that a person would use."""
+
+    before: dict[str, frozenset[int]] = field(default_factory=dict)  # ports that answered before anything was deployed
+
+    def ssh(self, host: str, command: str, check: bool = True) -> str:
+        done = subprocess.run(keys.ssh(Host(host), command), capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0 or not check, f"{host}: {command}: {done.returncode}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+    def scan(self, source: str, target: str, ports: str = "1-65535") -> frozenset[int]:
+        """TCP ports of `target` that answer to `source`."""
+        command = keys.ssh(Host(source), "python3", "-", Host(target).address, ports)
+        done = subprocess.run(command, input=SCAN.read_bytes(), capture_output=True, check=True, timeout=120)
+        return frozenset(int(port) for port in done.stdout.split())
+
+
+def lab_command(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the lab's command line."""
+    return subprocess.run([sys.executable, "-m", "lab", *words], cwd=REPO, capture_output=True, text=True, check=False)
+
+
+def ansible_tool(*words: str | Path, cwd: Path = ANSIBLE) -> subprocess.CompletedProcess[str]:
+    """Run one of Ansible's tools as it is run by hand: in its folder, with its settings."""
+    environment = {**os.environ, "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}", "ANSIBLE_NOCOLOR": "1"}
+    environment |= {"NO_COLOR": "1", "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"), "COLUMNS": "200"}
+    command = [TOOLS / words[0], *words[1:]]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def lab_cli() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """The lab's command line; whatever lab there is at the end goes."""
+    if os.geteuid() != 0:
+        pytest.skip("the lab needs root")
+    yield lab_command
+    done = lab_command("down")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def ansible() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Ansible's tools."""
+    return ansible_tool
+
+
+@pytest.fixture(scope="session")
+def deployed(lab_cli: Callable[..., subprocess.CompletedProcess[str]]) -> Lab:
+    """A fresh lab with an outsider, deployed by molecule's converge: site.yml and inventory.ini as shipped."""
+    for words in (["down"], ["up", "--outsider"]):
+        done = lab_cli(*words)
+        assert done.returncode == 0, done.stderr
+    before = {host: Lab().scan("outsider", host, "1-10000") for host in ("slave1", "function1")}
+    done = ansible_tool("molecule", "converge")
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    return Lab(before)

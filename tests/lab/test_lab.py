@@ -1,0 +1,159 @@
+"""The lab by its command line: up, status, down, and what it does after a crash."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab import groups, keys, network
+from lab.__main__ import main
+from lab.hosts import HOME, Host, LabError, planned
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+Traces = tuple[list[str], list[str], list[int], bool]
+
+
+def traces() -> Traces:
+    """What a lab could leave on the machine: links, mounts, processes, disks."""
+    links = [line.split()[1] for line in network.run("ip", "-oneline", "link").splitlines() if network.LINK in line]
+    mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if str(HOME) in line]
+    control_groups = [str(folder) for folder in groups._folders("") if folder.exists()]
+    return links + control_groups, mounts, groups.processes(), (HOME / "hosts").exists()
+
+
+NOTHING: Traces = ([], [], [], False)
+
+
+def boot_time(host: str) -> str:
+    """When the host's init started, in ticks of the machine's clock."""
+    return ssh(host, "cut -d' ' -f22 /proc/1/stat").stdout
+
+
+def ssh(host: str, command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(keys.ssh(Host(host), command), capture_output=True, text=True, check=False)
+
+
+def test_down_without_a_lab_is_no_error(lab_cli: Cli) -> None:
+    assert lab_cli("down").returncode == 0
+    assert traces() == NOTHING
+    done = lab_cli("down")
+    assert (done.returncode, done.stderr) == (0, "there was no lab\n")
+    done = lab_cli("status")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "`./run.sh lab up` starts it" in done.stderr
+
+
+def test_up_gives_hosts_of_their_own_and_twice_changes_nothing(lab_cli: Cli) -> None:
+    done = lab_cli("up", "--slaves", "1")
+    assert done.returncode == 0, done.stderr
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["host", "address", "state", "ssh"],
+        ["master1", "198.18.0.2", "running", "yes"],
+        ["slave1", "198.18.0.11", "running", "yes"],
+        ["function1", "198.18.0.3", "running", "yes"],
+    ]
+    assert ssh("slave1", "hostname; id -un; sudo -n id -un").stdout.split() == ["slave1", "storm", "root"]
+    boots = [boot_time(host) for host in ("master1", "slave1", "function1")]
+    again = lab_cli("up", "--slaves", "1")
+    assert (again.returncode, again.stdout) == (0, done.stdout)
+    assert [boot_time(host) for host in ("master1", "slave1", "function1")] == boots
+    assert lab_cli("status").returncode == 0
+
+
+def test_more_slaves_join_those_that_run(lab_cli: Cli) -> None:
+    boot = boot_time("slave1")
+    assert lab_cli("up", "--slaves", "2").returncode == 0
+    assert boot_time("slave1") == boot
+    assert "slave2" in lab_cli("status").stdout
+
+
+def test_hosts_reach_packages_and_nothing_else(lab_cli: Cli) -> None:
+    assert ssh("master1", "sudo apt-get update -qq").returncode == 0
+    direct = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=2)"
+    assert "unreachable" in ssh("master1", f'python3 -c "{direct}"').stderr
+    proxied = ssh(
+        "master1",
+        "http_proxy=http://198.18.0.254:3128 python3 -c "
+        "\"import urllib.request; urllib.request.urlopen('http://example.org')\"",
+    )
+    assert "403" in proxied.stderr
+
+
+@pytest.mark.parametrize("group", ["network", "proxy", "slave1"])
+def test_up_mends_what_was_killed(lab_cli: Cli, group: str) -> None:
+    for pid in groups.processes(group):
+        os.kill(pid, signal.SIGKILL)
+    done = lab_cli("up", "--slaves", "2")
+    assert done.returncode == 0, done.stderr
+    assert lab_cli("status").returncode == 0
+    assert ssh("slave1", "sudo apt-get update -qq").returncode == 0
+
+
+def test_a_host_keeps_its_disk_when_it_is_started_again(lab_cli: Cli) -> None:
+    ssh("slave2", "echo kept | sudo tee /root/note; sudo systemctl poweroff")
+    deadline = time.monotonic() + 20
+    while groups.processes("slave2"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    done = lab_cli("status")
+    assert done.returncode == 1
+    assert ["slave2", "198.18.0.12", "stopped", "no"] in [line.split() for line in done.stdout.splitlines()]
+    assert lab_cli("up").returncode == 0
+    assert ssh("slave2", "sudo cat /root/note").stdout == "kept\n"
+
+
+def test_down_leaves_nothing(lab_cli: Cli) -> None:
+    assert traces() != NOTHING
+    assert lab_cli("down").returncode == 0
+    assert traces() == NOTHING
+
+
+def test_down_after_up_was_killed_leaves_nothing(lab_cli: Cli) -> None:
+    up = subprocess.Popen([sys.executable, "-m", "lab", "up"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not groups.processes("slave1"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    up.kill()
+    up.wait()
+    assert traces() != NOTHING
+    assert lab_cli("down").returncode == 0
+    assert traces() == NOTHING
+
+
+def test_a_half_made_host_is_made_anew(lab_cli: Cli) -> None:
+    (HOME / "hosts" / "slave1" / "disk" / "etc").mkdir(parents=True)
+    assert lab_cli("up", "--slaves", "1").returncode == 0
+    assert lab_cli("down").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["up", "--slaves", "99"], "a lab has 0 to 50 slaves"),
+        (["up", "--slaves", "-1"], "a lab has 0 to 50 slaves"),
+    ],
+)
+def test_what_cannot_be_is_said(lab_cli: Cli, words: list[str], said: str) -> None:
+    done = lab_cli(*words)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert traces() == NOTHING
+
+
+def test_without_root_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert main(["up"]) == 1
+    assert "needs root; run it as root or by sudo" in capsys.readouterr().err
+
+
+def test_hosts_have_addresses_of_their_own() -> None:
+    hosts = planned(slaves=50, outsider=True)
+    assert len({host.address for host in hosts}) == len(hosts) == 53
+    with pytest.raises(LabError, match="no host of a lab is called 'slave51'"):
+        Host("slave51")
