@@ -203,7 +203,8 @@ def _options(asked: argparse.Namespace, words: Sequence[str], **more: Any) -> "R
 
 def _find_plan(plan: Path) -> Path:
     """A plan as seen from here, or from the checkout when run.sh is called from elsewhere."""
-    return plan if plan.exists() or not (paths.ROOT / plan).exists() else paths.ROOT / plan
+    here = plan.exists() or not (paths.ROOT / plan).exists()
+    return plan.absolute() if here else paths.ROOT / plan
 
 
 def _set_up(for_slaves: bool = False) -> None:

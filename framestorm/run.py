@@ -44,7 +44,7 @@ def run(options: RunOptions) -> Path:
             storm.start()
             if interrupts.count:
                 raise FramestormError(f"stopped by {interrupts.name} before the run began; nothing is left of it")
-        except FramestormError:
+        except BaseException:
             storm.close()
             shutil.rmtree(run_dir)
             raise
@@ -60,6 +60,7 @@ def run(options: RunOptions) -> Path:
         record.update(
             state="stopped" if interrupts.count else "failed" if said else "complete",
             reason=said or None,
+            losses=storm.losses(),
             ended_ms=now_ms(),
             jmeter={"exit_code": storm.exit_status(), "arguments": storm.arguments},
         )

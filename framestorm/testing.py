@@ -33,12 +33,15 @@ def run(words: Sequence[str]) -> int:
 
 
 def _checks() -> Iterator[tuple[str, list[str | Path]]]:
-    scripts = [paths.ROOT / "run.sh", paths.ROOT / ".ci" / "run"]
+    scripts = [
+        paths.ROOT / name
+        for name in ("run.sh", ".ci/run", "lab/launch.sh", "function/kind/up.sh", "function/kind/down.sh")
+    ]
     yield "ruff check", [BIN / "ruff", "check", "."]
     yield "ruff format", [BIN / "ruff", "format", "--check", "."]
     # The rooms share no imports, and each has a handler.py or the like: each is checked as a program of its own.
     shell = [str(path.relative_to(paths.ROOT)) for path in sorted((paths.ROOT / "function").glob("*.py"))]
-    for room in (["framestorm"], ["client"], ["lab"], [*shell, "function/face-blur"]):
+    for room in (["framestorm"], ["client"], ["lab", "ansible/pack.py"], [*shell, "function/face-blur"]):
         yield f"mypy {room[-1]}", [BIN / "mypy", *room]
     yield "shellcheck", [BIN / "shellcheck", *scripts]
     yield "shfmt", [BIN / "shfmt", "-i", "4", "-d", *scripts]

@@ -13,7 +13,7 @@ from lab.hosts import DEFAULT_SLAVES, MAX_SLAVES, LabError
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="lab", description="Local hosts (master, slaves, function) to try Framestorm on one machine."
+        prog="./run.sh lab", description="Local hosts (master, slaves, function) to try Framestorm on one machine."
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="up | status | down")
     up = verbs.add_parser("up", help="start the hosts that are not running yet; needs root")

@@ -298,6 +298,20 @@ class Fleet:
             for member in self._members()
         ]
 
+    def losses(self) -> list[dict[str, Any]]:
+        """The hosts that were lost, named as in `hosts`; a master has no share."""
+        return [
+            {
+                "host": member.facts["hostname"],
+                "address": member.host.address,
+                "reason": member.lost,
+                "time_ms": member.lost_ms,
+                "share": member.share,
+            }
+            for member in self._members()
+            if member.lost
+        ]
+
     def close(self) -> None:
         if self._controller is not None:
             self._controller.stop()
