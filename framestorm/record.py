@@ -32,6 +32,7 @@ class RunRecord:
             "started_ms": now_ms(),
             "ended_ms": None,
             "hosts": [],
+            "losses": [],
             "versions": versions(),
             **fields,
         }

@@ -52,6 +52,9 @@ class Storm(Protocol):
     def collect(self) -> list[str]:
         """After the end, have everything here that was measured; says what is missing."""
 
+    def losses(self) -> list[dict[str, Any]]:
+        """The hosts that were lost, as run.json has them: host, address, reason, time_ms, share."""
+
     def close(self) -> None:
         """Leave nothing running."""
 
@@ -119,6 +122,9 @@ class LocalStorm:
                 metrics.save(self._prepared.run_dir, self._started_ms, now_ms())
             except FramestormError as error:
                 return [str(error)]
+        return []
+
+    def losses(self) -> list[dict[str, Any]]:
         return []
 
     def close(self) -> None:

@@ -114,11 +114,11 @@ def _deploy(asked: argparse.Namespace) -> int:
         raise UsageError(f"nothing was deployed:\n{checked.stderr.rstrip()}")
     if state.read() is None:
         raise FramestormError("the local OpenFaaS was not started; start it by: ./run.sh target openfaas")
-    command = [FAAS_CLI, "deploy", "-f", asked.file, "-g", GATEWAY_URL, *asked.more]
-    command += ["--filter", asked.filter] if asked.filter else []
+    deploy: list[str | Path] = [FAAS_CLI, "deploy", "-f", asked.file, "-g", GATEWAY_URL, *asked.more]
+    deploy += ["--filter", asked.filter] if asked.filter else []
     environment = {**os.environ, "OPENFAAS_CONFIG": str(FAAS_CLI_CONFIG)}
-    login = [FAAS_CLI, "login", "-g", GATEWAY_URL, "--username", USER, "--password-stdin"]
-    for words, given in ((login, config.password()), (command, "")):
+    login: list[str | Path] = [FAAS_CLI, "login", "-g", GATEWAY_URL, "--username", USER, "--password-stdin"]
+    for words, given in ((login, config.password()), (deploy, "")):
         sys.stdout.flush()
         output = subprocess.DEVNULL if words is login else None
         done = subprocess.run(words, input=given, text=True, env=environment, stdout=output, check=False)

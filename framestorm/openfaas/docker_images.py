@@ -16,6 +16,7 @@ from framestorm.openfaas.layout import BIN, FUNCTIONS, HOME
 
 PREFIX = "framestorm"
 TAG = "0.1"
+LABEL = "framestorm.image"
 BASE = f"{PREFIX}/base"
 # Has every function; the images that are deployed add to it only what they start.
 ALL = f"{PREFIX}/functions:{TAG}"
@@ -51,13 +52,27 @@ def ensure() -> None:
         f"FROM {BASE}:{recipe}\nENV PYTHONPATH={ROOT}/python HOME=/tmp LANG=C.UTF-8\nCOPY . {ROOT}/\nUSER {USER}\n"
         "WORKDIR /tmp\nEXPOSE 8080\n"
     )
-    docker.run("build", "--quiet", "--network", "none", "--tag", ALL, str(context))
+    _build(ALL, context)
     for name, image in catalogue(IN_IMAGE).items():
         folder = context / "one"
         folder.mkdir(exist_ok=True)
         (folder / "Dockerfile").write_text(_dockerfile(image))
-        docker.run("build", "--quiet", "--network", "none", "--tag", f"{PREFIX}/{name}:{TAG}", str(folder))
+        _build(f"{PREFIX}/{name}:{TAG}", folder)
     shutil.rmtree(context)
+    _remove_outdated(f"{BASE}:{recipe}")
+
+
+def _build(tag: str, folder: Path) -> None:
+    docker.run("build", "--quiet", "--network", "none", "--label", LABEL, "--tag", tag, str(folder))
+
+
+def _remove_outdated(base: str) -> None:
+    """Remove the images that those just made have taken the names of, and the bases (2 GB each) of former recipes."""
+    docker.run("image", "prune", "--force", "--filter", f"label={LABEL}")
+    former = set(_lines("docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", BASE)) - {base}
+    if former:
+        # One that somebody has built upon stays.
+        subprocess.run(["docker", "image", "rm", *former], capture_output=True, check=False)
 
 
 def _dockerfile(image: dict[str, Any]) -> str:

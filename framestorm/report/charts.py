@@ -16,8 +16,10 @@ from framestorm.report.figure import (
     axis_title,
     dots,
     line,
+    marked,
     timed_out,
 )
+from framestorm.report.replica_charts import replica_charts
 from framestorm.report.units import count, plural
 
 MAX_HOSTS_BY_PART = 3
@@ -33,6 +35,8 @@ def charts(summary: dict[str, Any]) -> list[Chart]:
             found.append(_by_index(data, what))
     if data := series.get("over_time"):
         found.append(_over_time(data, clock))
+    if data := series.get("openfaas"):
+        found += replica_charts(data, clock)
     if data := series.get("success_over_time"):
         found += [_success(data, clock), _throughput(data, clock)]
     if data := series.get("in_flight"):
@@ -41,6 +45,8 @@ def charts(summary: dict[str, Any]) -> list[Chart]:
         found.append(_histogram(data))
     if data := series.get("machines"):
         found.append(_machines(data, summary["machines"], clock))
+    if marks := series.get("marks"):
+        found = [marked(chart, marks, clock) if chart.xaxis == clock.axis() else chart for chart in found]
     return found
 
 
@@ -244,7 +250,8 @@ def _machines(data: dict[str, Any], rows: list[dict[str, Any]], clock: Clock) ->
         caption += (
             " The dashed line is all there are; where the whole machine is at it, times include waiting for a core."
         )
-    caption += " What the generator takes is not there for the function, if they share the machine."
+    if "target" in {row["part"] for row in rows}:
+        caption += " What the generator takes is not there for the function, for they share the machine."
     return Chart(
         name="processor-use",
         title="Processor use",

@@ -17,6 +17,8 @@ MAIN, SECOND, BAD, QUIET, BAND, INK = (
 LENGTH_UNITS = ((1000.0, 1.0, "ms"), (300_000.0, 1000.0, "s"), (float("inf"), 60_000.0, "min"))
 CLOCK_UNITS = ((900.0, 1.0, "s"), (18_000.0, 60.0, "min"), (float("inf"), 3600.0, "h"))
 CLOCK_TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
+MAX_LABELS = 4
+LABEL_WIDTH, LABEL_HEIGHT = 0.36, 16  # of the time axis; in pixels
 # From this ratio of the largest to the middle value on, a linear axis would show one peak over a flat line.
 LOG_RATIO = 20
 
@@ -74,6 +76,7 @@ class Clock:
     def of(cls, series: dict[str, Any]) -> "Clock":
         ends = [series[name]["x"][-1] for name in ("over_time", "success_over_time", "in_flight") if name in series]
         ends += [line["x"][-1] for line in series.get("machines", {"lines": []})["lines"]]
+        ends += [mark["at_s"] for mark in series.get("marks", ())]
         end_s = max([1.0, *ends])
         scale, unit = next((scale, unit) for limit, scale, unit in CLOCK_UNITS if end_s < limit)
         end = end_s / scale
@@ -81,7 +84,10 @@ class Clock:
 
     def axis(self) -> dict[str, Any]:
         title = axis_title(f"time since the start ({self.unit})")
-        return title | {"range": [-0.01 * self.end, 1.02 * self.end], "tick0": 0, "dtick": self.tick}
+        return title | {"range": self.range(), "tick0": 0, "dtick": self.tick}
+
+    def range(self) -> list[float]:
+        return [-0.01 * self.end, 1.02 * self.end]
 
     def x(self, seconds: list[Any]) -> list[Any]:
         return [float(f"{value / self.scale:.6g}") for value in seconds]
@@ -129,6 +135,43 @@ class Lengths:
 
     def y(self, values: Values) -> Values:
         return [None if value is None else float(f"{value / self.scale:.5g}") for value in values]
+
+
+def marked(chart: Chart, marks: list[dict[str, Any]], clock: Clock) -> Chart:
+    """`chart`, which is over time, with a line for each mark, a label as long as they are few, and shade after it."""
+    shapes = list(chart.layout.get("shapes", ()))
+    for mark in marks:
+        at = clock.x([mark["at_s"]])[0]
+        whole_height = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "x0": at}
+        stroke = {"color": BAD, "width": 1.2, "dash": "dot"}
+        shapes.append(whole_height | {"type": "line", "x1": at, "line": stroke})
+        if mark["shaded"]:
+            shade = {"fillcolor": "var(--gap)", "line": {"width": 0}, "layer": "below"}
+            shapes.append(whole_height | {"type": "rect", "x1": clock.range()[1]} | shade)
+    chart.layout = chart.layout | {"shapes": shapes, "annotations": _labels(marks[:MAX_LABELS], clock)}
+    what = "; ".join(f"{mark['label']} at {mark['at_s'] / clock.scale:.3g} {clock.unit}" for mark in marks[:MAX_LABELS])
+    more = f", and {len(marks) - MAX_LABELS} more" if len(marks) > MAX_LABELS else ""
+    shaded = " Shaded: load without the lost share." if any(mark["shaded"] for mark in marks) else ""
+    chart.caption += f" Marked: {what}{more}.{shaded}"
+    return chart
+
+
+def _labels(marks: list[dict[str, Any]], clock: Clock) -> list[dict[str, Any]]:
+    """Above the chart, where they hide nothing, in as many rows as they need to stand apart on a phone too."""
+    labels: list[dict[str, Any]] = []
+    rows: list[float] = []  # by row, where its last label ends
+    for mark in marks:
+        at, width = clock.x([mark["at_s"]])[0], LABEL_WIDTH * clock.end
+        is_late = at > 0.7 * clock.end
+        start = at - width if is_late else at
+        row = next((number for number, end in enumerate(rows) if end <= start), len(rows))
+        rows[row : row + 1] = [start + width]
+        labels.append(
+            {"text": mark["label"], "x": at, "xanchor": "right" if is_late else "left", "yref": "paper", "y": 1,
+             "yanchor": "bottom", "yshift": LABEL_HEIGHT * row, "showarrow": False, "borderpad": 0,
+             "font": {"size": 11, "color": BAD}}
+        )  # fmt: skip
+    return labels
 
 
 def axis_title(text: str) -> dict[str, Any]:

@@ -19,6 +19,12 @@
     return value;
   }
 
+  // How high the labels above a chart stand.
+  function labelled(layout) {
+    const rows = (layout.annotations ?? []).map((label) => label.yshift);
+    return rows.length ? Math.max(...rows) + 14 : 0;
+  }
+
   function themed(figure, narrow) {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
@@ -33,7 +39,7 @@
         ...layout,
         paper_bgcolor: colour("--paper"), plot_bgcolor: colour("--paper"),
         font: { family: style.getPropertyValue("--sans"), size: 12, color: colour("--ink") },
-        margin: { l: 52, r: 12, t: 12, b: 44 },
+        margin: { l: 52, r: 12, t: 12 + labelled(layout), b: 44 },
         hovermode: "closest", hoverlabel: { bgcolor: colour("--tint"), bordercolor: colour("--rule"), font: { color: colour("--ink") } },
         legend: { traceorder: "normal", orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" },
         xaxis: { ...axis, showgrid: false, ...layout.xaxis, title: { ...layout.xaxis.title, standoff: 10 } },
@@ -69,8 +75,9 @@
         return [name, { ...layout[name], type, tickmode }];
       }));
       const title = { text: figures[number].title, x: 0.02, y: 0.97, font: { size: 15 } };
-      const whole = { ...layout, ...axes, title, showlegend: shown.length > 1, margin: { ...layout.margin, t: 76 } };
-      Plotly.downloadImage({ data: shown, layout: whole }, { format: "svg", width: 900, height: 420, filename: figures[number].name });
+      const lift = labelled(layout), legend = { ...layout.legend, y: 1.02 + lift / 300 };
+      const whole = { ...layout, ...axes, title, legend, showlegend: shown.length > 1, margin: { ...layout.margin, t: 76 + lift } };
+      Plotly.downloadImage({ data: shown, layout: whole }, { format: "svg", width: 900, height: 420 + lift, filename: figures[number].name });
     });
   });
 

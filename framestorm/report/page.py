@@ -13,6 +13,7 @@ from markupsafe import Markup
 from framestorm.report import units
 from framestorm.report.charts import charts
 from framestorm.report.files import ReportError
+from framestorm.report.losses import share_text
 from framestorm.report.table import SERIES_NAMES
 
 HERE = Path(__file__).parent
@@ -57,7 +58,7 @@ def page_html(summary: dict[str, Any]) -> str:
     )
     environment.filters.update(
         duration=units.duration, percent=units.percent, count=units.count, rate=units.rate, size=units.size, utc=_utc,
-        figure=_figure, interval=_interval, cause=_cause, value=_value,
+        share=share_text, figure=_figure, interval=_interval, cause=_cause, value=_value,
     )  # fmt: skip
     drawn = charts(summary)
     figures = json.dumps([chart.figure() for chart in drawn], separators=(",", ":"), allow_nan=False)

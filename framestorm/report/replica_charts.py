@@ -15,7 +15,7 @@ def replica_charts(data: dict[str, Any], clock: Clock) -> list[Chart]:
         found.append(
             _by_replica(
                 data, clock, "in_flight", "Requests in each replica", "requests in flight",
-                "Requests that a replica was working on or held in its queue. One line over the others is a balancer "
+                "Requests that were given to a replica and not yet answered. One line above the others is a balancer "
                 "that does not share out evenly.",
             )
         )  # fmt: skip
@@ -35,12 +35,13 @@ def replica_charts(data: dict[str, Any], clock: Clock) -> list[Chart]:
             )
         )  # fmt: skip
     if "memory_bytes" in data:
+        unit, scale = ("GB", 1e9) if max(value or 0 for value in data["memory_bytes"]["whole"]) >= 1e10 else ("MB", 1e6)
         found.append(
             _by_replica(
-                data, clock, "memory_bytes", "Memory of replicas", "memory (MB)",
-                "Memory of each replica. A line that keeps rising under an even load is a leak; one that falls to "
-                "nothing was ended, as at a memory limit.",
-                scale=1e6,
+                data, clock, "memory_bytes", "Memory of replicas", f"memory ({unit})",
+                "Memory of each replica. A line that keeps rising under an even load is a leak; where a line ends, the "
+                "replica did.",
+                scale=scale,
             )
         )  # fmt: skip
     return found
@@ -84,9 +85,16 @@ def _by_replica(
         line(x, _scaled(each["y"], scale), each["name"], LINE_COLOURS[each["number"] % len(LINE_COLOURS)])
         for each in part["lines"]
     ]
+    choices: dict[str, list[Any]] = {}
     if part["replicas"] > 1:
-        name = f"mean of {count(part['replicas'])}" if metric == SHARE else f"sum of {count(part['replicas'])}"
-        traces.append(line(x, _scaled(part["whole"], scale), name, INK, 2.2))
+        how = "mean" if metric == SHARE else "sum"
+        traces.append(line(x, _scaled(part["whole"], scale), f"{how} of all", INK, 2.2))
+        # Under the sum of many, each of them is a flat line.
+        axis = {"yaxis.autorange": True}
+        choices = {
+            f"with the {how}": [{"visible": [True] * len(traces)}, axis],
+            "each alone": [{"visible": [*([True] * len(part["lines"])), False]}, axis],
+        }
     if part["replicas"] > len(part["lines"]):
         caption += f" {len(part['lines'])} of {count(part['replicas'])} replicas have a line."
     return Chart(
@@ -96,6 +104,8 @@ def _by_replica(
         traces=traces,
         xaxis=clock.axis(),
         yaxis=axis_title(what),
+        choices=choices,
+        chosen=next(iter(choices), ""),
     )
 
 

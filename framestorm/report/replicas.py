@@ -48,21 +48,19 @@ def read_metrics(path: Path, url: str | None, span: Span | None) -> pl.DataFrame
     return own if own.height else metrics
 
 
-def function_of(url: str | None) -> str | None:
-    """The function's name in a gateway's address, without its namespace."""
+def function_of(url: str | None) -> str:
+    """The function's name in a gateway's address, without its namespace; empty if there is none."""
     try:
         words = [word for word in urlsplit(url or "").path.split("/") if word]
     except ValueError:
-        return None
+        return ""
     for place, word in enumerate(words[:-1]):
         if word in ("function", "async-function"):
             return words[place + 1].partition(".")[0]
-    return words[-1].partition(".")[0] if words else None
+    return words[-1].partition(".")[0] if words else ""
 
 
-def summarise_replicas(
-    metrics: pl.DataFrame | None, span: Span | None, origin_ms: float
-) -> list[dict[str, Any]]:
+def summarise_replicas(metrics: pl.DataFrame | None, span: Span | None, origin_ms: float) -> list[dict[str, Any]]:
     """A row a function, under load; cores and in flight are of all its replicas together."""
     if metrics is None:
         return []
@@ -117,7 +115,7 @@ def _short(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _vanished(rows: pl.DataFrame, origin_ms: float) -> list[dict[str, Any]]:
-    """Replicas whose series end while the function's go on, unless there were more of them than wanted (scaled down)."""
+    """Replicas whose series end while the function's go on, unless more were there than wanted (scaled down)."""
     wanted = dict(rows.filter(pl.col("metric") == "replicas_wanted").select("time_ms", "value").iter_rows())
     # These two are told by the replica itself; the others are rates, which begin late and end late.
     alive = rows.filter(pl.col("metric").is_in(["in_flight", "memory_bytes"])).unique(["time_ms", "detail"])
@@ -198,9 +196,7 @@ def replicas_over_time(
 
 def _counts_over_time(metrics: pl.DataFrame, function: str, grid: "Grid") -> dict[str, list[float | None]]:
     own = metrics.filter(pl.col("function") == function)
-    counts = {
-        name: grid.spread(own.filter(pl.col("metric") == metric), "min") for metric, name in COUNTS.items()
-    }
+    counts = {name: grid.spread(own.filter(pl.col("metric") == metric), "min") for metric, name in COUNTS.items()}
     short = _short(own).select("time_ms", pl.col("ready").alias("value"))
     return counts | {"short": grid.spread(short, "min")}
 
@@ -222,7 +218,9 @@ class Grid:
 
     @classmethod
     def of(cls, metrics: pl.DataFrame) -> "Grid":
-        first_ms, last_ms = (float(end) for end in metrics.select(pl.col("time_ms").min(), pl.col("time_ms").max().alias("last")).row(0))
+        first_ms, last_ms = (
+            float(end) for end in metrics.select(pl.col("time_ms").min(), pl.col("time_ms").max().alias("last")).row(0)
+        )
         width_ms = max(_step_ms(metrics), (last_ms - first_ms) / MAX_BINS)
         return cls(first_ms, width_ms, int((last_ms - first_ms) / width_ms + 0.5) + 1)
 

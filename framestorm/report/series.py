@@ -19,7 +19,11 @@ Series = dict[str, Any]
 
 
 def all_series(
-    frames: pl.DataFrame, users: pl.DataFrame, machines: pl.DataFrame, origin_ms: float
+    frames: pl.DataFrame,
+    users: pl.DataFrame,
+    machines: pl.DataFrame,
+    losses: list[dict[str, Any]],
+    origin_ms: float,
 ) -> dict[str, Series]:
     """Series by chart; only those that have something to show. Times are seconds since `origin_ms`, lengths ms."""
     found: dict[str, Series | None] = {}
@@ -31,7 +35,7 @@ def all_series(
         found["over_time"] = over_time(timed, width_s)
         found["success_over_time"] = success_over_time(timed, width_s)
         found["histogram"] = histogram(timed)
-    found["in_flight"] = in_flight(frames, users, origin_ms)
+    found["in_flight"] = in_flight(frames, users, losses, origin_ms)
     found["machines"] = machines_over_time(machines, origin_ms)
     return {name: series for name, series in found.items() if series}
 
@@ -162,7 +166,9 @@ def histogram(frames: pl.DataFrame) -> Series | None:
     }
 
 
-def in_flight(frames: pl.DataFrame, users: pl.DataFrame, origin_ms: float) -> Series | None:
+def in_flight(
+    frames: pl.DataFrame, users: pl.DataFrame, losses: list[dict[str, Any]], origin_ms: float
+) -> Series | None:
     """How many users (or, in a plan without, frames) were under way at each moment."""
     what, table, length = ("users", users, "elapsed_ms") if users.height else ("frames", frames, "rtt_ms")
     starts = table.filter(pl.col("start_ms").is_not_null())
@@ -170,8 +176,12 @@ def in_flight(frames: pl.DataFrame, users: pl.DataFrame, origin_ms: float) -> Se
         return None
     last = max(_last_ms(users, "elapsed_ms"), _last_ms(frames, "rtt_ms"))
     begin = np.sort(starts["start_ms"].to_numpy())
-    # A user that never ended is taken as there until the last sign of life of the run.
-    end = np.sort((starts["start_ms"] + starts[length]).fill_null(last).to_numpy())
+    # A user that never ended is taken as there until its host was lost, or until the last sign of life of the run.
+    end_ms = pl.col("start_ms") + pl.col(length)
+    for loss in losses:
+        lost = pl.max_horizontal("start_ms", pl.lit(loss["at_s"] * 1000 + origin_ms))
+        end_ms = pl.when(end_ms.is_null() & (pl.col("host") == loss["host"])).then(lost).otherwise(end_ms)
+    end = np.sort(starts.select(end_ms.fill_null(last).clip(upper_bound=last))[:, 0].to_numpy())
     if 2 * begin.size <= MAX_STEPS:
         at = np.unique(np.concatenate([begin, end]))
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from framestorm.report import completeness, trust
+from framestorm.report import completeness, losses, replicas, trust
 from framestorm.report.arrivals import read_arrivals
 from framestorm.report.criteria import Criterion, Group, Judgement, judge, parse
 from framestorm.report.frames import Merged
@@ -29,7 +29,11 @@ FILES = {
     "samples.jtl": "every sample, JMeter's CSV",
     "frames.csv": "every frame, one row each",
     "journal.jsonl": "what the frame clients wrote as they went",
+    "journal-*.jsonl": "what the frame clients of a slave wrote as they went",
+    "client.log": "what the frame clients said on stderr",
+    "client-*.log": "what the frame clients of a slave said on stderr",
     "resources.csv": "CPU and memory over time",
+    "metrics.csv": "OpenFaaS's replicas over time, as Prometheus saw them",
     "run.json": "the run's settings, versions and hosts",
     "summary.json": "every number on this page",
     "junit.xml": "the verdict, for CI",
@@ -61,6 +65,10 @@ def summarise(run_dir: Path, frames_csv: Path, raw: Raw, criteria: Sequence[str]
     load = span_ms(frames, "rtt_ms") or span_ms(raw.users, "elapsed_ms")
     machines = read_machines(run_dir / "resources.csv")
     machine_rows = summarise_machines(machines, run, load)
+    origin_ms = float(run.get("started_ms") or (load[0] if load else 0.0))
+    lost_hosts = losses.read_losses(run, frames, origin_ms)
+    metrics = replicas.read_metrics(run_dir / "metrics.csv", _url(run), load)
+    replica_rows = replicas.summarise_replicas(metrics, load, origin_ms)
     judged = [judge(criterion, groups) for criterion in _criteria(run, criteria, groups)]
     lost = completeness.missing(run, raw.run_problem, raw.merged, raw.jtl, groups)
     facts = {
@@ -69,32 +77,56 @@ def summarise(run_dir: Path, frames_csv: Path, raw: Raw, criteria: Sequence[str]
         "from_killed_users": raw.merged.from_killed_users,
         "arrivals": read_arrivals(run_dir) if run.get("state") == "complete" else None,
     }
-    origin_ms = run.get("started_ms") or (load[0] if load else 0.0)
     return {
         "format": FORMAT,
         "name": run_dir.resolve().name,
         "verdict": _verdict(judged, lost, groups),
         "criteria": [judgement.as_json() for judgement in judged],
         "missing": lost,
-        "warnings": trust.warnings(run, frames, groups, machine_rows, facts),
+        "warnings": [
+            *losses.sentences(lost_hosts),
+            *replicas.sentences(metrics, replica_rows),
+            *trust.warnings(run, frames, groups, machine_rows, facts),
+        ],
         "run": {name: run.get(name) for name in RUN_FIELDS},
         "load": {"start_ms": load[0], "end_ms": load[1], "duration_ms": load[1] - load[0]} if load else None,
         "frames": _group(groups["frame"], causes(frames)) | {"timed_out": int(frames["timed_out"].sum())},
         "users": _group(groups["user"], causes(raw.users)) if "user" in groups else None,
-        "hosts": _hosts(frames, groups["frame"], completeness.reconciliation(raw.merged, raw.jtl)),
+        "hosts": _hosts(run, frames, groups["frame"], completeness.reconciliation(raw.merged, raw.jtl), lost_hosts),
+        "losses": lost_hosts,
         "machines": machine_rows,
+        "openfaas": replica_rows,
         "facts": facts,
         "files": [
-            {"path": name, "what": what}
-            for name, what in FILES.items()
-            if name in MADE_HERE or _there(run_dir, name, frames_csv)
+            {"path": path, "what": what} for name, what in FILES.items() for path in _there(run_dir, name, frames_csv)
         ],
-        "series": all_series(frames, raw.users, machines, float(origin_ms)),
+        "series": all_series(frames, raw.users, machines, lost_hosts, origin_ms)
+        | _openfaas_series(metrics, replica_rows, lost_hosts, origin_ms),
     }
 
 
-def _there(run_dir: Path, name: str, frames_csv: Path) -> bool:
-    return frames_csv.exists() if name == "frames.csv" else (run_dir / name).exists()
+def _there(run_dir: Path, name: str, frames_csv: Path) -> list[str]:
+    if name in MADE_HERE or (name == "frames.csv" and frames_csv.exists()):
+        return [name]
+    return sorted(path.relative_to(run_dir).as_posix() for path in run_dir.glob(name))
+
+
+def _url(run: Mapping[str, Any]) -> str | None:
+    return (run.get("properties") or {}).get("url") or (run.get("target") or {}).get("url")
+
+
+def _openfaas_series(
+    metrics: pl.DataFrame | None, rows: list[dict[str, Any]], lost: list[dict[str, Any]], origin_ms: float
+) -> dict[str, Any]:
+    """The replicas over time, and the marks that all charts over time carry."""
+    marks = [{"at_s": loss["at_s"], "label": f"{loss['host']} lost", "shaded": True} for loss in lost]
+    for row in rows:
+        for gone in row["vanished"]:
+            label = f"{plural(gone['replicas'], 'replica')} gone"
+            marks.append({"at_s": gone["at_s"], "label": label, "shaded": False})
+    marks.sort(key=lambda mark: float(mark["at_s"]))
+    found = {"openfaas": replicas.replicas_over_time(metrics, rows, origin_ms), "marks": marks}
+    return {name: series for name, series in found.items() if series}
 
 
 def _criteria(run: Mapping[str, Any], asked: Sequence[str] | None, groups: Mapping[str, Group]) -> list[Criterion]:
@@ -145,12 +177,21 @@ def _group(group: Group, by_cause: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _hosts(frames: pl.DataFrame, whole: Group, reconciled: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What each host sent and what came of it; one row too where there is one host only."""
+def _hosts(
+    run: dict[str, Any],
+    frames: pl.DataFrame,
+    whole: Group,
+    reconciled: list[dict[str, Any]],
+    lost: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """What each host sent and what came of it; one row too where there is one host only, or where a slave sent none."""
     sending = {str(host) for host in frames["host"].unique()}
     known = {row["host"]: row for row in reconciled}
+    described = {str(host.get("name")): host for host in run.get("hosts") or []}
+    lost_at = {loss["host"]: loss["at_s"] for loss in lost}
+    slaves = {name for name, host in described.items() if host.get("role") == "slave"}
     rows = []
-    for host in sorted(sending | known.keys()):
+    for host in sorted(sending | known.keys() | slaves):
         group = Group("frame")
         if host in sending:
             group = whole if len(sending) == 1 else frame_group(frames.filter(pl.col("host") == host))
@@ -159,9 +200,13 @@ def _hosts(frames: pl.DataFrame, whole: Group, reconciled: list[dict[str, Any]])
         rows.append(
             {
                 "host": host,
+                "share": losses.share_of(described.get(host, {}).get("share"), run),
+                "clock_offset_ms": described.get(host, {}).get("clock_offset_ms"),
+                "lost_s": lost_at.get(host),
                 **{name: known.get(host, {}).get(name) for name in ("users", "sent", "in_tree", "in_samples")},
                 "shown": group.n,
                 "ok": group.ok,
+                "rate_per_s": group.rate_per_s,
                 "p50": middle.as_json() if middle else None,
                 "p95": high.as_json() if high else None,
             }

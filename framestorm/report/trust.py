@@ -10,6 +10,17 @@ from framestorm.report.units import count, duration, percent, plural
 BUSY_SHARE = 0.9  # of all cores: past this, work waits for a core
 BUSY_TIME = 0.2  # of the run
 OTHER_WORK_CORES = 0.2
+SATURATED_ALONE = (
+    "Times include waiting for a core; they say more about this machine than about the function. Use fewer users, or "
+    "more machines."
+)
+# What it means on a host of a distributed run, by its role.
+SATURATED = {
+    "slave": "Times of its frames include waiting for a core; they say more about this slave than about the function. "
+    "Use fewer users, or more slaves.",
+    "master": "Slaves may have had to wait to hand in their samples, so that less was sent than asked for; the times "
+    "themselves are taken on the slaves. Give the master more cores, or use fewer users.",
+}
 CLOCK_OFFSET_MS = 50.0
 CLOCK_SLACK_MS = 1000.0
 
@@ -52,7 +63,12 @@ def _saturation(run: dict[str, Any], resources: list[dict[str, Any]]) -> list[st
             "resources.csv is missing or empty: whether the machine that made the load was the bottleneck is not known."
         )
     cores = {host.get("name"): host.get("cores") for host in run.get("hosts") or []}
+    roles = {host.get("name"): host.get("role") for host in run.get("hosts") or []}
     embedded = (run.get("target") or {}).get("kind") == "embedded"
+    seen = {row["host"] for row in resources if row["part"] == "host"}
+    unseen = [str(name) for name, role in roles.items() if role == "slave" and name not in seen]
+    if unseen and resources:
+        found.append(f"resources.csv has nothing of {_listed(unseen)}: whether it was the bottleneck is not known.")
     for row in resources:
         if row["part"] != "host" or row["busy_time"] is None:
             continue
@@ -66,8 +82,7 @@ def _saturation(run: dict[str, Any], resources: list[dict[str, Any]]) -> list[st
             found.append(
                 f"{row['host']} was saturated: at least {percent(BUSY_SHARE)} of its {cores.get(row['host'])} cores "
                 f"were busy in {percent(row['busy_time'])} of the run ({took or 'by parts not known'} on average). "
-                "Times include waiting for a core; they say more about this machine than about the function. Use fewer "
-                "users, or more machines."
+                + SATURATED.get(str(roles.get(row["host"])), SATURATED_ALONE)
             )
         elif embedded and {"generator", "target"} <= parts.keys():
             found.append(

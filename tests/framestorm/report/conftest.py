@@ -47,6 +47,7 @@ class FakeUser:
     host: str
     code: str = "0"
     message: str = "OK"
+    arrived: bool = True
 
     @property
     def ok(self) -> bool:
@@ -67,9 +68,18 @@ class FakeRun:
     run: Line = field(default_factory=dict)
 
     def user(
-        self, frames: list[Line], *, host: str = "master", start_ms: float | None = None, end: bool = True
+        self,
+        frames: list[Line],
+        *,
+        host: str = "master",
+        start_ms: float | None = None,
+        end: bool = True,
+        arrived: bool = True,
     ) -> FakeUser:
-        """Add a user whose frames are given in part: rtt_ms, and what differs from a frame answered rightly."""
+        """Add a user whose frames are given in part: rtt_ms, and what differs from a frame answered rightly.
+
+        What never arrived at JMeter's controller is in the journal only.
+        """
         number = len(self.users)
         at_ms = START_MS + 1000.0 * number if start_ms is None else start_ms
         name = f"{host}-{4000 + number}-{int(at_ms)}"
@@ -88,7 +98,7 @@ class FakeRun:
             "frames_ok": ok, "ok": ok == len(lines), "cause": next(iter(causes), None), "causes": causes, "sleep_s": 0,
             "encoding": "png-base64", "video": "0123456789ab", "setup_ms": 80.0,
         }  # fmt: skip
-        user = FakeUser(name, start, lines, said if end else None, f"user 1-{number + 1}", host)
+        user = FakeUser(name, start, lines, said if end else None, f"user 1-{number + 1}", host, arrived=arrived)
         user.code, user.message = ("0", "OK") if user.ok else ("1", said["cause"] or "exit-1")
         self.users.append(user)
         return user
@@ -99,11 +109,59 @@ class FakeRun:
         last_ms = max((u.start["start_ms"] + u.elapsed_ms for u in self.users), default=START_MS)
         self.run = run_record(hosts, last_ms + 500) | run
         (self.folder / "run.json").write_text(json.dumps(self.run))
-        (self.folder / "tree.xml").write_text(tree_xml(self.users), encoding="utf-8")
-        write_jtl(self.folder / "samples.jtl", jtl_rows(self.users))
+        arrived = [user for user in self.users if user.arrived]
+        (self.folder / "tree.xml").write_text(tree_xml(arrived), encoding="utf-8")
+        write_jtl(self.folder / "samples.jtl", jtl_rows(arrived))
         write_journal(self.folder / "journal.jsonl", self.users)
         write_resources(self.folder / "resources.csv", hosts, last_ms)
         return self.folder
+
+    def write_slaves(self, shares: dict[str, str], lost_s: dict[str, float], **run: Any) -> Path:
+        """As a run over slaves leaves it: shares of the users by host, and when hosts were lost."""
+        last_ms = max(user.start["start_ms"] + user.elapsed_ms for user in self.users)
+        slaves = [slave_record(name, number, share) for number, (name, share) in enumerate(shares.items(), 1)]
+        losses = [
+            {key: host[key] for key in ("address", "share")}
+            | {"host": host["name"], "reason": "no sign of life for 11 s"}
+            | {"time_ms": int(START_MS + 1000 * lost_s[host["name"]])}
+            for host in slaves
+            if host["name"] in lost_s
+        ]
+        users = str(sum(map(int, shares.values())))
+        url = "http://198.18.0.21:8080/function/face-blur"
+        self.write(
+            **{
+                "hosts": slaves,
+                "losses": losses,
+                "state": "failed" if losses else "complete",
+                "reason": "; ".join(f"{loss['host']} was lost at 10:11:12 UTC: {loss['reason']}" for loss in losses)
+                or None,
+                "properties": run_record([], 0)["properties"] | {"users": users, "url": url},
+                "target": {"kind": "url", "url": url},
+                **run,
+            }
+        )
+        (self.folder / "journal.jsonl").unlink()
+        for name in shares:
+            write_journal(self.folder / f"journal-{name}.jsonl", [user for user in self.users if user.host == name])
+            (self.folder / f"client-{name}.log").touch()
+        ends = {name: START_MS + 1000 * lost_s[name] if name in lost_s else last_ms for name in shares}
+        write_beats(self.folder / "resources.csv", ends)
+        return self.folder
+
+
+def slave_record(name: str, number: int, users: str) -> Line:
+    return {
+        "name": name,
+        "inventory_name": name,
+        "address": f"198.18.0.{10 + number}",
+        "role": "slave",
+        "cores": 2,
+        "memory_bytes": 8_000_000_000,
+        "clock_offset_ms": 0.125 * number,
+        "java": "17.0.12",
+        "share": {"users": users},
+    }
 
 
 def frame_line(user: str, index: int, start_ms: float, **given: Any) -> Line:
@@ -239,6 +297,48 @@ def write_resources(
     path.write_text("\n".join(rows) + "\n")
 
 
+def write_beats(path: Path, ends_ms: dict[str, float], cpu: tuple[float, float] = (60.0, 95.0)) -> None:
+    """resources.csv of a run over slaves, each of which tells of itself for as long as it is there."""
+    rows = ["time_ms,host,part,cpu_percent,rss_bytes,processes"]
+    for at_ms in range(START_MS, int(max(ends_ms.values())), 1000):
+        for host, end_ms in ends_ms.items():
+            if at_ms < end_ms:
+                rows.append(f"{at_ms},{host},generator,{cpu[0]:.1f},{300_000_000},3")
+                rows.append(f"{at_ms},{host},host,{cpu[1]:.1f},0,0")
+    path.write_text("\n".join(rows) + "\n")
+
+
+def write_metrics(
+    path: Path,
+    replicas: dict[str, tuple[float, float]],
+    wanted: Callable[[float], int],
+    *,
+    length_s: float,
+    function: str = "face-blur",
+    throttled: float = 0.0,
+) -> None:
+    """metrics.csv as it comes from Prometheus, by metric and series; `replicas`: from when to when each was there."""
+    grid = [START_MS + 137 + 2000 * step for step in range(int(length_s / 2) + 1)]
+    names = {f"{function}-{name}": span for name, span in replicas.items()}
+    rows: list[tuple[Any, ...]] = [
+        (at, "replicas_wanted", function, "", float(wanted((at - START_MS) / 1000))) for at in grid
+    ]
+    there = {at: [n for n, (a, b) in names.items() if a <= (at - START_MS) / 1000 < b] for at in grid}
+    rows += [(at, "replicas_ready", function, "", float(len(there[at]))) for at in grid]
+    values = {"in_flight": 2.0, "cpu_cores": 0.8, "cpu_throttled_share": throttled, "memory_bytes": 6.5e8}
+    for metric, value in values.items():
+        for number, name in enumerate(names):
+            some = (at for at in grid if name in there[at])
+            rows += [(at, metric, function, name, value * (1 + 0.05 * number)) for at in some]
+    rows += [(at, "requests_per_s", function, "200", 12.5) for at in grid]
+    is_new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.writer(file)
+        if is_new:
+            writer.writerow(("time_ms", "metric", "function", "detail", "value"))
+        writer.writerows(rows)
+
+
 @pytest.fixture
 def fake_run(tmp_path: Path) -> FakeRun:
     return FakeRun(tmp_path / "video-per-user-20260920T120000Z")
@@ -263,3 +363,25 @@ def three_users(fake_run: FakeRun) -> FakeRun:
 @pytest.fixture
 def make_jtl() -> Callable[..., None]:
     return write_jtl
+
+
+@pytest.fixture
+def make_metrics() -> Callable[..., None]:
+    return write_metrics
+
+
+@pytest.fixture
+def slave_lost(fake_run: FakeRun) -> FakeRun:
+    """Two slaves with two users each over 60 s, slave2 cut off after 30 s and counted as lost after 41 s."""
+    noise = random.Random(3)  # noqa: S311
+    for number in range(4):
+        host = f"slave{1 + number % 2}"
+        for turn in range(6):
+            is_last = host == "slave2" and turn == 2
+            if host == "slave2" and turn > 2:
+                continue
+            frames: list[Line] = [{"rtt_ms": round(230 + noise.gammavariate(2, 20), 3)} for _ in range(35)]
+            start_ms = START_MS + 10_000.0 * turn + 300 * number
+            user = fake_run.user(frames, host=host, start_ms=start_ms, end=not is_last, arrived=not is_last)
+            user.start["frames"] = 37 if is_last else 35
+    return fake_run

@@ -3,6 +3,7 @@ import json
 import re
 import subprocess
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,20 @@ def test_junit_of_a_partial_run(three_users: Any) -> None:
 
 
 def test_draws_in_a_browser_without_scrolling_sideways(made: Path, tmp_path: Path) -> None:
+    assert_draws(made, tmp_path / "profile", 9)
+
+
+def test_losses_and_replicas_draw_in_a_browser(
+    slave_lost: Any, make_metrics: Callable[..., None], tmp_path: Path
+) -> None:
+    folder = slave_lost.write_slaves({"slave1": "2", "slave2": "2"}, {"slave2": 41.0})
+    replicas = {f"k1-{number}": (0, 21.0 if number == 3 else 1e9) for number in range(12)}
+    make_metrics(folder / "metrics.csv", replicas, lambda _: 12, length_s=62, throttled=0.2)
+    build(folder)
+    assert_draws(folder, tmp_path / "profile", 14)
+
+
+def assert_draws(made: Path, profile: Path, charts: int) -> None:
     """The page reports on itself: every chart drawn, no script error, nothing wider than the window."""
     probe = """<script>
       const errors = [], images = [];
@@ -179,10 +194,10 @@ def test_draws_in_a_browser_without_scrolling_sideways(made: Path, tmp_path: Pat
         <iframe src="probe.html" style="width:360px;height:800px"></iframe>
         <iframe src="probe.html" style="width:1200px;height:800px"></iframe>"""
     )
-    command = ["chromium", *CHROMIUM_FLAGS, f"--user-data-dir={tmp_path / 'profile'}",
+    command = ["chromium", *CHROMIUM_FLAGS, f"--user-data-dir={profile}",
                "--dump-dom", (made / "outer.html").as_uri()]  # fmt: skip
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     title = re.search(r"<title>(.*?)</title>", shown)
     assert title, shown
-    good = {"drawn": 9, "wide": 0, "errors": [], "images": 9}
+    good = {"drawn": charts, "wide": 0, "errors": [], "images": charts}
     assert json.loads(title[1]) == {"phone": good, "desk": good}

@@ -1,0 +1,139 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm.report import build
+from framestorm.report.charts import charts
+from framestorm.report.figure import Chart
+
+SHARES, LOST_S = {"slave1": "2", "slave2": "2"}, {"slave2": 41.0}
+OVER_TIME = {
+    "round-trip-over-time", "success-over-time", "frames-per-second", "users-over-time", "processor-use",
+}  # fmt: skip
+
+
+def load(folder: Path) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return summary
+
+
+def drawn(folder: Path) -> dict[str, Chart]:
+    return {chart.name: chart for chart in charts(load(folder))}
+
+
+def test_a_lost_slave_is_said_with_its_share(slave_lost: Any) -> None:
+    folder = slave_lost.write_slaves(SHARES, LOST_S)
+    assert build(folder).exit_status == 4
+    summary = load(folder)
+    (loss,) = summary["losses"]
+    assert (loss["host"], loss["at_s"], loss["share"]) == ("slave2", 41.0, {"users": {"part": 2, "of": 4}})
+    first = summary["warnings"][0].replace("\u00a0", " ")
+    assert first.startswith(
+        "slave2 was lost 41.0 s after the start (no sign of life for 11 s): its share of the load, 2 of 4 users, "
+        "was missing from then on. Its last known frame started at "
+    )
+    assert 25 < loss["last_frame_s"] < 31
+    assert first in (folder / "index.html").read_text().replace("\u00a0", " ")
+
+
+def test_the_table_has_each_slave(slave_lost: Any) -> None:
+    folder = slave_lost.write_slaves(SHARES | {"slave3": "1"}, LOST_S)
+    build(folder)
+    rows = {row["host"]: row for row in load(folder)["hosts"]}
+    assert {name: row["lost_s"] for name, row in rows.items()} == {"slave1": None, "slave2": 41.0, "slave3": None}
+    assert {name: row["clock_offset_ms"] for name, row in rows.items()} == {
+        "slave1": 0.125,
+        "slave2": 0.25,
+        "slave3": 0.375,
+    }
+    assert rows["slave3"]["shown"] == 0, "a slave that sent nothing has a row"
+    assert rows["slave1"]["rate_per_s"] > 3
+    page = (folder / "index.html").read_text()
+    for text in ("2 of 5 users", "0.250\u00a0ms", ">41.0\u00a0s<"):
+        assert text in page
+
+
+def test_charts_over_time_are_marked(slave_lost: Any) -> None:
+    folder = slave_lost.write_slaves(SHARES, LOST_S)
+    build(folder)
+    for name, chart in drawn(folder).items():
+        layout = chart.figure()["layout"]
+        labels = [label["text"] for label in layout.get("annotations", ())]
+        assert labels == (["slave2 lost"] if name in OVER_TIME else []), name
+        if name in OVER_TIME:
+            marks = [(shape["type"], shape["x0"]) for shape in layout["shapes"] if shape["xref"] == "x"]
+            assert marks == [("line", 41.0), ("rect", 41.0)]
+            assert "slave2 lost at 41 s" in chart.caption
+
+
+def test_users_of_a_lost_slave_are_gone(slave_lost: Any) -> None:
+    """They never said that they ended: they count until their host was lost, not to the end of the run."""
+    folder = slave_lost.write_slaves(SHARES, LOST_S)
+    build(folder)
+    steps = load(folder)["series"]["in_flight"]
+    there = dict(zip(steps["x"], steps["y"], strict=True))
+    assert max(n for at, n in there.items() if 35 < at < 41) == 4
+    assert max(n for at, n in there.items() if at >= 41) == 2
+
+
+def test_many_losses_have_few_labels(slave_lost: Any) -> None:
+    folder = slave_lost.write_slaves(SHARES, {})
+    losses = [{"host": f"s{n}", "time_ms": 1_790_000_010_000 + n, "reason": None, "share": {}} for n in range(9)]
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(run | {"losses": [*losses, {"host": "x"}, 7, {"time_ms": 5}]}))
+    build(folder)
+    chart = drawn(folder)["frames-per-second"]
+    assert len(chart.layout["annotations"]) == 4
+    assert "and 5 more. Shaded" in chart.caption
+    assert len(load(folder)["losses"]) == 9, "what is no loss is left out"
+
+
+def test_no_loss_no_mark(slave_lost: Any) -> None:
+    folder = slave_lost.write_slaves(SHARES, {})
+    build(folder)
+    assert load(folder)["losses"] == []
+    assert "lost at" not in (folder / "index.html").read_text()
+    assert not any(chart.layout.get("annotations") for chart in drawn(folder).values())
+
+
+@pytest.mark.parametrize(
+    ("role", "cpu", "said"),
+    [
+        ("slave", "199.0", "slave2 was saturated: at least 90.0 % of its 2 cores were busy"),
+        ("slave", "199.0", "Use fewer users, or more slaves."),
+        ("master", "199.0", "Slaves may have had to wait"),
+        ("slave", "120.0", None),
+    ],
+)
+def test_saturation_of_one_host(slave_lost: Any, role: str, cpu: str, said: str | None) -> None:
+    folder = slave_lost.write_slaves(SHARES, {})
+    run = json.loads((folder / "run.json").read_text())
+    run["hosts"][1]["role"] = role
+    (folder / "run.json").write_text(json.dumps(run))
+    lines = (folder / "resources.csv").read_text()
+    (folder / "resources.csv").write_text(lines.replace("slave2,host,95.0", f"slave2,host,{cpu}"))
+    build(folder)
+    text = "\n".join(load(folder)["warnings"]).replace("\u00a0", " ")
+    assert said in text if said else "saturated" not in text
+    page = (folder / "index.html").read_text()
+    assert "slave1 was saturated" not in text
+    assert "shared" not in text.replace("shares", "")
+    assert "share the machine" not in page, "generator and target are apart in a run over slaves"
+
+
+def test_a_slave_without_figures_of_its_machine(slave_lost: Any) -> None:
+    folder = slave_lost.write_slaves(SHARES, {})
+    lines = (folder / "resources.csv").read_text().splitlines()
+    (folder / "resources.csv").write_text("\n".join(line for line in lines if "slave2" not in line) + "\n")
+    build(folder)
+    assert any("has nothing of slave2" in text for text in load(folder)["warnings"])
+
+
+def test_files_of_the_slaves_are_linked(slave_lost: Any) -> None:
+    folder = slave_lost.write_slaves(SHARES, LOST_S)
+    build(folder)
+    paths = {file["path"] for file in load(folder)["files"]}
+    assert {"journal-slave1.jsonl", "journal-slave2.jsonl", "client-slave1.log", "client-slave2.log"} <= paths
+    assert "journal.jsonl" not in paths

@@ -1,0 +1,184 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm.report import build
+from framestorm.report.charts import charts
+from framestorm.report.figure import Chart
+from framestorm.report.replicas import MAX_BINS, function_of
+
+FOREVER = (-10.0, 1e9)
+THREE = {"k1-1": FOREVER, "k1-2": FOREVER, "k1-3": FOREVER}
+Make = Callable[..., None]
+
+
+def load(folder: Path) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return summary
+
+
+def drawn(folder: Path) -> dict[str, Chart]:
+    return {chart.name: chart for chart in charts(load(folder)) if chart.name.startswith("replicas")}
+
+
+@pytest.fixture
+def folder(fake_run: Any) -> Path:
+    """A run of two minutes against face-blur."""
+    for number in range(2):
+        fake_run.user([{"rtt_ms": 1000.0} for _ in range(120)], start_ms=1_790_000_000_000.0 + number)
+    made: Path = fake_run.write()
+    return made
+
+
+def test_a_table_and_charts(folder: Path, make_metrics: Make) -> None:
+    make_metrics(folder / "metrics.csv", THREE, lambda _: 3, length_s=120)
+    assert build(folder).verdict == "pass"
+    (row,) = load(folder)["openfaas"]
+    assert (row["function"], row["wanted"], row["ready"], row["seen"]) == (
+        "face-blur",
+        {"min": 3, "max": 3},
+        {"min": 3, "max": 3},
+        3,
+    )
+    assert row["in_flight_max"] == pytest.approx(2 + 2.1 + 2.2)
+    assert (row["cores_mean"], row["cores_max"]) == (pytest.approx(2.52), pytest.approx(2.52))
+    assert row["memory_max_bytes"] == pytest.approx(715e6)
+    assert (row["throttled_mean"], row["short_s"], row["vanished"]) == (0, 0, [])
+    made = drawn(folder)
+    assert set(made) == {
+        "replicas-over-time",
+        "replicas-in-flight",
+        "replicas-cpu-cores",
+        "replicas-memory-bytes",
+    }, "nothing was throttled"
+    assert "None was held back by a CPU limit" in made["replicas-cpu-cores"].caption
+    names = [trace["name"] for trace in made["replicas-memory-bytes"].traces]
+    assert names == ["k1-1", "k1-2", "k1-3", "sum of all"]
+    assert not any("replica" in text for text in load(folder)["warnings"])
+    page = (folder / "index.html").read_text()
+    assert "<h2>OpenFaaS</h2>" in page
+    assert '<a href="metrics.csv">' in page
+
+
+def test_a_vanished_replica_is_seen(folder: Path, make_metrics: Make) -> None:
+    replicas = THREE | {"k1-2": (-10.0, 41.0), "k1-4": (55.0, 1e9)}
+    make_metrics(folder / "metrics.csv", replicas, lambda _: 3, length_s=120)
+    build(folder)
+    summary = load(folder)
+    (row,) = summary["openfaas"]
+    (gone,) = row["vanished"]
+    assert (gone["replicas"], gone["names"]) == (1, ["face-blur-k1-2"])
+    assert 41 <= gone["at_s"] <= 43
+    assert (row["short_s"], row["short_worst"], row["seen"]) == (14.0, {"ready": 2, "wanted": 3}, 4)
+    said = "\n".join(summary["warnings"][:2]).replace("\u00a0", " ")
+    assert "1 replica of face-blur (face-blur-k1-2) vanished in mid-run, 42.1 s after the start" in said
+    assert "fewer replicas ready than wanted for 14.0 s of the load, at worst 2 of 3" in said
+    made = drawn(folder)
+    short = next(trace for trace in made["replicas-over-time"].traces if trace["name"] == "fewer ready than wanted")
+    assert len(short["x"]) == 7
+    assert set(short["y"]) == {2.0}
+    for chart in made.values():
+        assert [label["text"] for label in chart.layout["annotations"]] == ["1 replica gone"]
+    line = next(trace for trace in made["replicas-in-flight"].traces if trace["name"] == "k1-2")
+    assert line["y"][20] is not None
+    assert line["y"][21:] == [None] * len(line["y"][21:])
+
+
+def test_replaced_between_two_looks(folder: Path, make_metrics: Make) -> None:
+    """Always three ready, and yet one was lost."""
+    make_metrics(folder / "metrics.csv", THREE | {"k1-3": (0, 41.0), "k1-4": (41.0, 1e9)}, lambda _: 3, length_s=120)
+    build(folder)
+    (row,) = load(folder)["openfaas"]
+    assert (row["short_s"], len(row["vanished"])) == (0, 1)
+
+
+@pytest.mark.parametrize("drain_s", [0, 10])
+def test_scaling_down_is_no_loss(folder: Path, make_metrics: Make, drain_s: float) -> None:
+    replicas = {"k1-1": FOREVER, "k1-2": (0, 60.0 + drain_s), "k1-3": (0, 60.0 + drain_s)}
+    make_metrics(folder / "metrics.csv", replicas, lambda at_s: 3 if at_s < 60 else 1, length_s=120)
+    build(folder)
+    (row,) = load(folder)["openfaas"]
+    assert (row["vanished"], row["short_s"], row["wanted"]) == ([], 0, {"min": 1, "max": 3})
+
+
+def test_the_end_of_the_run_is_no_loss(folder: Path, make_metrics: Make) -> None:
+    make_metrics(folder / "metrics.csv", THREE | {"k1-1": (0, 125.0)}, lambda _: 3, length_s=400)
+    build(folder)
+    assert load(folder)["openfaas"][0]["vanished"] == []
+
+
+def test_many_replicas_are_capped(folder: Path, make_metrics: Make) -> None:
+    replicas = {f"k1-{number}": FOREVER for number in range(40)} | {"k1-39": (0, 50.0)}
+    make_metrics(folder / "metrics.csv", replicas, lambda _: 40, length_s=120, throttled=0.25)
+    build(folder)
+    made = drawn(folder)
+    names = [trace["name"] for trace in made["replicas-cpu-cores"].traces]
+    assert (len(names), names[0], names[-1]) == (9, "k1-39", "sum of all"), "the one that vanished has a line"
+    whole = made["replicas-in-flight"].traces[-1]["y"]
+    assert whole[0] == pytest.approx(sum(2 * (1 + 0.05 * number) for number in range(40)))
+    with_sum, alone = (choice[0]["visible"] for choice in made["replicas-cpu-cores"].figure()["choices"])
+    assert (with_sum, alone) == ([True] * 9, [True] * 8 + [False])
+    held_back = made["replicas-cpu-throttled-share"]
+    assert held_back.traces[-1]["name"] == "mean of all"
+    assert held_back.traces[0]["y"][0] == pytest.approx(100 * 0.25 * 2.95)
+    assert "8 of 40 replicas have a line" in held_back.caption
+
+
+@pytest.mark.parametrize(
+    ("url", "functions"),
+    [
+        ("http://gateway:8080/function/face-blur", ["face-blur"]),
+        ("http://gateway:8080/async-function/face-blur.openfaas-fn/path?x=1", ["face-blur"]),
+        ("http://gateway:8080/function/another", ["face-blur", "noop"]),
+        ("http://gateway:8080/", ["face-blur", "noop"]),
+    ],
+)
+def test_the_function_under_test(folder: Path, make_metrics: Make, url: str, functions: list[str]) -> None:
+    for name in ("noop", "face-blur"):
+        make_metrics(folder / "metrics.csv", THREE, lambda _: 3, length_s=120, function=name)
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(run | {"properties": {"url": url}}))
+    build(folder)
+    assert [row["function"] for row in load(folder)["openfaas"]] == functions
+    counted = [trace["name"] for trace in drawn(folder)["replicas-over-time"].traces]
+    assert counted == (["ready", "wanted"] if len(functions) == 1 else [
+        "face-blur ready", "face-blur wanted", "noop ready", "noop wanted",
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(("url", "name"), [(None, ""), ("", ""), ("http://[", ""), ("http://h/x/blur", "blur")])
+def test_function_of(url: str | None, name: str) -> None:
+    assert function_of(url) == name
+
+
+@pytest.mark.parametrize("content", ["", "time_ms,metric,function,detail,value\n", "half a li", "a,b\n1,2\n"])
+def test_a_file_that_says_nothing(folder: Path, content: str) -> None:
+    (folder / "metrics.csv").write_text(content)
+    build(folder)
+    summary = load(folder)
+    assert summary["openfaas"] == []
+    assert "openfaas" not in summary["series"]
+    assert summary["warnings"][0].startswith("metrics.csv holds nothing")
+
+
+def test_broken_rows_are_left_out(folder: Path, make_metrics: Make) -> None:
+    make_metrics(folder / "metrics.csv", THREE, lambda _: 3, length_s=120)
+    with (folder / "metrics.csv").open("a") as file:
+        file.write("x,memory_bytes,face-blur,k,1\n17,in_flight,face-blur,k,3\n1790000003,memory_byt")
+    build(folder)
+    assert load(folder)["openfaas"][0]["seen"] == 3
+
+
+def test_a_long_run_stays_small(fake_run: Any, make_metrics: Make) -> None:
+    fake_run.user([{"rtt_ms": 3_600_000.0}, {"rtt_ms": 3_600_000.0}])
+    folder = fake_run.write()
+    replicas = {f"k1-{number}": FOREVER for number in range(12)} | {"k1-3": (0, 5000.0), "k1-99": (5006.0, 1e9)}
+    make_metrics(folder / "metrics.csv", replicas, lambda _: 12, length_s=7200)
+    build(folder)
+    series = load(folder)["series"]["openfaas"]
+    assert len(series["x"]) <= MAX_BINS + 1
+    assert min(series["counts"]["face-blur"]["ready"]) == 11, "a dip of six seconds is not averaged away"
+    assert (folder / "index.html").stat().st_size < 8_000_000
