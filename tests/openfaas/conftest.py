@@ -1,12 +1,15 @@
 """The local OpenFaaS for the tests: started once for all of them, with the real faas-cli logged in."""
 
+import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from framestorm import paths, setup
 from framestorm.openfaas import config, stack
 from framestorm.openfaas.layout import FAAS_CLI, GATEWAY_URL
 
@@ -36,6 +39,22 @@ def run_faas_cli(faas_home: Path) -> FaasCli:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def send_frame(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
+    """The frame client, sending the first frame of the sample video to a function: what it says of that frame."""
+    setup.ensure([setup.CLIENT_VENV, setup.SAMPLE_VIDEO])
+    cache = tmp_path_factory.mktemp("frames")
+
+    def send(function: str) -> dict[str, Any]:
+        command: list[str | Path] = [paths.CLIENT_PYTHON, paths.CLIENT / "client.py", "--frames", "1", "--cache", cache]
+        command += ["--url", f"{GATEWAY_URL}/function/{function}", "--video", paths.SAMPLE_VIDEO]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        return next(line for line in lines if line["type"] == "frame")
+
+    return send
 
 
 @pytest.fixture(scope="module")

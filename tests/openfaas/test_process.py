@@ -1,9 +1,9 @@
 """The process backend under the real gateway, driven by the real faas-cli."""
 
+import csv
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 import urllib.error
@@ -17,8 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
-from framestorm import paths, setup
+from framestorm.errors import FramestormError, UsageError
 from framestorm.openfaas import callbacks, gateway, metrics, stack
+from framestorm.openfaas import cli as target
 from framestorm.openfaas.layout import GATEWAY_URL, PROMETHEUS_URL, STACK, UPSTREAM_TIMEOUT_S
 
 RUNTIMES = ["noop", "noop-go", "noop-python", "noop-node", "noop-java"]
@@ -49,12 +50,12 @@ class Slow:
     """What takes 25 s, going on while the other tests run."""
 
     given_up: Future[tuple[int, float]]
-    client: Future[list[dict[str, Any]]]
+    client: Future[dict[str, Any]]
     busy: Future[list[int]]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def slow(openfaas, tmp_path_factory) -> Iterator[Slow]:
+def slow(openfaas, send_frame) -> Iterator[Slow]:
     words = ("--label", "com.openfaas.scale.max=3", "--label", "com.openfaas.scale.factor=50")
     assert openfaas("deploy", "--name", "busy", "--image", "noop", *words).returncode == 0
     words = ("--env", "seconds=26", "--env", "exec_timeout=60s")
@@ -64,14 +65,6 @@ def slow(openfaas, tmp_path_factory) -> Iterator[Slow]:
         started_s = time.monotonic()
         return post("/function/slow")[0], time.monotonic() - started_s
 
-    def client() -> list[dict[str, Any]]:
-        setup.ensure([setup.CLIENT_VENV, setup.SAMPLE_VIDEO])
-        command: list[str | Path] = [paths.CLIENT_PYTHON, paths.CLIENT / "client.py", "--frames", "1"]
-        command += ["--url", f"{GATEWAY_URL}/function/slow", "--video", paths.SAMPLE_VIDEO]
-        command += ["--cache", tmp_path_factory.mktemp("frames")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
     def busy() -> list[int]:
         statuses, end_s = [], time.monotonic() + 25
         while time.monotonic() < end_s:
@@ -80,7 +73,7 @@ def slow(openfaas, tmp_path_factory) -> Iterator[Slow]:
         return statuses
 
     with ThreadPoolExecutor(3) as pool:
-        yield Slow(pool.submit(given_up), pool.submit(client), pool.submit(busy))
+        yield Slow(pool.submit(given_up), pool.submit(send_frame, "slow"), pool.submit(busy))
 
 
 @pytest.fixture
@@ -154,6 +147,26 @@ def test_a_bad_stack_file_is_refused(openfaas, tmp_path, stack_file, words):
     assert words in done.stdout + done.stderr
 
 
+def test_deploy_refuses_by_its_line_what_faas_cli_leaves_out(openfaas, tmp_path, capfd):
+    file = tmp_path / "stack.yml"
+    file.write_text("provider:\n  name: openfaas\nfunctions:\n  typo:\n    image: noop\n    lables: {a: b}\n")
+    with pytest.raises(UsageError, match=r'stack\.yml: line 6: a function has no key "lables"'):
+        target.main(["deploy", "-f", str(file)])
+    with pytest.raises(UsageError, match="there is no stack file /nope"):
+        target.main(["deploy", "-f", "/nope"])
+    file.write_text(file.read_text().replace("lables", "labels"))
+    assert target.main(["deploy", "-f", str(file), "--filter", "ty*", "--env", "x=y"]) == 0
+    assert "Deployed. 202" in capfd.readouterr().out
+    described = gateway.call("GET", f"{GATEWAY_URL}/system/function/typo")
+    assert (described["labels"], described["envVars"]) == ({"a": "b"}, {"x": "y"})
+    file.write_text(file.read_text().replace("noop", "nope"))
+    with pytest.raises(FramestormError, match="faas-cli deploy failed"):
+        target.main(["deploy", "-f", str(file)])
+    assert 'image "nope:latest" is unknown' in capfd.readouterr().out
+    with pytest.raises(SystemExit):
+        target.main(["down", "--filter"])
+
+
 def test_a_crash_at_start_is_told_with_the_function_s_last_words(openfaas):
     done = openfaas("deploy", "--name", "bad", "--image", "noop", "--env", "max_inflight=many")
     assert "status: 400" in done.stdout and 'max_inflight="many"' in done.stdout
@@ -214,6 +227,43 @@ def test_a_killed_replica_is_replaced(noop):
     assert post(f"/function/{noop}")[0] == 200
 
 
+def test_a_kill_under_load_loses_what_was_under_way_and_is_recorded(openfaas, tmp_path):
+    words = ("--label", "com.openfaas.scale.min=3", "--label", "com.openfaas.scale.max=3")
+    assert openfaas("deploy", "--name", "struck", "--image", "sleep", *words).returncode == 0
+    gateway.wait_for_replicas("struck", 3)
+    started_ms = time.time() * 1000
+    stop = threading.Event()
+
+    def send() -> list[int]:
+        statuses = []
+        while not stop.is_set():
+            statuses.append(post("/function/struck", b"0.2")[0])
+        return statuses
+
+    with ThreadPoolExecutor(6) as pool:
+        senders = [pool.submit(send) for _ in range(6)]
+        try:
+            time.sleep(2.5)
+            victim = next(replica for replica in gateway.replicas("struck") if replica["in_flight"])
+            os.kill(victim["pid"], signal.SIGKILL)
+            # Until Prometheus has looked, every 2 s, before and after.
+            time.sleep(5)
+        finally:
+            stop.set()
+    statuses = [status for sender in senders for status in sender.result()]
+    failed = [status for status in statuses if status != 200]
+    # Six senders over three replicas: each has two under way.
+    assert 1 <= len(failed) <= 3 and len(statuses) > 60, failed
+    with metrics.save(tmp_path, started_ms, time.time() * 1000).open() as file:
+        rows = [row for row in csv.DictReader(file) if row["function"] == "struck"]
+    seen: dict[str, list[float]] = {}
+    for row in rows:
+        seen.setdefault(row["metric"].removeprefix("replicas_"), []).append(float(row["value"]))
+    assert set(seen["wanted"]) == {3} and set(seen["ready"]) == {2, 3}
+    assert (seen["lost"][0], seen["lost"][-1]) == (0, 1)
+    assert 0 < seen["short_s"][-1] - seen["short_s"][0] < 2
+
+
 def test_the_alert_scales_up(noop, deploy):
     """What Alertmanager sends is enough here: the rule itself needs ten seconds of load."""
     deploy("noop", "--label", "com.openfaas.scale.max=3", "--label", "com.openfaas.scale.factor=50")
@@ -264,7 +314,7 @@ def test_the_gateway_gives_up_after_25_s(slow):
 
 
 def test_the_frame_client_names_it_a_timeout(slow):
-    frame = next(line for line in slow.client.result() if line["type"] == "frame")
+    frame = slow.client.result()
     assert (frame["ok"], frame["cause"], frame["censored"]) == (False, "timeout", True)
 
 
