@@ -54,7 +54,7 @@ def run(options: RunOptions) -> Path:
         with LiveView(run_dir, prepared.has_users):
             reason = _watch(storm, interrupts)
         reasons = [reason, *storm.collect()]
-        if not interrupts.count and storm.exit_status() != 0 and reason is None:
+        if not interrupts.count and not any(reasons) and storm.exit_status() != 0:
             reasons.append(f"JMeter ended with status {storm.exit_status()}; see jmeter.log and jmeter.out")
         said = "; ".join(each for each in reasons if each)
         record.update(

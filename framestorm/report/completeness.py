@@ -24,7 +24,7 @@ def missing(
         reason = run.get("reason")
         found.append(STATES[state] + (f": {reason}" if reason else ""))
     exit_code = (run.get("jmeter") or {}).get("exit_code")
-    if exit_code not in (None, 0):
+    if exit_code not in (None, 0) and not run.get("losses"):  # after a loss JMeter would wait for ever, and is ended
         found.append(f"JMeter ended with exit code {exit_code}; see jmeter.log")
     if jtl.problem:
         found.append(jtl.problem)

@@ -274,33 +274,41 @@ class Agent:
         self.main_pid = pid
 
     def _usage(self) -> Usage:
-        if self.controller is not None:
-            fields = _stat(str(self.controller.pid))
-            ticks = sum(int(word) for word in fields[11:15])
-            cpu_s = ticks / os.sysconf("SC_CLK_TCK")
-            rss_bytes, count = (int(fields[21]) * os.sysconf("SC_PAGE_SIZE"), 1) if fields else (0, 0)
-        else:
-            # The unit's own account: it holds clients that came and went too.
-            shown = _show(self.host["unit"], "CPUUsageNSec", "MemoryCurrent", "TasksCurrent")
-            cpu_s = _number(shown["CPUUsageNSec"]) / 1e9
-            rss_bytes, count = _number(shown["MemoryCurrent"]), _number(shown["TasksCurrent"])
+        """Of all processes of the run's account: JMeter, its frame clients, and the children these waited for.
+
+        The unit's own accounting would do, but is not there in every container.
+        """
+        stats = [fields for folder in self._own_processes() if (fields := _stat(folder.name))]
+        # proc(5), from field 3 on: utime, stime, cutime, cstime; rss in pages
+        ticks = sum(int(word) for fields in stats for word in fields[11:15])
+        pages = sum(int(fields[21]) for fields in stats)
         words = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
         user, nice, system, _, _, irq, softirq, steal = map(int, words)
-        busy_s = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-        return Usage(time.monotonic(), cpu_s, rss_bytes, count, busy_s)
+        tick_s = 1 / os.sysconf("SC_CLK_TCK")
+        return Usage(
+            time.monotonic(),
+            ticks * tick_s,
+            pages * os.sysconf("SC_PAGE_SIZE"),
+            len(stats),
+            (user + nice + system + irq + softirq + steal) * tick_s,
+        )
 
-    def _clients(self) -> list[int]:
-        """The frame clients of the run's account."""
+    def _own_processes(self) -> list[Path]:
         uid = pwd.getpwnam(self.host["user"]).pw_uid
         found = []
         for folder in PROC.glob("[0-9]*"):
             with contextlib.suppress(OSError):
+                if folder.stat().st_uid == uid:
+                    found.append(folder)
+        return found
+
+    def _clients(self) -> list[int]:
+        found = []
+        for folder in self._own_processes():
+            with contextlib.suppress(OSError):
                 # The client's parent, coreutils' timeout, has the same words on its command line.
-                if (
-                    folder.stat().st_uid == uid
-                    and b"/client/client.py\0" in (folder / "cmdline").read_bytes()
-                    and (folder / "comm").read_text().startswith("python")
-                ):
+                is_python = (folder / "comm").read_text().startswith("python")
+                if is_python and b"/client/client.py\0" in (folder / "cmdline").read_bytes():
                     found.append(int(folder.name))
         return found
 
@@ -353,11 +361,6 @@ def _show(unit: str, *names: str) -> dict[str, str]:
     shown = _output("systemctl", "show", unit, *(f"--property={name}" for name in names))
     found = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
     return {name: found.get(name, "") for name in names}
-
-
-def _number(word: str) -> int:
-    """Zero for what systemd does not count: it writes "[not set]" or the largest number there is."""
-    return int(word) if word.isdigit() and int(word) < 1 << 63 else 0
 
 
 def _stat(pid: str) -> list[str]:

@@ -48,6 +48,12 @@ def test_the_dashboard_shows_metrics_that_are_recorded():
     assert drawn == recorded
 
 
+def test_a_long_run_is_asked_for_in_pieces_without_gap_or_overlap(monkeypatch):
+    monkeypatch.setattr(metrics, "STEPS_AT_ONCE", 3)
+    assert list(metrics._spans(0, 7)) == [(0, 2), (3, 5), (6, 7)]
+    assert list(metrics._spans(5, 5)) == [(5, 5)]
+
+
 def test_a_program_that_is_not_there_is_named():
     HOME.mkdir(parents=True, exist_ok=True)
     with pytest.raises(services.FramestormError, match="there is no /does/not/exist"):

@@ -50,6 +50,7 @@ def test_a_lost_slave_is_named_and_the_rest_kept(
     assert said in reason
     assert "(2 of 4 users)" in reason
     assert reason.partition(":")[0] in (done.folder / "index.html").read_text()
+    assert [loss["host"] for loss in done.json("run.json")["losses"]] == ["slave2"]
     assert done.json("run.json")["ended_ms"] / 1000 - broken_s < 60
     assert done.json("summary.json")["frames"]["n"] >= done.frames_sent("slave1") > 0
     wait_until_idle(deployed, "slave1", "slave2")

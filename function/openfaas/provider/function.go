@@ -42,6 +42,7 @@ type Function struct {
 	retry    time.Duration
 	failure  error // why the last replica ended, until one is ready again
 	lastUsed time.Time
+	losses   losses
 	changed  chan struct{} // closed and made anew whenever a waiting request should look again
 }
 
@@ -102,7 +103,9 @@ func (f *Function) reconcile() {
 	f.wake()
 }
 
+// wake follows every change of replicas: requests that wait look again.
 func (f *Function) wake() {
+	f.losses.note(f.desired, f.ready(), time.Now())
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
@@ -156,7 +159,9 @@ func (f *Function) ended(r *Replica, why error) {
 	}
 	log.Printf("%s", why)
 	wait := time.Duration(0)
-	if !r.wasReady {
+	if r.wasReady {
+		f.losses.lose(f.ready(), time.Now())
+	} else {
 		f.failure = why
 		wait = f.retry
 		f.retry = min(2*f.retry, lastRetry)
@@ -217,6 +222,7 @@ func (f *Function) release(r *Replica, refused bool) {
 	defer f.mu.Unlock()
 	if refused {
 		r.ready = false
+		f.losses.note(f.desired, f.ready(), time.Now())
 	}
 	f.lastUsed = time.Now()
 	if r.inFlight--; r.draining && r.inFlight == 0 {

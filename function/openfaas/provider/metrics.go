@@ -7,7 +7,9 @@ var (
 	replicaLabels  = []string{"function", "replica"}
 
 	wantedDesc = prometheus.NewDesc("framestorm_replicas_wanted", "Replicas asked for.", functionLabels, nil)
-	readyDesc  = prometheus.NewDesc("framestorm_replicas_ready", "Replicas that take requests.", functionLabels, nil)
+	readyDesc  = prometheus.NewDesc("framestorm_replicas_ready", "Replicas that take requests; after a loss, for at least 2.5 s, those that were left.", functionLabels, nil)
+	lostDesc   = prometheus.NewDesc("framestorm_replicas_lost_total", "Replicas that were ready and ended unasked.", functionLabels, nil)
+	shortDesc  = prometheus.NewDesc("framestorm_replicas_short_seconds_total", "Time in which fewer replicas were ready than wanted.", functionLabels, nil)
 	flightDesc = prometheus.NewDesc("framestorm_replica_in_flight", "Requests under way in a replica.", replicaLabels, nil)
 	cpuDesc    = prometheus.NewDesc("framestorm_replica_cpu_seconds_total", "CPU time of a replica.", replicaLabels, nil)
 	throttled  = prometheus.NewDesc("framestorm_replica_cpu_throttled_seconds_total", "Time a replica was kept from the CPU by its limit.", replicaLabels, nil)
@@ -18,7 +20,7 @@ var (
 type collector struct{ registry *Registry }
 
 func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{wantedDesc, readyDesc, flightDesc, cpuDesc, throttled, memoryDesc} {
+	for _, d := range []*prometheus.Desc{wantedDesc, readyDesc, lostDesc, shortDesc, flightDesc, cpuDesc, throttled, memoryDesc} {
 		descriptions <- d
 	}
 }
@@ -33,7 +35,9 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 	for _, f := range c.registry.all() {
 		n := f.counts()
 		gauge(wantedDesc, float64(n.desired), f.deployment.Service)
-		gauge(readyDesc, float64(n.ready), f.deployment.Service)
+		gauge(readyDesc, float64(f.shownReady()), f.deployment.Service)
+		counter(lostDesc, float64(n.lost), f.deployment.Service)
+		counter(shortDesc, n.short.Seconds(), f.deployment.Service)
 		for _, v := range f.views() {
 			gauge(flightDesc, float64(v.InFlight), v.Function, v.Name)
 			counter(cpuDesc, v.usage.CPUSeconds, v.Function, v.Name)

@@ -115,6 +115,38 @@ func TestKilledReplicaIsReplaced(t *testing.T) {
 	if status, _, _ := post(t, server.URL+"/function/echo", ""); status != 200 {
 		t.Errorf("after the kill: %d", status)
 	}
+	if n := f.counts(); n.lost != 1 || n.ready != 1 || n.short <= 0 || f.shownReady() != 0 {
+		t.Errorf("what is told of the loss: %+v", n)
+	}
+}
+
+func TestLosses(t *testing.T) {
+	start := time.Now()
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	var l losses
+	l.note(3, 3, at(0))
+	l.lose(2, at(100))
+	l.note(3, 2, at(100))
+	l.lose(1, at(110))
+	l.note(3, 3, at(150))
+	if got := l.short(at(5000)); got != 50*time.Millisecond || l.count != 2 {
+		t.Errorf("short of replicas for %s, %d lost; want 50ms and 2", got, l.count)
+	}
+	for _, look := range []struct{ ms, want int }{{150, 1}, {2600, 1}, {2700, 3}} {
+		if got := l.look(3, at(look.ms)); got != look.want {
+			t.Errorf("after %d ms %d are shown, want %d", look.ms, got, look.want)
+		}
+	}
+	// Nobody looked in time: the first who does is shown it.
+	late := losses{}
+	late.lose(2, at(0))
+	if first, second := late.look(3, at(9000)), late.look(3, at(9001)); first != 2 || second != 3 {
+		t.Errorf("to a late look %d and then %d are shown, want 2 and 3", first, second)
+	}
+	l.note(5, 3, at(6000))
+	if got := l.short(at(7000)); got != 1050*time.Millisecond {
+		t.Errorf("still short: %s", got)
+	}
 }
 
 func TestCrashAtStartIsReportedWithItsOutput(t *testing.T) {

@@ -1,19 +1,40 @@
 package main
 
+import "time"
+
 // counts is the function's state in numbers.
-type counts struct{ desired, ready, inFlight int }
+type counts struct {
+	desired, ready, inFlight int
+	lost                     int
+	short                    time.Duration
+}
+
+// ready counts the replicas that take requests.
+func (f *Function) ready() int {
+	n := 0
+	for _, r := range f.replicas {
+		if r.ready && !r.draining {
+			n++
+		}
+	}
+	return n
+}
 
 func (f *Function) counts() counts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := counts{desired: f.desired}
+	c := counts{desired: f.desired, ready: f.ready(), lost: f.losses.count, short: f.losses.short(time.Now())}
 	for _, r := range f.replicas {
 		c.inFlight += r.inFlight
-		if r.ready && !r.draining {
-			c.ready++
-		}
 	}
 	return c
+}
+
+// shownReady is the number of ready replicas for Prometheus.
+func (f *Function) shownReady() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.losses.look(f.ready(), time.Now())
 }
 
 // view is a replica as it was at one moment.
