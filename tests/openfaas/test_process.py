@@ -241,27 +241,29 @@ def test_a_killed_replica_is_replaced(noop):
 
 
 def test_a_kill_under_load_loses_what_was_under_way_and_is_recorded(openfaas, tmp_path):
+    # Prometheus still remembers the function of a run just before this one.
+    name = f"struck-{os.getpid()}"
     words = ("--label", "com.openfaas.scale.min=3", "--label", "com.openfaas.scale.max=3")
-    assert openfaas("deploy", "--name", "struck", "--image", "sleep", *words).returncode == 0
-    gateway.wait_for_replicas("struck", 3)
+    assert openfaas("deploy", "--name", name, "--image", "sleep", *words).returncode == 0
+    gateway.wait_for_replicas(name, 3)
     started_ms = time.time() * 1000
     stop = threading.Event()
 
     def send() -> list[int]:
         statuses = []
         while not stop.is_set():
-            statuses.append(post("/function/struck", b"0.5")[0])
+            statuses.append(post(f"/function/{name}", b"0.5")[0])
         return statuses
 
     with ThreadPoolExecutor(6) as pool:
         senders = [pool.submit(send) for _ in range(6)]
         try:
             # Prometheus looks every 2 s, and begins some seconds after its start.
-            wait_for_metric('framestorm_replicas_ready{function="struck"} == 3')
-            victim = max(gateway.replicas("struck"), key=lambda replica: replica["in_flight"])
+            wait_for_metric(f'framestorm_replicas_ready{{function="{name}"}} == 3')
+            victim = max(gateway.replicas(name), key=lambda replica: replica["in_flight"])
             os.kill(victim["pid"], signal.SIGKILL)
-            wait_for_metric('framestorm_replicas_lost_total{function="struck"} == 1')
-            wait_for_metric('framestorm_replicas_ready{function="struck"} == 3')
+            wait_for_metric(f'framestorm_replicas_lost_total{{function="{name}"}} == 1')
+            wait_for_metric(f'framestorm_replicas_ready{{function="{name}"}} == 3')
         finally:
             stop.set()
     statuses = [status for sender in senders for status in sender.result()]
@@ -269,7 +271,7 @@ def test_a_kill_under_load_loses_what_was_under_way_and_is_recorded(openfaas, tm
     # Six senders over three replicas: each has two under way.
     assert 1 <= len(failed) <= 3 < len(statuses), failed
     with metrics.save(tmp_path, started_ms, time.time() * 1000).open() as file:
-        rows = [row for row in csv.DictReader(file) if row["function"] == "struck"]
+        rows = [row for row in csv.DictReader(file) if row["function"] == name]
     seen: dict[str, list[float]] = {}
     for row in rows:
         seen.setdefault(row["metric"].removeprefix("replicas_"), []).append(float(row["value"]))

@@ -1,0 +1,112 @@
+"""What slaves cost: rows a second that reach the controller whole, and whether a fixed rate is kept over 1 to 4 slaves.
+
+    .local/venv/bin/python -m benchmarks.slaves      (root; starts the lab with four slaves, deploys, ends it)
+
+Each figure is compared with the same load from this machine alone, measured in the same run.
+"""
+
+import csv
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from framestorm import jmeter, paths
+from framestorm.slaves.fleet import CONTROLLER_PROPERTIES
+from lab.hosts import CONTROLLER_ADDRESS, Host
+
+PLAN = Path(__file__).with_name("rows.jmx")
+ROWS = 4 * 25_000
+SLAVES = 4
+RATE_PER_S = 80
+HOLD_S = 20
+WANTED_ROWS_PER_S = 5000
+ANSWER = json.dumps({"image": "eA==", "faces": [], "timings_ms": {"model": 0, "total": 0}, "cold": False}).encode()
+
+
+class Noop(BaseHTTPRequestHandler):
+    """Answers every frame at once."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(ANSWER)}\r\n\r\n"
+        self.wfile.write(
+            head.encode() + ANSWER
+        )  # at once: the rest of a small answer would wait for an acknowledgement
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def run_sh(*words: str) -> None:
+    done = subprocess.run([paths.ROOT / "run.sh", *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"./run.sh {' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+@contextmanager
+def deployed(folder: Path) -> Iterator[Path]:
+    """The lab with its slaves, deployed; yields their inventory."""
+    text = (paths.ROOT / "inventory.ini").read_text().replace("{{ inventory_dir }}", str(paths.ROOT))
+    inventory = folder / "inventory.ini"
+    inventory.write_text(text.replace("# slave3", "slave3").replace("# slave4", "slave4"))
+    run_sh("lab", "up", "--slaves", str(SLAVES))
+    try:
+        run_sh("deploy", "-i", str(inventory))
+        yield inventory
+    finally:
+        run_sh("lab", "down")
+
+
+def rows_per_s(folder: Path, *options: str) -> tuple[float, int]:
+    """Rows of the plan that reach the controller's files, a second from the first to the last, and how many did."""
+    folder.mkdir()
+    command = [*jmeter.run_command(PLAN, {"tree": str(folder / "tree.xml")}, folder, 0), *options]
+    subprocess.run(command, env=jmeter.environment(), cwd=paths.ROOT, check=True, stdout=subprocess.DEVNULL)
+    with (folder / "samples.jtl").open(newline="") as file:
+        starts_ms = [int(row["timeStamp"]) for row in csv.DictReader(file)]
+    kept = (folder / "tree.xml").read_text().count("<sample ")
+    return len(starts_ms) / ((max(starts_ms) - min(starts_ms)) / 1000), min(len(starts_ms), kept)
+
+
+def served_per_s(folder: Path, url: str, *options: str) -> float:
+    """Right answers a second to a fixed rate of arrivals."""
+    load = (f"-Jurl={url}", f"-Jrate_per_s={RATE_PER_S}", f"-Jhold_s={HOLD_S}", "-Jmin_faces=0")
+    run_sh("-t", "jmx/face-blur-http.jmx", *load, "-o", str(folder), *options)
+    answered: int = json.loads((folder / "summary.json").read_text())["frames"]["ok"]
+    return answered / HOLD_S
+
+
+def main() -> int:
+    """Measure and print; 1 when a target was missed."""
+    missed = False
+    with tempfile.TemporaryDirectory() as name, deployed(Path(name)) as inventory:
+        folder = Path(name)
+        alone, _ = rows_per_s(folder / "alone")
+        over = jmeter.remote_options([f"{Host('slave1').address}:8001"], CONTROLLER_ADDRESS, CONTROLLER_PROPERTIES)
+        sent, came = rows_per_s(folder / "slave", *over)
+        missed |= sent < WANTED_ROWS_PER_S or came != ROWS
+        print(f"rows with the tree kept: {sent:.0f}/s over one slave ({sent / alone:.2f} of none), {ROWS - came} lost")
+        server = ThreadingHTTPServer((CONTROLLER_ADDRESS, 0), Noop)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://{CONTROLLER_ADDRESS}:{server.server_port}/function/face-blur"
+        base = served_per_s(folder / "local", url)
+        print(f"{RATE_PER_S}/s asked: {base:.1f}/s served from this machine")
+        for count in range(1, SLAVES + 1):
+            hosts = ",".join(f"slave{number}" for number in range(1, count + 1))
+            served = served_per_s(folder / f"over{count}", url, "-R", hosts, "-i", str(inventory))
+            missed |= abs(served / base - 1) > 0.05
+            print(f"  over {count}: {served:.1f}/s, {served / base:.3f} of it", flush=True)
+        server.shutdown()
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
