@@ -3,17 +3,17 @@
 import csv
 import json
 import sys
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+
+from framestorm.background import Background
 
 RECENT_S = 10.0
 DRAW_EVERY_S = 0.5
@@ -60,7 +60,7 @@ def _rank(ordered: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-class LiveView:
+class LiveView(Background):
     """Follows a run's journals (plans with users) or samples.jtl (plans without) until it is closed."""
 
     def __init__(self, run_dir: Path, has_users: bool) -> None:
@@ -71,18 +71,7 @@ class LiveView:
         self._files: dict[Path, _Growing] = {}
         self._header: list[str] | None = None
         self._started_s = time.time()
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="live view", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._closed.set()
-        self._thread.join()
+        super().__init__()
 
     def _run(self) -> None:
         console = Console(stderr=True)

@@ -1,22 +1,20 @@
 """CPU and memory of a run's parts and of the whole machine, sampled once a second into resources.csv."""
 
 import csv
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import psutil
 
+from framestorm.background import Background
 from framestorm.guarded import Guarded
 
 INTERVAL_S = 1.0
 FIELDS = ("time_ms", "host", "part", "cpu_percent", "rss_bytes", "processes")
 
 
-class ResourceLog:
+class ResourceLog(Background):
     """A thread that writes a row a part and second; 100 percent is one core kept busy.
 
     A part's CPU time is that of its living processes and of the children each has already waited for, so that frame
@@ -27,18 +25,7 @@ class ResourceLog:
         self._path = path
         self._host = host
         self._parts = dict(parts)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="resources", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
+        super().__init__()
 
     def _run(self) -> None:
         with self._path.open("w", newline="") as file:
@@ -47,7 +34,7 @@ class ResourceLog:
             before_s = {part: _cpu_s(guarded)[0] for part, guarded in self._parts.items()}
             host_before_s = _host_cpu_s()
             last_s = time.monotonic()
-            while not self._stop.wait(INTERVAL_S):
+            while not self._closed.wait(INTERVAL_S):
                 now_s = time.monotonic()
                 elapsed_s, last_s = now_s - last_s, now_s
                 now_ms = int(time.time() * 1000)

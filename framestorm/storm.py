@@ -12,8 +12,7 @@ import psutil
 from framestorm import jmeter, paths, target
 from framestorm.errors import FramestormError
 from framestorm.guarded import Guarded
-from framestorm.openfaas import cli as openfaas
-from framestorm.openfaas import metrics, state
+from framestorm.openfaas import metrics, stack, state
 from framestorm.openfaas.layout import GATEWAY_URL
 from framestorm.preparation import Prepared
 from framestorm.record import host, now_ms
@@ -98,7 +97,7 @@ class LocalStorm:
 
     def trouble(self) -> str | None:
         if self._is_local_openfaas:
-            return openfaas.ended_parts()
+            return stack.ended_parts()
         if self._embedded is None or (status := self._embedded.exit_status()) is None:
             return None
         return f"the embedded target ended in mid-run with status {status}; see target.log"

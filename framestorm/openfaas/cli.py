@@ -9,7 +9,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.openfaas import balancers, config, gateway, services, stack, state
+from framestorm.openfaas import balancers, config, gateway, stack, state
 from framestorm.openfaas.layout import (
     CREDENTIALS,
     FAAS_CLI,
@@ -142,16 +142,6 @@ def _balance(asked: argparse.Namespace) -> int:
 def _restart(asked: argparse.Namespace) -> int:
     stack.restart(asked.part)
     return 0
-
-
-def ended_parts() -> str | None:
-    """Why a run against the local OpenFaaS cannot be trusted any more: which part ended, with its last output."""
-    started = state.read()
-    dead = started.dead() if started else []
-    if not dead:
-        return None
-    words = "\n".join(services.last_words(LOGS / f"{name}.log") for name in dead)
-    return f"{', '.join(dead)} of the local OpenFaaS ended during the run; {words}"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 from framestorm import setup
 from framestorm.errors import FramestormError
 from framestorm.openfaas import balancers, config, docker, docker_images, parts, services, state
-from framestorm.openfaas.layout import HOME, NAMESPACE, PROVIDER_STATE, STATE
+from framestorm.openfaas.layout import HOME, LOGS, NAMESPACE, PROVIDER_STATE, STATE
 from framestorm.openfaas.state import State
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
@@ -109,3 +109,13 @@ def _remove_containers() -> None:
     seen = subprocess.run(["docker", "ps", "-aq", "--filter", label], capture_output=True, text=True, check=False)
     if ids := seen.stdout.split():
         subprocess.run(["docker", "rm", "--force", *ids], capture_output=True, check=False)
+
+
+def ended_parts() -> str | None:
+    """Why a run against the local OpenFaaS cannot be trusted any more: which part ended, with its last output."""
+    started = state.read()
+    dead = started.dead() if started else []
+    if not dead:
+        return None
+    words = "\n".join(services.last_words(LOGS / f"{name}.log") for name in dead)
+    return f"{', '.join(dead)} of the local OpenFaaS ended during the run; {words}"

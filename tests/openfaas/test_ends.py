@@ -56,11 +56,11 @@ def test_it_works_again_after_a_kill_of(part, capsys):
     gateway.call("POST", f"{GATEWAY_URL}/system/functions", {"service": name, "image": name})
     os.kill(started.services[part].pid, signal.SIGKILL)
     psutil.wait_procs([p for p in [started.services[part].process()] if p], timeout=5)
-    assert part in (cli.ended_parts() or "")
+    assert part in (stack.ended_parts() or "")
     assert cli.main(["status"]) == 1
     assert "ENDED" in capsys.readouterr().out
     stack.up("process")
-    assert cli.ended_parts() is None
+    assert stack.ended_parts() is None
     # The function is there again.
     request = urllib.request.Request(f"{GATEWAY_URL}/function/{name}", data=b"x")
     with urllib.request.urlopen(request, timeout=20) as answer:
