@@ -43,7 +43,7 @@ def _checks() -> Iterator[tuple[str, list[str | Path]]]:
     shell = [str(path.relative_to(paths.ROOT)) for path in sorted((paths.ROOT / "function").glob("*.py"))]
     for room in (["framestorm"], ["client"], ["lab", "ansible/pack.py"], [*shell, "function/face-blur"]):
         yield f"mypy {room[-1]}", [BIN / "mypy", *room]
-    yield "shellcheck", [BIN / "shellcheck", *scripts]
+    yield "shellcheck", [BIN / "shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *scripts]
     yield "shfmt", [BIN / "shfmt", "-i", "4", "-d", *scripts]
 
 

@@ -41,6 +41,12 @@ def write_video(path: Path, frames: int = FRAMES) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def pillow_as_a_client_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function, in another process but for these tests, has limits of its own and lifts Pillow's."""
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1024 * 1024 * 1024 // 4 // 3)
+
+
 @pytest.fixture(scope="session")
 def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_video(tmp_path_factory.mktemp("video") / "clip.mp4")
