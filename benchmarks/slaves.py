@@ -45,6 +45,12 @@ class Noop(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class NoopServer(ThreadingHTTPServer):
+    """Takes the connections of an open load's first second, which come all at once."""
+
+    request_queue_size = 512
+
+
 def run_sh(*words: str) -> None:
     done = subprocess.run([paths.ROOT / "run.sh", *words], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -94,7 +100,7 @@ def main() -> int:
         sent, came = rows_per_s(folder / "slave", *over)
         missed |= sent < WANTED_ROWS_PER_S or came != ROWS
         print(f"rows with the tree kept: {sent:.0f}/s over one slave ({sent / alone:.2f} of none), {ROWS - came} lost")
-        server = ThreadingHTTPServer((CONTROLLER_ADDRESS, 0), Noop)
+        server = NoopServer((CONTROLLER_ADDRESS, 0), Noop)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://{CONTROLLER_ADDRESS}:{server.server_port}/function/face-blur"
         base = served_per_s(folder / "local", url)
