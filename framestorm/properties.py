@@ -100,11 +100,6 @@ def unknown_to_jmeter(given: Mapping[str, str]) -> list[str]:
     return [name for name in given if "." in name and name not in _jmeter_names()]
 
 
-def as_bool_count(values: Mapping[str, str], name: str) -> float:
-    """A knob as a number; zero where the plan does not have it."""
-    return float(values.get(name) or 0)
-
-
 def _check(name: str, value: str) -> None:
     if name in CHOICES and value not in CHOICES[name]:
         raise UsageError(f"-J{name}={value}: {name} is one of {_listed(CHOICES[name])}")
