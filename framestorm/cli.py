@@ -51,6 +51,10 @@ def _run(words: Sequence[str]) -> int:
         type=Path,
         help="the run's folder, made new (default: dashboards/<plan>-<UTC time>)",
     )
+    parser.add_argument(
+        "--influxdb", metavar="URL", dest="influxdb_url",
+        help="let JMeter's Backend Listener write to this InfluxDB during the run (a token: INFLUXDB_TOKEN)",
+    )  # fmt: skip
     _add_criteria(parser)
     _add_slave_options(parser)
     asked = parser.parse_args(list(words))
@@ -63,6 +67,7 @@ def _run(words: Sequence[str]) -> int:
         criteria=tuple(asked.criteria),
         run_dir=asked.run_dir,
         samples_copy=asked.samples_copy,
+        influxdb_url=asked.influxdb_url,
         slaves=asked.slaves,
         inventory=asked.inventory,
         extra=properties.parse_assignments(asked.global_assignments, "-G"),

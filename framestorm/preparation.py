@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from framestorm import paths, properties, target, video
+from framestorm import influxdb, paths, properties, target, video
 from framestorm.errors import FramestormError, UsageError
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
@@ -30,6 +30,7 @@ class RunOptions:
     without_faulty: bool = False
     continue_on_loss: bool = False
     port: int = target.DEFAULT_PORT
+    influxdb_url: str | None = None
     command: tuple[str, ...] = ()
 
 
@@ -43,10 +44,8 @@ class Prepared:
     jmeter_values: Mapping[str, str]
     is_embedded: bool
     has_users: bool
-
-    @property
-    def plan(self) -> Path:
-        return self.options.plan
+    # What JMeter reads: the plan asked for, or a copy of it for this run.
+    plan: Path
 
 
 def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None) -> Prepared:
@@ -79,7 +78,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None)
     if not has_users:
         # Columns that the plan without clients fills; any other would leave them "null" in every row.
         jmeter_values["sample_variables"] = SAMPLE_VARIABLES
-    return Prepared(options, run_dir, values, jmeter_values, is_embedded, has_users)
+    plan = influxdb.with_listener(options.plan, options.influxdb_url) if options.influxdb_url else options.plan
+    return Prepared(options, run_dir, values, jmeter_values, is_embedded, has_users, plan)
 
 
 def choose_run_dir(options: RunOptions, suffix: str = "") -> Path:

@@ -72,6 +72,8 @@ def run(options: RunOptions) -> Path:
 def _check_for_slaves(options: RunOptions, hosts: Hosts) -> None:
     if options.plan.resolve().parent != paths.JMX:
         raise UsageError(f"{options.plan}: slaves have the scripts of the plans in jmx/ only; copy the plan there")
+    if options.influxdb_url is not None:
+        raise UsageError("--influxdb works on one machine; for slaves add the Backend Listener to the plan in the GUI")
     if "url" not in options.given and hosts.function_url is None:
         raise UsageError(f"[function] of {options.inventory} is empty, so say what to test by -Jurl=")
 
