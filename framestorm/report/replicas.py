@@ -79,6 +79,7 @@ def _row(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: float) ->
     cores, in_flight = _whole(rows, "cpu_cores"), _whole(rows, "in_flight")
     values = {metric: rows.filter(pl.col("metric") == metric)["value"] for metric in (*PER_REPLICA, *COUNTS)}
     worst = short.sort(pl.col("ready") - pl.col("wanted")).row(0, named=True) if short.height else None
+    vanished, lost, short_s = _vanished(rows, origin_ms), _grown(rows, LOST), _grown(rows, SHORT)
     return {
         "function": function,
         **{name: _ends(values[metric]) for metric, name in COUNTS.items()},
@@ -89,13 +90,22 @@ def _row(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: float) ->
         "throttled_mean": _number(values["cpu_throttled_share"].mean()),
         "throttled_max": _number(values["cpu_throttled_share"].max()),
         "memory_max_bytes": _number(values["memory_bytes"].max()),
-        "short_s": short.height * step_ms / 1000,
+        # By the provider's own clock; without it no finer than the scrapes.
+        "short_s": short.height * step_ms / 1000 if short_s is None else short_s,
         "short_worst": {"ready": int(worst["ready"]), "wanted": int(worst["wanted"])} if worst else None,
-        "vanished": _vanished(rows, origin_ms),
+        "lost": sum(gone["replicas"] for gone in vanished) if lost is None else int(lost),
+        "vanished": vanished,
     }
 
 
 COUNTS = {"replicas_wanted": "wanted", "replicas_ready": "ready"}
+LOST, SHORT = "replicas_lost", "replicas_short_s"  # counters: they only grow
+
+
+def _grown(rows: pl.DataFrame, counter: str) -> float | None:
+    """By how much a counter grew; None where there is none."""
+    values = rows.filter(pl.col("metric") == counter)["value"]
+    return float(values[-1] - values[0]) if values.len() else None
 
 
 def _whole(rows: pl.DataFrame, metric: str) -> pl.DataFrame:
@@ -147,11 +157,17 @@ def sentences(metrics: pl.DataFrame | None, rows: list[dict[str, Any]]) -> list[
                 f"{duration(gone['at_s'] * 1000)} after the start, without being scaled down. What it was working on "
                 "was lost, and until another was ready the rest had its work."
             )
-        if worst := row["short_worst"]:
+        if (unseen := row["lost"] - sum(gone["replicas"] for gone in row["vanished"])) > 0:
             found.append(
-                f"{name} had fewer replicas ready than wanted for {duration(row['short_s'] * 1000)} of the load, at "
-                f"worst {count(worst['ready'])} of {count(worst['wanted'])}: times and rates of then are of a smaller "
-                "function than the one asked for."
+                f"{plural(unseen, 'replica')} of {name} ended in mid-run without being scaled down, and "
+                f"{'was' if unseen == 1 else 'were'} replaced between two looks. What it was working on was lost."
+            )
+        if row["short_s"]:
+            worst = row["short_worst"]
+            seen = f", at worst {count(worst['ready'])} of {count(worst['wanted'])}" if worst else ""
+            found.append(
+                f"{name} had fewer replicas ready than wanted for {duration(row['short_s'] * 1000)} of the load{seen}: "
+                "times and rates of then are of a smaller function than the one asked for."
             )
     return found
 

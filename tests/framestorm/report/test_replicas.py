@@ -95,6 +95,20 @@ def test_replaced_between_two_looks(folder: Path, make_metrics: Make) -> None:
     assert (row["short_s"], len(row["vanished"])) == (0, 1)
 
 
+def test_the_providers_own_count_goes_before_the_scrapes(folder: Path, make_metrics: Make) -> None:
+    make_metrics(folder / "metrics.csv", THREE, lambda _: 3, length_s=120)
+    with (folder / "metrics.csv").open("a") as file:
+        for at_s, lost, short_s in ((2, 1, 7.5), (60, 2, 7.9), (110, 2, 8.0)):
+            time_ms = 1_790_000_000_000 + at_s * 1000
+            file.write(f"{time_ms},replicas_lost,face-blur,,{lost}\n{time_ms},replicas_short_s,face-blur,,{short_s}\n")
+    build(folder)
+    (row,) = load(folder)["openfaas"]
+    assert (row["lost"], row["vanished"], row["short_s"]) == (1, [], pytest.approx(0.5))
+    said = "\n".join(load(folder)["warnings"]).replace("\u00a0", " ")
+    assert "1 replica of face-blur ended in mid-run without being scaled down, and was replaced" in said
+    assert "fewer replicas ready than wanted for 500 ms of the load:" in said
+
+
 @pytest.mark.parametrize("drain_s", [0, 10])
 def test_scaling_down_is_no_loss(folder: Path, make_metrics: Make, drain_s: float) -> None:
     replicas = {"k1-1": FOREVER, "k1-2": (0, 60.0 + drain_s), "k1-3": (0, 60.0 + drain_s)}
