@@ -11,7 +11,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.openfaas_bench import Caller, deploy, openfaas, p50
-from framestorm.openfaas import callbacks, stack
+from client.callbacks import Receiver
+from framestorm.openfaas import stack
 from framestorm.openfaas.layout import GATEWAY_URL
 from framestorm.openfaas.services import QUEUE_AT_ONCE
 
@@ -32,7 +33,7 @@ def push(requests: int, body: bytes) -> tuple[float, float]:
 
 
 def pull(requests: int, body: bytes, restart: bool) -> None:
-    with callbacks.Receiver() as receiver:
+    with Receiver() as receiver:
         connection = Caller(f"{GATEWAY_URL}/async-function/sleep", {"X-Callback-Url": receiver.url})
         sent_ms, accepted_ms = {}, []
         begun_s = time.monotonic()

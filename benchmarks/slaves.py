@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from framestorm import jmeter, paths
-from framestorm.slaves.fleet import CONTROLLER_PROPERTIES
+from framestorm.slaves.orders import CONTROLLER_PROPERTIES
 from lab.hosts import CONTROLLER_ADDRESS, Host
 
 PLAN = Path(__file__).with_name("rows.jmx")

@@ -10,56 +10,31 @@ import time
 START_MS, STARTED = time.time() * 1000, time.perf_counter()
 
 import argparse
-import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
+from arguments import DAY_S, count, number, url
 from encoding import DEFAULT_ENCODING, ENCODINGS, FrameError
 from frames import DEFAULT_CACHE
 from interrupt import Interrupts
 from lines import LineError, Lines
 
 
-def _number(least: float, most: float, *, above: bool = False) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        value = float(text)
-        if not math.isfinite(value) or not least <= value <= most or (above and value == least):
-            wanted = f"{'above' if above else 'at least'} {least:g} and at most {most:g}"
-            raise argparse.ArgumentTypeError(f"{text} is not {wanted}")
-        return value
-
-    parse.__name__ = "number"
-    return parse
-
-
-def _count(text: str) -> int:
-    if (value := int(text)) < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return value
-
-
-def _url(text: str) -> str:
-    if not text.lower().startswith(("http://", "https://")):
-        raise argparse.ArgumentTypeError(f"{text!r} does not start with http:// or https://")
-    return text
-
-
 def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     purpose = "Send a video, frame by frame, to a face-blur function and check every answer."
     parser = argparse.ArgumentParser(prog="client.py", description=purpose, allow_abbrev=False)
-    add, day_s = parser.add_argument, 86400
-    seconds, more_than_0 = _number(0, day_s), _number(0, day_s, above=True)
+    add = parser.add_argument
+    seconds, more_than_0 = number(0, DAY_S), number(0, DAY_S, above=True)
     add("sleep_s", nargs="?", type=seconds, default=0.0, help="pause before each frame (default: %(default)s)")
-    add("--url", type=_url, required=True, help="the function")
+    add("--url", type=url, required=True, help="the function")
     add("--video", type=Path, required=True, metavar="FILE")
-    add("--frames", type=_count, default=0, metavar="N", help="0: the video once; past its end: again (default: 0)")
+    add("--frames", type=count(0), default=0, metavar="N", help="0: the video once; past its end: again (default: 0)")
     add("--encoding", choices=list(ENCODINGS), default=DEFAULT_ENCODING, help="default: %(default)s")
     add("--timeout-s", type=more_than_0, default=25.0, metavar="S", help="for a frame, in all (default: %(default)s)")
     add("--connect-timeout-s", type=more_than_0, default=5.0, metavar="S", help="default: %(default)s")
-    add("--verify-share", type=_number(0, 1), default=1.0, metavar="SHARE",
+    add("--verify-share", type=number(0, 1), default=1.0, metavar="SHARE",
         help="of the answers, whose image is compared with the frame sent (default: %(default)s)")  # fmt: skip
-    add("--min-faces", type=_count, default=1, metavar="N", help="expected in each frame (default: %(default)s)")
+    add("--min-faces", type=count(0), default=1, metavar="N", help="expected in each frame (default: %(default)s)")
     add("--cache", type=Path, default=DEFAULT_CACHE, metavar="DIR", help="of cut frames (default: %(default)s)")
     add("--journal", type=Path, metavar="FILE", help="append the lines to this file too; users may share it")
     add("--save", type=Path, metavar="DIR", help="keep the images that came back, in a folder for each user")

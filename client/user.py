@@ -1,13 +1,12 @@
 """A virtual user: one pass over the frames, one line for each, one line at the end."""
 
 import hashlib
-import os
 import sys
 import time
-from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from account import Account, rounded_ms
 from answer import Answer, read_answer
 from encoding import Encoding, FrameError
 from frames import Frames, open_frames
@@ -38,14 +37,10 @@ class User:
         self, options: Options, sender: Sender, lines: Lines, interrupts: Interrupts, began: tuple[float, float]
     ) -> None:
         """Take also when the process began, as epoch ms and as time.perf_counter."""
-        self._start_ms, self._started = began
-        self._name = f"{os.uname().nodename}-{os.getpid()}-{self._start_ms:.0f}"
+        self._account = Account(lines, began)
         self._options = options
         self._sender = sender
-        self._lines = lines
         self._interrupts = interrupts
-        self._causes: Counter[str] = Counter()
-        self._said = 0
 
     def run(self) -> bool:
         """Send the frames and return whether every one was answered rightly.
@@ -59,10 +54,9 @@ class User:
                 frames = open_frames(self._options.video, self._options.encoding, self._options.cache)
             video, count = frames.video[:12], self._options.frames or len(frames.sizes)
             if self._options.save is not None:
-                (self._options.save / self._name).mkdir(parents=True)
-            start = {"type": "start", "user": self._name, "start_ms": _ms(self._start_ms), "frames": count}
-            self._lines.journal_only(start)
-            setup_ms = self._since_start_ms()
+                (self._options.save / self._account.name).mkdir(parents=True)
+            self._account.begin(count)
+            setup_ms = self._account.since_start_ms()
             self._send_all(frames, count)
         except Stopped:
             stopped = True
@@ -71,33 +65,17 @@ class User:
                 raise
             stopped = True
             print(f"client: {error}", file=sys.stderr)
-        frames_ok = self._said - self._causes.total()
-        ok = not stopped and frames_ok == count
-        often = self._causes.most_common(1)
-        line = {
-            "type": "user",
-            "user": self._name,
-            "start_ms": _ms(self._start_ms),
-            "duration_ms": self._since_start_ms(),
-            "frames": self._said,
-            "frames_ok": frames_ok,
-            "ok": ok,
-            "cause": "stopped" if stopped else often[0][0] if often else None,
-            "causes": dict(self._causes),
+        own = {
             "sleep_s": self._options.sleep_s,
             "encoding": self._options.encoding.name,
             "video": video,
             "setup_ms": setup_ms,
         }
         try:
-            self._lines.say(line)
+            return self._account.end(count, stopped, **own)
         except LineError as error:
             print(f"client: {error}", file=sys.stderr)
             return False
-        return ok
-
-    def _since_start_ms(self) -> float:
-        return _ms((time.perf_counter() - self._started) * 1000)
 
     def _send_all(self, frames: Frames, count: int) -> None:
         sleep_s = self._options.sleep_s
@@ -148,7 +126,7 @@ class User:
                 cause = "too-few-faces"
         self._say_frame(index, intended_ms, reply, answer, cause, verified=verified)
         if image is not None and self._options.save is not None:
-            mine = self._options.save / self._name  # named by host, process and start: nobody else's
+            mine = self._options.save / self._account.name  # named by host, process and start: nobody else's
             (mine / f"{index:06}{frames.encoding.image_suffix}").write_bytes(image)
 
     def _is_verified(self, index: int) -> bool:
@@ -156,22 +134,16 @@ class User:
         share = self._options.verify_share
         if share in {0, 1}:
             return share == 1
-        digest = hashlib.sha256(f"{self._name} {index}".encode()).digest()
+        digest = hashlib.sha256(f"{self._account.name} {index}".encode()).digest()
         return int.from_bytes(digest[:8]) < share * 2**64
 
     def _say_frame(
         self, index: int, intended_ms: float, reply: Reply, answer: Answer, cause: str | None, *, verified: bool
     ) -> None:
-        self._said += 1
-        if cause is not None:
-            self._causes[cause] += 1
-        line: dict[str, Any] = {
-            "type": "frame",
-            "user": self._name,
-            "index": index,
-            "intended_ms": _ms(intended_ms),
-            "start_ms": _ms(reply.start_ms),
-            "rtt_ms": _ms(reply.rtt_ms),
+        fields = {
+            "intended_ms": rounded_ms(intended_ms),
+            "start_ms": rounded_ms(reply.start_ms),
+            "rtt_ms": rounded_ms(reply.rtt_ms),
             "handler_ms": answer.handler_ms,
             "model_ms": answer.model_ms,
             "status": reply.status,
@@ -183,9 +155,6 @@ class User:
             "faces": None if answer.faces is None else len(answer.faces),
             "cold": answer.cold,
             "verified": verified,
+            "worker": reply.headers.get("X-Worker"),
         }
-        self._lines.say(line)
-
-
-def _ms(value: float) -> float:
-    return round(value, 3)
+        self._account.say(index, cause, fields)

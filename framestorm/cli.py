@@ -1,6 +1,7 @@
 """The command line: JMeter's own letters for a run, and the verbs beside it."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,10 @@ def main(argv: Sequence[str]) -> int:
     except FramestormError as error:
         print(f"framestorm: {error}", file=sys.stderr)
         return error.exit_status
+    except BrokenPipeError:
+        # Whoever read has seen enough (… | head); without this Python complains once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print("\nframestorm: stopped", file=sys.stderr)
         return 130
@@ -92,20 +97,37 @@ def _gui(words: Sequence[str]) -> int:
     return gui.open_plan(_options(asked, words))
 
 
+def _study(words: Sequence[str]) -> int:
+    """Run a study: a matrix of runs, repeated, into one page."""
+    from framestorm.study import command
+
+    return command.main(words)
+
+
 def _rebuild(words: Sequence[str]) -> int:
-    """Rebuild every page of a run from its raw files."""
-    parser = argparse.ArgumentParser(
-        prog="./run.sh report", description="Rebuild every page of a run from its raw files.", epilog=EXIT_STATUS
+    """Rebuild every page of a run or a study from its raw files."""
+    parser = argparse.ArgumentParser(prog="./run.sh report", description=_rebuild.__doc__, epilog=EXIT_STATUS)
+    parser.add_argument(
+        "run_dir", metavar="RUN", type=Path, help="the folder of a run or a study, or its name in dashboards/"
     )
-    parser.add_argument("run_dir", metavar="RUN", type=Path, help="a run's folder, or its name in dashboards/")
     _add_criteria(parser)
     asked = parser.parse_args(list(words))
     candidates = (asked.run_dir, paths.DASHBOARDS / asked.run_dir)
     run_dir = next((folder for folder in candidates if (folder / "run.json").is_file()), None)
+    study_dir = next((folder for folder in candidates if (folder / "study.json").is_file()), None)
+    if run_dir is None and study_dir is not None:
+        return _report_study(study_dir.resolve(), asked.criteria)
     if run_dir is None:
-        raise UsageError(f"{asked.run_dir} is no run's folder: there is no run.json in it")
+        raise UsageError(f"{asked.run_dir} is no folder of a run or a study: there is no run.json or study.json in it")
     _set_up()
     return _report(run_dir.resolve(), asked.criteria)
+
+
+def _compare(words: Sequence[str]) -> int:
+    """Compare runs with runs, or studies with studies."""
+    from framestorm.comparison import command
+
+    return command.main(words)
 
 
 def _test(words: Sequence[str]) -> int:
@@ -142,7 +164,9 @@ def _deploy(words: Sequence[str]) -> int:
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "": _run,
     "gui": _gui,
+    "study": _study,
     "report": _rebuild,
+    "compare": _compare,
     "target": _target,
     "lab": _lab,
     "deploy": _deploy,
@@ -230,6 +254,14 @@ def _report(run_dir: Path, criteria: Sequence[str]) -> int:
     print(outcome.text)
     print(f"report: {paths.shown(run_dir / 'index.html')}")
     return outcome.exit_status
+
+
+def _report_study(study_dir: Path, criteria: Sequence[str]) -> int:
+    from framestorm.study import command
+
+    if criteria:
+        raise UsageError("--fail-if judges a run; give the folder of one of the study's runs/")
+    return command.build(study_dir).exit_status
 
 
 def _first_line(verb: Callable[[Sequence[str]], int]) -> str:

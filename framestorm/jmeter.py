@@ -13,6 +13,12 @@ from framestorm import paths
 from framestorm.errors import FramestormError
 
 STOP_HOST = "127.0.0.1"
+# A dashboard of few samples is over before the optimising compiler pays: 1.3 s of CPU instead of 2.8.
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+QUICK_UP_TO_BYTES = 10 * 2**20
+# Under load too: in the first minute the optimising compiler takes more than the requests do (2.1 ms of CPU a request,
+# 0.7 ms without it, at 600/s on two cores), and later it makes a request a sixth cheaper only.
+UNDER_LOAD = ("-XX:TieredStopAtLevel=1",)
 GUI_PACKAGES = ("sun.awt", "sun.awt.X11", "sun.swing", "javax.swing.text.html", "java.awt", "java.awt.font")
 
 
@@ -35,7 +41,7 @@ def run_command(
 ) -> list[str]:
     """Run a plan without the GUI into a run's folder; on this machine unless another's `home` is given."""
     return [
-        *_java("-Djava.awt.headless=true", home=home),
+        *_java("-Djava.awt.headless=true", *UNDER_LOAD, home=home),
         *("-n", "-t", str(plan), "-l", str(run_dir / "samples.jtl"), "-j", str(run_dir / "jmeter.log")),
         *_assignments(
             {**properties, "jmeterengine.nongui.port": str(stop_port), "jmeterengine.nongui.maxport": str(stop_port)}
@@ -80,8 +86,9 @@ def make_dashboard(run_dir: Path) -> None:
     shutil.rmtree(output, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="jmeter-dashboard-", dir=run_dir) as scratch:
         samples = _whole_rows(run_dir / "samples.jtl", Path(scratch))
+        options = QUICK_START if samples.stat().st_size < QUICK_UP_TO_BYTES else ()
         command = [
-            *_java("-Djava.awt.headless=true"),
+            *_java("-Djava.awt.headless=true", *options),
             *("-g", str(samples), "-o", str(output), "-j", str(log)),
             f"-Jjmeter.reportgenerator.temp_dir={scratch}/work",
         ]

@@ -1,19 +1,21 @@
-"""The live view of a run: users, frames, rate, errors and recent percentiles, from the files as they grow."""
+"""The live view of a run: users, frames, rate, errors, recent percentiles, busy cores, from the files as they grow."""
 
+import contextlib
 import csv
 import json
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from framestorm.background import Background
+from framestorm.report.unit import FRAME
 
 RECENT_S = 10.0
 DRAW_EVERY_S = 0.5
@@ -61,15 +63,19 @@ def _rank(ordered: list[float], share: float) -> float:
 
 
 class LiveView(Background):
-    """Follows a run's journals (plans with users) or samples.jtl (plans without) until it is closed."""
+    """Follows resources.csv and a run's journals (plans with users) or samples.jtl (without) until it is closed."""
 
-    def __init__(self, run_dir: Path, has_users: bool) -> None:
+    def __init__(self, run_dir: Path, has_users: bool, unit: str = FRAME) -> None:
         self.tally = Tally()
-        self.by_slave: dict[str, Tally] = {}
+        self.busy_cores: dict[str, float] = {}
         self._run_dir = run_dir
         self._has_users = has_users
+        self._units = f"{unit}s"
+        self._who = "users" if has_users else "threads"
+        self._hosts = _hosts(run_dir / "run.json")
+        self.by_slave = {host.name: Tally() for host in self._hosts.values() if host.is_slave}
         self._files: dict[Path, _Growing] = {}
-        self._header: list[str] | None = None
+        self._headers: dict[Path, list[str]] = {}
         self._started_s = time.time()
         super().__init__()
 
@@ -87,20 +93,31 @@ class LiveView(Background):
         self._read()
 
     def _read(self) -> None:
+        take = self._journal_line if self._has_users else self._sample_row
         for path in sorted(self._run_dir.glob("journal*.jsonl" if self._has_users else "samples.jtl")):
-            slave = path.stem.removeprefix("journal").removeprefix("-") if self._has_users else ""
-            tallies = [self.tally] + ([self.by_slave.setdefault(slave, Tally())] if slave else [])
-            for line in self._files.setdefault(path, _Growing(path)).new():
-                try:
-                    if self._has_users:
-                        self._journal_line(json.loads(line), tallies)
-                    else:
-                        self._sample_row(next(csv.reader([line])))
-                except (ValueError, KeyError, IndexError):
-                    continue  # the report reads the files again and counts what cannot be read
+            self._follow(path, take)
+        self._follow(self._run_dir / "resources.csv", self._resources_row)
 
-    def _journal_line(self, entry: dict[str, Any], tallies: Sequence[Tally]) -> None:
-        for tally in tallies:
+    def _follow(self, path: Path, take: Callable[[Path, str], None]) -> None:
+        for line in self._files.setdefault(path, _Growing(path)).new():
+            # The report reads the files again and counts what cannot be read.
+            with contextlib.suppress(ValueError, KeyError, IndexError):
+                take(path, line)
+
+    def _row(self, path: Path, line: str) -> dict[str, str] | None:
+        """A row of a CSV file by its columns, None for the line that names them."""
+        row = next(csv.reader([line]))
+        if path not in self._headers:
+            self._headers[path] = row
+            return None
+        return dict(zip(self._headers[path], row, strict=False))
+
+    def _tallies(self, slave: str) -> list[Tally]:
+        return [self.tally, *([self.by_slave.setdefault(slave, Tally())] if slave else [])]
+
+    def _journal_line(self, path: Path, line: str) -> None:
+        entry = json.loads(line)
+        for tally in self._tallies(path.stem.removeprefix("journal").removeprefix("-")):
             if entry["type"] == "start":
                 tally.user_started()
             elif entry["type"] == "user":
@@ -108,15 +125,32 @@ class LiveView(Background):
             elif entry["type"] == "frame":
                 tally.frame((entry["start_ms"] + entry["rtt_ms"]) / 1000, entry["rtt_ms"], entry["cause"])
 
-    def _sample_row(self, row: list[str]) -> None:
-        if self._header is None:
-            self._header = row
+    def _sample_row(self, path: Path, line: str) -> None:
+        sample = self._row(path, line)
+        if sample is None:
             return
-        sample = dict(zip(self._header, row, strict=False))
         elapsed_ms = float(sample["elapsed"])
         cause = None if sample["success"] == "true" else sample["responseMessage"] or sample["responseCode"]
-        self.tally.users_now = int(sample["allThreads"])
-        self.tally.frame((float(sample["timeStamp"]) + elapsed_ms) / 1000, elapsed_ms, cause)
+        host = self._hosts.get(sample.get("Hostname", ""))
+        tallies = self._tallies(host.name if host is not None and host.is_slave else "")
+        # JMeter counts the threads of a host.
+        tallies[-1].users_now = int(sample["allThreads"])
+        self.tally.users_now = sum(each.users_now for each in self.by_slave.values()) or tallies[-1].users_now
+        for tally in tallies:
+            tally.frame((float(sample["timeStamp"]) + elapsed_ms) / 1000, elapsed_ms, cause)
+
+    def _resources_row(self, path: Path, line: str) -> None:
+        row = self._row(path, line)
+        if row is not None and row["part"] == "host":
+            self.busy_cores[row["host"]] = float(row["cpu_percent"]) / 100
+
+    def _busy(self) -> dict[str, str]:
+        """How many cores of each host are kept busy."""
+        return {
+            host.name: f"{self.busy_cores[name]:.1f} of {host.cores}"
+            for name, host in self._hosts.items()
+            if name in self.busy_cores
+        }
 
     def _figures(self, tally: Tally) -> list[tuple[str, str]]:
         now_s = time.time()
@@ -128,30 +162,55 @@ class LiveView(Background):
             users += f", {tally.users_done} done" + (f", {tally.users_failed} failed" if tally.users_failed else "")
         return [
             ("elapsed", f"{now_s - self._started_s:.0f} s"),
-            ("users" if self._has_users else "threads", users),
-            ("frames", f"{tally.frames}"),
-            ("frames/s", f"{rate_per_s:.1f}"),
+            (self._who, users),
+            (self._units, f"{tally.frames}"),
+            (f"{self._units}/s", f"{rate_per_s:.1f}"),
             ("errors", f"{failed}" + (f" ({causes})" if causes else "")),
             ("p50", _shown_ms(p50_ms)),
             ("p95", _shown_ms(p95_ms)),
         ]
 
     def _line(self) -> str:
-        slaves = "".join(
-            f"  | {slave}: {tally.users_now} users, {tally.frames} frames, {sum(tally.causes.values())} errors"
-            for slave, tally in self.by_slave.items()
-        )
-        return "  ".join(f"{name} {value}" for name, value in self._figures(self.tally)) + slaves
+        said = "  ".join(f"{name} {value}" for name, value in self._figures(self.tally))
+        busy = self._busy()
+        for slave, tally in self.by_slave.items():
+            failed = sum(tally.causes.values())
+            said += f"  | {slave}: {tally.users_now} {self._who}, {tally.frames} {self._units}, {failed} errors"
+            said += f", {busy.pop(slave)} cores" if slave in busy else ""
+        return said + "".join(f"  | {name}: {cores} cores" for name, cores in busy.items())
 
     def _table(self) -> Table:
         table = Table(box=None, padding=(0, 2), header_style="bold")
-        rows = {"all slaves" if self.by_slave else "": self.tally, **self.by_slave}
+        figures, busy = self._figures(self.tally), self._busy()
         table.add_column("")
-        for name, _ in self._figures(self.tally):
+        for name in [*(name for name, _ in figures), "busy cores"]:
             table.add_column(name, justify="right")
-        for name, tally in rows.items():
-            table.add_row(name, *(value for _, value in self._figures(tally)))
+        alone = next(iter(busy.values()), "") if len(self._hosts) == 1 else ""
+        table.add_row("all slaves" if self.by_slave else "", *(value for _, value in figures), alone)
+        for name, tally in self.by_slave.items():
+            table.add_row(name, *(value for _, value in self._figures(tally)), busy.pop(name, ""))
+        if not alone:
+            for name, cores in busy.items():
+                table.add_row(name, *("" for _ in figures), cores)
         return table
+
+
+@dataclass(frozen=True)
+class _Host:
+    """One host of the run: its name in the inventory where it is of one."""
+
+    name: str
+    cores: int
+    is_slave: bool
+
+
+def _hosts(run_json: Path) -> dict[str, _Host]:
+    """The hosts of a run that has begun, by the names they call themselves."""
+    hosts = json.loads(run_json.read_text())["hosts"] if run_json.exists() else []
+    return {
+        host["name"]: _Host(host.get("inventory_name", host["name"]), host["cores"], host["role"] == "slave")
+        for host in hosts
+    }
 
 
 class _Growing:

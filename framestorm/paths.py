@@ -10,6 +10,7 @@ CLIENT = ROOT / "client"
 FACE_BLUR = ROOT / "function" / "face-blur"
 ANSIBLE = ROOT / "ansible"
 INVENTORY = ROOT / "inventory.ini"
+STUDIES = ROOT / "studies"
 DASHBOARDS = ROOT / "dashboards"
 
 JMETER_HOME = LOCAL / "jmeter"

@@ -3,15 +3,18 @@
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from framestorm import influxdb, paths, properties, target, video
 from framestorm.errors import FramestormError, UsageError
+from framestorm.openfaas.layout import GATEWAY_URL
+from framestorm.report import criteria
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
-SAMPLE_VARIABLES = "index,handler_ms,model_ms,cold,faces"
+SAMPLE_VARIABLES = "index,intended_ms,handler_ms,model_ms,cold,faces,worker"
+LOCAL_MODE = "local"  # of tasks.jmx: no function is asked
 NEEDED_DISK_BYTES = 200 * 2**20
 
 
@@ -44,6 +47,7 @@ class Prepared:
     jmeter_values: Mapping[str, str]
     is_embedded: bool
     has_users: bool
+    unit: str
     # What JMeter reads: the plan asked for, or a copy of it for this run.
     plan: Path
 
@@ -65,21 +69,37 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None)
     for name in properties.unknown_to_jmeter(options.given):
         print(f"note: -J{name}: JMeter's own property files do not mention it; passed on as it is", file=sys.stderr)
     _check_output(options, run_dir)
-    is_embedded = "url" in knobs and "url" not in options.given and options.slaves is None
-    if is_embedded:
+    has_users, unit = properties.has_users(options.plan), properties.unit(options.plan)
+    _check_criteria(options, unit, ("user", unit) if has_users else (unit,))
+    # A plan without a function of its own can be for any: which is not for the kit to guess.
+    has_default = "url" in knobs and bool(knobs["url"].default)
+    is_embedded = has_default and "url" not in options.given and options.slaves is None
+    if values.get("mode") == LOCAL_MODE:
+        values["url"] = ""
+    elif is_embedded:
         target.check_port_free(options.port)
         values["url"] = target.embedded_url(options.port)
     elif "url" in knobs:
-        values["url"] = options.given.get("url", function_url or "")
+        values["url"] = options.given.get("url") or (function_url if has_default else None) or ""
+        if not values["url"]:
+            example = f"{GATEWAY_URL}/function/noop"
+            raise UsageError(f"{options.plan.name} can send to any function: say to which, as in -Jurl={example}")
         target.check_reachable(values["url"])
     values |= {name: value for name, value in _kit_values(values, options.given, run_dir).items() if name in knobs}
     jmeter_values = {name: value for name, value in options.given.items() if "." in name}
-    has_users = properties.has_users(options.plan)
     if not has_users:
         # Columns that the plan without clients fills; any other would leave them "null" in every row.
         jmeter_values["sample_variables"] = SAMPLE_VARIABLES
     plan = influxdb.with_listener(options.plan, options.influxdb_url) if options.influxdb_url else options.plan
-    return Prepared(options, run_dir, values, jmeter_values, is_embedded, has_users, plan)
+    return Prepared(options, run_dir, values, jmeter_values, is_embedded, has_users, unit, plan)
+
+
+def _check_criteria(options: RunOptions, unit: str, labels: Sequence[str]) -> None:
+    for text in options.criteria:
+        label = criteria.parse(text, unit).label
+        if label not in labels:
+            has = " and ".join(f"{each}s" for each in labels)
+            raise UsageError(f"--fail-if '{text}': {options.plan.name} has no {label}s, it has {has}")
 
 
 def choose_run_dir(options: RunOptions, suffix: str = "") -> Path:

@@ -15,14 +15,16 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
+from framestorm.report.unit import FRAME, UNITS
 
 KNOB = re.compile(r"\$\{__P\(\s*([^,()\s]+)\s*(?:,([^)]*))?\)\}")
 
 # Filled in by the kit for every run: where its own parts and the run's files are.
 KIT_KNOBS = frozenset({"python", "client", "client_log", "cache", "frame_dir", "journal", "tree", "stop"})
 
-WHOLE_NUMBERS = frozenset({"users", "frames", "min_faces", "concurrency_limit"})
-CHOICES = {"encoding": ("png-base64", "png", "jpeg")}
+WHOLE_NUMBERS = frozenset({"users", "frames", "min_faces", "concurrency_limit", "workers", "tasks"})
+AT_LEAST_1 = frozenset({"users", "concurrency_limit", "workers", "tasks"})
+CHOICES = {"encoding": ("png-base64", "png", "jpeg"), "mode": ("local", "push", "pull")}
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,13 @@ def read_plan(plan: Path) -> dict[str, Knob]:
 def has_users(plan: Path) -> bool:
     """Whether the plan's virtual users are processes, so that its run has samples labelled user."""
     return "SystemSampler" in plan.read_text()
+
+
+def unit(plan: Path) -> str:
+    """What the plan's samples are labelled, beside user: its HTTP sampler's name, or the parameter of user.groovy."""
+    text = plan.read_text()
+    marks = ('testname="{}"', '<stringProp name="parameters">{}</stringProp>')
+    return next((unit for unit in UNITS if any(mark.format(unit) in text for mark in marks)), FRAME)
 
 
 def effective(knobs: Mapping[str, Knob], given: Mapping[str, str]) -> dict[str, str]:
@@ -111,7 +120,7 @@ def _check(name: str, value: str) -> None:
     except ValueError:
         kind = "a whole number" if name in WHOLE_NUMBERS else "a number"
         raise UsageError(f"-J{name}={value}: {name} is {kind}") from None
-    smallest = 1.0 if name == "users" else 0.0
+    smallest = 1.0 if name in AT_LEAST_1 else 0.0
     largest = 1.0 if name.endswith("_share") else math.inf
     if not smallest <= number <= largest or not math.isfinite(number):
         upper = f" and at most {largest:g}" if math.isfinite(largest) else ""

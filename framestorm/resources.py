@@ -1,6 +1,7 @@
 """CPU and memory of a run's parts and of the whole machine, sampled once a second into resources.csv."""
 
 import csv
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,11 @@ from framestorm.background import Background
 from framestorm.guarded import Guarded
 
 INTERVAL_S = 1.0
-FIELDS = ("time_ms", "host", "part", "cpu_percent", "rss_bytes", "processes")
+# The whole machine is the part "host": its memory in use, its load average, and no count of processes.
+FIELDS = ("time_ms", "host", "part", "cpu_percent", "rss_bytes", "processes", "load")
+
+
+Row = tuple[int, str, str, str, int, int | str, str]
 
 
 class ResourceLog(Background):
@@ -43,12 +48,25 @@ class ResourceLog(Background):
                     # A killed process takes its unreaped time with it: never show that as negative work.
                     percent = max(0.0, cpu_s - before_s[part]) / elapsed_s * 100
                     before_s[part] = cpu_s
-                    writer.writerow((now_ms, self._host, part, f"{percent:.1f}", rss_bytes, processes))
+                    writer.writerow(part_row(now_ms, self._host, part, percent, rss_bytes, processes))
                 host_s = _host_cpu_s()
-                host_percent = (host_s - host_before_s) / elapsed_s * 100
+                percent = (host_s - host_before_s) / elapsed_s * 100
                 host_before_s = host_s
-                writer.writerow((now_ms, self._host, "host", f"{host_percent:.1f}", psutil.virtual_memory().used, 0))
+                memory = psutil.virtual_memory()
+                writer.writerow(
+                    host_row(now_ms, self._host, percent, memory.total - memory.available, os.getloadavg()[0])
+                )
                 file.flush()
+
+
+def part_row(time_ms: int, host: str, part: str, cpu_percent: float, rss_bytes: int, processes: int) -> Row:
+    """What one part of a run took of its host."""
+    return time_ms, host, part, f"{cpu_percent:.1f}", rss_bytes, processes, ""
+
+
+def host_row(time_ms: int, host: str, cpu_percent: float, memory_bytes: int, load: float) -> Row:
+    """How busy the whole machine was; memory is what nobody else could have had."""
+    return time_ms, host, "host", f"{cpu_percent:.1f}", memory_bytes, "", f"{load:.2f}"
 
 
 def _cpu_s(guarded: Guarded) -> tuple[float, int, int]:

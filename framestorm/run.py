@@ -5,11 +5,11 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from framestorm import paths
+from framestorm import paths, properties
 from framestorm.errors import FramestormError, UsageError
 from framestorm.interrupts import Interrupts
 from framestorm.live import LiveView
-from framestorm.preparation import Prepared, RunOptions, choose_run_dir, prepare
+from framestorm.preparation import LOCAL_MODE, Prepared, RunOptions, choose_run_dir, prepare
 from framestorm.record import RunRecord, now_ms
 from framestorm.slaves.fleet import Fleet
 from framestorm.slaves.inventory import Hosts, find_hosts
@@ -21,8 +21,8 @@ INTERRUPT_AFTER_S = 15.0
 END_AFTER_S = 25.0
 
 
-def run(options: RunOptions) -> Path:
-    """Make one run.
+def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
+    """Make one run; signals that ask to stop are counted by `interrupts`, for a caller with more to do than this run.
 
     Returns:
         The run's folder, raw files complete as far as they got.
@@ -36,7 +36,7 @@ def run(options: RunOptions) -> Path:
     if hosts is not None:
         _check_for_slaves(options, hosts)
     prepared = prepare(options, run_dir, hosts.function_url if hosts else None)
-    interrupts = Interrupts()
+    interrupts = interrupts or Interrupts()
     with interrupts.caught(), closing(Fleet(prepared, hosts) if hosts else LocalStorm(prepared)) as storm:
         run_dir.mkdir(parents=True)
         try:
@@ -48,10 +48,9 @@ def run(options: RunOptions) -> Path:
             storm.close()
             shutil.rmtree(run_dir)
             raise
-        record.update(
-            started_ms=now_ms(), hosts=storm.hosts(), jmeter={"exit_code": None, "arguments": storm.arguments}
-        )
-        with LiveView(run_dir, prepared.has_users):
+        jmeter = {"exit_code": None, "arguments": storm.arguments}
+        record.update(started_ms=now_ms(), hosts=storm.hosts(), rmi=storm.rmi(), jmeter=jmeter)
+        with LiveView(run_dir, prepared.has_users, prepared.unit):
             reason = _watch(storm, interrupts)
         reasons = [reason, *storm.collect()]
         if not interrupts.count and not any(reasons) and storm.exit_status() != 0:
@@ -74,7 +73,13 @@ def _check_for_slaves(options: RunOptions, hosts: Hosts) -> None:
         raise UsageError(f"{options.plan}: slaves have the scripts of the plans in jmx/ only; copy the plan there")
     if options.influxdb_url is not None:
         raise UsageError("--influxdb works on one machine; for slaves add the Backend Listener to the plan in the GUI")
-    if "url" not in options.given and hosts.function_url is None:
+    knobs = properties.read_plan(options.plan)
+    if len(hosts.slaves) > 1 and properties.has_users(options.plan) and "users" not in knobs:
+        names = ", ".join(host.name for host in hosts.slaves)
+        raise UsageError(
+            f"{options.plan.name} has one user, who cannot be on {len(hosts.slaves)} slaves ({names}): name one by -R"
+        )
+    if "url" in knobs and "url" not in options.given and knobs["url"].default and hosts.function_url is None:
         raise UsageError(f"[function] of {options.inventory} is empty, so say what to test by -Jurl=")
 
 
@@ -84,13 +89,21 @@ def _open_record(prepared: Prepared) -> RunRecord:
         prepared.run_dir,
         plan=paths.shown(options.plan.resolve()),
         has_users=prepared.has_users,
+        unit=prepared.unit,
         command=list(options.command),
         properties=dict(prepared.values),
         given={**options.given, **options.extra},
         criteria=list(options.criteria),
         default_criteria=not options.criteria,
-        target={"kind": "embedded" if prepared.is_embedded else "url", "url": prepared.values.get("url")},
+        target=_target(prepared),
     )
+
+
+def _target(prepared: Prepared) -> dict[str, str | None]:
+    url = prepared.values.get("url")
+    if prepared.values.get("mode") == LOCAL_MODE:
+        return {"kind": "local", "url": None}
+    return {"kind": "embedded" if prepared.is_embedded else "url", "url": url}
 
 
 def _watch(storm: Storm, interrupts: Interrupts) -> str | None:

@@ -12,8 +12,7 @@ import psutil
 from framestorm import jmeter, paths, target
 from framestorm.errors import FramestormError
 from framestorm.guarded import Guarded
-from framestorm.openfaas import metrics, stack, state
-from framestorm.openfaas.layout import GATEWAY_URL
+from framestorm.openfaas import metrics, routes
 from framestorm.preparation import Prepared
 from framestorm.record import host, now_ms
 from framestorm.resources import ResourceLog
@@ -29,6 +28,9 @@ class Storm(Protocol):
 
     def hosts(self) -> list[dict[str, Any]]:
         """The machines that take part, as run.json has them."""
+
+    def rmi(self) -> dict[str, Any] | None:
+        """How samples come from the slaves, and why in that way, as run.json has it; None without slaves."""
 
     def wait(self, timeout_s: float) -> int | None:
         """JMeter's exit status, waited for up to `timeout_s`; None while it runs."""
@@ -68,8 +70,10 @@ class LocalStorm:
         self._embedded: Guarded | None = None
         self._stop_port = jmeter.free_udp_port()
         self._asked: set[psutil.Process] = set()
-        is_gateway = prepared.values.get("url", "").startswith(GATEWAY_URL) and not prepared.is_embedded
-        self._is_local_openfaas = is_gateway and state.read() is not None
+        url = "" if prepared.is_embedded else prepared.values.get("url", "")
+        self._url = url if url and routes.leads_here(url) else None
+        # Asked now: by the end the replica may be gone.
+        self._function = routes.past_gateway(url) if self._url else None
         self._started_ms = now_ms()
 
     def start(self) -> None:
@@ -89,6 +93,9 @@ class LocalStorm:
     def hosts(self) -> list[dict[str, Any]]:
         return [host(role="generator and target" if self._prepared.is_embedded else "generator")]
 
+    def rmi(self) -> None:
+        return None
+
     def wait(self, timeout_s: float) -> int | None:
         return self._jmeter.wait(timeout_s)
 
@@ -96,8 +103,8 @@ class LocalStorm:
         return self._jmeter.exit_status()
 
     def trouble(self) -> str | None:
-        if self._is_local_openfaas:
-            return stack.ended_parts()
+        if self._url is not None:
+            return routes.trouble(self._url)
         if self._embedded is None or (status := self._embedded.exit_status()) is None:
             return None
         return f"the embedded target ended in mid-run with status {status}; see target.log"
@@ -116,9 +123,9 @@ class LocalStorm:
 
     def collect(self) -> list[str]:
         (self._prepared.run_dir / "stop").unlink(missing_ok=True)
-        if self._is_local_openfaas:
+        if self._url is not None:
             try:
-                metrics.save(self._prepared.run_dir, self._started_ms, now_ms())
+                metrics.save(self._prepared.run_dir, self._started_ms, now_ms(), function=self._function)
             except FramestormError as error:
                 return [str(error)]
         return []
@@ -131,11 +138,12 @@ class LocalStorm:
 
 
 def _stop_clients(storm: Guarded, already_asked: Set[psutil.Process]) -> set[psutil.Process]:
-    """Ask each frame client to stop: it writes down the frame under way as cut off, and its user's line."""
+    """Ask each client to stop: it writes down what is under way as cut off, and its user's line."""
+    clients = {str(paths.CLIENT / name) for name in ("client.py", "tasks.py")}
     asked = set()
     for process in storm.processes():
         with contextlib.suppress(psutil.NoSuchProcess):
-            if process not in already_asked and str(paths.CLIENT / "client.py") in process.cmdline():
+            if process not in already_asked and not clients.isdisjoint(process.cmdline()):
                 process.terminate()
                 asked.add(process)
     return asked

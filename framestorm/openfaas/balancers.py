@@ -8,7 +8,7 @@ from string import Template
 
 from framestorm.errors import FramestormError, UsageError
 from framestorm.openfaas import gateway, services, state
-from framestorm.openfaas.layout import BIN, FUNCTIONS, HOME, HOST
+from framestorm.openfaas.layout import BIN, FUNCTIONS, HOME, HOST, LOGS
 from framestorm.openfaas.services import Program
 from framestorm.openfaas.state import State
 
@@ -90,7 +90,7 @@ def start(kind: str, function: str, policy: str = "round-robin") -> str:
     pid = services.start(program)
     before = running()
     state.write(State("balancers", {**before, kind: state.of(pid)}), STATE)
-    (folder / "workers.json").write_text(json.dumps({"function": function, "policy": policy, "workers": workers}))
+    workers_file(kind).write_text(json.dumps({"function": function, "policy": policy, "workers": workers}))
     return balancer.url
 
 
@@ -100,9 +100,19 @@ def running() -> dict[str, state.Service]:
     return dict(seen.services) if seen else {}
 
 
+def workers_file(kind: str) -> Path:
+    """The file that says what a started balancer balances: function, policy, workers."""
+    return HOME / "balancers" / kind / "workers.json"
+
+
+def last_words(kind: str) -> str:
+    """The end of a balancer's log, to be shown in an error."""
+    return services.last_words(LOGS / f"balancer-{kind}.log")
+
+
 def describe(kind: str) -> str:
     """What a started balancer balances, in words."""
-    content = json.loads((HOME / "balancers" / kind / "workers.json").read_text())
+    content = json.loads(workers_file(kind).read_text())
     workers = content["workers"]
     return f"{KINDS[kind].url} {content['policy']} over {len(workers)} of {content['function']}: {', '.join(workers)}"
 

@@ -1,25 +1,20 @@
 """`./run.sh target`: the local OpenFaaS started, shown, changed and stopped."""
 
 import argparse
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.openfaas import balancers, config, gateway, stack, state
+from framestorm.openfaas import balancers, deployment, gateway, stack, state
 from framestorm.openfaas.layout import (
     CREDENTIALS,
     FAAS_CLI,
-    FAAS_CLI_CONFIG,
     GATEWAY_URL,
     LOGS,
     PROMETHEUS_URL,
     STACK,
-    STACK_CHECK,
-    USER,
 )
 
 BACKENDS = ("process", "docker")
@@ -108,22 +103,7 @@ def _down(_asked: argparse.Namespace) -> int:
 def _deploy(asked: argparse.Namespace) -> int:
     if not asked.file.is_file():
         raise UsageError(f"there is no stack file {asked.file}")
-    # faas-cli leaves out in silence what it does not know.
-    checked = subprocess.run([STACK_CHECK, asked.file], capture_output=True, text=True, check=False)
-    if checked.returncode != 0:
-        raise UsageError(f"nothing was deployed:\n{checked.stderr.rstrip()}")
-    if state.read() is None:
-        raise FramestormError("the local OpenFaaS was not started; start it by: ./run.sh target openfaas")
-    deploy: list[str | Path] = [FAAS_CLI, "deploy", "-f", asked.file, "-g", GATEWAY_URL, *asked.more]
-    deploy += ["--filter", asked.filter] if asked.filter else []
-    environment = {**os.environ, "OPENFAAS_CONFIG": str(FAAS_CLI_CONFIG)}
-    login: list[str | Path] = [FAAS_CLI, "login", "-g", GATEWAY_URL, "--username", USER, "--password-stdin"]
-    for words, given in ((login, config.password()), (deploy, "")):
-        sys.stdout.flush()
-        output = subprocess.DEVNULL if words is login else None
-        done = subprocess.run(words, input=given, text=True, env=environment, stdout=output, check=False)
-        if done.returncode != 0:
-            raise FramestormError(f"faas-cli {words[1]} failed: status {done.returncode}, see above")
+    deployment.deploy(asked.file, [*asked.more, *(["--filter", asked.filter] if asked.filter else [])])
     return 0
 
 

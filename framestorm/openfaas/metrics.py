@@ -48,8 +48,10 @@ METRICS = (
 )
 
 
-def save(run_dir: Path, start_ms: float, end_ms: float, prometheus_url: str = PROMETHEUS_URL) -> Path:
-    """Write the metrics of a span of time as metrics.csv: a row a moment and series.
+def save(
+    run_dir: Path, start_ms: float, end_ms: float, prometheus_url: str = PROMETHEUS_URL, function: str | None = None
+) -> Path:
+    """Write the metrics of a span of time as metrics.csv, a row a moment and series; of one function if it is named.
 
     Raises:
         FramestormError: Prometheus does not answer or refuses a query.
@@ -60,12 +62,27 @@ def save(run_dir: Path, start_ms: float, end_ms: float, prometheus_url: str = PR
         for metric in METRICS
         for start_s, end_s in _spans(start_ms / 1000, end_ms / 1000)
         for row in _rows(metric, start_s, end_s, prometheus_url)
+        if function is None or row[2] == function
     ]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(FIELDS)
         writer.writerows(rows)
     return path
+
+
+def is_alerting(function: str, prometheus_url: str = PROMETHEUS_URL) -> bool:
+    """Whether OpenFaaS's scaling alert is on, or about to be, for a function.
+
+    Raises:
+        FramestormError: Prometheus does not answer.
+    """
+    try:
+        with urllib.request.urlopen(f"{prometheus_url}/api/v1/alerts", timeout=TIMEOUT_S) as answer:  # noqa: S310
+            alerts = json.load(answer)["data"]["alerts"]
+    except (OSError, ValueError, KeyError) as error:
+        raise FramestormError(f"Prometheus at {prometheus_url} did not say what alerts there are: {error}") from None
+    return any(alert["labels"].get("function_name", "").removesuffix(f".{NAMESPACE}") == function for alert in alerts)
 
 
 def _spans(start_s: float, end_s: float) -> Iterator[tuple[float, float]]:

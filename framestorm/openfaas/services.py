@@ -74,7 +74,7 @@ def listens(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
-def programs(backend: str) -> list[Program]:
+def programs(backend: str, queue_at_once: int = QUEUE_AT_ONCE) -> list[Program]:
     """All parts in the order of starting: each needs only those before it."""
     timeouts = {"read_timeout": f"{READ_WRITE_TIMEOUT_S}s", "write_timeout": f"{READ_WRITE_TIMEOUT_S}s"}
     nats = {"faas_nats_address": HOST, "faas_nats_port": str(NATS_PORT)}
@@ -151,7 +151,7 @@ def programs(backend: str) -> list[Program]:
                 "faas_gateway_address": HOST,
                 "faas_gateway_port": str(GATEWAY_PORT),
                 "gateway_invoke": "true",
-                "max_inflight": str(QUEUE_AT_ONCE),
+                "max_inflight": str(queue_at_once),
                 "ack_wait": f"{ACK_WAIT_S}s",
             },
         ),

@@ -72,8 +72,8 @@ def end() -> list[str]:
     return running
 
 
-def restart(name: str) -> None:
-    """End one part and start it again, as after an update of it.
+def restart(name: str, queue_at_once: int = services.QUEUE_AT_ONCE) -> None:
+    """End one part and start it again, as after an update of it; `queue_at_once` is for the queue-worker.
 
     Raises:
         FramestormError: nothing was started, or there is no part of that name.
@@ -81,10 +81,24 @@ def restart(name: str) -> None:
     before = state.read()
     if before is None or name not in before.services:
         raise FramestormError(f"no {name} of the local OpenFaaS was started; start all by ./run.sh target openfaas")
-    program = next(program for program in services.programs(before.backend) if program.name == name)
+    program = next(each for each in services.programs(before.backend, queue_at_once) if each.name == name)
     state.end([before.services[name]])
     pid = services.start(program)
     state.write(State(before.backend, {**before.services, name: state.of(pid)}))
+
+
+def queue_at_once() -> int:
+    """How many requests the queue-worker has under way at a time, as it was started.
+
+    Raises:
+        FramestormError: it does not run.
+    """
+    started = state.read()
+    service = started.services.get("queue-worker") if started else None
+    process = service.process() if service else None
+    if process is None:
+        raise FramestormError("the queue-worker does not run; see ./run.sh target status")
+    return int(process.environ().get("max_inflight", services.QUEUE_AT_ONCE))
 
 
 def _clear_cgroups() -> None:

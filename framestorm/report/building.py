@@ -13,6 +13,7 @@ from framestorm.report.junit import junit_xml
 from framestorm.report.page import page_html
 from framestorm.report.summary import Raw, summarise
 from framestorm.report.table import users_table
+from framestorm.report.unit import unit_of
 
 RAW_FILES = ("tree.xml", "journal.jsonl", "samples.jtl", "frames.csv", "run.json")
 
@@ -39,6 +40,7 @@ def _summary(run_dir: Path, criteria: Sequence[str] | None) -> dict[str, Any]:
     run, problem = read_run(run_dir)
     hosts = run.get("hosts") or [{}]
     with read_jtl(run_dir, str(hosts[0].get("name") or "this host")) as jtl, replacing(run_dir / "frames.csv") as table:
+        jtl.unit = unit_of(run, jtl.labels())
         merged = merge(run_dir, table)
         users = users_table(merged.users.values())
         if not merged.users and jtl.rows is not None:

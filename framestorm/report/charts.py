@@ -20,6 +20,7 @@ from framestorm.report.figure import (
     timed_out,
 )
 from framestorm.report.replica_charts import replica_charts
+from framestorm.report.unit import FRAME
 from framestorm.report.units import count, plural
 
 MAX_HOSTS_BY_PART = 3
@@ -27,22 +28,22 @@ MAX_HOSTS_BY_PART = 3
 
 def charts(summary: dict[str, Any]) -> list[Chart]:
     """The charts that the summary has series for."""
-    series = summary["series"]
+    series, unit = summary["series"], summary["unit"]
     clock = Clock.of(series)
     found = []
     for column, what in (("rtt_ms", "Round trip"), ("handler_ms", "Handler time"), ("model_ms", "Model time")):
         if data := series.get(f"by_index_{column}"):
-            found.append(_by_index(data, what))
+            found.append(_by_index(data, what, unit))
     if data := series.get("over_time"):
-        found.append(_over_time(data, clock))
+        found.append(_over_time(data, clock, unit))
     if data := series.get("openfaas"):
         found += replica_charts(data, clock)
     if data := series.get("success_over_time"):
-        found += [_success(data, clock), _throughput(data, clock)]
+        found += [_success(data, clock, unit), _throughput(data, clock, unit)]
     if data := series.get("in_flight"):
         found.append(_in_flight(data, clock))
     if data := series.get("histogram"):
-        found.append(_histogram(data))
+        found.append(_histogram(data, unit))
     if data := series.get("machines"):
         found.append(_machines(data, summary["machines"], clock))
     if marks := series.get("marks"):
@@ -50,7 +51,7 @@ def charts(summary: dict[str, Any]) -> list[Chart]:
     return found
 
 
-def _by_index(data: dict[str, Any], what: str) -> Chart:
+def _by_index(data: dict[str, Any], what: str, unit: str) -> Chart:
     band, cut, x = data.get("band"), data.get("timed_out") or {"x": [], "y": []}, data["x"]
     # Each chart has its own unit: one for all three would hide the model beside the round trip.
     axis = Lengths.of(*(user["y"] for user in data["lines"]), band["high"] if band else [], cut["y"])
@@ -73,17 +74,17 @@ def _by_index(data: dict[str, Any], what: str) -> Chart:
     traces += timed_out(cut["x"], axis.y(cut["y"]))
     return Chart(
         name=f"{what.lower().replace(' ', '-')}-by-frame",
-        title=f"{what} by frame",
-        caption=_by_index_caption(data, axis, with_cut=bool(cut["x"])),
+        title=f"{what} by {unit}",
+        caption=_by_index_caption(data, axis, unit, with_cut=bool(cut["x"])),
         traces=traces,
-        xaxis=axis_title("frame (index)"),
+        xaxis=axis_title(f"{unit} (index)"),
         yaxis=axis.axis(what.lower()),
         choices=axis.choices(),
         chosen="log",
     )
 
 
-def _by_index_caption(data: dict[str, Any], axis: Lengths, *, with_cut: bool) -> str:
+def _by_index_caption(data: dict[str, Any], axis: Lengths, unit: str, *, with_cut: bool) -> str:
     if data.get("band"):
         who = f"all {plural(data['users'], 'user')}" if data["users"] else "all requests"
         text = f"Median of {who}, the band from 5 % to 95 %"
@@ -91,29 +92,30 @@ def _by_index_caption(data: dict[str, Any], axis: Lengths, *, with_cut: bool) ->
     else:
         text = "One line a user, in order of start."
     if data["step"] > 1:
-        text += f" A point stands for {data['step']} frames in a row."
-    text += " A peak at the same frame for every user is the frame's; one at the start only is a cold function."
+        text += f" A point stands for {data['step']} {unit}s in a row."
+    if unit == FRAME:
+        text += " A peak at the same frame for every user is the frame's; one at the start only is a cold function."
     text += " A cross is a time-out: the true time lies above it." if with_cut else ""
     return text + _log_note(axis)
 
 
-def _over_time(data: dict[str, Any], clock: Clock) -> Chart:
+def _over_time(data: dict[str, Any], clock: Clock, unit: str) -> Chart:
     points = data["points"]
     axis = Lengths.of(*(part["y"] for part in points.values()))
     warm, cold, cut = points["warm"], points["cold"], points["timed_out"]
     x = clock.x(data["x"])
     traces = [
-        dots(clock.x(warm["x"]), axis.y(warm["y"]), "frame", QUIET),
+        dots(clock.x(warm["x"]), axis.y(warm["y"]), unit, QUIET),
         line(x, axis.y(data["mid"]), "median", MAIN, 2.2),
         line(x, axis.y(data["high"]), "95th percentile", SECOND),
     ]
     if cold["x"]:
-        traces.append(dots(clock.x(cold["x"]), axis.y(cold["y"]), "cold frame", SECOND, symbol="diamond", size=7))
+        traces.append(dots(clock.x(cold["x"]), axis.y(cold["y"]), f"cold {unit}", SECOND, symbol="diamond", size=7))
     traces += timed_out(clock.x(cut["x"]), axis.y(cut["y"]))
-    chosen = f" {count(data['shown'])} of {count(data['of'])} frames are drawn." if data["shown"] < data["of"] else ""
+    chosen = f" {count(data['shown'])} of {count(data['of'])} {unit}s are drawn." if data["shown"] < data["of"] else ""
     caption = (
-        f"Frames by their start; median and 95th percentile of each {_seconds(data['width_s'])}.{chosen} Lines that "
-        "keep rising say that the function falls behind; a high start alone says that it had to warm up."
+        f"{unit.capitalize()}s by their start; median and 95th percentile of each {_seconds(data['width_s'])}.{chosen} "
+        "Lines that keep rising say that the function falls behind; a high start alone says that it had to warm up."
     )
     return Chart(
         name="round-trip-over-time",
@@ -127,13 +129,13 @@ def _over_time(data: dict[str, Any], clock: Clock) -> Chart:
     )
 
 
-def _success(data: dict[str, Any], clock: Clock) -> Chart:
+def _success(data: dict[str, Any], clock: Clock, unit: str) -> Chart:
     return Chart(
         name="success-over-time",
         title="Success over time",
         caption=(
-            f"Share of the frames started in each {_seconds(data['width_s'])} that were answered rightly; "
-            "a gap had no frames."
+            f"Share of the {unit}s started in each {_seconds(data['width_s'])} that were answered rightly; "
+            f"a gap had no {unit}s."
         ),
         traces=[line(clock.x(data["x"]), data["ratio"], "answered rightly", MAIN, 2, shape="hvh")],
         xaxis=clock.axis(),
@@ -141,7 +143,7 @@ def _success(data: dict[str, Any], clock: Clock) -> Chart:
     )
 
 
-def _throughput(data: dict[str, Any], clock: Clock) -> Chart:
+def _throughput(data: dict[str, Any], clock: Clock, unit: str) -> Chart:
     hosts, x = data["hosts"], clock.x(data["x"])
     width = data["width_s"] / clock.scale * 0.92
     bar = {"type": "bar", "x": x, "width": width}
@@ -153,18 +155,17 @@ def _throughput(data: dict[str, Any], clock: Clock) -> Chart:
     if any(failed):
         traces.append(bar | {"y": failed, "name": "failed", "marker": {"color": BAD}})
     by = " by the host that sent them" if len(hosts) > 1 else ""
-    caption = (
-        f"Frames by their start, in each {_seconds(data['width_s'])}{by}; the first and last bar are partly filled."
-    )
+    every = _seconds(data["width_s"])
+    caption = f"{unit.capitalize()}s by their start, in each {every}{by}; the first and last bar are partly filled."
     if data["closed_loop"]:
-        caption += " A user sends its next frame only after the answer to the last: a slow function is sent less."
+        caption += f" A user sends its next {unit} only after the answer to the last: a slow function is sent less."
     return Chart(
         name="frames-per-second",
-        title="Frames per second",
+        title=f"{unit.capitalize()}s per second",
         caption=caption,
         traces=traces,
         xaxis=clock.axis(),
-        yaxis=axis_title("frames per second"),
+        yaxis=axis_title(f"{unit}s per second"),
         layout={"barmode": "stack"},
     )
 
@@ -176,7 +177,7 @@ def _in_flight(data: dict[str, Any], clock: Clock) -> Chart:
             "Users whose process was running: the load as it was, not as it was asked for.",
         )
     else:
-        title = "Frames under way over time"
+        title = f"{data['what'].capitalize()} under way over time"
         caption = "Requests sent and not yet answered. At a fixed rate a line that keeps rising is a growing queue."
     whole = {"dtick": 1} if max(data["y"]) <= 8 else {}
     steps = line(clock.x(data["x"]), data["y"], data["what"], MAIN, shape="hv") | {"fill": "tozeroy", "fillcolor": BAND}
@@ -190,14 +191,14 @@ def _in_flight(data: dict[str, Any], clock: Clock) -> Chart:
     )
 
 
-def _histogram(data: dict[str, Any]) -> Chart:
+def _histogram(data: dict[str, Any], unit: str) -> Chart:
     kinds = [name for name in ("warm", "cold") if name in data["linear"]]
     axis = Lengths.of(data["linear"]["edges"])
     traces = []
     for scale in ("linear", "log"):
         for name in kinds:
             edges, counts = axis.y(data[scale]["edges"]), data[scale][name]
-            label = "frames" if len(kinds) == 1 else name
+            label = f"{unit}s" if len(kinds) == 1 else name
             steps = line([edges[0], *edges], [0, *counts, 0], label, MAIN if name == "warm" else SECOND, shape="hv")
             traces.append(steps | {"fill": "tozeroy", "fillcolor": BAND, "visible": scale == "linear"})
     choices = {
@@ -207,16 +208,16 @@ def _histogram(data: dict[str, Any]) -> Chart:
         ]
         for shown in ("linear", "log")
     }
-    caption = "How often each round trip was seen. Two humps are two kinds of frames: one average describes neither."
+    caption = "How often each round trip was seen. Two humps are two kinds of them: one average describes neither."
     for n, where in ((data["above"], "beyond the right end, on the log axis only"), (data["timed_out"], "timed out")):
-        caption += f" Not drawn: {plural(n, 'frame')} {where}." if n else ""
+        caption += f" Not drawn: {plural(n, unit)} {where}." if n else ""
     return Chart(
         name="round-trip-histogram",
         title="How round trips are spread",
         caption=caption,
         traces=traces,
-        xaxis=axis_title(f"round trip of frames answered rightly ({axis.unit})"),
-        yaxis=axis_title("frames"),
+        xaxis=axis_title(f"round trip of {unit}s answered rightly ({axis.unit})"),
+        yaxis=axis_title(f"{unit}s"),
         choices=choices,
         chosen="linear time",
     )

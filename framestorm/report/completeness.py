@@ -35,12 +35,12 @@ def missing(
     elif merged.tree.problem and merged.tree.problem != "tree.xml is missing":
         found.append(merged.tree.problem)
     if not sum(group.n for group in groups.values()):
-        found.append("no frame and no user was measured")
+        found.append(f"no {jtl.unit} and no user was measured")
     return found
 
 
 def _client_files(merged: Merged, jtl: Jtl) -> list[str]:
-    """Whether tree, journal and rows tell the same story of the frame clients."""
+    """Whether tree, journal and rows tell the same story of the clients."""
     found = [problem for problem in (merged.tree.problem, merged.journal_problem) if problem]
     if not merged.journal_found:
         found.append("journal.jsonl is missing: what was sent cannot be compared with what came back")
@@ -51,26 +51,26 @@ def _client_files(merged: Merged, jtl: Jtl) -> list[str]:
             for u in merged.users.values()
             if not u.ended
         )
-        left = f"; {plural(planned, 'frame')} of theirs never came" if planned else ""
+        left = f"; {plural(planned, jtl.unit)} of theirs never came" if planned else ""
         found.append(f"{plural(never, 'user')} started and never ended{left}")
     lost = merged.from_journal - merged.from_killed_users
     if lost:
-        found.append(f"{plural(lost, 'frame')} of the journal did not reach tree.xml (taken from the journal)")
+        found.append(f"{plural(lost, jtl.unit)} of the journal did not reach tree.xml (taken from the journal)")
     unsent = sum(user.seen.count(IN_TREE) for user in merged.users.values())
     if merged.journal_found and unsent:
-        found.append(f"{plural(unsent, 'frame')} of tree.xml {'is' if unsent == 1 else 'are'} not in the journal")
+        found.append(f"{plural(unsent, jtl.unit)} of tree.xml {'is' if unsent == 1 else 'are'} not in the journal")
     bad = {"tree.xml": merged.tree_bad_lines, "the journal": merged.journal_bad_lines}
     found += [f"{plural(n, 'line')} of {where} cannot be read" for where, n in bad.items() if n]
     twice = {"tree.xml": merged.tree_duplicates, "the journal": merged.journal_duplicates}
-    found += [f"{plural(n, 'frame')} of {where} came twice (counted once)" for where, n in twice.items() if n]
-    if jtl.rows is not None and not merged.tree.problem and jtl.count("frame") != merged.from_tree:
-        rows, frames = count(jtl.count("frame")), count(merged.from_tree)
-        found.append(f"samples.jtl has {rows} rows labelled frame, but tree.xml holds {frames} frames")
+    found += [f"{plural(n, jtl.unit)} of {where} came twice (counted once)" for where, n in twice.items() if n]
+    if jtl.rows is not None and not merged.tree.problem and jtl.count(jtl.unit) != merged.from_tree:
+        rows, frames = count(jtl.count(jtl.unit)), count(merged.from_tree)
+        found.append(f"samples.jtl has {rows} rows labelled {jtl.unit}, but tree.xml holds {frames} {jtl.unit}s")
     return found
 
 
 def reconciliation(merged: Merged, jtl: Jtl) -> list[dict[str, Any]]:
-    """A row a host: frames sent (journal), received (tree.xml and samples.jtl) and shown (frames.csv)."""
+    """A row a host: frames, requests or tasks sent (journal), received (tree.xml, samples.jtl), shown."""
     rows: dict[str, dict[str, Any]] = {}
 
     def row(host: str) -> dict[str, Any]:
@@ -85,6 +85,6 @@ def reconciliation(merged: Merged, jtl: Jtl) -> list[dict[str, Any]]:
         of_host["in_tree"] += both + user.seen.count(IN_TREE)
         of_host["shown"] += len(user.seen) - user.seen.count(0)
     for (label, host), n in jtl.counts.items():
-        if label == "frame":
+        if label == jtl.unit:
             row(host)["in_samples"] += n
     return [rows[host] for host in sorted(rows)]

@@ -13,9 +13,11 @@ from typing import Any, Literal
 from framestorm.errors import UsageError
 from framestorm.report import units
 from framestorm.report.estimate import Estimate, Times
+from framestorm.report.unit import FRAME
+from framestorm.report.unit import UNITS as UNIT_LABELS
 
-FRAME_SERIES = ("rtt", "warm", "cold", "outside", "handler", "model")
-SERIES = {"frame": FRAME_SERIES, "user": ("duration",)}
+UNIT_SERIES = ("rtt", "warm", "cold", "outside", "handler", "model")
+SERIES = {**dict.fromkeys(UNIT_LABELS, UNIT_SERIES), "user": ("duration",)}
 TIME_METRICS = ("mean", "median", "min", "max")
 COUNT_METRICS = ("success", "failures", "rate", "n")
 METRICS_HELP = "success, failures, mean, median, p50 … p99.9 (any pX), min, max, rate, n"
@@ -60,7 +62,7 @@ class Criterion:
 
 @dataclass
 class Group:
-    """What was measured of one label (`user` or `frame`)."""
+    """What was measured of one label: `user`, or the run's unit."""
 
     label: str
     n: int = 0
@@ -130,13 +132,13 @@ class _Words:
         return CriteriaError(self.text, token.start, token.end, problem)
 
 
-def parse(text: str) -> Criterion:
-    """Parse one criterion; raises CriteriaError."""
+def parse(text: str, unit: str = FRAME) -> Criterion:
+    """Parse one criterion, which is of the run's `unit` where it names no label; raises CriteriaError."""
     words = _Words(text)
     if words.peek().kind == "end":
         raise words.error(words.peek(), f"an empty criterion; give one such as {EXAMPLES}")
     labelled = words.take() if words.peek().text.lower() in SERIES else None
-    label = labelled.text.lower() if labelled else "frame"
+    label = labelled.text.lower() if labelled else unit
     named = words.take() if words.peek().text.lower() in SERIES[label] else None
     series = named.text.lower() if named else SERIES[label][0]
     metric, percent = _metric(words, labelled, named)
@@ -167,9 +169,9 @@ def _metric(words: _Words, label: _Token | None, series: _Token | None) -> tuple
         return name, None
     allowed = []
     if not label and not series:
-        allowed.append("a label (user, frame)")
+        allowed.append(f"a label (user, {', '.join(UNIT_LABELS)})")
     if not series and not (label and label.text.lower() == "user"):
-        allowed.append(f"a series of frame times ({', '.join(FRAME_SERIES)})")
+        allowed.append(f"a series of times ({', '.join(UNIT_SERIES)})")
     allowed.append(f"a metric ({METRICS_HELP})")
     raise words.error(token, f"expected {' or '.join(allowed)}; got {_seen(token)}")
 

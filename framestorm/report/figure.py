@@ -37,12 +37,17 @@ class Chart:
     # What can be chosen above the chart, and what each choice changes of traces and layout; `chosen` is how it starts.
     choices: dict[str, list[Any]] = field(default_factory=dict)
     chosen: str = ""
+    # Of a chart with panels, of which each has axes of its own in `layout`; None: as high as all others.
+    panels: int = 1
+    height_rem: float | None = None
 
     def figure(self) -> dict[str, Any]:
         """As Plotly takes it; title and legend go into downloads only, for the page has its own."""
         layout = {"xaxis": self.xaxis, "yaxis": {"rangemode": "tozero"} | self.yaxis, **self.layout}
         choices = list(self.choices.values())
-        return {"name": self.name, "title": self.title, "data": self.traces, "layout": layout, "choices": choices}
+        size = {"panels": self.panels, "height_rem": self.height_rem} if self.height_rem else {}
+        shown = {"name": self.name, "title": self.title, "data": self.traces, "layout": layout, "choices": choices}
+        return shown | size
 
     def legend(self) -> list[dict[str, str]]:
         """Name, colour and kind (a dash, a symbol, or bar) of what is drawn; empty if there is one thing only."""

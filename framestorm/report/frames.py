@@ -12,7 +12,7 @@ from framestorm.report.tree import TreeEnd, TreeSample, json_lines, read_tree
 
 LINE_FIELDS = (
     "user", "index", "intended_ms", "start_ms", "rtt_ms", "handler_ms", "model_ms", "status", "ok", "cause", "censored",
-    "sent_bytes", "received_bytes", "faces", "cold", "verified",
+    "sent_bytes", "received_bytes", "faces", "cold", "verified", "worker",
 )  # fmt: skip
 FRAME_FIELDS = (*LINE_FIELDS, "host", "thread", "source")
 # Far beyond any video; a larger index is damage, and would cost memory.

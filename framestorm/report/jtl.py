@@ -1,4 +1,4 @@
-"""samples.jtl: JMeter's CSV, read in columns; rows by label, users, and the frames of a plan that has no client."""
+"""samples.jtl: JMeter's CSV, read in columns; rows by label, users, what a plan without a client sent."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,33 +10,42 @@ import polars as pl
 
 from framestorm.report.files import whole_lines
 from framestorm.report.frames import FRAME_FIELDS, TIME_CAUSES
+from framestorm.report.unit import FRAME
 
 NEEDED = ("timeStamp", "elapsed", "label", "success")
 OPTIONAL = (
     "responseCode", "responseMessage", "failureMessage", "threadName", "bytes", "sentBytes", "Hostname",
-    "index", "handler_ms", "model_ms", "cold", "faces",
+    "index", "intended_ms", "handler_ms", "model_ms", "cold", "faces", "worker",
 )  # fmt: skip
 CAUSES = (
     "connect", "connect-timeout", "timeout", "reset", "not-json", "not-image", "wrong-size", "not-blurred",
-    "changed-outside", "too-few-faces", "stopped",
+    "changed-outside", "too-few-faces", "stopped", "redirected-as-get",
 )  # fmt: skip
 
 
 @dataclass
 class Jtl:
-    """samples.jtl as far as it can be read; `rows` is None if not at all. Counts are of rows, by label and host."""
+    """samples.jtl as far as it can be read; `rows` is None if not at all. Counts are of rows, by label and host.
+
+    `unit` is the label of those that the report is made of, beside users.
+    """
 
     problem: str | None = None
     rows: pl.LazyFrame | None = None
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     bad_rows: int = 0
+    unit: str = FRAME
 
     def count(self, label: str) -> int:
         return sum(n for (name, _), n in self.counts.items() if name == label)
 
     def other_labels(self) -> dict[str, int]:
-        labels = sorted({label for label, _ in self.counts} - {"user", "frame"})
+        labels = sorted({label for label, _ in self.counts} - {"user", self.unit})
         return {label: self.count(label) for label in labels}
+
+    def labels(self) -> list[str]:
+        """The labels, most frequent first."""
+        return sorted({label for label, _ in self.counts}, key=lambda label: (-self.count(label), label))
 
 
 @contextmanager
@@ -97,21 +106,22 @@ def _scan(path: Path, default_host: str, problem: str | None) -> Jtl:
 
 
 def write_frames(jtl: Jtl, table: Path) -> int:
-    """Write the rows labelled frame to the CSV file `table` in the form of frames.csv; returns how many."""
-    assert jtl.rows is not None  # noqa: S101 - the caller has seen rows labelled frame
+    """Write the rows labelled as the unit to the CSV file `table` in the form of frames.csv; returns how many."""
+    assert jtl.rows is not None  # noqa: S101 - the caller has seen such rows
     # A plan's own variable is written empty or as its name where it was never set.
     number = {
-        name: pl.col(name).cast(pl.Float64, strict=False) for name in ("index", "handler_ms", "model_ms", "faces")
+        name: pl.col(name).cast(pl.Float64, strict=False)
+        for name in ("index", "intended_ms", "handler_ms", "model_ms", "faces")
     }
     cause = _cause()
     flags = {name: pl.when(value).then(pl.lit("true")).otherwise(pl.lit("false")) for name, value in (
         ("ok", pl.col("ok")), ("censored", cause.is_in(["timeout", "stopped"]).fill_null(value=False)),
     )}  # fmt: skip
     cold = pl.col("cold").str.to_lowercase()
-    frames = jtl.rows.filter(pl.col("label") == "frame").select(
+    frames = jtl.rows.filter(pl.col("label") == jtl.unit).select(
         pl.col("threadName").fill_null("").alias("user"),
         number["index"].cast(pl.Int64),
-        pl.lit(None, pl.Float64).alias("intended_ms"),
+        number["intended_ms"],
         "start_ms",
         "rtt_ms",
         number["handler_ms"],
@@ -126,12 +136,13 @@ def write_frames(jtl: Jtl, table: Path) -> int:
         pl.when(cold.is_in(["true", "1"])).then(pl.lit("true")).when(cold.is_in(["false", "0"])).then(pl.lit("false"))
         .alias("cold"),
         pl.lit("false").alias("verified"),
+        pl.when(~pl.col("worker").is_in(["", "null", "worker"])).then(pl.col("worker")).alias("worker"),
         "host",
         pl.col("threadName").fill_null("").alias("thread"),
         pl.lit("jtl").alias("source"),
     )  # fmt: skip
     frames.select(FRAME_FIELDS).sink_csv(table, float_precision=3)
-    return jtl.count("frame")
+    return jtl.count(jtl.unit)
 
 
 def read_users(jtl: Jtl) -> pl.DataFrame:
@@ -168,7 +179,7 @@ def read_users(jtl: Jtl) -> pl.DataFrame:
 
 
 def _cause() -> pl.Expr:
-    """Why a frame of JMeter's HTTP sampler failed, in the client's words; null if it did not."""
+    """Why a sample of JMeter's HTTP sampler failed, in the client's words; null if it did not."""
     code, message = pl.col("responseCode").fill_null(""), pl.col("responseMessage").fill_null("")
     failure = pl.col("failureMessage").fill_null("")
     seen = pl.concat_str(code, pl.lit(" "), message).str.to_lowercase()

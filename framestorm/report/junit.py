@@ -1,46 +1,76 @@
-"""junit.xml: a test case a criterion, and one for completeness, as CI systems read them."""
+"""junit.xml, as CI systems read it: of a run a test case a criterion, and one for completeness."""
 
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 
+@dataclass(frozen=True)
+class Case:
+    """A test case: how it failed and why, in lines of which the first says it; or why it was skipped."""
+
+    name: str
+    failure: tuple[str, str] | None = None
+    skipped: str | None = None
+    output: str | None = None
+
+
 def junit_xml(summary: dict[str, Any]) -> str:
-    """The verdict of summary.json as JUnit's XML."""
-    run, load = summary["run"], summary["load"]
-    suite_name = f"framestorm.{summary['name']}"
-    started_ms = run["started_ms"] or (load["start_ms"] if load else 0)
-    seconds = f"{load['duration_ms'] / 1000:.3f}" if load else "0"
-    n_failed = summary["verdict"]["failed"] + summary["verdict"]["unjudged"] + bool(summary["missing"])
-    counts = {"tests": str(len(summary["criteria"]) + 1), "failures": str(n_failed), "errors": "0", "skipped": "0"}
-    root = ET.Element("testsuites", {"name": "framestorm", **counts, "time": seconds})
+    """The verdict of a run's summary.json as JUnit's XML."""
+    run, load, missing = summary["run"], summary["load"], summary["missing"]
+    cases = [
+        Case(
+            f"not ({criterion['text']})",
+            None if criterion["state"] == "passed" else (criterion["state"], criterion["why"]),
+            output=f"measured: {criterion['measured']}",
+        )
+        for criterion in summary["criteria"]
+    ]
+    cases.append(Case("the run is complete", ("partial", "\n".join(missing)) if missing else None))
+    return suite_xml(
+        summary["name"],
+        cases,
+        {"plan": str(run["plan"]), "verdict": summary["verdict"]["verdict"]},
+        run["started_ms"] or (load["start_ms"] if load else 0),
+        load["duration_ms"] if load else 0,
+    )
+
+
+def suite_xml(
+    name: str, cases: Sequence[Case], properties: Mapping[str, str], started_ms: float, duration_ms: float
+) -> str:
+    """One suite of test cases as JUnit's XML; `started_ms` is epoch time."""
+    suite_name = f"framestorm.{name}"
+    counts = {
+        "tests": str(len(cases)),
+        "failures": str(sum(case.failure is not None for case in cases)),
+        "errors": "0",
+        "skipped": str(sum(case.skipped is not None for case in cases)),
+        "time": f"{duration_ms / 1000:.3f}" if duration_ms else "0",
+    }
+    root = ET.Element("testsuites", {"name": "framestorm", **counts})
     timestamp = datetime.fromtimestamp(started_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    suite = ET.SubElement(root, "testsuite", {"name": suite_name, **counts, "time": seconds, "timestamp": timestamp})
-    properties = ET.SubElement(suite, "properties")
-    for name, value in {"plan": run["plan"], "verdict": summary["verdict"]["verdict"]}.items():
-        ET.SubElement(properties, "property", {"name": name, "value": _legal(str(value))})
-    for criterion in summary["criteria"]:
-        case = _case(suite, suite_name, f"not ({criterion['text']})")
-        if criterion["state"] != "passed":
-            _failure(case, criterion["state"], criterion["why"])
-        ET.SubElement(case, "system-out").text = _legal(f"measured: {criterion['measured']}")
-    complete = _case(suite, suite_name, "the run is complete")
-    if summary["missing"]:
-        _failure(complete, "partial", "\n".join(summary["missing"]))
+    suite = ET.SubElement(root, "testsuite", {"name": suite_name, **counts, "timestamp": timestamp})
+    of_suite = ET.SubElement(suite, "properties")
+    for key, value in properties.items():
+        ET.SubElement(of_suite, "property", {"name": legal(key), "value": legal(value)})
+    for case in cases:
+        made = ET.SubElement(suite, "testcase", {"classname": suite_name, "name": legal(case.name), "time": "0"})
+        if case.failure:
+            kind, why = case.failure[0], legal(case.failure[1])
+            message = why.splitlines()[0] if why else kind
+            ET.SubElement(made, "failure", {"type": kind, "message": message}).text = why
+        if case.skipped is not None:
+            ET.SubElement(made, "skipped", {"message": legal(case.skipped)})
+        if case.output is not None:
+            ET.SubElement(made, "system-out").text = legal(case.output)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _case(suite: ET.Element, class_name: str, name: str) -> ET.Element:
-    return ET.SubElement(suite, "testcase", {"classname": class_name, "name": _legal(name), "time": "0"})
-
-
-def _failure(case: ET.Element, kind: str, text: str) -> None:
-    message = text.splitlines()[0] if text else kind
-    ET.SubElement(case, "failure", {"type": kind, "message": _legal(message)}).text = _legal(text)
-
-
-def _legal(text: str) -> str:
+def legal(text: str) -> str:
     """`text` without the characters that XML 1.0 has no place for."""
     return "".join(
         c if c in "\t\n\r" or (c >= " " and not 0xD800 <= ord(c) < 0xE000 and ord(c) < 0xFFFE) else "?" for c in text

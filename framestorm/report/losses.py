@@ -51,21 +51,21 @@ def share_text(share: dict[str, dict[str, float]]) -> str:
     return ", ".join(f"{each['part']:g} of {each['of']:g} {TOTALS.get(name, name)}" for name, each in share.items())
 
 
-def sentences(losses: list[dict[str, Any]]) -> list[str]:
+def sentences(losses: list[dict[str, Any]], unit: str) -> list[str]:
     """A warning for each loss: what was missing from when on, and what that does to the figures."""
-    return [_sentence(loss) for loss in losses]
+    return [_sentence(loss, unit) for loss in losses]
 
 
-def _sentence(loss: dict[str, Any]) -> str:
+def _sentence(loss: dict[str, Any], unit: str) -> str:
     when, why = duration(loss["at_s"] * 1000), f" ({loss['reason']})" if loss["reason"] else ""
     said = f"{loss['host']} was lost {when} after the start{why}"
     share = share_text(loss["share"])
     if not share:
         return f"{said}: what it had not handed in by then is missing."
     if loss["last_frame_s"] is None:
-        last = f"Not one frame of{NBSP}it is known."
+        last = f"Not one {unit} of{NBSP}it is known."
     else:
-        last = f"Its last known frame started at {duration(loss['last_frame_s'] * 1000)}."
+        last = f"Its last known {unit} started at {duration(loss['last_frame_s'] * 1000)}."
     return (
         f"{said}: its share of the load, {share}, was missing from then on. {last} Rates and times from there on are "
         "of the smaller load, and figures of the whole run mix both."

@@ -11,7 +11,10 @@ NUMBERS = ("time_ms", "cpu_percent", "rss_bytes")
 
 
 def read_machines(path: Path) -> pl.DataFrame:
-    """time_ms, host, part, cores (kept busy), rss_bytes; empty if there is no such file. Broken rows are left out."""
+    """time_ms, host, part, cores (kept busy), rss_bytes, load (average, of whole machines; null where not known).
+
+    Empty if there is no such file. Broken rows are left out.
+    """
     empty = pl.DataFrame(
         schema={
             "time_ms": pl.Float64,
@@ -19,17 +22,21 @@ def read_machines(path: Path) -> pl.DataFrame:
             "part": pl.String,
             "cores": pl.Float64,
             "rss_bytes": pl.Float64,
+            "load": pl.Float64,
         }
     )
     if not path.exists() or not path.stat().st_size:
         return empty
     raw = pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True, ignore_errors=True)
-    if not {*NUMBERS, "host", "part"} <= set(raw.collect_schema().names()):
+    columns = set(raw.collect_schema().names())
+    if not {*NUMBERS, "host", "part"} <= columns:
         return empty
+    load = pl.col("load") if "load" in columns else pl.lit(None)
     return (
-        raw.select("host", "part", *(pl.col(name).cast(pl.Float64, strict=False) for name in NUMBERS))
-        .drop_nulls()
-        .select("time_ms", "host", "part", (pl.col("cpu_percent") / 100).alias("cores"), "rss_bytes")
+        raw.with_columns(load.alias("load"))
+        .select("host", "part", *(pl.col(name).cast(pl.Float64, strict=False) for name in (*NUMBERS, "load")))
+        .drop_nulls(["host", "part", *NUMBERS])
+        .select("time_ms", "host", "part", (pl.col("cpu_percent") / 100).alias("cores"), "rss_bytes", "load")
         .sort("time_ms")
         .collect()
     )
@@ -57,6 +64,7 @@ def summarise_machines(
                 "cores_mean": float(group["cores"].to_numpy().mean()),
                 "cores_max": float(group["cores"].to_numpy().max()),
                 "rss_max_bytes": float(group["rss_bytes"].to_numpy().max()),
+                "load_max": group.select(pl.col("load").max()).item(),
                 "busy_time": busy,
             }
         )

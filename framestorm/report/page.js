@@ -22,17 +22,39 @@
   // How high the labels above a chart stand.
   function labelled(layout) {
     const rows = (layout.annotations ?? []).map((label) => label.yshift);
-    return rows.length ? Math.max(...rows) + 14 : 0;
+    return rows.length ? Math.max(...rows.map((shift) => shift ?? 0)) + 14 : 0;
+  }
+
+  function axisNames(layout) {
+    return Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name));
+  }
+
+  // On a phone the panels of a chart stand one below the other.
+  function stacked(layout) {
+    const panels = axisNames(layout).filter((name) => name.startsWith("x"));
+    const gap = 0.32 / panels.length, height = (1 - gap * (panels.length - 1)) / panels.length;
+    const bottom = (place) => (panels.length - 1 - place) * (height + gap);
+    const places = panels.flatMap((name, place) => [
+      [name, { ...layout[name], domain: [0, 1], ...(place < panels.length - 1 ? { title: { text: "" } } : {}) }],
+      [name.replace("x", "y"), { ...layout[name.replace("x", "y")], domain: [bottom(place), bottom(place) + height] }],
+    ]);
+    const annotations = (layout.annotations ?? []).map((title, place) => ({ ...title, x: 0, y: bottom(place) + height }));
+    return { ...layout, ...Object.fromEntries(places), annotations };
   }
 
   function themed(figure, narrow) {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
-    const { data, layout } = coloured(figure, style);
+    const { data, layout: given } = coloured(figure, style);
+    const layout = narrow && figure.panels > 1 ? stacked(given) : given;
     const axis = {
       gridcolor: colour("--grid"), linecolor: colour("--soft"), zeroline: false, ticks: "outside", ticklen: 4,
       tickcolor: colour("--soft"), showline: true, automargin: true, fixedrange: narrow, separatethousands: true,
     };
+    // A chart of several panels has an axis of each kind for each of them: xaxis, xaxis2, ...
+    const axes = Object.fromEntries(axisNames(layout).map((name) => [name, {
+      ...axis, showgrid: name.startsWith("y"), ...layout[name], title: { ...layout[name].title, standoff: 10 },
+    }]));
     return {
       data,
       layout: {
@@ -42,8 +64,7 @@
         margin: { l: 52, r: 12, t: 12 + labelled(layout), b: 44 },
         hovermode: "closest", hoverlabel: { bgcolor: colour("--tint"), bordercolor: colour("--rule"), font: { color: colour("--ink") } },
         legend: { traceorder: "normal", orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" },
-        xaxis: { ...axis, showgrid: false, ...layout.xaxis, title: { ...layout.xaxis.title, standoff: 10 } },
-        yaxis: { ...axis, ...layout.yaxis, title: { ...layout.yaxis.title, standoff: 10 } },
+        ...axes,
         showlegend: false,
       },
     };
@@ -53,6 +74,8 @@
     const narrow = window.matchMedia("(max-width: 40rem)").matches;
     plots.forEach((plot, number) => {
       const { data, layout } = themed(figures[number], narrow);
+      const { panels, height_rem } = figures[number];
+      if (height_rem) plot.style.height = `${narrow && panels > 1 ? 13 * panels : height_rem}rem`;
       Plotly.react(plot, data, layout, config);
       const pressed = plot.parentElement.querySelector('.choice[aria-pressed="true"]');
       const choices = [...plot.parentElement.querySelectorAll(".choice")];
@@ -70,14 +93,15 @@
       const { data, layout } = themed(figures[number], false);
       // As it was chosen above the chart.
       const shown = data.map((trace, index) => ({ ...trace, visible: plot.data[index].visible ?? true }));
-      const axes = Object.fromEntries(["xaxis", "yaxis"].map((name) => {
+      const axes = Object.fromEntries(axisNames(layout).map((name) => {
         const { type, tickmode } = plot.layout[name];
         return [name, { ...layout[name], type, tickmode }];
       }));
       const title = { text: figures[number].title, x: 0.02, y: 0.97, font: { size: 15 } };
-      const lift = labelled(layout), legend = { ...layout.legend, y: 1.02 + lift / 300 };
+      const lift = labelled(layout), height = 16 * (figures[number].height_rem ?? 21) + 84 + lift;
+      const legend = { ...layout.legend, y: 1.02 + lift / (height - lift - 120) };
       const whole = { ...layout, ...axes, title, legend, showlegend: shown.length > 1, margin: { ...layout.margin, t: 76 + lift } };
-      Plotly.downloadImage({ data: shown, layout: whole }, { format: "svg", width: 900, height: 420 + lift, filename: figures[number].name });
+      Plotly.downloadImage({ data: shown, layout: whole }, { format: "svg", width: 900, height, filename: figures[number].name });
     });
   });
 

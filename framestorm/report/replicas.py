@@ -79,7 +79,9 @@ def _row(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: float) ->
     cores, in_flight = _whole(rows, "cpu_cores"), _whole(rows, "in_flight")
     values = {metric: rows.filter(pl.col("metric") == metric)["value"] for metric in (*PER_REPLICA, *COUNTS)}
     worst = short.sort(pl.col("ready") - pl.col("wanted")).row(0, named=True) if short.height else None
-    vanished, lost, short_s = _vanished(rows, origin_ms), _grown(rows, LOST), _grown(rows, SHORT)
+    lost, short_s = _grown(rows, LOST), _grown(rows, SHORT)
+    # Where the provider counted none, those that are gone went with a deployment before this one.
+    vanished = [] if lost == 0 else _vanished(rows, origin_ms)
     return {
         "function": function,
         **{name: _ends(values[metric]) for metric, name in COUNTS.items()},
@@ -103,9 +105,9 @@ LOST, SHORT = "replicas_lost", "replicas_short_s"  # counters: they only grow
 
 
 def _grown(rows: pl.DataFrame, counter: str) -> float | None:
-    """By how much a counter grew; None where there is none."""
+    """By how much a counter grew; None where there is none. It begins anew with each deployment."""
     values = rows.filter(pl.col("metric") == counter)["value"]
-    return float(values[-1] - values[0]) if values.len() else None
+    return float(values.diff().drop_nulls().clip(lower_bound=0).sum()) if values.len() else None
 
 
 def _whole(rows: pl.DataFrame, metric: str) -> pl.DataFrame:

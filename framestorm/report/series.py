@@ -24,6 +24,7 @@ def all_series(
     machines: pl.DataFrame,
     losses: list[dict[str, Any]],
     origin_ms: float,
+    unit: str,
 ) -> dict[str, Series]:
     """Series by chart; only those that have something to show. Times are seconds since `origin_ms`, lengths ms."""
     found: dict[str, Series | None] = {}
@@ -35,7 +36,7 @@ def all_series(
         found["over_time"] = over_time(timed, width_s)
         found["success_over_time"] = success_over_time(timed, width_s)
         found["histogram"] = histogram(timed)
-    found["in_flight"] = in_flight(frames, users, losses, origin_ms)
+    found["in_flight"] = in_flight(frames, users, losses, origin_ms, unit)
     found["machines"] = machines_over_time(machines, origin_ms)
     return {name: series for name, series in found.items() if series}
 
@@ -167,10 +168,10 @@ def histogram(frames: pl.DataFrame) -> Series | None:
 
 
 def in_flight(
-    frames: pl.DataFrame, users: pl.DataFrame, losses: list[dict[str, Any]], origin_ms: float
+    frames: pl.DataFrame, users: pl.DataFrame, losses: list[dict[str, Any]], origin_ms: float, unit: str
 ) -> Series | None:
-    """How many users (or, in a plan without, frames) were under way at each moment."""
-    what, table, length = ("users", users, "elapsed_ms") if users.height else ("frames", frames, "rtt_ms")
+    """How many users (or, in a plan without, frames or requests) were under way at each moment."""
+    what, table, length = ("users", users, "elapsed_ms") if users.height else (f"{unit}s", frames, "rtt_ms")
     starts = table.filter(pl.col("start_ms").is_not_null())
     if not starts.height:
         return None

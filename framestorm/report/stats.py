@@ -113,12 +113,16 @@ def _binomial(n: int, k: int, q: float) -> float:
     return math.exp(choose + k * math.log(q) + (n - k) * math.log1p(-q))
 
 
-def wilson(ok: int, n: int) -> tuple[float, float] | None:
-    """Wilson's 95 % interval of a success ratio; right also near 0 and 1 and for small n."""
+def wilson(ok: float, n: float, z: float = Z) -> tuple[float, float] | None:
+    """Wilson's interval of a success ratio, 95 % unless `z` says otherwise; right also near 0 and 1 and for small n.
+
+    n may be the number of independent samples that dependent ones are worth (Wilson, Probable Inference, the Law of
+    Succession, and Statistical Inference, JASA 22, 1927).
+    """
     if not n:
         return None
     ratio = ok / n
-    centre = ratio + Z * Z / (2 * n)
-    half = Z * math.sqrt(ratio * (1 - ratio) / n + Z * Z / (4 * n * n))
-    scale = 1 + Z * Z / n
+    centre = ratio + z * z / (2 * n)
+    half = z * math.sqrt(ratio * (1 - ratio) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
     return (0.0 if ok == 0 else (centre - half) / scale, 1.0 if ok == n else (centre + half) / scale)

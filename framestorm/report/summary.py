@@ -21,23 +21,24 @@ from framestorm.report.units import plural
 FORMAT = 1
 RUN_FIELDS = (
     "kit", "plan", "command", "state", "reason", "started_ms", "ended_ms", "properties", "given", "default_criteria",
-    "target", "hosts", "versions", "jmeter",
+    "target", "hosts", "rmi", "versions", "jmeter",
 )  # fmt: skip
 FILES = {
     "jmeter/index.html": "JMeter's own dashboard",
     "tree.xml": "result tree, for JMeter's View Results Tree",
     "samples.jtl": "every sample, JMeter's CSV",
-    "frames.csv": "every frame, one row each",
-    "journal.jsonl": "what the frame clients wrote as they went",
-    "journal-*.jsonl": "what the frame clients of a slave wrote as they went",
-    "client.log": "what the frame clients said on stderr",
-    "client-*.log": "what the frame clients of a slave said on stderr",
+    "frames.csv": "every {unit}, one row each",
+    "journal.jsonl": "what the clients wrote as they went",
+    "journal-*.jsonl": "what the clients of a slave wrote as they went",
+    "client.log": "what the clients said on stderr",
+    "client-*.log": "what the clients of a slave said on stderr",
     "resources.csv": "CPU and memory over time",
     "metrics.csv": "OpenFaaS's replicas over time, as Prometheus saw them",
     "run.json": "the run's settings, versions and hosts",
     "summary.json": "every number on this page",
     "junit.xml": "the verdict, for CI",
     "jmeter.log": "JMeter's log",
+    "jmeter-server-*.log": "the log of a slave's JMeter",
     "target.log": "the function's log",
 }
 MADE_HERE = frozenset({"summary.json", "junit.xml"})
@@ -59,7 +60,8 @@ def summarise(run_dir: Path, frames_csv: Path, raw: Raw, criteria: Sequence[str]
     """The whole of summary.json."""
     run = dict(raw.run)
     frames = read_frames(frames_csv)
-    groups = {"frame": frame_group(frames)}
+    unit = raw.jtl.unit
+    groups = {unit: frame_group(frames, unit)}
     if raw.users.height:
         groups["user"] = user_group(raw.users)
     load = span_ms(frames, "rtt_ms") or span_ms(raw.users, "elapsed_ms")
@@ -69,7 +71,7 @@ def summarise(run_dir: Path, frames_csv: Path, raw: Raw, criteria: Sequence[str]
     lost_hosts = losses.read_losses(run, frames, origin_ms)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", _url(run), load)
     replica_rows = replicas.summarise_replicas(metrics, load, origin_ms)
-    judged = [judge(criterion, groups) for criterion in _criteria(run, criteria, groups)]
+    judged = [judge(criterion, groups) for criterion in _criteria(run, criteria, groups, unit)]
     lost = completeness.missing(run, raw.run_problem, raw.merged, raw.jtl, groups)
     facts = {
         "unverified": frames.filter(pl.col("ok") & (pl.col("verified") == False)).height,  # noqa: E712 - null is not known
@@ -80,27 +82,30 @@ def summarise(run_dir: Path, frames_csv: Path, raw: Raw, criteria: Sequence[str]
     return {
         "format": FORMAT,
         "name": run_dir.resolve().name,
-        "verdict": _verdict(judged, lost, groups),
+        "unit": unit,
+        "verdict": _verdict(judged, lost, groups, unit),
         "criteria": [judgement.as_json() for judgement in judged],
         "missing": lost,
         "warnings": [
-            *losses.sentences(lost_hosts),
+            *losses.sentences(lost_hosts, unit),
             *replicas.sentences(metrics, replica_rows),
-            *trust.warnings(run, frames, groups, machine_rows, facts),
+            *trust.warnings(run, frames, groups, unit, machine_rows, facts),
         ],
         "run": {name: run.get(name) for name in RUN_FIELDS},
         "load": {"start_ms": load[0], "end_ms": load[1], "duration_ms": load[1] - load[0]} if load else None,
-        "frames": _group(groups["frame"], causes(frames)) | {"timed_out": int(frames["timed_out"].sum())},
+        "frames": _group(groups[unit], causes(frames)) | {"timed_out": int(frames["timed_out"].sum())},
         "users": _group(groups["user"], causes(raw.users)) if "user" in groups else None,
-        "hosts": _hosts(run, frames, groups["frame"], completeness.reconciliation(raw.merged, raw.jtl), lost_hosts),
+        "hosts": _hosts(run, frames, groups[unit], completeness.reconciliation(raw.merged, raw.jtl), lost_hosts),
         "losses": lost_hosts,
         "machines": machine_rows,
         "openfaas": replica_rows,
         "facts": facts,
         "files": [
-            {"path": path, "what": what} for name, what in FILES.items() for path in _there(run_dir, name, frames_csv)
+            {"path": path, "what": what.format(unit=unit)}
+            for name, what in FILES.items()
+            for path in _there(run_dir, name, frames_csv)
         ],
-        "series": all_series(frames, raw.users, machines, lost_hosts, origin_ms)
+        "series": all_series(frames, raw.users, machines, lost_hosts, origin_ms, unit)
         | _openfaas_series(metrics, replica_rows, lost_hosts, origin_ms),
     }
 
@@ -129,20 +134,24 @@ def _openfaas_series(
     return {name: series for name, series in found.items() if series}
 
 
-def _criteria(run: Mapping[str, Any], asked: Sequence[str] | None, groups: Mapping[str, Group]) -> list[Criterion]:
+def _criteria(
+    run: Mapping[str, Any], asked: Sequence[str] | None, groups: Mapping[str, Group], unit: str
+) -> list[Criterion]:
     texts = list(asked) if asked is not None else list(run.get("criteria") or [])
     if not texts:
-        texts = [f"{label} success < 100 %" for label in ("user", "frame") if label in groups]
-    return [parse(text) for text in texts]
+        texts = [f"{label} success < 100 %" for label in ("user", unit) if label in groups]
+    return [parse(text, unit) for text in texts]
 
 
-def _verdict(judged: Sequence[Judgement], lost: Sequence[str], groups: Mapping[str, Group]) -> dict[str, Any]:
+def _verdict(
+    judged: Sequence[Judgement], lost: Sequence[str], groups: Mapping[str, Group], unit: str
+) -> dict[str, Any]:
     """Partial goes before failed: figures of half a run prove nothing either way, but both are told."""
     failed = sum(judgement.state == "failed" for judgement in judged)
     unjudged = sum(judgement.state == "unjudged" for judgement in judged)
     measured = any(group.n for group in groups.values())
-    frames, users = groups["frame"].n, groups["user"].n if "user" in groups else 0
-    what = plural(frames, "frame") + (f" of {plural(users, 'user')}" if users else "")
+    n_units, users = groups[unit].n, groups["user"].n if "user" in groups else 0
+    what = plural(n_units, unit) + (f" of {plural(users, 'user')}" if users else "")
     every = plural(len(judged), "criterion", "criteria")
     if unjudged and failed:
         came_out = f"{failed} of {every} failed and {unjudged} could not be judged"
@@ -192,9 +201,9 @@ def _hosts(
     slaves = {name for name, host in described.items() if host.get("role") == "slave"}
     rows = []
     for host in sorted(sending | known.keys() | slaves):
-        group = Group("frame")
+        group = Group(whole.label)
         if host in sending:
-            group = whole if len(sending) == 1 else frame_group(frames.filter(pl.col("host") == host))
+            group = whole if len(sending) == 1 else frame_group(frames.filter(pl.col("host") == host), whole.label)
         sample = group.samples.get("rtt")
         middle, high = (sample.percentile("50"), sample.percentile("95")) if sample else (None, None)
         rows.append(

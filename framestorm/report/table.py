@@ -9,6 +9,7 @@ import polars as pl
 from framestorm.report.criteria import Group
 from framestorm.report.frames import User
 from framestorm.report.stats import Floats, Sample
+from framestorm.report.unit import FRAME
 
 COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "user": pl.Categorical,
@@ -25,6 +26,8 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "host": pl.Categorical,
     "source": pl.Categorical,
 }
+# Null where the file has no such column: not every plan knows when a frame was due, or who answered it.
+OPTIONAL_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {"intended_ms": pl.Float64, "worker": pl.Categorical}
 USER_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "user": pl.String,
     "host": pl.String,
@@ -52,9 +55,13 @@ def read_frames(path: Path) -> pl.DataFrame:
     A frame cut off by the run's stop did not fail by its own slowness: it is a failure, but no time of it is used.
     A 504 is the platform's time-out and as much a lower bound as the client's.
     """
+    raw = pl.scan_csv(path, schema_overrides=COLUMNS | OPTIONAL_COLUMNS, ignore_errors=True)
+    there = raw.collect_schema().names()
+    optional = [
+        pl.col(name) if name in there else pl.lit(None, dtype).alias(name) for name, dtype in OPTIONAL_COLUMNS.items()
+    ]
     frames = (
-        pl.scan_csv(path, schema_overrides=COLUMNS, ignore_errors=True)
-        .select(list(COLUMNS))
+        raw.select(*COLUMNS, *optional)
         .with_columns(pl.col("ok", "censored").fill_null(value=False))
         .collect(engine="streaming")
     )
@@ -83,7 +90,7 @@ def users_table(users: Iterable[User]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=USER_SCHEMA, orient="row")
 
 
-def frame_group(frames: pl.DataFrame) -> Group:
+def frame_group(frames: pl.DataFrame, unit: str = FRAME) -> Group:
     """Samples of the frames: times of those answered rightly, and of those that timed out as lower bounds."""
     times = frames.select("ok", "timed_out", "cold", "rtt_ms", "handler_ms", "model_ms")
     ok, cut = times.filter("ok"), times.filter("timed_out")
@@ -97,7 +104,7 @@ def frame_group(frames: pl.DataFrame) -> Group:
         values = _floats(column)
         if values.size:
             samples[name] = Sample(values)
-    return Group("frame", frames.height, ok.height, _rate(frames, ok.height, "rtt_ms"), samples)
+    return Group(unit, frames.height, ok.height, _rate(frames, ok.height, "rtt_ms"), samples)
 
 
 def user_group(users: pl.DataFrame) -> Group:

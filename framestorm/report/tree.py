@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from framestorm.report.files import CHUNK_BYTES
+from framestorm.report.unit import UNITS
 
 # Characters that JMeter writes although XML 1.0 has no place for them (a client that prints garbage).
 _CONTROL = bytes(63 if code < 32 and code not in (9, 10, 13) else code for code in range(256))
@@ -44,8 +45,8 @@ UserHandler = Callable[[TreeSample], None]
 def read_tree(path: Path, on_frame: FrameHandler, on_user: UserHandler) -> TreeEnd:
     """Read `path`; call on_frame(line, user's sample) for each frame and on_user(sample) as each user ends.
 
-    Frames of a user whose own sample was cut off are still given. `frame_samples` counts samples labelled frame that
-    stand alone (JMeter's HTTP sampler).
+    A frame is any sample labelled as a unit. Those of a user whose own sample was cut off are still given.
+    `frame_samples` counts those that stand alone (JMeter's HTTP sampler).
     """
     return _Reader(on_frame, on_user).read(path)
 
@@ -117,10 +118,10 @@ class _Reader:
             self._on_user(sample)
             return
         user = next((outer for outer in reversed(self._open) if outer.label == "user"), None)
-        if user is not None and sample.label == "frame":
+        if user is not None and sample.label in UNITS:
             user.frames += 1
             self._on_frame("".join(sample.text), user)
-        elif sample.label == "frame":
+        elif sample.label in UNITS:
             self._frame_samples += 1
 
     def _refuse(self, *_: object) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import polars as pl
 
 from framestorm.report.criteria import Group
+from framestorm.report.unit import FRAME, TASK
 from framestorm.report.units import count, duration, percent, plural
 
 BUSY_SHARE = 0.9  # of all cores: past this, work waits for a core
@@ -16,10 +17,12 @@ SATURATED_ALONE = (
 )
 # What it means on a host of a distributed run, by its role.
 SATURATED = {
-    "slave": "Times of its frames include waiting for a core; they say more about this slave than about the function. "
+    "slave": "Times of its {unit}s include waiting for a core; they say more about this slave than about the function. "
     "Use fewer users, or more slaves.",
     "master": "Slaves may have had to wait to hand in their samples, so that less was sent than asked for; the times "
     "themselves are taken on the slaves. Give the master more cores, or use fewer users.",
+    "target": "The function waited for a core there: times and rates say what it can do on this machine, as busy as it "
+    "was, and not what it can do at all.",
 }
 CLOCK_OFFSET_MS = 50.0
 CLOCK_SLACK_MS = 1000.0
@@ -29,23 +32,25 @@ def warnings(
     run: dict[str, Any],
     frames: pl.DataFrame,
     groups: dict[str, Group],
+    unit: str,
     resources: list[dict[str, Any]],
     facts: dict[str, Any],
 ) -> list[str]:
     """Sentences, the gravest first."""
     return [
         *_arrivals(frames.height, facts["arrivals"], run),
-        *_saturation(run, resources),
-        *_clocks(run, frames),
-        *_samples(groups),
-        *_times(groups, frames),
-        *_facts(facts),
+        *_saturation(run, unit, resources),
+        *_clocks(run, frames, unit),
+        *_samples(groups, unit),
+        *_times(groups[unit], frames),
+        *_facts(facts, unit),
     ]
 
 
 def _arrivals(sent: int, due: int | None, run: dict[str, Any]) -> list[str]:
-    # One arrival too many is what a rate that does not divide evenly may count.
-    if due is None or due - sent <= 1:
+    # One arrival too many is what a rate that does not divide evenly may count, on each slave.
+    slaves = sum(host.get("role") == "slave" for host in run.get("hosts") or [])
+    if due is None or due - sent <= max(1, slaves):
         return []
     limit = (run.get("properties") or {}).get("concurrency_limit")
     return [
@@ -56,7 +61,7 @@ def _arrivals(sent: int, due: int | None, run: dict[str, Any]) -> list[str]:
     ]
 
 
-def _saturation(run: dict[str, Any], resources: list[dict[str, Any]]) -> list[str]:
+def _saturation(run: dict[str, Any], unit: str, resources: list[dict[str, Any]]) -> list[str]:
     found = []
     if not resources:
         found.append(
@@ -66,7 +71,7 @@ def _saturation(run: dict[str, Any], resources: list[dict[str, Any]]) -> list[st
     roles = {host.get("name"): host.get("role") for host in run.get("hosts") or []}
     embedded = (run.get("target") or {}).get("kind") == "embedded"
     seen = {row["host"] for row in resources if row["part"] == "host"}
-    unseen = [str(name) for name, role in roles.items() if role == "slave" and name not in seen]
+    unseen = [str(name) for name, role in roles.items() if role in ("slave", "target") and name not in seen]
     if unseen and resources:
         found.append(f"resources.csv has nothing of {_listed(unseen)}: whether it was the bottleneck is not known.")
     for row in resources:
@@ -82,7 +87,7 @@ def _saturation(run: dict[str, Any], resources: list[dict[str, Any]]) -> list[st
             found.append(
                 f"{row['host']} was saturated: at least {percent(BUSY_SHARE)} of its {cores.get(row['host'])} cores "
                 f"were busy in {percent(row['busy_time'])} of the run ({took or 'by parts not known'} on average). "
-                + SATURATED.get(str(roles.get(row["host"])), SATURATED_ALONE)
+                + SATURATED.get(str(roles.get(row["host"])), SATURATED_ALONE).format(unit=unit)
             )
         elif embedded and {"generator", "target"} <= parts.keys():
             found.append(
@@ -92,7 +97,7 @@ def _saturation(run: dict[str, Any], resources: list[dict[str, Any]]) -> list[st
     return found
 
 
-def _clocks(run: dict[str, Any], frames: pl.DataFrame) -> list[str]:
+def _clocks(run: dict[str, Any], frames: pl.DataFrame, unit: str) -> list[str]:
     found = []
     for host in run.get("hosts") or []:
         offset = host.get("clock_offset_ms")
@@ -103,24 +108,24 @@ def _clocks(run: dict[str, Any], frames: pl.DataFrame) -> list[str]:
             )
     negative = frames.filter(pl.col("rtt_ms") < 0).height
     if negative:
-        found.append(
-            f"{plural(negative, 'frame')} with a negative time: a clock ran backwards; do not use these figures."
-        )
+        found.append(f"{plural(negative, unit)} with a negative time: a clock ran backwards; do not use these figures.")
     start, end = run.get("started_ms"), run.get("ended_ms")
     if isinstance(start, (int, float)) and isinstance(end, (int, float)):
         early, late = pl.col("start_ms") < start - CLOCK_SLACK_MS, pl.col("start_ms") > end + CLOCK_SLACK_MS
         outside = frames.filter(early | late).height
         if outside:
             found.append(
-                f"{plural(outside, 'frame')} started outside of the run's own time: a clock was set, or is wrong."
+                f"{plural(outside, unit)} started outside of the run's own time: a clock was set, or is wrong."
             )
     return found
 
 
-def _samples(groups: dict[str, Group]) -> list[str]:
+def _samples(groups: dict[str, Group], unit: str) -> list[str]:
     needed = {"p90": 10, "p95": 20, "p99": 100}
     found = []
     for label, group in groups.items():
+        if label == "user" and unit == TASK:
+            continue  # there is one, however long it runs
         sample: Any = next(iter(group.samples.values()), None)
         if sample is None or not sample.n:
             continue
@@ -133,35 +138,34 @@ def _samples(groups: dict[str, Group]) -> list[str]:
     return found
 
 
-def _times(groups: dict[str, Group], frames: pl.DataFrame) -> list[str]:
+def _times(group: Group, frames: pl.DataFrame) -> list[str]:
     found: list[str] = []
-    group = groups.get("frame")
-    if group is None or not group.n:
+    if not group.n:
         return found
     timed_out = int(frames["timed_out"].sum())
     if timed_out:
         found.append(
-            f"{plural(timed_out, 'frame')} timed out: known only to take longer than was waited. They count as lower "
-            "bounds in the round trip (marked >), and are not in handler and model times, which are of the answered "
-            "frames only."
+            f"{plural(timed_out, group.label)} timed out: known only to take longer than was waited. They count as "
+            "lower bounds in the round trip (marked >), and are not in handler and model times, which are of those "
+            "answered only."
         )
     stopped = frames.filter(pl.col("cause").cast(pl.String) == "stopped").height
     if stopped:
         found.append(
-            f"{plural(stopped, 'frame')} cut off as the user was stopped: failures, but in no statistic of times."
+            f"{plural(stopped, group.label)} cut off as the user was stopped: failures, but in no statistic of times."
         )
     other = group.n - group.ok - timed_out - stopped
     if other:
         found.append(
-            f"{plural(other, 'frame')} failed otherwise ({percent(other / group.n)}): counted by cause, in no "
+            f"{plural(other, group.label)} failed otherwise ({percent(other / group.n)}): counted by cause, in no "
             "statistic of times. Failing can be faster than working: read times and success together."
         )
     return found
 
 
-def _facts(facts: dict[str, Any]) -> list[str]:
+def _facts(facts: dict[str, Any], unit: str) -> list[str]:
     found = []
-    if facts["unverified"]:
+    if facts["unverified"] and unit == FRAME:
         found.append(
             f"{count(facts['unverified'])} of the answers were taken as right without a look at the image: "
             "verify_share is below 1, or the plan has no frame client."
@@ -171,7 +175,7 @@ def _facts(facts: dict[str, Any]) -> list[str]:
         found.append(f"samples.jtl has rows of other labels, shown in JMeter's dashboard only: {listed}.")
     if facts["from_killed_users"]:
         found.append(
-            f"{plural(facts['from_killed_users'], 'frame')} of users that were ended by JMeter (user_timeout_s) "
+            f"{plural(facts['from_killed_users'], unit)} of users that were ended by JMeter (user_timeout_s) "
             "are known from the journal only."
         )
     return found

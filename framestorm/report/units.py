@@ -1,6 +1,7 @@
 """Numbers as people read them: three significant digits, the unit that fits, nothing rounded into a lie."""
 
 NBSP = "\u00a0"
+NONE = "\N{EN DASH}"  # no value, and from … to
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -56,3 +57,8 @@ def size(n_bytes: float) -> str:
 def plural(n: int, noun: str, nouns: str | None = None) -> str:
     """`1 frame`, `2 frames`."""
     return f"{count(n)} {noun if n == 1 else nouns or noun + 's'}"
+
+
+def ends(low: str | None, high: str | None) -> str:
+    """The ends of an interval with a dash between; … for one that is not known, empty without any."""
+    return "" if low is None and high is None else f"{low or '…'} {NONE} {high or '…'}"

@@ -1,19 +1,17 @@
-"""Watches a slave, or runs JMeter's controller on the master, for the length of one run.
+"""Watches a slave or the function's host, or runs JMeter's controller on the master, for the length of one run.
 
-Sent over ssh and run there by the host's own Python (3.10 or later) as root; it needs nothing installed and leaves
-nothing behind. It reads orders, a JSON object a line, on its standard input and answers in the same form on its
-standard output. When its orders end, because the run does or because the conductor or the network to it is gone, it
-stops what the run started on this host and has JMeter's server ready for the next run.
+Sent over ssh, with `probe`, and run there by the host's own Python (3.10 or later) as root; it needs nothing installed
+and leaves nothing behind. It reads orders, a JSON object a line, on its standard input and answers in the same form on
+its standard output. When its orders end, because the run does or because the conductor or the network to it is gone,
+it stops what the run started on this host and has JMeter's server ready for the next run.
 """
 
 import base64
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import pwd
-import re
 import select
 import shutil
 import signal
@@ -22,7 +20,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO, TextIO
+
+from framestorm.slaves import probe
 
 TICK_S = 0.5
 BEAT_S = 1.0
@@ -34,7 +34,6 @@ CHUNK_BYTES = 1 << 20
 DESCRIPTION = Path("/etc/framestorm/host.json")  # left by the playbook
 ENVIRONMENT = Path("/run/framestorm/run.env")  # read by the server's unit at each start
 LOCK = Path("/run/framestorm.lock")
-PROC = Path("/proc")
 
 Order = dict[str, Any]
 
@@ -43,34 +42,26 @@ class CannotError(Exception):
     """This host cannot do its part; the message says why and what to do."""
 
 
-class Usage(NamedTuple):
-    """What the run's part on this host has used so far, and the whole host."""
-
-    at_s: float
-    cpu_s: float
-    rss_bytes: int
-    processes: int
-    host_cpu_s: float
-
-
 class Agent:
     """The orders of one run, one after the other."""
 
     def __init__(self) -> None:
         self.host: dict[str, str] = {}
         self.running = False
-        self.run_dir = Path()
+        self.watching = False
+        self.run_dir: Path | None = None
         self.main_pid = ""
         self.controller: subprocess.Popen[bytes] | None = None
         self.controller_told = False
         self.lock: TextIO | None = None
         self.follow: dict[str, Path] = {}
-        self.sent_bytes: dict[str, int] = {}
-        self.before = Usage(0, 0, 0, 0, 0)
+        self.followed: dict[str, BinaryIO] = {}
+        self.before = probe.Usage(0, 0, 0, 0, 0, 0)
         self.orders = {
             "facts": self.facts,
             "clock": self.clock,
             "ping": lambda order: None,
+            "watch": self.watch,
             "begin": self.begin,
             "stop": self.stop,
             "interrupt": self.interrupt,
@@ -87,23 +78,29 @@ class Agent:
             "facts",
             described=self.host,
             hostname=socket.gethostname(),
-            java=_java_version(),
-            jmeter=_jmeter_version(Path(self.host.get("jmeter", "/nowhere"))),
-            kit=_digest(Path(self.host.get("folder", "/nowhere")), order["kit_files"]),
-            unit=_show(self.host.get("unit", ""), "LoadState", "ActiveState"),
+            java=probe.java_version(),
+            jmeter=probe.jmeter_version(Path(self.host.get("jmeter", "/nowhere"))),
+            kit=probe.digest(Path(self.host.get("folder", "/nowhere")), order["kit_files"]),
+            unit=probe.show(self.host.get("unit", ""), "LoadState", "ActiveState"),
             cores=os.cpu_count(),
             memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-            free_bytes=shutil.disk_usage(Path(self.host.get("runs", "/nowhere")).parent).free,
-            busy_with=_lock_holder(),
+            free_bytes=shutil.disk_usage(Path(self.host.get("runs", "/")).parent).free,
+            busy_with=probe.lock_holder(LOCK),
         )
 
     def clock(self, order: Order) -> None:
         answer("clock", time_ms=time.time() * 1000)
 
+    def watch(self, order: Order) -> None:
+        """Tell how busy this host is and do nothing else: it is the function's."""
+        self.watching = True
+        self.before = probe.usage(self.host["user"])
+        answer("ready")
+
     def begin(self, order: Order) -> None:
         """Make the run's folder; start JMeter's server with this host's share, or JMeter's controller."""
         self._take_lock(order["controller"])
-        self.running = True
+        self.running = self.watching = True
         owner = pwd.getpwnam(self.host["user"])
         self.run_dir = Path(self.host["runs"]) / order["run"]
         # What is left of a run whose end this host did not see is of no more use.
@@ -114,19 +111,21 @@ class Agent:
             path.write_bytes(base64.b64decode(content))
         for path in (self.run_dir, *self.run_dir.rglob("*")):
             os.chown(path, owner.pw_uid, owner.pw_gid)
+        # A path that is absolute stays as it is.
         self.follow = {name: self.run_dir / path for name, path in order["follow"].items()}
         if order["command"]:
             self._start_controller(order["command"], owner)
         else:
             self._cut(order["cut"])
             self._start_server()
-        self.before = self._usage()
+        self.before = probe.usage(self.host["user"])
         answer("ready")
 
     def stop(self, order: Order) -> None:
         """Stop gently: nobody new starts, users under way write down what they have."""
-        (self.run_dir / "stop").touch()
-        for pid in self._clients():
+        if self.run_dir is not None:
+            (self.run_dir / "stop").touch()
+        for pid in probe.clients(self.host["user"]):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
@@ -139,15 +138,16 @@ class Agent:
         """Become idle, hand in the rest of the files and how many lines each has, then go."""
         self.become_idle()
         self._send_growth()
-        answer("done", lines={name: _lines(path) for name, path in self.follow.items() if path.exists()})
-        shutil.rmtree(self.run_dir, ignore_errors=True)
+        answer("done", lines={name: _lines(file) for name, file in self.followed.items()})
+        if self.run_dir is not None:
+            shutil.rmtree(self.run_dir, ignore_errors=True)
         raise SystemExit(0)
 
     def become_idle(self) -> None:
         """Stop what the run started here, and have the server wait for the next run."""
         if not self.running:
             return
-        self.running = False
+        self.running = self.watching = False
         if self.controller is not None:
             self.controller.terminate()
             try:
@@ -170,7 +170,7 @@ class Agent:
                     order = json.loads(line)
                     self.orders[order["order"]](order)
                     heard_s = time.monotonic()
-                if self.running and time.monotonic() - beaten_s >= BEAT_S:
+                if self.watching and time.monotonic() - beaten_s >= BEAT_S:
                     beaten_s = time.monotonic()
                     self._send_growth()
                     self._beat()
@@ -195,7 +195,7 @@ class Agent:
 
     def _cut(self, words: list[str] | None) -> None:
         """Have the frames ready before any user starts, and tell the plan where they are."""
-        if words is None:
+        if words is None or self.run_dir is None:
             return
         command = ["setpriv", "--reuid", self.host["user"], "--regid", self.host["user"], "--init-groups"]
         command += [self.host["python"], f"{self.host['folder']}/client/frames.py", *words]
@@ -217,10 +217,11 @@ class Agent:
                 if "Bound to RMI registry" in log.read_text(errors="replace"):
                     return
             time.sleep(0.1)
-        said = _output("journalctl", "--no-pager", "--lines=5", "--output=cat", f"--unit={self.host['unit']}")
+        said = probe.output("journalctl", "--no-pager", "--lines=5", "--output=cat", f"--unit={self.host['unit']}")
         raise CannotError(f"JMeter's server was not ready in {READY_WITHIN_S:.0f} s (see {log} there): {said}")
 
     def _start_controller(self, command: list[str], owner: pwd.struct_passwd) -> None:
+        assert self.run_dir is not None  # noqa: S101 - made just before
         with (self.run_dir / "jmeter.out").open("wb") as log:
             self.controller = subprocess.Popen(
                 command,
@@ -236,29 +237,32 @@ class Agent:
     def _send_growth(self) -> None:
         """Send what has been added to each followed file since the last time."""
         for name, path in self.follow.items():
-            with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-                file.seek(self.sent_bytes.get(name, 0))
-                while data := file.read(CHUNK_BYTES):
-                    self.sent_bytes[name] = file.tell()
-                    answer("chunk", file=name, data=base64.b64encode(data).decode())
+            if name not in self.followed:
+                try:
+                    # Held open: a restart of the server, also the one that makes it idle, puts its log aside.
+                    self.followed[name] = path.open("rb")
+                except FileNotFoundError:
+                    continue
+            while data := self.followed[name].read(CHUNK_BYTES):
+                answer("chunk", file=name, data=base64.b64encode(data).decode())
 
     def _beat(self) -> None:
         """Answer with the state of things; this being there at all is half of the message."""
-        if self.controller is None:
+        if self.running and self.controller is None:
             self._check_server()
-        before, self.before = self.before, self._usage()
+        before, self.before = self.before, probe.usage(self.host["user"])
         elapsed_s = max(self.before.at_s - before.at_s, 1e-3)
         answer(
             "beat",
             time_ms=time.time() * 1000,
             # A process that ended unwaited for takes its time with it: never show that as negative work.
             cpu_percent=max(0.0, self.before.cpu_s - before.cpu_s) / elapsed_s * 100,
-            host_cpu_percent=max(0.0, self.before.host_cpu_s - before.host_cpu_s) / elapsed_s * 100,
             rss_bytes=self.before.rss_bytes,
             processes=self.before.processes,
+            host_cpu_percent=max(0.0, self.before.host_cpu_s - before.host_cpu_s) / elapsed_s * 100,
+            host_memory_bytes=self.before.host_memory_bytes,
             load=os.getloadavg()[0],
-            clients=len(self._clients()),
-            frozen=_stat(self.main_pid)[:1] in (["T"], ["t"]),
+            frozen=probe.stat(self.main_pid)[:1] in (["T"], ["t"]),
         )
         if self.controller is not None and not self.controller_told and self.controller.poll() is not None:
             self.controller_told = True
@@ -266,51 +270,12 @@ class Agent:
             answer("exit", status=self.controller.returncode)
 
     def _check_server(self) -> None:
-        pid = _show(self.host["unit"], "MainPID")["MainPID"]
+        pid = probe.show(self.host["unit"], "MainPID")["MainPID"]
         if pid in {"", "0"}:
             raise CannotError(f"JMeter's server ended (see {self.host['log']} there)")
         if self.main_pid and pid != self.main_pid:
             raise CannotError("JMeter's server was started anew in mid-run; its users are lost")
         self.main_pid = pid
-
-    def _usage(self) -> Usage:
-        """Of all processes of the run's account: JMeter, its frame clients, and the children these waited for.
-
-        The unit's own accounting would do, but is not there in every container.
-        """
-        stats = [fields for folder in self._own_processes() if (fields := _stat(folder.name))]
-        # proc(5), from field 3 on: utime, stime, cutime, cstime; rss in pages
-        ticks = sum(int(word) for fields in stats for word in fields[11:15])
-        pages = sum(int(fields[21]) for fields in stats)
-        words = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
-        user, nice, system, _, _, irq, softirq, steal = map(int, words)
-        tick_s = 1 / os.sysconf("SC_CLK_TCK")
-        return Usage(
-            time.monotonic(),
-            ticks * tick_s,
-            pages * os.sysconf("SC_PAGE_SIZE"),
-            len(stats),
-            (user + nice + system + irq + softirq + steal) * tick_s,
-        )
-
-    def _own_processes(self) -> list[Path]:
-        uid = pwd.getpwnam(self.host["user"]).pw_uid
-        found = []
-        for folder in PROC.glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if folder.stat().st_uid == uid:
-                    found.append(folder)
-        return found
-
-    def _clients(self) -> list[int]:
-        found = []
-        for folder in self._own_processes():
-            with contextlib.suppress(OSError):
-                # The client's parent, coreutils' timeout, has the same words on its command line.
-                is_python = (folder / "comm").read_text().startswith("python")
-                if is_python and b"/client/client.py\0" in (folder / "cmdline").read_bytes():
-                    found.append(int(folder.name))
-        return found
 
 
 class Lines:
@@ -346,9 +311,9 @@ def answer(kind: str, **fields: Any) -> None:
         data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]
 
 
-def _output(*command: str) -> str:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    return done.stdout.decode(errors="replace").strip()
+def _lines(file: BinaryIO) -> int:
+    file.seek(0)
+    return sum(block.count(b"\n") for block in iter(lambda: file.read(CHUNK_BYTES), b""))
 
 
 def _systemctl(*words: str) -> None:
@@ -357,58 +322,7 @@ def _systemctl(*words: str) -> None:
         raise CannotError(f"`systemctl {' '.join(words)}` failed: {done.stderr.strip()}")
 
 
-def _show(unit: str, *names: str) -> dict[str, str]:
-    shown = _output("systemctl", "show", unit, *(f"--property={name}" for name in names))
-    found = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
-    return {name: found.get(name, "") for name in names}
-
-
-def _stat(pid: str) -> list[str]:
-    """The fields of a process from its state on (proc(5), field 3), none when it is gone."""
-    try:
-        return (PROC / pid / "stat").read_text().rpartition(")")[2].split() if pid else []
-    except OSError:
-        return []
-
-
-def _java_version() -> str | None:
-    try:
-        match = re.search(r'version "([^"]+)"', _output("java", "-version"))
-    except FileNotFoundError:
-        return None
-    return match.group(1) if match else None
-
-
-def _jmeter_version(home: Path) -> str | None:
-    found = list(home.glob("lib/ext/ApacheJMeter_core-*.jar"))
-    return found[0].stem.rpartition("-")[2] if found else None
-
-
-def _digest(folder: Path, names: list[str]) -> str | None:
-    """One hash over the files that plans and clients need, None when one is missing."""
-    digest = hashlib.sha256()
-    for name in names:
-        try:
-            digest.update((folder / name).read_bytes())
-        except OSError:
-            return None
-    return digest.hexdigest()
-
-
-def _lines(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(block.count(b"\n") for block in iter(lambda: file.read(CHUNK_BYTES), b""))
-
-
-def _lock_holder() -> str | None:
-    with contextlib.suppress(FileNotFoundError), LOCK.open() as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return file.read()
-    return None
-
-
-if __name__ == "__main__":
+def main() -> None:
+    """Serve one run."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # sshd's, when the connection is lost: becoming idle comes first
     Agent().serve()

@@ -1,23 +1,22 @@
-"""The slaves of one run, and the master where it is another host: made ready, watched, stopped and collected from."""
+"""The hosts of one run over slaves: made ready, watched, stopped and collected from."""
 
-import base64
 import csv
-import json
-import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+import urllib.parse
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, TypeVar
 
 from framestorm import jmeter, paths
 from framestorm.errors import FramestormError
 from framestorm.guarded import Guarded
+from framestorm.openfaas import metrics, routes
 from framestorm.preparation import Prepared
-from framestorm.resources import FIELDS
-from framestorm.slaves import preflight, shares
-from framestorm.slaves.inventory import Hosts
+from framestorm.record import now_ms
+from framestorm.resources import FIELDS, host_row, part_row
+from framestorm.slaves import orders, preflight, probe, rmi, shares
+from framestorm.slaves.inventory import Hosts, own_addresses
 from framestorm.slaves.member import HostError, Member
 
 ANSWER_WITHIN_S = 20.0
@@ -27,16 +26,19 @@ END_WITHIN_S = 30.0
 CONTROLLER_GRACE_S = 5.0
 T = TypeVar("T")
 R = TypeVar("R")
-CONTROLLER_PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
 
 
 class Fleet:
-    """The hosts of a run, from pre-flight to collection; close it whatever happens."""
+    """The slaves of a run, the master where it is another host, and the function's host where it is in the inventory.
+
+    From pre-flight to collection; close it whatever happens.
+    """
 
     def __init__(self, prepared: Prepared, hosts: Hosts) -> None:
         self.arguments: list[str] = []
         self.slaves: list[Member] = []
         self.master: Member | None = None
+        self.function: Member | None = None
         self._prepared = prepared
         self._hosts = hosts
         self._run_dir = prepared.run_dir
@@ -44,6 +46,10 @@ class Fleet:
         self._left_out: list[str] = []
         self._stop_ordered = False
         self._others_done_s: float | None = None
+        self._openfaas_url = _local_openfaas(prepared.values.get("url", ""))
+        # Asked now: by the end the replica may be gone.
+        self._openfaas_function = routes.past_gateway(self._openfaas_url) if self._openfaas_url else None
+        self._started_ms = now_ms()
 
     # Before the load
 
@@ -55,8 +61,10 @@ class Fleet:
         """
         self._connect()
         self._share_out()
-        orders = [(member, self._slave_order(member)) for member in self.slaves]
-        _together(lambda each: each[0].ask("begin", "ready", BEGIN_WITHIN_S, **each[1]), orders)
+        self._watch_function()
+        given = [(slave, orders.slave_order(self._prepared, slave)) for slave in self.slaves]
+        _together(lambda each: each[0].ask("begin", "ready", BEGIN_WITHIN_S, **each[1]), given)
+        self._started_ms = now_ms()
         self._start_controller()
 
     def _connect(self) -> None:
@@ -64,6 +72,8 @@ class Fleet:
         self.slaves = members
         if self._hosts.master is not None:
             self.master = Member(self._hosts.master, self._run_dir)
+        if (function := self._hosts.function_at(self._prepared.values.get("url", ""))) is not None:
+            self.function = Member(function, self._run_dir)
         faults = self._faults(members)
         found = [fault for member in self._members() for fault in faults[member]]
         well = [member for member in members if not faults[member]]
@@ -80,11 +90,11 @@ class Fleet:
         """Why each host cannot take part; an empty list for those that can."""
         everyone = self._members()
         files = preflight.kit_files(self._prepared.plan)
-        faults = dict(zip(everyone, _together(lambda member: _learn(member, files), everyone), strict=True))
+        faults = dict(zip(everyone, _together(lambda member: _unlearnt(member, files), everyone), strict=True))
         reached = [member for member in everyone if not faults[member]]
         versions = [str(member.facts["java"]) for member in reached]
         java = max(versions, key=versions.count, default=None)
-        digest = preflight.kit_digest(files)
+        digest = probe.digest(paths.ROOT, files)
         for member in reached:
             faults[member] = preflight.faults(member, java, jmeter.version(), digest)
         for name in {member.facts["hostname"] for member in reached}:
@@ -105,80 +115,28 @@ class Fleet:
                 member.close()
         self.slaves = [member for member in self.slaves if member.share.get("users") != "0"]
 
-    def _slave_order(self, member: Member) -> dict[str, Any]:
-        described = member.facts["described"]
-        run_dir = f"{described['runs']}/{self._run_dir.name}"
-        values = {**self._prepared.values, **member.share}
-        files: dict[str, bytes] = {}
-        video = described["video"]
-        if "video" in values and Path(values["video"]) != paths.SAMPLE_VIDEO:
-            source = Path(values["video"])
-            video = f"{run_dir}/video{source.suffix}"
-            files[f"video{source.suffix}"] = source.read_bytes()
-        own = {
-            "python": described["python"],
-            "client": described["client"],
-            "cache": described["cache"],
-            "video": video,
-            "client_log": f"{run_dir}/client.log",
-            "journal": f"{run_dir}/journal.jsonl",
-            "stop": f"{run_dir}/stop",
-        }
-        properties = {name: own.get(name, value) for name, value in values.items()}
-        files["run.properties"] = _properties_file(
-            {**properties, **_sample_variables(self._prepared), **self._prepared.options.extra}
-        )
-        cut = ["--video", video, "--encoding", values.get("encoding", "png-base64"), "--cache", described["cache"]]
-        name = member.host.name
-        return {
-            **self._common_order(files),
-            "follow": {f"journal-{name}.jsonl": "journal.jsonl", f"client-{name}.log": "client.log"},
-            "command": None,
-            "cut": cut if "video" in values else None,
-        }
-
-    def _common_order(self, files: Mapping[str, bytes]) -> dict[str, Any]:
-        return {
-            "run": self._run_dir.name,
-            "controller": f"{self._run_dir.name} of {socket.gethostname()}",
-            "files": {path: base64.b64encode(content).decode() for path, content in files.items()},
-        }
+    def _watch_function(self) -> None:
+        """Have the function's host tell how busy it is; a run does not depend on that."""
+        if self.function is None:
+            return
+        try:
+            _learn(self.function, [])
+            self.function.ask("watch", "ready", ANSWER_WITHIN_S)
+        except HostError as error:
+            print(f"note: how busy the function's host is will not be known: {error}", file=sys.stderr, flush=True)
+            self.function.close()
+            self.function = None
 
     def _start_controller(self) -> None:
-        plan = self._prepared.plan
-        addresses = [f"{m.host.address}:{m.facts['described']['rmi_port']}" for m in self.slaves]
         if self.master is None:
-            stop_port = jmeter.free_udp_port()
-            own_address = _own_address(self.slaves[0].host.address)
-            values = {"tree": self._prepared.values["tree"], **self._prepared.jmeter_values}
-            command = jmeter.run_command(plan, values, self._run_dir, stop_port)
-            command += jmeter.remote_options(addresses, own_address, CONTROLLER_PROPERTIES)
-            self.arguments = command[1:]
+            command = orders.controller_command(self._prepared, self.slaves)
             # The slaves look for a plan's scripts where they are as seen from here.
             self._controller = Guarded(command, self._run_dir / "jmeter.out", jmeter.environment(), paths.ROOT)
-            return
-        described = self.master.facts["described"]
-        run_dir = f"{described['runs']}/{self._run_dir.name}"
-        home = jmeter.Home("java", described["jmeter"], f"{described['folder']}/jmx/user.properties")
-        command = jmeter.run_command(
-            Path(f"{run_dir}/jmx/{plan.name}"),
-            {"tree": f"{run_dir}/tree.xml", **self._prepared.jmeter_values},
-            Path(run_dir),
-            0,
-            home,
-        )
-        command += jmeter.remote_options(addresses, self.master.host.address, Path("/etc/framestorm/jmeter.properties"))
+        else:
+            order = orders.controller_order(self._prepared, self.master, self.slaves)
+            command = order["command"]
+            self.master.ask("begin", "ready", BEGIN_WITHIN_S, **order)
         self.arguments = command[1:]
-        followed = ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out")
-        self.master.ask(
-            "begin",
-            "ready",
-            BEGIN_WITHIN_S,
-            **self._common_order({f"jmx/{plan.name}": plan.read_bytes()}),
-            follow={name: name for name in followed},
-            command=command,
-            cut=None,
-        )
 
     # Under load: what a run's watch asks of it
 
@@ -207,10 +165,12 @@ class Fleet:
             print(said, file=sys.stderr, flush=True)
             if member is self.master or not self._prepared.options.continue_on_loss:
                 return said
+        if self.function is not None and (reason := self.function.look()):
+            print(f"note: how busy {self.function.host.name} is is not known any more: {reason}", file=sys.stderr)
         lost = [member for member in self.slaves if member.lost]
         if lost and self._left_to_itself():
             self.stop()
-        return None
+        return routes.trouble(self._openfaas_url) if self._openfaas_url else None
 
     def stop_gently(self) -> None:
         """Have every slave stop: nobody new starts, users under way hand in what they have."""
@@ -252,6 +212,7 @@ class Fleet:
 
     def collect(self) -> list[str]:
         """Fetch what the hosts still have and compare it with what came; what is missing, by host."""
+        ended_ms = now_ms()
         missing = [*self._left_out, *self._losses()]
         for member in self._members():
             member.order("end")
@@ -264,6 +225,11 @@ class Fleet:
                 if came != lines:
                     missing.append(f"{member.host.name} has {lines} lines of {name}, {came} of them came here")
         self._write_beats()
+        if self._openfaas_url is not None:
+            try:
+                metrics.save(self._run_dir, self._started_ms, ended_ms, function=self._openfaas_function)
+            except FramestormError as error:
+                missing.append(str(error))
         return missing
 
     def _losses(self) -> list[str]:
@@ -288,15 +254,19 @@ class Fleet:
                 "name": member.facts["hostname"],
                 "inventory_name": member.host.name,
                 "address": member.host.address,
-                "role": "master" if member is self.master else "slave",
+                "role": "target" if member is self.function else "master" if member is self.master else "slave",
                 "cores": member.facts["cores"],
                 "memory_bytes": member.facts["memory_bytes"],
                 "clock_offset_ms": round(member.clock_offset_ms, 3),
                 "java": member.facts["java"],
                 "share": member.share,
             }
-            for member in self._members()
+            for member in self._everyone()
         ]
+
+    def rmi(self) -> dict[str, Any]:
+        """How samples come from the slaves, as run.json has it."""
+        return rmi.described(slave.facts["described"] for slave in self.slaves)
 
     def losses(self) -> list[dict[str, Any]]:
         """The hosts that were lost, named as in `hosts`; a master has no share."""
@@ -315,10 +285,14 @@ class Fleet:
     def close(self) -> None:
         if self._controller is not None:
             self._controller.stop()
-        _together(lambda member: member.close(), self._members())
+        _together(lambda member: member.close(), self._everyone())
 
     def _members(self) -> list[Member]:
+        """Those that the run depends on."""
         return [*self.slaves, *([self.master] if self.master else [])]
+
+    def _everyone(self) -> list[Member]:
+        return [*self._members(), *([self.function] if self.function else [])]
 
     def _write_beats(self) -> None:
         is_new = not (self._run_dir / "resources.csv").exists()
@@ -326,48 +300,38 @@ class Fleet:
             writer = csv.writer(file)
             if is_new:
                 writer.writerow(FIELDS)
-            for member in self._members():
+            for member in self._everyone():
                 beats, member.beats = member.beats, []
+                part = "target" if member is self.function else "generator"
                 for beat in beats:
-                    when, name = int(beat["time_ms"]), member.facts["hostname"]
-                    writer.writerow(
-                        (when, name, "generator", f"{beat['cpu_percent']:.1f}", beat["rss_bytes"], beat["processes"])
-                    )
-                    writer.writerow((when, name, "host", f"{beat['host_cpu_percent']:.1f}", 0, 0))
+                    where = (int(beat["time_ms"]), member.facts["hostname"])
+                    writer.writerow(part_row(*where, part, beat["cpu_percent"], beat["rss_bytes"], beat["processes"]))
+                    writer.writerow(host_row(*where, beat["host_cpu_percent"], beat["host_memory_bytes"], beat["load"]))
 
 
-def _learn(member: Member, files: Sequence[str]) -> list[str]:
+def _learn(member: Member, files: Sequence[str]) -> None:
+    member.facts = member.ask("facts", "facts", ANSWER_WITHIN_S, kit_files=files)
+    member.measure_clock()
+
+
+def _unlearnt(member: Member, files: Sequence[str]) -> list[str]:
+    """Why nothing can be known of a host; empty when all is."""
     try:
-        member.facts = member.ask("facts", "facts", ANSWER_WITHIN_S, kit_files=files)
-        member.measure_clock()
+        _learn(member, files)
     except HostError as error:
         return [str(error)]
     return []
+
+
+def _local_openfaas(url: str) -> str | None:
+    """The URL as seen from this machine itself if it leads to this machine's OpenFaaS, by whichever address."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.hostname in own_addresses():
+        url = parts._replace(netloc=f"127.0.0.1:{parts.port or 80}").geturl()
+    return url if routes.leads_here(url) else None
 
 
 def _together(do: Callable[[T], R], each: Sequence[T]) -> list[R]:
     """Do it for all at once; the first failure is raised when all are through."""
     with ThreadPoolExecutor(max(1, len(each))) as pool:
         return list(pool.map(do, each))
-
-
-def _sample_variables(prepared: Prepared) -> dict[str, str]:
-    """Which variables samples carry is asked on the slaves, what is made of them on the controller."""
-    name = "sample_variables"
-    return {name: prepared.jmeter_values[name]} if name in prepared.jmeter_values else {}
-
-
-def _own_address(towards: str) -> str:
-    """By which address of this machine a host is reached, and so reaches it back; no packet is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((towards, 9))
-        return str(probe.getsockname()[0])
-
-
-def _properties_file(properties: Mapping[str, str]) -> bytes:
-    """Java's format: ASCII, backslashes doubled, no line breaks within a value."""
-    lines = []
-    for name, value in properties.items():
-        escaped = json.dumps(value)[1:-1].replace('\\"', '"')
-        lines.append(f"{name}={(escaped[:1] == ' ' and chr(92)) or ''}{escaped}\n")
-    return "".join(lines).encode("ascii")

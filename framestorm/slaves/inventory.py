@@ -3,6 +3,7 @@
 import json
 import shlex
 import subprocess
+import urllib.parse
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,12 @@ class Host:
 
     def is_here(self) -> bool:
         """Whether this is the controlling machine itself."""
-        own = {each.address for addresses in psutil.net_if_addrs().values() for each in addresses}
-        return self.variables.get("ansible_connection") == "local" or self.address in own
+        return self.variables.get("ansible_connection") == "local" or self.address in own_addresses()
+
+
+def own_addresses() -> set[str]:
+    """All addresses of this machine, loopback too."""
+    return {each.address for addresses in psutil.net_if_addrs().values() for each in addresses}
 
 
 def find(inventory: Path, pattern: str) -> list[Host]:
@@ -63,7 +68,21 @@ class Hosts:
 
     slaves: list[Host]
     master: Host | None
-    function_url: str | None
+    functions: list[Host]
+
+    @property
+    def function_url(self) -> str | None:
+        """The function of the inventory; the first one where there are more."""
+        if not self.functions:
+            return None
+        port = self.functions[0].variables.get("framestorm_function_port", 8080)
+        return f"http://{self.functions[0].address}:{port}/function/face-blur"
+
+    def function_at(self, url: str) -> Host | None:
+        """The function's host that a URL leads to; None when the inventory has none, or it is in the run anyway."""
+        name = urllib.parse.urlsplit(url).hostname
+        found = (host for host in self.functions if name in {host.name, host.address, host.ssh_host})
+        return next((host for host in found if host not in self.slaves and host != self.master), None)
 
 
 def find_hosts(inventory: Path, pattern: str) -> Hosts:
@@ -75,11 +94,7 @@ def find_hosts(inventory: Path, pattern: str) -> Hosts:
     everyone = find(inventory, "all")
     masters = [host for host in everyone if "master" in host.groups and not host.is_here()]
     functions = [host for host in everyone if "function" in host.groups]
-    url = None
-    if functions:
-        port = functions[0].variables.get("framestorm_function_port", 8080)
-        url = f"http://{functions[0].address}:{port}/function/face-blur"
-    return Hosts(find(inventory, pattern), masters[0] if masters else None, url)
+    return Hosts(find(inventory, pattern), masters[0] if masters else None, functions)
 
 
 def _host(found: dict[str, Any]) -> Host:

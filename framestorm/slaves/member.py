@@ -13,15 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from framestorm.errors import FramestormError
-from framestorm.slaves import agent
+from framestorm.slaves import agent, probe
 from framestorm.slaves.inventory import Host
 
-# Reads as many bytes as the first line says and runs them: the agent needs no installation and is never out of date.
-BOOTSTRAP = (
-    "import sys; n = int(sys.stdin.buffer.raw.readline()); source = b''\n"
-    "while len(source) < n: source += sys.stdin.buffer.raw.read(n - len(source))\n"
-    "exec(compile(source, 'agent', 'exec'), {'__name__': '__main__'})"
-)
+# Reads as many bytes as the first line says, modules by their names, and runs the last one: the agent needs no
+# installation and is never out of date.
+BOOTSTRAP = """
+import json, sys, types
+size, sources = int(sys.stdin.buffer.raw.readline()), b""
+while len(sources) < size:
+    sources += sys.stdin.buffer.raw.read(size - len(sources))
+for name, source in json.loads(sources).items():
+    parent, _, own_name = name.rpartition(".")
+    module = sys.modules[name] = types.ModuleType(name)
+    setattr(sys.modules.setdefault(parent, types.ModuleType(parent)), own_name, module)
+    exec(compile(source, name, "exec"), module.__dict__)
+module.main()
+"""
+NAME = "framestorm-agent"  # as it is seen among the host's processes
 PING_EVERY_S = 2.0
 LOST_AFTER_S = 10.0
 FROZEN_AFTER_S = 5.0
@@ -40,17 +49,16 @@ class Member:
         self.share: dict[str, str] = {}
         self.clock_offset_ms = 0.0
         self.lost: str | None = None
-        self.lost_ms: int | None = None
+        self.lost_ms: int | None = None  # its last sign of life, by this machine's clock
         self.lines: dict[str, int] | None = None
         self.exit_status: int | None = None
-        self.last_beat: dict[str, Any] = {}
         self.beats: list[dict[str, Any]] = []
         self._run_dir = run_dir
         self._heard_s = time.monotonic()
         self._frozen_since_s: float | None = None
         self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
         self._agent = subprocess.Popen(
-            host.ssh(f"exec sudo -n python3 -u -c {shlex.quote(BOOTSTRAP)}"),
+            host.ssh(f"exec sudo -n python3 -u -c {shlex.quote(BOOTSTRAP)} {NAME}"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -58,10 +66,13 @@ class Member:
         )
         self._send_lock = threading.Lock()
         self._closed = threading.Event()
-        source = inspect.getsource(agent).encode()
-        self._send(f"{len(source)}\n".encode() + source)
-        for do in (self._listen, self._ping):
-            threading.Thread(target=do, name=f"agent of {host.name}", daemon=True).start()
+        sources = json.dumps({module.__name__: inspect.getsource(module) for module in (probe, agent)}).encode()
+        self._send(f"{len(sources)}\n".encode() + sources)
+        self._threads = [
+            threading.Thread(target=do, name=f"agent of {host.name}", daemon=True) for do in (self._listen, self._ping)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def order(self, order: str, **fields: Any) -> None:
         """Send an order; to a host that is lost it is silently not sent."""
@@ -105,7 +116,7 @@ class Member:
         """Why the host is to be counted as lost from now on, None while it is well or when that is known already."""
         if self.lost is not None:
             return None
-        reason = None
+        reason, since_s = None, self._heard_s
         silent_s = time.monotonic() - self._heard_s
         with contextlib.suppress(queue.Empty):
             while True:
@@ -117,9 +128,9 @@ class Member:
         elif reason is None and silent_s > LOST_AFTER_S:
             reason = f"no sign of life for {silent_s:.0f} s"
         elif reason is None and self._frozen_since_s and time.monotonic() - self._frozen_since_s > FROZEN_AFTER_S:
-            reason = "JMeter's server is frozen (stopped by a signal)"
+            reason, since_s = "JMeter's server is frozen (stopped by a signal)", self._frozen_since_s
         if reason is not None:
-            self.lost, self.lost_ms = reason, int(time.time() * 1000)
+            self.lost, self.lost_ms = reason, int((time.time() - (time.monotonic() - since_s)) * 1000)
         return reason
 
     def handed_in(self, timeout_s: float) -> bool:
@@ -140,6 +151,12 @@ class Member:
         except subprocess.TimeoutExpired:
             self._agent.kill()
             self._agent.wait()
+        for thread in self._threads:
+            # What ssh left behind to share its connection may hold the pipes open.
+            thread.join(1)
+        for pipe in (self._agent.stdout, self._agent.stderr):
+            if pipe is not None and not any(thread.is_alive() for thread in self._threads):
+                pipe.close()
 
     def _send(self, data: bytes) -> None:
         with contextlib.suppress(OSError, ValueError), self._send_lock:
@@ -168,7 +185,6 @@ class Member:
             with (self._run_dir / answer["file"]).open("ab") as file:
                 file.write(base64.b64decode(answer["data"]))
         elif kind == "beat":
-            self.last_beat = answer
             self.beats.append(answer)
             frozen_since_s = self._frozen_since_s or time.monotonic()
             self._frozen_since_s = frozen_since_s if answer["frozen"] else None

@@ -1,7 +1,5 @@
 """What must hold on every host before any load: each failure names the host, what was seen, and the cure."""
 
-import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 
 from framestorm import paths
@@ -22,22 +20,14 @@ def kit_files(plan: Path) -> list[str]:
     return [str(path.relative_to(paths.ROOT)) for path in own]
 
 
-def kit_digest(files: Sequence[str]) -> str:
-    """The same hash that an agent makes of its host's copies."""
-    digest = hashlib.sha256()
-    for name in files:
-        digest.update((paths.ROOT / name).read_bytes())
-    return digest.hexdigest()
-
-
-def faults(member: Member, java: str | None, jmeter: str | None, digest: str) -> list[str]:
+def faults(member: Member, java: str | None, jmeter: str | None, digest: str | None) -> list[str]:
     """Why this host cannot take part, each with what to do; none when it can.
 
     Args:
         member: a host whose facts and clock are known.
         java: the version that all hosts must have.
         jmeter: the version of the controlling machine's JMeter.
-        digest: `kit_digest` of this checkout.
+        digest: the hash of this checkout's own copies of `kit_files`.
     """
     facts = member.facts
     found = []

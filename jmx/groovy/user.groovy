@@ -1,4 +1,5 @@
-// Turns the lines of the frame client into sub-results of the user's sample, one a frame, and says why a user failed.
+// Turns the lines of a client into sub-results of the user's sample, one a frame or task, and says why a user failed. The
+// plan's parameter is what they are called.
 
 import groovy.json.JsonException
 import groovy.json.JsonSlurper
@@ -40,7 +41,7 @@ lines.eachWithIndex { line, number ->
         if (record.type == 'frame') {
             def frame = frameResult(record, line)
             prev.addRawSubResult(frame)
-            frame.sampleLabel = 'frame' // after adding, which renames it
+            frame.sampleLabel = Parameters // after adding, which renames it
         } else if (record.type == 'user') {
             user = record
         } else {

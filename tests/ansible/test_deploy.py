@@ -16,10 +16,12 @@ PROPERTIES = REPO / ".local" / "deploy" / "jmeter.properties"
 SLAVES = ("198.18.0.11", "198.18.0.12")
 
 
-def jmeter(folder: Path, command: str, properties: Path, slaves: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def jmeter(
+    folder: Path, command: str, properties: Path, slaves: Sequence[str], plan: Path = PLAN
+) -> subprocess.CompletedProcess[str]:
     """Run a command on each slave by JMeter, started as a run's controller is."""
     words: list[str | Path] = ["java", "-Djava.rmi.server.hostname=198.18.0.254", "-jar"]
-    words += [REPO / ".local/jmeter/bin/ApacheJMeter.jar", "-n", "-t", PLAN, "-q", properties, f"-Gcommand={command}"]
+    words += [REPO / ".local/jmeter/bin/ApacheJMeter.jar", "-n", "-t", plan, "-q", properties, f"-Gcommand={command}"]
     words += ["-R", ",".join(f"{address}:8001" for address in slaves), "-l", folder / "result.xml"]
     words += ["-j", folder / "jmeter.log", "-Jjmeter.save.saveservice.output_format=xml"]
     return subprocess.run(words, cwd=REPO, capture_output=True, text=True, timeout=120, check=False)
@@ -100,11 +102,28 @@ def test_the_server_runs_what_it_is_sent_and_that_can_do_little(deployed: Any, t
     ]
 
 
+def test_a_row_travels_without_the_servers_class_path(deployed: Any, tmp_path: Path) -> None:
+    rows = 1000
+    plan = tmp_path / "rows.jmx"
+    text = (REPO / "benchmarks" / "rows.jmx").read_text()
+    plan.write_text(
+        text.replace(
+            '<stringProp name="LoopController.loops">25000<', f'<stringProp name="LoopController.loops">{rows // 4}<'
+        )
+    )
+    sent = "cat /sys/class/net/host0/statistics/tx_bytes"
+    before = int(deployed.ssh("slave1", sent))
+    done = jmeter(tmp_path, "", PROPERTIES, SLAVES[:1], plan)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "result.xml").read_text().count("<sample ") == rows
+    assert (int(deployed.ssh("slave1", sent)) - before) / rows < 10_000
+
+
 def test_the_server_comes_back_after_kill_and_reboot(deployed: Any, tmp_path: Path) -> None:
     from lab import faults
     from lab.hosts import Host
 
-    faults.kill(Host("slave1"), "ApacheJMeter.jar --server")
+    faults.kill(Host("slave1"), "NewDriver --server")
     faults.reboot(Host("slave2"))
     ready = "Bound to RMI registry"
     for host in ("slave1", "slave2"):

@@ -126,7 +126,7 @@ class Function(BaseHTTPRequestHandler):
                 "timings_ms": {"decode": 1.0, "model": 22.125, "total": 25.5},
                 "cold": False,
             }
-            self._send(json.dumps(answer).encode(), {"Content-Type": accept})
+            self._send(json.dumps(answer).encode(), {"Content-Type": accept, "X-Worker": "replica-1"})
         else:
             headers = {
                 "Content-Type": accept,

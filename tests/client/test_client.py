@@ -13,7 +13,7 @@ from client import parse_options
 
 FRAME_KEYS = [
     *("type", "user", "index", "intended_ms", "start_ms", "rtt_ms", "handler_ms", "model_ms", "status", "ok", "cause"),
-    *("censored", "sent_bytes", "received_bytes", "faces", "cold", "verified"),
+    *("censored", "sent_bytes", "received_bytes", "faces", "cold", "verified", "worker"),
 ]
 USER_KEYS = [
     *("type", "user", "start_ms", "duration_ms", "frames", "frames_ok", "ok", "cause", "causes", "sleep_s"),
@@ -30,6 +30,7 @@ def test_right_answers(client: Any, requests_seen: list[Any], encoding: str) -> 
     assert [frame["index"] for frame in done.frames] == list(range(5))
     for frame, (_, _, body) in zip(done.frames, requests_seen, strict=True):
         assert frame["ok"] and frame["verified"] and frame["status"] == 200 and frame["cause"] is None
+        assert frame["worker"] == ("replica-1" if encoding == "png-base64" else None)
         assert (frame["handler_ms"], frame["model_ms"], frame["faces"], frame["cold"]) == (25.5, 22.125, 1, False)
         assert frame["sent_bytes"] == len(body) and frame["received_bytes"] > 0 and not frame["censored"]
         assert frame["user"] == done.user["user"] and 0 < frame["rtt_ms"] < 20_000

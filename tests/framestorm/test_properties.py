@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from framestorm import properties
+from framestorm import paths, properties
 from framestorm.errors import UsageError
 
 PLAN = """<?xml version="1.0" encoding="UTF-8"?>
@@ -64,6 +64,32 @@ def test_wrong_properties_are_refused_with_what_is_right(plan: Path, given: dict
         properties.effective(properties.read_plan(plan), given)
     for word in words:
         assert word in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"mode": "sideways"}, "local, push, pull"),
+        ({"workers": "0"}, "at least 1"),
+        ({"workers": "1.5"}, "whole number"),
+        ({"tasks": "0"}, "at least 1"),
+        ({"task_s": "-1"}, "at least 0"),
+    ],
+)
+def test_properties_of_tasks(given: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        properties.effective(properties.read_plan(paths.JMX / "tasks.jmx"), given)
+
+
+def test_what_the_plans_count() -> None:
+    assert {plan.stem: properties.unit(plan) for plan in paths.JMX.glob("*.jmx")} == {
+        "face-blur": "frame",
+        "face-blur-http": "frame",
+        "video-per-user": "frame",
+        "requests": "request",
+        "request-rate": "request",
+        "tasks": "task",
+    }
 
 
 @pytest.mark.parametrize(

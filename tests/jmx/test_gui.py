@@ -15,7 +15,7 @@ from framestorm.jmeter import gui_command
 
 JMX = Path(__file__).resolve().parents[2] / "jmx"
 PLANS = sorted(JMX.glob("*.jmx"))
-CHART_LINES = {"face-blur": (255, 0, 0), "face-blur-http": (255, 0, 255)}
+CHART_LINES = {"face-blur": (255, 0, 0), "requests": (255, 0, 0)}
 READY_S = 90
 
 
@@ -85,11 +85,11 @@ def test_opens_and_saves_without_change(
             assert time.monotonic() < end, f"not saved, or no chart drawn: see {tmp_path}"
             window.xdotool("mousemove", "120", "66", "click", "1")  # the root of the tree
             window.press("Home")
-            for shown in ("plan", "knobs", "group"):
+            for shown in ("plan", "knobs", "knobs-in-ms-or-group", "group-or-sampler"):
                 shot = window.screenshot(shown)
                 window.press("Down")
-            chart = chart or has_line(shot, CHART_LINES[original.stem])
-            window.press(*["Down"] * 7)  # each panel reads its element when entered, and writes it when left
+                chart = chart or has_line(shot, CHART_LINES[original.stem])
+            window.press(*["Down"] * 10)  # each panel reads its element when entered, and writes it when left
             window.press("ctrl+s")
             time.sleep(1)
     log = (tmp_path / "jmeter.log").read_text()

@@ -18,9 +18,10 @@ from typing import Any
 import psutil
 import pytest
 
+from callbacks import Receiver
 from framestorm.errors import FramestormError, UsageError
-from framestorm.openfaas import callbacks, gateway, metrics, stack
 from framestorm.openfaas import cli as target
+from framestorm.openfaas import gateway, metrics, stack
 from framestorm.openfaas.layout import GATEWAY_URL, PROMETHEUS_URL, STACK, UPSTREAM_TIMEOUT_S
 
 RUNTIMES = ["noop", "noop-go", "noop-python", "noop-node", "noop-java"]
@@ -290,7 +291,7 @@ def test_the_alert_scales_up(noop, deploy):
 
 def test_queued_requests_are_done_once_each_over_a_restart_of_the_worker(deploy):
     deploy("sleep")
-    with callbacks.Receiver() as receiver:
+    with Receiver() as receiver:
         headers = {"X-Callback-Url": receiver.url}
         accepted = []
         for number in range(200):

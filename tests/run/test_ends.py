@@ -1,5 +1,6 @@
 """How runs end that do not end by themselves: nothing stays behind, and what was measured is reported."""
 
+import json
 import os
 import re
 import signal
@@ -44,6 +45,33 @@ def test_one_interrupt_stops_gently_and_reports(
     rows = (run_dir / "frames.csv").read_text().count("\n") - 1
     # Every frame that was sent is in the report, also those of the users that were stopped.
     assert rows == (journal_lines(run_dir) if with_users else seen.read_text().count("\n") - 1)
+
+
+@pytest.mark.parametrize("plan", ["jmx/tasks.jmx", "jmx/requests.jmx", "jmx/request-rate.jmx"])
+def test_one_interrupt_stops_any_plan_gently(
+    start: Callable[..., subprocess.Popen[str]],
+    wait_for: Callable[..., None],
+    left_running: Callable[[], list[str]],
+    faulty: Callable[[str], str],
+    tmp_path: Path,
+    plan: str,
+) -> None:
+    run_dir = tmp_path / "run"
+    words = [f"-Jurl={faulty('garbage')}", "-Jhold_s=120"]
+    if plan == "jmx/tasks.jmx":
+        words = ["-Jmode=local", "-Jtasks=2000", "-Jtask_s=0.2", "-Jworkers=2"]
+    process = start("-t", plan, *words)
+    seen = run_dir / ("journal.jsonl" if plan == "jmx/tasks.jmx" else "samples.jtl")
+    wait_for(lambda: seen.exists() and seen.read_text().count("\n") > 5, what="for the first samples")
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 4, stderr
+    assert left_running() == []
+    rows = (run_dir / "frames.csv").read_text().count("\n") - 1
+    # The pool has all tasks in hand: those not done are told as cut off.
+    assert rows == (2000 if plan == "jmx/tasks.jmx" else seen.read_text().count("\n") - 1)
+    reasons = json.loads((run_dir / "summary.json").read_text())["missing"]
+    assert len(reasons) == 1 and "SIGINT" in reasons[0]
 
 
 def test_a_second_interrupt_ends_it_at_once(

@@ -71,6 +71,28 @@ def test_arrivals_that_found_no_thread_are_told(run_sh: Callable[..., Any], faul
     assert summary["warnings"][0].startswith(f"{due - sent} of {due} arrivals never became a request")
 
 
+def test_requests_at_a_rate_to_any_function(run_sh: Callable[..., Any], faulty: Callable[[str], str]) -> None:
+    words = ("-t", "jmx/request-rate.jmx", f"-Jurl={faulty('garbage')}", "-Jrate_per_s=10", "-Jhold_s=3")
+    done = run_sh(*words, "--fail-if", "request success < 100 %", "--fail-if", "p95 > 60 s")
+    assert done.status == 0, done.stderr
+    summary = done.json("summary.json")
+    assert (summary["unit"], summary["frames"]["n"], summary["facts"]["arrivals"]) == ("request", 30, 30)
+    assert done.json("run.json")["unit"] == "request"
+    with (done.run_dir / "frames.csv").open(newline="") as file:
+        due_ms = sorted(float(row["intended_ms"]) for row in csv.DictReader(file))
+    assert due_ms[-1] - due_ms[0] == pytest.approx(2900, abs=100)
+    assert set(done.json("jmeter/statistics.json")) == {"request", "Total"}
+
+
+def test_tasks_of_a_local_pool_need_no_function(run_sh: Callable[..., Any]) -> None:
+    done = run_sh("-t", "jmx/tasks.jmx", "-Jworkers=2", "-Jtasks=6", "-Jtask_s=0.05")
+    assert done.status == 0, done.stderr
+    assert labels(done.run_dir / "samples.jtl") == {"user": 1, "task": 6}
+    assert done.json("run.json")["target"] == {"kind": "local", "url": None}
+    assert done.json("summary.json")["verdict"]["text"] == "all 2 criteria met, on 6 tasks of 1 user"
+    assert "a pool of processes on the generator" in (done.run_dir / "index.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("fault", "cause"),
     [("garbage", "not-json"), ("unblurred", "not-blurred"), ("error", "status-500"), ("hang", "timeout")],

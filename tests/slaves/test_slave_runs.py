@@ -1,5 +1,6 @@
 """Complete runs over slaves."""
 
+import html
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,10 @@ def test_five_users_on_two_slaves_are_three_and_two(
     assert {name: hosts[name]["share"]["users"] for name in ("slave1", "slave2")} == {"slave1": "3", "slave2": "2"}
     assert ("master1" in hosts) == (controller == "on the master")
     assert all(abs(host["clock_offset_ms"]) < 100 for host in hosts.values())
+    way = done.json("run.json")["rmi"]
+    assert (way["mode"], way["ssl"], way["ports"]["slaves"]) == ("Standard", False, "8001")
+    assert "-Jmode=Standard" in done.json("run.json")["jmeter"]["arguments"]
+    assert way["why"] in html.unescape((done.folder / "index.html").read_text())
     told = {row["host"]: row for row in done.json("summary.json")["hosts"]}
     for slave, sent in (("slave1", 9), ("slave2", 6)):
         counts = {name: told[slave][name] for name in ("sent", "in_tree", "in_samples", "shown")}
@@ -32,6 +37,12 @@ def test_five_users_on_two_slaves_are_three_and_two(
     machines = {(row["host"], row["part"]): row for row in done.json("summary.json")["machines"]}
     for slave in ("slave1", "slave2"):
         assert machines[slave, "generator"]["cores_max"] > 0
+        assert machines[slave, "host"]["rss_max_bytes"] > 100e6
+        assert machines[slave, "host"]["load_max"] is not None
+        assert "Test has ended on host" in (done.folder / f"jmeter-server-{slave}.log").read_text()
+    assert hosts["function1"]["role"] == "target"
+    assert machines["function1", "target"]["cores_max"] > 0
+    assert machines["function1", "target"]["rss_max_bytes"] > 100e6
 
 
 def test_a_rate_is_split_too(run_slaves: Callable[..., Any]) -> None:
@@ -43,6 +54,15 @@ def test_a_rate_is_split_too(run_slaves: Callable[..., Any]) -> None:
     assert (
         done.json("summary.json")["frames"]["times"]["model"]["n"] == rows["frame", "slave1"] + rows["frame", "slave2"]
     )
+
+
+def test_arrivals_that_found_no_thread_are_counted_on_slaves_too(run_slaves: Callable[..., Any]) -> None:
+    load = ("-Jrate_per_s=60", "-Jconcurrency_limit=2", "-Jramp_s=0", "-Jhold_s=5", "-Jencoding=jpeg")
+    done = run_slaves("-t", "jmx/face-blur-http.jmx", *load)
+    assert done.status == 0, done.stderr
+    summary = done.json("summary.json")
+    assert summary["facts"]["arrivals"] > summary["frames"]["n"] > 0
+    assert any("never became a request" in warning for warning in summary["warnings"])
 
 
 def test_a_pattern_chooses_slaves_and_spare_ones_are_left_out(run_slaves: Callable[..., Any]) -> None:

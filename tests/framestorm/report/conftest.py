@@ -299,12 +299,12 @@ def write_resources(
 
 def write_beats(path: Path, ends_ms: dict[str, float], cpu: tuple[float, float] = (60.0, 95.0)) -> None:
     """resources.csv of a run over slaves, each of which tells of itself for as long as it is there."""
-    rows = ["time_ms,host,part,cpu_percent,rss_bytes,processes"]
+    rows = ["time_ms,host,part,cpu_percent,rss_bytes,processes,load"]
     for at_ms in range(START_MS, int(max(ends_ms.values())), 1000):
         for host, end_ms in ends_ms.items():
             if at_ms < end_ms:
-                rows.append(f"{at_ms},{host},generator,{cpu[0]:.1f},{300_000_000},3")
-                rows.append(f"{at_ms},{host},host,{cpu[1]:.1f},0,0")
+                rows.append(f"{at_ms},{host},generator,{cpu[0]:.1f},{300_000_000},3,")
+                rows.append(f"{at_ms},{host},host,{cpu[1]:.1f},{2_000_000_000},,3.25")
     path.write_text("\n".join(rows) + "\n")
 
 

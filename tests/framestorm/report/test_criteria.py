@@ -26,6 +26,8 @@ from framestorm.report.stats import Sample
         ("frame rate < 5/s", ("frame", "rtt", "rate", None, "<", 5.0)),
         ("frame rate < 300 /min", ("frame", "rtt", "rate", None, "<", 5.0)),
         ("frame n < 100", ("frame", "rtt", "n", None, "<", 100.0)),
+        ("request p95 > 2 s", ("request", "rtt", "p95", "95", ">", 2000.0)),
+        ("task success < 100 %", ("task", "rtt", "success", None, "<", 1.0)),
     ],
 )
 def test_understood(text: str, expected: tuple[object, ...]) -> None:
@@ -33,11 +35,16 @@ def test_understood(text: str, expected: tuple[object, ...]) -> None:
     assert (c.label, c.series, c.metric, c.percent, c.op, pytest.approx(c.limit)) == expected
 
 
+def test_without_a_label_it_is_of_what_the_run_counts() -> None:
+    assert parse("p95 > 2 s", "request").label == "request"
+    assert parse("user mean > 2 s", "request").label == "user"
+
+
 @pytest.mark.parametrize(
     ("text", "marked", "words"),
     [
         ("", "", "empty"),
-        ("frames p95 > 2 s", "frames", "label (user, frame)"),
+        ("frames p95 > 2 s", "frames", "label (user, frame, request, task)"),
         ("frame p95 > 2 parsecs", "parsecs", "'ms' or 's' or 'min'"),
         ("frame p95 > 2", "", "'ms' or 's' or 'min'"),
         ("frame p95 > fast", "fast", "a number"),
@@ -52,7 +59,7 @@ def test_understood(text: str, expected: tuple[object, ...]) -> None:
         ("frame success < 101 %", "101", "more than all"),
         ("frame warm success < 99 %", "warm", "times only"),
         ("user warm p95 > 2 s", "warm", "expected a metric"),
-        ("frame slow p95 > 2 s", "slow", "expected a series of frame times (rtt, warm"),
+        ("frame slow p95 > 2 s", "slow", "expected a series of times (rtt, warm"),
         ("frame rate < 5", "", "'/s' or '/min'"),
         ("frame p95 > -2 s", "-2", "below 0"),
         ("frame p95 > 2,5 s", ",", "ms"),

@@ -7,6 +7,7 @@ import pytest
 from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.figure import Chart
+from framestorm.slaves import rmi
 
 SHARES, LOST_S = {"slave1": "2", "slave2": "2"}, {"slave2": 41.0}
 OVER_TIME = {
@@ -104,6 +105,7 @@ def test_no_loss_no_mark(slave_lost: Any) -> None:
         ("slave", "199.0", "slave2 was saturated: at least 90.0 % of its 2 cores were busy"),
         ("slave", "199.0", "Use fewer users, or more slaves."),
         ("master", "199.0", "Slaves may have had to wait"),
+        ("target", "199.0", "The function waited for a core there"),
         ("slave", "120.0", None),
     ],
 )
@@ -129,6 +131,36 @@ def test_a_slave_without_figures_of_its_machine(slave_lost: Any) -> None:
     (folder / "resources.csv").write_text("\n".join(line for line in lines if "slave2" not in line) + "\n")
     build(folder)
     assert any("has nothing of slave2" in text for text in load(folder)["warnings"])
+
+
+def test_the_machines_table_has_load_and_memory(slave_lost: Any) -> None:
+    folder = slave_lost.write_slaves(SHARES, {})
+    build(folder)
+    machines = {(row["host"], row["part"]): row for row in load(folder)["machines"]}
+    assert (machines["slave1", "host"]["load_max"], machines["slave1", "host"]["rss_max_bytes"]) == (3.25, 2e9)
+    assert machines["slave1", "generator"]["load_max"] is None
+    assert "3.2</td>" in (folder / "index.html").read_text()
+
+
+def test_how_samples_came_is_told_with_the_reason(slave_lost: Any) -> None:
+    way = rmi.described([{"rmi_port": 8001, "rmi_ssl": False}])
+    folder = slave_lost.write_slaves(SHARES, {}, rmi=way)
+    build(folder)
+    page = (folder / "index.html").read_text()
+    assert "Standard, ports 8001 on slaves, 8002 and 8003 towards" in page
+    assert "complete rows go before speed" in page
+
+
+@pytest.mark.parametrize(("more", "told"), [(2, False), (3, True)])
+def test_arrivals_of_all_slaves_are_counted(slave_lost: Any, more: int, told: bool) -> None:
+    folder = slave_lost.write_slaves(SHARES, {})
+    sent = sum(len(user.frames) for user in slave_lost.users)
+    for slave, arrivals in zip(SHARES, (sent, more), strict=True):
+        said = f"INFO c.b.j.t.a.ArrivalsThreadStarter: Duration limit reached, had arrivals: {arrivals}\n"
+        (folder / f"jmeter-server-{slave}.log").write_text(said)
+    build(folder)
+    assert load(folder)["facts"]["arrivals"] == sent + more
+    assert any("never became a request" in text for text in load(folder)["warnings"]) == told
 
 
 def test_files_of_the_slaves_are_linked(slave_lost: Any) -> None:

@@ -109,6 +109,19 @@ def test_the_providers_own_count_goes_before_the_scrapes(folder: Path, make_metr
     assert "fewer replicas ready than wanted for 500 ms of the load:" in said
 
 
+def test_a_deployment_before_the_run_is_no_loss(folder: Path, make_metrics: Make) -> None:
+    """Prometheus still told of the old one's replicas, and its counters begin anew."""
+    old = {"k0-1": (-10.0, 2.0), "k0-2": (-10.0, 2.0)}
+    make_metrics(folder / "metrics.csv", old | {"k1-1": (2.0, 1e9)}, lambda at_s: 2 if at_s < 2 else 1, length_s=120)
+    with (folder / "metrics.csv").open("a") as file:
+        for at_s, lost, short_s in ((1, 3, 7.5), (4, 0, 0.1), (110, 0, 0.1)):
+            time_ms = 1_790_000_000_000 + at_s * 1000
+            file.write(f"{time_ms},replicas_lost,face-blur,,{lost}\n{time_ms},replicas_short_s,face-blur,,{short_s}\n")
+    build(folder)
+    (row,) = load(folder)["openfaas"]
+    assert (row["lost"], row["vanished"], row["short_s"]) == (0, [], 0)
+
+
 @pytest.mark.parametrize("drain_s", [0, 10])
 def test_scaling_down_is_no_loss(folder: Path, make_metrics: Make, drain_s: float) -> None:
     replicas = {"k1-1": FOREVER, "k1-2": (0, 60.0 + drain_s), "k1-3": (0, 60.0 + drain_s)}

@@ -1,6 +1,6 @@
 """Receiver of what the queue-worker sends when a queued request is done: each call once, however often it is told.
 
-    python -m framestorm.openfaas.callbacks --port 8095 --out calls.jsonl
+    python client/callbacks.py --port 8095 --out calls.jsonl
 
 The queue delivers at least once: after a crash of the worker a call may be done and told again. The first answer
 counts, later ones are counted as repeated.
@@ -10,7 +10,7 @@ import argparse
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,30 +20,50 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Call:
-    """One finished call; times in ms since the epoch, `started_ms` as the worker's own measure of its time says."""
+    """One finished call, told at `done_ms` (epoch); `took_ms` is the queue-worker's own measure of the call's time."""
 
     call_id: str
     function: str
     status: int
-    started_ms: float
+    took_ms: float
     done_ms: float
+    done_s: float  # the same moment as time.perf_counter
+    worker: str | None
     body: bytes
+
+    @property
+    def started_ms(self) -> float:
+        """When the worker began it, as epoch ms."""
+        return self.done_ms - self.took_ms
 
     def as_json(self) -> str:
         """The call as a line; of the body just its size."""
-        return json.dumps({**asdict(self), "body": len(self.body)})
+        fields = {name: value for name, value in asdict(self).items() if name != "done_s"}
+        return json.dumps({**fields, "started_ms": self.started_ms, "body": len(self.body)})
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # callbacks come in crowds
 
 
 class Receiver:
     """An HTTP server in a thread of its own; its `url` is what goes into X-Callback-Url."""
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 0, out: Path | None = None) -> None:
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        out: Path | None = None,
+        on_call: Callable[[Call], None] | None = None,
+    ) -> None:
+        """Listen on `host`; `on_call` gets each call once, in a thread of the server."""
         self.calls: dict[str, Call] = {}
         self.repeated = 0
         self._changed = threading.Condition()
         self._out = out
-        self._server = ThreadingHTTPServer((host, port), self._handler())
-        self._server.daemon_threads = True
+        self._on_call = on_call
+        self._server = _Server((host, port), self._handler())
         self.url = f"http://{host}:{self._server.server_address[1]}/"
 
     def __enter__(self) -> Self:
@@ -76,21 +96,26 @@ class Receiver:
                 with self._out.open("a") as file:
                     file.write(call.as_json() + "\n")
             self._changed.notify_all()
+        if self._on_call is not None:
+            self._on_call(call)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"  # connections are kept
+
             def do_POST(self) -> None:
-                done_ms = time.time() * 1000
+                done_ms, done_s = time.time() * 1000, time.perf_counter()
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 call_id = self.headers.get("X-Call-Id", "")
                 if not call_id:
                     self.send_error(400, "no X-Call-Id: this takes callbacks of OpenFaaS's queue-worker only")
                     return
-                took_s = float(self.headers.get("X-Duration-Seconds") or 0)
-                function, status = self.headers.get("X-Function-Name", ""), self.headers.get("X-Function-Status", "0")
-                receiver.take(Call(call_id, function, int(status), done_ms - took_s * 1000, done_ms, body))
+                header = self.headers.get
+                took_ms = float(header("X-Duration-Seconds") or 0) * 1000
+                name, status = header("X-Function-Name", ""), int(header("X-Function-Status", "0"))
+                receiver.take(Call(call_id, name, status, took_ms, done_ms, done_s, header("X-Worker"), body))
                 self.send_response(202)
                 self.send_header("Content-Length", "0")
                 self.end_headers()

@@ -1,0 +1,39 @@
+"""What the words of a command line may be: each refuses what is out of its range and says what is in it."""
+
+import argparse
+import math
+from collections.abc import Callable
+
+DAY_S = 86400
+
+
+def number(least: float, most: float, *, above: bool = False) -> Callable[[str], float]:
+    """A number from `least` to `most`; `above`: without `least` itself."""
+
+    def parse(text: str) -> float:
+        value = float(text)
+        if not math.isfinite(value) or not least <= value <= most or (above and value == least):
+            wanted = f"{'above' if above else 'at least'} {least:g} and at most {most:g}"
+            raise argparse.ArgumentTypeError(f"{text} is not {wanted}")
+        return value
+
+    parse.__name__ = "number"
+    return parse
+
+
+def count(least: int) -> Callable[[str], int]:
+    """A whole number, `least` or more."""
+
+    def parse(text: str) -> int:
+        if (value := int(text)) < least:
+            raise argparse.ArgumentTypeError(f"{text} is below {least}")
+        return value
+
+    parse.__name__ = "whole number"
+    return parse
+
+
+def url(text: str) -> str:
+    if not text.lower().startswith(("http://", "https://")):
+        raise argparse.ArgumentTypeError(f"{text!r} does not start with http:// or https://")
+    return text

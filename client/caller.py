@@ -1,0 +1,83 @@
+"""One kept connection that sends a small text and reads a small answer; several are used from threads.
+
+Beside send.py, which takes more care of a single frame: a call costs 0.1 ms of CPU here, which many workers in one
+process share.
+"""
+
+import contextlib
+import http.client
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+
+class Answer(NamedTuple):
+    """What came back; `cause` says why there is no whole answer, None if there is one, whatever its status."""
+
+    status: int | None
+    headers: Mapping[str, str]  # names in lower case
+    received_bytes: int
+    cause: str | None
+
+
+class Caller:
+    """A connection to one URL, made with the first call and again after one that broke."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float, connect_timeout_s: float) -> None:
+        """Raise ValueError for a URL that cannot be asked."""
+        parts = urlsplit(url)
+        if not parts.hostname:
+            raise ValueError(f"URL {url!r} cannot be asked: it has no host")
+        self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._headers = {"User-Agent": "framestorm", "Content-Type": "text/plain", **headers}
+        self._timeout_s = timeout_s
+        self._cut_by: str | None = None
+        within_s = min(connect_timeout_s, timeout_s)
+        self._connection: http.client.HTTPConnection
+        if parts.scheme == "https":
+            context = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE"))
+            self._connection = http.client.HTTPSConnection(
+                parts.hostname, parts.port, timeout=within_s, context=context
+            )
+        else:
+            self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=within_s)
+
+    def post(self, body: bytes) -> Answer:
+        """Send a body and read the answer; whatever goes wrong is in the Answer."""
+        status: int | None = None
+        headers: Mapping[str, str] = {}
+        cause: str | None
+        self._cut_by = None
+        try:
+            if self._connection.sock is None:
+                cause = "connect"
+                self._connect()
+            cause = "reset"
+            self._connection.request("POST", self._path, body, dict(self._headers))
+            response = self._connection.getresponse()
+            status, headers = response.status, {name.lower(): value for name, value in response.headers.items()}
+            received_bytes = len(response.read())
+            return Answer(status, headers, received_bytes, self._cut_by)
+        except TimeoutError:
+            cause = "connect-timeout" if cause == "connect" else "timeout"
+        except (OSError, http.client.HTTPException):
+            cause = self._cut_by or cause
+        self.close()
+        return Answer(status, headers, 0, cause)
+
+    def _connect(self) -> None:
+        self._connection.connect()
+        self._connection.sock.settimeout(self._timeout_s)  # between two packets; cut() ends what trickles
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def cut(self, cause: str) -> None:
+        """Have a call under way in another thread end at once, for this cause."""
+        self._cut_by = cause
+        if (sock := self._connection.sock) is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,135 @@
+"""Dispatching tasks: what every way of it is asked, and the events that it consists of.
+
+All tasks are in hand before the first begins. A dispatcher's threads and processes only put events into its queue; who
+asks it for what is done does the rest: nothing needs a lock, and every wait can be interrupted.
+"""
+
+import queue
+import time
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from callbacks import Call
+from caller import Caller
+
+# A connection on which an answer trickles in is cut this long after a silent one would end by itself.
+TRICKLE_GRACE_S = 0.5
+
+
+class DispatchError(Exception):
+    """The tasks cannot be dispatched; the message says why."""
+
+
+class Begun(NamedTuple):
+    """A task was handed over."""
+
+    task: int
+    start_ms: float  # epoch
+    started_s: float  # time.perf_counter
+    caller: Caller | None = None
+
+
+class Accepted(NamedTuple):
+    """The queue took a task."""
+
+    task: int
+    call_id: str
+    accepted_ms: float  # epoch
+
+
+class Done(NamedTuple):
+    """What came of a task."""
+
+    task: int
+    ended_s: float  # time.perf_counter
+    cause: str | None
+    status: int | None = None
+    handler_ms: float | None = None  # in execution
+    begun_ms: float | None = None  # epoch: execution began
+    worker: str | None = None
+    received_bytes: int = 0
+
+
+class Result(NamedTuple):
+    """A task as the dispatcher saw it."""
+
+    begun: Begun
+    done: Done
+    accepted_ms: float | None  # epoch
+
+    @property
+    def rtt_ms(self) -> float:
+        return (self.done.ended_s - self.begun.started_s) * 1000
+
+
+class Dispatcher(ABC):
+    """Hands tasks over and gives back what came of each, once."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._events: queue.SimpleQueue[Begun | Accepted | Call | Done] = queue.SimpleQueue()
+        self._under_way: dict[int, Begun] = {}  # in the order they were begun
+        self._accepted_ms: dict[int, float] = {}
+
+    @abstractmethod
+    def start(self, count: int) -> None:
+        """Hand over so many tasks, or begin to."""
+
+    @abstractmethod
+    def halt(self) -> None:
+        """Hand over no more, and leave nothing running. Called once, at the end."""
+
+    @property
+    def repeated(self) -> int:
+        """How often a task was told to be done that had been before."""
+        return 0
+
+    def next(self) -> Result:
+        """Wait for the next task that is done, or that has taken too long."""
+        while True:
+            first = next(iter(self._under_way.values()), None)
+            left_s = self._timeout_s if first is None else first.started_s + self._timeout_s - time.perf_counter()
+            result = self._take(max(0.01, left_s)) or self._overdue()
+            if result is not None:
+                return result
+
+    def stop(self) -> list[Result]:
+        """Halt; what was done in time, and what is given up."""
+        self.halt()
+        results = []
+        while not self._events.empty():
+            results.append(self._take(0))
+        results += [self._give_up(begun, "stopped") for begun in list(self._under_way.values())]
+        return [result for result in results if result is not None]
+
+    def _take(self, wait_s: float) -> Result | None:
+        try:
+            event = self._events.get(timeout=wait_s)
+        except queue.Empty:
+            return None
+        if isinstance(event, Begun):
+            self._under_way[event.task] = event
+            return None
+        done = event if isinstance(event, Done) else self._told(event)
+        if done is None or done.task not in self._under_way:
+            return None  # it had been given up
+        return Result(self._under_way.pop(done.task), done, self._accepted_ms.get(done.task))
+
+    def _told(self, event: Accepted | Call) -> Done | None:
+        raise NotImplementedError(f"only a queue tells of {event}")
+
+    def _overdue(self) -> Result | None:
+        now_s = time.perf_counter()
+        for begun in self._under_way.values():
+            late_s = now_s - begun.started_s - self._timeout_s
+            if late_s < 0:
+                return None  # and no other is
+            if begun.caller is None or begun.task in self._accepted_ms:
+                return self._give_up(begun, "timeout")
+            if late_s > TRICKLE_GRACE_S:
+                begun.caller.cut("timeout")  # its thread says so then
+        return None
+
+    def _give_up(self, begun: Begun, cause: str) -> Result:
+        del self._under_way[begun.task]
+        return Result(begun, Done(begun.task, time.perf_counter(), cause), self._accepted_ms.get(begun.task))

@@ -1,0 +1,87 @@
+"""Tasks as calls through OpenFaaS's queue, which are told here when they are done."""
+
+import socket
+import time
+from collections.abc import Callable
+from urllib.parse import urlsplit, urlunsplit
+
+from callbacks import Call, Receiver
+from caller import Answer
+from dispatch import Accepted, DispatchError, Done
+from push import Push
+
+
+class Pull(Push):
+    """All are handed over at once; the queue's workers take them when they are free, and tell when each is done."""
+
+    def __init__(self, url: str, workers: int, task_s: float, timeout_s: float, connect_timeout_s: float) -> None:
+        """Listen for what is done; the tasks are posted by as many connections as Push uses."""
+        self._receiver = _receiver(url, self._called)
+        queued = queue_url(url)
+        super().__init__(queued, workers, task_s, timeout_s, connect_timeout_s, X_Callback_Url=self._receiver.url)
+        self._tasks_by_call: dict[str, int] = {}
+        self._early: dict[str, Call] = {}
+        self._receiver.__enter__()
+
+    @property
+    def repeated(self) -> int:
+        return self._receiver.repeated
+
+    def _called(self, call: Call) -> None:
+        self._events.put(call)
+
+    def _answered(self, task: int, answer: Answer) -> Done | Accepted:
+        if answer.cause is None and answer.status == 202:
+            return Accepted(task, answer.headers.get("x-call-id", ""), time.time() * 1000)
+        return super()._answered(task, answer)
+
+    def _told(self, event: Accepted | Call) -> Done | None:
+        if isinstance(event, Accepted):
+            self._accepted_ms[event.task] = event.accepted_ms
+            self._tasks_by_call[event.call_id] = event.task
+            call = self._early.pop(event.call_id, None)
+        else:
+            call = event
+            if call.call_id not in self._tasks_by_call:
+                self._early[call.call_id] = call  # told before the answer to its own request was read
+                return None
+        if call is None:
+            return None
+        cause = None if call.status == 200 else f"status-{call.status}"
+        return Done(
+            self._tasks_by_call[call.call_id],
+            call.done_s,
+            cause,
+            call.status,
+            call.took_ms,
+            call.started_ms,
+            call.worker,
+            len(call.body),
+        )
+
+    def halt(self) -> None:
+        super().halt()
+        self._receiver.__exit__(None, None, None)
+
+
+def queue_url(url: str) -> str:
+    """The gateway's address of a function's queue.
+
+    Raises:
+        DispatchError: the URL is not one of a function behind OpenFaaS's gateway.
+    """
+    parts = urlsplit(url)
+    if not parts.path.startswith(("/function/", "/async-function/")):
+        raise DispatchError(f"URL {url!r} has no queue: the gateway's /function/NAME is expected")
+    return urlunsplit(parts._replace(path=parts.path.replace("/function/", "/async-function/", 1)))
+
+
+def _receiver(url: str, on_call: Callable[[Call], None]) -> Receiver:
+    """A receiver where the gateway's host reaches this one: by the address that leads there. No packet is sent."""
+    parts = urlsplit(url)
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((parts.hostname or "", parts.port or 80))
+            return Receiver(str(probe.getsockname()[0]), on_call=on_call)
+    except OSError as error:
+        raise DispatchError(f"callbacks of {url!r} cannot be received here: {error}") from error

@@ -1,0 +1,72 @@
+"""Tasks as synchronous calls of a function."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+from caller import Answer, Caller
+from dispatch import Accepted, Begun, Dispatcher, Done
+
+THREADS_END_WITHIN_S = 2.0
+
+
+class Push(Dispatcher):
+    """So many workers here, each on a connection of its own, each with one task at a time."""
+
+    def __init__(
+        self, url: str, workers: int, task_s: float, timeout_s: float, connect_timeout_s: float, **headers: str
+    ) -> None:
+        """Have the workers stand ready; their connections come with their first task."""
+        super().__init__(timeout_s)
+        self._body = f"{task_s:g}".encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._callers = [Caller(url, named, timeout_s, connect_timeout_s) for _ in range(workers)]
+        self._threads = [threading.Thread(target=self._post_all, args=(each,), daemon=True) for each in self._callers]
+        self._tasks: Iterator[int] = iter(())
+        self._is_begun = threading.Event()
+        self._halted = False
+        for thread in self._threads:
+            thread.start()
+
+    def start(self, count: int) -> None:
+        self._tasks = iter(range(count))
+        self._is_begun.set()
+
+    def _post_all(self, caller: Caller) -> None:
+        self._is_begun.wait()
+        for task in self._tasks:  # of all threads: taking the next is one step of the interpreter
+            if self._halted:
+                break
+            self._events.put(Begun(task, time.time() * 1000, time.perf_counter(), caller))
+            self._events.put(self._answered(task, caller.post(self._body)))
+        caller.close()
+
+    def _answered(self, task: int, answer: Answer) -> Done | Accepted:
+        ended_s = time.perf_counter()
+        cause = answer.cause or (None if answer.status == 200 else f"status-{answer.status}")
+        took_s = answer.headers.get("x-duration-seconds")  # of OpenFaaS's watchdog
+        return Done(
+            task,
+            ended_s,
+            cause,
+            answer.status,
+            _milliseconds(took_s),
+            worker=answer.headers.get("x-worker"),
+            received_bytes=answer.received_bytes,
+        )
+
+    def halt(self) -> None:
+        self._halted = True
+        self._is_begun.set()
+        for caller in self._callers:
+            caller.cut("stopped")
+        deadline_s = time.monotonic() + THREADS_END_WITHIN_S
+        for thread in self._threads:
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+
+
+def _milliseconds(seconds: str | None) -> float | None:
+    try:
+        return None if seconds is None else float(seconds) * 1000
+    except ValueError:
+        return None

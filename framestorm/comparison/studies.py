@@ -1,0 +1,153 @@
+"""Studies against studies, or levels of one: point by point, and over all points together."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from framestorm.comparison.contrast import Contrast, Scale, Side
+from framestorm.comparison.evidence import ByFormula, Ends, Evidence, wider
+from framestorm.comparison.metrics import metric
+from framestorm.comparison.repetitions import geometric_ratio, over_repetitions
+from framestorm.comparison.sides import StudySide
+from framestorm.errors import FramestormError
+from framestorm.statistics.shares import newcombe
+from framestorm.study.metrics import BY_NAME
+
+PAIRED_METHOD = "Student's interval of the pairs of each repetition; ratios of geometric means"
+WELCH_METHOD = "Welch's interval over repetitions; ratios of geometric means"
+SHARE_METHOD = "of success the wider of that and Newcombe's interval over samples"
+# The samples that a share is a share of.
+COUNTED_BY = {"success": "n", "user_success": "users"}
+ONE_ONLY = "one repetition a side: nothing is known of how far repetitions vary"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two studies compared: each metric over all points that both have, and at each; and the points of one only."""
+
+    overall: list[Contrast]
+    points: list[Contrast]
+    shared: list[str]
+    only_old: list[str]
+    only_new: list[str]
+    is_paired: bool
+
+
+def compare(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Compared:
+    """Compare two sides in `metrics`, names of columns of results.csv.
+
+    Raises:
+        FramestormError: they have no point in common.
+    """
+    shared = [key for key in old.points if key in new.points]
+    if not shared:
+        examples = f"{old.name} has {next(iter(old.points))}, {new.name} has {next(iter(new.points))}"
+        raise FramestormError(f"{old.name} and {new.name} have no point in common, nothing can be compared: {examples}")
+    is_paired = old.schedule == new.schedule
+    overall = [_overall(old, new, name, shared, is_paired) for name in metrics]
+    points = [_at(old, new, key, name, is_paired) for name in metrics for key in shared]
+    return Compared(
+        [each for each in overall if each],
+        [each for each in points if each],
+        shared,
+        [key for key in old.points if key not in new.points],
+        [key for key in new.points if key not in old.points],
+        is_paired,
+    )
+
+
+def is_cut_off(side: StudySide, point: str, name: str) -> bool:
+    """Whether time-outs made this figure of a point a lower bound, or took its meaning, in any repetition."""
+    if "cut_off" not in side.results.columns:
+        return False
+    cells = side.results.filter(pl.col("point") == side.points[point]["id"])["cut_off"].cast(pl.String).drop_nulls()
+    return any(name in cell.split() for cell in cells)
+
+
+def _at(old: StudySide, new: StudySide, point: str, name: str, is_paired: bool) -> Contrast | None:
+    """One metric at one point; None if a side has no value of it."""
+    values = (old.values(point, name), new.values(point, name))
+    if not values[0] or not values[1]:
+        return None
+    known = [set(each) for each in values]
+    in_pairs = is_paired and len(known[0] & known[1]) > 1
+    rows = [[each[k] for k in sorted(known[0] & known[1] if in_pairs else each)] for each in values]
+    totals = [_total(side, [point], name) for side in (old, new)]
+    sides = [
+        Side(float(np.mean(row)), is_cut_off(side, point, name), int(total), len(row))
+        for side, row, total in zip((old, new), rows, totals, strict=True)
+    ]
+    return replace(_contrast(name, sides, rows, in_pairs), point=point)
+
+
+def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], is_paired: bool) -> Contrast | None:
+    """One metric over all points of which something is known on both sides: of each repetition the mean over points.
+
+    The geometric mean, so that each point counts by its ratio and not by its size; the arithmetic one of shares and of
+    what may be 0. Only repetitions that have all these points count.
+    """
+    pairs = {key: (old.values(key, name), new.values(key, name)) for key in shared}
+    hidden = {key for key in shared if is_cut_off(old, key, name) and is_cut_off(new, key, name)}
+    keys = [key for key, (a, b) in pairs.items() if a and b and key not in hidden]
+    if not keys:
+        return None
+    whole = [set.intersection(*(set(pairs[key][side]) for key in keys)) for side in (0, 1)]
+    in_pairs = is_paired and len(whole[0] & whole[1]) > 1
+    repetitions = [sorted(whole[0] & whole[1] if in_pairs else each) for each in whole]
+    if not repetitions[0] or not repetitions[1]:
+        return None
+    smallest = min(value for key in keys for values in pairs[key] for value in values.values())
+    is_geometric = smallest > 0 and not metric(name).is_share
+    rows = [
+        [_centre([pairs[key][side][k] for key in keys], is_geometric) for k in repetitions[side]] for side in (0, 1)
+    ]
+    sides = [
+        Side(float(np.mean(row)), any(is_cut_off(side, k, name) for k in keys), int(_total(side, keys, name)), len(row))
+        for side, row in zip((old, new), rows, strict=True)
+    ]
+    made = _contrast(name, sides, rows, in_pairs)
+    of_all = f"of {len(shared)} points"
+    notes = [
+        made.why,
+        f"{len(hidden)} {of_all} left out: time-outs hide both sides" if hidden else None,
+        f"{len(shared) - len(keys) - len(hidden)} {of_all} have no value on one side"
+        if len(shared) > len(keys) + len(hidden)
+        else None,
+    ]
+    return replace(made, why="; ".join(note for note in notes if note) or None)
+
+
+def _total(side: StudySide, points: Sequence[str], name: str) -> float:
+    """The samples that a figure is of, over all repetitions."""
+    return sum(sum(side.values(point, COUNTED_BY.get(name, "n")).values()) for point in points)
+
+
+def _centre(values: Sequence[float], is_geometric: bool) -> float:
+    return math.exp(float(np.log(values).mean())) if is_geometric else float(np.mean(values))
+
+
+def _contrast(name: str, sides: Sequence[Side], rows: Sequence[list[float]], in_pairs: bool) -> Contrast:
+    bound = (sides[0].is_bound, sides[1].is_bound)
+    evidence: dict[Scale, Evidence] = {}
+    if all(bound):
+        why: str | None = "time-outs hide the figure of both sides"
+    elif any(bound) and (name.endswith("sd_ms") or name not in BY_NAME):
+        why = "time-outs leave the figure of one side without a meaning"
+    else:
+        evidence = over_repetitions(rows[0], rows[1], bound, paired=in_pairs)
+        why = "time-outs hide the figure of one side, which is a lower bound" if any(bound) else None
+        why = why if evidence else ONE_ONLY
+    method = PAIRED_METHOD if in_pairs else WELCH_METHOD
+    if name in COUNTED_BY and evidence and sides[0].n and sides[1].n:
+        evidence = {"difference": ByFormula(wider(_newcombe(sides), evidence["difference"].interval))}
+        method = SHARE_METHOD
+    ratio = geometric_ratio(rows[0], rows[1])
+    return Contrast(name, sides[0], sides[1], evidence, method, why=why, own_ratio=ratio)
+
+
+def _newcombe(sides: Sequence[Side]) -> Callable[[float], Ends]:
+    """What single samples vary by, for a few repetitions are often all alike."""
+    return lambda level: newcombe((sides[1].value, sides[1].n), (sides[0].value, sides[0].n), level)

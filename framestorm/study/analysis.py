@@ -1,0 +1,160 @@
+"""Runs to figures: of every point and metric the mean over its repetitions with an interval, and what was lost."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from framestorm.report.stats import Floats, wilson
+from framestorm.statistics.bootstrap import bootstrap
+from framestorm.statistics.censoring import restricted_mean
+from framestorm.statistics.means import student
+from framestorm.study.folder import COMPLETE
+from framestorm.study.metrics import METRICS
+from framestorm.study.results import LOWER, PERCENTILES, UNSURE
+from framestorm.study.samples import Samples, read_samples
+
+Row = dict[str, Any]
+Figure = dict[str, Any]
+# Summed over a point's runs, not averaged.
+COUNTS = (
+    "n_sent", "n", "ok", "failed", "timed_out", "rejected_warm_up", "rejected_cold", "rejected_warm",
+    "dropped_arrivals", "warnings",
+)  # fmt: skip
+# Of such a series and statistic: a single run gives an interval of it too.
+OF_SAMPLES = {
+    f"{prefix}{name}_ms": (series, statistic)
+    for prefix, series in (("", "rtt"), ("open_", "open"))
+    for name, statistic in ({"mean": "mean"} | PERCENTILES).items()
+} | {f"{series}_mean_ms": (series, "mean") for series in ("handler", "model", "outside")}
+# Words of a run's own report that say its figures are not the function's alone.
+SATURATED = " was saturated: "
+TRUST = {
+    "saturated": (SATURATED, "the machine was saturated: times include waiting for a core"),
+    "not_offered": ("never became a request", "the asked rate was not offered"),
+    "lost": (" was lost ", "a slave was lost"),
+    "replicas": ("without being scaled down", "a replica was lost"),
+    "short": ("fewer replicas ready than wanted", "fewer replicas were ready than wanted"),
+    "clock": ("clock", "a clock was wrong"),
+}
+
+
+class Study:
+    """A study's folder as it is analysed: its settings, points and rows, and the samples of its runs."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any], rows: Sequence[Row]) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.definition: Mapping[str, Any] = settings["definition"]
+        self.points: list[dict[str, Any]] = list(settings["points"])
+        self.rows = list(rows)
+        self.derived: Mapping[str, Any] = self.definition.get("derived") or {}
+        self.complete = [row for row in self.rows if row["state"] == COMPLETE]
+        self.by_cell = {(row["point"], row["repetition"]): row for row in self.complete}
+        self.repetitions = sorted({row["repetition"] for row in self.complete})
+
+    def samples(self, row: Row) -> Samples:
+        """The samples of a complete run."""
+        warm_up_s, temperature = float(self.definition.get("warm_up_s") or 0), self.definition.get("temperature")
+        return read_samples(self.folder / row["run"], warm_up_s, temperature or "any")
+
+    def times(self, rows: Sequence[Row], series: str) -> tuple[Floats, Floats]:
+        """Times in ms of complete runs together: in full, and cut off by a time-out."""
+        full, cut = zip(*(self.samples(row).times(series) for row in rows), strict=True)
+        return np.concatenate(full), np.concatenate(cut)
+
+    def matching(self, where: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The points with the wanted levels; of a factor one level is wanted, or one of a list."""
+        return [point for point in self.points if all(_has(point["factors"], *wanted) for wanted in where.items())]
+
+
+def _has(factors: Mapping[str, Any], name: str, wanted: Any) -> bool:
+    return factors.get(name) in (wanted if isinstance(wanted, list) else [wanted])
+
+
+def analyse(study: Study) -> list[dict[str, Any]]:
+    """A row a point of the study, those without any run included."""
+    rows: dict[str, list[Row]] = {point["id"]: [] for point in study.points}
+    for row in study.rows:
+        rows[row["point"]].append(row)
+    return [_point(study, point, rows[point["id"]]) for point in study.points]
+
+
+def _point(study: Study, point: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
+    done = [row for row in rows if row["state"] == COMPLETE]
+    planned = int(study.definition.get("repetitions") or 1)
+    state = "complete" if len(done) >= planned else "missing" if not rows else "partial" if done else "failed"
+    counts = {name: sum(int(row["metrics"].get(name) or 0) for row in done) for name in COUNTS}
+    figures = {name: figure_of(study, name, done) for name in (*METRICS, *study.derived)}
+    said = {row["run"]: trust(row["warnings"]) for row in done}
+    return {
+        "id": point["id"],
+        "factors": point["factors"],
+        "state": state,
+        "planned": planned,
+        "complete": len(done),
+        "failed": len(rows) - len(done),
+        "causes": list(dict.fromkeys(str(row["reason"]) for row in rows if row["state"] != COMPLETE)),
+        "counts": counts,
+        "figures": {name: figure for name, figure in figures.items() if figure is not None},
+        "restricted_mean_ms": _restricted(study, done),
+        "trust": {name: n for name in TRUST if (n := sum(name in found for found in said.values()))},
+        "runs": [
+            {name: row[name] for name in ("repetition", "run", "state", "reason", "order")}
+            | {"warnings": row["metrics"].get("warnings"), "trust": said.get(row["run"], [])}
+            for row in rows
+        ],
+    }
+
+
+def trust(sentences: Sequence[str]) -> list[str]:
+    """Which of the grave warnings are among a report's sentences."""
+    return [name for name, (words, _) in TRUST.items() if any(words in sentence for sentence in sentences)]
+
+
+def figure_of(study: Study, metric: str, rows: Sequence[Row]) -> Figure | None:
+    """The metric over the complete runs of one point, with its interval and how that was made; None without values."""
+    valued = [row for row in rows if row["metrics"].get(metric) is not None]
+    if not valued or isinstance(valued[0]["metrics"][metric], bool):
+        return None
+    values = [float(row["metrics"][metric]) for row in valued]
+    kinds = {row["bounds"].get(metric) for row in valued}
+    bound = UNSURE if UNSURE in kinds else LOWER if LOWER in kinds else "exact"
+    if metric in ("success", "user_success"):
+        n_of = "n" if metric == "success" else "users"
+        n = sum(int(row["metrics"][n_of]) for row in valued)
+        ok = sum(round(row["metrics"][metric] * row["metrics"][n_of]) for row in valued)
+        pooled = wilson(ok, n)
+        if pooled is not None:
+            return _figure(ok / n, pooled, len(valued), f"Wilson, of {n} samples", bound)
+    if len(values) > 1:
+        mean = student(values)
+        return _figure(mean.value, (mean.low, mean.high), mean.n, mean.method, bound)
+    ends, method = _within(study, metric, valued[0])
+    return _figure(values[0], ends, 1, method, bound)
+
+
+def _within(study: Study, metric: str, row: Row) -> tuple[tuple[float | None, float | None], str]:
+    """What a single run says about its own figure; nothing about what another run would have given."""
+    if metric in OF_SAMPLES:
+        series, statistic = OF_SAMPLES[metric]
+        samples = study.samples(row)
+        found = bootstrap(samples.in_order(series), statistic, cut=samples.cut_off(series))
+        return (found.low, found.high), found.method
+    return (None, None), "one run"
+
+
+def _figure(value: float, ends: tuple[float | None, float | None], n: int, method: str, bound: str) -> Figure:
+    return {"value": value, "low": ends[0], "high": ends[1], "n": n, "method": method, "bound": bound}
+
+
+def _restricted(study: Study, rows: Sequence[Row]) -> dict[str, Any] | None:
+    """The mean of the times up to the shortest time-out seen, which is known whatever the true times are."""
+    if not any(row["bounds"].get("mean_ms") for row in rows):
+        return None
+    full, cut = study.times(rows, "rtt")
+    limit_ms = float(cut.min())
+    marks = np.arange(full.size + cut.size) >= full.size
+    mean = restricted_mean(np.concatenate([full, cut]), marks, limit_ms)
+    return mean.as_json() | {"up_to_ms": limit_ms}

@@ -1,0 +1,206 @@
+"""Hypotheses answered: each claim a figure with an interval over the repetitions, and what that says of it."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from framestorm.report.stats import Floats
+from framestorm.statistics.bootstrap import percentile_ends
+from framestorm.statistics.effects import cliffs_delta, hedges_g, magnitude
+from framestorm.statistics.means import student
+from framestorm.study import wording
+from framestorm.study.analysis import Study, figure_of
+from framestorm.study.cells import Table, groups, numbers, read_table
+from framestorm.study.claim_text import kind, named, notes, sentence, subject
+from framestorm.study.derived import inputs
+from framestorm.study.expectation import CONFIRMED, REFUTED, UNDECIDED, parse
+from framestorm.study.knees import judge_knee
+from framestorm.study.single import STATISTICS, draws
+
+Answer = dict[str, Any]
+# Of these an effect size over the samples speaks; of a spread or a rate only one over the runs.
+OF_PLACE = tuple(name for name, (_, statistic) in STATISTICS.items() if statistic != "sd")
+
+
+def answer(study: Study) -> list[Answer]:
+    """Each hypothesis with its verdict, its sentence, and its claims."""
+    return [_hypothesis(study, hypothesis) for hypothesis in study.definition.get("hypotheses") or []]
+
+
+def _hypothesis(study: Study, hypothesis: Mapping[str, Any]) -> Answer:
+    claims = [judge(study, claim) for claim in hypothesis["claims"]]
+    verdicts = [claim["verdict"] for claim in claims]
+    return {
+        "name": hypothesis["name"],
+        "text": hypothesis["text"],
+        "published": hypothesis.get("published"),
+        "verdict": whole_verdict(verdicts, one_is_enough=bool(hypothesis.get("any"))),
+        "any": bool(hypothesis.get("any")),
+        "claims": claims,
+    }
+
+
+def whole_verdict(verdicts: list[str], *, one_is_enough: bool) -> str:
+    """Confirmed if all are (or one, where that is enough), not confirmed if one is not (or all), else undecided."""
+    enough, all_ = (any, all) if one_is_enough else (all, any)
+    if enough(verdict == CONFIRMED for verdict in verdicts):
+        return CONFIRMED
+    return REFUTED if all_(verdict == REFUTED for verdict in verdicts) else UNDECIDED
+
+
+def judge(study: Study, claim: Mapping[str, Any]) -> Answer:
+    """One claim: verdict, sentence, value, low, high, n (repetitions), cells, method, effect, notes."""
+    if claim.get("knee"):
+        return dict(judge_knee(study, claim))
+    spread = "sd_ms" in inputs(study.derived, str(claim["metric"]))
+    table = read_table(study, claim, without_cut=spread)
+    expected = parse(str(claim["expect"]))
+    problem = _problem(study, claim, table)
+    if problem:
+        return _undecided(claim, table, problem)
+    statistic = _statistic(claim, table)
+    if statistic is None:
+        return _undecided(claim, table, f"there are not two levels of {claim['trend']} with figures to compare")
+    value, ends, method = _estimate(study, claim, table, statistic)
+    verdict = expected.verdict(*ends)
+    if method.startswith("Wilson") and value in (0.0, 1.0) and expected.fails(value, value):
+        # Of what was never seen no number of samples gives an interval that excludes it.
+        verdict = REFUTED
+    if table.empty:
+        verdict = UNDECIDED
+    effect = _effect(study, claim, table)
+    return {
+        "verdict": verdict,
+        "sentence": sentence(claim, table, expected, (value, *ends), effect),
+        "value": value,
+        "low": ends[0],
+        "high": ends[1],
+        "kind": kind(claim),
+        "metric": claim["metric"],
+        "expect": claim["expect"],
+        "n": len(table.repetitions),
+        "cells": [cell.name() for cell in table.cells],
+        "method": method,
+        "effect": effect,
+        "notes": notes(claim, table, ends),
+    }
+
+
+def _problem(study: Study, claim: Mapping[str, Any], table: Table) -> str | None:
+    """Why there is nothing to judge by."""
+    where = f" with {wording.settings(claim['where'])}" if claim.get("where") else ""
+    if not table.cells and not (table.empty or table.cut_off or table.not_positive):
+        if claim.get("compare"):
+            factor = wording.factor(next(iter(claim["compare"])))
+            return f"this study has no two points{where} that differ in just {factor}"
+        return f"this study has no point{where}"
+    if table.not_positive:
+        return f"{named(table.not_positive)}: a figure of 0 has no ratio"
+    if not table.cells:
+        if table.cut_off:
+            return f"time-outs cut the spread off in {named(table.cut_off)}"
+        return f"no run gave {wording.label(claim['metric'])}: {named(table.empty)}"
+    if not table.repetitions:
+        return "no repetition has more than half of the points"
+    return None
+
+
+def _statistic(claim: Mapping[str, Any], table: Table) -> Floats | None:
+    """What each cell counts in the claim's figure, which is a sum over the cells: a mean, or a mean slope."""
+    if not claim.get("trend"):
+        return np.full(len(table.cells), 1 / len(table.cells))
+    x = np.array(numbers(table.cells, claim["trend"]))
+    lines = [places for places in groups(table.cells, claim["trend"]) if np.unique(x[places]).size > 1]
+    weights = np.zeros(x.size)
+    for places in lines:
+        centred = x[places] - x[places].mean()
+        weights[places] = centred / float(centred @ centred) / len(lines)
+    return weights if lines else None
+
+
+def _estimate(
+    study: Study, claim: Mapping[str, Any], table: Table, weights: Floats
+) -> tuple[float, tuple[float | None, float | None], str]:
+    """The figure, its interval, and how that was made."""
+    metric = str(claim["metric"])
+    if metric in ("success", "user_success") and not claim.get("compare") and not claim.get("trend"):
+        points = {cell.point["id"] for cell in table.cells}
+        rows = [row for row in study.complete if row["point"] in points]
+        pooled = figure_of(study, metric, rows)
+        if pooled is not None:
+            return pooled["value"], (pooled["low"], pooled["high"]), str(pooled["method"])
+    # Sums of equal figures differ in the last digit, which is neither more nor less than expected.
+    scale = float(np.abs(table.values).max()) or 1.0
+    by_repetition = np.round(weights @ table.values / scale, 12) * scale
+    mean = student(by_repetition)
+    low, high, method = mean.low, mean.high, mean.method
+    if by_repetition.size == 1:
+        found = _drawn(study, table, metric)
+        method = "one run a point: no interval"
+        if found is not None:
+            with np.errstate(invalid="ignore"):  # what is not known to either side
+                low, high = percentile_ends(weights @ found)
+            method = "block bootstrap within one run a point; what another run would give is not in it"
+    back = _back(claim, table)
+    return back(mean.value), (back(low), back(high)), method
+
+
+def _back(claim: Mapping[str, Any], table: Table) -> Any:
+    """From the scale of the sums to that of the figure; None stays."""
+
+    def back(end: float | None) -> float | None:
+        if end is None or not table.as_ratio:
+            return end
+        return 100 * math.expm1(end) if claim.get("trend") else math.exp(end)
+
+    return back
+
+
+def _drawn(study: Study, table: Table, metric: str) -> Floats | None:
+    rows = []
+    for cell in table.cells:
+        parts = []
+        for point in (cell.point, *([cell.other] if cell.other else [])):
+            found = draws(study, study.by_cell[(point["id"], table.repetitions[0])], metric)
+            if found is None:
+                return None
+            with np.errstate(divide="ignore"):  # below the smallest sample is above 0 at least
+                parts.append(np.log(np.maximum(found, 0)) if table.as_ratio else found)
+        with np.errstate(invalid="ignore"):  # both beyond what is known
+            rows.append(parts[0] - parts[1] if cell.other else parts[0])
+    return np.array(rows)
+
+
+def _effect(study: Study, claim: Mapping[str, Any], table: Table) -> dict[str, Any] | None:
+    """How far the two settings lie apart, mean over the pairs: by samples where the metric is of them, else by runs."""
+    if not claim.get("compare") or claim.get("trend"):
+        return None
+    series = STATISTICS[claim["metric"]][0] if claim["metric"] in OF_PLACE else None
+    found: list[float | None] = []
+    for cell in table.cells:
+        sides = [
+            [row for row in study.complete if row["point"] == point["id"]] for point in (cell.point, cell.other or {})
+        ]
+        if series:
+            a, b = (study.times(side, series) for side in sides)
+            found.append(cliffs_delta(*a, *b) if all(sum(part.size for part in of) for of in (a, b)) else None)
+        else:
+            values = [[row["metrics"][claim["metric"]] for row in side] for side in sides]
+            found.append(hedges_g(*([value for value in side if value is not None] for side in values)))
+    known = [value for value in found if value is not None]
+    if not known or len(known) < len(found):
+        return None
+    value = float(np.mean(known))
+    if series:
+        return {"name": "Cliff's delta", "of": "samples", "value": value, "size": magnitude(value)}
+    return {"name": "Hedges' g", "of": "runs", "value": value, "size": None}
+
+
+def _undecided(claim: Mapping[str, Any], table: Table, why: str) -> Answer:
+    return {
+        "verdict": UNDECIDED, "sentence": f"{subject(claim)}: {why}.", "value": None, "low": None, "high": None,
+        "kind": kind(claim), "metric": claim["metric"], "expect": claim["expect"], "n": 0,
+        "cells": [cell.name() for cell in table.cells], "method": "", "effect": None, "notes": [],
+    }  # fmt: skip

@@ -1,0 +1,246 @@
+"""The engine of studies: run after run, each into a folder of its own, until all that was asked for is there."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from framestorm import jmeter, paths, run
+from framestorm.errors import FramestormError, UsageError
+from framestorm.interrupts import Interrupts
+from framestorm.preparation import RunOptions
+from framestorm.record import now_ms
+from framestorm.report import build
+from framestorm.study import estimate, folder, matrix, metrics
+from framestorm.study.definition import Study
+from framestorm.study.folder import RunLine, StudyFolder
+from framestorm.study.local_openfaas import LocalOpenFaas
+from framestorm.study.matrix import Point
+from framestorm.study.target import Target
+
+# Never met: in a study failed frames are figures, and no reason to fail a run.
+NO_CRITERION = "success < 0 %"
+SAME_FAILURES = 3
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How the runs of a study are made: `gateway` and `slaves` as the command line gives them."""
+
+    gateway: str | None
+    slaves: str | None
+    inventory: Path
+    port: int
+    command: tuple[str, ...]
+    budget_s: float | None
+
+
+class Engine:
+    """Runs what of a study is still to be run."""
+
+    def __init__(self, study: Study, where: StudyFolder, runs: Runs) -> None:
+        self._study = study
+        self._folder = where
+        self._runs = runs
+        self._points = where.points
+        self._seed = int(where.settings["seed"])
+        self._interrupts = Interrupts()
+        self._estimate = estimate.Estimate(study, self._points)
+        self._began_s = time.monotonic()
+        self._failures: list[str] = []
+        self._main_metric = next((name for name in study.metrics if name in metrics.BY_NAME), "mean_ms")
+
+    def run(self) -> None:
+        """Run them; what there is and how it ended is in the folder afterwards.
+
+        Raises:
+            UsageError: the very first run is refused; no other would fare better.
+        """
+        self._folder.update(state=folder.RUNNING)
+        for moved in self._folder.set_aside():
+            self._say(f"{paths.shown(moved)}: left by a crash, and run again")
+        # A kill leaves "running"; so does an error that is none of a run's.
+        with self._interrupts.caught(), ExitStack() as stack:
+            local = LocalOpenFaas(self._folder.path)
+            stack.callback(lambda: self._leave(local))
+            for order, point, repetition in self._due():
+                self._one(local, order, point, repetition)
+                if why := self._stopped():
+                    self._say(why)
+                    break
+            lines = self._folder.lines()
+            is_whole = not self._stopped() and all(line.state == folder.COMPLETE for line in lines.values())
+            state = folder.COMPLETE if is_whole else folder.STOPPED if self._stopped() else folder.PARTIAL
+            self._folder.update(state=state, ended_ms=now_ms())
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a signal asked it to stop."""
+        return self._interrupts.count > 0
+
+    def _due(self) -> Iterator[tuple[int, Point, int]]:
+        """The runs that have no complete one yet, in the order that the seed gives, with their places in it."""
+        order = 0
+        most = self._study.stop.at_most if self._study.stop else self._study.repetitions
+        for repetition in range(1, max(most, self._study.repetitions) + 1):
+            is_extra = repetition > self._study.repetitions
+            points = [point for point in self._points if not is_extra or self._is_too_wide(point, repetition)]
+            for point, _ in matrix.in_order(points, repetition, self._seed, self._study.order):
+                order += 1
+                line = self._folder.lines().get((point.id, repetition))
+                if line is None or line.state != folder.COMPLETE:
+                    yield order, point, repetition
+
+    def _is_too_wide(self, point: Point, repetition: int) -> bool:
+        """Whether a point needs this repetition: the interval of those before it is wider than the stop rule allows."""
+        from framestorm.statistics import means
+
+        stop = self._study.stop
+        if stop is None:
+            return False
+        lines = self._folder.lines()
+        before = [lines.get((point.id, number)) for number in range(1, repetition)]
+        figures = [self._figures(line.run) for line in before if line and line.state == folder.COMPLETE]
+        known = [each[stop.metric] for each in figures if stop.metric in each]
+        if len(known) < 2:
+            return False
+        width = means.relative_half_width(means.student(known))
+        return width is not None and 100 * width > stop.within_percent
+
+    def _figures(self, run_name: str) -> dict[str, float]:
+        """The metrics that a run has."""
+        from framestorm.study import results
+
+        run_dir = self._folder.path / run_name
+        try:
+            figures = results.metrics_of_run(run_dir, self._study.warm_up_s, self._study.temperature)
+        except (OSError, ValueError):
+            return {}
+        return {name: float(value) for name, value in figures.items() if value is not None}
+
+    def _one(self, local: LocalOpenFaas, order: int, point: Point, repetition: int) -> None:
+        """Make one run and note how it ended; nothing is noted of one that was stopped before it began."""
+        began_s, started_ms, run_s = time.monotonic(), now_ms(), 0.0
+        run_dir = self._folder.new_run(order, point, repetition)
+        reason: str | None = None
+        try:
+            options = self._options(local, point, run_dir)
+            if self._interrupts.count:
+                return
+            run_began_s = time.monotonic()
+            try:
+                reason = self._run(options)
+            finally:
+                run_s = time.monotonic() - run_began_s
+        except FramestormError as error:
+            if self._interrupts.count and not run_dir.exists():
+                return
+            # Names and values were checked before: what is refused of the first run now is refused of all.
+            if isinstance(error, UsageError) and not self._folder.lines():
+                raise
+            reason = str(error)
+        run_name = run_dir.relative_to(self._folder.path).as_posix()
+        figures = {} if reason else self._figures(run_name)
+        if figures.get("n") == 0:
+            reason = (
+                f"nothing was measured: all of its {figures['n_sent']:.0f} samples were rejected, by a warm-up of "
+                f"{self._study.warm_up_s:g} s and temperature {self._study.temperature}; have it run longer"
+            )
+        took_s = time.monotonic() - began_s
+        line = RunLine(
+            point=point.id,
+            repetition=repetition,
+            run=run_name,
+            state=folder.FAILED if reason else folder.COMPLETE,
+            reason=reason,
+            started_ms=started_ms,
+            ended_ms=now_ms(),
+            engine_ms=round((took_s - run_s) * 1000),
+            order=order,
+        )
+        self._folder.append(line)
+        self._note(point, line, took_s, figures)
+
+    def _options(self, local: LocalOpenFaas, point: Point, run_dir: Path) -> RunOptions:
+        """What the run is asked for, with the target brought to it."""
+        target = Target(**point.target)
+        given = dict(point.properties)
+        if target.kind == "url":
+            given["url"] = str(target.url)
+        elif target.kind == "openfaas" and self._runs.gateway is not None:
+            way = "async-function" if target.route == "queue" else "function"
+            given["url"] = f"{self._runs.gateway.rstrip('/')}/{way}/{target.function}"
+        elif target.kind == "openfaas":
+            given["url"] = local.prepare(target)
+        return RunOptions(
+            plan=paths.ROOT / point.plan,
+            given=given,
+            criteria=(NO_CRITERION,),
+            run_dir=run_dir,
+            slaves=self._runs.slaves,
+            inventory=self._runs.inventory,
+            port=self._runs.port,
+            command=self._runs.command,
+        )
+
+    def _run(self, options: RunOptions) -> str | None:
+        """Make the run and its report; why it does not count, None if it does."""
+        run_dir = run.run(options, self._interrupts)
+        try:
+            jmeter.make_dashboard(run_dir)
+        except FramestormError as error:
+            self._log(str(error))
+        outcome = build(run_dir)
+        record: dict[str, Any] = json.loads((run_dir / "run.json").read_text())
+        if record["state"] != "complete":
+            return str(record["reason"] or record["state"])
+        return None if outcome.verdict in ("pass", "fail") else outcome.text
+
+    def _note(self, point: Point, line: RunLine, took_s: float, figures: Mapping[str, float]) -> None:
+        """Say how a run ended, and what is left."""
+        if line.state == folder.COMPLETE:
+            self._failures.clear()
+            self._estimate.saw(point, took_s)
+        else:
+            self._failures.append(str(line.reason))
+        done = self._folder.lines()
+        planned = [(each, number) for each in self._points for number in range(1, self._study.repetitions + 1)]
+        left = [each for each, number in planned if (each.id, number) not in done]
+        words = [f"{line.state} in {estimate.shown(took_s)}"]
+        words += [f"{name} {figures[name]:.4g}" for name in (self._main_metric, "success") if name in figures]
+        words += [f"about {estimate.shown(self._estimate.of(left))} left"] if left else []
+        total = max(len(planned), line.order)
+        self._say(f"[{line.order}/{total}] {point.id} r{line.repetition}: {', '.join(words)}")
+        if line.reason:
+            self._say(f"    {line.reason}")
+        self._log(f"{line.run}: the engine itself took {line.engine_ms} ms")
+
+    def _stopped(self) -> str | None:
+        """Why no further run is made, None while there is no reason."""
+        if self._interrupts.count:
+            return f"stopped by {self._interrupts.name}"
+        same = self._failures[-SAME_FAILURES:]
+        over_s = self._runs.budget_s is not None and time.monotonic() - self._began_s > self._runs.budget_s
+        if len(same) == SAME_FAILURES and len(set(same)) == 1 and over_s:
+            return f"stopped: the budget is used up, and {len(self._failures)} runs in a row failed: {same[0]}"
+        return None
+
+    def _leave(self, local: LocalOpenFaas) -> None:
+        try:
+            said = local.close()
+        except FramestormError as error:
+            said = str(error)
+        if said:
+            self._say(said)
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+        self._log(text)
+
+    def _log(self, text: str) -> None:
+        with (self._folder.path / folder.LOG).open("a") as log:
+            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")

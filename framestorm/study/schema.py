@@ -1,0 +1,92 @@
+"""The format of study.yml: its JSON Schema, the defaults in it, and its complaints in words."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from framestorm.study.lines import YAML_TRAP, Place, Problems
+
+FILE = Path(__file__).with_name("schema.json")
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The schema; its descriptions are the documentation of the format."""
+    loaded: dict[str, Any] = json.loads(FILE.read_text())
+    return loaded
+
+
+def defaults(of: str = "") -> dict[str, Any]:
+    """What is not written: of the study itself, or of one of the schema's definitions (target)."""
+    part = schema()["$defs"][of] if of else schema()
+    return {name: each["default"] for name, each in part["properties"].items() if "default" in each}
+
+
+def check(content: Any, problems: Problems) -> None:
+    """Note what of a study.yml is against the schema."""
+    from jsonschema import Draft202012Validator
+
+    for error in Draft202012Validator(schema()).iter_errors(content):
+        place: Place = tuple(error.absolute_path)
+        seen = error.instance
+        if error.validator == "additionalProperties":
+            known = list(error.schema["properties"])
+            for name in [name for name in seen if name not in known]:
+                problems.add((*place, name), f"unknown key {name!r}{_inside(place)}", known, name)
+        elif error.validator == "required":
+            missing = [name for name in error.validator_value if name not in seen]
+            problems.add(place, f"{', '.join(missing)} is missing{_inside(place)}")
+        elif error.validator == "enum":
+            problems.add(place, f"{said(place)} cannot be {seen!r}{_trap(seen)}", error.validator_value, seen)
+        elif "propertyNames" in error.absolute_schema_path:
+            problems.add((*place, seen), f"the name {seen!r}{_inside(place)} has to be {_meaning(error.schema)}")
+        else:
+            problems.add(place, f"{said(place)} is {_shown(seen)}{_trap(seen)}, but has to be {_wanted(error)}")
+
+
+def said(place: Place) -> str:
+    """A place as one would write it: hypotheses[0].claims[1].where."""
+    words = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    return words.removeprefix(".") or "the file"
+
+
+def _inside(place: Place) -> str:
+    return f" in {said(place)}" if place else ""
+
+
+def _trap(value: object) -> str:
+    return f" ({YAML_TRAP})" if value is None or isinstance(value, bool) else ""
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _wanted(error: Any) -> str:
+    """What the schema asks for where an error is: the numbers of a limit, else the words of its description."""
+    limits = {"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "above"}
+    if error.validator in limits:
+        return f"{limits[error.validator]} {error.validator_value}"
+    if error.validator == "uniqueItems":
+        return "a list without the same value twice"
+    meaning = _meaning(error.schema)
+    types = error.validator_value if error.validator == "type" else None
+    if meaning and not (types and meaning[0].isupper()):
+        return meaning
+    if types:
+        return " or ".join(_TYPES[name] for name in ([types] if isinstance(types, str) else types))
+    return str(error.message)
+
+
+_TYPES = {
+    "object": "a mapping", "array": "a list", "string": "a text", "number": "a number", "integer": "a whole number",
+    "boolean": "true or false", "null": "nothing",
+}  # fmt: skip
+
+
+def _meaning(part: Mapping[str, Any]) -> str:
+    """The description of a definition that is meant to be read in a sentence; those of keys begin with a capital."""
+    return str(part.get("description", ""))

@@ -1,0 +1,122 @@
+// Waits for the next arrival: requests start at a rate, whether the last are answered or not. One that is due while every
+// thread waits for an answer is dropped. Notes when each was due, for a thread may start late.
+//
+// Not by jmeter-plugins' Arrivals Thread Group (casutg 2.10): a thread that goes back to its pool just as an arrival calls
+// it does not hear the call and waits for ever. At 500/s that is every thread within seconds, and the run never ends.
+
+import groovy.transform.CompileStatic
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.SynchronousQueue
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.locks.LockSupport
+import org.apache.jmeter.samplers.SampleResult
+import org.apache.jmeter.threads.JMeterContext
+import org.apache.jmeter.threads.JMeterVariables
+import org.slf4j.Logger
+
+@CompileStatic
+class Arrivals { // JMeter compiles this file anew for each run
+    static final long LOOK_EVERY_NS = TimeUnit.MILLISECONDS.toNanos(200)
+    static final long CLOCK_WITHIN_NS = TimeUnit.MILLISECONDS.toNanos(1)
+    static final long READY_WITHIN_NS = TimeUnit.SECONDS.toNanos(30)
+    // The thread that has waited least is taken, which keeps connections few.
+    static final SynchronousQueue<Long> DUE = new SynchronousQueue<>()
+    static final Set<Integer> READY = ConcurrentHashMap.newKeySet()
+    static final AtomicBoolean STARTED = new AtomicBoolean()
+    static volatile boolean ended = false
+
+    final double ratePerS, rampS, holdS
+    final int threads
+    final File stop
+    final Logger log
+
+    Arrivals(JMeterContext ctx, JMeterVariables vars, Logger log) {
+        ratePerS = vars.get('rate_per_s') as double
+        rampS = vars.get('ramp_s') as double
+        holdS = vars.get('hold_s') as double
+        threads = ctx.threadGroup.numThreads
+        stop = new File(vars.get('stop'))
+        this.log = log
+    }
+
+    // When the next is due, by System.nanoTime; null when there is none any more.
+    static Long next(JMeterContext ctx, JMeterVariables vars, Logger log) {
+        READY.add(ctx.threadNum)
+        if (STARTED.compareAndSet(false, true)) {
+            Thread.startDaemon('arrivals', new Arrivals(ctx, vars, log).&run)
+        }
+        try {
+            while (!ended) {
+                Long dueNs = DUE.poll(5, TimeUnit.SECONDS)
+                if (dueNs != null) {
+                    return dueNs
+                }
+            }
+        } catch (InterruptedException ignored) { // the run is stopped at once
+            return null
+        }
+        return null
+    }
+
+    void run() {
+        long deadlineNs = System.nanoTime() + READY_WITHIN_NS
+        while (READY.size() < threads && System.nanoTime() < deadlineNs) {
+            Thread.sleep(10)
+        }
+        long startNs = System.nanoTime()
+        long all = (long) Math.ceil(ratePerS * (rampS / 2 + holdS) - 1e-9d)
+        long dropped = 0
+        long number = 0
+        while (number < all && !stop.exists()) {
+            long dueNs = startNs + (long) (dueAfterS(number) * 1e9d)
+            if (!waitUntil(dueNs)) {
+                break
+            }
+            number++
+            if (!DUE.offer(dueNs)) {
+                dropped++
+            }
+        }
+        ended = true
+        log.info('{} arrivals were due, {} of them found no free thread', number, dropped)
+    }
+
+    // By the clock that samples are timed with, which is not quite the system's. Read again if something came between.
+    static long sampleMs(long atNs) {
+        long atMs = 0
+        for (int attempt = 0; attempt < 5; attempt++) {
+            long beforeNs = System.nanoTime()
+            atMs = new SampleResult().currentTimeInMillis() - TimeUnit.NANOSECONDS.toMillis(beforeNs - atNs)
+            if (System.nanoTime() - beforeNs < CLOCK_WITHIN_NS) {
+                break
+            }
+        }
+        return atMs
+    }
+
+    // The rate rises evenly over the ramp, then holds.
+    double dueAfterS(long number) {
+        double inRamp = ratePerS * rampS / 2
+        return number < inRamp ? Math.sqrt(2 * number * rampS / ratePerS) : rampS + (number - inRamp) / ratePerS
+    }
+
+    boolean waitUntil(long atNs) {
+        long leftNs = atNs - System.nanoTime()
+        while (leftNs > 0) {
+            LockSupport.parkNanos(Math.min(leftNs, LOOK_EVERY_NS))
+            leftNs = atNs - System.nanoTime()
+            if (leftNs > 0 && stop.exists()) {
+                return false
+            }
+        }
+        return true
+    }
+}
+
+Long dueNs = Arrivals.next(ctx, vars, log)
+if (dueNs == null) {
+    ctx.thread.stop() // before the sampler: nothing is sent
+} else {
+    vars.put('intended_ms', Arrivals.sampleMs(dueNs) as String)
+}

@@ -1,0 +1,35 @@
+"""The receiver of the queue-worker's callbacks: each call once, however often it is told."""
+
+import http.client
+import json
+from pathlib import Path
+
+from callbacks import Call, Receiver
+
+
+def tell(connection: http.client.HTTPConnection, **headers: str) -> int:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("POST", "/", b"ok", named)
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+def test_a_call_told_again_counts_once(tmp_path: Path) -> None:
+    told: list[Call] = []
+    with Receiver(out=tmp_path / "calls.jsonl", on_call=told.append) as receiver:
+        connection = http.client.HTTPConnection(receiver.url.split("/")[2])
+        first = {"X_Call_Id": "a", "X_Function_Name": "noop", "X_Function_Status": "200", "X_Duration_Seconds": "0.25"}
+        # All on one connection, which is kept.
+        assert [tell(connection, **first, X_Worker="w") for _ in range(3)] == [202] * 3
+        assert tell(connection, X_Call_Id="b", X_Function_Status="500") == 202
+        assert tell(connection) == 400
+        connection.close()
+        assert receiver.wait(2, timeout_s=1)
+        assert not receiver.wait(3, timeout_s=0.01)
+    assert (receiver.repeated, [call.call_id for call in told]) == (2, ["a", "b"])
+    call = told[0]
+    assert (call.status, call.took_ms, call.worker, call.body) == (200, 250, "w", b"ok")
+    assert call.done_ms - call.started_ms == 250
+    lines = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
+    assert [(line["call_id"], line["status"], line["body"]) for line in lines] == [("a", 200, 2), ("b", 500, 2)]

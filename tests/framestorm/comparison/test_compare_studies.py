@@ -1,0 +1,151 @@
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from framestorm.cli import main
+
+Make = Callable[..., Path]
+# Fork ten times kept alive, what a repetition has in common, and noise of a percent.
+NOISE = {key: float(v) for key, v in enumerate(np.random.default_rng(6).normal(0, 0.01, 64))}
+
+
+def ways(way: str, users: int, repetition: int, factor: float = 1.0) -> dict[str, Any]:
+    noise = NOISE[(users * 7 + repetition * 3 + (way == "fork")) % 64]
+    mean_ms = factor * (500.0 if way == "fork" else 50.0) * users * (1 + 0.3 * repetition) * math.exp(noise)
+    return {"mean_ms": mean_ms, "median_ms": 0.9 * mean_ms, "p95_ms": 1.5 * mean_ms}
+
+
+def compare(folder: Path, *words: str | Path) -> tuple[int, dict[str, Any]]:
+    out = folder / "compared"
+    status = main(["compare", *map(str, words), "-o", str(out)])
+    made: dict[str, Any] = json.loads((out / "comparison.json").read_text())
+    return status, made
+
+
+def test_levels_of_one_study(tmp_path: Path, make_study: Make) -> None:
+    """Kept alive against fork, in pairs: what a repetition slows down it slows for both."""
+    status, made = compare(tmp_path, make_study("s", ways), "--factor", "way=fork,kept-alive")
+    (each,) = made["comparisons"]
+    assert (status, made["of"], each["is_paired"], each["shared"]) == (
+        0,
+        "levels",
+        True,
+        ["users=1", "users=3", "users=9"],
+    )
+    overall = each["overall"][0]
+    assert overall["metric"] == "mean_ms" and overall["claim"] == "faster"
+    logs = [
+        np.mean([math.log(ways("kept-alive", n, k)["mean_ms"] / ways("fork", n, k)["mean_ms"]) for n in (1, 3, 9)])
+        for k in (1, 2, 3)
+    ]
+    ends = stats.ttest_1samp(logs, 0).confidence_interval()
+    assert overall["ratio"]["value"] == pytest.approx(math.exp(np.mean(logs)), rel=1e-9)
+    assert overall["ratio"]["low"] == pytest.approx(math.exp(ends.low), rel=1e-9)
+    assert overall["ratio"]["high"] == pytest.approx(math.exp(ends.high), rel=1e-9)
+    assert {change["what"] for change in each["changes"]} == {"target function"}
+
+
+def test_the_same_order_pairs(tmp_path: Path, make_study: Make) -> None:
+    first = make_study("first", ways)
+    for name, seed, is_paired in (("same", 1, True), ("other", 2, False)):
+        again = make_study(name, lambda *at: ways(*at, 1.2), seed=seed)
+        _, made = compare(tmp_path / name / "out", first, again)
+        (each,) = made["comparisons"]
+        assert each["is_paired"] is is_paired
+        # Unpaired, what repetitions have in common hides the fifth; paired it cancels.
+        assert each["overall"][0]["claim"] == ("slower" if is_paired else "no difference shown")
+
+
+def test_points_of_one_only(tmp_path: Path, make_study: Make) -> None:
+    _, made = compare(tmp_path, make_study("a", ways), make_study("b", ways, users=(3, 9, 12), seed=2))
+    (each,) = made["comparisons"]
+    assert each["only_old"] == ["way=fork, users=1", "way=kept-alive, users=1"]
+    assert each["only_new"] == ["way=fork, users=12", "way=kept-alive, users=12"]
+    assert {row["point"] for row in each["points"]} == set(each["shared"])
+
+
+def test_regression_at_one_point(tmp_path: Path, make_study: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    def worse_at_nine(way: str, users: int, repetition: int) -> dict[str, Any]:
+        return ways(way, users, repetition, 4.0 if (way, users) == ("fork", 9) else 1.0)
+
+    status, made = compare(tmp_path, make_study("a", ways), make_study("b", worse_at_nine), "--threshold", "mean 50 %")
+    regressions = [row for row in made["thresholds"] if row["state"] == "regression"]
+    assert status == 3
+    assert [row["point"] for row in regressions] == ["way=fork, users=9"]
+    assert "at way=fork, users=9" in capsys.readouterr().out
+
+
+def test_failed_runs_are_left_out_and_counted(tmp_path: Path, make_study: Make) -> None:
+    def failing(way: str, users: int, repetition: int) -> dict[str, Any] | None:
+        return None if (way, users, repetition) == ("fork", 3, 2) else ways(way, users, repetition)
+
+    _, made = compare(tmp_path, make_study("a", ways), make_study("b", failing))
+    (each,) = made["comparisons"]
+    assert "1 run of b failed and are left out." in each["warnings"]
+    assert each["overall"][0]["repetitions"]["new"] == 2
+
+
+def test_one_repetition_has_no_interval(tmp_path: Path, make_study: Make) -> None:
+    studies = [make_study(name, ways, repetitions=1) for name in "ab"]
+    status, made = compare(tmp_path, *studies)
+    rows = made["comparisons"][0]["overall"]
+    assert (status, made["verdict"]["verdict"]) == (0, "undecided")
+    assert {row["claim"] for row in rows} == {"not compared"}
+    assert rows[0]["why"].startswith("one repetition a side")
+
+
+def test_time_outs(tmp_path: Path, make_study: Make) -> None:
+    def cut(way: str, users: int, repetition: int) -> dict[str, Any]:
+        return ways(way, users, repetition) | ({"cut_off": "mean_ms p95_ms"} if (way, users) == ("fork", 9) else {})
+
+    _, made = compare(tmp_path, make_study("s", cut), "--factor", "way=fork,kept-alive")
+    by_metric = {row["metric"]: row for row in made["comparisons"][0]["overall"]}
+    assert (by_metric["mean_ms"]["bound"], by_metric["mean_ms"]["ratio"]["low"]) == ("at most", None)
+    assert by_metric["mean_ms"]["claim"] == "faster"
+    assert by_metric["median_ms"]["bound"] == "exact"
+
+
+def test_hidden_on_both_sides(tmp_path: Path, make_study: Make) -> None:
+    def cut(way: str, users: int, repetition: int) -> dict[str, Any]:
+        return ways(way, users, repetition) | ({"cut_off": "mean_ms"} if users == 9 else {})
+
+    _, made = compare(tmp_path, make_study("a", cut), make_study("b", cut))
+    overall = made["comparisons"][0]["overall"][0]
+    assert "2 of 6 points left out" in overall["why"]
+    at_nine = [
+        row for row in made["comparisons"][0]["points"] if row["metric"] == "mean_ms" and "users=9" in row["point"]
+    ]
+    assert {row["claim"] for row in at_nine} == {"not compared"}
+
+
+def test_success_that_is_all_alike_still_varies(tmp_path: Path, make_study: Make) -> None:
+    """Three times 36 of 37 is no proof against three times 37 of 37."""
+    _, made = compare(
+        tmp_path, make_study("a", ways), make_study("b", lambda *at: ways(*at) | {"ok": 36, "success": 36 / 37})
+    )
+    at_points = [row for row in made["comparisons"][0]["points"] if row["metric"] == "success"]
+    assert {row["claim"] for row in at_points} == {"no difference shown"}
+
+
+def test_settings_of_studies(tmp_path: Path, make_study: Make) -> None:
+    _, made = compare(tmp_path, make_study("a", ways), make_study("b", ways, quick=True, gateway="http://gateway:8080"))
+    changed = {change["what"]: change["new"] for change in made["comparisons"][0]["changes"]}
+    assert changed == {"study quick": ["yes"], "study gateway": ["http://gateway:8080"]}
+
+
+def test_another_version(make_study: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = make_study("a", ways), make_study("b", ways, format=7)
+    assert main(["compare", str(a), str(b)]) == 2
+    assert "b was written by framestorm 0.1.0, as study of format 7" in capsys.readouterr().err
+
+
+def test_no_point_in_common(make_study: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = make_study("a", ways), make_study("b", ways, users=(2,))
+    assert main(["compare", str(a), str(b)]) == 1
+    assert "no point in common" in capsys.readouterr().err

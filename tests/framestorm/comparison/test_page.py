@@ -1,0 +1,89 @@
+import copy
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm.cli import main
+from framestorm.comparison.charts import charts
+from framestorm.comparison.page import page_html
+from framestorm.comparison.words import ratio_text
+
+Make = Callable[..., Path]
+Steady = Callable[..., list[float]]
+
+
+@pytest.fixture
+def made(tmp_path: Path, make_run: Make, steady: Steady) -> Path:
+    out = tmp_path / "compared"
+    runs = [make_run("a", steady(400, 1)), make_run("b<b>", [*steady(399, 2, 1.5), 25_000.0], cut=(399,))]
+    assert main(["compare", *map(str, runs), "-o", str(out)]) == 3
+    return out
+
+
+def load(folder: Path) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads((folder / "comparison.json").read_text())
+    return summary
+
+
+def test_made_of_its_json_alone(made: Path) -> None:
+    assert page_html(load(made)) == (made / "index.html").read_text()
+
+
+def test_every_number_follows_the_json(made: Path) -> None:
+    summary = load(made)
+    page = page_html(summary)
+    for place in (("old", "value"), ("new", "value"), ("ratio", "value"), ("ratio", "low")):
+        changed = copy.deepcopy(summary)
+        row = changed["comparisons"][0]["overall"][1]
+        row[place[0]][place[1]] *= 2.137
+        assert page_html(changed) != page, place
+
+
+def test_needs_nothing_from_outside(made: Path) -> None:
+    page = (made / "index.html").read_text()
+    scripts = re.findall(r"<script>.*?</script>", page, flags=re.DOTALL)
+    own = page.replace(max(scripts, key=len), "")
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?:https?:)?//""", own)
+    assert "<b>" not in own
+
+
+def test_says_what_has_to_be_said(made: Path) -> None:
+    page = (made / "index.html").read_text()
+    for words in (
+        "Regression",
+        "one run each",
+        "lower bounds",
+        "To repeat",
+        "Download as SVG",
+        "The machine was busy.",
+    ):
+        assert words in page
+
+
+def test_charts(made: Path) -> None:
+    ratios, spread = charts(load(made))
+    assert ratios.title == "Ratios" and ratios.xaxis["type"] == "log"
+    by_name = {trace["name"]: trace for trace in ratios.traces}
+    assert "Round trip, median" in by_name["for the worse"]["y"]
+    assert spread.title == "Round trips, cumulative"
+    assert max(spread.traces[1]["y"]) == pytest.approx(100 * 399 / 400)
+
+
+def test_no_bar_without_an_interval(made: Path) -> None:
+    summary = load(made)
+    for row in summary["comparisons"][0]["overall"]:
+        row["claim"], row["is_worse"] = "not compared", None
+        for scale in ("ratio", "difference"):
+            if row[scale]:
+                row[scale]["low"] = row[scale]["high"] = None
+    (only,) = charts(summary)[0].traces
+    assert only["name"] == "no interval" and not any(only["error_x"]["array"])
+
+
+@pytest.mark.parametrize(("ratio", "text"), [(1.0, "1.000"), (0.9996, "1.000"), (0.0664, "0.0664"), (51.23, "51.2")])
+def test_ratios_in_words(ratio: float, text: str) -> None:
+    assert ratio_text(ratio) == text

@@ -1,0 +1,58 @@
+"""An agent on this machine, spoken to as to one on another."""
+
+import os
+import shlex
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from framestorm.slaves.inventory import Host
+from framestorm.slaves.member import HostError, Member
+
+
+@dataclass(frozen=True)
+class Here(Host):
+    """This machine as a host, reached without ssh and without root."""
+
+    def ssh(self, remote_command: str) -> list[str]:
+        return ["sh", "-c", remote_command.replace("sudo -n ", "")]
+
+
+@pytest.fixture
+def member(tmp_path: Path) -> Iterator[Member]:
+    member = Member(Here("slave1", ("slaves",), "127.0.0.1", "127.0.0.1", {}), tmp_path)
+    yield member
+    member.close()
+
+
+def test_the_agent_starts_from_what_is_sent(member: Member) -> None:
+    member.measure_clock()
+    assert abs(member.clock_offset_ms) < 1000
+
+
+def test_a_host_that_was_not_deployed_says_so(member: Member) -> None:
+    if Path("/etc/framestorm/host.json").exists():
+        pytest.skip("this machine is a host of a deployment")
+    with pytest.raises(HostError, match=r"slave1: it has no /etc/framestorm/host.json; run ./run.sh deploy"):
+        member.ask("facts", "facts", 20, kit_files=[])
+
+
+def test_a_host_is_lost_from_its_last_sign_of_life_on(member: Member) -> None:
+    member.measure_clock()
+    heard_ms = time.time() * 1000
+    assert member.look() is None
+    os.kill(member._agent.pid, 9)
+    member._agent.wait()
+    time.sleep(0.5)
+    assert member.look() == "the connection ended"
+    assert member.lost_ms is not None
+    assert abs(member.lost_ms - heard_ms) < 400
+    assert member.look() is None, "said once"
+
+
+def test_the_agent_is_seen_by_its_name(member: Member) -> None:
+    member.measure_clock()
+    assert "framestorm-agent" in shlex.split(" ".join(map(str, member._agent.args)))[-1]  # type: ignore[union-attr]

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from framestorm.statistics.interval import Interval
+from framestorm.statistics.means import geometric, relative_half_width, student
+
+# R's dataset sleep, group 1: the data of Student's paper of 1908; R: t.test(extra[group == 1]).
+SLEEP_1 = (0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize("values", [SLEEP_1, (565.0, 1008.0, 816.0), (1e-9, 3e-9), (1e12, 1e12 + 1, 1e12 + 5)])
+def test_student_agrees_with_scipy(values: tuple[float, ...], level: float) -> None:
+    seen = student(values, level)
+    expected = stats.ttest_1samp(values, 0).confidence_interval(level)
+    assert seen.value == pytest.approx(np.mean(values), rel=1e-12)
+    assert (seen.low, seen.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
+    assert seen.n == len(values)
+
+
+def test_student_agrees_with_r() -> None:
+    seen = student(SLEEP_1)
+    assert (seen.value, seen.low, seen.high) == pytest.approx((0.75, -0.5297804, 2.0297804), abs=5e-8)
+
+
+def test_one_value_has_no_ends_and_equal_values_have_both_at_the_mean() -> None:
+    assert student([7]).as_json() == {
+        "value": 7.0, "low": None, "high": None, "n": 1, "method": "Student, 95 %, n = 1",
+    }  # fmt: skip
+    seen = student([3.0, 3.0, 3.0])
+    assert (seen.value, seen.low, seen.high) == (3.0, 3.0, 3.0)
+
+
+def test_student_follows_shift_and_scale() -> None:
+    plain, moved = student(SLEEP_1), student(10 + 3 * np.array(SLEEP_1))
+    assert plain.low is not None and plain.high is not None
+    assert (moved.low, moved.high) == pytest.approx((10 + 3 * plain.low, 10 + 3 * plain.high), rel=1e-12)
+
+
+def test_geometric_is_student_of_logarithms() -> None:
+    ratios = np.array([0.5, 2.0, 4.0, 1.25])
+    seen, logs = geometric(ratios), stats.ttest_1samp(np.log(ratios), 0).confidence_interval()
+    assert seen.value == pytest.approx(stats.gmean(ratios), rel=1e-12)
+    assert (seen.low, seen.high) == pytest.approx((np.exp(logs.low), np.exp(logs.high)), rel=1e-9)
+
+
+def test_geometric_of_inverses_is_the_inverse() -> None:
+    there, back = geometric([0.5, 2.0, 4.0]), geometric([2.0, 0.5, 0.25])
+    assert there.low is not None and there.high is not None
+    assert (1 / back.value, 1 / (back.high or 0), 1 / (back.low or 0)) == pytest.approx(
+        (there.value, there.low, there.high), rel=1e-12
+    )
+    assert (geometric([4.0]).value, geometric([4.0]).low) == (pytest.approx(4.0), None)
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [
+        (Interval(10.0, 9.0, 11.0, 3, ""), 0.1),
+        (Interval(-10.0, -11.0, -9.0, 3, ""), 0.1),
+        (Interval(10.0, None, None, 1, ""), None),
+        (Interval(0.0, -1.0, 1.0, 3, ""), None),
+    ],
+)
+def test_relative_half_width(interval: Interval, expected: float | None) -> None:
+    assert relative_half_width(interval) == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([], "there are none"),
+        ([1.0, float("nan")], "number 2 of 2 is nan"),
+        ([float("inf"), 1.0], "number 1 of 2 is inf"),
+        ([[1.0, 2.0]], r"shape \(1, 2\)"),
+    ],
+)
+def test_what_is_no_row_of_numbers_is_refused(values: list[float], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        student(values)
+
+
+def test_other_refusals() -> None:
+    with pytest.raises(ValueError, match=r"0\.0 is among them"):
+        geometric([1.0, 0.0])
+    with pytest.raises(ValueError, match="level 95"):
+        student([1.0, 2.0], 95)

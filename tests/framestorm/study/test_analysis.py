@@ -1,0 +1,128 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from framestorm.report.stats import wilson
+from framestorm.study.analysis import Study, analyse
+from framestorm.study.folder import StudyFolder
+from framestorm.study.knees import scalability
+from framestorm.study.summary import study_of, summarise
+
+Make = Callable[..., Study]
+
+
+@pytest.fixture
+def make(fake_study: Any) -> Make:
+    def study(simulate: Callable[[Any, int], Any], **content: Any) -> Study:
+        folder: Path = fake_study.make(simulate, content)
+        return study_of(StudyFolder(folder))
+
+    return study
+
+
+def test_means_over_repetitions_with_students_interval(make: Make, make_frames: Any, make_result: Any) -> None:
+    study = make(lambda point, repetition: make_result(make_frames([10.0 * repetition**2] * 3)))
+    figure = analyse(study)[0]["figures"]["mean_ms"]
+    half = stats.t.ppf(0.975, 2) * stats.sem([10.0, 40.0, 90.0])
+    assert figure["value"] == pytest.approx(140 / 3)
+    assert (figure["low"], figure["high"]) == pytest.approx((140 / 3 - half, 140 / 3 + half), rel=1e-9)
+    assert (figure["n"], figure["bound"]) == (3, "exact")
+    assert figure["method"].startswith("Student")
+
+
+def test_success_is_pooled_with_wilsons_interval(make: Make, make_frames: Any, make_result: Any) -> None:
+    def simulate(point: Any, repetition: int) -> Any:
+        frames = make_frames([10.0] * 20)
+        for frame in frames[:repetition]:
+            frame |= {"ok": "false", "cause": "status-500"}
+        return make_result(frames)
+
+    point = analyse(make(simulate))[0]
+    figure = point["figures"]["success"]
+    assert (figure["value"], (figure["low"], figure["high"])) == (0.9, wilson(54, 60))
+    assert (point["counts"]["n"], point["counts"]["failed"]) == (60, 6)
+
+
+def test_one_repetition_has_intervals_within_the_run_and_says_so(
+    make: Make, make_frames: Any, make_result: Any
+) -> None:
+    times = [100.0 + 7 * (number * 37 % 10) for number in range(100)]
+    study = make(lambda point, repetition: make_result(make_frames(times)), repetitions=1)
+    figures = analyse(study)[0]["figures"]
+    for name in ("mean_ms", "median_ms", "handler_mean_ms"):
+        assert figures[name]["method"].startswith("block bootstrap within one run, 95 %")
+        assert figures[name]["low"] <= figures[name]["value"] <= figures[name]["high"]
+    assert figures["mean_ms"]["low"] < figures["mean_ms"]["high"]
+    assert (figures["served_per_s"]["low"], figures["served_per_s"]["method"]) == (None, "one run")
+
+
+def test_time_outs_mark_figures_and_give_a_restricted_mean(
+    make: Make, make_frames: Any, make_result: Any, cut_off: Any
+) -> None:
+    def simulate(point: Any, repetition: int) -> Any:
+        frames = make_frames([10.0, 20.0, 30.0, 1000.0 + repetition])
+        return make_result([*frames[:3], cut_off(frames[3])])
+
+    point = analyse(make(simulate))[0]
+    assert point["figures"]["mean_ms"]["bound"] == "lower"
+    assert point["figures"]["median_ms"]["bound"] == "exact"
+    assert point["figures"]["sd_ms"]["bound"] == "unsure"
+    assert point["restricted_mean_ms"]["value"] == pytest.approx(1061 / 4)
+    assert point["restricted_mean_ms"]["up_to_ms"] == 1001.0
+    assert point["counts"]["timed_out"] == 3
+
+
+def test_states_and_causes_of_points(make: Make, make_frames: Any, make_result: Any) -> None:
+    def simulate(point: Any, repetition: int) -> Any:
+        users = point.factors["users"]
+        if users == 1 or (users == 2 and repetition == 1):
+            return make_result(make_frames([10.0]))
+        if users == 4:
+            return None
+        return make_result(reason=f"no answer from {'nobody' if users == 3 else 'the gateway'}")
+
+    study = make(simulate, factors={"users": [1, 2, 3, 4]})
+    points = analyse(study)
+    assert [point["state"] for point in points] == ["complete", "partial", "failed", "missing"]
+    assert [(point["complete"], point["failed"]) for point in points] == [(3, 0), (1, 2), (0, 3), (0, 0)]
+    assert points[2]["causes"] == ["no answer from nobody"]
+    assert points[2]["figures"] == {}
+    assert points[1]["runs"][1] == {
+        "repetition": 2, "run": points[1]["runs"][1]["run"], "state": "failed", "reason": "no answer from the gateway",
+        "order": 6, "warnings": None, "trust": [],
+    }  # fmt: skip
+
+
+def test_grave_warnings_of_the_runs_are_counted(make: Make, make_frames: Any, make_result: Any) -> None:
+    saturated = "vm was saturated: at least 90 % of its 2 cores were busy in 95 % of the run."
+
+    def simulate(point: Any, repetition: int) -> Any:
+        said = [saturated, "Only 3 frame times: p90 is just the largest seen."] if repetition < 3 else []
+        return make_result(make_frames([10.0]), {"warnings": said})
+
+    study = make(simulate)
+    assert [point["trust"] for point in analyse(study)] == [{"saturated": 2}] * 2
+    assert summarise(study)["progress"]["trust"] == {"saturated": 4}
+
+
+def test_the_scalability_law_and_the_knee_where_users_vary(make: Make, make_frames: Any, make_result: Any) -> None:
+    """Served: 10 N / (1 + 0.05 (N - 1)), but for rounding; from 3 users on that is less than 95 % of 10 N."""
+
+    def simulate(point: Any, repetition: int) -> Any:
+        users = point.factors["users"]
+        return make_result(make_frames([100 * (1 + 0.05 * (users - 1)) / users] * 10))
+
+    found = scalability(make(simulate, factors={"users": [1, 2, 3, 4, 8]}))
+    assert len(found) == 1
+    law = found[0]["usl"]
+    assert law["lambda_per_s"]["value"] == pytest.approx(10, rel=1e-5)
+    assert law["sigma"]["value"] == pytest.approx(0.05, rel=1e-4)
+    assert law["kappa"]["value"] == pytest.approx(0, abs=1e-5)
+    assert (found[0]["knee"]["at"], found[0]["factors"]) == (3.0, {})
+
+
+def test_no_law_where_no_load_varies(make: Make, make_frames: Any, make_result: Any) -> None:
+    assert scalability(make(lambda point, _: make_result(make_frames([1.0])), factors={"sleep_s": [0, 1]})) == []

@@ -1,0 +1,289 @@
+"""study.yml: what it means, and what is said of one that is wrong: the line, and what is allowed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from framestorm import paths
+from framestorm.errors import UsageError
+from framestorm.study import definition, matrix, reading
+from framestorm.study.definition import Study
+
+TARGET = "target: {function: face-blur}"
+SMALL = """\
+title: Small
+question: Is it small?
+plan: jmx/video-per-user.jmx
+target: {function: face-blur}
+properties:
+  frames: 3
+  ramp_s: "=4 * users"
+factors:
+  way:
+    fork: {target: {function: face-blur-fork}, run_s: "=10 * users"}
+    kept-alive: {}
+  users: [1, 2, 4]
+  sleep_s: [0, 5]
+repetitions: 3
+run_s: "=frames + sleep_s + 1"
+metrics: [mean_ms, overhead, ratio]
+derived:
+  overhead: "=outside_mean_ms / mean_ms * users"
+  ratio: {metric: mean_ms, against: {way: fork}, as: ratio}
+hypotheses:
+  - name: sleep helps
+    text: Sleep lowers the mean.
+    claims:
+      - {metric: mean_ms, compare: {sleep_s: [5, 0]}, where: {way: fork, users: [2, 4]}, expect: "< 1"}
+      - {metric: served_per_s, knee: {over: users}, expect: "< 4"}
+      - {metric: mean_ms, trend: users, expect: "> 0"}
+charts:
+  - {title: Mean, metric: mean_ms, x: users, lines: sleep_s, panels: way, where: {users: [1, 2]}}
+  - {title: Frames, kind: per-frame, rows: sleep_s}
+quick:
+  properties: {frames: 1}
+  factors: {way: [fork], users: [1]}
+  repetitions: 2
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[..., Study]:
+    """Read a study.yml from its text."""
+
+    def load(text: str = SMALL, quick: bool = False) -> Study:
+        folder = tmp_path / "small"
+        folder.mkdir(exist_ok=True)
+        (folder / "study.yml").write_text(text)
+        return reading.load(folder, quick)
+
+    return load
+
+
+def line_of(text: str, part: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines(), start=1) if part in line)
+
+
+def test_a_study_is_read_with_its_defaults(load):
+    study = load()
+    assert (study.name, study.title, study.repetitions, study.order) == ("small", "Small", 3, "randomised")
+    assert (study.warm_up_s, study.temperature, study.budget_min, study.stop) == (0, "any", None, None)
+    assert study.factors["users"].values == (1, 2, 4)
+    assert study.factors["way"].named and not study.factors["users"].named
+
+
+def test_quick_overrides_and_leaves_the_rest(load):
+    study = load(quick=True)
+    assert study.repetitions == 2
+    assert study.properties == {"frames": 1, "ramp_s": "=4 * users"}
+    assert {name: factor.values for name, factor in study.factors.items()} == {
+        "way": ("fork",),
+        "users": (1,),
+        "sleep_s": (0, 5),
+    }
+    # Claims of the whole study stand, also those on levels that are left out.
+    assert study.hypotheses == load().hypotheses
+
+
+def test_it_survives_json(load):
+    for quick in (False, True):
+        study = load(quick=quick)
+        assert definition.from_json(json.loads(json.dumps(study.as_json())), "small") == study
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("name", sorted(file.parent.name for file in paths.STUDIES.glob("*/study.yml")))
+def test_the_studies_of_the_kit_are_right(name, quick):
+    study = reading.load(paths.STUDIES / name, quick)
+    points = matrix.points(study)
+    assert len(points) > 1 and all(matrix.estimate_s(study, point) > 0 for point in points)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "said"),
+    [
+        ("title: Small", "titel: Small", ["unknown key 'titel'", "did you mean title?", "allowed: title, question"]),
+        ("question: Is it small?", "question: ''", ["question is", "a text"]),
+        ("plan: jmx/video-per-user.jmx", "plan: jmx/none.jmx", ["no plan at", "jmx/face-blur.jmx"]),
+        ("plan: jmx/video-per-user.jmx", "plan: README.md", ["plan is", ".jmx"]),
+        (
+            TARGET,
+            "target: {function: face-blurr}",
+            ["unknown function 'face-blurr'", "did you mean face-blur", "allowed: face-blur, "],
+        ),
+        (TARGET, TARGET[:-1] + ", rute: nginx}", ["unknown key 'rute' in target", "did you mean route?"]),
+        (TARGET, TARGET[:-1] + ", route: ngnix}", ["target.route cannot be 'ngnix'", "did you mean nginx?"]),
+        (TARGET, TARGET[:-1] + ", replicas: 0}", ["target.replicas is 0", "a whole number of at least 1"]),
+        (TARGET, TARGET[:-1] + ", replicas: '=1 / users'}", ["target.replicas is 0.5"]),
+        (TARGET, TARGET[:-1] + ", replicas: 2, route: direct}", ["route direct is the address of one replica"]),
+        (
+            TARGET,
+            TARGET[:-1] + ", route: redirect, policy: least-connections}",
+            ["redirect has no policy", "allowed: round-robin"],
+        ),
+        (TARGET, TARGET[:-1] + ", route: nginx, autoscale: true}", ["autoscale with route nginx"]),
+        (TARGET, TARGET[:-1] + ", cpu: much}", ['target.cpu is "much"']),
+        ("  frames: 3", "  frams: 3", ["has no property 'frams'", "did you mean frames?", "allowed: encoding, frames"]),
+        ("  frames: 3", "  frames: some", ["frames=some: frames is a whole number"]),
+        ("  frames: 3", "  url: http://127.0.0.1/", ["url is set by the target"]),
+        ('  ramp_s: "=4 * users"', '  ramp_s: "=4 * user"', ["unknown name 'user'", "did you mean users?"]),
+        ('  ramp_s: "=4 * users"', '  ramp_s: "=4 * way"', ["way is 'fork', and no number"]),
+        ('  ramp_s: "=4 * users"', '  ramp_s: "=1 / sleep_s"', ["division by zero (with sleep_s = 0)"]),
+        ('  ramp_s: "=4 * users"', '  ramp_s: "=4 * ramp_s"', ["ramp_s needs itself"]),
+        ('  ramp_s: "=4 * users"', '  ramp_s: "{ways}"', ["{ways} is no factor", "did you mean way?"]),
+        (
+            "    kept-alive: {}",
+            "    kept-alive: {properties: {frame: 3}}",
+            ["has no property 'frame'", "did you mean frames?"],
+        ),
+        (
+            "    kept-alive: {}",
+            "    kept-alive: {propertys: {users: 1}}",
+            ["unknown key 'propertys'", "did you mean properties?"],
+        ),
+        ("    kept-alive: {}", "    on: {}", ['the name on is no text; quote it: "on"', "YAML reads an unquoted on"]),
+        ("    kept-alive: {}", "    8: {}", ['the name 8 is no text; quote it: "8"']),
+        ("    kept-alive: {}", "    kept alive: {}", ["the name 'kept alive'", "letters, digits"]),
+        ("  users: [1, 2, 4]", "  users: [1, on, 4]", ["True is no level of users", "quote it"]),
+        ("  users: [1, 2, 4]", "  users: []", ["factors.users is []"]),
+        ("  users: [1, 2, 4]", "  users: [1, 1]", ["without the same value twice"]),
+        ("  users: [1, 2, 4]", "  users: [0, 1, 2, 4]", ["users=0: users is at least 1"]),
+        ("  users: [1, 2, 4]", "  users: 4", ["factors.users is 4, but has to be", "a mapping"]),
+        ("repetitions: 3", "repetitions: none", ['repetitions is "none", but has to be a whole number']),
+        ("repetitions: 3", "repetitions: 0", ["repetitions is 0, but has to be at least 1"]),
+        ("repetitions: 3", "order: random", ["order cannot be 'random'", "did you mean randomised?"]),
+        ("repetitions: 3", "temperature: on", ["temperature cannot be True", "YAML reads"]),
+        (
+            "repetitions: 3",
+            "stop: {metric: mean, within_percent: 5, at_most: 8}",
+            ["unknown metric 'mean' in stop.metric", "did you mean mean_ms?"],
+        ),
+        ("repetitions: 3", "stop: {metric: mean_ms, within_percent: 5, at_most: 2}", ["stop.at_most is 2"]),
+        ("repetitions: 3", "stop: {metric: mean_ms, at_most: 2}", ["within_percent is missing in stop"]),
+        (
+            "repetitions: 3",
+            "blocks: [{usr: [1]}]",
+            ["unknown factor 'usr' in blocks[0]", "allowed: way, users, sleep_s"],
+        ),
+        ("repetitions: 3", "blocks: [{users: [3]}]", ["unknown level '3' of users", "allowed: 1, 2, 4"]),
+        ("repetitions: 3", "published_from: someone", ["published_from without published"]),
+        ('run_s: "=frames + sleep_s + 1"', 'run_s: "=frames + sleep"', ["unknown name 'sleep'", "sleep_s"]),
+        ('run_s: "=frames + sleep_s + 1"', "run_s: -1", ["run_s is -1"]),
+        ('run_s: "=frames + sleep_s + 1"', 'run_s: "=sleep_s"', ["run_s is 0 s at way=kept-alive,users=1,sleep_s=0"]),
+        ("metrics: [mean_ms, overhead, ratio]", "metrics: [mean]", ["unknown metric 'mean' in metrics", "overhead"]),
+        (
+            '  overhead: "=outside_mean_ms / mean_ms * users"',
+            '  overhead: "=outside / mean_ms"',
+            ["unknown name 'outside'"],
+        ),
+        (
+            '  overhead: "=outside_mean_ms / mean_ms * users"',
+            '  overhead: "=ratio / mean_ms"',
+            ["unknown name 'ratio'"],
+        ),
+        (
+            '  overhead: "=outside_mean_ms / mean_ms * users"',
+            '  mean_ms: "=1 + 1"',
+            ["derived metric 'mean_ms' has the name"],
+        ),
+        ("against: {way: fork}", "against: {way: forked}", ["unknown level 'forked' of way", "did you mean fork?"]),
+        ("against: {way: fork}, as: ratio", "against: {way: fork}, as: share", ["as cannot be 'share'"]),
+        (
+            "where: {way: fork, users: [2, 4]}",
+            "where: {user: [2, 4]}",
+            [
+                "unknown factor 'user' in hypotheses[0].claims[0].where",
+                "did you mean users?",
+                "allowed: way, users, sleep_s",
+            ],
+        ),
+        (
+            "where: {way: fork, users: [2, 4]}",
+            "where: {users: [2, 5]}",
+            ["unknown level '5' of users in hypotheses[0].claims[0].where.users[1]"],
+        ),
+        ("compare: {sleep_s: [5, 0]}", "compare: {sleep_s: [5]}", ["compare.sleep_s is [5]"]),
+        ("compare: {sleep_s: [5, 0]}", "compare: {sleep_s: [5, no]}", ["unknown level 'false' (YAML reads"]),
+        ('expect: "< 1"', 'expect: "about 1"', ["expect is", '"= 1 within 5 %"']),
+        ("knee: {over: users}", "knee: {over: way}", ["over is way, whose levels are no numbers"]),
+        ("trend: users", "trend: way", ["trend is way, whose levels are no numbers"]),
+        ("metric: mean_ms, x: users", "x: users", ["charts[0] needs metric or metrics"]),
+        ("panels: way", "panels: ways", ["unknown factor 'ways' in charts[0].panels", "did you mean way?"]),
+        ("kind: per-frame, rows: sleep_s", "kind: per-frame", ["rows is missing in charts[1]"]),
+        ("  properties: {frames: 1}", "  property: {frames: 1}", ["unknown key 'property' in quick"]),
+        ("  properties: {frames: 1}", "  properties: {frams: 1}", ["has no property 'frams'"]),
+        (
+            "factors: {way: [fork], users: [1]}",
+            "factors: {ways: [fork]}",
+            ["unknown factor 'ways' in quick.factors", "did you mean way?"],
+        ),
+        ("factors: {way: [fork], users: [1]}", "factors: {way: [forks]}", ["unknown level 'forks' of way"]),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(load, was, becomes, said):
+    assert was in SMALL
+    text = SMALL.replace(was, becomes, 1)
+    with pytest.raises(UsageError) as caught:
+        load(text)
+    message = str(caught.value)
+    line = line_of(text, becomes)
+    assert any(f"study.yml:{line}: " in each for each in message.splitlines()), (line, message)
+    for words in said:
+        assert words in message
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "on", "said"),
+    [
+        ("  frames: 3", "  frames: 3\n  frames: 4", 7, "frames is there twice, first on line 6"),
+        ("  frames: 3", "  users: 3\n  frames: 3", 6, "users is a factor, and a fixed property too"),
+        ("metric: mean_ms, x: users", "metric: mean_ms", 28, "x is missing in charts[0]"),
+        ("title: Small", "title: [", 2, "this is no YAML"),
+        ("title: Small", "title: &a [*a]", 1, "it holds itself"),
+        # A level is to blame, not what it changes.
+        ("{function: face-blur}", "{kind: embedded}", 10, "target.function means nothing with kind embedded"),
+        ("{function: face-blur}", "{kind: url}", 10, "target.function means nothing with kind url"),
+    ],
+)
+def test_lines_of_what_stands_elsewhere(load, was, becomes, on, said):
+    with pytest.raises(UsageError) as caught:
+        load(SMALL.replace(was, becomes, 1))
+    assert any(f"study.yml:{on}: " in line and said in line for line in str(caught.value).splitlines()), caught.value
+
+
+def test_all_problems_are_said_at_once_in_order(load):
+    text = (
+        SMALL.replace("metrics: [mean_ms", "metrics: [mean")
+        .replace("x: users", "x: user")
+        .replace("trend: users", "trend: u")
+    )
+    with pytest.raises(UsageError) as caught:
+        load(text)
+    assert [line.split(": ")[1].split(";")[0] for line in str(caught.value).splitlines()] == [
+        "unknown metric 'mean' in metrics[0]",
+        "unknown factor 'u' in hypotheses[0].claims[2].trend",
+        "unknown factor 'user' in charts[0].x",
+    ]
+
+
+def test_a_study_without_quick_has_none(load):
+    text = SMALL[: SMALL.index("quick:")]
+    assert load(text).repetitions == 3
+    with pytest.raises(UsageError, match="has no part `quick`"):
+        load(text, quick=True)
+
+
+def test_merged_mappings_have_their_lines(load):
+    text = SMALL.replace("    kept-alive: {}", "    a: &a {properties: {frams: 1}}\n    kept-alive: {<<: *a}")
+    with pytest.raises(UsageError, match=r"study.yml:11: jmx/video-per-user.jmx has no property 'frams'"):
+        load(text)
+
+
+def test_what_is_no_file_is_said(tmp_path):
+    with pytest.raises(UsageError, match=r"study.yml cannot be read"):
+        reading.load(tmp_path)
+    (tmp_path / "study.yml").write_text("- a\n")
+    with pytest.raises(UsageError, match="a study is a mapping of title, question"):
+        reading.load(tmp_path)

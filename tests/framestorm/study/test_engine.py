@@ -1,0 +1,173 @@
+"""What the engine runs, in which order, and when it stops; the runs themselves are made up."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from framestorm import paths
+from framestorm.errors import FramestormError, UsageError
+from framestorm.preparation import RunOptions
+from framestorm.study import definition, engine, folder, matrix, readiness, results
+from framestorm.study.engine import Engine, Runs
+from framestorm.study.folder import StudyFolder
+
+CONTENT = {
+    "title": "Made up",
+    "question": "When does it stop?",
+    "plan": "jmx/video-per-user.jmx",
+    "target": {"kind": "url", "url": "http://127.0.0.1:9/function/x"},
+    "factors": {"users": [1, 2, 3]},
+    "repetitions": 2,
+    "run_s": 1,
+    "metrics": ["mean_ms"],
+}
+
+
+@dataclass
+class Made:
+    """A study and the runs that were made of it: users, as the plan got them."""
+
+    where: StudyFolder
+    users: list[str] = field(default_factory=list)
+
+    def run(self, budget_s: float | None = None) -> None:
+        study = definition.from_json(self.where.settings["definition"], "made-up")
+        runs = Runs(None, None, paths.INVENTORY, 8080, ("./run.sh",), budget_s)
+        Engine(study, StudyFolder(self.where.path), runs).run()
+
+    @property
+    def states(self) -> list[str]:
+        return [line.state for line in self.where.lines().values()]
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Made]:
+    """A study whose runs give the figures of `mean_ms(users, how often it ran before)`, or raise what that raises."""
+
+    def make(mean_ms: Callable[[str, int], float], **changes: object) -> Made:
+        study = definition.from_json({**CONTENT, **changes}, "made-up")
+        (tmp_path / "study.yml").write_text("")
+        points = matrix.points(study)
+        made = Made(StudyFolder.create(tmp_path / "made", tmp_path / "study.yml", study, points, seed=1, quick=False))
+        figures: dict[str, float] = {}
+
+        def run(_self: Engine, options: RunOptions) -> None:
+            users = options.given["users"]
+            made.users.append(users)
+            figures[options.run_dir.name] = mean_ms(users, made.users.count(users) - 1)
+            options.run_dir.mkdir()
+
+        monkeypatch.setattr(Engine, "_run", run)
+        monkeypatch.setattr(results, "metrics_of_run", lambda run_dir, *_: {"mean_ms": figures[run_dir.name], "n": 1})
+        return made
+
+    return make
+
+
+def test_every_point_as_often_as_asked_in_the_recorded_order(make):
+    made = make(lambda users, before: 1.0)
+    made.run()
+    expected = matrix.schedule(made.where.points, 2, 1, "randomised")
+    assert made.users == [point.properties["users"] for point, _ in expected]
+    assert StudyFolder(made.where.path).settings["state"] == "complete"
+    made.run()
+    assert len(made.users) == 6
+
+
+def test_a_point_is_repeated_until_its_interval_is_narrow(make):
+    # Of 2 users the mean varies for ever, of 3 it does so at first.
+    def mean_ms(users: str, before: int) -> float:
+        return {"1": 10, "2": 10 + 5 * (before % 2), "3": 10 + (before == 0) * 0.5}[users]
+
+    made = make(mean_ms, stop={"metric": "mean_ms", "within_percent": 10, "at_most": 6})
+    made.run()
+    assert {users: made.users.count(users) for users in "123"} == {"1": 2, "2": 6, "3": 3}
+    assert sorted(number for _, number in made.where.lines()) == [1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6]
+    assert [line.order for line in made.where.lines().values()] == list(range(1, 12))
+    made.run()
+    assert len(made.users) == 11
+
+
+def test_failed_runs_are_kept_with_their_reason_and_tried_once_more_on_resume(make):
+    def mean_ms(users: str, before: int) -> float:
+        if users == "2" and before < 2:
+            raise FramestormError("it broke")
+        return 1.0
+
+    made = make(mean_ms)
+    made.run()
+    assert sorted(made.states) == ["complete"] * 4 + ["failed"] * 2
+    assert {line.reason for line in made.where.lines().values()} == {None, "it broke"}
+    assert StudyFolder(made.where.path).settings["state"] == "partial"
+    made.run()
+    assert made.states == ["complete"] * 6
+    assert StudyFolder(made.where.path).settings["state"] == "complete"
+
+
+@pytest.mark.parametrize(("budget_s", "runs"), [(None, 6), (1000, 6), (0, 3)])
+def test_failures_in_a_row_end_it_when_the_budget_is_used_up(make, budget_s, runs):
+    def broken(users: str, before: int) -> float:
+        raise FramestormError("nothing answers")
+
+    made = make(broken)
+    made.run(budget_s)
+    assert len(made.users) == runs
+    assert set(made.states) == {"failed"}
+
+
+def test_different_failures_do_not(make):
+    def broken(users: str, before: int) -> float:
+        raise FramestormError(f"{users} {before}")
+
+    made = make(broken)
+    made.run(budget_s=0)
+    assert len(made.users) == 6
+
+
+def test_what_is_refused_of_the_first_run_ends_it_at_once(make):
+    def refused(users: str, before: int) -> float:
+        raise UsageError("no such host")
+
+    made = make(refused)
+    with pytest.raises(UsageError, match="no such host"):
+        made.run()
+    assert len(made.users) == 1 and made.where.lines() == {}
+
+
+def test_a_run_of_which_nothing_is_left_does_not_count(make, monkeypatch):
+    made = make(lambda users, before: 1.0, warm_up_s=9)
+    monkeypatch.setattr(results, "metrics_of_run", lambda *_: {"n": 0, "n_sent": 16})
+    made.run()
+    assert set(made.states) == {"failed"}
+    assert "all of its 16 samples were rejected, by a warm-up of 9 s" in next(iter(made.where.lines().values())).reason
+
+
+def test_what_is_left_is_estimated_ever_better(make, capsys):
+    made = make(lambda users, before: 1.0, run_s=100)
+    made.run()
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("[")]
+    assert len(said) == 6 and all("left" in line for line in said[:-1]) and "left" not in said[-1]
+    assert (made.where.path / folder.LOG).read_text().count("the engine itself took") == 6
+
+
+def test_pieces_and_checks_hang_on_the_target(make):
+    points = matrix.points(definition.from_json(CONTENT, "made-up"))
+    study = definition.from_json(CONTENT, "made-up")
+    place = readiness.Place(None, None, paths.INVENTORY, 8080)
+    assert not any(piece.name.startswith("openfaas") for piece in readiness.pieces(points, place))
+    [missing] = [check for check in readiness.checks(study, Path("study.yml"), points, place) if not check.is_there]
+    assert "nothing answers at 127.0.0.1:9" in missing.words
+    behind = definition.from_json({**CONTENT, "target": {"function": "noop"}}, "made-up")
+    names = [piece.name for piece in readiness.pieces(matrix.points(behind), place)]
+    assert "openfaas-gateway" in names and len(names) == len(set(names))
+
+
+def test_the_engine_s_criterion_fits_every_plan():
+    from framestorm import properties
+    from framestorm.report import criteria
+
+    for plan in paths.JMX.glob("*.jmx"):
+        unit = properties.unit(plan)
+        assert criteria.parse(engine.NO_CRITERION, unit).label == unit

@@ -1,0 +1,85 @@
+"""Arithmetic in study.yml: what it gives, and what is refused."""
+
+import pytest
+
+from framestorm.study.expressions import ExpressionError, is_expression, parse
+
+NAMES = {"users": 4, "hold_s": 2.5, "none": 0, "target.replicas": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("=5 * users", 20),
+        ("= users / 8 + 1", 1.5),
+        ("=users // 3", 1),
+        ("=2 ** users", 16),
+        ("=-users + +1", -3),
+        ("=max(users, hold_s, 3)", 4),
+        ("=min(users, hold_s)", 2.5),
+        ("=ceil(hold_s) * floor(hold_s)", 6),
+        ("=(1 + users) * target.replicas", 15),
+        ("users", 4),
+    ],
+)
+def test_gives(text, value):
+    result = parse(text).value(NAMES)
+    assert result == value
+
+
+def test_whole_numbers_stay_whole():
+    assert isinstance(parse("=5 * users").value(NAMES), int)
+
+
+def test_names_are_those_it_needs():
+    assert parse("=max(users, 2) * hold_s").names == {"users", "hold_s"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("=", "no arithmetic"),
+        ("=5 *", "no arithmetic"),
+        ("=users = 3", "no arithmetic"),
+        ("=__import__('os')", "no arithmetic"),
+        ("=(1).real", "no arithmetic"),
+        ("=[1, 2]", "no arithmetic"),
+        ("='a'", "no arithmetic"),
+        ("=True", "no arithmetic"),
+        ("=users if users else 1", "no arithmetic"),
+        ("=users % 2", "no arithmetic"),
+        ("=round(users)", "ceil, floor"),
+        ("=max(*users, 1)", "no arithmetic"),
+        ("=min(users)", "min takes two or more"),
+        ("=ceil(1, 2)", "ceil takes one value"),
+        ("=max(1, 2, default=3)", "no arithmetic"),
+        ("=1" + " + 1" * 200, "at most 500 characters"),
+        ("=" + "(" * 400, "no arithmetic"),
+    ],
+)
+def test_is_refused_when_read(text, said):
+    with pytest.raises(ExpressionError, match=said):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("=user + 1", r"unknown name 'user'; allowed: users, hold_s"),
+        ("=users / none", r"division by zero \(with none = 0, users = 4\)"),
+        ("=users // none", "division by zero"),
+        ("=none ** -1", "division by zero"),
+        ("=(-users) ** 0.5", "no number"),
+        ("=1e308 * 1e308", "no number"),
+        ("=1e308 ** users", "too large"),
+        ("=9 ** 9 ** 9 ** 9", "too large"),
+        ("=ceil(1e308 * 10)", "too large|no number"),
+    ],
+)
+def test_has_no_value(text, said):
+    with pytest.raises(ExpressionError, match=said):
+        parse(text).value(NAMES)
+
+
+def test_only_texts_with_the_mark_are_expressions():
+    assert [is_expression(value) for value in ("=1", "1", 1, None)] == [True, False, False, False]

@@ -1,0 +1,172 @@
+"""A study's folder: what a crash leaves of it, and what another version may make of it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from framestorm import paths
+from framestorm.errors import FramestormError, UsageError
+from framestorm.study import definition, folder, matrix
+from framestorm.study.folder import RunLine, StudyFolder
+
+CONTENT = {
+    "title": "Kept",
+    "question": "Is it kept?",
+    "plan": "jmx/requests.jmx",
+    "target": {"function": "noop"},
+    "factors": {"users": [1, 2]},
+    "run_s": 1,
+    "metrics": ["mean_ms"],
+    "published": "published.csv",
+}
+STUDY = definition.from_json(CONTENT, "kept")
+POINTS = matrix.points(STUDY)
+
+
+def line(order=1, state=folder.COMPLETE, repetition=1, run="runs/0001-users=1-r1", point="users=1"):
+    return RunLine(point, repetition, run, state, None if state == folder.COMPLETE else "why", 1, 2, 3, order)
+
+
+@pytest.fixture
+def made(tmp_path):
+    file = tmp_path / "study.yml"
+    file.write_text("title: Kept\n")
+    (tmp_path / "published.csv").write_text("users,mean_ms\n")
+    return StudyFolder.create(
+        tmp_path / "made", file, STUDY, POINTS, quick=False, seed=1, command=[], only=[], gateway=None, slaves=None
+    )
+
+
+def test_what_it_is_made_of(made):
+    assert {path.name for path in made.path.iterdir()} == {
+        "study.yml",
+        "study.json",
+        "runs.jsonl",
+        "runs",
+        "published.csv",
+    }
+    settings = json.loads((made.path / "study.json").read_text())
+    assert (settings["format"], settings["kind"], settings["name"], settings["state"]) == (
+        1,
+        "study",
+        "kept",
+        "running",
+    )
+    assert settings["definition_sha256"] == folder.fingerprint(STUDY)
+    assert definition.from_json(settings["definition"], "kept") == STUDY
+    assert StudyFolder(made.path).points == POINTS
+
+
+def test_it_is_never_made_over(made, tmp_path):
+    with pytest.raises(UsageError, match="exists; a study's folder is made new"):
+        StudyFolder.create(made.path, tmp_path / "study.yml", STUDY, POINTS)
+
+
+def test_the_last_line_of_a_point_and_repetition_counts(made):
+    made.append(line(state=folder.FAILED))
+    made.append(line(repetition=2))
+    made.append(line(run="runs/0001-users=1-r1-retry-2"))
+    lines = made.lines()
+    assert {key: each.state for key, each in lines.items()} == {("users=1", 1): "complete", ("users=1", 2): "complete"}
+    assert lines["users=1", 1].run == "runs/0001-users=1-r1-retry-2"
+
+
+def test_half_a_line_is_none_and_stays(made):
+    made.append(line())
+    with (made.path / "runs.jsonl").open("a") as file:
+        file.write('{"point": "users=2", "repet')
+    assert list(made.lines()) == [("users=1", 1)]
+    made.append(line(order=2, point="users=2"))
+    assert list(made.lines()) == [("users=1", 1), ("users=2", 1)]
+    assert len((made.path / "runs.jsonl").read_text().splitlines()) == 3
+
+
+def test_folders_of_runs_are_in_order_and_never_taken_twice(made):
+    first = made.new_run(7, POINTS[0], 2)
+    assert first.name == "0007-users=1-r2"
+    first.mkdir()
+    again = made.new_run(7, POINTS[0], 2)
+    assert again.name == "0007-users=1-r2-retry-2"
+    again.mkdir()
+    assert made.new_run(7, POINTS[0], 2).name == "0007-users=1-r2-retry-3"
+
+
+def test_a_long_or_odd_point_still_has_a_folder(made):
+    point = matrix.Point("url=http://x/" + "y" * 300, {}, "", {}, {})
+    name = made.new_run(1, point, 1).name
+    assert len(name) < 200 and "/" not in name
+    other = matrix.Point(point.id + "z", {}, "", {}, {})
+    assert made.new_run(1, other, 1).name != name
+
+
+def test_what_a_crash_left_is_moved_aside_and_kept(made):
+    done, crashed = made.path / "runs" / "0001-users=1-r1", made.path / "runs" / "0002-users=2-r1"
+    for run in (done, crashed):
+        run.mkdir()
+        (run / "samples.jtl").write_text(run.name)
+    made.append(line())
+    assert [path.name for path in made.set_aside()] == ["0002-users=2-r1-aborted-1"]
+    assert made.set_aside() == []
+    crashed.mkdir()
+    assert [path.name for path in made.set_aside()] == ["0002-users=2-r1-aborted-2"]
+    assert (made.path / "runs" / "0002-users=2-r1-aborted-1" / "samples.jtl").read_text() == "0002-users=2-r1"
+    assert done.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": 2, "kit": {"version": "9.9"}}, "written by framestorm 9.9, as study of format 2; .* Use it with"),
+        ({"kind": "comparison"}, "as comparison of format 1"),
+    ],
+)
+def test_another_version_s_folder_is_refused(made, change, said):
+    file = made.path / "study.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(UsageError, match=said):
+        StudyFolder(made.path)
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{}"])
+def test_what_is_no_study_s_folder_is_said(tmp_path, content):
+    if content is not None:
+        (tmp_path / "study.json").write_text(content)
+    with pytest.raises(UsageError, match=r"is no study's folder: study.json"):
+        StudyFolder(tmp_path)
+
+
+def test_one_process_at_a_time(made):
+    code = """
+import sys
+from pathlib import Path
+from framestorm.study.folder import StudyFolder
+with StudyFolder(Path(sys.argv[1])).locked():
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, made.path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=paths.ROOT,
+    )
+    assert other.stdout.readline() == "locked\n"
+    with pytest.raises(FramestormError, match="is being run by another process"), made.locked():
+        pass
+    other.communicate()
+    with made.locked():
+        pass
+
+
+def test_the_newest_unfinished_is_found(made, monkeypatch):
+    monkeypatch.setattr(paths, "DASHBOARDS", made.path.parent)
+    assert folder.newest_unfinished("kept", quick=False).path == made.path
+    for name, quick in (("kept", True), ("other", False)):
+        with pytest.raises(UsageError, match="has no unfinished"):
+            folder.newest_unfinished(name, quick)
+    made.update(state=folder.COMPLETE)
+    with pytest.raises(UsageError, match=r"finished: .*made"):
+        folder.newest_unfinished("kept", quick=False)

@@ -1,0 +1,110 @@
+"""Points of a matrix: how many, what each sets, in which order they run."""
+
+import pytest
+
+from framestorm.study import definition, matrix, selection
+from framestorm.study.definition import Study
+from framestorm.study.lines import PointError
+
+CONTENT = {
+    "title": "Matrix",
+    "question": "Which points?",
+    "plan": "jmx/requests.jmx",
+    "target": {"function": "noop-{way}", "replicas": "=users", "environment": {"a": 1}},
+    "properties": {"hold_s": 4, "body": "{way} of {users}"},
+    "factors": {
+        "way": {"fork": {"target": {"environment": {"b": 2.5}}}, "java": {"properties": {"hold_s": "=users / 2"}}},
+        "users": [1, 2, 3],
+    },
+    "run_s": "=hold_s",
+    "metrics": ["mean_ms"],
+}
+
+
+def study(**changes: object) -> Study:
+    return definition.from_json({**CONTENT, **changes}, "matrix")
+
+
+def test_the_full_cross_in_the_order_of_the_factors():
+    ids = [point.id for point in matrix.points(study())]
+    assert ids == [f"way={way},users={users}" for way in ("fork", "java") for users in (1, 2, 3)]
+
+
+def test_blocks_are_a_union_and_a_factor_not_named_takes_all():
+    blocks = [{"way": ["fork"], "users": [1, 3]}, {"users": [3]}, {"way": ["fork"], "users": [3, 1]}]
+    ids = [point.id for point in matrix.points(study(blocks=blocks))]
+    assert ids == ["way=fork,users=1", "way=fork,users=3", "way=java,users=3"]
+
+
+def test_a_point_is_what_its_levels_set():
+    point = {point.id: point for point in matrix.points(study())}["way=java,users=3"]
+    assert point.factors == {"way": "java", "users": 3}
+    assert point.properties == {"hold_s": "1.5", "body": "java of 3", "users": "3"}
+    assert (point.target["function"], point.target["replicas"], point.target["route"]) == ("noop-java", 3, "gateway")
+    assert point.target["environment"] == {"a": "1"}
+    assert matrix.estimate_s(study(), point) == 1.5
+
+
+def test_environments_are_put_together():
+    point = matrix.points(study())[0]
+    assert point.target["environment"] == {"a": "1", "b": "2.5"}
+
+
+def test_a_level_may_change_the_plan_and_the_estimate():
+    way = {"fork": {}, "java": {"plan": "jmx/request-rate.jmx", "run_s": "=2 * hold_s"}}
+    changed = study(factors={"way": way}, target={"function": "noop"}, properties={"hold_s": 4})
+    points = matrix.points(changed)
+    assert [point.plan for point in points] == ["jmx/requests.jmx", "jmx/request-rate.jmx"]
+    assert [matrix.estimate_s(changed, point) for point in points] == [4, 8]
+
+
+def test_a_property_has_to_be_of_every_plan_it_goes_to():
+    way = {"fork": {}, "java": {"plan": "jmx/face-blur-http.jmx"}}
+    with pytest.raises(PointError, match=r"jmx/face-blur-http\.jmx has no property 'body'") as caught:
+        matrix.points(study(factors={"way": way}, target={"function": "noop"}, properties={"body": "x"}))
+    assert caught.value.place == ("properties", "body")
+
+
+def test_numbers_are_factors_properties_and_the_plan_s_defaults():
+    point = matrix.points(study())[0]
+    numbers = matrix.numbers(point)
+    assert (numbers["users"], numbers["hold_s"]) == (1, 4)
+    assert "timeout_s" in numbers and "way" not in numbers and "body" not in numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(True, "true"), (4.0, "4"), (2.5, "2.5"), (3, "3"), ("a b", "a b"), (1e300, "1e+300")]
+)
+def test_values_as_jmeter_has_them(value, text):
+    assert matrix.as_text(value) == text
+
+
+def test_each_repetition_is_shuffled_anew_and_the_seed_says_how():
+    points = matrix.points(study())
+    runs = matrix.schedule(points, 3, 7, "randomised")
+    rounds = [[point.id for point, number in runs if number == repetition] for repetition in (1, 2, 3)]
+    assert [number for _, number in runs] == [1] * 6 + [2] * 6 + [3] * 6
+    assert all(sorted(each) == sorted(point.id for point in points) for each in rounds)
+    assert len({tuple(each) for each in rounds}) == 3
+    assert matrix.schedule(points, 3, 7, "randomised") == runs
+    assert matrix.schedule(points, 3, 8, "randomised") != runs
+    # More repetitions leave the order of those before them as it was.
+    assert matrix.schedule(points, 4, 7, "randomised")[: len(runs)] == runs
+
+
+def test_as_listed_is_as_listed():
+    points = matrix.points(study())
+    assert matrix.schedule(points, 2, 7, "as-listed") == [(point, number) for number in (1, 2) for point in points]
+
+
+@pytest.mark.parametrize(
+    ("only", "ids"),
+    [
+        (["way=fork"], ["way=fork,users=1", "way=fork,users=2", "way=fork,users=3"]),
+        (["users=1,3", "way=java"], ["way=java,users=1", "way=java,users=3"]),
+        (["users=1", "users=2", "way=java"], ["way=java,users=1", "way=java,users=2"]),
+    ],
+)
+def test_only_some_points(only, ids):
+    chosen = selection.choose(matrix.points(study()), selection.parse_only(only, study()))
+    assert [point.id for point in chosen] == ids

@@ -1,0 +1,281 @@
+import json
+import re
+import subprocess
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm import paths
+from framestorm.study import reading
+from framestorm.study.page import build, command_text, page_html
+from framestorm.study.study_charts import study_charts
+from framestorm.study.summary import read_published
+
+CHROMIUM_FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--virtual-time-budget=20000",
+)  # fmt: skip
+STUDIES = sorted(path.parent.name for path in (paths.ROOT / "studies").glob("*/study.yml"))
+CONTENT: dict[str, Any] = {
+    "factors": {"users": [1, 2, 4], "way": {"fork": {}, "kept-alive": {}}},
+    "metrics": ["mean_ms", "p95_ms", "success", "served_per_s", "timed_out"],
+    "hypotheses": [
+        {
+            "name": "forks are slow",
+            "text": "A fork takes more than twice as long.",
+            "published": "About ten times.",
+            "claims": [{"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "expect": "> 2"}],
+        },
+        {"name": "failures", "text": "Frames fail.", "claims": [{"metric": "success", "expect": "< 1"}]},
+        {"name": "unseen", "text": "Nobody knows.", "claims": [{"metric": "asked_per_s", "expect": "> 1"}]},
+    ],
+    "charts": [
+        {"title": "Mean round trip", "metric": "mean_ms", "x": "users", "lines": "way"},
+        {"title": "Success by way", "metric": "success", "x": "users", "panels": "way", "log": "x"},
+        {"title": "Served", "kind": "bars", "metric": "served_per_s", "x": "way", "lines": "users", "log": "y"},
+        {"title": "By frame", "kind": "per-frame", "rows": "way", "panels": "users"},
+    ],
+    "published": "published.csv",
+    "published_from": "Somebody, somewhere.",
+}
+PUBLISHED = "way,users,mean_ms,was\nfork,1,9790,their words\nfork,4,10980,\n"
+
+
+@pytest.fixture
+def simulate(make_frames: Any, make_result: Any) -> Callable[[Any, int], Any]:
+    def run(point: Any, repetition: int) -> Any:
+        slow = 300.0 if point.factors["way"] == "fork" else 10.0
+        return make_result(make_frames([slow + 5 * repetition + 3 * number for number in range(12)]))
+
+    return run
+
+
+@pytest.fixture
+def made(fake_study: Any, simulate: Any) -> Path:
+    folder: Path = fake_study.make(simulate, CONTENT, published=PUBLISHED)
+    build(folder)
+    return folder
+
+
+def load(folder: Path) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return summary
+
+
+def own_text(page: str) -> str:
+    scripts = re.findall(r"<script>.*?</script>", page, flags=re.DOTALL)
+    return page.replace(max(scripts, key=len), "")
+
+
+def test_made_of_the_summary_alone(made: Path) -> None:
+    assert page_html(load(made)) == (made / "index.html").read_text()
+
+
+def test_says_how_it_came_out(made: Path) -> None:
+    outcome = build(made)
+    assert outcome.exit_status == 0
+    lines = outcome.text.splitlines()
+    assert lines[0] == "made-up: 18 of 18 runs complete."
+    assert lines[1] == "  confirmed      forks are slow: A fork takes more than twice as long."
+    assert "9.00 times [" in lines[2]
+    assert any(line.startswith("  not confirmed  failures") for line in lines)
+    assert any(line.startswith("  undecided      unseen") for line in lines)
+    assert lines[-1].endswith("index.html")
+
+
+def test_answers_come_first(made: Path) -> None:
+    page = own_text((made / "index.html").read_text())
+    places = [page.index(f"<h2>{title}</h2>") for title in ("Answers", "Charts", "All points", "How it was taken")]
+    assert places == sorted(places)
+    assert page.index('<p class="word">Confirmed</p>') < places[1]
+    assert "About ten times." in page
+    assert "Quick:" not in page
+    assert "Not complete" not in page
+
+
+def test_links_every_run_and_needs_nothing_from_outside(made: Path) -> None:
+    page = own_text((made / "index.html").read_text())
+    links = set(re.findall(r'href="([^"]+)"', page)) - {"data:,"}
+    runs = {f"runs/{run.name}/index.html" for run in (made / "runs").iterdir()}
+    assert {link.replace("%3D", "=").replace("%2C", ",") for link in links if link.startswith("runs/")} == runs
+    assert all((made / link).exists() for link in links if not link.startswith("runs/"))
+    assert not re.search(r"""["'(]//[a-z]|https?://""", page)
+
+
+def test_quick_and_unfinished_studies_say_so(fake_study: Any, simulate: Any) -> None:
+    def some(point: Any, repetition: int) -> Any:
+        return simulate(point, repetition) if repetition < 3 else None
+
+    folder = fake_study.make(some, {**CONTENT, "quick": {"repetitions": 3}}, quick=True, published=PUBLISHED)
+    outcome = build(folder)
+    page = (folder / "index.html").read_text()
+    assert outcome.exit_status == 4
+    assert "12 of 18 runs complete" in outcome.text
+    assert "few repetitions, short runs; not for publication" in page
+    assert "12 of 18 runs complete" in page
+
+
+def test_failed_points_stay_with_their_cause(fake_study: Any, simulate: Any, make_result: Any) -> None:
+    def some(point: Any, repetition: int) -> Any:
+        if point.id == "users=4,way=fork" or (point.id == "users=2,way=fork" and repetition == 2):
+            return make_result(reason="the gateway said <b>502</b> & no more")
+        return simulate(point, repetition)
+
+    folder = fake_study.make(some, CONTENT, published=PUBLISHED)
+    outcome = build(folder)
+    assert outcome.exit_status == 4
+    assert "3 of 3 runs failed at users=4,way=fork: the gateway said <b>502</b> & no more" in outcome.text
+    page = (folder / "index.html").read_text()
+    assert page.count("the gateway said &lt;b&gt;502&lt;/b&gt; &amp; no more") >= 2
+    suite = ET.fromstring((folder / "junit.xml").read_text())[0]  # noqa: S314 - written just above
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("6", "2", "0")
+    failed = {case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None}
+    assert failed == {"users=4,way=fork", "users=2,way=fork"}
+
+
+def test_nothing_could_be_run(fake_study: Any, make_result: Any) -> None:
+    folder = fake_study.make(lambda point, _: make_result(reason="no OpenFaaS"), CONTENT, published=PUBLISHED)
+    assert build(folder).exit_status == 1
+    assert "Nothing was measured" in (folder / "index.html").read_text()
+
+
+def test_a_study_without_any_run_yet(fake_study: Any) -> None:
+    folder = fake_study.make(lambda point, _: None, CONTENT, published=PUBLISHED)
+    assert build(folder).exit_status == 1
+    suite = ET.fromstring((folder / "junit.xml").read_text())[0]  # noqa: S314
+    assert suite.get("skipped") == "6"
+
+
+def test_a_second_build_gives_the_same_files(made: Path) -> None:
+    names = ("results.csv", "summary.json", "junit.xml", "index.html")
+    before = {name: (made / name).read_bytes() for name in names}
+    build(made)
+    assert {name: (made / name).read_bytes() for name in names} == before
+
+
+def test_charts_have_intervals_and_the_published_panel(made: Path) -> None:
+    drawn = study_charts(load(made))
+    assert [chart.name for chart in drawn] == ["mean-round-trip", "success-by-way", "served", "by-frame"]
+    lines = [trace for trace in drawn[0].traces if trace.get("showlegend", True)]
+    assert [(trace["name"], trace["xaxis"]) for trace in lines] == [("fork", "x"), ("kept-alive", "x")]
+    published = [trace for trace in drawn[0].traces if trace["xaxis"] == "x2" and trace["type"] == "scatter"]
+    assert [(trace["x"], trace["y"]) for trace in published] == [([1, 4], [9.79, 10.98])], "on an axis of its own, in s"
+    assert sum(trace["name"] == "interval" for trace in drawn[0].traces) == 2
+    assert [note["text"] for note in drawn[0].layout["annotations"]] == ["here", "published"]
+    assert drawn[1].xaxis["type"] == "log"
+    assert all("error_y" in trace for trace in drawn[2].traces)
+    assert list(drawn[3].choices) == ["users 1", "users 2", "users 4"]
+    assert sum(trace["visible"] for trace in drawn[3].traces) * 3 == len(drawn[3].traces)
+
+
+def test_figures_stand_in_the_table(made: Path) -> None:
+    page = own_text((made / "index.html").read_text())
+    row = page[page.index('<th scope="row">1</th>') :].split("</tr>")[0]
+    assert "326\u00a0ms" in row
+    assert "314 \u2013 339\u00a0ms" in row
+    assert '<small class="published">9.79\u00a0s</small>' in row
+
+
+@pytest.mark.parametrize(
+    ("command", "repeated"),
+    [
+        (["./run.sh", "study", "rate", "--quick"], "./run.sh study rate --quick --seed 17"),
+        (["./run.sh", "study", "rate", "--seed", "3"], "./run.sh study rate --seed 3"),
+        (["./run.sh", "study", "rate", "--resume"], "./run.sh study rate --seed 17"),
+        (None, "./run.sh study rate --seed 17"),
+    ],
+)
+def test_the_command_to_repeat_it_has_the_seed(command: list[str] | None, repeated: str) -> None:
+    assert command_text({"name": "rate", "seed": 17, "command": command}) == repeated
+
+
+def test_strange_names_stay_text(fake_study: Any, simulate: Any) -> None:
+    evil = "</script><script>alert(1)</script><b>&"
+    folder = fake_study.make(simulate, {**CONTENT, "title": evil, "question": evil}, published=PUBLISHED)
+    build(folder)
+    assert "<script>alert" not in (folder / "index.html").read_text()
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_published_results_fit_their_study(name: str) -> None:
+    folder = paths.ROOT / "studies" / name
+    study = reading.load(folder)
+    rows = read_published(folder, study.as_json())
+    assert rows
+    for row in rows:
+        assert row["figures"], row
+        for factor, level in row["factors"].items():
+            values = study.factors[factor].values
+            assert level in values or not any(isinstance(value, str) for value in values), (factor, level)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_pages_of_the_five_studies(
+    fake_study: Any, make_frames: Any, make_result: Any, name: str, quick: bool
+) -> None:
+    """Each has all its charts and answers, whatever was measured."""
+    study = reading.load(paths.ROOT / "studies" / name, quick)
+    duration = {"mean": {"value": 900.0, "bound": "exact"}}
+    users = {
+        "n": 2,
+        "success": 1.0,
+        "times": {"duration": duration | {"p50": duration["mean"], "p95": duration["mean"]}},
+    }
+
+    def run(point: Any, repetition: int) -> Any:
+        base = 10.0 + len(point.id) + repetition
+        frames = make_frames([base])  # in the warm-up, where there is one
+        frames += make_frames([base, base + 1, base + 5], start_ms=frames[0]["start_ms"] + 20_000)
+        for frame, worker in zip(frames, "aaab", strict=True):
+            frame["worker"] = worker
+        return make_result(frames, {"users": users}, {"rate_per_s": point.properties.get("rate_per_s", "")})
+
+    folder = fake_study.make(run, paths.ROOT / "studies" / name / "study.yml", quick=quick)
+    outcome = build(folder)
+    summary = load(folder)
+    assert outcome.exit_status == 0
+    assert len(summary["hypotheses"]) == len(study.hypotheses)
+    if not quick:
+        titles = [chart.title for chart in study_charts(summary)]
+        assert titles == [chart["title"] for chart in study.charts]
+
+
+def test_draws_in_a_browser_without_scrolling_sideways(made: Path, tmp_path: Path) -> None:
+    """Every chart drawn and downloaded, no script error, nothing wider than the window."""
+    probe = """<script>
+      const errors = [], images = [];
+      addEventListener("error", (event) => errors.push(event.message));
+      addEventListener("load", () => {
+        Plotly.downloadImage = (figure, options) => Plotly.toImage(figure, options).then((url) => images.push(url));
+        document.querySelectorAll(".choice, .download").forEach((button) => button.click());
+      });
+      setInterval(() => {
+        const plots = [...document.querySelectorAll(".plot")], root = document.documentElement;
+        const drawn = plots.filter((plot) => plot.querySelector("svg.main-svg .ytitle")).length;
+        parent.postMessage(JSON.stringify({ drawn, wide: root.scrollWidth - root.clientWidth, errors,
+          images: images.filter((url) => url.startsWith("data:image/svg+xml")).length }), "*");
+      }, 100);
+    </script>"""
+    (made / "probe.html").write_text((made / "index.html").read_text().replace("<head>", "<head>" + probe, 1))
+    (made / "outer.html").write_text(
+        """<script>
+          const said = {};
+          addEventListener("message", (event) => {
+            said[event.source === frames[0] ? "phone" : "desk"] = JSON.parse(event.data);
+            document.title = JSON.stringify(said);
+          });
+        </script>
+        <iframe src="probe.html" style="width:360px;height:800px"></iframe>
+        <iframe src="probe.html" style="width:1500px;height:800px"></iframe>"""
+    )
+    command = ["chromium", *CHROMIUM_FLAGS, f"--user-data-dir={tmp_path / 'profile'}",
+               "--dump-dom", (made / "outer.html").as_uri()]  # fmt: skip
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    title = re.search(r"<title>(.*?)</title>", shown)
+    assert title, shown
+    good = {"drawn": 4, "wide": 0, "errors": [], "images": 4}
+    assert json.loads(title[1]) == {"phone": good, "desk": good}

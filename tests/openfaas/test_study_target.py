@@ -1,0 +1,136 @@
+"""The local OpenFaaS under a study: brought to each point, changed only where points differ, left as it was found."""
+
+import csv
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from framestorm import paths, run
+from framestorm.openfaas import balancers, gateway, metrics, routes, services, stack, state
+from framestorm.openfaas.layout import GATEWAY_URL, PROVIDER_URL
+from framestorm.preparation import RunOptions
+from framestorm.study.local_openfaas import LocalOpenFaas
+from framestorm.study.target import Target
+
+
+def target(**values) -> Target:
+    return Target.of({"function": "noop", **values}, {name: ("target", name) for name in values})
+
+
+def ask(url: str, body: bytes = b"x") -> tuple[int, bytes]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, data=body), timeout=20) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def pids(function: str) -> set[int]:
+    return {replica["pid"] for replica in gateway.replicas(function)}
+
+
+@pytest.fixture(scope="module")
+def local(openfaas, tmp_path_factory):
+    """A study's hold on the OpenFaaS that ran before it."""
+    return LocalOpenFaas(tmp_path_factory.mktemp("study"))
+
+
+def test_only_what_differs_is_changed(local):
+    url = local.prepare(target())
+    assert url == f"{GATEWAY_URL}/function/noop"
+    assert ask(url) == (200, b"ok")
+    before = pids("noop")
+    assert local.prepare(target()) == url
+    assert local.prepare(target(route="provider")) == f"{PROVIDER_URL}/function/noop"
+    local.prepare(target(function="cpu", cpu="250m"))
+    local.prepare(target())
+    assert pids("noop") == before
+    local.prepare(target(concurrency_limit=1))
+    assert pids("noop") != before
+
+
+@pytest.mark.parametrize("route", ["gateway", "provider", "direct", "redirect", "nginx", "haproxy"])
+def test_every_route_leads_to_the_function(local, route):
+    url = local.prepare(target(route=route))
+    status, answer = ask(url)
+    assert (status, answer) == (200, b"ok") or (route == "redirect" and status == 307)
+    assert routes.leads_here(url)
+    assert routes.past_gateway(url) == (None if route in ("gateway", "provider") else "noop")
+    assert routes.trouble(url) is None
+
+
+def test_addresses_elsewhere_do_not_lead_here(local):
+    local.prepare(target())
+    for url in ("http://127.0.0.1:8099/function/noop", "http://192.0.2.1:8080/function/noop"):
+        assert not routes.leads_here(url)
+
+
+def test_a_balancer_is_over_all_replicas_and_its_end_is_trouble(local):
+    url = local.prepare(target(route="nginx", replicas=3, policy="least-connections"))
+    assert "over 3 of noop" in balancers.describe("nginx")
+    pid = balancers.running()["nginx"].pid
+    assert local.prepare(target(route="nginx", replicas=3, policy="least-connections")) == url
+    assert balancers.running()["nginx"].pid == pid
+    state.end([balancers.running()["nginx"]])
+    assert "the balancer nginx ended" in routes.trouble(url)
+    local.prepare(target(route="haproxy", replicas=3))
+    assert list(balancers.running()) == ["haproxy"]
+    local.prepare(target())
+    assert balancers.running() == {} and len(gateway.replicas("noop")) == 1
+
+
+def test_a_concurrency_limit_is_the_function_s(local):
+    url = local.prepare(target(function="sleep", concurrency_limit=1))
+    with ThreadPoolExecutor(3) as pool:
+        statuses = sorted(status for status, _ in pool.map(lambda _: ask(url, b"1"), range(3)))
+    assert statuses == [200, 429, 429]
+
+
+def test_replicas_are_brought_back_after_scaling(local):
+    local.prepare(target(replicas=1, autoscale=True))
+    gateway.scale("noop", 4)
+    gateway.wait_for_replicas("noop", 4)
+    local.prepare(target(replicas=1, autoscale=True))
+    assert len(gateway.replicas("noop")) == 1
+    local.prepare(target(replicas=2))
+    assert len(gateway.replicas("noop")) == 2
+
+
+def test_the_queue_takes_as_many_at_once_as_is_wanted(local):
+    local.prepare(target(queue_at_once=9))
+    assert stack.queue_at_once() == 9
+    local.prepare(target())
+    assert stack.queue_at_once() == services.QUEUE_AT_ONCE
+
+
+def test_a_run_past_the_gateway_keeps_the_metrics_of_its_function(local, tmp_path):
+    local.prepare(target(function="cpu", cpu="250m"))
+    url = local.prepare(target(route="haproxy", replicas=2))
+    plan = paths.JMX / "requests.jmx"
+    run_dir: Path = run.run(RunOptions(plan, {"url": url, "users": "1", "hold_s": "4"}, run_dir=tmp_path / "run"))
+    with (run_dir / metrics.FILE).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["function"] for row in rows} == {"noop"}
+    assert len({row["detail"] for row in rows if row["metric"] == "memory_bytes"}) == 2
+
+
+def test_what_ran_before_the_study_is_left_as_it_was_found(local):
+    local.prepare(target(route="nginx", queue_at_once=9))
+    assert "runs on" in local.close()
+    assert stack.queue_at_once() == services.QUEUE_AT_ONCE
+    assert balancers.running() == {}
+    assert state.read() is not None
+
+
+def test_what_the_study_started_is_ended_with_it_also_after_a_kill(openfaas, tmp_path):
+    stack.down()
+    LocalOpenFaas(tmp_path).prepare(target())
+    # The process that started it is gone; another goes on with the study.
+    resumed = LocalOpenFaas(tmp_path)
+    resumed.prepare(target())
+    assert resumed.close() is None
+    assert state.read() is None
