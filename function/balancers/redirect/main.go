@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// A worker that answers late is busy, not dead: one that is refuses at once.
+const checkTimeout = 5 * time.Second
+
 // Worker is one of the servers that requests are sent to.
 type Worker struct {
 	Address  string `json:"address"`
@@ -106,7 +109,7 @@ func main() {
 		os.Exit(2)
 	}
 	b := New(strings.Split(*workers, ","))
-	client := &http.Client{Timeout: *interval}
+	client := &http.Client{Timeout: checkTimeout}
 	b.check(client, *health)
 	go func() {
 		for range time.Tick(*interval) {

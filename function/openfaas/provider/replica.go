@@ -9,8 +9,9 @@ import (
 const (
 	probeStarting = 20 * time.Millisecond
 	probeReady    = time.Second
-	probeTimeout  = 2 * time.Second
-	drainTimeout  = 60 * time.Second
+	// Under load a replica held back by its CPU limit answers late, and is not dead: one that is refuses at once.
+	probeTimeout = 5 * time.Second
+	drainTimeout = 60 * time.Second
 )
 
 // Replica is one running copy of a function. What can change is guarded by the lock of its function.
