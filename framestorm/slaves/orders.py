@@ -63,6 +63,7 @@ def controller_order(prepared: Prepared, master: Member, slaves: Sequence[Member
         Path(run_dir),
         0,
         jmeter.Home("java", described["jmeter"], f"{described['folder']}/jmx/user.properties"),
+        jmeter.CONTROLLING,
     )
     return {
         **_common(prepared, {f"jmx/{plan.name}": plan.read_bytes()}),
@@ -75,7 +76,8 @@ def controller_order(prepared: Prepared, master: Member, slaves: Sequence[Member
 def controller_command(prepared: Prepared, slaves: Sequence[Member]) -> list[str]:
     """The command of a JMeter's controller on this machine."""
     values = {"tree": prepared.values["tree"], **prepared.jmeter_values}
-    command = jmeter.run_command(prepared.plan, values, prepared.run_dir, jmeter.free_udp_port())
+    port = jmeter.free_udp_port()
+    command = jmeter.run_command(prepared.plan, values, prepared.run_dir, port, java_options=jmeter.CONTROLLING)
     own_address = _own_address(slaves[0].host.address)
     return [*command, *_remote_options(slaves, own_address, CONTROLLER_PROPERTIES)]
 

@@ -103,14 +103,10 @@ def test_the_server_runs_what_it_is_sent_and_that_can_do_little(deployed: Any, t
 
 
 def test_a_row_travels_without_the_servers_class_path(deployed: Any, tmp_path: Path) -> None:
-    rows = 1000
+    rows = 1600
     plan = tmp_path / "rows.jmx"
     text = (REPO / "benchmarks" / "rows.jmx").read_text()
-    plan.write_text(
-        text.replace(
-            '<stringProp name="LoopController.loops">25000<', f'<stringProp name="LoopController.loops">{rows // 4}<'
-        )
-    )
+    plan.write_text(text.replace(">12500<", f">{rows // 16}<"))
     sent = "cat /sys/class/net/host0/statistics/tx_bytes"
     before = int(deployed.ssh("slave1", sent))
     done = jmeter(tmp_path, "", PROPERTIES, SLAVES[:1], plan)
