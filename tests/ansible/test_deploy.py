@@ -23,7 +23,12 @@ def jmeter(
     words: list[str | Path] = ["java", "-Djava.rmi.server.hostname=198.18.0.254", "-jar"]
     words += [REPO / ".local/jmeter/bin/ApacheJMeter.jar", "-n", "-t", plan, "-q", properties, f"-Gcommand={command}"]
     words += ["-R", ",".join(f"{address}:8001" for address in slaves), "-l", folder / "result.xml"]
-    words += ["-j", folder / "jmeter.log", "-Jjmeter.save.saveservice.output_format=xml"]
+    words += [
+        "-j",
+        folder / "jmeter.log",
+        f"-Jtree={folder / 'tree.xml'}",
+        "-Jjmeter.save.saveservice.output_format=xml",
+    ]
     return subprocess.run(words, cwd=REPO, capture_output=True, text=True, timeout=120, check=False)
 
 
