@@ -31,7 +31,6 @@ IN_IMAGE = Places(
     java="/usr/bin/java",
     java_classes=ROOT / "noop-java",
     face_graph=ROOT / "face.pb",
-    host="0.0.0.0",  # noqa: S104 - in a container of its own
 )
 USER = "10001:10001"
 
@@ -77,7 +76,8 @@ def _remove_outdated(base: str) -> None:
 
 def _dockerfile(image: dict[str, Any]) -> str:
     environment = dict(image["env"])
-    command = [word.replace("{port}", "8080") for word in image.get("command", [])]
+    # 0.0.0.0: in a container of its own.
+    command = [word.format(host="0.0.0.0", port=8080) for word in image.get("command", [])]  # noqa: S104
     if "fprocess" in image:
         environment["fprocess"] = image["fprocess"]
         command = [str(IN_IMAGE.bin / "watchdog")]

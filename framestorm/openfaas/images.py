@@ -16,7 +16,7 @@ JAVA_FORK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
 @dataclass(frozen=True)
 class Places:
-    """Where the programs lie, and the address that servers listen on."""
+    """Where the programs lie."""
 
     bin: Path
     functions: Path
@@ -25,7 +25,6 @@ class Places:
     java: str
     java_classes: Path
     face_graph: Path
-    host: str
 
 
 def here() -> Places:
@@ -38,26 +37,28 @@ def here() -> Places:
         java=java(),
         java_classes=JAVA_CLASSES,
         face_graph=paths.FACE_GRAPH,
-        host="127.0.0.1",
     )
 
 
 def catalogue(places: Places) -> dict[str, dict[str, Any]]:
-    """Every image by its own name: `command` is a server, `fprocess` is forked by the classic watchdog."""
+    """Every image by its own name: `command` is a server, `fprocess` is forked by the classic watchdog.
+
+    Where a server listens, the backend tells it by {host} and {port}, and by `host` and `port` in its environment.
+    """
     face_blur = places.functions / "face-blur"
     noop_python = str(places.functions / "noop" / "python" / "noop.py")
     noop_node = str(places.functions / "noop" / "node" / "noop.js")
     classes = str(places.java_classes)
     ways: dict[str, tuple[list[str], list[str], dict[str, str]]] = {
         "face-blur": (
-            [places.python, str(face_blur / "app.py"), "--host", places.host, "--port", "{port}"],
+            [places.python, str(face_blur / "app.py"), "--host", "{host}", "--port", "{port}"],
             [places.python, str(face_blur / "fork.py")],
             {"FACE_MODEL": str(places.face_graph)},
         ),
         "noop-python": (
             [places.python, noop_python, "serve"],
             [places.python, "-I", "-S", noop_python, "fork"],
-            {"host": places.host},
+            {},
         ),
         "noop-node": ([places.node, noop_node, "serve"], [places.node, noop_node, "fork"], {}),
         "noop-java": (

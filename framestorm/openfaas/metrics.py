@@ -37,8 +37,11 @@ METRICS = (
     Metric("replicas_lost", "framestorm_replicas_lost_total"),
     Metric("replicas_short_s", "framestorm_replicas_short_seconds_total"),
     Metric("in_flight", "framestorm_replica_in_flight", "replica"),
-    Metric("cpu_cores", "rate(framestorm_replica_cpu_seconds_total[10s])", "replica"),
-    Metric("cpu_throttled_share", "rate(framestorm_replica_cpu_throttled_seconds_total[10s])", "replica"),
+    # Counters since the replica's start, so that a run's own share is exact however short it is.
+    Metric("cpu_s", "framestorm_replica_cpu_seconds_total", "replica"),
+    Metric("cpu_throttled_s", "framestorm_replica_cpu_throttled_seconds_total", "replica"),
+    Metric("received_bytes", "framestorm_replica_network_receive_bytes_total", "replica"),
+    Metric("sent_bytes", "framestorm_replica_network_transmit_bytes_total", "replica"),
     Metric("memory_bytes", "framestorm_replica_memory_bytes", "replica"),
     Metric("requests_per_s", "sum by (function_name, code) (rate(gateway_function_invocation_total[10s]))", "code"),
     Metric(

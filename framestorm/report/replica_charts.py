@@ -3,6 +3,7 @@
 from typing import Any
 
 from framestorm.report.figure import BAD, INK, LINE_COLOURS, MAIN, Chart, Clock, Trace, axis_title, dots, line
+from framestorm.report.replica_use import NETWORK
 from framestorm.report.units import count
 
 SHARE = "cpu_throttled_share"
@@ -41,6 +42,15 @@ def replica_charts(data: dict[str, Any], clock: Clock) -> list[Chart]:
                 data, clock, "memory_bytes", "Memory of replicas", f"memory ({unit})",
                 "Memory of each replica. A line that keeps rising under an even load is a leak; where a line ends, the "
                 "replica did.",
+                scale=scale,
+            )
+        )  # fmt: skip
+    if NETWORK in data:
+        unit, scale = ("MB/s", 1e6) if max(value or 0 for value in data[NETWORK]["whole"]) >= 1e6 else ("kB/s", 1e3)
+        found.append(
+            _by_replica(
+                data, clock, NETWORK, "Network of replicas", f"received and sent ({unit})",
+                "Bytes that each replica received and sent, mean of the last 10 s, headers of all layers included.",
                 scale=scale,
             )
         )  # fmt: skip

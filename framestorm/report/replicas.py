@@ -7,13 +7,16 @@ from urllib.parse import urlsplit
 
 import polars as pl
 
+from framestorm.report.replica_use import NETWORK, use_of_replicas, with_rates
 from framestorm.report.units import count, duration, plural
 
 SCHEMA = {
     "time_ms": pl.Float64, "metric": pl.String, "function": pl.String, "detail": pl.String, "value": pl.Float64,
 }  # fmt: skip
 # How values of one bin become one: no dip of the replicas and no peak of what they hold may be lost in a long run.
-PER_REPLICA = {"in_flight": "max", "cpu_cores": "mean", "cpu_throttled_share": "mean", "memory_bytes": "max"}
+PER_REPLICA = {
+    "in_flight": "max", "cpu_cores": "mean", "cpu_throttled_share": "mean", "memory_bytes": "max", NETWORK: "mean",
+}  # fmt: skip
 MARGIN_MS = 10_000.0
 MAX_FUNCTIONS = 4  # with lines of their own
 MAX_REPLICAS = 8
@@ -23,7 +26,7 @@ Span = tuple[float, float]
 
 
 def read_metrics(path: Path, url: str | None, span: Span | None) -> pl.DataFrame | None:
-    """Rows about the load's time, of the function that `url` names, or of all if it names none of them.
+    """Rows about the load's time with the rates of counters, of the function that `url` names, or of all if of none.
 
     None without the file; broken rows are left out.
     """
@@ -43,7 +46,7 @@ def read_metrics(path: Path, url: str | None, span: Span | None) -> pl.DataFrame
     ).drop_nulls()
     if span is not None:
         rows = rows.filter(pl.col("time_ms").is_between(span[0] - MARGIN_MS, span[1] + MARGIN_MS))
-    metrics = rows.sort("time_ms").collect(engine="streaming")
+    metrics = with_rates(rows.collect(engine="streaming"))
     own = metrics.filter(pl.col("function") == function_of(url))
     return own if own.height else metrics
 
@@ -77,21 +80,25 @@ def summarise_replicas(metrics: pl.DataFrame | None, span: Span | None, origin_m
 def _row(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: float) -> dict[str, Any]:
     short = _short(rows)
     cores, in_flight = _whole(rows, "cpu_cores"), _whole(rows, "in_flight")
-    values = {metric: rows.filter(pl.col("metric") == metric)["value"] for metric in (*PER_REPLICA, *COUNTS)}
+    counts = {name: rows.filter(pl.col("metric") == metric)["value"] for metric, name in COUNTS.items()}
+    used = use_of_replicas(rows)
     worst = short.sort(pl.col("ready") - pl.col("wanted")).row(0, named=True) if short.height else None
     lost, short_s = _grown(rows, LOST), _grown(rows, SHORT)
     # Where the provider counted none, those that are gone went with a deployment before this one.
     vanished = [] if lost == 0 else _vanished(rows, origin_ms)
     return {
         "function": function,
-        **{name: _ends(values[metric]) for metric, name in COUNTS.items()},
-        "seen": rows.filter(pl.col("metric").is_in(list(PER_REPLICA)))["detail"].n_unique(),
-        "in_flight_max": _number(in_flight["value"].max()),
-        "cores_mean": _number(cores["value"].mean()),
+        **{name: _ends(values) for name, values in counts.items()},
+        "seen": len(used),
+        # The provider counts them: of requests that go past it, by a balancer, it knows nothing.
+        "in_flight_max": _number(in_flight["value"].max()) or None,
+        "cores_mean": _sum(used, "cores_mean"),
         "cores_max": _number(cores["value"].max()),
-        "throttled_mean": _number(values["cpu_throttled_share"].mean()),
-        "throttled_max": _number(values["cpu_throttled_share"].max()),
-        "memory_max_bytes": _number(values["memory_bytes"].max()),
+        "throttled_mean": _mean(used, "throttled_mean"),
+        "memory_max_bytes": max(_known(used, "memory_max_bytes"), default=None),
+        "received_bytes_per_s": _sum(used, "received_bytes_per_s"),
+        "sent_bytes_per_s": _sum(used, "sent_bytes_per_s"),
+        "replicas": used,
         # By the provider's own clock; without it no finer than the scrapes.
         "short_s": short.height * step_ms / 1000 if short_s is None else short_s,
         "short_worst": {"ready": int(worst["ready"]), "wanted": int(worst["wanted"])} if worst else None,
@@ -192,7 +199,7 @@ def replicas_over_time(
     names = _shown(metrics, {name for row in rows for gone in row["vanished"] for name in gone["names"]})
     for metric, how in PER_REPLICA.items():
         part = metrics.filter(pl.col("metric") == metric)
-        if not part.height:
+        if not part.height or (metric == "in_flight" and not part["value"].max()):
             continue
         lines = part.filter(pl.col("detail").is_in(names)).partition_by("detail", as_dict=True)
         series[metric] = {
@@ -262,6 +269,20 @@ def _step_ms(metrics: pl.DataFrame) -> float:
 def _ends(values: pl.Series) -> dict[str, int] | None:
     low, high = _number(values.min()), _number(values.max())
     return None if low is None or high is None else {"min": int(low), "max": int(high)}
+
+
+def _known(rows: list[dict[str, Any]], name: str) -> list[float]:
+    return [row[name] for row in rows if row[name] is not None]
+
+
+def _sum(rows: list[dict[str, Any]], name: str) -> float | None:
+    known = _known(rows, name)
+    return sum(known) if known else None
+
+
+def _mean(rows: list[dict[str, Any]], name: str) -> float | None:
+    known = _known(rows, name)
+    return sum(known) / len(known) if known else None
 
 
 def _number(value: Any) -> float | None:

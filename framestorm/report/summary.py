@@ -91,6 +91,7 @@ def summarise(run_dir: Path, frames_csv: Path, raw: Raw, criteria: Sequence[str]
             *replicas.sentences(metrics, replica_rows),
             *trust.warnings(run, frames, groups, unit, machine_rows, facts),
         ],
+        "doubts": trust.doubts(run, frames, unit, machine_rows, facts, lost_hosts, replica_rows),
         "run": {name: run.get(name) for name in RUN_FIELDS},
         "load": {"start_ms": load[0], "end_ms": load[1], "duration_ms": load[1] - load[0]} if load else None,
         "frames": _group(groups[unit], causes(frames)) | {"timed_out": int(frames["timed_out"].sum())},

@@ -47,6 +47,31 @@ def warnings(
     ]
 
 
+def doubts(
+    run: dict[str, Any],
+    frames: pl.DataFrame,
+    unit: str,
+    resources: list[dict[str, Any]],
+    facts: dict[str, Any],
+    lost_hosts: list[dict[str, Any]],
+    functions: list[dict[str, Any]],
+) -> list[str]:
+    """The grave ones of a run's warnings by their kinds, for whoever counts them over many runs."""
+    found = {
+        "saturated": any(_is_saturated(row) for row in resources),
+        "not_offered": bool(_arrivals(frames.height, facts["arrivals"], run)),
+        "slave_lost": bool(lost_hosts),
+        "replica_lost": any(row["lost"] for row in functions),
+        "replicas_short": any(row["short_s"] for row in functions),
+        "clock": bool(_clocks(run, frames, unit)),
+    }
+    return [kind for kind, holds in found.items() if holds]
+
+
+def _is_saturated(row: dict[str, Any]) -> bool:
+    return row["part"] == "host" and row["busy_time"] is not None and row["busy_time"] >= BUSY_TIME
+
+
 def _arrivals(sent: int, due: int | None, run: dict[str, Any]) -> list[str]:
     # One arrival too many is what a rate that does not divide evenly may count, on each slave.
     slaves = sum(host.get("role") == "slave" for host in run.get("hosts") or [])
@@ -83,7 +108,7 @@ def _saturation(run: dict[str, Any], unit: str, resources: list[dict[str, Any]])
         if parts and rest > OTHER_WORK_CORES:
             shares.append(f"work that is no part of the run {rest:.2f}")
         took = _listed(shares) if shares else ""
-        if row["busy_time"] >= BUSY_TIME:
+        if _is_saturated(row):
             found.append(
                 f"{row['host']} was saturated: at least {percent(BUSY_SHARE)} of its {cores.get(row['host'])} cores "
                 f"were busy in {percent(row['busy_time'])} of the run ({took or 'by parts not known'} on average). "

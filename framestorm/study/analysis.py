@@ -28,15 +28,14 @@ OF_SAMPLES = {
     for prefix, series in (("", "rtt"), ("open_", "open"))
     for name, statistic in ({"mean": "mean"} | PERCENTILES).items()
 } | {f"{series}_mean_ms": (series, "mean") for series in ("handler", "model", "outside")}
-# Words of a run's own report that say its figures are not the function's alone.
-SATURATED = " was saturated: "
-TRUST = {
-    "saturated": (SATURATED, "the machine was saturated: times include waiting for a core"),
-    "not_offered": ("never became a request", "the asked rate was not offered"),
-    "lost": (" was lost ", "a slave was lost"),
-    "replicas": ("without being scaled down", "a replica was lost"),
-    "short": ("fewer replicas ready than wanted", "fewer replicas were ready than wanted"),
-    "clock": ("clock", "a clock was wrong"),
+# What a run's own report says against its figures, by its kinds, as sentences.
+DOUBTS = {
+    "saturated": "the machine was saturated: times include waiting for a core",
+    "not_offered": "the asked rate was not offered",
+    "slave_lost": "a slave was lost",
+    "replica_lost": "a replica was lost",
+    "replicas_short": "fewer replicas were ready than wanted",
+    "clock": "a clock was wrong",
 }
 
 
@@ -87,7 +86,6 @@ def _point(study: Study, point: dict[str, Any], rows: Sequence[Row]) -> dict[str
     state = "complete" if len(done) >= planned else "missing" if not rows else "partial" if done else "failed"
     counts = {name: sum(int(row["metrics"].get(name) or 0) for row in done) for name in COUNTS}
     figures = {name: figure_of(study, name, done) for name in (*METRICS, *study.derived)}
-    said = {row["run"]: trust(row["warnings"]) for row in done}
     return {
         "id": point["id"],
         "factors": point["factors"],
@@ -99,18 +97,13 @@ def _point(study: Study, point: dict[str, Any], rows: Sequence[Row]) -> dict[str
         "counts": counts,
         "figures": {name: figure for name, figure in figures.items() if figure is not None},
         "restricted_mean_ms": _restricted(study, done),
-        "trust": {name: n for name in TRUST if (n := sum(name in found for found in said.values()))},
+        "doubts": {kind: n for kind in DOUBTS if (n := sum(kind in row["doubts"] for row in done))},
         "runs": [
             {name: row[name] for name in ("repetition", "run", "state", "reason", "order")}
-            | {"warnings": row["metrics"].get("warnings"), "trust": said.get(row["run"], [])}
+            | {"warnings": row["metrics"].get("warnings"), "doubts": list(row["doubts"])}
             for row in rows
         ],
     }
-
-
-def trust(sentences: Sequence[str]) -> list[str]:
-    """Which of the grave warnings are among a report's sentences."""
-    return [name for name, (words, _) in TRUST.items() if any(words in sentence for sentence in sentences)]
 
 
 def figure_of(study: Study, metric: str, rows: Sequence[Row]) -> Figure | None:

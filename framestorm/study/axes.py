@@ -34,6 +34,8 @@ class Scale:
             return cls("%", 100, least, log=log, most=100)
         if of == "bytes":
             return cls("MB", 1e-6, least, log=log)
+        if of == "bytes/s":
+            return cls("kB/s", 1e-3, least, log=log)
         return cls({"1/s": "per second"}.get(of, of), 1, least, log=log)
 
     def y(self, value: float) -> float | None:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from framestorm.report.units import plural
 from framestorm.statistics.knee import Knee, knee
 from framestorm.statistics.scalability import FEWEST_LOADS, fit_usl
@@ -17,6 +19,7 @@ SERVED = "served_per_s"
 # Factors that are load, and those of them over which a scalability law makes sense.
 LOADS = ("users", "workers", "target.replicas", "rate_per_s")
 CLOSED = LOADS[:3]
+CURVE_POINTS = 33
 Answer = dict[str, Any]
 
 
@@ -140,11 +143,12 @@ def _line(rates: Mapping[Cell, Sequence[float]], over: str) -> dict[str, Any] | 
     if one is None and fit is None:
         return None
     loads = sorted({load for load, _ in pairs})
+    curve = np.geomspace(loads[0], loads[-1], CURVE_POINTS) if fit else np.empty(0)
     return {
         "loads": loads,
         "knee": one.as_json() if one else None,
         "usl": fit.as_json() if fit else None,
-        "fitted": [float(value) for value in fit.throughput(loads)] if fit else None,
+        "curve": {"loads": curve.tolist(), "throughput": fit.throughput(curve).tolist()} if fit else None,
     }
 
 

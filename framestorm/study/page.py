@@ -12,7 +12,7 @@ from framestorm.report.document import render
 from framestorm.report.files import ReportError, write_text
 from framestorm.report.units import plural
 from framestorm.study import wording
-from framestorm.study.analysis import TRUST
+from framestorm.study.analysis import DOUBTS
 from framestorm.study.expectation import CONFIRMED, REFUTED, UNDECIDED
 from framestorm.study.folder import StudyFolder
 from framestorm.study.junit import junit_xml
@@ -108,7 +108,7 @@ def page_html(summary: Mapping[str, Any]) -> str:
         metrics=[name for name in summary["definition"]["metrics"] if name not in ALWAYS_SHOWN],
         progress=progress_text(summary),
         complete=exit_status(summary) == 0,
-        trust=[(n, TRUST[name][1]) for name, n in summary["progress"]["trust"].items()],
+        doubts=[(n, DOUBTS[kind]) for kind, n in summary["progress"]["doubts"].items()],
         published=published_points(summary),
         command=command_text(summary),
         fits=[row for row in summary["scalability"] if row["usl"]],

@@ -3,7 +3,7 @@
 import csv
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,12 +31,12 @@ class RunFigures:
 
     metrics: every metric by name, None where the run has none.
     bounds: those that time-outs cut off: "lower" for a lower bound, "unsure" for a figure that may lie on either side.
-    warnings: sentences of the run's own report.
+    doubts: kinds of grave warnings of the run's own report.
     """
 
     metrics: dict[str, Value]
     bounds: dict[str, str]
-    warnings: tuple[str, ...]
+    doubts: tuple[str, ...]
 
 
 def write_results(study_dir: Path) -> Path:
@@ -90,7 +90,7 @@ def result_rows(folder: StudyFolder) -> list[dict[str, Any]]:
         rows.append(
             asdict(line)
             | {"state": state, "reason": reason}
-            | {"metrics": figures.metrics, "bounds": figures.bounds, "warnings": figures.warnings}
+            | {"metrics": figures.metrics, "bounds": figures.bounds, "doubts": figures.doubts}
             | {"factors": point["factors"], "properties": point["properties"]}
         )
     derived = definition.get("derived") or {}
@@ -131,7 +131,7 @@ def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str) -> RunFigu
         "warnings": len(summary["warnings"]),
     }
     metrics = {name: found.get(name) for name in METRICS}
-    return RunFigures(metrics, bounds | user_bounds, tuple(summary["warnings"]))
+    return RunFigures(metrics, bounds | user_bounds, tuple(summary.get("doubts") or ()))
 
 
 def _counts(samples: Samples) -> dict[str, Value]:
@@ -226,15 +226,26 @@ def _workers(samples: Samples, summary: Mapping[str, Any]) -> dict[str, Value]:
 def _machines(summary: Mapping[str, Any]) -> dict[str, Value]:
     rows, functions = summary.get("machines") or [], summary.get("openfaas") or []
     targets = [row for row in rows if row["part"] == "target"]
+    replicas = [replica for function in functions for replica in function.get("replicas") or []]
+    cores = [replica["cores_mean"] for replica in replicas]
+    ways = [(replica["received_bytes_per_s"], replica["sent_bytes_per_s"]) for replica in replicas]
+    network = [None if None in both else sum(both) for both in ways]
     return {
         "target_cores_mean": _sum(functions, "cores_mean") if functions else _sum(targets, "cores_mean"),
         "target_memory_max_bytes": _largest(functions, "memory_max_bytes")
         if functions
         else _largest(targets, "rss_max_bytes"),
         "throttled_mean": _largest(functions, "throttled_mean"),
+        **_ends_of(cores, "worker_cores_{}"),
+        **_ends_of(network, "worker_network_{}_bytes_per_s"),
         "generator_cores_mean": _sum([row for row in rows if row["part"] == "generator"], "cores_mean"),
         "host_busy_time": _largest([row for row in rows if row["part"] == "host"], "busy_time"),
     }
+
+
+def _ends_of(of_replicas: Sequence[float | None], name: str) -> dict[str, Value]:
+    known = [value for value in of_replicas if value is not None]
+    return {name.format("max"): max(known), name.format("min"): min(known)} if known else {}
 
 
 def factor_names(settings: Mapping[str, Any]) -> list[str]:

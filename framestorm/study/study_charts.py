@@ -45,6 +45,7 @@ class _Drawing:
         self.fits = summary["scalability"]
         self.levels = summary["definition"]["levels"]
         self.bounds = False
+        self.has_law = False
         self.cut = False
 
     def chart(self) -> Chart | None:
@@ -96,6 +97,8 @@ class _Drawing:
             own = [point for point in points if lines is None or _level(point["factors"], lines, value)]
             drawn = self._line(own, metric, name, LINE_COLOURS[number % len(LINE_COLOURS)], axis, ours=ours)
             traces += drawn
+            if drawn and ours:
+                traces += self._law(own, metric, axis, drawn[-1]["line"]["color"] if not self.bars else "")
             shown += [y for trace in drawn if trace.get("showlegend", True) for y in trace["y"] if y is not None]
         title = "" if level is None else wording.named_level(self.asked["panels"], level)
         if not ours:
@@ -140,6 +143,17 @@ class _Drawing:
             "line": {"color": colour, "width": 1.8, **({} if ours else {"dash": "dot"})},
         }  # fmt: skip
         return [*band(x, low, high, colour), line]
+
+    def _law(self, points: Sequence[Point], metric: str, axis: Scale, colour: str) -> list[Trace]:
+        """The scalability law that was fitted to just the points of a line."""
+        rest = [{name: level for name, level in p["factors"].items() if name != self.x} for p in points]
+        fit = next((f for f in self.fits if (f["over"], f["metric"], f["factors"]) == (self.x, metric, rest[0])), None)
+        if self._is_category() or fit is None or not fit["usl"] or any(one != rest[0] for one in rest):
+            return []
+        self.has_law = True
+        law = {"type": "scatter", "mode": "lines", "name": "law", "showlegend": False, "hoverinfo": "skip"}
+        line = {"color": colour, "width": 1.2, "dash": "dash"}
+        return [law | {"x": fit["curve"]["loads"], "y": [axis.y(y) for y in fit["curve"]["throughput"]], "line": line}]
 
     def _axis(self, points: Sequence[Point]) -> Scale:
         values: Values = [
@@ -189,6 +203,8 @@ class _Drawing:
             parts.append(f"At {wording.settings(where)}.")
         if self.bounds:
             parts.append("Bars on top: 95 % intervals." if self.bars else "Band: 95 % interval.")
+        if self.has_law:
+            parts.append("Dashed: the scalability law that fits.")
         if self.cut:
             parts.append("Open triangle: time-outs cut times off, the true figure lies above.")
         if published:

@@ -114,10 +114,10 @@ def _progress(study: Study, points: list[dict[str, Any]]) -> dict[str, Any]:
         "ended_ms": max(ends, default=None),
         "engine_mean_ms": sum(costs_ms) / len(costs_ms) if costs_ms else None,
         "engine_max_ms": max(costs_ms, default=None),
-        "trust": {
+        "doubts": {
             name: n
-            for name in dict.fromkeys(name for point in points for name in point["trust"])
-            if (n := sum(point["trust"].get(name, 0) for point in points))
+            for name in dict.fromkeys(name for point in points for name in point["doubts"])
+            if (n := sum(point["doubts"].get(name, 0) for point in points))
         },
         "counts": {name: sum(point["counts"][name] for point in points) for name in points[0]["counts"]}
         if points

@@ -9,6 +9,7 @@ from framestorm.study.metrics import BY_NAME
 
 # Of a derived metric the unit is known by its name.
 SUFFIXES = {
+    "_bytes_per_s": "bytes/s",
     "_per_s": "1/s",
     "_percent": "%",
     "_bytes": "bytes",
@@ -25,6 +26,9 @@ AXES = {
     "worker_share_min": "smallest share of a worker", "timed_out": "timed out", "total_s": "total time",
     "user_mean_ms": "mean time of a user", "user_median_ms": "median time of a user", "replicas_max": "replicas, most",
     "handler_mean_ms": "mean time in the handler", "model_mean_ms": "mean time in the model",
+    "worker_cores_max": "cores of the busiest worker", "worker_cores_min": "cores of the least busy worker",
+    "worker_network_max_bytes_per_s": "most traffic of a worker",
+    "worker_network_min_bytes_per_s": "least traffic of a worker",
     "target_cores_mean": "cores of the target", "target_memory_max_bytes": "memory of a replica",
     "throttled_mean": "held back by the CPU limit", "dropped_arrivals": "arrivals dropped",
     "open_p99_ms": "99th percentile from the intended start",
@@ -65,6 +69,8 @@ def show(metric: str, value: float | None) -> str:
             return sign + units.rate(size)
         case "bytes":
             return sign + units.size(size)
+        case "bytes/s":
+            return f"{sign}{units.size(size)}/s"
         case "cores":
             return f"{sign}{units.significant(size, 2)} cores"
     return sign + (units.count(size) if float(size).is_integer() else units.significant(size))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -79,7 +80,7 @@ func serve(h Handler, portText string) error {
 		}
 	}
 	server := &http.Server{
-		Addr:              fmt.Sprintf(":%d", port),
+		Addr:              net.JoinHostPort(os.Getenv("host"), strconv.Itoa(port)),
 		Handler:           Mux(h, maxInflight, execTimeout),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       idleTimeout,

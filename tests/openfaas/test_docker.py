@@ -81,6 +81,8 @@ def test_limits_and_secret_reach_the_container(openfaas):
         metrics = answer.read().decode()
     memory = re.search(r'replica_memory_bytes\{function="limited".*\} (.*)', metrics)
     assert memory is not None and 0 < float(memory.group(1)) < 64 << 20
+    received = re.search(r'replica_network_receive_bytes_total\{function="limited".*\} (.*)', metrics)
+    assert received is not None and float(received.group(1)) > 0
     assert docker.run("cp", f"{replica}:/var/openfaas/secrets/token", "-").count("hush") == 1
 
 

@@ -166,9 +166,12 @@ def test_deploy_refuses_by_its_line_what_faas_cli_leaves_out(openfaas, tmp_path,
     file.write_text("provider:\n  name: openfaas\nfunctions:\n  typo:\n    image: noop\n    lables: {a: b}\n")
     with pytest.raises(UsageError, match=r'stack\.yml: line 6: a function has no key "lables"'):
         target.main(["deploy", "-f", str(file)])
+    file.write_text("provider:\n  name: openfaas\nfunctions:\n  much:\n    image: noop\n    limits: {cpu: lots}\n")
+    with pytest.raises(UsageError, match=r'stack\.yml: line 6: much: cpu "lots" is no amount'):
+        target.main(["deploy", "-f", str(file)])
     with pytest.raises(UsageError, match="there is no stack file /nope"):
         target.main(["deploy", "-f", "/nope"])
-    file.write_text(file.read_text().replace("lables", "labels"))
+    file.write_text("provider:\n  name: openfaas\nfunctions:\n  typo:\n    image: noop\n    labels: {a: b}\n")
     assert target.main(["deploy", "-f", str(file), "--filter", "ty*", "--env", "x=y"]) == 0
     assert "Deployed. 202" in capfd.readouterr().out
     described = gateway.call("GET", f"{GATEWAY_URL}/system/function/typo")
@@ -195,6 +198,8 @@ def test_a_cpu_limit_holds_the_function_back():
         lines = answer.read().decode().splitlines()
     assert value_of("framestorm_replica_cpu_throttled_seconds_total", lines) > 0
     assert 0 < value_of("framestorm_replica_memory_bytes", lines) < 64 << 20
+    assert 0 < value_of("framestorm_replica_network_receive_bytes_total", lines) < 64 << 10
+    assert 0 < value_of("framestorm_replica_network_transmit_bytes_total", lines) < 64 << 10
 
 
 def value_of(metric: str, lines: list[str]) -> float:

@@ -34,7 +34,8 @@ public final class Noop {
     private static void serve(int port) throws IOException {
         // Without this the body waits 40 ms for the headers' acknowledgement (JDK-8170568).
         System.setProperty("sun.net.httpserver.nodelay", "true");
-        HttpServer server = HttpServer.create(new InetSocketAddress(port), BACKLOG);
+        String host = System.getenv().getOrDefault("host", "0.0.0.0");
+        HttpServer server = HttpServer.create(new InetSocketAddress(host, port), BACKLOG);
         server.createContext("/", Noop::answer);
         server.setExecutor(Executors.newCachedThreadPool());
         server.start();

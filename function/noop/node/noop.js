@@ -10,7 +10,7 @@ function serve() {
   });
   // Longer than any caller keeps an idle connection.
   server.keepAliveTimeout = 150_000;
-  server.listen(Number(process.argv[3] || process.env.port || 8080));
+  server.listen(Number(process.argv[3] || process.env.port || 8080), process.env.host);
   process.on('SIGTERM', () => server.close(() => process.exit(0)));
 }
 

@@ -22,6 +22,8 @@ type Backend interface {
 	Check(d types.FunctionDeployment) error
 	// Start starts a replica that is unique by its name; secrets is a folder that holds just this function's.
 	Start(name string, d types.FunctionDeployment, secrets string, output io.Writer) (*Instance, error)
+	// Close undoes what the backend changed on the machine, once all its replicas are gone.
+	Close()
 }
 
 // Instance is a replica as the operating system knows it: a process here, or the client of a container.
@@ -33,6 +35,7 @@ type Instance struct {
 	cmd     *exec.Cmd
 	own     cgroup // ended with the replica
 	stats   cgroup // what its use of CPU and memory is read from
+	network netns  // what its traffic is read from; 0 where it has none of its own
 	cleanup func()
 }
 

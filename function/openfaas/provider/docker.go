@@ -41,6 +41,9 @@ func newDockerBackend(namespace string) (*dockerBackend, error) {
 	return b, err
 }
 
+// Close has nothing to undo: containers go with their clients.
+func (b *dockerBackend) Close() {}
+
 func (b *dockerBackend) Check(d types.FunctionDeployment) error {
 	if _, _, err := limits(d.Limits); err != nil {
 		return err
@@ -94,13 +97,14 @@ func (b *dockerBackend) Start(name string, d types.FunctionDeployment, secrets s
 	if err != nil {
 		return nil, err
 	}
-	address, id, err := b.address(name, instance.done)
+	address, id, pid, err := b.inspect(name, instance.done)
 	if err != nil {
 		instance.Stop()
 		return nil, err
 	}
 	instance.Address = net.JoinHostPort(address, "8080")
 	instance.Metrics = net.JoinHostPort(address, "8081")
+	instance.network = netns(pid)
 	instance.stats = cgroup("docker/" + id)
 	if unified() {
 		instance.stats = cgroup("system.slice/docker-" + id + ".scope")
@@ -108,20 +112,21 @@ func (b *dockerBackend) Start(name string, d types.FunctionDeployment, secrets s
 	return instance, nil
 }
 
-// address waits for the engine to have started the container; empty when it has ended before, which its log explains.
-func (b *dockerBackend) address(name string, done <-chan struct{}) (address, id string, err error) {
+// inspect waits for the engine to have started the container; empty when it has ended before, which its log explains.
+func (b *dockerBackend) inspect(name string, done <-chan struct{}) (address, id string, pid int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), addressTimeout)
 	defer cancel()
 	for {
-		output, err := docker(ctx, "inspect", "--format", "{{.Id}} {{.NetworkSettings.IPAddress}}", name)
-		if id, address, ok := strings.Cut(strings.TrimSpace(output), " "); err == nil && ok {
-			return address, id, nil
+		output, err := docker(ctx, "inspect", "--format", "{{.Id}} {{.State.Pid}} {{.NetworkSettings.IPAddress}}", name)
+		if words := strings.Fields(output); err == nil && len(words) == 3 {
+			pid, err = strconv.Atoi(words[1])
+			return words[2], words[0], pid, err
 		}
 		select {
 		case <-done:
-			return "", "", nil
+			return "", "", 0, nil
 		case <-ctx.Done():
-			return "", "", fmt.Errorf("container %s has no address after %s", name, addressTimeout)
+			return "", "", 0, fmt.Errorf("container %s has no address after %s", name, addressTimeout)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -43,10 +43,12 @@ func serveFunction() {
 		case "/unready":
 			unready.Store(true)
 		}
-		_, _ = io.Copy(w, r.Body)
+		// Read whole before the answer begins: the server would drop the rest of a long body.
+		body, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(body)
 	})
 	fmt.Println("listening on", os.Getenv("port"))
-	fmt.Println(http.ListenAndServe("127.0.0.1:"+os.Getenv("port"), nil))
+	fmt.Println(http.ListenAndServe(os.Getenv("host")+":"+os.Getenv("port"), nil))
 }
 
 // start gives a registry with a process backend, and its proxy.
@@ -75,7 +77,7 @@ func start(t *testing.T, dir string) (*Registry, *httptest.Server) {
 	router.Handle("/function/{name}", proxy)
 	router.Handle("/function/{name}/{params:.*}", proxy)
 	server := httptest.NewServer(router)
-	t.Cleanup(func() { server.Close(); g.close() })
+	t.Cleanup(func() { server.Close(); g.close(); backend.Close() })
 	return g, server
 }
 

@@ -62,6 +62,7 @@ func serve(c config) error {
 	if err != nil {
 		return err
 	}
+	defer backend.Close()
 	secrets := secretStore{dir: filepath.Join(c.state, "secrets")}
 	logStore := newLogStore(filepath.Join(c.state, "logs"))
 	registry := newRegistry(c.namespace, filepath.Join(c.state, "functions.json"), backend, secrets, logStore)

@@ -14,13 +14,15 @@ var (
 	cpuDesc    = prometheus.NewDesc("framestorm_replica_cpu_seconds_total", "CPU time of a replica.", replicaLabels, nil)
 	throttled  = prometheus.NewDesc("framestorm_replica_cpu_throttled_seconds_total", "Time a replica was kept from the CPU by its limit.", replicaLabels, nil)
 	memoryDesc = prometheus.NewDesc("framestorm_replica_memory_bytes", "Memory of a replica.", replicaLabels, nil)
+	received   = prometheus.NewDesc("framestorm_replica_network_receive_bytes_total", "Bytes a replica received, headers of all layers included.", replicaLabels, nil)
+	sent       = prometheus.NewDesc("framestorm_replica_network_transmit_bytes_total", "Bytes a replica sent, headers of all layers included.", replicaLabels, nil)
 )
 
 // collector reads the state of all replicas at each scrape; replicas that are gone leave no series behind.
 type collector struct{ registry *Registry }
 
 func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{wantedDesc, readyDesc, lostDesc, shortDesc, flightDesc, cpuDesc, throttled, memoryDesc} {
+	for _, d := range []*prometheus.Desc{wantedDesc, readyDesc, lostDesc, shortDesc, flightDesc, cpuDesc, throttled, memoryDesc, received, sent} {
 		descriptions <- d
 	}
 }
@@ -43,6 +45,10 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 			counter(cpuDesc, v.usage.CPUSeconds, v.Function, v.Name)
 			counter(throttled, v.usage.ThrottledSeconds, v.Function, v.Name)
 			gauge(memoryDesc, v.usage.MemoryBytes, v.Function, v.Name)
+			if traffic, known := v.network.traffic(); known {
+				counter(received, traffic.ReceivedBytes, v.Function, v.Name)
+				counter(sent, traffic.SentBytes, v.Function, v.Name)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -15,9 +16,12 @@ type link struct {
 	peer string // address of the replica
 }
 
+// So many links there can be; those of two providers on a machine begin apart.
+const linkCount, linksApart = 1 << 15, 64
+
 // newLink gives the addresses of the n-th link, from the range that RFC 2544 sets aside for benchmarks.
 func newLink(n int) *link {
-	n %= 1 << 15
+	n %= linkCount
 	return &link{
 		name: fmt.Sprintf("fs-fn%d", n),
 		host: fmt.Sprintf("198.19.%d.%d", n>>7, n<<1&0xff),
@@ -34,6 +38,44 @@ func (l *link) connect(pid int) error {
 		return err
 	}
 	return batch(there, "nsenter", "--target", strconv.Itoa(pid), "--net", "ip")
+}
+
+// closeRange makes the addresses of replicas that are gone refuse at once; what is sent to one would else take the way
+// to other machines, and wait. The links of replicas go before it.
+func closeRange() error {
+	return batch("route replace unreachable 198.19.0.0/16\n", "ip")
+}
+
+// openRange undoes closeRange.
+func openRange() { _ = batch("route del unreachable 198.19.0.0/16\n", "ip") }
+
+// netns is a replica's network namespace, by the id of one process in it; 0 is none of its own.
+type netns int
+
+// Traffic of a replica since its start.
+type Traffic struct{ ReceivedBytes, SentBytes float64 }
+
+// traffic reads what came in and went out by the namespace's one link; false where that cannot be known.
+func (n netns) traffic() (Traffic, bool) {
+	if n == 0 {
+		return Traffic{}, false
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/dev", n))
+	if err != nil {
+		return Traffic{}, false
+	}
+	for line := range strings.Lines(string(text)) {
+		device, counts, found := strings.Cut(line, ":")
+		// Of the counts the first is of bytes received, the ninth of bytes sent.
+		words := strings.Fields(counts)
+		if !found || strings.TrimSpace(device) != "eth0" || len(words) < 9 {
+			continue
+		}
+		received, receivedError := strconv.ParseFloat(words[0], 64)
+		sent, sentError := strconv.ParseFloat(words[8], 64)
+		return Traffic{received, sent}, receivedError == nil && sentError == nil
+	}
+	return Traffic{}, false
 }
 
 func batch(lines string, command ...string) error {

@@ -21,12 +21,12 @@ import (
 	"github.com/openfaas/faas-provider/types"
 )
 
-// Ports of kept-alive replicas; below the ports that Linux gives to outgoing connections.
+// Ports of replicas without a network namespace; below the ports that Linux gives to outgoing connections.
 const firstPort, lastPort = 18100, 18999
 
 // process is how an image's process is started without a container.
 type process struct {
-	// Command is a server; {port} in it, and port in its environment, is where it listens.
+	// Command is a server; {host} and {port} in it, and host and port in its environment, are where it listens.
 	Command []string `json:"command"`
 	// Fprocess is what the classic watchdog forks for each request; with it, Command is not used.
 	Fprocess string            `json:"fprocess"`
@@ -38,8 +38,10 @@ type processBackend struct {
 	watchdog string
 	dir      string
 	port     atomic.Int32
-	links    atomic.Int32
 }
+
+// links counts the links that were made.
+var links atomic.Int32
 
 func newProcessBackend(images, watchdog, dir string) (*processBackend, error) {
 	text, err := os.ReadFile(images)
@@ -54,7 +56,18 @@ func newProcessBackend(images, watchdog, dir string) (*processBackend, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
+	if isolates() {
+		if err := closeRange(); err != nil {
+			return nil, err
+		}
+	}
 	return b, os.MkdirAll(dir, 0o700)
+}
+
+func (b *processBackend) Close() {
+	if isolates() {
+		openRange()
+	}
 }
 
 // imageName is an image's own name: without registry, owner, tag and digest.
@@ -70,7 +83,7 @@ func (b *processBackend) Check(d types.FunctionDeployment) error {
 		return fmt.Errorf("image %q is unknown to the process backend, which has: %s",
 			d.Image, strings.Join(slices.Sorted(maps.Keys(b.images)), ", "))
 	}
-	if image.Fprocess != "" && os.Geteuid() != 0 {
+	if image.Fprocess != "" && !isolates() {
 		return fmt.Errorf("image %q forks under the classic watchdog, whose metrics port 8081 is fixed: each replica needs "+
 			"a network namespace, which only root may make; use the docker backend or the kept-alive image", d.Image)
 	}
@@ -95,17 +108,17 @@ func (b *processBackend) Start(name string, d types.FunctionDeployment, secrets 
 		return nil, err
 	}
 	forks := image.Fprocess != ""
-	host, port := "127.0.0.1", 8080
+	address, listen, port := "127.0.0.1", "127.0.0.1", 8080
 	var network *link
-	if forks {
-		network = newLink(int(b.links.Add(1)))
-		host = network.peer
+	if isolates() {
+		network = newLink(os.Getpid()*linksApart + int(links.Add(1)))
+		address, listen = network.peer, "0.0.0.0"
 	} else if port, err = b.freePort(); err != nil {
 		return nil, err
 	}
 	env := map[string]string{
 		"PATH": os.Getenv("PATH"), "HOME": dir, "TMPDIR": dir, "LANG": "C.UTF-8",
-		"port": strconv.Itoa(port), "secret_mount_path": secrets, "fprocess": image.Fprocess,
+		"host": listen, "port": strconv.Itoa(port), "secret_mount_path": secrets, "fprocess": image.Fprocess,
 	}
 	maps.Copy(env, image.Env)
 	maps.Copy(env, d.EnvVars)
@@ -114,21 +127,24 @@ func (b *processBackend) Start(name string, d types.FunctionDeployment, secrets 
 		env["fprocess"] = d.EnvProcess
 	} else if !forks {
 		delete(env, "fprocess")
-		command = replaceAll(image.Command, "{port}", strconv.Itoa(port))
+		command = fill(image.Command, strings.NewReplacer("{host}", listen, "{port}", strconv.Itoa(port)))
 	}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Env = dir, pairs(env)
-	if forks {
+	if network != nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	}
 	instance, err := launch(cmd, group, w, func() { group.remove(); _ = os.RemoveAll(dir) })
 	if err != nil {
 		return nil, err
 	}
-	instance.Address = net.JoinHostPort(host, strconv.Itoa(port))
+	instance.Address = net.JoinHostPort(address, strconv.Itoa(port))
 	if forks {
-		instance.Metrics = net.JoinHostPort(host, "8081")
+		instance.Metrics = net.JoinHostPort(address, "8081")
+	}
+	if network != nil {
 		err = network.connect(instance.pid())
+		instance.network = netns(instance.pid())
 	}
 	if err = errors.Join(err, group.add(instance.pid())); err != nil {
 		select {
@@ -141,6 +157,10 @@ func (b *processBackend) Start(name string, d types.FunctionDeployment, secrets 
 	}
 	return instance, nil
 }
+
+// isolates tells whether each replica gets a network namespace of its own, as a container has one; only root may make
+// them. Without, a replica has a port of its own, and what it sends and receives is not known.
+func isolates() bool { return os.Geteuid() == 0 }
 
 // freePort gives ports in turn, so that one just released is not reused at once.
 func (b *processBackend) freePort() (int, error) {
@@ -162,10 +182,10 @@ func pairs(env map[string]string) []string {
 	return list
 }
 
-func replaceAll(words []string, old, new string) []string {
-	replaced := make([]string, len(words))
+func fill(words []string, places *strings.Replacer) []string {
+	filled := make([]string, len(words))
 	for n, word := range words {
-		replaced[n] = strings.ReplaceAll(word, old, new)
+		filled[n] = places.Replace(word)
 	}
-	return replaced
+	return filled
 }

@@ -288,3 +288,44 @@ func TestLogs(t *testing.T) {
 		t.Errorf("followed: %q", m.Text)
 	}
 }
+
+func TestTrafficOfEachReplicaIsKnown(t *testing.T) {
+	if !isolates() {
+		t.Skip("only root may make network namespaces")
+	}
+	g, server := start(t, t.TempDir())
+	f := mustDeploy(t, g, deployment("echo"))
+	scaleTo(t, g, 2)
+	const size = 100_000
+	_, _, worker := post(t, server.URL+"/function/echo", strings.Repeat("x", size))
+	for _, v := range f.views() {
+		traffic, known := v.network.traffic()
+		if !known {
+			t.Fatalf("%s: not known", v.Name)
+		}
+		// Health checks and headers are small beside the body; acknowledgements come on top.
+		for what, bytes := range map[string]float64{"received": traffic.ReceivedBytes, "sent": traffic.SentBytes} {
+			if busy := v.Address == worker || v.Name == worker; busy != (bytes > size) || bytes > 1.3*size {
+				t.Errorf("%s (busy: %v) %s %.0f bytes", v.Name, busy, what, bytes)
+			}
+		}
+	}
+	if _, known := netns(0).traffic(); known {
+		t.Error("traffic of a replica without a network of its own")
+	}
+}
+
+func TestAnAddressThatIsGoneRefusesAtOnce(t *testing.T) {
+	if !isolates() {
+		t.Skip("only root may make network namespaces")
+	}
+	g, _ := start(t, t.TempDir())
+	f := mustDeploy(t, g, deployment("echo"))
+	scaleTo(t, g, 1)
+	address := f.views()[0].Address
+	scaleTo(t, g, 0)
+	before := time.Now()
+	if answers(address, "/_/health") || time.Since(before) > probeTimeout/2 {
+		t.Errorf("%s after its end: %s", address, time.Since(before))
+	}
+}

@@ -47,6 +47,7 @@ type view struct {
 	PID      int    `json:"pid,omitempty"`
 	InFlight int    `json:"in_flight"`
 	usage    Usage
+	network  netns
 }
 
 func (f *Function) views() []view {
@@ -65,7 +66,7 @@ func (f *Function) views() []view {
 		}
 		if r.instance != nil {
 			v.Address, v.Metrics, v.PID = r.instance.Address, r.instance.Metrics, r.instance.pid()
-			v.usage = r.instance.stats.usage()
+			v.usage, v.network = r.instance.stats.usage(), r.instance.network
 		}
 		list = append(list, v)
 	}

@@ -51,6 +51,10 @@ def test_needs_nothing_from_outside(made: Path) -> None:
     assert "<b>" not in own
 
 
+def test_draws_in_a_browser(made: Path, draws: Callable[[Path, int], None]) -> None:
+    draws(made, len(charts(load(made))))
+
+
 def test_says_what_has_to_be_said(made: Path) -> None:
     page = (made / "index.html").read_text()
     for words in (

@@ -325,11 +325,17 @@ def write_metrics(
     ]
     there = {at: [n for n, (a, b) in names.items() if a <= (at - START_MS) / 1000 < b] for at in grid}
     rows += [(at, "replicas_ready", function, "", float(len(there[at]))) for at in grid]
-    values = {"in_flight": 2.0, "cpu_cores": 0.8, "cpu_throttled_share": throttled, "memory_bytes": 6.5e8}
-    for metric, value in values.items():
-        for number, name in enumerate(names):
-            some = (at for at in grid if name in there[at])
-            rows += [(at, metric, function, name, value * (1 + 0.05 * number)) for at in some]
+    gauges = {"in_flight": 2.0, "memory_bytes": 6.5e8}
+    per_s = {"cpu_s": 0.8, "cpu_throttled_s": throttled, "received_bytes": 40e3, "sent_bytes": 20e3}
+    for number, name in enumerate(names):
+        some = [at for at in grid if name in there[at]]
+        more = 1 + 0.05 * number
+        rows += [(at, metric, function, name, value * more) for metric, value in gauges.items() for at in some]
+        rows += [
+            (at, metric, function, name, 5 + value * more * (at - some[0]) / 1000)
+            for metric, value in per_s.items()
+            for at in some
+        ]
     rows += [(at, "requests_per_s", function, "200", 12.5) for at in grid]
     is_new = not path.exists()
     with path.open("a", newline="") as file:

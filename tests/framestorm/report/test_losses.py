@@ -94,7 +94,7 @@ def test_many_losses_have_few_labels(slave_lost: Any) -> None:
 def test_no_loss_no_mark(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     build(folder)
-    assert load(folder)["losses"] == []
+    assert (load(folder)["losses"], load(folder)["doubts"]) == ([], [])
     assert "lost at" not in (folder / "index.html").read_text()
     assert not any(chart.layout.get("annotations") for chart in drawn(folder).values())
 
@@ -119,6 +119,7 @@ def test_saturation_of_one_host(slave_lost: Any, role: str, cpu: str, said: str 
     build(folder)
     text = "\n".join(load(folder)["warnings"]).replace("\u00a0", " ")
     assert said in text if said else "saturated" not in text
+    assert load(folder)["doubts"] == (["saturated"] if said else [])
     page = (folder / "index.html").read_text()
     assert "slave1 was saturated" not in text
     assert "shared" not in text.replace("shares", "")
@@ -161,6 +162,7 @@ def test_arrivals_of_all_slaves_are_counted(slave_lost: Any, more: int, told: bo
     build(folder)
     assert load(folder)["facts"]["arrivals"] == sent + more
     assert any("never became a request" in text for text in load(folder)["warnings"]) == told
+    assert ("not_offered" in load(folder)["doubts"]) == told
 
 
 def test_files_of_the_slaves_are_linked(slave_lost: Any) -> None:

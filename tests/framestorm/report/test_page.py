@@ -1,7 +1,6 @@
 import copy
 import json
 import re
-import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +12,6 @@ from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.junit import junit_xml
 from framestorm.report.page import page_html
-
-CHROMIUM_FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--virtual-time-budget=20000",
-)  # fmt: skip
 
 
 @pytest.fixture
@@ -150,54 +144,15 @@ def test_junit_of_a_partial_run(three_users: Any) -> None:
     assert "the run is complete" in failures
 
 
-def test_draws_in_a_browser_without_scrolling_sideways(made: Path, tmp_path: Path) -> None:
-    assert_draws(made, tmp_path / "profile", 9)
+def test_draws_in_a_browser_without_scrolling_sideways(made: Path, draws: Callable[[Path, int], None]) -> None:
+    draws(made, 9)
 
 
 def test_losses_and_replicas_draw_in_a_browser(
-    slave_lost: Any, make_metrics: Callable[..., None], tmp_path: Path
+    slave_lost: Any, make_metrics: Callable[..., None], draws: Callable[[Path, int], None]
 ) -> None:
     folder = slave_lost.write_slaves({"slave1": "2", "slave2": "2"}, {"slave2": 41.0})
     replicas = {f"k1-{number}": (0, 21.0 if number == 3 else 1e9) for number in range(12)}
     make_metrics(folder / "metrics.csv", replicas, lambda _: 12, length_s=62, throttled=0.2)
     build(folder)
-    assert_draws(folder, tmp_path / "profile", 14)
-
-
-def assert_draws(made: Path, profile: Path, charts: int) -> None:
-    """The page reports on itself: every chart drawn, no script error, nothing wider than the window."""
-    probe = """<script>
-      const errors = [], images = [];
-      addEventListener("error", (event) => errors.push(event.message));
-      addEventListener("load", () => {
-        Plotly.downloadImage = (figure, options) => Plotly.toImage(figure, options).then((url) => images.push(url));
-        document.querySelectorAll(".choice, .download").forEach((button) => button.click());
-      });
-      setInterval(() => {
-        const plots = [...document.querySelectorAll(".plot")], root = document.documentElement;
-        const drawn = plots.filter((plot) => plot.querySelector("svg.main-svg .xtitle")).length;
-        parent.postMessage(JSON.stringify({ drawn, wide: root.scrollWidth - root.clientWidth, errors,
-          images: images.filter((url) => url.startsWith("data:image/svg+xml")).length }), "*");
-      }, 100);
-    </script>"""
-    page = (made / "index.html").read_text().replace("<head>", "<head>" + probe, 1)
-    (made / "probe.html").write_text(page)
-    # Headless Chromium has no window narrower than 500 pixels: a frame does.
-    (made / "outer.html").write_text(
-        """<script>
-          const said = {};
-          addEventListener("message", (event) => {
-            said[event.source === frames[0] ? "phone" : "desk"] = JSON.parse(event.data);
-            document.title = JSON.stringify(said);
-          });
-        </script>
-        <iframe src="probe.html" style="width:360px;height:800px"></iframe>
-        <iframe src="probe.html" style="width:1200px;height:800px"></iframe>"""
-    )
-    command = ["chromium", *CHROMIUM_FLAGS, f"--user-data-dir={profile}",
-               "--dump-dom", (made / "outer.html").as_uri()]  # fmt: skip
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    title = re.search(r"<title>(.*?)</title>", shown)
-    assert title, shown
-    good = {"drawn": charts, "wide": 0, "errors": [], "images": charts}
-    assert json.loads(title[1]) == {"phone": good, "desk": good}
+    draws(folder, 15)

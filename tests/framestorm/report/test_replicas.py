@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,14 +47,21 @@ def test_a_table_and_charts(folder: Path, make_metrics: Make) -> None:
     assert row["in_flight_max"] == pytest.approx(2 + 2.1 + 2.2)
     assert (row["cores_mean"], row["cores_max"]) == (pytest.approx(2.52), pytest.approx(2.52))
     assert row["memory_max_bytes"] == pytest.approx(715e6)
+    assert (row["received_bytes_per_s"], row["sent_bytes_per_s"]) == (pytest.approx(126e3), pytest.approx(63e3))
     assert (row["throttled_mean"], row["short_s"], row["vanished"]) == (0, 0, [])
+    assert [(each["name"], each["cores_mean"], each["sent_bytes_per_s"]) for each in row["replicas"]] == [
+        (f"face-blur-k1-{n + 1}", pytest.approx(0.8 * (1 + 0.05 * n)), pytest.approx(20e3 * (1 + 0.05 * n)))
+        for n in range(3)
+    ]
     made = drawn(folder)
     assert set(made) == {
         "replicas-over-time",
         "replicas-in-flight",
         "replicas-cpu-cores",
         "replicas-memory-bytes",
+        "replicas-network-bytes-per-s",
     }, "nothing was throttled"
+    assert made["replicas-network-bytes-per-s"].traces[1]["y"][10] == pytest.approx(60 * 1.05), "kB/s"
     assert "None was held back by a CPU limit" in made["replicas-cpu-cores"].caption
     names = [trace["name"] for trace in made["replicas-memory-bytes"].traces]
     assert names == ["k1-1", "k1-2", "k1-3", "sum of all"]
@@ -61,6 +69,32 @@ def test_a_table_and_charts(folder: Path, make_metrics: Make) -> None:
     page = (folder / "index.html").read_text()
     assert "<h2>OpenFaaS</h2>" in page
     assert '<a href="metrics.csv">' in page
+
+
+def test_use_is_of_the_load_alone_however_short(fake_run: Any) -> None:
+    """Six seconds of load after a minute of idling, of which rates over the last 10 s would still tell."""
+    for number in range(2):
+        fake_run.user([{"rtt_ms": 1000.0} for _ in range(6)], start_ms=1_790_000_000_000.0 + number)
+    folder: Path = fake_run.write()
+    rows = ["time_ms,metric,function,detail,value"]
+    for at_s in range(-60, 20):
+        loaded_s = min(max(at_s, 0), 6)
+        for metric, value in {"cpu_s": 7 + 1.5 * loaded_s, "cpu_throttled_s": 0.25 * loaded_s, "in_flight": 1}.items():
+            rows.append(f"{1_790_000_000_000 + 1000 * at_s},{metric},face-blur,face-blur-k1-1,{value}")
+    (folder / "metrics.csv").write_text("\n".join(rows) + "\n")
+    build(folder)
+    (row,) = load(folder)["openfaas"]
+    assert (row["cores_mean"], row["throttled_mean"]) == (pytest.approx(1.5), pytest.approx(0.25))
+    assert (row["received_bytes_per_s"], row["sent_bytes_per_s"]) == (None, None), "without a network of its own"
+
+
+def test_requests_past_the_provider_are_not_none_under_way(folder: Path, make_metrics: Make) -> None:
+    make_metrics(folder / "metrics.csv", THREE, lambda _: 3, length_s=120)
+    text = (folder / "metrics.csv").read_text()
+    (folder / "metrics.csv").write_text(re.sub(r"(,in_flight,.*),[\d.]+", r"\1,0", text))
+    build(folder)
+    assert load(folder)["openfaas"][0]["in_flight_max"] is None
+    assert "replicas-in-flight" not in drawn(folder)
 
 
 def test_a_vanished_replica_is_seen(folder: Path, make_metrics: Make) -> None:
@@ -73,6 +107,7 @@ def test_a_vanished_replica_is_seen(folder: Path, make_metrics: Make) -> None:
     assert (gone["replicas"], gone["names"]) == (1, ["face-blur-k1-2"])
     assert 41 <= gone["at_s"] <= 43
     assert (row["short_s"], row["short_worst"], row["seen"]) == (14.0, {"ready": 2, "wanted": 3}, 4)
+    assert summary["doubts"] == ["replica_lost", "replicas_short"]
     said = "\n".join(summary["warnings"][:2]).replace("\u00a0", " ")
     assert "1 replica of face-blur (face-blur-k1-2) vanished in mid-run, 42.1 s after the start" in said
     assert "fewer replicas ready than wanted for 14.0 s of the load, at worst 2 of 3" in said
@@ -93,6 +128,7 @@ def test_replaced_between_two_looks(folder: Path, make_metrics: Make) -> None:
     build(folder)
     (row,) = load(folder)["openfaas"]
     assert (row["short_s"], len(row["vanished"])) == (0, 1)
+    assert load(folder)["doubts"] == ["replica_lost"]
 
 
 def test_the_providers_own_count_goes_before_the_scrapes(folder: Path, make_metrics: Make) -> None:
@@ -150,7 +186,7 @@ def test_many_replicas_are_capped(folder: Path, make_metrics: Make) -> None:
     assert (with_sum, alone) == ([True] * 9, [True] * 8 + [False])
     held_back = made["replicas-cpu-throttled-share"]
     assert held_back.traces[-1]["name"] == "mean of all"
-    assert held_back.traces[0]["y"][0] == pytest.approx(100 * 0.25 * 2.95)
+    assert held_back.traces[0]["y"][5] == pytest.approx(100 * 0.25 * 2.95)
     assert "8 of 40 replicas have a line" in held_back.caption
 
 

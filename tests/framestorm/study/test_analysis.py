@@ -92,20 +92,18 @@ def test_states_and_causes_of_points(make: Make, make_frames: Any, make_result: 
     assert points[2]["figures"] == {}
     assert points[1]["runs"][1] == {
         "repetition": 2, "run": points[1]["runs"][1]["run"], "state": "failed", "reason": "no answer from the gateway",
-        "order": 6, "warnings": None, "trust": [],
+        "order": 6, "warnings": None, "doubts": [],
     }  # fmt: skip
 
 
 def test_grave_warnings_of_the_runs_are_counted(make: Make, make_frames: Any, make_result: Any) -> None:
-    saturated = "vm was saturated: at least 90 % of its 2 cores were busy in 95 % of the run."
-
     def simulate(point: Any, repetition: int) -> Any:
-        said = [saturated, "Only 3 frame times: p90 is just the largest seen."] if repetition < 3 else []
-        return make_result(make_frames([10.0]), {"warnings": said})
+        doubts = ["saturated"] if repetition < 3 else []
+        return make_result(make_frames([10.0]), {"doubts": doubts})
 
     study = make(simulate)
-    assert [point["trust"] for point in analyse(study)] == [{"saturated": 2}] * 2
-    assert summarise(study)["progress"]["trust"] == {"saturated": 4}
+    assert [point["doubts"] for point in analyse(study)] == [{"saturated": 2}] * 2
+    assert summarise(study)["progress"]["doubts"] == {"saturated": 4}
 
 
 def test_the_scalability_law_and_the_knee_where_users_vary(make: Make, make_frames: Any, make_result: Any) -> None:

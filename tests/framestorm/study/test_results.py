@@ -136,11 +136,20 @@ def test_shares_of_the_workers(run_of: Any, make_frames: Any) -> None:
     frames = make_frames([10.0] * 4)
     for frame, worker in zip(frames, "aaab", strict=True):
         frame["worker"] = worker
-    replicas = {"ready": {"min": 1, "max": 3}, "cores_mean": 0.5, "memory_max_bytes": 1e6, "throttled_mean": 0.25}
+    replicas: dict[str, Any] = {
+        "ready": {"min": 1, "max": 3}, "cores_mean": 0.5, "memory_max_bytes": 1e6, "throttled_mean": 0.25,
+        "replicas": [
+            {"cores_mean": 0.3, "received_bytes_per_s": 900.0, "sent_bytes_per_s": 100.0},
+            {"cores_mean": 0.2, "received_bytes_per_s": 500.0, "sent_bytes_per_s": 200.0},
+            {"cores_mean": None, "received_bytes_per_s": None, "sent_bytes_per_s": None},
+        ],
+    }  # fmt: skip
     found = metrics_of_run(run_of(frames, {"openfaas": [replicas]}), 0, "any")
     assert (found["workers_seen"], found["worker_share_max"]) == (2, 0.75)
     assert found["worker_share_min"] == 0.0, "the third had nothing to do"
     assert (found["replicas_max"], found["target_cores_mean"], found["throttled_mean"]) == (3.0, 0.5, 0.25)
+    assert (found["worker_cores_max"], found["worker_cores_min"]) == (0.3, 0.2)
+    assert (found["worker_network_max_bytes_per_s"], found["worker_network_min_bytes_per_s"]) == (1000.0, 700.0)
 
 
 def test_a_row_a_point_and_repetition_with_numbers_that_round_trip(

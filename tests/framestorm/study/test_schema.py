@@ -38,6 +38,6 @@ def test_metrics_have_one_name_and_a_meaning():
     for metric in CATALOGUE:
         suffix = metric.name.rpartition("_")[2]
         if metric.name.endswith("_per_s"):
-            assert metric.unit == "1/s"
+            assert metric.unit == ("bytes/s" if metric.name.endswith("_bytes_per_s") else "1/s")
         elif suffix in units:
             assert metric.unit == units[suffix]

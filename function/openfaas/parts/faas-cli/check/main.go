@@ -1,5 +1,5 @@
 // Command stack-check reads stack files with the very types of faas-cli, and refuses by its line what faas-cli would
-// leave out in silence: a misspelt key, a key that is there twice, a value of another type.
+// leave out in silence: a misspelt key, a key that is there twice, a value of another type, an amount that is none.
 //
 //	stack-check stack.yml
 package main
@@ -7,8 +7,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/drone/envsubst"
@@ -18,6 +20,9 @@ import (
 
 // Keys that begin with x- are kept free for anchors, as in other files of this kind.
 var unknownKey = regexp.MustCompile(`^(line \d+): field (\S+) not found in type stack\.(\S+)$`)
+
+// An amount of CPU or memory: Kubernetes' quantities, and Docker's m and g of memory.
+var quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]*)?([munkKMGTPEg]|[KMGTPE]i|[eE][0-9]+)?$`)
 
 // Go's names of what has keys, in a reader's words.
 var places = map[string]string{
@@ -48,7 +53,36 @@ func check(text string) []string {
 	if len(services.Functions) == 0 {
 		return []string{"there are no functions in it"}
 	}
-	return nil
+	return amounts(text, services)
+}
+
+// amounts lists what of limits and requests is no amount.
+func amounts(text string, services stack.Services) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(services.Functions)) {
+		function := services.Functions[name]
+		for _, resources := range []*stack.FunctionResources{function.Limits, function.Requests} {
+			if resources == nil {
+				continue
+			}
+			for key, value := range map[string]string{"cpu": resources.CPU, "memory": resources.Memory} {
+				if value != "" && !quantity.MatchString(value) {
+					list = append(list, fmt.Sprintf("%s%s: %s %q is no amount, such as 500m or 128Mi", line(text, key, value), name, key, value))
+				}
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// line says where a key has a value; nothing where an anchor or the like stands between them.
+func line(text, key, value string) string {
+	place := regexp.MustCompile(key + `["']?\s*:\s*["']?` + regexp.QuoteMeta(value)).FindStringIndex(text)
+	if place == nil {
+		return ""
+	}
+	return fmt.Sprintf("line %d: ", 1+strings.Count(text[:place[0]], "\n"))
 }
 
 func readable(problems []string) []string {

@@ -1,0 +1,74 @@
+"""What each replica used: its counters in metrics.csv, as rates over time and as means under load."""
+
+from typing import Any
+
+import polars as pl
+
+# The counters of a replica, which begin with it, and the rates that they become.
+RATES = {
+    "cpu_s": "cpu_cores",
+    "cpu_throttled_s": "cpu_throttled_share",
+    "received_bytes": "received_bytes_per_s",
+    "sent_bytes": "sent_bytes_per_s",
+}
+NETWORK = "network_bytes_per_s"  # received and sent together
+SERIES = ("metric", "function", "detail")
+# Several scrapes: the rate from one to the next would be a comb.
+WINDOW_MS = 10_000
+
+
+def with_rates(metrics: pl.DataFrame) -> pl.DataFrame:
+    """The rows sorted by time, and for each row of a counter one of its rate over the last 10 s."""
+    counters = metrics.filter(pl.col("metric").is_in(list(RATES))).with_columns(at=pl.col("time_ms").cast(pl.Int64))
+    value, time = pl.col("value"), pl.col("time_ms")
+    grown = (value.last() - value.first()).clip(lower_bound=0) / (time.last() - time.first()) * 1000
+    rates = (
+        counters.sort("at")
+        .rolling("at", period=f"{WINDOW_MS}i", closed="both", group_by=list(SERIES))
+        .agg(grown.alias("value"), time.last())
+        .filter(pl.col("value").is_finite())  # the first row of a series has no rate yet
+        .with_columns(pl.col("metric").replace_strict(RATES, return_dtype=pl.String))
+    )
+    ways = rates.filter(pl.col("metric").is_in([RATES["received_bytes"], RATES["sent_bytes"]]))
+    network = ways.group_by("time_ms", "function", "detail").agg(pl.col("value").sum(), metric=pl.lit(NETWORK))
+    return pl.concat([part.select(metrics.columns) for part in (metrics, rates, network)]).sort("time_ms")
+
+
+def use_of_replicas(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """A row a replica of one function, in the order of their first scrapes; None for what is not known.
+
+    cores_mean, received_bytes_per_s, sent_bytes_per_s: over the whole time of `rows`, so that those of all replicas
+    add up.
+    throttled_mean: share of the replica's own time.
+    """
+    counters = rows.filter(pl.col("metric").is_in(list(RATES)))
+    whole_s = _length_s(counters)
+    names = rows.filter(pl.col("detail") != "", pl.col("metric").is_in([*RATES, "in_flight", "memory_bytes"]))
+    found = []
+    for name in names.group_by("detail").agg(pl.col("time_ms").min()).sort("time_ms", "detail")["detail"]:
+        own = rows.filter(pl.col("detail") == name)
+        grown = {metric: _grown(own.filter(pl.col("metric") == metric), whole_s) for metric in RATES}
+        throttled = own.filter(pl.col("metric") == "cpu_throttled_s")
+        memory: Any = own.filter(pl.col("metric") == "memory_bytes")["value"].max()
+        found.append(
+            {
+                "name": name,
+                "cores_mean": grown["cpu_s"],
+                "throttled_mean": _grown(throttled, _length_s(throttled)),
+                "memory_max_bytes": memory,
+                "received_bytes_per_s": grown["received_bytes"],
+                "sent_bytes_per_s": grown["sent_bytes"],
+            }
+        )
+    return found
+
+
+def _length_s(rows: pl.DataFrame) -> float:
+    return float((rows["time_ms"][-1] - rows["time_ms"][0]) / 1000) if rows.height else 0.0
+
+
+def _grown(rows: pl.DataFrame, over_s: float) -> float | None:
+    """By how much a counter grew a second; None where it was seen once or not at all."""
+    if rows.height < 2 or not over_s:
+        return None
+    return max(0.0, float(rows["value"][-1] - rows["value"][0])) / over_s

@@ -1,0 +1,61 @@
+"""What tests of pages share: a look at them in a browser."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+CHROMIUM_FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--virtual-time-budget=20000",
+)  # fmt: skip
+
+
+@pytest.fixture
+def draws(tmp_path: Path) -> Callable[[Path, int], None]:
+    """Assert that the page of a folder draws that many charts, on a phone and on a desk.
+
+    The page reports on itself: every chart drawn and downloaded, no script error, nothing wider than the window.
+    """
+
+    def check(made: Path, charts: int) -> None:
+        probe = """<script>
+          const errors = [], images = [];
+          addEventListener("error", (event) => errors.push(event.message));
+          addEventListener("load", () => {
+            Plotly.downloadImage = (figure, options) => Plotly.toImage(figure, options).then((url) => images.push(url));
+            document.querySelectorAll(".choice, .download").forEach((button) => button.click());
+          });
+          setInterval(() => {
+            const plots = [...document.querySelectorAll(".plot")], root = document.documentElement;
+            const drawn = plots.filter((plot) => plot.querySelector("svg.main-svg :is(.xtitle, .ytitle)")).length;
+            parent.postMessage(JSON.stringify({ drawn, wide: root.scrollWidth - root.clientWidth, errors,
+              images: images.filter((url) => url.startsWith("data:image/svg+xml")).length }), "*");
+          }, 100);
+        </script>"""
+        page = (made / "index.html").read_text().replace("<head>", "<head>" + probe, 1)
+        (made / "probe.html").write_text(page)
+        # Headless Chromium has no window narrower than 500 pixels: a frame does.
+        (made / "outer.html").write_text(
+            """<script>
+              const said = {};
+              addEventListener("message", (event) => {
+                said[event.source === frames[0] ? "phone" : "desk"] = JSON.parse(event.data);
+                document.title = JSON.stringify(said);
+              });
+            </script>
+            <iframe src="probe.html" style="width:360px;height:800px"></iframe>
+            <iframe src="probe.html" style="width:1500px;height:800px"></iframe>"""
+        )
+        command = ["chromium", *CHROMIUM_FLAGS, f"--user-data-dir={tmp_path / 'profile'}",
+                   "--dump-dom", (made / "outer.html").as_uri()]  # fmt: skip
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        title = re.search(r"<title>(.*?)</title>", shown)
+        assert title, shown
+        good = {"drawn": charts, "wide": 0, "errors": [], "images": charts}
+        assert json.loads(title[1]) == {"phone": good, "desk": good}
+
+    return check
