@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strconv"
 
 	"github.com/gorilla/mux"
 	"github.com/openfaas/faas-provider/types"
@@ -74,7 +75,7 @@ func (a api) list(w http.ResponseWriter, r *http.Request) {
 	}
 	list := []types.FunctionStatus{}
 	for _, f := range a.registry.all() {
-		list = append(list, status(f))
+		list = append(list, status(f, asksUsage(r)))
 	}
 	reply(w, list, nil)
 }
@@ -85,10 +86,16 @@ func (a api) status(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	reply(w, status(f), nil)
+	reply(w, status(f, asksUsage(r)), nil)
 }
 
-func status(f *Function) types.FunctionStatus {
+// asksUsage tells whether the caller wants the use of resources; the gateway, which asks for each request, does not.
+func asksUsage(r *http.Request) bool {
+	asked, err := strconv.ParseBool(r.URL.Query().Get("usage"))
+	return err == nil && asked
+}
+
+func status(f *Function, withUsage bool) types.FunctionStatus {
 	d, c := f.deployment, f.counts()
 	s := types.FunctionStatus{
 		Name: d.Service, Image: d.Image, Namespace: d.Namespace, EnvProcess: d.EnvProcess, EnvVars: d.EnvVars,
@@ -96,11 +103,13 @@ func status(f *Function) types.FunctionStatus {
 		ReadOnlyRootFilesystem: d.ReadOnlyRootFilesystem, CreatedAt: f.created,
 		Replicas: uint64(c.desired), AvailableReplicas: uint64(c.ready),
 	}
-	usage := types.FunctionUsage{}
-	for _, v := range f.views() {
-		usage.TotalMemoryBytes += v.usage.MemoryBytes
+	if withUsage {
+		s.Usage = &types.FunctionUsage{}
+		for _, v := range f.views() {
+			used, _ := v.stats.usage()
+			s.Usage.TotalMemoryBytes += used.MemoryBytes
+		}
 	}
-	s.Usage = &usage
 	return s
 }
 

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -111,20 +111,19 @@ func (g cgroup) remove() {
 	}
 }
 
-// usage reads what the group has used; zero where there is no group.
-func (g cgroup) usage() Usage {
+// usage reads what the group has used; false where there is no group, or none any more.
+func (g cgroup) usage() (Usage, bool) {
 	if g == "" {
-		return Usage{}
+		return Usage{}, false
 	}
-	stat := readPairs(g.file("cpu", "cpu.stat"))
+	stat, err := readPairs(g.file("cpu", "cpu.stat"))
 	if unified() {
-		return Usage{stat["usage_usec"] / 1e6, stat["throttled_usec"] / 1e6, readNumber(g.file("", "memory.current"))}
+		memory, memoryErr := readNumber(g.file("", "memory.current"))
+		return Usage{stat["usage_usec"] / 1e6, stat["throttled_usec"] / 1e6, memory}, errors.Join(err, memoryErr) == nil
 	}
-	return Usage{
-		CPUSeconds:       readNumber(g.file("cpuacct", "cpuacct.usage")) / 1e9,
-		ThrottledSeconds: stat["throttled_time"] / 1e9,
-		MemoryBytes:      readNumber(g.file("memory", "memory.usage_in_bytes")),
-	}
+	cpu, cpuErr := readNumber(g.file("cpuacct", "cpuacct.usage"))
+	memory, memoryErr := readNumber(g.file("memory", "memory.usage_in_bytes"))
+	return Usage{cpu / 1e9, stat["throttled_time"] / 1e9, memory}, errors.Join(err, cpuErr, memoryErr) == nil
 }
 
 func ifSet(set bool, path, value string) error {
@@ -145,23 +144,21 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-func readNumber(path string) float64 {
-	text, _ := os.ReadFile(path)
-	number, _ := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
-	return number
+func readNumber(path string) (float64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
 }
 
-func readPairs(path string) map[string]float64 {
+func readPairs(path string) (map[string]float64, error) {
+	text, err := os.ReadFile(path)
 	pairs := map[string]float64{}
-	file, err := os.Open(path)
-	if err != nil {
-		return pairs
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if name, value, ok := strings.Cut(lines.Text(), " "); ok {
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 			pairs[name], _ = strconv.ParseFloat(value, 64)
 		}
 	}
-	return pairs
+	return pairs, err
 }

@@ -42,9 +42,11 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 		counter(shortDesc, n.short.Seconds(), f.deployment.Service)
 		for _, v := range f.views() {
 			gauge(flightDesc, float64(v.InFlight), v.Function, v.Name)
-			counter(cpuDesc, v.usage.CPUSeconds, v.Function, v.Name)
-			counter(throttled, v.usage.ThrottledSeconds, v.Function, v.Name)
-			gauge(memoryDesc, v.usage.MemoryBytes, v.Function, v.Name)
+			if usage, known := v.stats.usage(); known {
+				counter(cpuDesc, usage.CPUSeconds, v.Function, v.Name)
+				counter(throttled, usage.ThrottledSeconds, v.Function, v.Name)
+				gauge(memoryDesc, usage.MemoryBytes, v.Function, v.Name)
+			}
 			if traffic, known := v.network.traffic(); known {
 				counter(received, traffic.ReceivedBytes, v.Function, v.Name)
 				counter(sent, traffic.SentBytes, v.Function, v.Name)

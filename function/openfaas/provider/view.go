@@ -46,7 +46,7 @@ type view struct {
 	Metrics  string `json:"metrics,omitempty"`
 	PID      int    `json:"pid,omitempty"`
 	InFlight int    `json:"in_flight"`
-	usage    Usage
+	stats    cgroup // read by whoever wants to know, and not while the function is locked
 	network  netns
 }
 
@@ -66,7 +66,7 @@ func (f *Function) views() []view {
 		}
 		if r.instance != nil {
 			v.Address, v.Metrics, v.PID = r.instance.Address, r.instance.Metrics, r.instance.pid()
-			v.usage, v.network = r.instance.stats.usage(), r.instance.network
+			v.stats, v.network = r.instance.stats, r.instance.network
 		}
 		list = append(list, v)
 	}
