@@ -7,6 +7,7 @@
 import groovy.transform.CompileStatic
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.SynchronousQueue
+import java.util.concurrent.ThreadLocalRandom
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.locks.LockSupport
@@ -69,7 +70,7 @@ class Arrivals { // JMeter compiles this file anew for each run
         long dropped = 0
         long number = 0
         while (number < all && !stop.exists()) {
-            long dueNs = startNs + (long) (dueAfterS(number) * 1e9d)
+            long dueNs = startNs + dueNs(number)
             if (!waitUntil(dueNs)) {
                 break
             }
@@ -93,6 +94,13 @@ class Arrivals { // JMeter compiles this file anew for each run
             }
         }
         return atMs
+    }
+
+    // Each at a random moment of its own millisecond. JMeter cuts the times of samples off at whole ms: at a rate whose
+    // arrivals all came at the same place within theirs, a time of 0.6 ms would be told as 0 by all, or by none.
+    long dueNs(long number) {
+        double withinS = Math.min(1e-3d, 1 / ratePerS) * ThreadLocalRandom.current().nextDouble()
+        return (long) ((dueAfterS(number) + withinS) * 1e9d)
     }
 
     // The rate rises evenly over the ramp, then holds.
