@@ -18,8 +18,10 @@ from framestorm.openfaas.layout import (
     USER,
 )
 
-# At least two scrapes within the alert's 10 s, and fine enough to see a replica come.
+# At least two scrapes within the alert's 10 s.
 SCRAPE_INTERVAL = "2s"
+# What replicas use is to be known of a few seconds of load, too.
+REPLICA_INTERVAL = "1s"
 
 
 def write() -> None:
@@ -62,7 +64,7 @@ def _prometheus() -> dict[str, Any]:
         "rule_files": ["alert.rules.yml"],
         "scrape_configs": [
             job("gateway", GATEWAY_METRICS_PORT),
-            job("provider", PROVIDER_PORT),
+            job("provider", PROVIDER_PORT) | {"scrape_interval": REPLICA_INTERVAL},
             {"job_name": "watchdog", "http_sd_configs": [watchdogs]},
         ],
         "alerting": {"alertmanagers": [{"static_configs": [{"targets": [f"{HOST}:{ALERTMANAGER_PORT}"]}]}]},

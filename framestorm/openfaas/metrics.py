@@ -2,32 +2,41 @@
 
 import csv
 import json
+import math
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from framestorm.errors import FramestormError
 from framestorm.openfaas.layout import NAMESPACE, PROMETHEUS_URL
 
 FILE = "metrics.csv"
 FIELDS = ("time_ms", "metric", "function", "detail", "value")
-# Half of the scrape interval: no scrape falls between two steps.
+# Of what Prometheus calculates: half of the scrape interval, so that no scrape falls between two steps.
 STEP_S = 1
-# Prometheus refuses more than 11,000 of them a query.
+# It refuses more than 11,000 of them a query.
 STEPS_AT_ONCE = 10_000
 TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A series over time: its name in the file, the query, and the label that tells series of one function apart."""
+    """A series over time: its name in the file, the query, and the label that tells series of one function apart.
+
+    scraped: as the provider told it, at the very times that it was asked; otherwise calculated at equal steps.
+    """
 
     name: str
     query: str
     detail: str = ""
+
+    @property
+    def scraped(self) -> bool:
+        return self.query.isidentifier()
 
 
 METRICS = (
@@ -63,8 +72,7 @@ def save(
     rows = [
         row
         for metric in METRICS
-        for start_s, end_s in _spans(start_ms / 1000, end_ms / 1000)
-        for row in _rows(metric, start_s, end_s, prometheus_url)
+        for row in _rows(metric, start_ms / 1000, end_ms / 1000, prometheus_url)
         if function is None or row[2] == function
     ]
     with path.open("w", newline="") as file:
@@ -88,33 +96,40 @@ def is_alerting(function: str, prometheus_url: str = PROMETHEUS_URL) -> bool:
     return any(alert["labels"].get("function_name", "").removesuffix(f".{NAMESPACE}") == function for alert in alerts)
 
 
-def _spans(start_s: float, end_s: float) -> Iterator[tuple[float, float]]:
-    """The span in pieces, each as long as one query may be; ends are part of it, so the next begins a step later."""
+def _asked(metric: Metric, start_s: float, end_s: float) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The queries for a span of time, as an API and its words."""
+    if metric.scraped:
+        yield "query", {"query": f"{metric.query}[{max(1, math.ceil(end_s - start_s))}s]", "time": end_s}
+        return
     while start_s <= end_s:
+        # Ends are part of a span, so the next begins a step later.
         last_s = min(end_s, start_s + (STEPS_AT_ONCE - 1) * STEP_S)
-        yield start_s, last_s
+        yield "query_range", {"query": metric.query, "start": start_s, "end": last_s, "step": STEP_S}
         start_s += STEPS_AT_ONCE * STEP_S
 
 
 def _rows(metric: Metric, start_s: float, end_s: float, url: str) -> list[tuple[int, str, str, str, float]]:
-    words = {"query": metric.query, "start": start_s, "end": end_s, "step": STEP_S}
+    rows = []
+    for api, words in _asked(metric, start_s, end_s):
+        for one in _series(metric, f"{url}/api/v1/{api}?{urllib.parse.urlencode(words)}", url):
+            labels = one["metric"]
+            name = labels.get("function") or labels.get("function_name", "")
+            for time_s, value in one["values"]:
+                # Between two requests a quantile is no number.
+                if value != "NaN":
+                    row = (round(time_s * 1000), metric.name, name.removesuffix(f".{NAMESPACE}"))
+                    rows.append((*row, labels.get(metric.detail, ""), float(value)))
+    return rows
+
+
+def _series(metric: Metric, address: str, url: str) -> list[dict[str, Any]]:
     try:
         # The scheme is what the caller gave.
-        address = f"{url}/api/v1/query_range?{urllib.parse.urlencode(words)}"
         with urllib.request.urlopen(address, timeout=TIMEOUT_S) as answer:  # noqa: S310
-            series = json.load(answer)["data"]["result"]
+            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
     except urllib.error.HTTPError as error:
         reason = error.read().decode(errors="replace")
         raise FramestormError(f"Prometheus at {url} refused {metric.query}: {reason}") from None
     except (OSError, ValueError, KeyError) as error:
         raise FramestormError(f"Prometheus at {url} gave no {metric.name}: {error}") from None
-    rows = []
-    for one in series:
-        labels = one["metric"]
-        name = labels.get("function") or labels.get("function_name", "")
-        for time_s, value in one["values"]:
-            # Between two requests a quantile is no number.
-            if value != "NaN":
-                row = (round(time_s * 1000), metric.name, name.removesuffix(f".{NAMESPACE}"))
-                rows.append((*row, labels.get(metric.detail, ""), float(value)))
-    return rows
+    return found

@@ -261,9 +261,10 @@ class Grid:
 
 
 def _step_ms(metrics: pl.DataFrame) -> float:
-    """The time from one scrape to the next."""
-    steps = metrics["time_ms"].unique().sort().diff().drop_nulls()
-    return float(str(steps.min())) if steps.len() else DEFAULT_STEP_MS
+    """The time from one scrape to the next; some of the other metrics are calculated at times of their own."""
+    scrapes = metrics.filter(pl.col("metric").is_in([*COUNTS, *PER_REPLICA]))
+    steps = scrapes["time_ms"].unique().sort().diff().drop_nulls()
+    return float(str(steps.median())) if steps.len() else DEFAULT_STEP_MS
 
 
 def _ends(values: pl.Series) -> dict[str, int] | None:

@@ -9,7 +9,7 @@ from framestorm.study.matrix import Point
 
 # What a run takes beside its load: JMeter's start and end, its dashboard, the report, bringing the target to the point.
 # Measured on two cores; every run of a study makes the rest of its estimate better.
-RUN_OVERHEAD_S = 6.0
+RUN_OVERHEAD_S = 5.5
 
 
 class Estimate:

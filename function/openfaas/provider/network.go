@@ -40,14 +40,15 @@ func (l *link) connect(pid int) error {
 	return batch(there, "nsenter", "--target", strconv.Itoa(pid), "--net", "ip")
 }
 
+// closed is the whole range; by its metric it goes behind any way that somebody else has given it.
+const closed = "unreachable 198.19.0.0/16 metric 4242"
+
 // closeRange makes the addresses of replicas that are gone refuse at once; what is sent to one would else take the way
 // to other machines, and wait. The links of replicas go before it.
-func closeRange() error {
-	return batch("route replace unreachable 198.19.0.0/16\n", "ip")
-}
+func closeRange() error { return batch("route replace "+closed+"\n", "ip") }
 
 // openRange undoes closeRange.
-func openRange() { _ = batch("route del unreachable 198.19.0.0/16\n", "ip") }
+func openRange() { _ = batch("route del "+closed+"\n", "ip") }
 
 // netns is a replica's network namespace, by the id of one process in it; 0 is none of its own.
 type netns int
