@@ -189,7 +189,7 @@ def replicas_over_time(
         return None
     busiest = sorted(rows, key=lambda row: (row["cores_mean"] or 0, row["in_flight_max"] or 0), reverse=True)
     drawn = [row["function"] for row in busiest[:MAX_FUNCTIONS]]
-    metrics = metrics.filter(pl.col("function").is_in(drawn))
+    metrics = metrics.filter(pl.col("function").is_in(drawn), pl.col("metric").is_in([*COUNTS, *PER_REPLICA]))
     grid = Grid.of(metrics)
     series: dict[str, Any] = {
         "x": [round((grid.first_ms + bin_ * grid.width_ms - origin_ms) / 1000, 3) for bin_ in range(grid.n)],
