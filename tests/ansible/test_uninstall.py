@@ -1,5 +1,6 @@
 """`uninstall.yml` takes it all back."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,14 +15,15 @@ LEFT_BY_TOOLS = (
     "/tmp",
     "/var/tmp",
 )
-LEFT_BY_TOOLS += ("/root/.ansible", "/home/storm/.ansible", "/etc/ld.so.cache", "/etc/.pwd.lock")
+LEFT_BY_TOOLS += ("/etc/ld.so.cache", "/etc/.pwd.lock")
+ANYWHERE = re.compile(r"/(\.ansible|__pycache__)")
 BACKUPS = {f"/etc/{name}-" for name in ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")}
 LIST = "sudo find / -xdev '(' -path /proc -o -path /sys -o -path /run -o -path /dev ')' -prune -o -print"
 
 
 def files(lab: Any, host: str) -> set[str]:
     listed = lab.ssh(host, LIST).splitlines()
-    return {path for path in listed if not path.startswith(LEFT_BY_TOOLS) and "__pycache__" not in path} - BACKUPS
+    return {path for path in listed if not path.startswith(LEFT_BY_TOOLS) and not ANYWHERE.search(path)} - BACKUPS
 
 
 def test_uninstall_leaves_nothing(deployed: Any, ansible: Callable[..., Any]) -> None:
