@@ -11,7 +11,7 @@ from framestorm.statistics.bootstrap import bootstrap
 from framestorm.statistics.censoring import restricted_mean
 from framestorm.statistics.means import student
 from framestorm.study.folder import COMPLETE
-from framestorm.study.metrics import METRICS
+from framestorm.study.metrics import BY_NAME, METRICS
 from framestorm.study.results import LOWER, PERCENTILES, UNSURE
 from framestorm.study.samples import Samples, read_samples
 
@@ -123,9 +123,16 @@ def figure_of(study: Study, metric: str, rows: Sequence[Row]) -> Figure | None:
             return _figure(ok / n, pooled, len(valued), f"Wilson, of {n} samples", bound)
     if len(values) > 1:
         mean = student(values)
-        return _figure(mean.value, (mean.low, mean.high), mean.n, mean.method, bound)
+        return _figure(mean.value, _possible(metric, mean.low, mean.high), mean.n, mean.method, bound)
     ends, method = _within(study, metric, valued[0])
     return _figure(values[0], ends, 1, method, bound)
+
+
+def _possible(metric: str, low: float | None, high: float | None) -> tuple[float | None, float | None]:
+    """The part of an interval that the metric can be in, which holds the true value as often as the whole."""
+    if metric not in BY_NAME or low is None or high is None:
+        return low, high
+    return max(low, 0.0), min(high, 1.0) if BY_NAME[metric].unit == "share" else high
 
 
 def _within(study: Study, metric: str, row: Row) -> tuple[tuple[float | None, float | None], str]:

@@ -24,13 +24,26 @@ def make(fake_study: Any) -> Make:
 
 
 def test_means_over_repetitions_with_students_interval(make: Make, make_frames: Any, make_result: Any) -> None:
-    study = make(lambda point, repetition: make_result(make_frames([10.0 * repetition**2] * 3)))
+    study = make(lambda point, repetition: make_result(make_frames([90 + 10.0 * repetition**2] * 3)))
     figure = analyse(study)[0]["figures"]["mean_ms"]
-    half = stats.t.ppf(0.975, 2) * stats.sem([10.0, 40.0, 90.0])
-    assert figure["value"] == pytest.approx(140 / 3)
-    assert (figure["low"], figure["high"]) == pytest.approx((140 / 3 - half, 140 / 3 + half), rel=1e-9)
+    half = stats.t.ppf(0.975, 2) * stats.sem([100.0, 130.0, 180.0])
+    assert figure["value"] == pytest.approx(410 / 3)
+    assert (figure["low"], figure["high"]) == pytest.approx((410 / 3 - half, 410 / 3 + half), rel=1e-9)
     assert (figure["n"], figure["bound"]) == (3, "exact")
     assert figure["method"].startswith("Student")
+
+
+def test_an_interval_ends_where_the_metric_does(make: Make, make_frames: Any, make_result: Any) -> None:
+    def simulate(point: Any, repetition: int) -> Any:
+        frames = make_frames([10.0**repetition] * 4, worker="a")
+        frames[0]["worker"] = "b" if repetition == 2 else "a"
+        return make_result(frames)
+
+    figures = analyse(make(simulate, repetitions=2))[0]["figures"]
+    mean, share = figures["mean_ms"], figures["worker_share_max"]
+    assert (mean["value"], mean["low"]) == (55.0, 0.0)
+    assert mean["high"] == pytest.approx(55 + stats.t.ppf(0.975, 1) * 45)
+    assert (share["value"], share["low"], share["high"]) == (0.875, 0.0, 1.0)
 
 
 def test_success_is_pooled_with_wilsons_interval(make: Make, make_frames: Any, make_result: Any) -> None:
