@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """A column of results.csv, never below 0; `unit` is empty for plain numbers, "share" for 0..1, "yes or no" for a truth."""
+    """A column of results.csv, which is never below 0.
+
+    `unit` is empty for plain numbers, "share" for 0..1 and "yes or no" for a truth.
+    """
 
     name: str
     unit: str

@@ -5,6 +5,7 @@
 // it does not hear the call and waits for ever. At 500/s that is every thread within seconds, and the run never ends.
 
 import groovy.transform.CompileStatic
+import java.lang.reflect.Field
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.SynchronousQueue
 import java.util.concurrent.ThreadLocalRandom
@@ -13,6 +14,7 @@ import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.locks.LockSupport
 import org.apache.jmeter.samplers.SampleResult
 import org.apache.jmeter.threads.JMeterContext
+import org.apache.jmeter.threads.JMeterThread
 import org.apache.jmeter.threads.JMeterVariables
 import org.slf4j.Logger
 
@@ -23,13 +25,21 @@ class Arrivals { // JMeter compiles this file anew for each run
     static final long READY_WITHIN_NS = TimeUnit.SECONDS.toNanos(30)
     // The thread that has waited least is taken, which keeps connections few.
     static final SynchronousQueue<Long> DUE = new SynchronousQueue<>()
+    static final Long NONE = Long.MIN_VALUE // nothing is due any more
     static final Set<Integer> READY = ConcurrentHashMap.newKeySet()
     static final AtomicBoolean STARTED = new AtomicBoolean()
     static volatile boolean ended = false
+    // JMeter has no other word for a Shutdown: it lets threads end by themselves, and each of those that wait here would
+    // first have to take one more arrival.
+    static final Field RUNNING = JMeterThread.getDeclaredField('running')
+    static {
+        RUNNING.accessible = true
+    }
 
     final double ratePerS, rampS, holdS
     final int threads
     final File stop
+    final JMeterThread any // of the group's threads, which are told to stop together
     final Logger log
 
     Arrivals(JMeterContext ctx, JMeterVariables vars, Logger log) {
@@ -38,6 +48,7 @@ class Arrivals { // JMeter compiles this file anew for each run
         holdS = vars.get('hold_s') as double
         threads = ctx.threadGroup.numThreads
         stop = new File(vars.get('stop'))
+        any = ctx.thread
         this.log = log
     }
 
@@ -51,7 +62,7 @@ class Arrivals { // JMeter compiles this file anew for each run
             while (!ended) {
                 Long dueNs = DUE.poll(5, TimeUnit.SECONDS)
                 if (dueNs != null) {
-                    return dueNs
+                    return dueNs == NONE ? null : dueNs
                 }
             }
         } catch (InterruptedException ignored) { // the run is stopped at once
@@ -62,14 +73,14 @@ class Arrivals { // JMeter compiles this file anew for each run
 
     void run() {
         long deadlineNs = System.nanoTime() + READY_WITHIN_NS
-        while (READY.size() < threads && System.nanoTime() < deadlineNs) {
+        while (READY.size() < threads && !stopped() && System.nanoTime() < deadlineNs) {
             Thread.sleep(10)
         }
         long startNs = System.nanoTime()
         long all = (long) Math.ceil(ratePerS * (rampS / 2 + holdS) - 1e-9d)
         long dropped = 0
         long number = 0
-        while (number < all && !stop.exists()) {
+        while (number < all && !stopped()) {
             long dueNs = startNs + dueNs(number)
             if (!waitUntil(dueNs)) {
                 break
@@ -81,6 +92,8 @@ class Arrivals { // JMeter compiles this file anew for each run
         }
         ended = true
         log.info('{} arrivals were due, {} of them found no free thread', number, dropped)
+        while (DUE.offer(NONE, 200, TimeUnit.MILLISECONDS)) { // also to those who came too late to see that it has ended
+        }
     }
 
     // By the clock that samples are timed with, which is not quite the system's. Read again if something came between.
@@ -109,12 +122,16 @@ class Arrivals { // JMeter compiles this file anew for each run
         return number < inRamp ? Math.sqrt(2 * number * rampS / ratePerS) : rampS + (number - inRamp) / ratePerS
     }
 
+    boolean stopped() {
+        return stop.exists() || !RUNNING.getBoolean(any)
+    }
+
     boolean waitUntil(long atNs) {
         long leftNs = atNs - System.nanoTime()
         while (leftNs > 0) {
             LockSupport.parkNanos(Math.min(leftNs, LOOK_EVERY_NS))
             leftNs = atNs - System.nanoTime()
-            if (leftNs > 0 && stop.exists()) {
+            if (leftNs > 0 && stopped()) {
                 return false
             }
         }

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -134,13 +135,26 @@ def test_stop_file_stops_gently(
     assert "</testResults>" in (tmp_path / "tree.xml").read_text()
 
 
-def test_stop_file_lets_http_requests_finish(
-    tmp_path: Path, start_plan: Callable[..., subprocess.Popen[bytes]], stand_in: StartServer, frame_dir: Path
+@pytest.mark.parametrize("how", ["stop file", "Shutdown"])
+def test_a_gentle_stop_lets_http_requests_finish(
+    how: str,
+    tmp_path: Path,
+    start_plan: Callable[..., subprocess.Popen[bytes]],
+    stand_in: StartServer,
+    frame_dir: Path,
 ) -> None:
     server = stand_in({"delay_s": 1.5})
-    process = start_plan("face-blur-http", url=server.url, frame_dir=frame_dir, rate_per_s=5, hold_s=300)
-    wait_for(lambda: len(server.requests) > 3, "the first requests")
-    (tmp_path / "stop").touch()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.bind(("127.0.0.1", 0))
+        port = int(sender.getsockname()[1]) + 1
+        knobs = {"rate_per_s": 3, "hold_s": 300, "concurrency_limit": 500, "jmeterengine.nongui.port": port}
+        process = start_plan("face-blur-http", url=server.url, frame_dir=frame_dir, **knobs)
+        wait_for(lambda: len(server.requests) > 3, "the first requests")
+        if how == "stop file":
+            (tmp_path / "stop").touch()
+        else:
+            sender.sendto(b"Shutdown", ("127.0.0.1", port))
+    # Idle threads, of which there are hundreds, do not wait for an arrival each.
     assert process.wait(60) == 0
     frames = Counter(row["success"] for row in read_rows(tmp_path / "samples.jtl"))
     assert frames == {"true": len(server.requests)}, "every frame that was sent is counted as answered"
