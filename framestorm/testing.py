@@ -25,7 +25,7 @@ def run(words: Sequence[str]) -> int:
     packages.install(TEST_PACKAGES)
     setup.ensure([setup.TEST_VENV, setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *parts.PIECES, parts.KIND])
     failed = [] if words else [name for name, command in _checks() if not _passes(name, command)]
-    if not _passes("pytest", [BIN / "python", "-m", "pytest", *(words or ["--durations=20"])]):
+    if not _passes("pytest", [BIN / "python", "-m", "pytest", *(words or ["--durations=40"])]):
         failed.append("pytest")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)

@@ -147,8 +147,16 @@ def test_a_gentle_stop_lets_http_requests_finish(
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.bind(("127.0.0.1", 0))
         port = int(sender.getsockname()[1]) + 1
-        knobs = {"rate_per_s": 3, "hold_s": 300, "concurrency_limit": 500, "jmeterengine.nongui.port": port}
-        process = start_plan("face-blur-http", url=server.url, frame_dir=frame_dir, **knobs)
+        ports = {"jmeterengine.nongui.port": port, "jmeterengine.nongui.maxport": port}
+        process = start_plan(
+            "face-blur-http",
+            url=server.url,
+            frame_dir=frame_dir,
+            rate_per_s=3,
+            hold_s=300,
+            concurrency_limit=500,
+            **ports,
+        )
         wait_for(lambda: len(server.requests) > 3, "the first requests")
         if how == "stop file":
             (tmp_path / "stop").touch()
