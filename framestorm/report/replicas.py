@@ -185,11 +185,13 @@ def replicas_over_time(
     metrics: pl.DataFrame | None, rows: list[dict[str, Any]], origin_ms: float
 ) -> dict[str, Any] | None:
     """Replicas by function, and what each replica held, on one grid of times (seconds since `origin_ms`)."""
-    if metrics is None or not metrics.height:
+    if metrics is None:
         return None
     busiest = sorted(rows, key=lambda row: (row["cores_mean"] or 0, row["in_flight_max"] or 0), reverse=True)
     drawn = [row["function"] for row in busiest[:MAX_FUNCTIONS]]
     metrics = metrics.filter(pl.col("function").is_in(drawn), pl.col("metric").is_in([*COUNTS, *PER_REPLICA]))
+    if not metrics.height:  # a run shorter than the time from one scrape to the next
+        return None
     grid = Grid.of(metrics)
     series: dict[str, Any] = {
         "x": [round((grid.first_ms + bin_ * grid.width_ms - origin_ms) / 1000, 3) for bin_ in range(grid.n)],

@@ -45,6 +45,34 @@ def geometric(values: ArrayLike, level: float = LEVEL) -> Interval:
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), logs.size, method)
 
 
+def without_repetition(values: ArrayLike, weights: ArrayLike, design: ArrayLike, level: float = LEVEL) -> Interval:
+    """The sum of weights * values, one value a setting, with Student's interval of what `design` leaves unexplained.
+
+    In place of repetitions stands how far the settings differ from the model, which is what repetitions differ by and
+    more: the interval is rather too wide than too narrow (Box, Hunter and Hunter, Statistics for Experimenters, 2nd
+    edition, 2005, on factorials without replication). No ends where the model leaves no degree of freedom.
+
+    Args:
+        values: n values.
+        weights: n weights, in the span of the columns of `design`.
+        design: (n, k) columns of the model, e.g. one of ones for a mean.
+        level: the share of cases in which the interval holds the true sum.
+
+    Raises:
+        ValueError: as `student`.
+    """
+    row, weight, model = finite(values), np.asarray(weights, float), np.asarray(design, float)
+    found, _, rank, _ = np.linalg.lstsq(model, row)
+    df = row.size - int(rank)
+    value = float(weight @ row)
+    if df < 1:
+        return Interval(value, None, None, row.size, "as many settings as parameters: no interval")
+    rest = row - model @ found
+    half = t_quantile(level, df) * math.sqrt(float(rest @ rest) / df * float(weight @ weight))
+    method = f"Student, {level * 100:g} %, over {row.size} settings run once, {df} degrees of freedom"
+    return Interval(value, value - half, value + half, row.size, method)
+
+
 def relative_half_width(interval: Interval) -> float | None:
     """Half the interval's width as a share of the figure, or None where there is no interval or the figure is 0."""
     if interval.low is None or interval.high is None or interval.value == 0:

@@ -82,7 +82,7 @@ def _expected(claim: Mapping[str, Any], metric: str) -> str:
     return f"{text} {unit}" if is_plain and unit and "within" not in text else text
 
 
-def notes(claim: Mapping[str, Any], table: Table, ends: tuple[float | None, float | None]) -> list[str]:
+def notes(claim: Mapping[str, Any], table: Table, ends: tuple[float | None, float | None], method: str) -> list[str]:
     """What a reader has to know of the figure, in sentences."""
     found = []
     if table.empty:
@@ -102,7 +102,11 @@ def notes(claim: Mapping[str, Any], table: Table, ends: tuple[float | None, floa
     if ends == (None, None):
         found.append("One repetition gives no interval of this figure: repeat the study.")
     elif len(table.repetitions) == 1:
-        found.append("One repetition: the interval is of the samples within each run, not of repeated runs.")
+        found.append(
+            "One repetition: how far the points differ stands in for how far repeated runs would."
+            if method.startswith("Student")
+            else "One repetition: the interval is of the samples within each run, not of repeated runs."
+        )
     return found
 
 

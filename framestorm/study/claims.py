@@ -9,7 +9,7 @@ import numpy as np
 from framestorm.report.stats import Floats
 from framestorm.statistics.bootstrap import percentile_ends
 from framestorm.statistics.effects import cliffs_delta, hedges_g, magnitude
-from framestorm.statistics.means import student
+from framestorm.statistics.means import student, without_repetition
 from framestorm.study import wording
 from framestorm.study.analysis import Study, figure_of
 from framestorm.study.cells import Table, groups, numbers, read_table
@@ -84,7 +84,7 @@ def judge(study: Study, claim: Mapping[str, Any]) -> Answer:
         "cells": [cell.name() for cell in table.cells],
         "method": method,
         "effect": effect,
-        "notes": notes(claim, table, ends),
+        "notes": notes(claim, table, ends, method),
     }
 
 
@@ -137,14 +137,37 @@ def _estimate(
     mean = student(by_repetition)
     low, high, method = mean.low, mean.high, mean.method
     if by_repetition.size == 1:
-        found = _drawn(study, table, metric)
-        method = "one run a point: no interval"
-        if found is not None:
-            with np.errstate(invalid="ignore"):  # what is not known to either side
-                low, high = percentile_ends(weights @ found)
-            method = "block bootstrap within one run a point; what another run would give is not in it"
+        low, high, method = _of_single_runs(study, claim, table, weights)
     back = _back(claim, table)
     return back(mean.value), (back(low), back(high)), method
+
+
+def _of_single_runs(
+    study: Study, claim: Mapping[str, Any], table: Table, weights: Floats
+) -> tuple[float | None, float | None, str]:
+    """The interval of one run a point: how far the points differ, and at least how far the samples of each run do."""
+    between = without_repetition(table.values[:, 0], weights, _design(claim, table))
+    found = _drawn(study, table, str(claim["metric"]))
+    if found is None:
+        return between.low, between.high, between.method
+    with np.errstate(invalid="ignore"):  # what is not known to either side
+        low, high = percentile_ends(weights @ found)
+    if between.low is None or between.high is None:
+        return low, high, "block bootstrap within one run a point; what another run would give is not in it"
+    low = None if low is None else min(low, between.low)
+    high = None if high is None else max(high, between.high)
+    return low, high, f"{between.method}, or wider, by a block bootstrap within the runs"
+
+
+def _design(claim: Mapping[str, Any], table: Table) -> Floats:
+    """The model that a claim's statistic is of: one mean, or a straight line for each row of cells over the factor."""
+    if not claim.get("trend"):
+        return np.ones((len(table.cells), 1))
+    x, lines = np.array(numbers(table.cells, claim["trend"])), groups(table.cells, claim["trend"])
+    design = np.zeros((x.size, 2 * len(lines)))
+    for line, places in enumerate(lines):
+        design[places, 2 * line], design[places, 2 * line + 1] = 1, x[places]
+    return design
 
 
 def _back(claim: Mapping[str, Any], table: Table) -> Any:

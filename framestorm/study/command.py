@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from framestorm import __version__, paths, properties, record, setup, target
 from framestorm.errors import FramestormError, UsageError
-from framestorm.study import definition, estimate, folder, listing, readiness, reading, selection
+from framestorm.study import definition, estimate, folder, listing, readiness, reading, rejudging, selection
 from framestorm.study.definition import Study
 from framestorm.study.folder import StudyFolder
 from framestorm.study.matrix import Point
@@ -192,8 +192,7 @@ def _check_same(where: StudyFolder) -> None:
         return
     now = reading.load(file, settings["quick"]).as_json()
     then = reading.load(where.path / definition.FILE, settings["quick"]).as_json()
-    changed = sorted(key for key in {*now, *then} if now.get(key) != then.get(key))
-    if changed:
+    if changed := [key for key in rejudging.differing(then, now) if key not in rejudging.ASKED]:
         raise UsageError(
             f"{paths.shown(file)} has changed since {shown} was begun, in {', '.join(changed)}: "
             f"its runs would not belong together. Put it back ({shown}/{definition.FILE} is what it was), "

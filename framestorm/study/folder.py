@@ -102,6 +102,7 @@ class StudyFolder:
             "ended_ms": None,
             "definition": study.as_json(),
             "definition_sha256": fingerprint(study),
+            "file_sha256": file_sha256(path / DEFINITION),
             "points": [point.as_json() for point in points],
             **settings,
         }
@@ -182,6 +183,11 @@ class StudyFolder:
 def fingerprint(study: Study) -> str:
     """SHA-256 of a study in its final form: two that agree in it run the same points and say the same of them."""
     return hashlib.sha256(json.dumps(study.as_json(), sort_keys=True).encode()).hexdigest()
+
+
+def file_sha256(file: Path) -> str:
+    """SHA-256 of a study.yml as it stands."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def new_path(name: str, quick: bool) -> Path:

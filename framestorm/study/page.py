@@ -16,6 +16,7 @@ from framestorm.study.analysis import DOUBTS
 from framestorm.study.expectation import CONFIRMED, REFUTED, UNDECIDED
 from framestorm.study.folder import StudyFolder
 from framestorm.study.junit import junit_xml
+from framestorm.study.rejudging import settings_now
 from framestorm.study.results import write_rows
 from framestorm.study.study_charts import study_charts
 from framestorm.study.summary import as_text, study_of, summarise
@@ -41,10 +42,12 @@ def build(study_dir: Path) -> StudyOutcome:
     """Make results.csv, summary.json, junit.xml and index.html of a study's folder, each whole or not at all.
 
     Raises:
-        UsageError: it is no study's folder, or one of a format that this version does not know.
+        UsageError: it is no study's folder, or one of a format that this version does not know; or the study.yml in it
+            was changed in more than what is asked of the runs.
         ReportError: a file cannot be written.
     """
     folder = StudyFolder(study_dir)
+    folder.settings = settings_now(folder)
     study = study_of(folder)
     summary = summarise(study)
     try:

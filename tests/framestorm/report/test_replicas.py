@@ -227,6 +227,16 @@ def test_a_file_that_says_nothing(folder: Path, content: str) -> None:
     assert summary["warnings"][0].startswith("metrics.csv holds nothing")
 
 
+def test_no_scrape_within_a_short_run(folder: Path) -> None:
+    rows = [
+        "time_ms,metric,function,detail,value",
+        *(f"{1_790_000_000_000 + 1000 * n},requests_per_s,face-blur,200,4.2" for n in range(3)),
+    ]
+    (folder / "metrics.csv").write_text("\n".join(rows) + "\n")
+    assert build(folder).verdict == "pass"
+    assert drawn(folder) == {}
+
+
 def test_broken_rows_are_left_out(folder: Path, make_metrics: Make) -> None:
     make_metrics(folder / "metrics.csv", THREE, lambda _: 3, length_s=120)
     with (folder / "metrics.csv").open("a") as file:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -242,13 +243,35 @@ def test_a_repetition_that_has_hardly_begun_is_left_out(study: Any) -> None:
 def test_one_repetition_has_an_interval_within_its_runs(study: Any) -> None:
     noisy = [[100.0 + 10 * math.sin(7 * number) for number in range(60)], [10.0 + number % 3 for number in range(60)]]
     made = study(lambda factors, repetition: noisy[factors["way"] != "fork"], repetitions=1)
-    claim = {"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "expect": "> 5"}
+    claim = {"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "where": {"users": 1}, "expect": "> 5"}
     found = claims.judge(made, claim)
     assert found["verdict"] == "confirmed"
     assert found["low"] < found["value"] < found["high"]
     assert found["notes"][-1].startswith("One repetition: the interval is of the samples within each run")
-    nothing = claims.judge(made, {"metric": "served_per_s", "expect": "> 0"})
+    where = {"users": 1, "way": "fork"}
+    nothing = claims.judge(made, {"metric": "served_per_s", "where": where, "expect": "> 0"})
     assert (nothing["verdict"], nothing["low"]) == ("undecided", None)
+
+
+def test_one_repetition_of_several_points_goes_by_how_far_they_differ(study: Any) -> None:
+    """What runs differ by is in what points differ by: each of them is steady, but they do not agree."""
+    factor = {1: 10.0, 2: 14.0, 4: 9.0}
+    made = study(
+        lambda factors, repetition: [10.0 if factors["way"] != "fork" else 10 * factor[factors["users"]]] * 60,
+        {**BOTH, "users": [1, 2, 4]}, repetitions=1,
+    )  # fmt: skip
+    claim = {"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "expect": "> 5"}
+    found = claims.judge(made, claim)
+    logs = np.log(list(factor.values()))
+    half = stats.t.ppf(0.975, 2) * stats.sem(logs)
+    expected = [math.exp(logs.mean() + by * half) for by in (-1, 0, 1)]
+    assert [found["low"], found["value"], found["high"]] == pytest.approx(expected, rel=1e-9)
+    assert found["notes"][-1].startswith("One repetition: how far the points differ stands in")
+    trend = claims.judge(made, {**claim, "trend": "users", "expect": "< 0"})
+    line = stats.linregress([1, 2, 4], logs)
+    half = stats.t.ppf(0.975, 1) * line.stderr
+    expected = [100 * math.expm1(line.slope + by * half) for by in (-1, 0, 1)]
+    assert [trend["low"], trend["value"], trend["high"]] == pytest.approx(expected, rel=1e-9)
 
 
 def test_one_repetition_of_what_is_not_known_to_one_side(study: Any) -> None:

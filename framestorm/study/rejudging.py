@@ -1,0 +1,43 @@
+"""What may be asked otherwise of runs that are there: how they are judged and shown, not how they were made."""
+
+import json
+from typing import Any
+
+from framestorm import paths
+from framestorm.errors import UsageError
+from framestorm.study import reading, selection
+from framestorm.study.definition import FILE
+from framestorm.study.folder import StudyFolder, file_sha256
+
+ASKED = (
+    "title", "question", "metrics", "derived", "hypotheses", "charts", "published", "published_from",
+)  # fmt: skip
+
+
+def settings_now(folder: StudyFolder) -> dict[str, Any]:
+    """The settings of a study, judged as the study.yml in its folder says by now; `rejudged` names what has changed.
+
+    Raises:
+        UsageError: that file is wrong, or says otherwise how runs are made.
+    """
+    settings, file = folder.settings, folder.path / FILE
+    if not file.exists() or file_sha256(file) == settings.get("file_sha256"):
+        return settings
+    overrides = settings.get("overrides") or {}
+    loaded = reading.load(file, settings["quick"])
+    study = selection.override(loaded, overrides.get("properties") or {}, overrides.get("repetitions"))
+    then, now = settings["definition"], json.loads(json.dumps(study.as_json()))
+    changed = differing(then, now)
+    if made := [key for key in changed if key not in ASKED]:
+        raise UsageError(
+            f"{paths.shown(file)}: the runs that are there were made with another {', '.join(made)}. Put that back "
+            f"({paths.shown(folder.path)}/study.json has it); {', '.join(ASKED)} may be changed"
+        )
+    if not changed:
+        return settings
+    return {**settings, "definition": {**then, **{key: now.get(key) for key in changed}}, "rejudged": changed}
+
+
+def differing(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """The keys of two definitions that differ."""
+    return sorted(key for key in {*then, *now} if then.get(key) != now.get(key))

@@ -1,0 +1,59 @@
+"""A study's folder whose study.yml was edited after the runs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm.errors import UsageError
+from framestorm.study.page import build
+
+CLAIM = "hypotheses:\n- {name: quick, text: It is quick., claims: [{metric: mean_ms, expect: '< 100'}]}\n"
+
+
+@pytest.fixture
+def edit(fake_study: Any, make_frames: Any, make_result: Any) -> Callable[[Callable[[str], str]], Path]:
+    """Make a study, and change its study.yml by a function of the text."""
+    folder: Path = fake_study.make(lambda point, repetition: make_result(make_frames([10.0, 11.0])), quick=False)
+
+    def edit(change: Callable[[str], str]) -> Path:
+        file = folder / "study.yml"
+        file.write_text(change(file.read_text()))
+        return folder
+
+    return edit
+
+
+def test_hypotheses_may_be_changed(edit: Callable[..., Path]) -> None:
+    folder = edit(lambda text: text)
+    settings = (folder / "study.json").read_text()
+    build(folder)
+    before = json.loads((folder / "summary.json").read_text())
+    assert (before["hypotheses"], before["rejudged"]) == ([], None)
+    build(edit(lambda text: text + CLAIM))
+    after = json.loads((folder / "summary.json").read_text())
+    assert [(hypothesis["name"], hypothesis["verdict"]) for hypothesis in after["hypotheses"]] == [
+        ("quick", "confirmed")
+    ]
+    assert after["rejudged"] == ["hypotheses"]
+    assert after["points"] == before["points"]
+    assert "not how they were made" in (folder / "index.html").read_text()
+    assert (folder / "study.json").read_text() == settings, "how the runs were made stays as it was written down"
+
+
+def test_a_change_of_words_alone_is_none(edit: Callable[..., Path]) -> None:
+    folder = edit(lambda text: f"# A remark.\n{text}")
+    build(folder)
+    assert json.loads((folder / "summary.json").read_text())["rejudged"] is None
+
+
+def test_how_runs_are_made_cannot_be_changed(edit: Callable[..., Path]) -> None:
+    with pytest.raises(UsageError, match=r"study\.yml: the runs that are there were made with another run_s\."):
+        build(edit(lambda text: text.replace("run_s: 1", "run_s: 2")))
+
+
+def test_a_mistake_is_named_by_its_line(edit: Callable[..., Path]) -> None:
+    with pytest.raises(UsageError, match=r"study\.yml:\d+: .*mean_mss"):
+        build(edit(lambda text: text + CLAIM.replace("mean_ms", "mean_mss")))
