@@ -26,7 +26,7 @@ from framestorm.comparison.sides import Run, RunSide, Times
 from framestorm.report.stats import Sample, interval_ranks, wilson
 from framestorm.statistics.bootstrap import bootstrap
 from framestorm.statistics.censoring import restricted_mean
-from framestorm.statistics.means import student
+from framestorm.statistics.means import student, without_repetition
 from framestorm.statistics.repetitions import paired_ratio, welch_difference, welch_ratio
 from framestorm.statistics.scalability import fit_usl
 from framestorm.statistics.shares import design_effect, newcombe
@@ -37,6 +37,7 @@ NOMINAL, TOLERATED = 0.95, 0.02
 MEDIAN_MS, SIGMA, RUN_SIGMA = 40.0, 0.5, 0.05
 MEAN_MS = MEDIAN_MS * math.exp(SIGMA**2 / 2)
 SLOWER = 1.1
+SLOPE = 0.1
 RESAMPLES = 2_000
 
 
@@ -67,9 +68,23 @@ def ends(interval: object) -> Ends:
     return interval.low, interval.high  # type: ignore[attr-defined]
 
 
+def settings_run_once(noise: np.random.Generator) -> Ends:
+    logs = np.log(SLOWER * run_means(noise, 6) / run_means(noise, 6))
+    return ends(without_repetition(logs, np.full(6, 1 / 6), np.ones((6, 1))))
+
+
+def trend_run_once(noise: np.random.Generator) -> Ends:
+    x = np.arange(9.0)
+    centred = x - x.mean()
+    logs = SLOPE * x + np.log(run_means(noise, 9))
+    return ends(without_repetition(logs, centred / (centred @ centred), np.column_stack([np.ones(9), x])))
+
+
 def over_repetitions() -> Iterator[Case]:
     for n in (3, 5, 10):
         yield Case(f"Student, mean of {n} runs", MEAN_MS, lambda noise, n=n: ends(student(run_means(noise, n))))
+    yield Case("mean ratio of 6 pairs run once", math.log(SLOWER), settings_run_once)
+    yield Case("trend over 9 settings run once", SLOPE, trend_run_once)
     for n in (3, 5):
 
         def pairs(noise: np.random.Generator, n: int = n) -> Ends:

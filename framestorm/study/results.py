@@ -39,19 +39,13 @@ class RunFigures:
     doubts: tuple[str, ...]
 
 
-def write_results(study_dir: Path) -> Path:
-    """Make results.csv of study.json, runs.jsonl and the run folders: whole or not at all.
+def write_rows(study_dir: Path, study: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Make results.csv of the rows of `result_rows`: whole or not at all.
 
     Numbers are written so that reading them gives the same number again. A metric that is named as a factor has no
     column of its own. After the metrics come the derived ones, and `cut_off`: the metrics, by a space between them,
     that time-outs made lower bounds, or left without a meaning (`sd_ms`).
     """
-    folder = StudyFolder(study_dir)
-    return write_rows(study_dir, folder.settings, result_rows(folder))
-
-
-def write_rows(study_dir: Path, study: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> Path:
-    """`write_results` of rows that are there already."""
     derived = list(study["definition"].get("derived") or {})
     factors = factor_names(study)
     columns = ["study", "point", *factors, "repetition", "run", "state", "reason"]

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from framestorm.statistics.interval import Interval
-from framestorm.statistics.means import geometric, relative_half_width, student
+from framestorm.statistics.means import geometric, relative_half_width, student, without_repetition
 
 # R's dataset sleep, group 1: the data of Student's paper of 1908; R: t.test(extra[group == 1]).
 SLEEP_1 = (0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
@@ -65,6 +65,45 @@ def test_geometric_of_inverses_is_the_inverse() -> None:
 )
 def test_relative_half_width(interval: Interval, expected: float | None) -> None:
     assert relative_half_width(interval) == (None if expected is None else pytest.approx(expected))
+
+
+def test_settings_run_once_are_student_over_the_settings() -> None:
+    values = np.array(SLEEP_1)
+    seen = without_repetition(values, np.full(10, 0.1), np.ones((10, 1)))
+    expected = stats.ttest_1samp(values, 0).confidence_interval()
+    assert (seen.value, seen.low, seen.high) == pytest.approx((values.mean(), *expected), rel=1e-9)
+
+
+def test_a_slope_of_settings_run_once_is_that_of_regression() -> None:
+    x, y = np.array([1.0, 2, 3, 5, 9]), np.array([3.0, 4.5, 4, 7, 12])
+    centred = x - x.mean()
+    seen = without_repetition(y, centred / (centred @ centred), np.column_stack([np.ones(5), x]))
+    line = stats.linregress(x, y)
+    half = stats.t.ppf(0.975, 3) * line.stderr
+    assert (seen.value, seen.low, seen.high) == pytest.approx(
+        (line.slope, line.slope - half, line.slope + half), rel=1e-9
+    )
+
+
+def test_a_mean_of_two_slopes_pools_what_both_lines_leave() -> None:
+    x = np.array([1.0, 2, 4])
+    lines = np.array([3.0, 4, 7]), np.array([1.0, 1.5, 1])
+    design = np.zeros((6, 4))
+    design[:3, 0] = design[3:, 2] = 1
+    design[:3, 1] = design[3:, 3] = x
+    centred = x - x.mean()
+    weights = np.tile(centred / (centred @ centred) / 2, 2)
+    seen = without_repetition(np.concatenate(lines), weights, design)
+    fits = [stats.linregress(x, y) for y in lines]
+    left = sum(float(((y - fit.intercept - fit.slope * x) ** 2).sum()) for y, fit in zip(lines, fits, strict=True))
+    half = stats.t.ppf(0.975, 2) * np.sqrt(left / 2 * 2 / (centred @ centred) / 4)
+    slope = (fits[0].slope + fits[1].slope) / 2
+    assert (seen.value, seen.low, seen.high) == pytest.approx((slope, slope - half, slope + half), rel=1e-9)
+
+
+def test_as_many_settings_as_parameters_give_no_interval() -> None:
+    seen = without_repetition([3.0, 5.0], [-1.0, 1.0], [[1, 1], [1, 2]])
+    assert (seen.value, seen.low, seen.high) == (2.0, None, None)
 
 
 @pytest.mark.parametrize(

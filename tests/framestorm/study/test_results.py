@@ -10,7 +10,7 @@ from framestorm.errors import UsageError
 from framestorm.report import build as build_run
 from framestorm.study.folder import StudyFolder
 from framestorm.study.metrics import METRICS
-from framestorm.study.results import figures_of_run, metrics_of_run, write_results
+from framestorm.study.results import figures_of_run, metrics_of_run, result_rows, write_rows
 
 Frames = list[dict[str, Any]]
 
@@ -28,7 +28,8 @@ def run_of(fake_study: Any, make_result: Any) -> Callable[..., Path]:
 
 
 def rows_of(folder: Path) -> list[dict[str, str]]:
-    with write_results(folder).open(newline="") as file:
+    where = StudyFolder(folder)
+    with write_rows(folder, where.settings, result_rows(where)).open(newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -217,4 +218,4 @@ def test_a_folder_of_another_version_is_refused(fake_study: Any, make_frames: An
     settings = StudyFolder(folder).settings | {"format": 99, "kit": {"version": "9.9"}}
     (folder / "study.json").write_text(json.dumps(settings))
     with pytest.raises(UsageError, match=r"9\.9"):
-        write_results(folder)
+        StudyFolder(folder)
