@@ -144,24 +144,18 @@ def test_a_gentle_stop_lets_http_requests_finish(
     frame_dir: Path,
 ) -> None:
     server = stand_in({"delay_s": 1.5})
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.bind(("127.0.0.1", 0))
-        port = int(sender.getsockname()[1]) + 1
-        ports = {"jmeterengine.nongui.port": port, "jmeterengine.nongui.maxport": port}
-        process = start_plan(
-            "face-blur-http",
-            url=server.url,
-            frame_dir=frame_dir,
-            rate_per_s=3,
-            hold_s=300,
-            concurrency_limit=500,
-            **ports,
-        )
-        wait_for(lambda: len(server.requests) > 3, "the first requests")
-        if how == "stop file":
-            (tmp_path / "stop").touch()
-        else:
-            sender.sendto(b"Shutdown", ("127.0.0.1", port))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        address = free.getsockname()
+    ports = {"jmeterengine.nongui.port": address[1], "jmeterengine.nongui.maxport": address[1]}
+    load = {"rate_per_s": 3, "hold_s": 300, "concurrency_limit": 500}
+    process = start_plan("face-blur-http", url=server.url, frame_dir=frame_dir, **load, **ports)
+    wait_for(lambda: len(server.requests) > 3, "the first requests")
+    if how == "stop file":
+        (tmp_path / "stop").touch()
+    else:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.sendto(b"Shutdown", address)
     # Idle threads, of which there are hundreds, do not wait for an arrival each.
     assert process.wait(60) == 0
     frames = Counter(row["success"] for row in read_rows(tmp_path / "samples.jtl"))

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from framestorm.errors import UsageError
 from framestorm.report import build as build_run
 from framestorm.study.folder import StudyFolder
 from framestorm.study.metrics import METRICS
@@ -211,11 +210,3 @@ def test_a_run_that_cannot_be_read_failed(fake_study: Any, make_frames: Any, mak
         break
     states = [row["state"] for row in rows_of(folder)]
     assert sorted(states) == ["complete", "failed"]
-
-
-def test_a_folder_of_another_version_is_refused(fake_study: Any, make_frames: Any, make_result: Any) -> None:
-    folder = fake_study.make(lambda point, _: make_result(make_frames([5.0])), {"repetitions": 1})
-    settings = StudyFolder(folder).settings | {"format": 99, "kit": {"version": "9.9"}}
-    (folder / "study.json").write_text(json.dumps(settings))
-    with pytest.raises(UsageError, match=r"9\.9"):
-        StudyFolder(folder)
