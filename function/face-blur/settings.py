@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,3 +51,5 @@ def prepare_libraries(environment: MutableMapping[str, str] = os.environ) -> Non
     environment.setdefault("OPENBLAS_NUM_THREADS", "1")
     environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     environment.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    # TensorFlow imports Keras if it can, for saved models that need it; a frozen graph does not, and None is "not there".
+    sys.modules.setdefault("keras", None)  # type: ignore[arg-type]
