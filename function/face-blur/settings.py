@@ -51,5 +51,5 @@ def prepare_libraries(environment: MutableMapping[str, str] = os.environ) -> Non
     environment.setdefault("OPENBLAS_NUM_THREADS", "1")
     environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     environment.setdefault("CUDA_VISIBLE_DEVICES", "-1")
-    # TensorFlow imports Keras if it can, for saved models that need it; a frozen graph does not, and None is "not there".
+    # TensorFlow imports Keras if it is there, for saved models; a frozen graph needs none. None says "not there".
     sys.modules.setdefault("keras", None)  # type: ignore[arg-type]
