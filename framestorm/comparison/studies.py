@@ -17,11 +17,12 @@ from framestorm.statistics.shares import newcombe
 from framestorm.study.metrics import BY_NAME
 
 PAIRED_METHOD = "Student's interval of the pairs of each repetition; ratios of geometric means"
+POINTS_METHOD = "one repetition a side: Student's interval of the pairs of each point; ratios of geometric means"
 WELCH_METHOD = "Welch's interval over repetitions; ratios of geometric means"
 SHARE_METHOD = "of success the wider of that and Newcombe's interval over samples"
 # The samples that a share is a share of.
 COUNTED_BY = {"success": "n", "user_success": "users"}
-ONE_ONLY = "one repetition a side: nothing is known of how far repetitions vary"
+ONE_ONLY = "with one repetition a side nothing is known of how far repetitions vary"
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,16 @@ def _at(old: StudySide, new: StudySide, point: str, name: str, is_paired: bool) 
         Side(float(np.mean(row)), is_cut_off(side, point, name), int(total), len(row))
         for side, row, total in zip((old, new), rows, totals, strict=True)
     ]
-    return replace(_contrast(name, sides, rows, in_pairs), point=point)
+    method = PAIRED_METHOD if in_pairs else WELCH_METHOD
+    return replace(_contrast(name, sides, rows, method), point=point)
 
 
 def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], is_paired: bool) -> Contrast | None:
     """One metric over all points of which something is known on both sides: of each repetition the mean over points.
 
     The geometric mean, so that each point counts by its ratio and not by its size; the arithmetic one of shares and of
-    what may be 0. Only repetitions that have all these points count.
+    what may be 0. Only repetitions that have all these points count. With one repetition a side, how far the points
+    differ stands in for how far repetitions do, as in `statistics.means.without_repetition`.
     """
     pairs = {key: (old.values(key, name), new.values(key, name)) for key in shared}
     hidden = {key for key in shared if is_cut_off(old, key, name) and is_cut_off(new, key, name)}
@@ -108,7 +111,14 @@ def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], i
         Side(float(np.mean(row)), any(is_cut_off(side, k, name) for k in keys), int(_total(side, keys, name)), len(row))
         for side, row in zip((old, new), rows, strict=True)
     ]
-    made = _contrast(name, sides, rows, in_pairs)
+    if max(len(row) for row in rows) == 1 and len(keys) > 1:
+        by_point = [[pairs[key][side][repetitions[side][0]] for key in keys] for side in (0, 1)]
+        made = _contrast(name, sides, by_point, POINTS_METHOD)
+        # Of the two scales the one on which points were averaged.
+        scale: Scale = "ratio" if is_geometric else "difference"
+        made = replace(made, evidence={scale: made.evidence[scale]} if made.evidence else {})
+    else:
+        made = _contrast(name, sides, rows, PAIRED_METHOD if in_pairs else WELCH_METHOD)
     of_all = f"of {len(shared)} points"
     notes = [
         made.why,
@@ -129,7 +139,8 @@ def _centre(values: Sequence[float], is_geometric: bool) -> float:
     return math.exp(float(np.log(values).mean())) if is_geometric else float(np.mean(values))
 
 
-def _contrast(name: str, sides: Sequence[Side], rows: Sequence[list[float]], in_pairs: bool) -> Contrast:
+def _contrast(name: str, sides: Sequence[Side], rows: Sequence[list[float]], method: str) -> Contrast:
+    """`rows`: of each side a value a repetition or, by `POINTS_METHOD`, a point."""
     bound = (sides[0].is_bound, sides[1].is_bound)
     evidence: dict[Scale, Evidence] = {}
     if all(bound):
@@ -137,10 +148,9 @@ def _contrast(name: str, sides: Sequence[Side], rows: Sequence[list[float]], in_
     elif any(bound) and (name.endswith("sd_ms") or name not in BY_NAME):
         why = "time-outs leave the figure of one side without a meaning"
     else:
-        evidence = over_repetitions(rows[0], rows[1], bound, paired=in_pairs)
+        evidence = over_repetitions(rows[0], rows[1], bound, paired=method != WELCH_METHOD)
         why = "time-outs hide the figure of one side, which is a lower bound" if any(bound) else None
         why = why if evidence else ONE_ONLY
-    method = PAIRED_METHOD if in_pairs else WELCH_METHOD
     if name in COUNTED_BY and evidence and sides[0].n and sides[1].n:
         evidence = {"difference": ByFormula(wider(_newcombe(sides), evidence["difference"].interval))}
         method = SHARE_METHOD

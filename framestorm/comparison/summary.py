@@ -173,8 +173,14 @@ def _warnings_of_studies(old: StudySide, new: StudySide, compared: studies.Compa
         of = old if side == old.folder else new
         if of.left_out:
             said.append(f"{plural(of.left_out, 'run')} of {side.name} failed and are left out.")
-    if any(contrast.why == studies.ONE_ONLY for contrast in compared.overall):
+    if any(contrast.why == studies.ONE_ONLY for contrast in (*compared.overall, *compared.points)):
         said.append(f"Some figures have no interval: {studies.ONE_ONLY}.")
+    by_points = any(contrast.method == studies.POINTS_METHOD for contrast in compared.overall)
+    if by_points and old.folder != new.folder:
+        said.append(
+            f"{old.label} and {new.label} ran once each. The intervals over all points say how far the points differ; "
+            "what the machine did otherwise in all of one study nobody can tell from them. Give both repetitions."
+        )
     return said
 
 

@@ -91,13 +91,45 @@ def test_failed_runs_are_left_out_and_counted(tmp_path: Path, make_study: Make) 
     assert each["overall"][0]["repetitions"]["new"] == 2
 
 
-def test_one_repetition_has_no_interval(tmp_path: Path, make_study: Make) -> None:
-    studies = [make_study(name, ways, repetitions=1) for name in "ab"]
-    status, made = compare(tmp_path, *studies)
+def test_one_repetition_pairs_points(tmp_path: Path, make_study: Make) -> None:
+    """How far the three points differ stands in for repetitions; at a single point there is nothing to stand in."""
+    status, made = compare(tmp_path, make_study("s", ways, repetitions=1), "--factor", "way=fork,kept-alive")
+    (each,) = made["comparisons"]
+    overall = each["overall"][0]
+    logs = [math.log(ways("kept-alive", n, 1)["mean_ms"] / ways("fork", n, 1)["mean_ms"]) for n in (1, 3, 9)]
+    ends = stats.ttest_1samp(logs, 0).confidence_interval()
+    assert (status, overall["claim"]) == (0, "faster")
+    assert overall["ratio"]["value"] == pytest.approx(math.exp(np.mean(logs)), rel=1e-9)
+    assert overall["ratio"]["low"] == pytest.approx(math.exp(ends.low), rel=1e-9)
+    assert overall["ratio"]["high"] == pytest.approx(math.exp(ends.high), rel=1e-9)
+    assert overall["difference"]["low"] is None  # of geometric means there is none over points
+    assert {row["claim"] for row in each["points"] if row["metric"] == "mean_ms"} == {"not compared"}
+    assert [warning for warning in each["warnings"] if "one repetition a side" in warning]
+
+
+def test_one_repetition_of_shares(tmp_path: Path, make_study: Make) -> None:
+    """Success is averaged as it is; where all points are alike, single samples still vary."""
+
+    def worse(way: str, users: int, repetition: int) -> dict[str, Any]:
+        return ways(way, users, repetition) | {"ok": 17, "success": 17 / 37}
+
+    studies = [make_study(name, values, repetitions=1) for name, values in (("a", ways), ("b", worse))]
+    _, made = compare(tmp_path, *studies)
+    (each,) = made["comparisons"]
+    success = next(row for row in each["overall"] if row["metric"] == "success")
+    assert success["claim"] == "lower"
+    assert success["difference"]["value"] == pytest.approx(17 / 37 - 1)
+    assert success["difference"]["low"] < 17 / 37 - 1 < success["difference"]["high"] < 0
+    assert [warning for warning in each["warnings"] if warning.startswith("A and B ran once each.")]
+
+
+def test_one_repetition_of_one_point_has_no_interval(tmp_path: Path, make_study: Make) -> None:
+    study = make_study("s", ways, repetitions=1, users=(3,))
+    status, made = compare(tmp_path, study, "--factor", "way=fork,kept-alive")
     rows = made["comparisons"][0]["overall"]
     assert (status, made["verdict"]["verdict"]) == (0, "undecided")
     assert {row["claim"] for row in rows} == {"not compared"}
-    assert rows[0]["why"].startswith("one repetition a side")
+    assert rows[0]["why"].startswith("with one repetition a side")
 
 
 def test_time_outs(tmp_path: Path, make_study: Make) -> None:
