@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from framestorm.report import units
-from framestorm.study import wording
+from framestorm.study.answers import wording
 
 Worse = Literal["higher", "lower"]
 SERIES_WORDS = {

@@ -14,7 +14,7 @@ from framestorm.comparison.repetitions import geometric_ratio, over_repetitions
 from framestorm.comparison.sides import StudySide
 from framestorm.errors import FramestormError
 from framestorm.statistics.shares import newcombe
-from framestorm.study.metrics import BY_NAME
+from framestorm.study.design.metrics import BY_NAME
 
 PAIRED_METHOD = "Student's interval of the pairs of each repetition; ratios of geometric means"
 POINTS_METHOD = "one repetition a side: Student's interval of the pairs of each point; ratios of geometric means"

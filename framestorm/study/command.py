@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 from framestorm import __version__, paths, properties, record, setup, target
 from framestorm.errors import FramestormError, UsageError
-from framestorm.study import definition, estimate, folder, listing, readiness, reading, rejudging, selection
-from framestorm.study.definition import Study
-from framestorm.study.folder import StudyFolder
-from framestorm.study.matrix import Point
-from framestorm.study.readiness import Place
+from framestorm.study import listing
+from framestorm.study.design import definition, folder, reading, rejudging, selection
+from framestorm.study.design.definition import Study
+from framestorm.study.design.folder import StudyFolder
+from framestorm.study.design.matrix import Point
+from framestorm.study.running import estimate, readiness
+from framestorm.study.running.readiness import Place
 
 EXIT_STATUS = "exit status: 0 all runs complete, 1 nothing could be run, 2 wrong usage, 4 runs failed or it was stopped"
 # What a study goes on with is what it was started with.
@@ -227,7 +229,7 @@ def _check_budget(study: Study, points: Sequence[Point], is_over_allowed: bool) 
 
 def _run(where: StudyFolder, study: Study, place: Place, over_budget: bool) -> Ended:
     """Run what is left, then make the page of what there is."""
-    from framestorm.study.engine import Engine, Runs
+    from framestorm.study.running.engine import Engine, Runs
 
     estimated_s = estimate.whole_s(study, where.points)
     count = f"{len(where.points)} points x {study.repetitions}"
@@ -254,7 +256,7 @@ def build(study_dir: Path) -> Ended:
     Raises:
         UsageError: it is no study's folder, or one of a format that this version does not know.
     """
-    from framestorm.study import page
+    from framestorm.study.page import page
 
     StudyFolder(study_dir)
     outcome = page.build(study_dir)

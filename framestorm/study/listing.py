@@ -7,11 +7,12 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.study import estimate, matrix, readiness, reading
-from framestorm.study.definition import FILE, Study
-from framestorm.study.matrix import Point
-from framestorm.study.readiness import Place
-from framestorm.study.target import Target
+from framestorm.study.design import matrix, reading
+from framestorm.study.design.definition import FILE, Study
+from framestorm.study.design.matrix import Point
+from framestorm.study.design.target import Target
+from framestorm.study.running import estimate, readiness
+from framestorm.study.running.readiness import Place
 
 
 def names() -> list[str]:

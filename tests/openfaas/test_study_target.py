@@ -12,8 +12,8 @@ from framestorm import paths, run
 from framestorm.openfaas import balancers, gateway, metrics, routes, services, stack, state
 from framestorm.openfaas.layout import GATEWAY_URL, PROVIDER_URL
 from framestorm.preparation import RunOptions
-from framestorm.study.local_openfaas import LocalOpenFaas
-from framestorm.study.target import Target
+from framestorm.study.design.target import Target
+from framestorm.study.running.local_openfaas import LocalOpenFaas
 
 
 def target(**values) -> Target:

@@ -10,10 +10,10 @@ from framestorm.report.stats import Floats, wilson
 from framestorm.statistics.bootstrap import bootstrap
 from framestorm.statistics.censoring import restricted_mean
 from framestorm.statistics.means import student
-from framestorm.study.folder import COMPLETE
-from framestorm.study.metrics import BY_NAME, METRICS
-from framestorm.study.results import LOWER, PERCENTILES, UNSURE
-from framestorm.study.samples import Samples, read_samples
+from framestorm.study.answers.results import LOWER, PERCENTILES, UNSURE
+from framestorm.study.answers.samples import Samples, read_samples
+from framestorm.study.design.folder import COMPLETE
+from framestorm.study.design.metrics import BY_NAME, METRICS
 
 Row = dict[str, Any]
 Figure = dict[str, Any]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from framestorm.report.stats import Floats
-from framestorm.study import wording
-from framestorm.study.analysis import Study
-from framestorm.study.results import UNSURE
+from framestorm.study.answers import wording
+from framestorm.study.answers.analysis import Study
+from framestorm.study.answers.results import UNSURE
 
 Point = dict[str, Any]
 # A repetition with this share of its cells or less is left out: filling up would invent most of it.

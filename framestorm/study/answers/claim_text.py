@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from framestorm.report.units import plural, significant
-from framestorm.study import wording
-from framestorm.study.cells import Cell, Table
-from framestorm.study.expectation import Expectation, parse
+from framestorm.study.answers import wording
+from framestorm.study.answers.cells import Cell, Table
+from framestorm.study.answers.expectation import Expectation, parse
 
 MAX_NAMED = 4
 

@@ -10,14 +10,14 @@ from framestorm.report.stats import Floats
 from framestorm.statistics.bootstrap import percentile_ends
 from framestorm.statistics.effects import cliffs_delta, hedges_g, magnitude
 from framestorm.statistics.means import student, without_repetition
-from framestorm.study import wording
-from framestorm.study.analysis import Study, figure_of
-from framestorm.study.cells import Table, groups, numbers, read_table
-from framestorm.study.claim_text import kind, named, notes, sentence, subject
-from framestorm.study.derived import inputs
-from framestorm.study.expectation import CONFIRMED, REFUTED, UNDECIDED, parse
-from framestorm.study.knees import judge_knee
-from framestorm.study.single import STATISTICS, draws
+from framestorm.study.answers import wording
+from framestorm.study.answers.analysis import Study, figure_of
+from framestorm.study.answers.cells import Table, groups, numbers, read_table
+from framestorm.study.answers.claim_text import kind, named, notes, sentence, subject
+from framestorm.study.answers.derived import inputs
+from framestorm.study.answers.expectation import CONFIRMED, REFUTED, UNDECIDED, parse
+from framestorm.study.answers.knees import judge_knee
+from framestorm.study.answers.single import STATISTICS, draws
 
 Answer = dict[str, Any]
 # Of these an effect size over the samples speaks; of a spread or a rate only one over the runs.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from framestorm.study.expressions import ExpressionError, is_expression, parse
+from framestorm.study.design.expressions import ExpressionError, is_expression, parse
 
 Row = dict[str, Any]
 # How a figure is set against another: of the run's own, and of the other.

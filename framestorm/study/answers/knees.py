@@ -9,10 +9,10 @@ import numpy as np
 from framestorm.report.units import plural
 from framestorm.statistics.knee import Knee, knee
 from framestorm.statistics.scalability import FEWEST_LOADS, fit_usl
-from framestorm.study import wording
-from framestorm.study.analysis import Study
-from framestorm.study.cells import Cell, groups
-from framestorm.study.expectation import CONFIRMED, REFUTED, UNDECIDED, parse
+from framestorm.study.answers import wording
+from framestorm.study.answers.analysis import Study
+from framestorm.study.answers.cells import Cell, groups
+from framestorm.study.answers.expectation import CONFIRMED, REFUTED, UNDECIDED, parse
 
 WITHIN = 0.05
 SERVED = "served_per_s"

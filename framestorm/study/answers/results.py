@@ -13,10 +13,10 @@ import polars as pl
 from framestorm.report.files import read_run, replacing
 from framestorm.report.stats import Sample
 from framestorm.report.table import span_ms
-from framestorm.study.derived import derive, inputs
-from framestorm.study.folder import COMPLETE, FAILED, StudyFolder
-from framestorm.study.metrics import METRICS
-from framestorm.study.samples import Samples, read_samples
+from framestorm.study.answers.derived import derive, inputs
+from framestorm.study.answers.samples import Samples, read_samples
+from framestorm.study.design.folder import COMPLETE, FAILED, StudyFolder
+from framestorm.study.design.metrics import METRICS
 
 Value = float | int | bool | None
 FILE = "results.csv"

@@ -11,9 +11,9 @@ import numpy as np
 from framestorm.report.stats import Floats
 from framestorm.statistics.bootstrap import draw
 from framestorm.statistics.resampling import choose_block
-from framestorm.study.analysis import OF_SAMPLES, Row, Study
-from framestorm.study.derived import AGAINST, inputs, names_of, others
-from framestorm.study.expressions import ExpressionError, is_expression, parse
+from framestorm.study.answers.analysis import OF_SAMPLES, Row, Study
+from framestorm.study.answers.derived import AGAINST, inputs, names_of, others
+from framestorm.study.design.expressions import ExpressionError, is_expression, parse
 
 SUCCESS = "success"
 STATISTICS = OF_SAMPLES | {

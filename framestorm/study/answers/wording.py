@@ -5,7 +5,7 @@ from typing import Any
 
 from framestorm.report import units
 from framestorm.report.units import NBSP
-from framestorm.study.metrics import BY_NAME
+from framestorm.study.design.metrics import BY_NAME
 
 # Of a derived metric the unit is known by its name.
 SUFFIXES = {

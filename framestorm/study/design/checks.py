@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from framestorm.study import expressions, matrix, metrics
-from framestorm.study.definition import Study, Value
-from framestorm.study.expressions import ExpressionError
-from framestorm.study.lines import YAML_TRAP, Place, PointError, Problems
-from framestorm.study.schema import said
+from framestorm.study.design import expressions, matrix, metrics
+from framestorm.study.design.definition import Study, Value
+from framestorm.study.design.expressions import ExpressionError
+from framestorm.study.design.lines import YAML_TRAP, Place, PointError, Problems
+from framestorm.study.design.schema import said
 
 Levels = Mapping[str, Sequence[Value]]
 

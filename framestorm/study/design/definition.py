@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from framestorm.study import schema
+from framestorm.study.design import schema
 
 FILE = "study.yml"
 TARGET_PREFIX = "target."

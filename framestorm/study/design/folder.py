@@ -16,9 +16,9 @@ from typing import Any, Self
 from framestorm import __version__, paths, record
 from framestorm.errors import FramestormError, UsageError
 from framestorm.report.files import write_text
-from framestorm.study.definition import FILE as DEFINITION
-from framestorm.study.definition import Study
-from framestorm.study.matrix import Point
+from framestorm.study.design.definition import FILE as DEFINITION
+from framestorm.study.design.definition import Study
+from framestorm.study.design.matrix import Point
 
 FORMAT = 1
 KIND = "study"

@@ -11,11 +11,11 @@ from typing import Any
 from framestorm import paths, properties
 from framestorm.errors import UsageError
 from framestorm.properties import Knob
-from framestorm.study import expressions
-from framestorm.study.definition import Level, Study, Value
-from framestorm.study.expressions import ExpressionError, Number
-from framestorm.study.lines import Place, PointError
-from framestorm.study.target import Target
+from framestorm.study.design import expressions
+from framestorm.study.design.definition import Level, Study, Value
+from framestorm.study.design.expressions import ExpressionError, Number
+from framestorm.study.design.lines import Place, PointError
+from framestorm.study.design.target import Target
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 

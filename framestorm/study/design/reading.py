@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from framestorm.errors import UsageError
-from framestorm.study import checks, lines, schema
-from framestorm.study.definition import FILE, Study, from_json
-from framestorm.study.lines import Problems
+from framestorm.study.design import checks, lines, schema
+from framestorm.study.design.definition import FILE, Study, from_json
+from framestorm.study.design.lines import Problems
 
 
 def load(path: Path, quick: bool = False) -> Study:

@@ -5,9 +5,9 @@ from typing import Any
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.study import reading, selection
-from framestorm.study.definition import FILE
-from framestorm.study.folder import StudyFolder, file_sha256
+from framestorm.study.design import reading, selection
+from framestorm.study.design.definition import FILE
+from framestorm.study.design.folder import StudyFolder, file_sha256
 
 ASKED = (
     "title", "question", "metrics", "derived", "hypotheses", "charts", "published", "published_from",

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from framestorm.study.lines import YAML_TRAP, Place, Problems
+from framestorm.study.design.lines import YAML_TRAP, Place, Problems
 
 FILE = Path(__file__).with_name("schema.json")
 

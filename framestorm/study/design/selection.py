@@ -4,10 +4,10 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
 from framestorm.errors import UsageError
-from framestorm.study import definition, matrix
-from framestorm.study.definition import Study
-from framestorm.study.lines import PointError
-from framestorm.study.matrix import Point
+from framestorm.study.design import definition, matrix
+from framestorm.study.design.definition import Study
+from framestorm.study.design.lines import PointError
+from framestorm.study.design.matrix import Point
 
 
 def override(study: Study, given: Mapping[str, str], repetitions: int | None) -> Study:

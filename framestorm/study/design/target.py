@@ -9,8 +9,8 @@ import yaml
 
 from framestorm.openfaas import balancers
 from framestorm.openfaas.layout import STACK
-from framestorm.study import schema
-from framestorm.study.lines import Place, PointError
+from framestorm.study.design import schema
+from framestorm.study.design.lines import Place, PointError
 
 # What a gateway elsewhere does not do for us: it is asked for its function as that is there.
 OURS_ALONE = ("replicas", "policy", "autoscale", "concurrency_limit", "cpu", "memory", "environment", "queue_at_once")

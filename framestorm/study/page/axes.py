@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from framestorm.report.figure import BAND, Lengths, Trace, Values
-from framestorm.study import wording
+from framestorm.study.answers import wording
 
 BAND_OPACITY = 0.16
 PLOT_PX, CHARACTER_PX = 720, 7.5  # all panels of a row beside each other; a digit on an axis

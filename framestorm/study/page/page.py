@@ -11,15 +11,15 @@ from framestorm.report import units
 from framestorm.report.document import render
 from framestorm.report.files import ReportError, write_text
 from framestorm.report.units import plural
-from framestorm.study import wording
-from framestorm.study.analysis import DOUBTS
-from framestorm.study.expectation import CONFIRMED, REFUTED, UNDECIDED
-from framestorm.study.folder import StudyFolder
-from framestorm.study.junit import junit_xml
-from framestorm.study.rejudging import settings_now
-from framestorm.study.results import write_rows
-from framestorm.study.study_charts import study_charts
-from framestorm.study.summary import as_text, study_of, summarise
+from framestorm.study.answers import wording
+from framestorm.study.answers.analysis import DOUBTS
+from framestorm.study.answers.expectation import CONFIRMED, REFUTED, UNDECIDED
+from framestorm.study.answers.results import write_rows
+from framestorm.study.answers.summary import as_text, study_of, summarise
+from framestorm.study.design.folder import StudyFolder
+from framestorm.study.design.rejudging import settings_now
+from framestorm.study.page.junit import junit_xml
+from framestorm.study.page.study_charts import study_charts
 
 HERE = Path(__file__).parent
 # A verdict's class in the style sheet.

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from framestorm.report.figure import INK, LINE_COLOURS, Chart, Trace, Values
-from framestorm.study import wording
-from framestorm.study.axes import Scale, band, log_ticks, thin
-from framestorm.study.frame_charts import frame_chart
-from framestorm.study.panels import Panel, arrange, columns_for, titled
+from framestorm.study.answers import wording
+from framestorm.study.page.axes import Scale, band, log_ticks, thin
+from framestorm.study.page.frame_charts import frame_chart
+from framestorm.study.page.panels import Panel, arrange, columns_for, titled
 
 # Panels whose tops differ by more have axes of their own: on a common one the lower would be flat.
 COMMON_AXIS_RATIO = 4

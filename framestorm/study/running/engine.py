@@ -15,12 +15,13 @@ from framestorm.interrupts import Interrupts
 from framestorm.preparation import RunOptions
 from framestorm.record import now_ms
 from framestorm.report import build
-from framestorm.study import estimate, folder, matrix, metrics
-from framestorm.study.definition import Study
-from framestorm.study.folder import RunLine, StudyFolder
-from framestorm.study.local_openfaas import LocalOpenFaas
-from framestorm.study.matrix import Point
-from framestorm.study.target import Target
+from framestorm.study.design import folder, matrix, metrics
+from framestorm.study.design.definition import Study
+from framestorm.study.design.folder import RunLine, StudyFolder
+from framestorm.study.design.matrix import Point
+from framestorm.study.design.target import Target
+from framestorm.study.running import estimate
+from framestorm.study.running.local_openfaas import LocalOpenFaas
 
 # Never met: in a study failed frames are figures, and no reason to fail a run.
 NO_CRITERION = "success < 0 %"
@@ -113,7 +114,7 @@ class Engine:
 
     def _figures(self, run_name: str) -> dict[str, float]:
         """The metrics that a run has."""
-        from framestorm.study import results
+        from framestorm.study.answers import results
 
         run_dir = self._folder.path / run_name
         try:

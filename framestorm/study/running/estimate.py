@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from framestorm.report.units import duration
-from framestorm.study import matrix
-from framestorm.study.definition import Study
-from framestorm.study.matrix import Point
+from framestorm.study.design import matrix
+from framestorm.study.design.definition import Study
+from framestorm.study.design.matrix import Point
 
 # What a run takes beside its load: JMeter's start and end, its dashboard, the report, bringing the target to the point.
 # Measured on two cores; every run of a study makes the rest of its estimate better.

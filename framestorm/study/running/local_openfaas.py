@@ -12,7 +12,7 @@ import yaml
 from framestorm.errors import FramestormError
 from framestorm.openfaas import balancers, deployment, gateway, metrics, routes, services, stack, state
 from framestorm.openfaas.layout import STACK
-from framestorm.study.target import Target, stack_functions
+from framestorm.study.design.target import Target, stack_functions
 
 BACKEND = "process"
 MARK = "openfaas.json"

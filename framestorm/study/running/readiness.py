@@ -10,9 +10,9 @@ from framestorm import paths, setup, target
 from framestorm.errors import FramestormError
 from framestorm.openfaas import parts, services, state
 from framestorm.slaves.inventory import find_hosts
-from framestorm.study.definition import Study
-from framestorm.study.matrix import Point
-from framestorm.study.target import Target, stack_functions
+from framestorm.study.design.definition import Study
+from framestorm.study.design.matrix import Point
+from framestorm.study.design.target import Target, stack_functions
 
 NAMED_AT_MOST = 5
 

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from framestorm.report.frames import FRAME_FIELDS
-from framestorm.study import matrix, reading
-from framestorm.study.folder import RunLine, StudyFolder
-from framestorm.study.matrix import Point
+from framestorm.study.design import matrix, reading
+from framestorm.study.design.folder import RunLine, StudyFolder
+from framestorm.study.design.matrix import Point
 
 START_MS = 1_790_000_000_000
 # Less would not be a study; tests say what they change of it.

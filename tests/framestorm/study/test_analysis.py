@@ -6,10 +6,10 @@ import pytest
 from scipy import stats
 
 from framestorm.report.stats import wilson
-from framestorm.study.analysis import Study, analyse
-from framestorm.study.folder import StudyFolder
-from framestorm.study.knees import scalability
-from framestorm.study.summary import study_of, summarise
+from framestorm.study.answers.analysis import Study, analyse
+from framestorm.study.answers.knees import scalability
+from framestorm.study.answers.summary import study_of, summarise
+from framestorm.study.design.folder import StudyFolder
 
 Make = Callable[..., Study]
 

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from framestorm.report.stats import wilson
-from framestorm.study import claims, expectation
-from framestorm.study.analysis import Study
-from framestorm.study.folder import StudyFolder
-from framestorm.study.summary import study_of
+from framestorm.study.answers import claims, expectation
+from framestorm.study.answers.analysis import Study
+from framestorm.study.answers.summary import study_of
+from framestorm.study.design.folder import StudyFolder
 
 Judge = Callable[..., dict[str, Any]]
 # Mean round trips in ms by users, and factors by which the repetitions differ.

@@ -8,8 +8,8 @@ import pytest
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.study import definition, matrix, reading
-from framestorm.study.definition import Study
+from framestorm.study.design import definition, matrix, reading
+from framestorm.study.design.definition import Study
 
 TARGET = "target: {function: face-blur}"
 SMALL = """\

@@ -9,9 +9,11 @@ import pytest
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.preparation import RunOptions
-from framestorm.study import definition, engine, folder, matrix, readiness, results
-from framestorm.study.engine import Engine, Runs
-from framestorm.study.folder import StudyFolder
+from framestorm.study.answers import results
+from framestorm.study.design import definition, folder, matrix
+from framestorm.study.design.folder import StudyFolder
+from framestorm.study.running import engine, readiness
+from framestorm.study.running.engine import Engine, Runs
 
 CONTENT = {
     "title": "Made up",

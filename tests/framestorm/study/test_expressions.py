@@ -2,7 +2,7 @@
 
 import pytest
 
-from framestorm.study.expressions import ExpressionError, is_expression, parse
+from framestorm.study.design.expressions import ExpressionError, is_expression, parse
 
 NAMES = {"users": 4, "hold_s": 2.5, "none": 0, "target.replicas": 3}
 

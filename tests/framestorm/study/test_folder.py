@@ -8,8 +8,8 @@ import pytest
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.study import definition, folder, matrix
-from framestorm.study.folder import RunLine, StudyFolder
+from framestorm.study.design import definition, folder, matrix
+from framestorm.study.design.folder import RunLine, StudyFolder
 
 CONTENT = {
     "title": "Kept",
@@ -141,7 +141,7 @@ def test_one_process_at_a_time(made):
     code = """
 import sys
 from pathlib import Path
-from framestorm.study.folder import StudyFolder
+from framestorm.study.design.folder import StudyFolder
 with StudyFolder(Path(sys.argv[1])).locked():
     print("locked", flush=True)
     sys.stdin.read()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from framestorm.study import definition, matrix, selection
-from framestorm.study.definition import Study
-from framestorm.study.lines import PointError
+from framestorm.study.design import definition, matrix, selection
+from framestorm.study.design.definition import Study
+from framestorm.study.design.lines import PointError
 
 CONTENT = {
     "title": "Matrix",

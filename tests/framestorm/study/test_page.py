@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from framestorm import paths
-from framestorm.study import reading
-from framestorm.study.page import build, command_text, page_html
-from framestorm.study.study_charts import study_charts
-from framestorm.study.summary import read_published
+from framestorm.study.answers.summary import read_published
+from framestorm.study.design import reading
+from framestorm.study.page.page import build, command_text, page_html
+from framestorm.study.page.study_charts import study_charts
 
 STUDIES = sorted(path.parent.name for path in (paths.ROOT / "studies").glob("*/study.yml"))
 CONTENT: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from framestorm.errors import UsageError
-from framestorm.study.page import build
+from framestorm.study.page.page import build
 
 CLAIM = "hypotheses:\n- {name: quick, text: It is quick., claims: [{metric: mean_ms, expect: '< 100'}]}\n"
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from framestorm.report import build as build_run
-from framestorm.study.folder import StudyFolder
-from framestorm.study.metrics import METRICS
-from framestorm.study.results import figures_of_run, metrics_of_run, result_rows, write_rows
+from framestorm.study.answers.results import figures_of_run, metrics_of_run, result_rows, write_rows
+from framestorm.study.design.folder import StudyFolder
+from framestorm.study.design.metrics import METRICS
 
 Frames = list[dict[str, Any]]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from framestorm.study import schema
-from framestorm.study.metrics import CATALOGUE, METRICS
+from framestorm.study.design import schema
+from framestorm.study.design.metrics import CATALOGUE, METRICS
 
 
 def test_the_schema_is_a_schema():

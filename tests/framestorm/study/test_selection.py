@@ -3,7 +3,7 @@
 import pytest
 
 from framestorm.errors import UsageError
-from framestorm.study import definition, matrix, selection
+from framestorm.study.design import definition, matrix, selection
 
 STUDY = definition.from_json(
     {

@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
-from framestorm.study.local_openfaas import Deployed, stack_file
-from framestorm.study.target import Target, stack_functions
+from framestorm.study.design.target import Target, stack_functions
+from framestorm.study.running.local_openfaas import Deployed, stack_file
 
 
 def target(**values):
