@@ -33,6 +33,14 @@ def test_the_image_itself_on_request(jpeg_body: bytes) -> None:
     assert result.stdout.startswith(b"\xff\xd8\xff")
 
 
+def test_no_keras_is_imported(jpeg_body: bytes) -> None:
+    """A frozen graph needs none, and every request would wait for it."""
+    result = run(jpeg_body, Http_Accept="image/jpeg", PYTHONPROFILEIMPORTTIME="1")
+    imported = {line.rpartition(b"|")[2].strip() for line in result.stderr.splitlines()}
+    assert b"tensorflow" in imported
+    assert b"keras" not in imported
+
+
 @pytest.mark.parametrize(
     ("body", "environment", "status"),
     [
