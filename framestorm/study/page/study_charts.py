@@ -125,14 +125,16 @@ class _Drawing:
         self.cut |= any(is_lower)
         has_ends = any(end is not None for end in low)
         self.bounds |= has_ends
-        if self.bars:
-            error = {
-                "type": "data", "symmetric": False, "thickness": 1.2, "width": 4, "color": INK,
+        error: dict[str, Any] = {}
+        if has_ends and (self.bars or len(levels) == 1):  # a band takes two points
+            error["error_y"] = {
+                "type": "data", "symmetric": False, "thickness": 1.2, "width": 4,
+                "color": INK if self.bars else colour,
                 "array": [0 if v is None or b is None else b - v for v, b in zip(y, high, strict=True)],
                 "arrayminus": [0 if v is None or a is None else v - a for v, a in zip(y, low, strict=True)],
             }  # fmt: skip
-            bar = {"type": "bar", "x": x, "y": y, "name": name, "marker": {"color": colour}}
-            return [bar | ({"error_y": error} if has_ends else {})]
+        if self.bars:
+            return [{"type": "bar", "x": x, "y": y, "name": name, "marker": {"color": colour}, **error}]
         marker = {
             "size": [8 if cut else 5 for cut in is_lower],
             "symbol": ["triangle-up-open" if cut else "circle" for cut in is_lower],
@@ -140,9 +142,9 @@ class _Drawing:
         }
         line = {
             "type": "scatter", "mode": "lines+markers", "x": x, "y": y, "name": name, "marker": marker,
-            "line": {"color": colour, "width": 1.8, **({} if ours else {"dash": "dot"})},
+            "line": {"color": colour, "width": 1.8, **({} if ours else {"dash": "dot"})}, **error,
         }  # fmt: skip
-        return [*band(x, low, high, colour), line]
+        return [*(band(x, low, high, colour) if not error else []), line]
 
     def _law(self, points: Sequence[Point], metric: str, axis: Scale, colour: str) -> list[Trace]:
         """The scalability law that was fitted to just the points of a line."""
@@ -202,7 +204,7 @@ class _Drawing:
         if where:
             parts.append(f"At {wording.settings(where)}.")
         if self.bounds:
-            parts.append("Bars on top: 95 % intervals." if self.bars else "Band: 95 % interval.")
+            parts.append("Bars on top: 95 % intervals." if self.bars else "Band or bar: 95 % interval.")
         if self.has_law:
             parts.append("Dashed: the scalability law that fits.")
         if self.cut:

@@ -174,6 +174,19 @@ def test_charts_have_intervals_and_the_published_panel(made: Path) -> None:
     assert sum(trace["visible"] for trace in drawn[4].traces) * 3 == len(drawn[4].traces)
 
 
+def test_a_lone_point_has_its_interval_too(fake_study: Any, simulate: Any) -> None:
+    """A band takes two points; one alone has a bar."""
+    content = CONTENT | {
+        "charts": [{"title": "At one", "metric": "mean_ms", "x": "users", "lines": "way", "where": {"users": 1}}]
+    }
+    folder = fake_study.make(simulate, content, published=PUBLISHED)
+    build(folder)
+    line, *_ = study_charts(load(folder))[0].traces
+    figure = load(folder)["points"][0]["figures"]["mean_ms"]
+    (y,), (above,), (below,) = line["y"], line["error_y"]["array"], line["error_y"]["arrayminus"]
+    assert [y - below, y, y + above] == pytest.approx([figure[end] for end in ("low", "value", "high")], abs=0.01)
+
+
 def test_figures_stand_in_the_table(made: Path) -> None:
     page = own_text((made / "index.html").read_text())
     row = page[page.index('<th scope="row">1</th>') :].split("</tr>")[0]
