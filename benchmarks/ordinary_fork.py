@@ -9,8 +9,9 @@ import runpy
 import sys
 from pathlib import Path
 
-FACE_BLUR = Path(__file__).resolve().parents[1] / "function" / "face-blur"
-sys.path.insert(0, str(FACE_BLUR))
+ROOT = Path(__file__).resolve().parents[1]
+FACE_BLUR = ROOT / "function" / "face-blur"
+sys.path[:0] = [str(FACE_BLUR), str(ROOT)]
 
 import settings  # noqa: E402 (found by the line above)
 
