@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -27,14 +28,17 @@ ONE_ONLY = "with one repetition a side nothing is known of how far repetitions v
 
 @dataclass(frozen=True)
 class Compared:
-    """Two studies compared: each metric over all points that both have, and at each; and the points of one only."""
+    """Two studies compared: each metric over all points that both have, and at each; and the points of one only.
+
+    pairs: what belongs together over all points; None: nothing, the sides ran them in other orders.
+    """
 
     overall: list[Contrast]
     points: list[Contrast]
     shared: list[str]
     only_old: list[str]
     only_new: list[str]
-    is_paired: bool
+    pairs: Literal["repetition", "point"] | None
 
 
 def compare(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Compared:
@@ -50,13 +54,14 @@ def compare(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Compared:
     is_paired = old.schedule == new.schedule
     overall = [_overall(old, new, name, shared, is_paired) for name in metrics]
     points = [_at(old, new, key, name, is_paired) for name in metrics for key in shared]
+    ran_once = len(shared) > 1 and all(side.results["repetition"].n_unique() == 1 for side in (old, new))
     return Compared(
         [each for each in overall if each],
         [each for each in points if each],
         shared,
         [key for key in old.points if key not in new.points],
         [key for key in new.points if key not in old.points],
-        is_paired,
+        "point" if ran_once else "repetition" if is_paired else None,
     )
 
 

@@ -38,7 +38,7 @@ def summarise(
         compared = {new.label: studies.compare(old, new, names) for new in others if isinstance(new, StudySide)}
     else:
         compared = {
-            new.label: studies.Compared(runs.contrasts(old, new, (0, number)), [], [], [], [], False)
+            new.label: studies.Compared(runs.contrasts(old, new, (0, number)), [], [], [], [], None)
             for number, new in enumerate(others, 1)
             if isinstance(new, RunSide)
         }
@@ -63,7 +63,7 @@ def summarise(
                 "shared": each.shared,
                 "only_old": each.only_old,
                 "only_new": each.only_new,
-                "is_paired": each.is_paired,
+                "pairs": each.pairs,
             }
         )
     return {
@@ -175,8 +175,7 @@ def _warnings_of_studies(old: StudySide, new: StudySide, compared: studies.Compa
             said.append(f"{plural(of.left_out, 'run')} of {side.name} failed and are left out.")
     if any(contrast.why == studies.ONE_ONLY for contrast in (*compared.overall, *compared.points)):
         said.append(f"Some figures have no interval: {studies.ONE_ONLY}.")
-    by_points = any(contrast.method == studies.POINTS_METHOD for contrast in compared.overall)
-    if by_points and old.folder != new.folder:
+    if compared.pairs == "point" and old.folder != new.folder:
         said.append(
             f"{old.label} and {new.label} ran once each. The intervals over all points say how far the points differ; "
             "what the machine did otherwise in all of one study nobody can tell from them. Give both repetitions."

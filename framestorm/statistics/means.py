@@ -42,7 +42,7 @@ def geometric(values: ArrayLike, level: float = LEVEL) -> Interval:
     method = f"geometric mean, Student of logarithms, {level * 100:g} %, n = {logs.size}"
     if half is None:
         return Interval(math.exp(mean), None, None, 1, method)
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), logs.size, method)
+    return Interval(math.exp(mean), exp(mean - half), exp(mean + half), logs.size, method)
 
 
 def without_repetition(values: ArrayLike, weights: ArrayLike, design: ArrayLike, level: float = LEVEL) -> Interval:
@@ -85,6 +85,14 @@ def t_quantile(level: float, df: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"level {level}: a share between 0 and 1 is wanted, e.g. 0.95")
     return float(special.stdtrit(df, (1 + level) / 2))
+
+
+def exp(end: float) -> float:
+    """e to the power of an interval's end; infinite where no number is as large, as with two values at a high level."""
+    try:
+        return math.exp(end)
+    except OverflowError:
+        return math.inf
 
 
 def _half_width(row: Floats, level: float) -> float | None:

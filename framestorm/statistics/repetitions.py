@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from framestorm.report.stats import LEVEL
 from framestorm.statistics.checks import Floats, finite, pairs, positive
 from framestorm.statistics.interval import Interval
-from framestorm.statistics.means import geometric, student, t_quantile
+from framestorm.statistics.means import exp, geometric, student, t_quantile
 
 
 def paired_difference(values_a: ArrayLike, values_b: ArrayLike, level: float = LEVEL) -> Interval:
@@ -69,7 +69,7 @@ def welch_ratio(values_a: ArrayLike, values_b: ArrayLike, level: float = LEVEL) 
         ValueError: none, one is not finite, or one is 0 or less.
     """
     logs = welch_difference(np.log(positive(values_a, "values of a")), np.log(positive(values_b, "values of b")), level)
-    low, high = (None if end is None else math.exp(end) for end in (logs.low, logs.high))
+    low, high = (None if end is None else exp(end) for end in (logs.low, logs.high))
     return Interval(math.exp(logs.value), low, high, logs.n, f"ratio of geometric means, {logs.method}, of logarithms")
 
 

@@ -32,12 +32,8 @@ def test_levels_of_one_study(tmp_path: Path, make_study: Make) -> None:
     """Kept alive against fork, in pairs: what a repetition slows down it slows for both."""
     status, made = compare(tmp_path, make_study("s", ways), "--factor", "way=fork,kept-alive")
     (each,) = made["comparisons"]
-    assert (status, made["of"], each["is_paired"], each["shared"]) == (
-        0,
-        "levels",
-        True,
-        ["users=1", "users=3", "users=9"],
-    )
+    assert (status, made["of"], each["pairs"]) == (0, "levels", "repetition")
+    assert each["shared"] == ["users=1", "users=3", "users=9"]
     overall = each["overall"][0]
     assert overall["metric"] == "mean_ms" and overall["claim"] == "faster"
     logs = [
@@ -51,15 +47,27 @@ def test_levels_of_one_study(tmp_path: Path, make_study: Make) -> None:
     assert {change["what"] for change in each["changes"]} == {"target function"}
 
 
+def test_two_repetitions(tmp_path: Path, make_study: Make) -> None:
+    """One degree of freedom: at the levels of small p-values the ends are beyond any number."""
+    _, made = compare(tmp_path, make_study("s", ways, repetitions=2), "--factor", "way=fork,kept-alive")
+    overall = made["comparisons"][0]["overall"][0]
+    logs = [
+        np.mean([math.log(ways("kept-alive", n, k)["mean_ms"] / ways("fork", n, k)["mean_ms"]) for n in (1, 3, 9)])
+        for k in (1, 2)
+    ]
+    assert overall["p_value"] == pytest.approx(stats.ttest_1samp(logs, 0).pvalue, rel=1e-6)
+    assert overall["claim"] == "faster"
+
+
 def test_the_same_order_pairs(tmp_path: Path, make_study: Make) -> None:
     first = make_study("first", ways)
-    for name, seed, is_paired in (("same", 1, True), ("other", 2, False)):
+    for name, seed, pairs in (("same", 1, "repetition"), ("other", 2, None)):
         again = make_study(name, lambda *at: ways(*at, 1.2), seed=seed)
         _, made = compare(tmp_path / name / "out", first, again)
         (each,) = made["comparisons"]
-        assert each["is_paired"] is is_paired
+        assert each["pairs"] == pairs
         # Unpaired, what repetitions have in common hides the fifth; paired it cancels.
-        assert each["overall"][0]["claim"] == ("slower" if is_paired else "no difference shown")
+        assert each["overall"][0]["claim"] == ("slower" if pairs else "no difference shown")
 
 
 def test_points_of_one_only(tmp_path: Path, make_study: Make) -> None:
@@ -98,7 +106,7 @@ def test_one_repetition_pairs_points(tmp_path: Path, make_study: Make) -> None:
     overall = each["overall"][0]
     logs = [math.log(ways("kept-alive", n, 1)["mean_ms"] / ways("fork", n, 1)["mean_ms"]) for n in (1, 3, 9)]
     ends = stats.ttest_1samp(logs, 0).confidence_interval()
-    assert (status, overall["claim"]) == (0, "faster")
+    assert (status, overall["claim"], each["pairs"]) == (0, "faster", "point")
     assert overall["ratio"]["value"] == pytest.approx(math.exp(np.mean(logs)), rel=1e-9)
     assert overall["ratio"]["low"] == pytest.approx(math.exp(ends.low), rel=1e-9)
     assert overall["ratio"]["high"] == pytest.approx(math.exp(ends.high), rel=1e-9)
