@@ -1,11 +1,14 @@
 """What of one run's figures is resampled, and from how many samples on; how is statistics.bootstrap's."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from framestorm.comparison.metrics import PERCENTS, STATISTICS
 from framestorm.comparison.sides import Run, Times
 from framestorm.statistics.bootstrap import Draws, draw
 from framestorm.statistics.resampling import choose_block
+from framestorm.statistics.rounding import hidden_ms
 
 # Fewer say too little about their spread for a claim.
 LEAST_SAMPLES = 20
@@ -36,12 +39,18 @@ def of_times(times: Times, seed: list[int]) -> dict[str, Draws]:
     """Mean, median and percentiles, by name; without those of too few samples."""
     block = max(choose_block(times.values_ms), times.n // MOST_BLOCKS)
     return {
-        name: draw(
-            times.values_ms, PERCENTS.get(name, name), cut=times.cut, block=block, seed=seed, resamples=RESAMPLES
+        name: _rounded(
+            draw(times.values_ms, PERCENTS.get(name, name), cut=times.cut, block=block, seed=seed, resamples=RESAMPLES)
         )
         for name in STATISTICS
         if times.n >= least_samples(name)
     }
+
+
+def _rounded(drawn: Draws) -> Draws:
+    """With what rounding to whole ms hides on either side."""
+    hidden = hidden_ms(drawn.value)
+    return replace(drawn, values=drawn.values - hidden, most=drawn.most + hidden)
 
 
 def of_rate(run: Run, seed: list[int]) -> Draws | None:

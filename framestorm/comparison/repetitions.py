@@ -6,13 +6,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from framestorm.comparison.contrast import Scale
-from framestorm.comparison.evidence import ByFormula, Ends, Evidence
+from framestorm.comparison.evidence import ByFormula, Ends, Evidence, wider
 from framestorm.statistics.interval import Interval
 from framestorm.statistics.repetitions import paired_difference, paired_ratio, welch_difference, welch_ratio
+from framestorm.statistics.rounding import difference_ends, ratio_ends
 
 
 def over_repetitions(
-    old: Sequence[float], new: Sequence[float], is_bound: tuple[bool, bool] = (False, False), *, paired: bool = False
+    old: Sequence[float],
+    new: Sequence[float],
+    is_bound: tuple[bool, bool] = (False, False),
+    *,
+    paired: bool = False,
+    in_ms: bool = False,
 ) -> dict[Scale, Evidence]:
     """Intervals of the difference and, where all values are above 0, of the ratio of geometric means.
 
@@ -21,16 +27,19 @@ def over_repetitions(
         new: the same; in pairs, in the order of the old ones.
         is_bound: which of them have lower bounds among them: then the interval is open to that side.
         paired: whether values of the same place belong together.
+        in_ms: whether they are times in ms, whose intervals hold at least what rounding to whole ones hides.
     """
     # Two repetitions at least, of one side or, in pairs, of both.
     if max(len(old), len(new)) < 2:
         return {}
     difference, ratio = (paired_difference, paired_ratio) if paired else (welch_difference, welch_ratio)
+    apart = _opened(lambda level: difference(new, old, level), is_bound)
     evidence: dict[Scale, Evidence] = {
-        "difference": ByFormula(_opened(lambda level: difference(new, old, level), is_bound))
+        "difference": ByFormula(wider(apart, lambda _: difference_ends(new, old)) if in_ms else apart)
     }
     if min(*old, *new) > 0:
-        evidence["ratio"] = ByFormula(_opened(lambda level: ratio(new, old, level), is_bound))
+        times = _opened(lambda level: ratio(new, old, level), is_bound)
+        evidence["ratio"] = ByFormula(wider(times, lambda _: ratio_ends(new, old)) if in_ms else times)
     return evidence
 
 

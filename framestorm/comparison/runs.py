@@ -134,7 +134,7 @@ def _repeated(old: RunSide, new: RunSide, series: str) -> list[Contrast]:
         ]
         values = [[each.value for each in side] for side in known]
         open_ends = (sides[0].is_bound, sides[1].is_bound)
-        evidence = over_repetitions(values[0], values[1], open_ends)
+        evidence = over_repetitions(values[0], values[1], open_ends, in_ms=True)
         made = _contrast(column(series, statistic), sides[0], sides[1], evidence, REPEATED_METHOD, effect, None)
         found.append(replace(made, own_ratio=geometric_ratio(values[0], values[1])))
     return found

@@ -15,7 +15,7 @@ from framestorm.comparison.repetitions import geometric_ratio, over_repetitions
 from framestorm.comparison.sides import StudySide
 from framestorm.errors import FramestormError
 from framestorm.statistics.shares import newcombe
-from framestorm.study.design.metrics import BY_NAME
+from framestorm.study.design.metrics import BY_NAME, TIMES_MS
 
 PAIRED_METHOD = "Student's interval of the pairs of each repetition; ratios of geometric means"
 POINTS_METHOD = "one repetition a side: Student's interval of the pairs of each point; ratios of geometric means"
@@ -153,7 +153,7 @@ def _contrast(name: str, sides: Sequence[Side], rows: Sequence[list[float]], met
     elif any(bound) and (name.endswith("sd_ms") or name not in BY_NAME):
         why = "time-outs leave the figure of one side without a meaning"
     else:
-        evidence = over_repetitions(rows[0], rows[1], bound, paired=method != WELCH_METHOD)
+        evidence = over_repetitions(rows[0], rows[1], bound, paired=method != WELCH_METHOD, in_ms=name in TIMES_MS)
         why = "time-outs hide the figure of one side, which is a lower bound" if any(bound) else None
         why = why if evidence else ONE_ONLY
     if name in COUNTED_BY and evidence and sides[0].n and sides[1].n:

@@ -10,10 +10,11 @@ from framestorm.report.stats import Floats, wilson
 from framestorm.statistics.bootstrap import bootstrap
 from framestorm.statistics.censoring import restricted_mean
 from framestorm.statistics.means import student
+from framestorm.statistics.rounding import hidden_too
 from framestorm.study.answers.results import LOWER, PERCENTILES, UNSURE
 from framestorm.study.answers.samples import Samples, read_samples
 from framestorm.study.design.folder import COMPLETE
-from framestorm.study.design.metrics import BY_NAME, METRICS
+from framestorm.study.design.metrics import BY_NAME, METRICS, TIMES_MS
 
 Row = dict[str, Any]
 Figure = dict[str, Any]
@@ -121,11 +122,15 @@ def figure_of(study: Study, metric: str, rows: Sequence[Row]) -> Figure | None:
         pooled = wilson(ok, n)
         if pooled is not None:
             return _figure(ok / n, pooled, len(valued), f"Wilson, of {n} samples", bound)
-    if len(values) > 1:
+    n, value = len(values), float(np.mean(values))
+    if n > 1:
         mean = student(values)
-        return _figure(mean.value, _possible(metric, mean.low, mean.high), mean.n, mean.method, bound)
-    ends, method = _within(study, metric, valued[0])
-    return _figure(values[0], ends, 1, method, bound)
+        ends, method = (mean.low, mean.high), mean.method
+    else:
+        ends, method = _within(study, metric, valued[0])
+    if metric in TIMES_MS:
+        ends = hidden_too(ends, value, values)
+    return _figure(value, _possible(metric, *ends), n, method, bound)
 
 
 def _possible(metric: str, low: float | None, high: float | None) -> tuple[float | None, float | None]:

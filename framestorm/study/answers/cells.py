@@ -1,5 +1,6 @@
 """What a claim is about as one table: a row a cell (a pair of points, or a point), a column a repetition."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from framestorm.report.stats import Floats
+from framestorm.statistics.rounding import hidden_ms, ratio_ends
 from framestorm.study.answers import wording
 from framestorm.study.answers.analysis import Study
 from framestorm.study.answers.results import UNSURE
+from framestorm.study.design.metrics import TIMES_MS
 
 Point = dict[str, Any]
 # A repetition with this share of its cells or less is left out: filling up would invent most of it.
@@ -33,6 +36,7 @@ class Table:
     """The values of a claim's cells.
 
     values: by cell and repetition, logarithms of ratios where `as_ratio`, complete (see `filled`).
+    hidden: by cell how far its true mean may be off because times were taken in whole ms, whatever its values' spread.
     bounds: what time-outs made of the values: any of "lower", "upper" and "unsure".
     """
 
@@ -40,6 +44,7 @@ class Table:
     repetitions: list[int]
     values: Floats
     as_ratio: bool
+    hidden: list[float] = field(default_factory=list)
     bounds: set[str] = field(default_factory=set)
     empty: list[Cell] = field(default_factory=list)
     not_positive: list[Cell] = field(default_factory=list)
@@ -68,6 +73,7 @@ def read_table(study: Study, claim: Mapping[str, Any], *, without_cut: bool) -> 
         if found:
             kept.append(cell)
             raw.append(found)
+            table.hidden.append(_hidden(study, cell, metric, as_ratio=as_ratio))
         else:
             (table.not_positive if negative else table.empty).append(cell)
     table.cells = kept
@@ -116,6 +122,20 @@ def _values(study: Study, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[d
         if own_bound or other_bound:
             bounds.add(_bound_of_two(own_bound, other_bound))
     return ({} if negative else found), bounds, negative
+
+
+def _hidden(study: Study, cell: Cell, metric: str, *, as_ratio: bool) -> float:
+    if metric not in TIMES_MS:
+        return 0.0
+    sides = []
+    for point in (cell.point, *([cell.other] if cell.other else [])):
+        known = [_value(study, point, repetition, metric)[0] for repetition in study.repetitions]
+        sides.append([value for value in known if value is not None and (value > 0 or not as_ratio)])
+    if not as_ratio:
+        return sum(hidden_ms(side) for side in sides)
+    value = float(np.log(sides[0]).mean() - np.log(sides[1]).mean())
+    low, high = ratio_ends(sides[0], sides[1])
+    return math.inf if low is None or high is None else max(math.log(high) - value, value - math.log(low))
 
 
 def _value(study: Study, point: Point, repetition: int, metric: str) -> tuple[float | None, str | None]:

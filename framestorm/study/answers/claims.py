@@ -138,6 +138,9 @@ def _estimate(
     low, high, method = mean.low, mean.high, mean.method
     if by_repetition.size == 1:
         low, high, method = _of_single_runs(study, claim, table, weights)
+    hidden = float(np.abs(weights) @ table.hidden)
+    low = None if low is None or math.isinf(hidden) else min(low, mean.value - hidden)
+    high = None if high is None or math.isinf(hidden) else max(high, mean.value + hidden)
     back = _back(claim, table)
     return back(mean.value), (back(low), back(high)), method
 

@@ -69,3 +69,4 @@ CATALOGUE = (
 )
 BY_NAME = {metric.name: metric for metric in CATALOGUE}
 METRICS = tuple(BY_NAME)
+TIMES_MS = frozenset(metric.name for metric in CATALOGUE if metric.unit == "ms")

@@ -173,6 +173,22 @@ def test_success_that_is_all_alike_still_varies(tmp_path: Path, make_study: Make
     assert {row["claim"] for row in at_points} == {"no difference shown"}
 
 
+@pytest.mark.parametrize(
+    ("new_ms", "claim", "ends"),
+    [(2.0, "no difference shown", (1.5 / 1.5, 2.5 / 0.5)), (4.0, "slower", (3.5 / 1.5, 4.5 / 0.5))],
+)
+def test_whole_milliseconds_that_repeat_are_not_exact(
+    tmp_path: Path, make_study: Make, new_ms: float, claim: str, ends: tuple[float, float]
+) -> None:
+    """JMeter's times: 1 and 1 ms against 2 and 2 may be 1.4 against 1.6."""
+    a, b = (make_study(name, lambda *_, ms=ms: {"mean_ms": ms}) for name, ms in (("a", 1.0), ("b", new_ms)))
+    _, made = compare(tmp_path, a, b)
+    (each,) = made["comparisons"]
+    for row in (each["overall"][0], each["points"][0]):
+        assert (row["metric"], row["claim"]) == ("mean_ms", claim)
+        assert (row["ratio"]["low"], row["ratio"]["high"]) == pytest.approx(ends)
+
+
 def test_settings_of_studies(tmp_path: Path, make_study: Make) -> None:
     _, made = compare(tmp_path, make_study("a", ways), make_study("b", ways, quick=True, gateway="http://gateway:8080"))
     changed = {change["what"]: change["new"] for change in made["comparisons"][0]["changes"]}

@@ -46,6 +46,14 @@ def test_an_interval_ends_where_the_metric_does(make: Make, make_frames: Any, ma
     assert (share["value"], share["low"], share["high"]) == (0.875, 0.0, 1.0)
 
 
+@pytest.mark.parametrize(("time_ms", "ends"), [(4.0, (3.5, 4.5)), (4.25, (4.25, 4.25))])
+def test_whole_milliseconds_that_repeat_are_not_exact(
+    make: Make, make_frames: Any, make_result: Any, time_ms: float, ends: tuple[float, float]
+) -> None:
+    figure = analyse(make(lambda point, repetition: make_result(make_frames([time_ms] * 3))))[0]["figures"]["mean_ms"]
+    assert (figure["low"], figure["value"], figure["high"]) == pytest.approx((ends[0], time_ms, ends[1]))
+
+
 def test_success_is_pooled_with_wilsons_interval(make: Make, make_frames: Any, make_result: Any) -> None:
     def simulate(point: Any, repetition: int) -> Any:
         frames = make_frames([10.0] * 20)

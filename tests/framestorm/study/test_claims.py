@@ -145,11 +145,21 @@ def test_a_trend(study: Any) -> None:
     assert found["verdict"] == "undecided", "three slopes so far apart"
 
 
+@pytest.mark.parametrize(("expect", "verdict"), [("> 3", "undecided"), ("> 1.5", "confirmed")])
+def test_whole_milliseconds_that_repeat_are_not_exact(study: Any, expect: str, verdict: str) -> None:
+    """4 ms against 1, in every repetition: up to 4.5 : 0.5, which is as far off as 16 : 9."""
+    made = study(lambda factors, repetition: 4 if factors["way"] == "fork" else 1, BOTH)
+    found = claims.judge(made, {"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "expect": expect})
+    assert found["value"] == pytest.approx(4)
+    assert (found["low"], found["high"]) == pytest.approx((4 / 2.25, 4 * 2.25))
+    assert found["verdict"] == verdict
+
+
 def test_a_trend_of_a_ratio(study: Any) -> None:
     """The ratio of fork to kept alive falls by a tenth for each user, exactly."""
 
     def means(factors: Mapping[str, Any], repetition: int) -> float:
-        return 1000 * SHAKE[repetition - 1] * (0.9 ** factors["users"] if factors["way"] == "fork" else 1)
+        return 1000.3 * SHAKE[repetition - 1] * (0.9 ** factors["users"] if factors["way"] == "fork" else 1)
 
     made = study(means, {"users": [1, 2, 3, 4], "way": BOTH["way"]})
     claim = {"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "trend": "users", "expect": "< 0"}
