@@ -2,7 +2,6 @@
 
 import csv
 import json
-import math
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -99,7 +98,7 @@ def is_alerting(function: str, prometheus_url: str = PROMETHEUS_URL) -> bool:
 def _asked(metric: Metric, start_s: float, end_s: float) -> Iterator[tuple[str, dict[str, Any]]]:
     """The queries for a span of time, as an API and its words."""
     if metric.scraped:
-        yield "query", {"query": f"{metric.query}[{max(1, math.ceil(end_s - start_s))}s]", "time": end_s}
+        yield "query", {"query": f"{metric.query}[{max(1, round(1000 * (end_s - start_s)))}ms]", "time": end_s}
         return
     while start_s <= end_s:
         # Ends are part of a span, so the next begins a step later.

@@ -54,7 +54,7 @@ def test_a_long_run_is_asked_for_in_pieces_without_gap_or_overlap(monkeypatch):
     for end_s, spans in ((7, [(0, 2), (3, 5), (6, 7)]), (0, [(0, 0)])):
         asked = [words for _, words in metrics._asked(rate, 0, end_s)]
         assert [(words["start"], words["end"]) for words in asked] == spans
-    assert list(metrics._asked(metrics.Metric("x", "x"), 5, 11.5)) == [("query", {"query": "x[7s]", "time": 11.5})]
+    assert list(metrics._asked(metrics.Metric("x", "x"), 5, 11.5)) == [("query", {"query": "x[6500ms]", "time": 11.5})]
 
 
 def test_a_program_that_is_not_there_is_named():

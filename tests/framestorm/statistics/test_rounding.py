@@ -5,7 +5,9 @@ import pytest
 from framestorm.statistics.rounding import difference_ends, hidden_ms, hidden_too, ratio_ends
 
 
-@pytest.mark.parametrize(("figures", "hidden"), [([3.0, 4.0], 0.5), ([3], 0.5), ([3.0, 4.2], 0), ([0.0], 0.5), ([3.5, 4], 0.5)])
+@pytest.mark.parametrize(
+    ("figures", "hidden"), [([3.0, 4.0], 0.5), ([3], 0.5), ([3.0, 4.2], 0), ([0.0], 0.5), ([3.5, 4], 0.5)]
+)
 def test_whole_figures_hide_half_a_millisecond(figures: list[float], hidden: float) -> None:
     assert hidden_ms(figures) == hidden
 
