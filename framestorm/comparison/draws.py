@@ -48,7 +48,7 @@ def of_times(times: Times, seed: list[int]) -> dict[str, Draws]:
 
 
 def _rounded(drawn: Draws) -> Draws:
-    """With what rounding to whole ms hides on either side."""
+    """With what times in whole ms hide on either side."""
     hidden = hidden_ms(drawn.value)
     return replace(drawn, values=drawn.values - hidden, most=drawn.most + hidden)
 

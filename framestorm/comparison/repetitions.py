@@ -18,7 +18,7 @@ def over_repetitions(
     is_bound: tuple[bool, bool] = (False, False),
     *,
     paired: bool = False,
-    in_ms: bool = False,
+    hidden: tuple[float, float] = (0.0, 0.0),
 ) -> dict[Scale, Evidence]:
     """Intervals of the difference and, where all values are above 0, of the ratio of geometric means.
 
@@ -27,19 +27,18 @@ def over_repetitions(
         new: the same; in pairs, in the order of the old ones.
         is_bound: which of them have lower bounds among them: then the interval is open to that side.
         paired: whether values of the same place belong together.
-        in_ms: whether they are times in ms, whose intervals hold at least what rounding to whole ones hides.
+        hidden: by how much each of the old and of the new values may be off at any rate (`statistics.rounding`).
     """
     # Two repetitions at least, of one side or, in pairs, of both.
     if max(len(old), len(new)) < 2:
         return {}
     difference, ratio = (paired_difference, paired_ratio) if paired else (welch_difference, welch_ratio)
+    off = (hidden[1], hidden[0])
     apart = _opened(lambda level: difference(new, old, level), is_bound)
-    evidence: dict[Scale, Evidence] = {
-        "difference": ByFormula(wider(apart, lambda _: difference_ends(new, old)) if in_ms else apart)
-    }
+    evidence: dict[Scale, Evidence] = {"difference": ByFormula(wider(apart, lambda _: difference_ends(new, old, off)))}
     if min(*old, *new) > 0:
         times = _opened(lambda level: ratio(new, old, level), is_bound)
-        evidence["ratio"] = ByFormula(wider(times, lambda _: ratio_ends(new, old)) if in_ms else times)
+        evidence["ratio"] = ByFormula(wider(times, lambda _: ratio_ends(new, old, off)))
     return evidence
 
 

@@ -15,6 +15,7 @@ from framestorm.report.estimate import Estimate
 from framestorm.report.stats import Sample
 from framestorm.statistics.bootstrap import Draws, apart
 from framestorm.statistics.effects import cliffs_delta
+from framestorm.statistics.rounding import hidden_ms
 from framestorm.statistics.shares import design_effect, newcombe
 
 BLOCK_METHOD = f"block bootstrap of each run, {draws.RESAMPLES:,} resamples"
@@ -134,7 +135,9 @@ def _repeated(old: RunSide, new: RunSide, series: str) -> list[Contrast]:
         ]
         values = [[each.value for each in side] for side in known]
         open_ends = (sides[0].is_bound, sides[1].is_bound)
-        evidence = over_repetitions(values[0], values[1], open_ends, in_ms=True)
+        evidence = over_repetitions(
+            values[0], values[1], open_ends, hidden=(hidden_ms(values[0]), hidden_ms(values[1]))
+        )
         made = _contrast(column(series, statistic), sides[0], sides[1], evidence, REPEATED_METHOD, effect, None)
         found.append(replace(made, own_ratio=geometric_ratio(values[0], values[1])))
     return found

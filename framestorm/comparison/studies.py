@@ -14,6 +14,7 @@ from framestorm.comparison.metrics import metric
 from framestorm.comparison.repetitions import geometric_ratio, over_repetitions
 from framestorm.comparison.sides import StudySide
 from framestorm.errors import FramestormError
+from framestorm.statistics.rounding import hidden_ms
 from framestorm.statistics.shares import newcombe
 from framestorm.study.design.metrics import BY_NAME, TIMES_MS
 
@@ -83,7 +84,7 @@ def _at(old: StudySide, new: StudySide, point: str, name: str, is_paired: bool) 
     rows = [[each[k] for k in sorted(known[0] & known[1] if in_pairs else each)] for each in values]
     totals = [_total(side, [point], name) for side in (old, new)]
     sides = [
-        Side(float(np.mean(row)), is_cut_off(side, point, name), int(total), len(row))
+        Side(float(np.mean(row)), is_cut_off(side, point, name), int(total), len(row), _hidden(name, row))
         for side, row, total in zip((old, new), rows, totals, strict=True)
     ]
     method = PAIRED_METHOD if in_pairs else WELCH_METHOD
@@ -107,15 +108,18 @@ def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], i
     repetitions = [sorted(whole[0] & whole[1] if in_pairs else each) for each in whole]
     if not repetitions[0] or not repetitions[1]:
         return None
-    smallest = min(value for key in keys for values in pairs[key] for value in values.values())
-    is_geometric = smallest > 0 and not metric(name).is_share
+    figures = [[value for key in keys for value in pairs[key][side].values()] for side in (0, 1)]
+    is_geometric = min(map(min, figures)) > 0 and not metric(name).is_share
     rows = [
         [_centre([pairs[key][side][k] for key in keys], is_geometric) for k in repetitions[side]] for side in (0, 1)
     ]
     sides = [
-        Side(float(np.mean(row)), any(is_cut_off(side, k, name) for k in keys), int(_total(side, keys, name)), len(row))
-        for side, row in zip((old, new), rows, strict=True)
-    ]
+        Side(
+            float(np.mean(row)), any(is_cut_off(side, k, name) for k in keys), int(_total(side, keys, name)), len(row),
+            _hidden(name, each),
+        )
+        for side, row, each in zip((old, new), rows, figures, strict=True)
+    ]  # fmt: skip
     if max(len(row) for row in rows) == 1 and len(keys) > 1:
         by_point = [[pairs[key][side][repetitions[side][0]] for key in keys] for side in (0, 1)]
         made = _contrast(name, sides, by_point, POINTS_METHOD)
@@ -140,6 +144,10 @@ def _total(side: StudySide, points: Sequence[str], name: str) -> float:
     return sum(sum(side.values(point, COUNTED_BY.get(name, "n")).values()) for point in points)
 
 
+def _hidden(name: str, figures: Sequence[float]) -> float:
+    return hidden_ms(figures) if name in TIMES_MS else 0.0
+
+
 def _centre(values: Sequence[float], is_geometric: bool) -> float:
     return math.exp(float(np.log(values).mean())) if is_geometric else float(np.mean(values))
 
@@ -153,7 +161,8 @@ def _contrast(name: str, sides: Sequence[Side], rows: Sequence[list[float]], met
     elif any(bound) and (name.endswith("sd_ms") or name not in BY_NAME):
         why = "time-outs leave the figure of one side without a meaning"
     else:
-        evidence = over_repetitions(rows[0], rows[1], bound, paired=method != WELCH_METHOD, in_ms=name in TIMES_MS)
+        hidden = (sides[0].hidden, sides[1].hidden)
+        evidence = over_repetitions(rows[0], rows[1], bound, paired=method != WELCH_METHOD, hidden=hidden)
         why = "time-outs hide the figure of one side, which is a lower bound" if any(bound) else None
         why = why if evidence else ONE_ONLY
     if name in COUNTED_BY and evidence and sides[0].n and sides[1].n:

@@ -29,9 +29,9 @@ def replica_charts(data: dict[str, Any], clock: Clock) -> list[Chart]:
     if throttled:
         found.append(
             _by_replica(
-                data, clock, SHARE, "Replicas held back by their CPU limit", "time held back (%)",
-                "Share of the last 10 s in which a replica could have run and was not let, for its CPU limit was used "
-                "up: round trips then measure the limit. Several threads that wait at once count several times.",
+                data, clock, SHARE, "Replicas held back by their CPU limit", "periods held back (%)",
+                "Share of the periods of 100 ms, over the last 10 s, in which a replica used up its CPU limit and had "
+                "to wait for the next: round trips then measure the limit.",
                 scale=0.01,
             )
         )  # fmt: skip

@@ -1,6 +1,7 @@
-"""Times in whole milliseconds, as JMeter takes its own: what rounding hides of figures that repeat to the digit.
+"""Times in whole milliseconds, as JMeter takes its own: what that hides of figures that repeat to the digit.
 
-Repetitions that are all 3 ms have no spread, and an interval from it would be sure of 3.000 ms.
+Repetitions that are all 3 ms have no spread, and an interval from it would be sure of 3.000 ms. But JMeter cuts off a
+sample's start and its end, each to the millisecond before, so that 3 ms is anything from 2 to 4.
 """
 
 import math
@@ -10,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from framestorm.statistics.checks import finite
 
-HALF_MS = 0.5
+HIDDEN_MS = 1.0
 Ends = tuple[float | None, float | None]
 
 
 def hidden_ms(figures_ms: ArrayLike) -> float:
-    """By how much each figure may be off: half a millisecond where all are whole numbers of them, else 0.
+    """By how much each figure may be off: a millisecond where all are whole numbers of them, else 0.
 
     Half-way between two counts as whole: so are medians.
 
@@ -23,11 +24,11 @@ def hidden_ms(figures_ms: ArrayLike) -> float:
         ValueError: no figures, or one is not finite.
     """
     halves = 2 * finite(figures_ms, "figures")
-    return HALF_MS if np.array_equal(halves, np.round(halves)) else 0.0
+    return HIDDEN_MS if np.array_equal(halves, np.round(halves)) else 0.0
 
 
 def hidden_too(ends: Ends, value_ms: float, figures_ms: ArrayLike) -> Ends:
-    """The interval of a mean of figures, or where that is wider what rounding hides around the mean.
+    """The interval of a mean of figures, or where that is wider what is hidden around the mean.
 
     Raises:
         ValueError: as `hidden_ms`.
@@ -36,30 +37,30 @@ def hidden_too(ends: Ends, value_ms: float, figures_ms: ArrayLike) -> Ends:
     return None if low is None else min(low, value_ms - hidden), None if high is None else max(high, value_ms + hidden)
 
 
-def difference_ends(a_ms: ArrayLike, b_ms: ArrayLike) -> Ends:
-    """mean(a) - mean(b) with every figure off by `hidden_ms`, to the one side and to the other.
+def difference_ends(a_ms: ArrayLike, b_ms: ArrayLike, hidden: tuple[float, float]) -> Ends:
+    """mean(a) - mean(b) with every figure of a and of b off by what each hides, to the one side and to the other.
 
     Raises:
-        ValueError: as `hidden_ms`.
+        ValueError: no figures, or one is not finite.
     """
     value = float(np.mean(finite(a_ms)) - np.mean(finite(b_ms)))
-    off = hidden_ms(a_ms) + hidden_ms(b_ms)
-    return value - off, value + off
+    return value - sum(hidden), value + sum(hidden)
 
 
-def ratio_ends(a_ms: ArrayLike, b_ms: ArrayLike) -> Ends:
-    """The ratio of geometric means, a / b, with every figure off by `hidden_ms`, to the one side and to the other.
+def ratio_ends(a_ms: ArrayLike, b_ms: ArrayLike, hidden: tuple[float, float]) -> Ends:
+    """The ratio of geometric means, a / b, with every figure off by what it hides, to the one side and to the other.
 
-    None for an end that half a millisecond or less leaves open.
+    None for an end that a figure of no more than what it hides leaves open.
 
     Raises:
-        ValueError: as `hidden_ms`.
+        ValueError: as `difference_ends`.
     """
-    ends = _log_mean(a_ms, -1) - _log_mean(b_ms, 1), _log_mean(a_ms, 1) - _log_mean(b_ms, -1)
+    off_a, off_b = hidden
+    ends = _log_mean(a_ms, -off_a) - _log_mean(b_ms, off_b), _log_mean(a_ms, off_a) - _log_mean(b_ms, -off_b)
     low, high = (math.exp(end) if math.isfinite(end) else None for end in ends)
     return low, high
 
 
-def _log_mean(figures_ms: ArrayLike, sign: int) -> float:
-    off = finite(figures_ms) + sign * hidden_ms(figures_ms)
-    return float(np.log(off).mean()) if off.min() > 0 else -math.inf
+def _log_mean(figures_ms: ArrayLike, off: float) -> float:
+    row = finite(figures_ms) + off
+    return float(np.log(row).mean()) if row.min() > 0 else -math.inf

@@ -131,10 +131,11 @@ def _hidden(study: Study, cell: Cell, metric: str, *, as_ratio: bool) -> float:
     for point in (cell.point, *([cell.other] if cell.other else [])):
         known = [_value(study, point, repetition, metric)[0] for repetition in study.repetitions]
         sides.append([value for value in known if value is not None and (value > 0 or not as_ratio)])
+    hidden = [hidden_ms(side) for side in sides]
     if not as_ratio:
-        return sum(hidden_ms(side) for side in sides)
+        return sum(hidden)
     value = float(np.log(sides[0]).mean() - np.log(sides[1]).mean())
-    low, high = ratio_ends(sides[0], sides[1])
+    low, high = ratio_ends(sides[0], sides[1], (hidden[0], hidden[1]))
     return math.inf if low is None or high is None else max(math.log(high) - value, value - math.log(low))
 
 

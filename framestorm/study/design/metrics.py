@@ -62,7 +62,7 @@ CATALOGUE = (
     Metric("replicas_max", "", "most replicas that were ready at a time"),
     Metric("target_cores_mean", "cores", "mean CPU of all replicas together"),
     Metric("target_memory_max_bytes", "bytes", "most memory that a replica held"),
-    Metric("throttled_mean", "share", "mean share of the time in which replicas were held back by their CPU limit"),
+    Metric("throttled_mean", "share", "mean share of the 100 ms periods in which replicas used up their CPU limit"),
     Metric("generator_cores_mean", "cores", "mean CPU of the load generator"),
     Metric("host_busy_time", "share", "share of the time with at least 90 % of the machine's cores busy"),
     Metric("warnings", "", "warnings on the run's own page"),

@@ -117,13 +117,15 @@ func (g cgroup) usage() (Usage, bool) {
 		return Usage{}, false
 	}
 	stat, err := readPairs(g.file("cpu", "cpu.stat"))
+	// The kernel's own time counts once for each core that threads waited on, and so passes the time that went by.
+	throttledSeconds := stat["nr_throttled"] * cpuPeriodUs / 1e6
 	if unified() {
 		memory, memoryErr := readNumber(g.file("", "memory.current"))
-		return Usage{stat["usage_usec"] / 1e6, stat["throttled_usec"] / 1e6, memory}, errors.Join(err, memoryErr) == nil
+		return Usage{stat["usage_usec"] / 1e6, throttledSeconds, memory}, errors.Join(err, memoryErr) == nil
 	}
 	cpu, cpuErr := readNumber(g.file("cpuacct", "cpuacct.usage"))
 	memory, memoryErr := readNumber(g.file("memory", "memory.usage_in_bytes"))
-	return Usage{cpu / 1e9, stat["throttled_time"] / 1e9, memory}, errors.Join(err, cpuErr, memoryErr) == nil
+	return Usage{cpu / 1e9, throttledSeconds, memory}, errors.Join(err, cpuErr, memoryErr) == nil
 }
 
 func ifSet(set bool, path, value string) error {

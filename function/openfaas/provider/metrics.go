@@ -12,7 +12,7 @@ var (
 	shortDesc  = prometheus.NewDesc("framestorm_replicas_short_seconds_total", "Time in which fewer replicas were ready than wanted.", functionLabels, nil)
 	flightDesc = prometheus.NewDesc("framestorm_replica_in_flight", "Requests under way in a replica.", replicaLabels, nil)
 	cpuDesc    = prometheus.NewDesc("framestorm_replica_cpu_seconds_total", "CPU time of a replica.", replicaLabels, nil)
-	throttled  = prometheus.NewDesc("framestorm_replica_cpu_throttled_seconds_total", "Time a replica was kept from the CPU by its limit.", replicaLabels, nil)
+	throttled  = prometheus.NewDesc("framestorm_replica_cpu_throttled_seconds_total", "Time in periods of 100 ms in which a replica used up its CPU limit and was kept from the CPU for the rest.", replicaLabels, nil)
 	memoryDesc = prometheus.NewDesc("framestorm_replica_memory_bytes", "Memory of a replica.", replicaLabels, nil)
 	received   = prometheus.NewDesc("framestorm_replica_network_receive_bytes_total", "Bytes a replica received, headers of all layers included.", replicaLabels, nil)
 	sent       = prometheus.NewDesc("framestorm_replica_network_transmit_bytes_total", "Bytes a replica sent, headers of all layers included.", replicaLabels, nil)

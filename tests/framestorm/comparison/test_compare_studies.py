@@ -175,13 +175,13 @@ def test_success_that_is_all_alike_still_varies(tmp_path: Path, make_study: Make
 
 @pytest.mark.parametrize(
     ("new_ms", "claim", "ends"),
-    [(2.0, "no difference shown", (1.5 / 1.5, 2.5 / 0.5)), (4.0, "slower", (3.5 / 1.5, 4.5 / 0.5))],
+    [(4.0, "no difference shown", (3 / 3, 5 / 1)), (8.0, "slower", (7 / 3, 9 / 1))],
 )
 def test_whole_milliseconds_that_repeat_are_not_exact(
     tmp_path: Path, make_study: Make, new_ms: float, claim: str, ends: tuple[float, float]
 ) -> None:
-    """JMeter's times: 1 and 1 ms against 2 and 2 may be 1.4 against 1.6."""
-    a, b = (make_study(name, lambda *_, ms=ms: {"mean_ms": ms}) for name, ms in (("a", 1.0), ("b", new_ms)))
+    """JMeter's times: 2 and 2 ms against 4 and 4 may all be 3."""
+    a, b = (make_study(name, lambda *_, ms=ms: {"mean_ms": ms}) for name, ms in (("a", 2.0), ("b", new_ms)))
     _, made = compare(tmp_path, a, b)
     (each,) = made["comparisons"]
     for row in (each["overall"][0], each["points"][0]):

@@ -147,8 +147,8 @@ def test_a_trend(study: Any) -> None:
 
 @pytest.mark.parametrize(("expect", "verdict"), [("> 3", "undecided"), ("> 1.5", "confirmed")])
 def test_whole_milliseconds_that_repeat_are_not_exact(study: Any, expect: str, verdict: str) -> None:
-    """4 ms against 1, in every repetition: up to 4.5 : 0.5, which is as far off as 16 : 9."""
-    made = study(lambda factors, repetition: 4 if factors["way"] == "fork" else 1, BOTH)
+    """8 ms against 2, in every repetition: up to 9 : 1, which is as far off as 16 : 9."""
+    made = study(lambda factors, repetition: 8 if factors["way"] == "fork" else 2, BOTH)
     found = claims.judge(made, {"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "expect": expect})
     assert found["value"] == pytest.approx(4)
     assert (found["low"], found["high"]) == pytest.approx((4 / 2.25, 4 * 2.25))
