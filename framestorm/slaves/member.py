@@ -34,6 +34,7 @@ NAME = "framestorm-agent"  # as it is seen among the host's processes
 PING_EVERY_S = 2.0
 LOST_AFTER_S = 10.0
 FROZEN_AFTER_S = 5.0
+READ_WITHIN_S = 5.0
 
 
 class HostError(FramestormError):
@@ -68,9 +69,10 @@ class Member:
         self._closed = threading.Event()
         sources = json.dumps({module.__name__: inspect.getsource(module) for module in (probe, agent)}).encode()
         self._send(f"{len(sources)}\n".encode() + sources)
-        self._threads = [
+        self._listener, pinger = (
             threading.Thread(target=do, name=f"agent of {host.name}", daemon=True) for do in (self._listen, self._ping)
-        ]
+        )
+        self._threads = (self._listener, pinger)
         for thread in self._threads:
             thread.start()
 
@@ -138,6 +140,8 @@ class Member:
         deadline_s = time.monotonic() + timeout_s
         while self.lines is None and self._agent.poll() is None and time.monotonic() < deadline_s:
             time.sleep(0.05)
+        if self.lines is None:  # what it said last may still have to be read
+            self._listener.join(READ_WITHIN_S)
         return self.lines is not None
 
     def close(self) -> None:

@@ -53,6 +53,24 @@ def test_a_host_is_lost_from_its_last_sign_of_life_on(member: Member) -> None:
     assert member.look() is None, "said once"
 
 
+def test_the_last_words_of_an_agent_that_has_ended_are_still_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine its end may be seen before what it said last is read."""
+    listen = Member._listen
+    monkeypatch.setattr(Member, "_listen", lambda member: (time.sleep(1), listen(member)))
+
+    class EndsAtOnce(Here):
+        def ssh(self, remote_command: str) -> list[str]:
+            return ["sh", "-c", """echo '{"type": "done", "lines": {"journal.jsonl": 3}}'"""]
+
+    member = Member(EndsAtOnce("slave1", ("slaves",), "127.0.0.1", "127.0.0.1", {}), tmp_path)
+    member._agent.wait()
+    assert member.handed_in(20)
+    assert member.lines == {"journal.jsonl": 3}
+    member.close()
+
+
 def test_the_agent_is_seen_by_its_name(member: Member) -> None:
     member.measure_clock()
     assert "framestorm-agent" in shlex.split(" ".join(map(str, member._agent.args)))[-1]  # type: ignore[union-attr]
