@@ -64,7 +64,7 @@ def up(slaves: int, outsider: bool = False) -> list[HostStatus]:
         for host in wanted:
             _start(host, system)
         base.prune({system, *((host.folder / "base").resolve() for host in existing())})
-        states = [_wait(host) for host in wanted]
+        states = [_wait(host, system) for host in wanted]
     return states
 
 
@@ -97,15 +97,20 @@ def _furnish(host: Host, system: os.PathLike[str]) -> None:
     (host.folder / "complete").touch()
 
 
-def _wait(host: Host) -> HostStatus:
+def _wait(host: Host, system: os.PathLike[str]) -> HostStatus:
     """Wait until systemd on the host has started everything."""
     deadline = time.monotonic() + BOOT_S
-    status = status_of(host)
-    while status.state not in ("running", "degraded"):
-        if time.monotonic() > deadline or status.state == "stopped":
+    started_again = False
+    while (status := status_of(host)).state not in ("running", "degraded"):
+        if status.state == "stopped" and not started_again:
+            # What still ran when it was looked for was about to end, as after a kill.
+            _start(host, system)
+            started_again = True
+        elif status.state == "stopped":
+            raise LabError(f"{host.name} ends as soon as it is started; see {host.console}")
+        elif time.monotonic() > deadline:
             raise LabError(f"{host.name} is {status.state} {BOOT_S} s after its start; see {host.console}")
         time.sleep(0.1)
-        status = status_of(host)
     return status
 
 
@@ -137,8 +142,9 @@ def down() -> int:
 def start(host: Host) -> HostStatus:
     """Switch a host on again that was powered off, with the disk it had, and wait until it answers."""
     with _exclusive():
-        _start(host, (host.folder / "base").resolve())
-        return _wait(host)
+        system = (host.folder / "base").resolve()
+        _start(host, system)
+        return _wait(host, system)
 
 
 def _stop() -> None:
