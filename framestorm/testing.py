@@ -15,6 +15,9 @@ TEST_PACKAGES = ("chromium", "imagemagick", "x11-utils", "xdotool", "xvfb")
 
 BIN = paths.TEST_PYTHON.parent
 
+# Two workers: most of the longer tests wait for a host or for a JVM. tests/conftest.py says what must stay together.
+EVERYTHING = ("--numprocesses=2", "--no-loadscope-reorder", "--durations=40")
+
 
 def run(words: Sequence[str]) -> int:
     """Run the static checks, then pytest; given words go to pytest, which then runs alone.
@@ -25,7 +28,7 @@ def run(words: Sequence[str]) -> int:
     packages.install(TEST_PACKAGES)
     setup.ensure([setup.TEST_VENV, setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *parts.PIECES, parts.KIND])
     failed = [] if words else [name for name, command in _checks() if not _passes(name, command)]
-    if not _passes("pytest", [BIN / "python", "-m", "pytest", *(words or ["--durations=40"])]):
+    if not _passes("pytest", [BIN / "python", "-m", "pytest", *(words or EVERYTHING)]):
         failed.append("pytest")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from lab import keys
 from lab.hosts import Host
@@ -20,14 +22,32 @@ TOOLS = REPO / ".local" / "ansible-test-venv" / "bin"
 SCAN = REPO / "tests" / "ansible" / "scan.py"
 
 
+# There is one lab and one local OpenFaaS on a machine, so the tests of each stay together, in this order. In the lab,
+# those that break it come before those that deploy on it, and taking back what was deployed comes last.
+TOGETHER = {
+    "lab": ("tests/lab/", "tests/ansible/test_deploy", "tests/slaves/", "tests/ansible/test_uninstall"),
+    "openfaas": ("tests/openfaas/", "tests/run/"),
+}
+ORDER = [part for parts in TOGETHER.values() for part in parts]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that break the lab come before those that deploy on it, and taking back what was deployed comes last."""
-    order = {"tests/lab/": 0, "test_uninstall": 2}
+    """What stays together comes first: it takes longest."""
+    items.sort(key=lambda item: next((n for n, part in enumerate(ORDER) if part in item.nodeid), len(ORDER)))
 
-    def rank(item: pytest.Item) -> int:
-        return next((number for part, number in order.items() if part in item.path.as_posix()), 1)
 
-    items.sort(key=rank)
+class Pieces(LoadScopeScheduling):
+    """Hands to each worker what stays together as one piece, and the rest by files."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        for name, parts in TOGETHER.items():
+            if any(part in nodeid for part in parts):
+                return name
+        return nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Pieces:
+    return Pieces(config, log)
 
 
 @dataclass(frozen=True)
