@@ -73,8 +73,8 @@ def read_samples(run_dir: Path, warm_up_s: float, temperature: str) -> Samples:
     """
     frames = read_frames(run_dir / "frames.csv").sort("start_ms", maintain_order=True)
     loaded = frames.filter(pl.col("start_ms") >= pl.col("start_ms").min() + 1000 * warm_up_s) if warm_up_s else frames
-    wrong = {"warm": pl.col("cold"), "cold": ~pl.col("cold")}.get(temperature, pl.lit(value=False))
-    kept = loaded.filter(~wrong.fill_null(value=False))
+    wrong = {"warm": pl.col("cold"), "cold": ~pl.col("cold")}.get(temperature)
+    kept = loaded if wrong is None else loaded.filter(~wrong.fill_null(value=False))
     rejected = loaded.height - kept.height
     return Samples(
         loaded=loaded,
