@@ -18,16 +18,12 @@ TIME_CLAIMS = {"higher": "slower", "lower": "faster"}
 
 @dataclass(frozen=True)
 class Side:
-    """A figure of one side; `is_bound`: the true one is larger, a time-out hides it; n: samples, runs: repetitions.
-
-    hidden: by how much it may be off whatever it varies by, of times in whole ms (`statistics.rounding`).
-    """
+    """A figure of one side; `is_bound`: the true one is larger, a time-out hides it; n: samples, runs: repetitions."""
 
     value: float
     is_bound: bool = False
     n: int = 0
     runs: int = 1
-    hidden: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,10 @@ def over_repetitions(
     difference, ratio = (paired_difference, paired_ratio) if paired else (welch_difference, welch_ratio)
     off = (hidden[1], hidden[0])
     apart = _opened(lambda level: difference(new, old, level), is_bound)
-    evidence: dict[Scale, Evidence] = {"difference": ByFormula(wider(apart, lambda _: difference_ends(new, old, off)))}
+    evidence: dict[Scale, Evidence] = {"difference": ByFormula(wider(apart, _always(difference_ends(new, old, off))))}
     if min(*old, *new) > 0:
         times = _opened(lambda level: ratio(new, old, level), is_bound)
-        evidence["ratio"] = ByFormula(wider(times, lambda _: ratio_ends(new, old, off)))
+        evidence["ratio"] = ByFormula(wider(times, _always(ratio_ends(new, old, off))))
     return evidence
 
 
@@ -52,6 +52,10 @@ def geometric_ratio(old: Sequence[float], new: Sequence[float]) -> float | None:
     if min(*old, *new) <= 0:
         return None
     return math.exp(float(np.log(new).mean() - np.log(old).mean()))
+
+
+def _always(ends: Ends) -> Callable[[float], Ends]:
+    return lambda level: ends
 
 
 def _opened(interval: Callable[[float], Interval], is_bound: tuple[bool, bool]) -> Callable[[float], Ends]:

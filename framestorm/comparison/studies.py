@@ -84,11 +84,11 @@ def _at(old: StudySide, new: StudySide, point: str, name: str, is_paired: bool) 
     rows = [[each[k] for k in sorted(known[0] & known[1] if in_pairs else each)] for each in values]
     totals = [_total(side, [point], name) for side in (old, new)]
     sides = [
-        Side(float(np.mean(row)), is_cut_off(side, point, name), int(total), len(row), _hidden(name, row))
+        Side(float(np.mean(row)), is_cut_off(side, point, name), int(total), len(row))
         for side, row, total in zip((old, new), rows, totals, strict=True)
     ]
     method = PAIRED_METHOD if in_pairs else WELCH_METHOD
-    return replace(_contrast(name, sides, rows, method), point=point)
+    return replace(_contrast(name, sides, rows, method, _hidden(name, rows)), point=point)
 
 
 def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], is_paired: bool) -> Contrast | None:
@@ -114,20 +114,18 @@ def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], i
         [_centre([pairs[key][side][k] for key in keys], is_geometric) for k in repetitions[side]] for side in (0, 1)
     ]
     sides = [
-        Side(
-            float(np.mean(row)), any(is_cut_off(side, k, name) for k in keys), int(_total(side, keys, name)), len(row),
-            _hidden(name, each),
-        )
-        for side, row, each in zip((old, new), rows, figures, strict=True)
-    ]  # fmt: skip
+        Side(float(np.mean(row)), any(is_cut_off(side, k, name) for k in keys), int(_total(side, keys, name)), len(row))
+        for side, row in zip((old, new), rows, strict=True)
+    ]
+    off = _hidden(name, figures)
     if max(len(row) for row in rows) == 1 and len(keys) > 1:
         by_point = [[pairs[key][side][repetitions[side][0]] for key in keys] for side in (0, 1)]
-        made = _contrast(name, sides, by_point, POINTS_METHOD)
+        made = _contrast(name, sides, by_point, POINTS_METHOD, off)
         # Of the two scales the one on which points were averaged.
         scale: Scale = "ratio" if is_geometric else "difference"
         made = replace(made, evidence={scale: made.evidence[scale]} if made.evidence else {})
     else:
-        made = _contrast(name, sides, rows, PAIRED_METHOD if in_pairs else WELCH_METHOD)
+        made = _contrast(name, sides, rows, PAIRED_METHOD if in_pairs else WELCH_METHOD, off)
     of_all = f"of {len(shared)} points"
     notes = [
         made.why,
@@ -144,15 +142,19 @@ def _total(side: StudySide, points: Sequence[str], name: str) -> float:
     return sum(sum(side.values(point, COUNTED_BY.get(name, "n")).values()) for point in points)
 
 
-def _hidden(name: str, figures: Sequence[float]) -> float:
-    return hidden_ms(figures) if name in TIMES_MS else 0.0
+def _hidden(name: str, figures: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """By how much the figures of either side may be off at any rate."""
+    old, new = (hidden_ms(each) if name in TIMES_MS else 0.0 for each in figures)
+    return old, new
 
 
 def _centre(values: Sequence[float], is_geometric: bool) -> float:
     return math.exp(float(np.log(values).mean())) if is_geometric else float(np.mean(values))
 
 
-def _contrast(name: str, sides: Sequence[Side], rows: Sequence[list[float]], method: str) -> Contrast:
+def _contrast(
+    name: str, sides: Sequence[Side], rows: Sequence[list[float]], method: str, hidden: tuple[float, float]
+) -> Contrast:
     """`rows`: of each side a value a repetition or, by `POINTS_METHOD`, a point."""
     bound = (sides[0].is_bound, sides[1].is_bound)
     evidence: dict[Scale, Evidence] = {}
@@ -161,7 +163,6 @@ def _contrast(name: str, sides: Sequence[Side], rows: Sequence[list[float]], met
     elif any(bound) and (name.endswith("sd_ms") or name not in BY_NAME):
         why = "time-outs leave the figure of one side without a meaning"
     else:
-        hidden = (sides[0].hidden, sides[1].hidden)
         evidence = over_repetitions(rows[0], rows[1], bound, paired=method != WELCH_METHOD, hidden=hidden)
         why = "time-outs hide the figure of one side, which is a lower bound" if any(bound) else None
         why = why if evidence else ONE_ONLY

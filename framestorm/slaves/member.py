@@ -140,7 +140,7 @@ class Member:
         deadline_s = time.monotonic() + timeout_s
         while self.lines is None and self._agent.poll() is None and time.monotonic() < deadline_s:
             time.sleep(0.05)
-        if self.lines is None:  # what it said last may still have to be read
+        if self.lines is None and self._agent.poll() is not None:  # what it said last may still have to be read
             self._listener.join(READ_WITHIN_S)
         return self.lines is not None
 

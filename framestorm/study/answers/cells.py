@@ -36,7 +36,7 @@ class Table:
     """The values of a claim's cells.
 
     values: by cell and repetition, logarithms of ratios where `as_ratio`, complete (see `filled`).
-    hidden: by cell how far its true mean may be off because times were taken in whole ms, whatever its values' spread.
+    hidden: by cell how far its true mean may lie below and above at any rate, for times were taken in whole ms.
     bounds: what time-outs made of the values: any of "lower", "upper" and "unsure".
     """
 
@@ -44,7 +44,7 @@ class Table:
     repetitions: list[int]
     values: Floats
     as_ratio: bool
-    hidden: list[float] = field(default_factory=list)
+    hidden: list[tuple[float, float]] = field(default_factory=list)
     bounds: set[str] = field(default_factory=set)
     empty: list[Cell] = field(default_factory=list)
     not_positive: list[Cell] = field(default_factory=list)
@@ -124,19 +124,20 @@ def _values(study: Study, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[d
     return ({} if negative else found), bounds, negative
 
 
-def _hidden(study: Study, cell: Cell, metric: str, *, as_ratio: bool) -> float:
+def _hidden(study: Study, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[float, float]:
+    """How far below and above; infinite where a time may be next to nothing."""
     if metric not in TIMES_MS:
-        return 0.0
+        return 0.0, 0.0
     sides = []
     for point in (cell.point, *([cell.other] if cell.other else [])):
         known = [_value(study, point, repetition, metric)[0] for repetition in study.repetitions]
         sides.append([value for value in known if value is not None and (value > 0 or not as_ratio)])
     hidden = [hidden_ms(side) for side in sides]
     if not as_ratio:
-        return sum(hidden)
+        return sum(hidden), sum(hidden)
     value = float(np.log(sides[0]).mean() - np.log(sides[1]).mean())
     low, high = ratio_ends(sides[0], sides[1], (hidden[0], hidden[1]))
-    return math.inf if low is None or high is None else max(math.log(high) - value, value - math.log(low))
+    return math.inf if low is None else value - math.log(low), math.inf if high is None else math.log(high) - value
 
 
 def _value(study: Study, point: Point, repetition: int, metric: str) -> tuple[float | None, str | None]:

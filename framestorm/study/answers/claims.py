@@ -138,11 +138,19 @@ def _estimate(
     low, high, method = mean.low, mean.high, mean.method
     if by_repetition.size == 1:
         low, high, method = _of_single_runs(study, claim, table, weights)
-    hidden = float(np.abs(weights) @ table.hidden)
-    low = None if low is None or math.isinf(hidden) else min(low, mean.value - hidden)
-    high = None if high is None or math.isinf(hidden) else max(high, mean.value + hidden)
+    below, above = _hidden(table, weights)
+    low = None if low is None or math.isinf(below) else min(low, mean.value - below)
+    high = None if high is None or math.isinf(above) else max(high, mean.value + above)
     back = _back(claim, table)
     return back(mean.value), (back(low), back(high)), method
+
+
+def _hidden(table: Table, weights: Floats) -> tuple[float, float]:
+    """How far the true figure may lie below and above at any rate, with every cell off to its worse side."""
+    used = weights != 0  # nothing times what may be infinite is no number
+    below, above = np.array(table.hidden)[used].T
+    rises, size = weights[used] > 0, np.abs(weights[used])
+    return float(size @ np.where(rises, below, above)), float(size @ np.where(rises, above, below))
 
 
 def _of_single_runs(
