@@ -92,7 +92,7 @@ class Member:
             try:
                 answer = self._answers.get(timeout=min(left_s, 0.2))
             except queue.Empty:
-                if self._agent.poll() is not None:
+                if self._has_ended() and self._answers.empty():
                     break
                 continue
             if answer["type"] == kind:
@@ -120,12 +120,13 @@ class Member:
             return None
         reason, since_s = None, self._heard_s
         silent_s = time.monotonic() - self._heard_s
+        has_ended = self.lines is None and self._has_ended()
         with contextlib.suppress(queue.Empty):
             while True:
                 answer = self._answers.get_nowait()
                 if answer["type"] == "failed":
                     reason = answer["error"]
-        if reason is None and self._agent.poll() is not None and self.lines is None:
+        if reason is None and has_ended and self.lines is None:
             reason = self._why_silent("the connection ended")
         elif reason is None and silent_s > LOST_AFTER_S:
             reason = f"no sign of life for {silent_s:.0f} s"
@@ -138,10 +139,8 @@ class Member:
     def handed_in(self, timeout_s: float) -> bool:
         """Whether the host has sent the rest of its files and their counts, waited for up to `timeout_s`."""
         deadline_s = time.monotonic() + timeout_s
-        while self.lines is None and self._agent.poll() is None and time.monotonic() < deadline_s:
+        while self.lines is None and not self._has_ended() and time.monotonic() < deadline_s:
             time.sleep(0.05)
-        if self.lines is None and self._agent.poll() is not None:  # what it said last may still have to be read
-            self._listener.join(READ_WITHIN_S)
         return self.lines is not None
 
     def close(self) -> None:
@@ -161,6 +160,13 @@ class Member:
         for pipe in (self._agent.stdout, self._agent.stderr):
             if pipe is not None and not any(thread.is_alive() for thread in self._threads):
                 pipe.close()
+
+    def _has_ended(self) -> bool:
+        """Whether the agent has ended, and what it said last is read."""
+        if self._agent.poll() is None:
+            return False
+        self._listener.join(READ_WITHIN_S)
+        return True
 
     def _send(self, data: bytes) -> None:
         with contextlib.suppress(OSError, ValueError), self._send_lock:

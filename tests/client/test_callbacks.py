@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from contextlib import closing
 from pathlib import Path
 
 from callbacks import Call, Receiver
@@ -18,13 +19,12 @@ def tell(connection: http.client.HTTPConnection, **headers: str) -> int:
 def test_a_call_told_again_counts_once(tmp_path: Path) -> None:
     told: list[Call] = []
     with Receiver(out=tmp_path / "calls.jsonl", on_call=told.append) as receiver:
-        connection = http.client.HTTPConnection(receiver.url.split("/")[2])
         first = {"X_Call_Id": "a", "X_Function_Name": "noop", "X_Function_Status": "200", "X_Duration_Seconds": "0.25"}
         # All on one connection, which is kept.
-        assert [tell(connection, **first, X_Worker="w") for _ in range(3)] == [202] * 3
-        assert tell(connection, X_Call_Id="b", X_Function_Status="500") == 202
-        assert tell(connection) == 400
-        connection.close()
+        with closing(http.client.HTTPConnection(receiver.url.split("/")[2])) as connection:
+            assert [tell(connection, **first, X_Worker="w") for _ in range(3)] == [202] * 3
+            assert tell(connection, X_Call_Id="b", X_Function_Status="500") == 202
+            assert tell(connection) == 400
         assert receiver.wait(2, timeout_s=1)
         assert not receiver.wait(3, timeout_s=0.01)
     assert (receiver.repeated, [call.call_id for call in told]) == (2, ["a", "b"])

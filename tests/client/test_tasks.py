@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -49,11 +50,11 @@ class Gateway(ThreadingHTTPServer):
     def call_back(self, address: str, call_id: str, status: int = 200) -> None:
         self.callbacks.append((address, call_id))
         parts = urlsplit(address)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port)
         headers = {"X-Call-Id": call_id, "X-Function-Status": str(status), "X-Duration-Seconds": "0.05"}
-        connection.request("POST", "/", b"slept", {**headers, "X-Function-Name": "f", "X-Worker": "replica-1"})
-        connection.getresponse().read()
-        connection.close()
+        # A client that has all it waited for may have ended before it is told again.
+        with closing(http.client.HTTPConnection(parts.hostname or "", parts.port)) as connection:
+            connection.request("POST", "/", b"slept", {**headers, "X-Function-Name": "f", "X-Worker": "replica-1"})
+            connection.getresponse().read()
 
 
 class GatewayHandler(BaseHTTPRequestHandler):

@@ -3,7 +3,7 @@
 import os
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,29 +46,45 @@ def test_a_host_is_lost_from_its_last_sign_of_life_on(member: Member) -> None:
     assert member.look() is None
     os.kill(member._agent.pid, 9)
     member._agent.wait()
-    time.sleep(0.5)
+    time.sleep(2)
     assert member.look() == "the connection ended"
     assert member.lost_ms is not None
-    assert abs(member.lost_ms - heard_ms) < 400
+    assert abs(member.lost_ms - heard_ms) < 1500
     assert member.look() is None, "said once"
 
 
-def test_the_last_words_of_an_agent_that_has_ended_are_still_heard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a busy machine its end may be seen before what it said last is read."""
+@pytest.fixture
+def last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Member]]:
+    """Return what makes a member whose agent says this, read only after its end was seen, as on a busy machine."""
     listen = Member._listen
     monkeypatch.setattr(Member, "_listen", lambda member: (time.sleep(1), listen(member)))
+    members = []
 
-    class EndsAtOnce(Here):
-        def ssh(self, remote_command: str) -> list[str]:
-            return ["sh", "-c", """echo '{"type": "done", "lines": {"journal.jsonl": 3}}'"""]
+    def end_with(words: str) -> Member:
+        class EndsAtOnce(Here):
+            def ssh(self, remote_command: str) -> list[str]:
+                return ["sh", "-c", f"echo {shlex.quote(words)}"]
 
-    member = Member(EndsAtOnce("slave1", ("slaves",), "127.0.0.1", "127.0.0.1", {}), tmp_path)
-    member._agent.wait()
+        members.append(Member(EndsAtOnce("slave1", ("slaves",), "127.0.0.1", "127.0.0.1", {}), tmp_path))
+        members[-1]._agent.wait()
+        return members[-1]
+
+    yield end_with
+    for member in members:
+        member.close()
+
+
+def test_files_handed_in_last_are_waited_for(last_words: Callable[[str], Member]) -> None:
+    member = last_words('{"type": "done", "lines": {"journal.jsonl": 3}}')
     assert member.handed_in(20)
     assert member.lines == {"journal.jsonl": 3}
-    member.close()
+
+
+def test_a_loss_is_told_in_the_agent_s_own_words(last_words: Callable[[str], Member]) -> None:
+    failed = '{"type": "failed", "error": "the disk is full"}'
+    assert last_words(failed).look() == "the disk is full"
+    with pytest.raises(HostError, match="slave1: the disk is full"):
+        last_words(failed).ask("facts", "facts", 20)
 
 
 def test_the_agent_is_seen_by_its_name(member: Member) -> None:
