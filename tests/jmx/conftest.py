@@ -203,11 +203,13 @@ def display() -> Iterator[str]:
     """A screen of its own for JMeter's window."""
     read_end, write_end = os.pipe()
     command = [find_program("Xvfb"), "-displayfd", str(write_end), "-screen", "0", "1400x1000x24", "-nolisten", "tcp"]
+    # It starts anew when its last client leaves, xdotool say, and turns away who comes just then; with this it stays.
+    command.append("-noreset")
     process = subprocess.Popen(command, pass_fds=[write_end], stderr=subprocess.DEVNULL)
     os.close(write_end)
     with os.fdopen(read_end) as number:
         name = f":{number.readline().strip()}"
     assert name != ":", "Xvfb did not start"
     yield name
-    process.kill()
+    process.terminate()  # not killed: it takes its lock along
     process.wait()
