@@ -55,8 +55,8 @@ def _rounded(drawn: Draws) -> Draws:
 
 def of_rate(run: Run, seed: list[int]) -> Draws | None:
     """Right answers a second, by windows of time long enough to be independent; None where they would hold too few."""
-    if run.span_ms is None or run.ended_ms.size < RATE_WINDOWS * LEAST_IN_WINDOW:
+    if run.serving_ms is None or run.ended_ms.size < RATE_WINDOWS * LEAST_IN_WINDOW:
         return None
-    start, end = run.span_ms
+    start, end = run.serving_ms
     counts, _ = np.histogram(run.ended_ms, bins=RATE_WINDOWS, range=(start, end))
     return draw(counts / ((end - start) / RATE_WINDOWS / 1000), block=1, seed=seed, resamples=RESAMPLES)

@@ -14,7 +14,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.report.files import read_run
 from framestorm.report.jtl import read_jtl, read_users
 from framestorm.report.stats import Floats, Sample
-from framestorm.report.table import read_frames, span_ms
+from framestorm.report.table import is_at_rate, read_frames, serving_ms
 
 RUN, STUDY = "run.json", "study.json"
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -37,7 +37,11 @@ class Times:
 
 @dataclass(frozen=True)
 class Run:
-    """One run as read; `times` by series ("" is the round trip), `ended` has the end of each frame answered rightly."""
+    """One run as read.
+
+    times: by series, "" is the round trip; ended_ms: the end of each frame answered rightly; serving_ms: when these
+    could come.
+    """
 
     folder: Path
     record: dict[str, Any]
@@ -45,7 +49,7 @@ class Run:
     times: dict[str, Times]
     right: np.ndarray[Any, np.dtype[np.bool_]]
     ended_ms: Floats
-    span_ms: tuple[float, float] | None
+    serving_ms: tuple[float, float] | None
 
     @property
     def name(self) -> str:
@@ -53,10 +57,10 @@ class Run:
 
     @property
     def rate_per_s(self) -> float | None:
-        """Right answers a second, from the first start to the last end."""
-        if self.span_ms is None or self.span_ms[1] <= self.span_ms[0]:
+        """Right answers a second."""
+        if self.serving_ms is None or self.serving_ms[1] <= self.serving_ms[0]:
             return None
-        return self.ended_ms.size / (self.span_ms[1] - self.span_ms[0]) * 1000
+        return self.ended_ms.size / (self.serving_ms[1] - self.serving_ms[0]) * 1000
 
 
 @dataclass(frozen=True)
@@ -191,8 +195,8 @@ def run_of(
     times |= {"user": users} if users is not None else {}
     ended = (ok["start_ms"] + ok["rtt_ms"]).drop_nulls().sort()
     known = {name: series for name, series in times.items() if series.n}
-    span = span_ms(frames, "rtt_ms")
-    return Run(folder, record, summary, known, frames["ok"].to_numpy(), _floats(ended), span)
+    serving = serving_ms(frames, at_rate=is_at_rate(record))
+    return Run(folder, record, summary, known, frames["ok"].to_numpy(), _floats(ended), serving)
 
 
 def _users(folder: Path) -> Times:

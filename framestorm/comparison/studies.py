@@ -16,14 +16,12 @@ from framestorm.comparison.sides import StudySide
 from framestorm.errors import FramestormError
 from framestorm.statistics.rounding import hidden_ms
 from framestorm.statistics.shares import newcombe
-from framestorm.study.design.metrics import BY_NAME, TIMES_MS
+from framestorm.study.design.metrics import BY_NAME, COUNTED_BY, TIMES_MS
 
 PAIRED_METHOD = "Student's interval of the pairs of each repetition; ratios of geometric means"
 POINTS_METHOD = "one repetition a side: Student's interval of the pairs of each point; ratios of geometric means"
 WELCH_METHOD = "Welch's interval over repetitions; ratios of geometric means"
 SHARE_METHOD = "of success the wider of that and Newcombe's interval over samples"
-# The samples that a share is a share of.
-COUNTED_BY = {"success": "n", "user_success": "users"}
 ONE_ONLY = "with one repetition a side nothing is known of how far repetitions vary"
 
 

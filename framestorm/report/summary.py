@@ -15,7 +15,7 @@ from framestorm.report.jtl import Jtl
 from framestorm.report.machines import read_machines, summarise_machines
 from framestorm.report.series import all_series
 from framestorm.report.stats import Sample, wilson
-from framestorm.report.table import causes, frame_group, read_frames, span_ms, user_group
+from framestorm.report.table import causes, frame_group, is_at_rate, read_frames, span_ms, user_group
 from framestorm.report.units import plural
 
 FORMAT = 1
@@ -61,7 +61,7 @@ def summarise(run_dir: Path, frames_csv: Path, raw: Raw, criteria: Sequence[str]
     run = dict(raw.run)
     frames = read_frames(frames_csv)
     unit = raw.jtl.unit
-    groups = {unit: frame_group(frames, unit)}
+    groups = {unit: frame_group(frames, unit, at_rate=is_at_rate(run))}
     if raw.users.height:
         groups["user"] = user_group(raw.users)
     load = span_ms(frames, "rtt_ms") or span_ms(raw.users, "elapsed_ms")
@@ -204,7 +204,8 @@ def _hosts(
     for host in sorted(sending | known.keys() | slaves):
         group = Group(whole.label)
         if host in sending:
-            group = whole if len(sending) == 1 else frame_group(frames.filter(pl.col("host") == host), whole.label)
+            own = frames.filter(pl.col("host") == host)
+            group = whole if len(sending) == 1 else frame_group(own, whole.label, at_rate=is_at_rate(run))
         sample = group.samples.get("rtt")
         middle, high = (sample.percentile("50"), sample.percentile("95")) if sample else (None, None)
         rows.append(

@@ -1,7 +1,8 @@
 """frames.csv and the users as columns, with what every later step asks of a frame worked out once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -90,8 +91,11 @@ def users_table(users: Iterable[User]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=USER_SCHEMA, orient="row")
 
 
-def frame_group(frames: pl.DataFrame, unit: str = FRAME) -> Group:
-    """Samples of the frames: times of those answered rightly, and of those that timed out as lower bounds."""
+def frame_group(frames: pl.DataFrame, unit: str = FRAME, *, at_rate: bool = False) -> Group:
+    """Samples of the frames: times of those answered rightly, and of those that timed out as lower bounds.
+
+    at_rate: see `serving_ms`.
+    """
     times = frames.select("ok", "timed_out", "cold", "rtt_ms", "handler_ms", "model_ms")
     ok, cut = times.filter("ok"), times.filter("timed_out")
     samples = {"rtt": Sample(_floats(ok["rtt_ms"]), _floats(cut["rtt_ms"]))}
@@ -104,14 +108,14 @@ def frame_group(frames: pl.DataFrame, unit: str = FRAME) -> Group:
         values = _floats(column)
         if values.size:
             samples[name] = Sample(values)
-    return Group(unit, frames.height, ok.height, _rate(frames, ok.height, "rtt_ms"), samples)
+    return Group(unit, frames.height, ok.height, _rate(ok.height, serving_ms(frames, at_rate=at_rate)), samples)
 
 
 def user_group(users: pl.DataFrame) -> Group:
     """Samples of the users: durations of those that ended well, and as lower bounds of those that ran out of time."""
     ok = users.filter("ok")
     sample = Sample(_floats(ok["elapsed_ms"]), _floats(users.filter("censored")["elapsed_ms"]))
-    return Group("user", users.height, ok.height, _rate(users, ok.height, "elapsed_ms"), {"duration": sample})
+    return Group("user", users.height, ok.height, _rate(ok.height, span_ms(users, "elapsed_ms")), {"duration": sample})
 
 
 def span_ms(table: pl.DataFrame, length: str) -> tuple[float, float] | None:
@@ -121,6 +125,26 @@ def span_ms(table: pl.DataFrame, length: str) -> tuple[float, float] | None:
     first = table.select(pl.col("start_ms").min()).item()
     last = table.select((pl.col("start_ms") + pl.col(length).fill_null(0)).max()).item()
     return None if first is None or last is None else (float(first), float(last))
+
+
+def is_at_rate(run: Mapping[str, Any]) -> bool:
+    """Whether a run's record says that its requests arrived at a fixed rate."""
+    return bool((run.get("properties") or {}).get("rate_per_s"))
+
+
+def serving_ms(frames: pl.DataFrame, *, at_rate: bool) -> tuple[float, float] | None:
+    """When answers could come, in epoch ms: from the first start to the last end.
+
+    `at_rate`, they arrive at a fixed rate: from one pause before the first answer could be there. n answers of a steady
+    rate span n - 1 pauses, and none comes before a round trip; a rate that is kept would else look missed by that.
+    """
+    span = span_ms(frames, "rtt_ms")
+    soonest_ms = frames.filter("ok")["rtt_ms"].min()
+    if span is None or not at_rate or frames.height < 2 or soonest_ms is None:
+        return span
+    starts = frames["start_ms"]
+    pause_ms = (float(starts.max()) - float(starts.min())) / (frames.height - 1)  # type: ignore[arg-type]
+    return span[0] + float(soonest_ms) - pause_ms, span[1]  # type: ignore[arg-type]
 
 
 def causes(table: pl.DataFrame) -> dict[str, int]:
@@ -135,8 +159,7 @@ def causes(table: pl.DataFrame) -> dict[str, int]:
     return dict(counted.iter_rows())
 
 
-def _rate(table: pl.DataFrame, n_ok: int, length: str) -> float | None:
-    span = span_ms(table, length)
+def _rate(n_ok: int, span: tuple[float, float] | None) -> float | None:
     if span is None or span[1] <= span[0]:
         return None
     return n_ok / (span[1] - span[0]) * 1000

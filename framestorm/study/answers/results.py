@@ -12,7 +12,7 @@ import polars as pl
 
 from framestorm.report.files import read_run, replacing
 from framestorm.report.stats import Sample
-from framestorm.report.table import span_ms
+from framestorm.report.table import is_at_rate, serving_ms, span_ms
 from framestorm.study.answers.derived import derive, inputs
 from framestorm.study.answers.samples import Samples, read_samples
 from framestorm.study.design.folder import COMPLETE, FAILED, StudyFolder
@@ -191,8 +191,9 @@ def _rates(samples: Samples, summary: Mapping[str, Any], run: Mapping[str, Any])
     if span is None:
         return found
     found["total_s"] = (span[1] - span[0]) / 1000
-    if found["total_s"]:
-        found["served_per_s"] = int(loaded["ok"].sum()) / found["total_s"]
+    serving = serving_ms(loaded, at_rate=is_at_rate(run))
+    if serving is not None and serving[1] > serving[0]:
+        found["served_per_s"] = int(loaded["ok"].sum()) / (serving[1] - serving[0]) * 1000
     starts_s = float(loaded.select(pl.col("start_ms").max() - pl.col("start_ms").min()).item()) / 1000
     if starts_s > 0:
         # n starts span n - 1 pauses: this way a steady rate comes out as itself.

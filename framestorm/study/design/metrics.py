@@ -49,7 +49,7 @@ CATALOGUE = (
     Metric("user_p95_ms", "ms", "95th percentile of the time of a user"),
     Metric("asked_per_s", "1/s", "the rate that the plan was asked for"),
     Metric("offered_per_s", "1/s", "samples sent, by the span of their starts"),
-    Metric("served_per_s", "1/s", "samples answered rightly, from the first start to the last end"),
+    Metric("served_per_s", "1/s", "samples answered rightly, by the time in which answers could come"),
     Metric("dropped_arrivals", "", "arrivals that were due and not sent"),
     Metric("total_s", "s", "from the first start to the last end"),
     Metric("workers_seen", "", "replicas that answered"),
@@ -69,4 +69,6 @@ CATALOGUE = (
 )
 BY_NAME = {metric.name: metric for metric in CATALOGUE}
 METRICS = tuple(BY_NAME)
+# The samples that a share is a share of.
+COUNTED_BY = {"success": "n", "user_success": "users"}
 TIMES_MS = frozenset(metric.name for metric in CATALOGUE if metric.unit == "ms")

@@ -127,7 +127,23 @@ def test_rates(run_of: Any, make_frames: Any) -> None:
     found = metrics_of_run(run_of(frames, {"facts": {"arrivals": 15}}, rate_per_s="10"), 0, "any")
     assert (found["asked_per_s"], found["dropped_arrivals"]) == (10.0, 4)
     assert found["offered_per_s"] == pytest.approx(10.0)
-    assert found["served_per_s"] == pytest.approx(10 / 1.05)
+    assert found["served_per_s"] == pytest.approx(10 * 10 / 11), "one in eleven failed"
+
+
+@pytest.mark.parametrize(
+    ("asked", "rtt_ms", "served"),
+    [
+        ({"rate_per_s": "20"}, 50.0, 20),
+        ({"rate_per_s": "20"}, 2000.0, 20),
+        ({}, 2000.0, 30 / (29 / 20 + 2)),  # closed loop: from the first start to the last end
+    ],
+)
+def test_a_rate_that_is_kept_is_served(
+    run_of: Any, make_frames: Any, asked: dict[str, str], rtt_ms: float, served: float
+) -> None:
+    """However long a request takes, and however short the run is."""
+    frames = [make_frames([rtt_ms], start_ms=1_790_000_000_000 + 50 * number)[0] for number in range(30)]
+    assert metrics_of_run(run_of(frames, **asked), 0, "any")["served_per_s"] == pytest.approx(served)
 
 
 def test_latency_from_the_intended_start(run_of: Any, make_frames: Any) -> None:
