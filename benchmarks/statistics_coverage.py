@@ -25,7 +25,6 @@ from framestorm.comparison.runs import contrasts
 from framestorm.comparison.sides import Run, RunSide, Times
 from framestorm.report.stats import Sample, interval_ranks, wilson
 from framestorm.statistics.bootstrap import bootstrap
-from framestorm.statistics.censoring import restricted_mean
 from framestorm.statistics.means import student, without_repetition
 from framestorm.statistics.repetitions import paired_ratio, welch_difference, welch_ratio
 from framestorm.statistics.scalability import fit_usl
@@ -178,35 +177,17 @@ def between_runs() -> Iterator[Case]:
         yield Case(f"compare, difference of success of 600, in clusters of {clustered}", failing, success)
 
 
-def of_censored_times() -> Iterator[Case]:
-    def timed_out(noise: np.random.Generator, n: int, limit: float) -> tuple[Floats, NDArray[np.bool_]]:
-        true, limits = times_ms(noise, n, rho=0), np.minimum(limit, noise.exponential(120, n))
-        return np.minimum(true, limits), true > limits
-
-    def up_to(horizon: float) -> float:
-        """The mean of min(time, horizon) of a log-normal time."""
-        z = (math.log(horizon / MEDIAN_MS)) / SIGMA
-        return float(MEAN_MS * stats.norm.cdf(z - SIGMA) + horizon * stats.norm.sf(z))
-
-    for n in (37, 333):
-
-        def restricted(noise: np.random.Generator, n: int = n) -> Ends:
-            times, cut = timed_out(noise, n, 80)
-            return ends(restricted_mean(times, cut, min(60, times.max())))
-
-        yield Case(f"mean up to 60 ms of {n}, a third cut off", up_to(60), restricted)
-
-
 def of_scalability() -> Iterator[Case]:
     loads = np.tile([1.0, 2, 4, 8, 16], 3)
     truth = {"lambda_per_s": 100.0, "sigma": 0.1, "kappa": 0.005}
     law = 100 * loads / (1 + 0.1 * (loads - 1) + 0.005 * loads * (loads - 1))
-    for parameter, value in truth.items():
+    for kind, sizes in (("of one size", np.full(loads.size, 5.0)), ("that grow with the rate", 0.05 * law)):
+        for parameter, value in truth.items():
 
-        def fitted(noise: np.random.Generator, parameter: str = parameter) -> Ends:
-            return ends(getattr(fit_usl(loads, law + noise.normal(0, 5, loads.size)), parameter))
+            def fitted(noise: np.random.Generator, parameter: str = parameter, sizes: Floats = sizes) -> Ends:
+                return ends(getattr(fit_usl(loads, noise.normal(law, sizes)), parameter))
 
-        yield Case(f"scalability law, {parameter}", value, fitted)
+            yield Case(f"scalability law, {parameter}, errors {kind}", value, fitted)
 
 
 def coverage(case: Case, studies: int, noise: np.random.Generator) -> float:
@@ -222,7 +203,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=2000, help="for each interval (default: %(default)s)")
     studies, kept = parser.parse_args().studies, True
-    for part in (over_repetitions, of_counts, within_runs, between_runs, of_censored_times, of_scalability):
+    for part in (over_repetitions, of_counts, within_runs, between_runs, of_scalability):
         for case in part():
             # A seed of its own: an interval's figure does not change when another is added.
             seen = coverage(case, studies, np.random.default_rng([2026, *case.name.encode()]))

@@ -65,7 +65,7 @@ def hedges_g(a: ArrayLike, b: ArrayLike) -> float | None:
     if freedom < 2:
         return None
     pooled = math.sqrt((row_a.size * float(row_a.var()) + row_b.size * float(row_b.var())) / freedom)
-    if pooled == 0:
+    if pooled <= 1e-12 * max(abs(row_a.mean()), abs(row_b.mean())):  # equal values differ by rounding
         return None
     unbiased = math.exp(special.gammaln(freedom / 2) - special.gammaln((freedom - 1) / 2)) / math.sqrt(freedom / 2)
     return float(unbiased * (row_a.mean() - row_b.mean()) / pooled)

@@ -15,20 +15,18 @@ from framestorm.statistics.repetitions import welch_difference
 
 @dataclass(frozen=True)
 class Knee:
-    """The smallest load from which on, up to the largest tried, what is served falls short of what is offered.
+    """The load from which on, up to the largest tried, what is served falls short of what is offered.
 
-    at: that load, each load from it on falling short with its whole interval; None where the largest does not.
-    low, high: loads between which it surely lies, both included. `low` comes right after the largest load that surely
-        follows, `high` is `at`. `low` None: the largest load surely follows, there is no knee. Only `high` None:
-        whether there is one is undecided.
-    first_short: the smallest load that falls short with its whole interval, even if a larger one follows again.
+    It lies above `follows_to`, and at `at` at the latest: between two loads that were tried, nothing is known.
+
+    follows_to: the largest load that surely follows; 0 where none does. If it is the largest of all, there is no knee
+        up to it.
+    at: the smallest load from which on each falls short with its whole interval; None where the largest does not.
     shares: mean served / offered at each load, in ascending order of loads.
     """
 
+    follows_to: float
     at: float | None
-    low: float | None
-    high: float | None
-    first_short: float | None
     shares: tuple[float, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -79,12 +77,9 @@ def knee(
         for number, (load, rates) in enumerate(points)
     ]
     ascending = [load for load, _ in points]
-    at = _from_on(ascending, [state == "short" for state in states])
     return Knee(
-        at=at,
-        low=_from_on(ascending, [state != "follows" for state in states]),
-        high=at,
-        first_short=ascending[states.index("short")] if "short" in states else None,
+        follows_to=max([0.0, *(load for load, state in zip(ascending, states, strict=True) if state == "follows")]),
+        at=_from_on(ascending, [state == "short" for state in states]),
         shares=tuple(float(rates.mean() / (load * (1 if base is None else base.mean()))) for load, rates in points),
     )
 

@@ -1,6 +1,7 @@
-"""Two shares, such as success ratios, by their difference; and how much dependent samples of a share are worth."""
+"""Shares, such as success ratios: sums and differences of them, and how much dependent samples of a share are worth."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +17,30 @@ def newcombe(a: tuple[float, float], b: tuple[float, float], level: float) -> tu
     """The interval of a - b, each given as (share, n); right also near 0 and 1.
 
     Hybrid score interval, method 10 of Newcombe, Interval Estimation for the Difference between Independent
-    Proportions, Statistics in Medicine 17, 1998. n may be the number of independent samples that dependent ones are
-    worth (`design_effect`).
+    Proportions, Statistics in Medicine 17, 1998.
+    """
+    below, above = margins([(1.0, *a), (-1.0, *b)], level)
+    return a[0] - b[0] - below, a[0] - b[0] + above
+
+
+def margins(terms: Iterable[tuple[float, float, float]], level: float, *, of_logs: bool = False) -> tuple[float, float]:
+    """How far below and above the sum of weight * share its interval reaches, each term given as (weight, share, n).
+
+    By what each share's own interval, Wilson's, reaches to the side that matters, squared and added (MOVER of Zou and
+    Donner, Construction of Confidence Limits about Effect Measures, Statistics in Medicine 27, 2008; of two shares it
+    is Newcombe's). n may be the number of independent samples that dependent ones are worth (`design_effect`).
+
+    of_logs: of the sum of weight * log(share), for ratios; shares are above 0.
     """
     z = float(special.ndtri((1 + level) / 2))
-    (low_a, high_a), (low_b, high_b) = (wilson(share * n, n, z) or (0.0, 1.0) for share, n in (a, b))
-    value = a[0] - b[0]
-    return value - math.hypot(a[0] - low_a, high_b - b[0]), value + math.hypot(high_a - a[0], b[0] - low_b)
+    of = math.log if of_logs else float
+    below = above = 0.0
+    for weight, share, n in terms:
+        low, high = wilson(share * n, n, z) or (0.0, 1.0)
+        reach = of(share) - of(low), of(high) - of(share)
+        down, up = reach if weight > 0 else reach[::-1]
+        below, above = math.hypot(below, weight * down), math.hypot(above, weight * up)
+    return below, above
 
 
 def design_effect(right: NDArray[np.bool_]) -> float:

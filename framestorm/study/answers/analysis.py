@@ -8,16 +8,19 @@ import numpy as np
 
 from framestorm.report.stats import Floats, wilson
 from framestorm.statistics.bootstrap import bootstrap
-from framestorm.statistics.censoring import restricted_mean
 from framestorm.statistics.means import student
 from framestorm.statistics.rounding import hidden_too
+from framestorm.statistics.shares import design_effect
+from framestorm.study.answers.derived import inputs
 from framestorm.study.answers.results import LOWER, PERCENTILES, UNSURE
 from framestorm.study.answers.samples import Samples, read_samples
 from framestorm.study.design.folder import COMPLETE
-from framestorm.study.design.metrics import BY_NAME, METRICS, TIMES_MS
+from framestorm.study.design.metrics import BY_NAME, COUNTED_BY, METRICS, TIMES_MS
 
 Row = dict[str, Any]
 Figure = dict[str, Any]
+Ends = tuple[float | None, float | None]
+EXACT = "exact"
 # Summed over a point's runs, not averaged.
 COUNTS = (
     "n_sent", "n", "ok", "failed", "timed_out", "rejected_warm_up", "rejected_cold", "rejected_warm",
@@ -114,33 +117,60 @@ def figure_of(study: Study, metric: str, rows: Sequence[Row]) -> Figure | None:
         return None
     values = [float(row["metrics"][metric]) for row in valued]
     kinds = {row["bounds"].get(metric) for row in valued}
-    bound = UNSURE if UNSURE in kinds else LOWER if LOWER in kinds else "exact"
-    if metric in ("success", "user_success"):
-        n_of = "n" if metric == "success" else "users"
-        n = sum(int(row["metrics"][n_of]) for row in valued)
-        ok = sum(round(row["metrics"][metric] * row["metrics"][n_of]) for row in valued)
-        pooled = wilson(ok, n)
-        if pooled is not None:
-            return _figure(ok / n, pooled, len(valued), f"Wilson, of {n} samples", bound)
-    n, value = len(values), float(np.mean(values))
-    if n > 1:
+    bound = UNSURE if UNSURE in kinds else LOWER if LOWER in kinds else EXACT
+    if metric in COUNTED_BY:
+        value, ends, method = _share(study, metric, valued, values)
+    elif len(values) > 1:
         mean = student(values)
-        ends, method = (mean.low, mean.high), mean.method
+        value, ends, method = mean.value, (mean.low, mean.high), mean.method
     else:
-        ends, method = _within(study, metric, valued[0])
+        value, (ends, method) = values[0], _within(study, metric, valued[0])
     if metric in TIMES_MS:
         ends = hidden_too(ends, value, values)
-    return _figure(value, _possible(metric, *ends), n, method, bound)
+    elif repeats_whole_ms(study, metric, valued):
+        ends = None, None
+    low, high = possible(metric, *ends)
+    ends = None if bound == UNSURE else low, None if bound != EXACT else high
+    return _figure(value, ends, len(values), method, bound)
 
 
-def _possible(metric: str, low: float | None, high: float | None) -> tuple[float | None, float | None]:
+def _share(study: Study, metric: str, rows: Sequence[Row], shares: Sequence[float]) -> tuple[float, Ends, str]:
+    """Of all samples together; its interval is of these, or of how far runs differ where that is wider."""
+    value, worth = share_of(study, metric, rows)
+    low, high = wilson(value * worth, worth) or (0.0, 1.0)
+    method = f"Wilson, of {worth:.0f} {'users' if metric == 'user_success' else 'samples'}"
+    of_runs = student(shares)
+    if of_runs.low is None or of_runs.high is None:
+        return value, (low, high), method
+    return value, (min(low, of_runs.low), max(high, of_runs.high)), f"the wider of {method}, and {of_runs.method}"
+
+
+def share_of(study: Study, metric: str, rows: Sequence[Row]) -> tuple[float, float]:
+    """A share over complete runs together, and how many independent samples (or users) it is of.
+
+    Failures of a run may come in clusters. Where there are more runs, how far these differ tells of that.
+    """
+    counted = [int(row["metrics"][COUNTED_BY[metric]]) for row in rows]
+    share = sum(row["metrics"][metric] * n for row, n in zip(rows, counted, strict=True)) / sum(counted)
+    alone = len(rows) == 1 and metric == "success"
+    return share, sum(counted) / (design_effect(study.samples(rows[0]).kept["ok"].to_numpy()) if alone else 1)
+
+
+def repeats_whole_ms(study: Study, metric: str, rows: Sequence[Row]) -> bool:
+    """Whether a derived metric is the same in all of several runs, which of times in whole ms says nothing."""
+    if len(rows) < 2 or metric not in study.derived or len({row["metrics"].get(metric) for row in rows}) > 1:
+        return False
+    return not TIMES_MS.isdisjoint(inputs(study.derived, metric, rows[0]["factors"]))
+
+
+def possible(metric: str, low: float | None, high: float | None) -> Ends:
     """The part of an interval that the metric can be in, which holds the true value as often as the whole."""
     if metric not in BY_NAME or low is None or high is None:
         return low, high
     return max(low, 0.0), min(high, 1.0) if BY_NAME[metric].unit == "share" else high
 
 
-def _within(study: Study, metric: str, row: Row) -> tuple[tuple[float | None, float | None], str]:
+def _within(study: Study, metric: str, row: Row) -> tuple[Ends, str]:
     """What a single run says about its own figure; nothing about what another run would have given."""
     if metric in OF_SAMPLES:
         series, statistic = OF_SAMPLES[metric]
@@ -150,7 +180,7 @@ def _within(study: Study, metric: str, row: Row) -> tuple[tuple[float | None, fl
     return (None, None), "one run"
 
 
-def _figure(value: float, ends: tuple[float | None, float | None], n: int, method: str, bound: str) -> Figure:
+def _figure(value: float, ends: Ends, n: int, method: str, bound: str) -> Figure:
     return {"value": value, "low": ends[0], "high": ends[1], "n": n, "method": method, "bound": bound}
 
 
@@ -158,8 +188,7 @@ def _restricted(study: Study, rows: Sequence[Row]) -> dict[str, Any] | None:
     """The mean of the times up to the shortest time-out seen, which is known whatever the true times are."""
     if not any(row["bounds"].get("mean_ms") for row in rows):
         return None
-    full, cut = study.times(rows, "rtt")
-    limit_ms = float(cut.min())
-    marks = np.arange(full.size + cut.size) >= full.size
-    mean = restricted_mean(np.concatenate([full, cut]), marks, limit_ms)
-    return mean.as_json() | {"up_to_ms": limit_ms}
+    times = [study.samples(row).times("rtt") for row in rows]
+    limit_ms = float(np.concatenate([cut for _, cut in times]).min())
+    means = [np.minimum(both, limit_ms).mean() for run in times if (both := np.concatenate(run)).size]
+    return student(means).as_json() | {"up_to_ms": limit_ms}

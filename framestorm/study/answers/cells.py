@@ -10,7 +10,7 @@ import numpy as np
 from framestorm.report.stats import Floats
 from framestorm.statistics.rounding import hidden_ms, ratio_ends
 from framestorm.study.answers import wording
-from framestorm.study.answers.analysis import Study
+from framestorm.study.answers.analysis import Study, repeats_whole_ms
 from framestorm.study.answers.results import UNSURE
 from framestorm.study.design.metrics import TIMES_MS
 
@@ -37,7 +37,7 @@ class Table:
 
     values: by cell and repetition, logarithms of ratios where `as_ratio`, complete (see `filled`).
     hidden: by cell how far its true mean may lie below and above at any rate, for times were taken in whole ms.
-    bounds: what time-outs made of the values: any of "lower", "upper" and "unsure".
+    bounds: by cell what time-outs made of its values: any of "lower", "upper" and "unsure".
     """
 
     cells: list[Cell]
@@ -45,7 +45,7 @@ class Table:
     values: Floats
     as_ratio: bool
     hidden: list[tuple[float, float]] = field(default_factory=list)
-    bounds: set[str] = field(default_factory=set)
+    bounds: list[set[str]] = field(default_factory=list)
     empty: list[Cell] = field(default_factory=list)
     not_positive: list[Cell] = field(default_factory=list)
     cut_off: list[Cell] = field(default_factory=list)
@@ -62,22 +62,23 @@ def read_table(study: Study, claim: Mapping[str, Any], *, without_cut: bool) -> 
     as_ratio = bool(compare) and (claim.get("as") or "ratio") == "ratio"
     cells = _pairs(study, claim) if compare else _singles(study, claim)
     table = Table(cells, [], np.empty((0, 0)), as_ratio)
-    raw: list[dict[int, float]] = []
-    kept = []
+    read = {}
     for cell in cells:
         found, bounds, negative = _values(study, cell, metric, as_ratio=as_ratio)
         if bounds and without_cut:
             table.cut_off.append(cell)
-            continue
-        table.bounds |= bounds
-        if found:
-            kept.append(cell)
-            raw.append(found)
-            table.hidden.append(_hidden(study, cell, metric, as_ratio=as_ratio))
+        elif found:
+            read[cell] = found, bounds
         else:
             (table.not_positive if negative else table.empty).append(cell)
-    table.cells = kept
-    _fill(table, raw)
+    _choose(table, [found for found, _ in read.values()])
+    for cell, (found, _) in read.items():
+        if table.repetitions and found.keys().isdisjoint(table.repetitions):
+            table.empty.append(cell)
+    table.cells = [cell for cell in read if cell not in table.empty]
+    table.bounds = [read[cell][1] for cell in table.cells]
+    table.hidden = [_hidden(study, cell, metric, as_ratio=as_ratio) for cell in table.cells]
+    _fill(table, [read[cell][0] for cell in table.cells])
     return table
 
 
@@ -126,10 +127,13 @@ def _values(study: Study, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[d
 
 def _hidden(study: Study, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[float, float]:
     """How far below and above; infinite where a time may be next to nothing."""
+    points = (cell.point, *([cell.other] if cell.other else []))
     if metric not in TIMES_MS:
-        return 0.0, 0.0
+        rows = [[row for row in study.complete if row["point"] == point["id"]] for point in points]
+        off = math.inf if any(repeats_whole_ms(study, metric, of_point) for of_point in rows) else 0.0
+        return off, off
     sides = []
-    for point in (cell.point, *([cell.other] if cell.other else [])):
+    for point in points:
         known = [_value(study, point, repetition, metric)[0] for repetition in study.repetitions]
         sides.append([value for value in known if value is not None and (value > 0 or not as_ratio)])
     hidden = [hidden_ms(side) for side in sides]
@@ -155,30 +159,31 @@ def _bound_of_two(own: str | None, other: str | None) -> str:
     return "lower" if own else "upper"
 
 
-def _fill(table: Table, raw: Sequence[Mapping[int, float]]) -> None:
-    """Choose the repetitions and fill their gaps.
-
-    A missing value is the cell's mean plus what the repetition's other cells differ from theirs by (Yates, The Analysis
-    of Replicated Experiments when the Field Results are Incomplete, 1933): so a repetition without its slowest cell
-    looks no faster for that.
-    """
-    if not raw:
-        return
+def _choose(table: Table, raw: Sequence[Mapping[int, float]]) -> None:
+    """The repetitions that have most of the cells."""
     every = sorted({repetition for found in raw for repetition in found})
     table.repetitions = [r for r in every if sum(r in found for found in raw) > LEAST_SHARE * len(raw)]
     table.left_out = [r for r in every if r not in table.repetitions]
-    if not table.repetitions:
+
+
+def _fill(table: Table, raw: Sequence[Mapping[int, float]]) -> None:
+    """The values with their gaps filled.
+
+    A missing one is what its cell and its repetition make of it, fitted to all others by least squares (Yates, The
+    Analysis of Replicated Experiments when the Field Results are Incomplete, 1933): so a repetition without its slowest
+    cell looks no faster for that.
+    """
+    if not raw or not table.repetitions:
         return
     values = np.array([[found.get(r, np.nan) for r in table.repetitions] for found in raw])
-    gone = np.isnan(values).all(axis=1)
-    if gone.any():
-        # Seen only in a repetition that is left out.
-        values[gone] = np.array([[np.mean(list(found.values()))] for found in raw])[gone]
-    means = np.nanmean(values, axis=1, keepdims=True)
-    shifts = np.nanmean(values - means, axis=0, keepdims=True)
     missing = np.isnan(values)
     table.filled = int(missing.sum())
-    table.values = np.where(missing, means + shifts, values)
+    if table.filled:
+        of_cell, of_repetition = np.indices(values.shape)
+        model = np.concatenate([np.eye(len(raw))[of_cell], np.eye(len(table.repetitions))[of_repetition]], axis=2)
+        fitted = np.linalg.lstsq(model[~missing], values[~missing])[0]
+        values[missing] = model[missing] @ fitted
+    table.values = values
 
 
 def numbers(cells: Sequence[Cell], factor: str) -> list[float]:

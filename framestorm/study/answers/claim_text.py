@@ -7,9 +7,16 @@ from typing import Any
 from framestorm.report.units import plural, significant
 from framestorm.study.answers import wording
 from framestorm.study.answers.cells import Cell, Table
-from framestorm.study.answers.expectation import Expectation, parse
+from framestorm.study.answers.expectation import Expectation
 
 MAX_NAMED = 4
+# By whether the lower and the upper end are not known.
+CUT_NOTES = {
+    (False, False): "Some times were cut off by time-outs; of the middle of a trend that changes nothing.",
+    (False, True): "Some times were cut off by time-outs: the true figure is larger, by how much is not known.",
+    (True, False): "Some times were cut off by time-outs: the true figure is smaller, by how much is not known.",
+    (True, True): "Some times were cut off by time-outs: the true figure may be larger or smaller.",
+}
 
 
 def kind(claim: Mapping[str, Any]) -> str:
@@ -89,8 +96,10 @@ def notes(claim: Mapping[str, Any], table: Table, ends: tuple[float | None, floa
         found.append(f"No figure of {named(table.empty)}: the claim stays undecided.")
     if table.cut_off:
         found.append(f"Without {named(table.cut_off)}, where time-outs cut the spread off.")
-    if table.bounds:
-        found.append(_cut_note(claim, table, ends))
+    if any(table.bounds):
+        found.append(CUT_NOTES[ends[0] is None, ends[1] is None])
+    if any(math.inf in hidden for hidden in table.hidden):
+        found.append("Times in whole milliseconds leave it open.")
     if table.filled:
         found.append(
             f"{plural(table.filled, 'missing value')} of {table.values.size} filled in by the means of point and "
@@ -99,7 +108,7 @@ def notes(claim: Mapping[str, Any], table: Table, ends: tuple[float | None, floa
     if table.left_out:
         which = ", ".join(map(str, table.left_out))
         found.append(f"Left out, for they have half of the points or fewer: repetition {which}.")
-    if ends == (None, None):
+    if ends == (None, None) and len(table.repetitions) == 1 and not any(table.bounds):
         found.append("One repetition gives no interval of this figure: repeat the study.")
     elif len(table.repetitions) == 1:
         found.append(
@@ -108,19 +117,6 @@ def notes(claim: Mapping[str, Any], table: Table, ends: tuple[float | None, floa
             else "One repetition: the interval is of the samples within each run, not of repeated runs."
         )
     return found
-
-
-def _cut_note(claim: Mapping[str, Any], table: Table, ends: tuple[float | None, float | None]) -> str:
-    """What time-outs do to the figure; its verdict is of times up to the time-out, unless it holds of the true ones."""
-    up_to = "Some times were cut off by time-outs and count as long as was waited: the verdict is of times up to then"
-    if claim.get("trend") or len(table.bounds) != 1 or not table.bounds <= {"lower", "upper"}:
-        return f"{up_to}."
-    is_lower, expected = "lower" in table.bounds, parse(str(claim["expect"]))
-    larger = "larger" if is_lower else "smaller"
-    beyond = (ends[0], math.inf) if is_lower else (-math.inf, ends[1])
-    if expected.verdict(*ends) == expected.verdict(*beyond):
-        return f"Some times were cut off by time-outs: the true figure is {larger} still."
-    return f"{up_to}; the true figure is {larger}, by how much is not known."
 
 
 def named(cells: list[Cell]) -> str:

@@ -1,25 +1,30 @@
 """Hypotheses answered: each claim a figure with an interval over the repetitions, and what that says of it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from framestorm.report.stats import Floats
+from framestorm.report.stats import LEVEL, Floats
 from framestorm.statistics.bootstrap import percentile_ends
 from framestorm.statistics.effects import cliffs_delta, hedges_g, magnitude
 from framestorm.statistics.means import student, without_repetition
+from framestorm.statistics.shares import margins
 from framestorm.study.answers import wording
-from framestorm.study.answers.analysis import Study, figure_of
+from framestorm.study.answers.analysis import Row, Study, possible, share_of
 from framestorm.study.answers.cells import Table, groups, numbers, read_table
 from framestorm.study.answers.claim_text import kind, named, notes, sentence, subject
 from framestorm.study.answers.derived import inputs
 from framestorm.study.answers.expectation import CONFIRMED, REFUTED, UNDECIDED, parse
 from framestorm.study.answers.knees import judge_knee
+from framestorm.study.answers.results import UNSURE
 from framestorm.study.answers.single import STATISTICS, draws
+from framestorm.study.design.metrics import COUNTED_BY
 
 Answer = dict[str, Any]
+# Beyond this no ratio means anything: two repetitions may give an end without a number for it.
+LARGEST_LOG = 25.0
 # Of these an effect size over the samples speaks; of a spread or a rate only one over the runs.
 OF_PLACE = tuple(name for name, (_, statistic) in STATISTICS.items() if statistic != "sd")
 
@@ -65,8 +70,8 @@ def judge(study: Study, claim: Mapping[str, Any]) -> Answer:
         return _undecided(claim, table, f"there are not two levels of {claim['trend']} with figures to compare")
     value, ends, method = _estimate(study, claim, table, statistic)
     verdict = expected.verdict(*ends)
-    if method.startswith("Wilson") and value in (0.0, 1.0) and expected.fails(value, value):
-        # Of what was never seen no number of samples gives an interval that excludes it.
+    if _is_plain_share(claim) and value in (0.0, 1.0) and expected.excludes(value):
+        # Less than all: of failures that were never seen no number of samples gives an interval that excludes them.
         verdict = REFUTED
     if table.empty:
         verdict = UNDECIDED
@@ -124,13 +129,6 @@ def _estimate(
     study: Study, claim: Mapping[str, Any], table: Table, weights: Floats
 ) -> tuple[float, tuple[float | None, float | None], str]:
     """The figure, its interval, and how that was made."""
-    metric = str(claim["metric"])
-    if metric in ("success", "user_success") and not claim.get("compare") and not claim.get("trend"):
-        points = {cell.point["id"] for cell in table.cells}
-        rows = [row for row in study.complete if row["point"] in points]
-        pooled = figure_of(study, metric, rows)
-        if pooled is not None:
-            return pooled["value"], (pooled["low"], pooled["high"]), str(pooled["method"])
     # Sums of equal figures differ in the last digit, which is neither more nor less than expected.
     scale = float(np.abs(table.values).max()) or 1.0
     by_repetition = np.round(weights @ table.values / scale, 12) * scale
@@ -138,11 +136,50 @@ def _estimate(
     low, high, method = mean.low, mean.high, mean.method
     if by_repetition.size == 1:
         low, high, method = _of_single_runs(study, claim, table, weights)
+    if claim["metric"] in COUNTED_BY:
+        # A few repetitions are often all alike; how single samples vary is in the interval at least.
+        below, above = margins(_terms(study, claim, table, weights), LEVEL, of_logs=table.as_ratio)
+        low = min(mean.value - below, mean.value if low is None else low)
+        high = max(mean.value + above, mean.value if high is None else high)
+        method = f"{method}, or wider, by Wilson's of the samples"
     below, above = _hidden(table, weights)
-    low = None if low is None or math.isinf(below) else min(low, mean.value - below)
-    high = None if high is None or math.isinf(above) else max(high, mean.value + above)
+    low = None if low is None or math.isinf(below) or _is_open(table, -weights) else min(low, mean.value - below)
+    high = None if high is None or math.isinf(above) or _is_open(table, weights) else max(high, mean.value + above)
     back = _back(claim, table)
-    return back(mean.value), (back(low), back(high)), method
+    ends = back(low), back(high)
+    return back(mean.value), possible(str(claim["metric"]), *ends) if kind(claim) == "value" else ends, method
+
+
+def _is_plain_share(claim: Mapping[str, Any]) -> bool:
+    return claim["metric"] in COUNTED_BY and kind(claim) == "value"
+
+
+def _terms(
+    study: Study, claim: Mapping[str, Any], table: Table, weights: Floats
+) -> Iterator[tuple[float, float, float]]:
+    """What a figure of shares is a sum of: weight, share, and how many samples that is of."""
+    for cell, weight in zip(table.cells, weights, strict=True):
+        for point, sign in ((cell.point, 1), (cell.other, -1)):
+            if point is not None:
+                rows = _runs(study, table, point)
+                known = [row for row in rows if row["metrics"].get(claim["metric"]) is not None]
+                yield sign * float(weight), *share_of(study, claim["metric"], known)
+
+
+def _runs(study: Study, table: Table, point: Mapping[str, Any]) -> list[Row]:
+    """A point's runs of the repetitions that count."""
+    return [row for r in table.repetitions if (row := study.by_cell.get((point["id"], r))) is not None]
+
+
+def _is_open(table: Table, weights: Floats) -> bool:
+    """Whether time-outs leave open how much larger the figure is in truth."""
+    opens = {"lower": (True, False), "upper": (False, True), UNSURE: (True, True)}
+    return any(
+        opens[bound][0 if weight > 0 else 1]
+        for bounds, weight in zip(table.bounds, weights, strict=True)
+        for bound in bounds
+        if weight
+    )
 
 
 def _hidden(table: Table, weights: Floats) -> tuple[float, float]:
@@ -187,6 +224,8 @@ def _back(claim: Mapping[str, Any], table: Table) -> Any:
     def back(end: float | None) -> float | None:
         if end is None or not table.as_ratio:
             return end
+        if end > LARGEST_LOG:
+            return None
         return 100 * math.expm1(end) if claim.get("trend") else math.exp(end)
 
     return back
@@ -214,9 +253,7 @@ def _effect(study: Study, claim: Mapping[str, Any], table: Table) -> dict[str, A
     series = STATISTICS[claim["metric"]][0] if claim["metric"] in OF_PLACE else None
     found: list[float | None] = []
     for cell in table.cells:
-        sides = [
-            [row for row in study.complete if row["point"] == point["id"]] for point in (cell.point, cell.other or {})
-        ]
+        sides = [_runs(study, table, point) for point in (cell.point, cell.other or cell.point)]
         if series:
             a, b = (study.times(side, series) for side in sides)
             found.append(cliffs_delta(*a, *b) if all(sum(part.size for part in of) for of in (a, b)) else None)

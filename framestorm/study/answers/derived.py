@@ -1,6 +1,6 @@
 """Derived metrics: arithmetic over a run's own figures, and figures against those of another point."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from framestorm.study.design.expressions import ExpressionError, is_expression, parse
@@ -31,13 +31,23 @@ def derive(definitions: Mapping[str, Any], rows: Sequence[Row]) -> None:
             _against(name, definition, measured)
 
 
-def inputs(definitions: Mapping[str, Any], metric: str) -> set[str]:
-    """The metrics that `metric` is made of in the end; itself if it is not derived."""
+def inputs(definitions: Mapping[str, Any], metric: str, factors: Mapping[str, Any] | None = None) -> set[str]:
+    """The metrics that `metric` is made of in the end; itself if it is not derived.
+
+    factors: of a point; there a figure that is set against itself is made of nothing, it is 1 or 0 whatever was
+    measured.
+    """
     definition = definitions.get(metric)
     if definition is None:
         return {metric}
-    needed = parse(definition).names if is_expression(definition) else {definition["metric"]}
-    return {name for need in needed for name in (inputs(definitions, need) if need != metric else ())}
+    needed: Iterable[str]
+    if is_expression(definition):
+        needed = parse(definition).names
+    elif factors is not None and {**factors, **definition["against"]} == factors:
+        needed = ()
+    else:
+        needed = (definition["metric"],)
+    return {name for need in needed for name in (inputs(definitions, need, factors) if need != metric else ())}
 
 
 def names_of(row: Mapping[str, Any]) -> dict[str, float]:

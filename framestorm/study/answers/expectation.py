@@ -30,6 +30,10 @@ class Expectation:
             return high < self.low or low > self.high
         return high <= self.low > -math.inf or low >= self.high < math.inf
 
+    def excludes(self, value: float) -> bool:
+        """Whether it is the very limit, which does not meet it: 1 of `< 1`."""
+        return not self.with_ends and value in (self.low, self.high)
+
     def verdict(self, low: float | None, high: float | None) -> str:
         """Confirmed if the whole interval meets it, not confirmed if the whole of it fails, else undecided.
 

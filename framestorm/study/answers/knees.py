@@ -49,22 +49,23 @@ def judge_knee(study: Study, claim: Mapping[str, Any]) -> Answer:
         found.append(one)
         low, high = _between(one)
         verdicts.append(UNDECIDED if empty else expected.verdict(low, high))
-        parts.append(f"{f'{name}: ' if name else ''}{_in_words(one, over)}")
+        is_last = one.follows_to == max(float(cell.factors[over]) for cell in known)
+        parts.append(f"{f'{name}: ' if name else ''}{_in_words(one, over, is_last=is_last)}")
     where = f" at {wording.settings(claim['where'])}" if claim.get("where") else ""
     text = f"{wording.label(metric)}{where}, knee over {wording.factor(over)}"
     ends = [_between(one) for one in found]
-    lows, highs = [low for low, _ in ends if math.isfinite(low)], [high for _, high in ends if math.isfinite(high)]
+    highs = [high for _, high in ends if math.isfinite(high)]
     ats = [one.at for one in found if one.at is not None]
     return {
         "verdict": _whole(verdicts),
         "sentence": f"{text[0].upper()}{text[1:]}: {'; '.join(parts) or 'this study has no such point'} "
         f"({plural(n, 'repetition')}, within {100 * within:g} %); expected {claim['expect']}.",
         "value": max(ats) if ats and len(ats) == len(found) else None,
-        "low": min(lows) if lows else None,
+        "low": min(one.follows_to for one in found) if found else None,
         "high": max(highs) if highs and len(highs) == len(found) else None,
         "kind": "knee", "metric": metric, "expect": claim["expect"], "n": n,
         "cells": [cell.name() for cell in cells],
-        "method": "loads between which the rate surely stops to follow, by Student's or Welch's interval at each",
+        "method": "above the largest load that surely follows, by Student's or Welch's interval at each load",
         "effect": None, "notes": notes,
     }  # fmt: skip
 
@@ -95,20 +96,18 @@ def _knee(rates: Mapping[Cell, Sequence[float]], over: str, within: float) -> Kn
 
 
 def _between(one: Knee) -> tuple[float, float]:
-    """The loads between which the knee lies; beyond all of them it is infinite."""
-    low = math.inf if one.low is None else one.low
-    return low, math.inf if one.high is None else one.high
+    """The smallest and the largest load at which the knee may lie; beyond those that were tried nothing is known."""
+    return math.nextafter(one.follows_to, math.inf), math.inf if one.at is None else one.at
 
 
-def _in_words(one: Knee, over: str) -> str:
+def _in_words(one: Knee, over: str, *, is_last: bool) -> str:
     name = wording.factor(over)
-    if one.low is None:
-        return f"it follows up to the largest {name}"
+    if is_last:
+        return f"it follows up to {one.follows_to:g}, the largest {name} tried"
+    follows = f"it follows up to {one.follows_to:g}" if one.follows_to else "that it follows is sure nowhere"
     if one.at is None:
-        return f"it follows below {one.low:g} for sure; whether up to the largest {name} is not sure"
-    if one.low == one.at:
-        return f"it falls short from {one.at:g} on"
-    return f"it falls short from {one.at:g} on for sure, perhaps from {one.low:g} on"
+        return f"{follows}; whether it falls short at the largest {name} is not sure"
+    return f"{follows}, and falls short from {one.at:g} on"
 
 
 def scalability(study: Study) -> list[dict[str, Any]]:

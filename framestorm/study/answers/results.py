@@ -90,7 +90,8 @@ def result_rows(folder: StudyFolder) -> list[dict[str, Any]]:
     derived = definition.get("derived") or {}
     derive(derived, rows)
     for row in rows:
-        row["bounds"] |= {name: UNSURE for name in derived if not inputs(derived, name).isdisjoint(row["bounds"])}
+        cut = {name for name in derived if not inputs(derived, name, row["factors"]).isdisjoint(row["bounds"])}
+        row["bounds"] |= dict.fromkeys(cut, UNSURE)
     return rows
 
 

@@ -16,7 +16,7 @@ from framestorm.report.table import read_frames
 SERIES = ("rtt", "open", "outside", "handler", "model")
 TIMES = {
     "rtt": pl.col("rtt_ms"),
-    "open": pl.max_horizontal(0.0, pl.col("start_ms") - pl.col("intended_ms")) + pl.col("rtt_ms"),
+    "open": (pl.col("start_ms") - pl.col("intended_ms")).clip(lower_bound=0.0) + pl.col("rtt_ms"),
     "outside": pl.col("rtt_ms") - pl.col("handler_ms"),
     "handler": pl.col("handler_ms"),
     "model": pl.col("model_ms"),

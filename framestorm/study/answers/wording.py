@@ -16,7 +16,6 @@ SUFFIXES = {
     "_ms": "ms",
     "_s": "s",
     "_share": "share",
-    "_ratio": "share",
 }
 AXES = {
     "success": "answered rightly", "served_per_s": "served", "asked_per_s": "asked", "offered_per_s": "offered",

@@ -58,6 +58,6 @@ def test_hedges_g() -> None:
     assert hedges_g(many_a, many_b) == pytest.approx(2 / np.sqrt(2), rel=1e-4)
 
 
-@pytest.mark.parametrize(("a", "b"), [([1], [2]), ([1], [2, 3]), ([1, 1], [2, 2])])
+@pytest.mark.parametrize(("a", "b"), [([1], [2]), ([1], [2, 3]), ([1, 1], [2, 2]), ([0.95] * 3, [1] * 3)])
 def test_hedges_g_is_none_where_nothing_spreads(a: list[float], b: list[float]) -> None:
     assert hedges_g(a, b) is None

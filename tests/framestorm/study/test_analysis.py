@@ -54,7 +54,7 @@ def test_whole_milliseconds_that_repeat_are_not_exact(
     assert (figure["low"], figure["value"], figure["high"]) == pytest.approx((ends[0], time_ms, ends[1]))
 
 
-def test_success_is_pooled_with_wilsons_interval(make: Make, make_frames: Any, make_result: Any) -> None:
+def test_success_is_no_surer_than_the_runs_agree(make: Make, make_frames: Any, make_result: Any) -> None:
     def simulate(point: Any, repetition: int) -> Any:
         frames = make_frames([10.0] * 20)
         for frame in frames[:repetition]:
@@ -63,8 +63,27 @@ def test_success_is_pooled_with_wilsons_interval(make: Make, make_frames: Any, m
 
     point = analyse(make(simulate))[0]
     figure = point["figures"]["success"]
-    assert (figure["value"], (figure["low"], figure["high"])) == (0.9, wilson(54, 60))
+    half = stats.t.ppf(0.975, 2) * stats.sem([0.95, 0.9, 0.85])
+    assert 0.9 - half < wilson(54, 60)[0]  # type: ignore[index]
+    assert (figure["value"], figure["low"], figure["high"]) == pytest.approx((0.9, 0.9 - half, 1.0))
     assert (point["counts"]["n"], point["counts"]["failed"]) == (60, 6)
+
+
+@pytest.mark.parametrize(("failing", "widest"), [(range(5), True), (range(0, 100, 20), False)])
+def test_failures_in_a_cluster_say_less_than_single_ones(
+    make: Make, make_frames: Any, make_result: Any, failing: range, widest: bool
+) -> None:
+    def simulate(point: Any, repetition: int) -> Any:
+        frames = make_frames([10.0] * 100)
+        for number in failing:
+            frames[number] |= {"ok": "false", "cause": "status-500"}
+        return make_result(frames)
+
+    figure = analyse(make(simulate, repetitions=1))[0]["figures"]["success"]
+    low, high = wilson(95, 100) or (0, 0)
+    assert figure["value"] == 0.95
+    assert ((figure["low"], figure["high"]) == (low, high)) is not widest
+    assert figure["low"] <= low and high <= figure["high"]
 
 
 def test_one_repetition_has_intervals_within_the_run_and_says_so(
@@ -91,6 +110,7 @@ def test_time_outs_mark_figures_and_give_a_restricted_mean(
     assert point["figures"]["mean_ms"]["bound"] == "lower"
     assert point["figures"]["median_ms"]["bound"] == "exact"
     assert point["figures"]["sd_ms"]["bound"] == "unsure"
+    assert point["figures"]["mean_ms"]["high"] is None and point["figures"]["sd_ms"]["low"] is None
     assert point["restricted_mean_ms"]["value"] == pytest.approx(1061 / 4)
     assert point["restricted_mean_ms"]["up_to_ms"] == 1001.0
     assert point["counts"]["timed_out"] == 3

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from framestorm.report.stats import wilson
+from framestorm.statistics.shares import newcombe
 from framestorm.study.answers import claims, expectation
 from framestorm.study.answers.analysis import Study
 from framestorm.study.answers.summary import study_of
@@ -24,10 +25,13 @@ BOTH = {"users": [1, 2], "way": {"fork": {}, "kept-alive": {}}}
 
 @pytest.fixture
 def study(fake_study: Any, make_result: Any, make_frames: Any) -> Callable[..., Study]:
-    """A study of which each run has just the mean that `means` gives of its factors and repetition."""
+    """A study of which each run has just the mean that `means` gives of its factors and repetition.
+
+    Or these times, None for a sample that fails; or it fails for a reason, or is not there.
+    """
 
     def make(
-        means: Callable[[Mapping[str, Any], int], float | list[float] | str | None],
+        means: Callable[[Mapping[str, Any], int], float | list[float | None] | str | None],
         factors: Mapping[str, Any] = BOTH,
         repetitions: int = 3,
         summary: Callable[[Mapping[str, Any], int], dict[str, Any]] = lambda factors, repetition: {},
@@ -38,7 +42,10 @@ def study(fake_study: Any, make_result: Any, make_frames: Any) -> Callable[..., 
             if mean is None or isinstance(mean, str):
                 return make_result(reason=mean) if mean else None
             times = mean if isinstance(mean, list) else [mean, mean]
-            return make_result(make_frames(times), summary(point.factors, repetition))
+            frames = make_frames([10.0 if time is None else time for time in times])
+            for frame in (frame for frame, time in zip(frames, times, strict=True) if time is None):
+                frame.update({"ok": "false", "cause": "status-500"})
+            return make_result(frames, summary(point.factors, repetition))
 
         folder: Path = fake_study.make(simulate, {"factors": dict(factors), "repetitions": repetitions, **content})
         return study_of(StudyFolder(folder))
@@ -199,22 +206,55 @@ def test_equal_figures_are_equal(study: Any) -> None:
     assert claims.judge(made, {"metric": "mean_ms", "expect": "= 0.1 within 0.000001 %"})["verdict"] == "confirmed"
 
 
-def test_success_is_pooled(study: Any) -> None:
+def some_failed(n: int, failed: int) -> list[float | None]:
+    return [None] * failed + [10.0] * (n - failed)
+
+
+def test_success_that_never_failed(study: Any) -> None:
     made = study(lambda factors, repetition: [10.0] * 50, {"users": [1]})
     found = claims.judge(made, {"metric": "success", "expect": "< 1"})
-    assert (found["low"], found["high"]) == wilson(150, 150)
+    assert (found["low"], found["high"]) == pytest.approx(wilson(150, 150))
     assert found["verdict"] == "not confirmed", "none failed"
-    assert claims.judge(made, {"metric": "success", "expect": "> 0.99"})["verdict"] == "undecided", "too few samples"
+    for expect in ("> 0.99", "< 0.99", "= 0.98 within 1 %"):
+        assert claims.judge(made, {"metric": "success", "expect": expect})["verdict"] == "undecided", "too few samples"
+
+
+def test_success_is_no_surer_than_the_repetitions_agree(study: Any) -> None:
+    made = study(lambda factors, repetition: some_failed(400, 160 * (repetition == 3)), {"users": [1]}, repetitions=5)
+    found = claims.judge(made, {"metric": "success", "expect": "< 0.95"})
+    assert (found["value"], found["low"], found["high"]) == pytest.approx((0.92, student([1, 1, 0.6, 1, 1])[1], 1))
+    assert found["verdict"] == "undecided"
+
+
+def test_success_of_repetitions_that_agree_is_no_surer_than_the_samples(study: Any) -> None:
+    made = study(lambda factors, repetition: some_failed(20, factors["way"] == "fork"))
+    claim = {"metric": "success", "compare": {"way": ["fork", "kept-alive"]}, "where": {"users": 1}}
+    ratio = claims.judge(made, {**claim, "expect": "< 1"})
+    apart = claims.judge(made, {**claim, "as": "difference", "expect": "< 0"})
+    assert (ratio["verdict"], apart["verdict"], ratio["effect"]) == ("undecided", "undecided", None)
+    low, high = newcombe((0.95, 60), (1, 60), 0.95)
+    assert (apart["low"], apart["value"], apart["high"]) == pytest.approx((low, -0.05, high))
+    assert (ratio["low"], ratio["high"]) == pytest.approx((1 + low, 1 + high), abs=0.01)
+
+
+def test_success_over_points_counts_each_alike(study: Any) -> None:
+    """However many samples it has."""
+
+    def means(factors: Mapping[str, Any], repetition: int) -> list[float | None]:
+        return some_failed(10 * factors["users"], 320 if factors["users"] == 64 else 0)
+
+    found = claims.judge(study(means, {"users": [1, 2, 4, 64]}), {"metric": "success", "expect": "> 0.8"})
+    assert (found["value"], found["verdict"]) == (pytest.approx(0.875), "confirmed")
 
 
 @pytest.mark.parametrize(
     ("cut", "expect", "verdict", "note"),
     [
-        (["fork"], "> 5", "confirmed", "the true figure is larger still"),
-        (["fork"], "< 50", "confirmed", "times up to then; the true figure is larger, by how much is not known"),
-        (["kept-alive"], "< 50", "confirmed", "the true figure is smaller still"),
-        (["kept-alive"], "> 50", "not confirmed", "the true figure is smaller still"),
-        (["fork", "kept-alive"], "> 5", "confirmed", "the verdict is of times up to then."),
+        (["fork"], "> 5", "confirmed", "the true figure is larger, by how much is not known"),
+        (["fork"], "< 50", "undecided", "the true figure is larger, by how much is not known"),
+        (["kept-alive"], "< 50", "confirmed", "the true figure is smaller, by how much is not known"),
+        (["kept-alive"], "> 50", "not confirmed", "the true figure is smaller, by how much is not known"),
+        (["fork", "kept-alive"], "> 5", "undecided", "the true figure may be larger or smaller"),
     ],
 )
 def test_time_outs_are_told(study: Any, cut: list[str], expect: str, verdict: str, note: str) -> None:
@@ -261,6 +301,57 @@ def test_a_missing_run_does_not_tilt_its_repetition(study: Any) -> None:
     assert found["value"] == pytest.approx(44, abs=0.01)
     assert found["high"] - found["low"] == pytest.approx(2 * 2 * stats.t.ppf(0.975, 2) / math.sqrt(3), rel=0.01)
     assert "1 missing value of 9" in found["notes"][0]
+
+
+def test_a_missing_value_is_what_its_point_and_repetition_make_of_it(study: Any) -> None:
+    def means(factors: Mapping[str, Any], repetition: int) -> float | None:
+        return None if (factors["users"], repetition) == (3, 3) else 10.0 * factors["users"] + 6 * (repetition == 3)
+
+    found = claims.judge(study(means, {"users": [1, 2, 3]}), {"metric": "mean_ms", "expect": "> 0"})
+    assert found["value"] == pytest.approx(22)
+
+
+def test_a_point_seen_only_in_what_is_left_out_has_no_figure(study: Any) -> None:
+    def means(factors: Mapping[str, Any], repetition: int) -> float | None:
+        return 1000.0 if repetition == 3 else 100.3 + repetition if factors["users"] < 4 else None
+
+    made = study(
+        lambda factors, repetition: means(factors, repetition) if repetition < 3 or factors["users"] == 4 else None,
+        {"users": [1, 2, 3, 4]},
+    )
+    found = claims.judge(made, {"metric": "mean_ms", "expect": "> 0"})
+    assert (found["value"], found["verdict"]) == (pytest.approx(101.8), "undecided")
+    assert found["notes"][0] == "No figure of users=4: the claim stays undecided."
+
+
+def test_a_ratio_beyond_all_bounds_has_an_open_end(study: Any) -> None:
+    def means(factors: Mapping[str, Any], repetition: int) -> float:
+        return 100.3 * (1 + (factors["way"] == "fork" and factors["users"] == 2 and repetition == 2))
+
+    def tiny(factors: Mapping[str, Any], repetition: int) -> float:
+        return means({**factors, "users": 2 if factors["sleep_s"] else 1}, repetition)
+
+    made = study(tiny, {"sleep_s": [0, 0.005], "way": BOTH["way"]}, repetitions=2)
+    claim = {"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "trend": "sleep_s", "expect": "> 0"}
+    found = claims.judge(made, claim)
+    assert (found["high"], found["verdict"]) == (None, "undecided")
+
+
+@pytest.mark.parametrize(
+    "speed", [{"metric": "median_ms", "against": {"way": "kept-alive"}, "as": "ratio"}, "=median_ms - 2"]
+)
+def test_whole_milliseconds_are_not_exact_in_what_is_made_of_them(study: Any, speed: Any) -> None:
+    made = study(lambda factors, repetition: 3 if factors["way"] == "fork" else 4, derived={"speed": speed})
+    found = claims.judge(made, {"metric": "speed", "where": {"way": "fork"}, "expect": "< 1.5"})
+    assert (found["low"], found["high"], found["verdict"]) == (None, None, "undecided")
+    assert "Times in whole milliseconds leave it open." in found["notes"]
+
+
+def test_what_is_set_against_itself_is_exact(study: Any) -> None:
+    speed = {"metric": "median_ms", "against": {"way": "fork"}, "as": "ratio"}
+    made = study(lambda factors, repetition: 4, derived={"speed": speed})
+    found = claims.judge(made, {"metric": "speed", "where": {"way": "fork"}, "expect": "= 1 within 1 %"})
+    assert (found["low"], found["high"], found["verdict"]) == (1, 1, "confirmed")
 
 
 def test_a_repetition_that_has_hardly_begun_is_left_out(study: Any) -> None:
@@ -367,8 +458,10 @@ def served(limit: float, wobble: float = 0.0) -> Callable[[Mapping[str, Any], in
     return lambda factors, repetition: [1000 / min(factors["users"], limit) * (1 + wobble * repetition)] * 4
 
 
-@pytest.mark.parametrize(("limit", "expect", "verdict"), [(2, "< 8", "confirmed"), (2, "> 4", "not confirmed"),
-                                                           (99, "< 8", "not confirmed")])  # fmt: skip
+@pytest.mark.parametrize(("limit", "expect", "verdict"), [
+    (2, "< 8", "confirmed"), (2, "> 4", "not confirmed"), (99, "< 8", "not confirmed"), (99, "> 8", "confirmed"),
+    (2, "> 2", "confirmed"), (2, ">= 3", "undecided"), (99, "> 100", "undecided"),  # between and beyond those tried
+])  # fmt: skip
 def test_a_knee(study: Any, limit: float, expect: str, verdict: str) -> None:
     made = study(served(limit, 0.001), {"users": [1, 2, 4, 8]})
     found = claims.judge(made, {"metric": "served_per_s", "knee": {"over": "users"}, "expect": expect})
@@ -384,8 +477,8 @@ def test_a_knee_of_each_line_has_to_meet_it(study: Any) -> None:
     made = study(both, {"users": [1, 2, 4], "way": BOTH["way"]})
     found = claims.judge(made, {"metric": "served_per_s", "knee": {"over": "users"}, "expect": "<= 4"})
     assert found["verdict"] == "not confirmed"
-    assert "way=fork: it falls short from 4 on" in found["sentence"]
-    assert "way=kept-alive: it follows up to the largest users" in found["sentence"]
+    assert "way=fork: it follows up to 2, and falls short from 4 on" in found["sentence"]
+    assert "way=kept-alive: it follows up to 4, the largest users tried" in found["sentence"]
 
 
 @pytest.mark.parametrize(

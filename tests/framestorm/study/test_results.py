@@ -154,6 +154,13 @@ def test_latency_from_the_intended_start(run_of: Any, make_frames: Any) -> None:
     assert (found["open_mean_ms"], found["open_p99_ms"], found["mean_ms"]) == (25.0, 40.0, 10.0)
 
 
+def test_a_sample_without_an_intended_start_has_no_latency_from_it(run_of: Any, make_frames: Any) -> None:
+    frames = make_frames([10.0, 10.0])
+    frames[1]["intended_ms"] = frames[1]["start_ms"] - 30
+    found = metrics_of_run(run_of(frames), 0, "any")
+    assert (found["open_mean_ms"], found["open_median_ms"], found["mean_ms"]) == (40.0, 40.0, 10.0)
+
+
 def test_shares_of_the_workers(run_of: Any, make_frames: Any) -> None:
     frames = make_frames([10.0] * 4)
     for frame, worker in zip(frames, "aaab", strict=True):
