@@ -178,7 +178,7 @@ def between_runs() -> Iterator[Case]:
 
 
 def of_scalability() -> Iterator[Case]:
-    loads = np.tile([1.0, 2, 4, 8, 16], 3)
+    loads = np.tile([1.0, 2, 4, 8, 16], 5)
     truth = {"lambda_per_s": 100.0, "sigma": 0.1, "kappa": 0.005}
     law = 100 * loads / (1 + 0.1 * (loads - 1) + 0.005 * loads * (loads - 1))
     for kind, sizes in (("of one size", np.full(loads.size, 5.0)), ("that grow with the rate", 0.05 * law)):
@@ -187,7 +187,7 @@ def of_scalability() -> Iterator[Case]:
             def fitted(noise: np.random.Generator, parameter: str = parameter, sizes: Floats = sizes) -> Ends:
                 return ends(getattr(fit_usl(loads, noise.normal(law, sizes)), parameter))
 
-            yield Case(f"scalability law, {parameter}, errors {kind}", value, fitted)
+            yield Case(f"scalability law of 5 loads run 5 times, {parameter}, errors {kind}", value, fitted)
 
 
 def coverage(case: Case, studies: int, noise: np.random.Generator) -> float:

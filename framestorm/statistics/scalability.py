@@ -59,9 +59,8 @@ def fit_usl(workers: ArrayLike, throughput: ArrayLike, level: float = LEVEL) -> 
     """Fit the law by least squares of the throughput, with sigma and kappa not negative.
 
     Gunther, Guerrilla Capacity Planning, 2007, chapters 4 to 6; least squares as R's package usl 2.0 has them.
-    Intervals are Student's, of the wider of two covariances at the solution: that of errors of one size (Bates and
-    Watts, Nonlinear Regression Analysis, 1988, section 2.3; usl has this one), and that of errors that grow with the
-    throughput, as those of runs do (HC3 of MacKinnon and White, Some Heteroskedasticity-Consistent Covariance Matrix
+    Intervals are Student's, of a covariance that does not take errors to be of one size, as usl does, for those of
+    runs grow with the throughput (HC3 of MacKinnon and White, Some Heteroskedasticity-Consistent Covariance Matrix
     Estimators with Improved Finite Sample Properties, Journal of Econometrics 29, 1985). They are approximate, and cut
     off at 0. Superlinear speed-up (a negative sigma) is not in the law and is fitted as 0.
 
@@ -175,15 +174,13 @@ def _intervals(
 ) -> tuple[Interval, Interval, Interval]:
     freedom = loads.size - parameters.size
     t = t_quantile(level, max(1, freedom))
-    method = f"least squares, Student of the wider covariance, {level * 100:g} %, n = {loads.size}"
+    method = f"least squares, Student of the covariance (HC3), {level * 100:g} %, n = {loads.size}"
     halves = None
     if freedom > 0:
         slopes = _slopes(loads, parameters)
         inverse = np.linalg.pinv(slopes)  # of slopes, so that their product is not rounded first
-        of_one_size = float(residuals @ residuals) / freedom * (inverse**2).sum(axis=1)
         left = 1 - (slopes * inverse.T).sum(axis=1)  # of each error, after the law has bent to its measurement
-        growing = inverse**2 @ (residuals / np.maximum(left, 1e-9)) ** 2
-        halves = t * np.sqrt(np.maximum(of_one_size, growing))
+        halves = t * np.sqrt(inverse**2 @ (residuals / np.maximum(left, 1e-9)) ** 2)
 
     def interval(number: int) -> Interval:
         value = float(parameters[number])
