@@ -134,7 +134,7 @@ def _point(study: Study, levels: Mapping[str, tuple[int, Level]]) -> Point:
         for key, value in level.properties.items():
             values[key] = value, ((*place, "properties", key) if is_named else place)
         for key, value in level.target.items():
-            whole = {**parts[key][0], **value} if key == "environment" and key in parts else value
+            whole = {**parts[key][0], **value} if key == "environment" and key in parts and is_named else value
             parts[key] = whole, ((*place, "target", key) if is_named else place)
     try:
         of_plan = knobs(plan)

@@ -46,6 +46,26 @@ def check(content: Any, problems: Problems) -> None:
             problems.add(place, f"{said(place)} is {_shown(seen)}{_trap(seen)}, but has to be {_wanted(error)}")
 
 
+def problem_with(of: str, name: str, value: object) -> tuple[str, list[str], str] | None:
+    """What is wrong with one value of a definition (target): in words, what is allowed, and what was seen."""
+    known = schema()["$defs"][of]["properties"]
+    if name not in known:
+        return f"{of} has no part {name!r}", list(known), name
+    error = next(_validator(of, name).iter_errors(value), None)
+    if error is None:
+        return None
+    if error.validator == "enum":
+        return f"{of}.{name} cannot be {value!r}{_trap(value)}", list(error.validator_value), str(value)
+    return f"{of}.{name} is {_shown(value)}{_trap(value)}, but has to be {_wanted(error)}", [], ""
+
+
+@cache
+def _validator(of: str, name: str) -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator({**schema()["$defs"][of]["properties"][name], "$defs": schema()["$defs"]})
+
+
 def said(place: Place) -> str:
     """A place as one would write it: hypotheses[0].claims[1].where."""
     words = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)

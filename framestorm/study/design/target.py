@@ -1,7 +1,7 @@
 """What a point wants under test, told apart from how it is brought there."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Self
 
@@ -106,11 +106,15 @@ def _typed(values: Mapping[str, Any], places: Mapping[str, Place]) -> dict[str, 
         if value is None:
             continue
         least = 0 if name == "concurrency_limit" else 1
-        if isinstance(value, str | bool) or value != int(value) or value < least:
+        if isinstance(value, str | bool) or not float(value).is_integer() or value < least:
             raise PointError(places[name], f"target.{name} is {value!r}, but has to be a whole number from {least} on")
         typed[name] = int(value)
     if isinstance(typed.get("autoscale", False), str):
         raise PointError(places["autoscale"], f"target.autoscale is {typed['autoscale']!r}, but true or false is meant")
     if typed.get("cpu") is not None:
         typed["cpu"] = str(typed["cpu"])
-    return {each.name: typed[each.name] for each in fields(Target) if each.name in typed}
+    # Levels that are listed are known to the schema as values alone, not as parts of a target.
+    for name, value in typed.items():
+        if problem := schema.problem_with("target", name, value):
+            raise PointError(places[name], *problem)
+    return typed

@@ -235,6 +235,36 @@ def test_what_is_wrong_is_said_with_its_line(load, was, becomes, said):
 
 
 @pytest.mark.parametrize(
+    ("factor", "said"),
+    [
+        ("target.replica: [1, 3]", "target has no part 'replica'; did you mean replicas?; allowed: kind, url, "),
+        ("target.kind: [opnfaas]", "target.kind cannot be 'opnfaas'; did you mean openfaas?; allowed: openfaas, "),
+        ("target.route: [gatewy, nginx]", "target.route cannot be 'gatewy'; did you mean gateway?"),
+        ("target.policy: [foo]", "target.policy cannot be 'foo'; allowed: round-robin"),
+        ("target.replicas: [.inf]", "target.replicas is inf, but has to be a whole number from 1 on"),
+        ("target.cpu: [fast]", 'target.cpu is "fast"'),
+        ("target.cpu: [1, -3]", 'target.cpu is "-3"'),
+        ("target.cpu: [1.2.3]", 'target.cpu is "1.2.3"'),
+        ("target.memory: [lots]", 'target.memory is "lots"'),
+        ("target.memory: [512]", "target.memory is 512"),
+        ("target.autoscale: [1, 0]", "target.autoscale is 1"),
+        ("target.environment: [lots]", 'target.environment is "lots", but has to be a mapping'),
+    ],
+)
+def test_listed_parts_of_the_target_are_checked_as_those_of_the_target_are(load, factor, said):
+    text = SMALL.replace("  sleep_s: [0, 5]", f"  sleep_s: [0, 5]\n  {factor}")
+    with pytest.raises(UsageError) as caught:
+        load(text)
+    assert f"study.yml:{line_of(text, factor)}: {said}" in str(caught.value)
+
+
+def test_listed_parts_of_the_target(load):
+    text = SMALL.replace("  sleep_s: [0, 5]", "  target.replicas: [1, 3]\n  target.cpu: [250m, 0.5]\n  sleep_s: [0, 5]")
+    targets = [point.target for point in matrix.points(load(text))]
+    assert {(each["replicas"], each["cpu"]) for each in targets} == {(1, "250m"), (1, "0.5"), (3, "250m"), (3, "0.5")}
+
+
+@pytest.mark.parametrize(
     ("was", "becomes", "on", "said"),
     [
         ("  frames: 3", "  frames: 3\n  frames: 4", 7, "frames is there twice, first on line 6"),
