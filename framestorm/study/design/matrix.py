@@ -126,9 +126,15 @@ def _point(study: Study, levels: Mapping[str, tuple[int, Level]]) -> Point:
         values[name] = value, ("properties", name)
     for name, value in study.target.items():
         parts[name] = value, ("target", name)
+    set_by: dict[str, str] = {}
     for name, (number, level) in levels.items():
         is_named = study.factors[name].named
         place: Place = ("factors", name, str(level.value) if is_named else number)
+        # The later would win, and the point would not be what it is called.
+        for what, where in _settings(level):
+            if (other := set_by.setdefault(what, name)) != name:
+                both = f"{other}={as_text(factors[other])} and {name}={as_text(level.value)}"
+                raise PointError((*place, *where), f"{both} both set {what}; a point has it from one factor")
         if level.plan is not None:
             plan, plan_place = level.plan, (*place, "plan")
         for key, value in level.properties.items():
@@ -156,6 +162,19 @@ def _point(study: Study, levels: Mapping[str, tuple[int, Level]]) -> Point:
             raise PointError(place, str(error).removeprefix("-J")) from None
     name = ",".join(f"{factor}={as_text(value)}" for factor, value in factors.items())
     return Point(name, factors, plan, given, asdict(target))
+
+
+def _settings(level: Level) -> Iterator[tuple[str, Place]]:
+    """What a level sets, each by its name and its place below the level."""
+    if level.plan is not None:
+        yield "the plan", ("plan",)
+    for key in level.properties:
+        yield key, ("properties", key)
+    for key, value in level.target.items():
+        if key == "environment" and isinstance(value, Mapping):
+            yield from ((f"target.environment.{variable}", ("target", key, variable)) for variable in value)
+        else:
+            yield f"target.{key}", ("target", key)
 
 
 class _Resolver:

@@ -65,6 +65,43 @@ def test_a_property_has_to_be_of_every_plan_it_goes_to():
     assert caught.value.place == ("properties", "body")
 
 
+@pytest.mark.parametrize(
+    ("factors", "place", "said"),
+    [
+        (
+            {"users": [1, 3], "load": {"light": {}, "heavy": {"properties": {"users": 50}}}},
+            ("factors", "load", "heavy", "properties", "users"),
+            "users=1 and load=heavy both set users; a point has it from one factor",
+        ),
+        (
+            {"size": {"big": {"target": {"replicas": 5}}}, "target.replicas": [1, 2]},
+            ("factors", "target.replicas", 0, "target", "replicas"),
+            "size=big and target.replicas=1 both set target.replicas",
+        ),
+        (
+            {name: {"on": {"target": {"environment": {"a": name}}}} for name in ("one", "two")},
+            ("factors", "two", "on", "target", "environment", "a"),
+            "one=on and two=on both set target.environment.a",
+        ),
+        (
+            {name: {"on": {"plan": "jmx/requests.jmx"}} for name in ("one", "two")},
+            ("factors", "two", "on", "plan"),
+            "both set the plan",
+        ),
+    ],
+)
+def test_two_factors_do_not_set_the_same(factors, place, said):
+    with pytest.raises(PointError, match=said) as caught:
+        matrix.points(study(factors=factors, target={"function": "noop"}, properties={}, run_s=1))
+    assert caught.value.place == place
+
+
+def test_two_factors_set_variables_of_one_environment():
+    factors = {name: {"on": {"target": {"environment": {name: 1}}}} for name in ("one", "two")}
+    [point] = matrix.points(study(factors=factors, target={"function": "noop"}, properties={}))
+    assert point.target["environment"] == {"one": "1", "two": "1"}
+
+
 def test_numbers_are_factors_properties_and_the_plan_s_defaults():
     point = matrix.points(study())[0]
     numbers = matrix.numbers(point)
