@@ -47,6 +47,7 @@ class _Checks:
 
     def _factors(self) -> None:
         for name, factor in self.study.factors.items():
+            self._no_column("factor", name, ("factors", name))
             if factor.named:
                 continue
             for number, value in enumerate(factor.values):
@@ -72,6 +73,7 @@ class _Checks:
             if name in metrics.BY_NAME or name in self.study.factors:
                 what = f"derived metric {name!r} has the name of a metric or of a factor; choose another"
                 self.problems.add(("derived", name), what)
+            self._no_column("derived metric", name, ("derived", name))
         stop = self.study.stop
         if stop is None:
             return
@@ -81,6 +83,10 @@ class _Checks:
         if stop.at_most < self.study.repetitions:
             what = f"stop.at_most is {stop.at_most}, below the study's {self.study.repetitions} repetitions"
             self.problems.add(("stop", "at_most"), what)
+
+    def _no_column(self, kind: str, name: str, place: Place) -> None:
+        if name in metrics.OF_A_ROW:
+            self.problems.add(place, f"{kind} {name!r} has the name of a column of results.csv; choose another")
 
     def _derived(self) -> None:
         before: list[str] = []

@@ -67,6 +67,8 @@ CATALOGUE = (
     Metric("host_busy_time", "share", "share of the time with at least 90 % of the machine's cores busy"),
     Metric("warnings", "", "warnings on the run's own page"),
 )
+# What results.csv says of a run beside its factors and metrics.
+OF_A_ROW = ("study", "point", "repetition", "run", "state", "reason", "cut_off")
 BY_NAME = {metric.name: metric for metric in CATALOGUE}
 METRICS = tuple(BY_NAME)
 # The samples that a share is a share of.

@@ -188,6 +188,12 @@ def test_the_studies_of_the_kit_are_right(name, quick):
             '  mean_ms: "=1 + 1"',
             ["derived metric 'mean_ms' has the name"],
         ),
+        ("  sleep_s: [0, 5]", "  state: {cold: {}, warm: {}}", ["factor 'state' has the name of a column of"]),
+        (
+            '  overhead: "=outside_mean_ms / mean_ms * users"',
+            '  cut_off: "=1 + 1"',
+            ["derived metric 'cut_off' has the name of a column"],
+        ),
         ("against: {way: fork}", "against: {way: forked}", ["unknown level 'forked' of way", "did you mean fork?"]),
         ("against: {way: fork}, as: ratio", "against: {way: fork}, as: share", ["as cannot be 'share'"]),
         (

@@ -9,7 +9,7 @@ import pytest
 from framestorm.report import build as build_run
 from framestorm.study.answers.results import figures_of_run, metrics_of_run, result_rows, write_rows
 from framestorm.study.design.folder import StudyFolder
-from framestorm.study.design.metrics import METRICS
+from framestorm.study.design.metrics import METRICS, OF_A_ROW
 
 Frames = list[dict[str, Any]]
 
@@ -34,6 +34,12 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
 
 def test_has_every_metric_and_no_other(run_of: Any, make_frames: Any) -> None:
     assert tuple(metrics_of_run(run_of(make_frames([10.0, 20.0])), 0, "any")) == METRICS
+
+
+def test_what_says_no_figure_is_of_the_row(fake_study: Any) -> None:
+    folder = fake_study.make(lambda *_: None, {"factors": {"users": [1]}})
+    columns = write_rows(folder, StudyFolder(folder).settings, []).read_text().strip().split(",")
+    assert tuple(name for name in columns if name not in METRICS) == OF_A_ROW
 
 
 def test_times_are_exact(run_of: Any, make_frames: Any) -> None:
