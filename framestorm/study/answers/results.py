@@ -39,6 +39,9 @@ class RunFigures:
     doubts: tuple[str, ...]
 
 
+NO_FIGURES = RunFigures({}, {}, ())
+
+
 def write_rows(study_dir: Path, study: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> Path:
     """Make results.csv of the rows of `result_rows`: whole or not at all.
 
@@ -73,13 +76,10 @@ def result_rows(folder: StudyFolder) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     lines = [line for line in folder.lines().values() if line.point in points]
     for line in sorted(lines, key=lambda line: (order[line.point], line.repetition)):
-        figures = RunFigures({}, {}, ())
-        state, reason = line.state, line.reason
+        figures, state, reason = NO_FIGURES, line.state, line.reason
         if state == COMPLETE:
-            try:
-                figures = figures_of_run(folder.path / line.run, warm_up_s, temperature)
-            except (OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
-                state, reason = FAILED, f"the run's files cannot be read: {error}"
+            figures, reason = figures_or_why_not(folder.path / line.run, warm_up_s, temperature)
+            state = FAILED if reason else COMPLETE
         point = points[line.point]
         rows.append(
             asdict(line)
@@ -95,9 +95,12 @@ def result_rows(folder: StudyFolder) -> list[dict[str, Any]]:
     return rows
 
 
-def metrics_of_run(run_dir: Path, warm_up_s: float, temperature: str) -> dict[str, Value]:
-    """Every metric of one run, by name; see `figures_of_run`."""
-    return figures_of_run(run_dir, warm_up_s, temperature).metrics
+def figures_or_why_not(run_dir: Path, warm_up_s: float, temperature: str) -> tuple[RunFigures, str | None]:
+    """The figures of one run's folder; or none, and why its files, lost or cut, give none."""
+    try:
+        return figures_of_run(run_dir, warm_up_s, temperature), None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, pl.exceptions.PolarsError) as error:
+        return NO_FIGURES, f"the run's files cannot be read: {error}"
 
 
 def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str) -> RunFigures:
@@ -113,6 +116,9 @@ def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str) -> RunFigu
     """
     samples = read_samples(run_dir, warm_up_s, temperature)
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
+    reported = (summary.get("frames") or {}).get("n", samples.sent)
+    if samples.sent != reported:
+        raise ValueError(f"frames.csv has {samples.sent} samples, and its report was made of {reported}")
     run, _ = read_run(run_dir)
     times, bounds = _times(samples)
     users, user_bounds = _users(summary)

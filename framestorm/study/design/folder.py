@@ -68,6 +68,8 @@ class StudyFolder:
                 f"this is {__version__}, which reads format {FORMAT}. "
                 f"Use it with framestorm {wrote}, or run the study again"
             )
+        if lost := [name for name in (RUNS, "runs") if not (path / name).exists()]:
+            raise UsageError(f"{paths.shown(path)} has no {' and no '.join(lost)}: put that back, or run it again")
 
     @classmethod
     def create(cls, path: Path, study_file: Path, study: Study, points: Sequence[Point], **settings: Any) -> Self:

@@ -53,6 +53,7 @@ class Engine:
         self._estimate = estimate.Estimate(study, self._points)
         self._began_s = time.monotonic()
         self._failures: list[str] = []
+        self._read: dict[str, tuple[dict[str, float], str | None]] = {}
         self._main_metric = next((name for name in study.metrics if name in metrics.BY_NAME), "mean_ms")
 
     def run(self) -> None:
@@ -66,6 +67,7 @@ class Engine:
             self._say(f"{paths.shown(moved)}: left by a crash, and run again")
         # A kill leaves "running"; so does an error that is none of a run's.
         with self._interrupts.caught(), ExitStack() as stack:
+            self._look_over()
             local = LocalOpenFaas(self._folder.path)
             stack.callback(lambda: self._leave(local))
             for order, point, repetition in self._due():
@@ -83,8 +85,14 @@ class Engine:
         """Whether a signal asked it to stop."""
         return self._interrupts.count > 0
 
+    def _look_over(self) -> None:
+        """Say which of the complete runs have lost their files, or a part of them."""
+        for line in self._folder.lines().values():
+            if line.state == folder.COMPLETE and (why := self._figures(line.run)[1]):
+                self._say(f"{line.run}: {why}; run again")
+
     def _due(self) -> Iterator[tuple[int, Point, int]]:
-        """The runs that have no complete one yet, in the order that the seed gives, with their places in it."""
+        """The runs without a complete one that can be read, in the order that the seed gives; with their places."""
         order = 0
         most = self._study.stop.at_most if self._study.stop else self._study.repetitions
         for repetition in range(1, max(most, self._study.repetitions) + 1):
@@ -93,7 +101,7 @@ class Engine:
             for point, _ in matrix.in_order(points, repetition, self._seed, self._study.order):
                 order += 1
                 line = self._folder.lines().get((point.id, repetition))
-                if line is None or line.state != folder.COMPLETE:
+                if line is None or line.state != folder.COMPLETE or self._figures(line.run)[1]:
                     yield order, point, repetition
 
     def _is_too_wide(self, point: Point, repetition: int) -> bool:
@@ -105,23 +113,23 @@ class Engine:
             return False
         lines = self._folder.lines()
         before = [lines.get((point.id, number)) for number in range(1, repetition)]
-        figures = [self._figures(line.run) for line in before if line and line.state == folder.COMPLETE]
+        figures = [self._figures(line.run)[0] for line in before if line and line.state == folder.COMPLETE]
         known = [each[stop.metric] for each in figures if stop.metric in each]
         if len(known) < 2:
             return False
         width = means.relative_half_width(means.student(known))
         return width is not None and 100 * width > stop.within_percent
 
-    def _figures(self, run_name: str) -> dict[str, float]:
-        """The metrics that a run has."""
+    def _figures(self, run_name: str) -> tuple[dict[str, float], str | None]:
+        """The metrics that a run has, or why it has none that can be read; its files are read once."""
         from framestorm.study.answers import results
 
-        run_dir = self._folder.path / run_name
-        try:
-            figures = results.metrics_of_run(run_dir, self._study.warm_up_s, self._study.temperature)
-        except (OSError, ValueError):
-            return {}
-        return {name: float(value) for name, value in figures.items() if value is not None}
+        if run_name not in self._read:
+            run_dir = self._folder.path / run_name
+            found, why = results.figures_or_why_not(run_dir, self._study.warm_up_s, self._study.temperature)
+            known = {name: float(value) for name, value in found.metrics.items() if value is not None}
+            self._read[run_name] = known, why
+        return self._read[run_name]
 
     def _one(self, local: LocalOpenFaas, order: int, point: Point, repetition: int) -> None:
         """Make one run and note how it ended; nothing is noted of one that was stopped before it began."""
@@ -145,7 +153,11 @@ class Engine:
                 raise
             reason = str(error)
         run_name = run_dir.relative_to(self._folder.path).as_posix()
-        figures = {} if reason else self._figures(run_name)
+        figures: dict[str, float] = {}
+        if not reason:
+            # One of this name may have been looked for, and not been there.
+            self._read.pop(run_name, None)
+            figures, reason = self._figures(run_name)
         if figures.get("n") == 0:
             reason = (
                 f"nothing was measured: all of its {figures['n_sent']:.0f} samples were rejected, by a warm-up of "

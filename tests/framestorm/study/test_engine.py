@@ -1,5 +1,6 @@
 """What the engine runs, in which order, and when it stops; the runs themselves are made up."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.preparation import RunOptions
 from framestorm.study.answers import results
+from framestorm.study.answers.results import RunFigures
 from framestorm.study.design import definition, folder, matrix
 from framestorm.study.design.folder import StudyFolder
 from framestorm.study.running import engine, readiness
@@ -53,16 +55,19 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Made]
         (tmp_path / "study.yml").write_text("")
         points = matrix.points(study)
         made = Made(StudyFolder.create(tmp_path / "made", tmp_path / "study.yml", study, points, seed=1, quick=False))
-        figures: dict[str, float] = {}
 
         def run(_self: Engine, options: RunOptions) -> None:
             users = options.given["users"]
             made.users.append(users)
-            figures[options.run_dir.name] = mean_ms(users, made.users.count(users) - 1)
+            figure = mean_ms(users, made.users.count(users) - 1)
             options.run_dir.mkdir()
+            (options.run_dir / "figure").write_text(str(figure))
+
+        def figures_of_run(run_dir: Path, *_: object) -> RunFigures:
+            return RunFigures({"mean_ms": float((run_dir / "figure").read_text()), "n": 1}, {}, ())
 
         monkeypatch.setattr(Engine, "_run", run)
-        monkeypatch.setattr(results, "metrics_of_run", lambda run_dir, *_: {"mean_ms": figures[run_dir.name], "n": 1})
+        monkeypatch.setattr(results, "figures_of_run", figures_of_run)
         return made
 
     return make
@@ -108,6 +113,40 @@ def test_failed_runs_are_kept_with_their_reason_and_tried_once_more_on_resume(ma
     assert StudyFolder(made.where.path).settings["state"] == "complete"
 
 
+def test_runs_whose_files_are_lost_are_said_and_made_again(make, capsys):
+    made = make(lambda users, before: 1.0)
+    made.run()
+    first, second, *_ = (line.run for line in made.where.lines().values())
+    (made.where.path / first / "figure").write_text("cut")
+    shutil.rmtree(made.where.path / second)
+    capsys.readouterr()
+    made.run()
+    said = capsys.readouterr().err
+    for run in (first, second):
+        assert f"{run}: the run's files cannot be read" in said
+    assert len(made.users) == 8 and made.states == ["complete"] * 6
+    assert [line.run for line in made.where.lines().values()][:2] == [f"{first}-retry-2", second]
+    made.run()
+    assert len(made.users) == 8
+
+
+def test_a_run_that_cannot_be_read_is_not_complete(make, monkeypatch):
+    made = make(lambda users, before: 1.0)
+    monkeypatch.setattr(results, "figures_of_run", lambda run_dir, *_: (run_dir / "none").read_text())
+    made.run()
+    assert set(made.states) == {"failed"}
+    assert "cannot be read" in next(iter(made.where.lines().values())).reason
+
+
+def test_what_is_complete_is_read_once(make, monkeypatch):
+    made = make(lambda users, before: 1.0 + before, stop={"metric": "mean_ms", "within_percent": 1, "at_most": 8})
+    made.run()
+    read, of_run = [], results.figures_of_run
+    monkeypatch.setattr(results, "figures_of_run", lambda *words: read.append(words) or of_run(*words))
+    made.run()
+    assert len(read) == 3 * 8
+
+
 @pytest.mark.parametrize(("budget_s", "runs"), [(None, 6), (1000, 6), (0, 3)])
 def test_failures_in_a_row_end_it_when_the_budget_is_used_up(make, budget_s, runs):
     def broken(users: str, before: int) -> float:
@@ -140,7 +179,7 @@ def test_what_is_refused_of_the_first_run_ends_it_at_once(make):
 
 def test_a_run_of_which_nothing_is_left_does_not_count(make, monkeypatch):
     made = make(lambda users, before: 1.0, warm_up_s=9)
-    monkeypatch.setattr(results, "metrics_of_run", lambda *_: {"n": 0, "n_sent": 16})
+    monkeypatch.setattr(results, "figures_of_run", lambda *_: RunFigures({"n": 0, "n_sent": 16}, {}, ()))
     made.run()
     assert set(made.states) == {"failed"}
     assert "all of its 16 samples were rejected, by a warm-up of 9 s" in next(iter(made.where.lines().values())).reason

@@ -137,6 +137,13 @@ def test_what_is_no_study_s_folder_is_said(tmp_path, content):
         StudyFolder(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["runs.jsonl", "runs"])
+def test_what_a_folder_has_lost_is_said(made, name):
+    (made.path / name).rename(made.path / "elsewhere")
+    with pytest.raises(UsageError, match=rf"made has no {name}: put that back"):
+        StudyFolder(made.path)
+
+
 def test_one_process_at_a_time(made):
     code = """
 import sys

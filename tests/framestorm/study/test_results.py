@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from framestorm.report import build as build_run
-from framestorm.study.answers.results import figures_of_run, metrics_of_run, result_rows, write_rows
+from framestorm.study.answers.results import figures_of_run, figures_or_why_not, result_rows, write_rows
+from framestorm.study.answers.samples import read_samples
 from framestorm.study.design.folder import StudyFolder
 from framestorm.study.design.metrics import METRICS, OF_A_ROW
 
@@ -24,6 +25,10 @@ def run_of(fake_study: Any, make_result: Any) -> Callable[..., Path]:
         return next((folder / "runs").iterdir())
 
     return make
+
+
+def metrics_of_run(run_dir: Path, warm_up_s: float, temperature: str) -> dict[str, Any]:
+    return figures_of_run(run_dir, warm_up_s, temperature).metrics
 
 
 def rows_of(folder: Path) -> list[dict[str, str]]:
@@ -245,3 +250,33 @@ def test_a_run_that_cannot_be_read_failed(fake_study: Any, make_frames: Any, mak
         break
     states = [row["state"] for row in rows_of(folder)]
     assert sorted(states) == ["complete", "failed"]
+
+
+def cut_frames(run: Path) -> None:
+    """As a full disk leaves them: whole lines, and not all of them."""
+    file = run / "frames.csv"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:3]))
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda run: (run / "frames.csv").unlink(), "frames.csv"),
+        (lambda run: (run / "frames.csv").write_text(""), "empty"),
+        (cut_frames, "frames.csv has 2 samples, and its report was made of 3"),
+        (lambda run: (run / "summary.json").write_text("null"), "NoneType"),
+        (lambda run: (run / "summary.json").write_text("{}"), "warnings"),
+        (lambda run: (run / "run.json").write_text('{"properties": 5}'), "'int'"),
+    ],
+)
+def test_a_run_whose_files_are_lost_or_cut_has_no_figures(
+    run_of: Any, make_frames: Any, harm: Callable[[Path], object], said: str
+) -> None:
+    run = run_of(make_frames([10.0, 20.0, 30.0]), {"frames": {"n": 3}})
+    assert figures_or_why_not(run, 0, "any")[1] is None
+    read_samples.cache_clear()
+    harm(run)
+    figures, why = figures_or_why_not(run, 0, "any")
+    assert figures.metrics == {} and str(why).startswith("the run's files cannot be read") and said in str(why)
+    [row] = rows_of(run.parent.parent)
+    assert row["state"] == "failed" and said in row["reason"]
