@@ -154,13 +154,7 @@ def _resume(asked: argparse.Namespace, words: Sequence[str]) -> Ended:
     for name, option in NOT_WITH_RESUME.items():
         if getattr(asked, name) not in (None, []):
             raise UsageError(f"--resume goes on with what the study was started with; leave out {option}")
-    given = Path(asked.study)
-    if asked.folder is not None:
-        where = StudyFolder(asked.folder.absolute())
-    elif there := [each for each in (given, paths.DASHBOARDS / given) if (each / folder.FILE).is_file()]:
-        where = StudyFolder(there[0].resolve())
-    else:
-        where = folder.newest_unfinished(listing.find(asked.study).parent.name, asked.quick)
+    where = _begun(asked)
     settings = where.settings
     _check_same(where)
     study = definition.from_json(settings["definition"], settings["name"])
@@ -174,6 +168,27 @@ def _resume(asked: argparse.Namespace, words: Sequence[str]) -> Ended:
         print(f"note: the runs so far were made at commit {began}, the next are at {kit['commit']}", file=sys.stderr)
     where.update(resumed=[*settings.get("resumed", []), {"time_ms": record.now_ms(), "kit": kit}])
     return _run(where, study, place, over_budget=True)
+
+
+def _begun(asked: argparse.Namespace) -> StudyFolder:
+    """The study that is gone on with.
+
+    Raises:
+        UsageError: there is none, or that of -o is another.
+    """
+    given = Path(asked.study)
+    if asked.folder is None:
+        for each in (given, paths.DASHBOARDS / given):
+            if (each / folder.FILE).is_file():
+                return StudyFolder(each.resolve())
+        return folder.newest_unfinished(listing.find(asked.study), asked.quick)
+    where = StudyFolder(asked.folder.absolute())
+    name, file = where.settings["name"], Path(where.settings["file"])
+    if asked.study != name and given.resolve() not in (file, file.parent, where.path.resolve()):
+        shown = paths.shown(where.path)
+        by = f"go on with it by ./run.sh study {shown} --resume"
+        raise UsageError(f"{shown} is a study {name}, and no {asked.study}; {by}")
+    return where
 
 
 def _check_same(where: StudyFolder) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -80,7 +81,7 @@ class StudyFolder:
             study_file: the study.yml that is copied into it, with the published results beside it.
             study: what is run, in its final form.
             points: the points that are run.
-            settings: quick, seed, command, only, overrides, gateway, slaves, inventory.
+            settings: quick, seed, command, file, only, overrides, gateway, slaves, inventory, port.
 
         Raises:
             UsageError: the folder is there.
@@ -197,20 +198,24 @@ def new_path(name: str, quick: bool) -> Path:
     return paths.DASHBOARDS / f"{name}{'-quick' if quick else ''}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
 
 
-def newest_unfinished(name: str, quick: bool) -> StudyFolder:
-    """The newest folder of a study that has runs left to do.
+def newest_unfinished(study_file: Path, quick: bool) -> StudyFolder:
+    """The newest folder of the study of this file that has runs left to do.
+
+    A study of the same name is another one, unless the file that it was begun with is no longer there.
 
     Raises:
         UsageError: there is none.
     """
-    found = []
+    name, found = study_file.parent.name, []
     for file in paths.DASHBOARDS.glob(f"*/{FILE}"):
         try:
             settings = json.loads(file.read_text())
-            if settings["name"] == name and settings["quick"] == quick:
+            begun_with = Path(settings["file"])
+            is_it = begun_with == study_file or (settings["name"] == name and not begun_with.exists())
+            if is_it and settings["quick"] == quick:
                 found.append((settings["started_ms"], settings["state"], file.parent))
-        except (ValueError, KeyError, TypeError):
-            continue
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            print(f"note: {paths.shown(file)} cannot be read ({error}); --resume passes it over", file=sys.stderr)
     unfinished = [folder for _, state, folder in sorted(found, key=lambda each: each[0]) if state != COMPLETE]
     if not unfinished:
         seen = ", ".join(paths.shown(folder) for _, _, folder in sorted(found)) or "none"

@@ -168,12 +168,50 @@ with StudyFolder(Path(sys.argv[1])).locked():
         pass
 
 
-def test_the_newest_unfinished_is_found(made, monkeypatch):
-    monkeypatch.setattr(paths, "DASHBOARDS", made.path.parent)
-    assert folder.newest_unfinished("kept", quick=False).path == made.path
-    for name, quick in (("kept", True), ("other", False)):
-        with pytest.raises(UsageError, match="has no unfinished"):
-            folder.newest_unfinished(name, quick)
-    made.update(state=folder.COMPLETE)
-    with pytest.raises(UsageError, match=r"finished: .*made"):
-        folder.newest_unfinished("kept", quick=False)
+@pytest.fixture
+def begin(tmp_path, monkeypatch):
+    """Begin a study of the file of this folder, some ms after others."""
+    monkeypatch.setattr(paths, "DASHBOARDS", tmp_path / "dashboards")
+
+    def begin(folder_name, of, started_ms, **settings):
+        file = tmp_path / of / "study.yml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("title: Kept\n")
+        (file.parent / "published.csv").write_text("users,mean_ms\n")
+        path = paths.DASHBOARDS / folder_name
+        where = StudyFolder.create(path, file, STUDY, POINTS, **{"quick": False, "file": str(file)} | settings)
+        where.update(started_ms=started_ms)
+        return where, file
+
+    return begin
+
+
+def test_the_newest_unfinished_is_found(begin):
+    first, file = begin("first", "a/kept", 1)
+    newest, _ = begin("newest", "a/kept", 2)
+    assert folder.newest_unfinished(file, quick=False).path == newest.path
+    with pytest.raises(UsageError, match="has no unfinished --quick kept"):
+        folder.newest_unfinished(file, quick=True)
+    newest.update(state=folder.COMPLETE)
+    assert folder.newest_unfinished(file, quick=False).path == first.path
+    first.update(state=folder.COMPLETE)
+    with pytest.raises(UsageError, match=r"finished: .*first, .*newest"):
+        folder.newest_unfinished(file, quick=False)
+
+
+def test_another_study_of_the_same_name_is_not_gone_on_with(begin):
+    _, other = begin("other", "b/kept", 2)
+    where, file = begin("own", "a/kept", 1)
+    assert folder.newest_unfinished(file, quick=False).path == where.path
+    # What it was begun with is gone: the name alone says which it is.
+    other.unlink()
+    assert folder.newest_unfinished(file, quick=False).path.name == "other"
+
+
+def test_a_folder_that_cannot_be_read_is_passed_over_and_said(begin, capsys):
+    where, file = begin("whole", "a/kept", 1)
+    newest, _ = begin("cut", "a/kept", 2)
+    text = (newest.path / "study.json").read_text()
+    (newest.path / "study.json").write_text(text[:100])
+    assert folder.newest_unfinished(file, quick=False).path == where.path
+    assert "cut/study.json cannot be read" in capsys.readouterr().err

@@ -1,0 +1,81 @@
+"""What ./run.sh study takes up, goes on with and refuses; nothing is run."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from framestorm import paths
+from framestorm.errors import UsageError
+from framestorm.study import command
+from framestorm.study.command import Ended
+from framestorm.study.design.folder import StudyFolder
+
+STUDY = {
+    "title": "Asked for",
+    "question": "What is gone on with?",
+    "plan": "jmx/video-per-user.jmx",
+    "target": {"kind": "embedded"},
+    "factors": {"users": [1, 2]},
+    "repetitions": 2,
+    "run_s": 1,
+    "metrics": ["mean_ms"],
+}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., str]:
+    """Write a study.yml; the path of its folder."""
+
+    def write(where: str = "asked", **changes: object) -> str:
+        study = tmp_path / where
+        study.mkdir(parents=True, exist_ok=True)
+        (study / "study.yml").write_text(yaml.safe_dump({**STUDY, **changes}))
+        return str(study)
+
+    return write
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ...]]:
+    """What would have been run: folder, study, place."""
+    ran: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(paths, "DASHBOARDS", tmp_path / "dashboards")
+    monkeypatch.setattr(command, "_check", lambda *_: None)
+    monkeypatch.setattr(command, "_run", lambda *words, **_: ran.append(words[:3]) or Ended(0, ""))
+    return ran
+
+
+def ask(*words: str) -> int:
+    return command.main(words)
+
+
+def test_a_study_is_gone_on_with_by_its_name_file_or_folder(
+    ran: list[Any], write: Callable[..., str], tmp_path: Path
+) -> None:
+    study, begun = write(), tmp_path / "begun"
+    ask(study, "-o", str(begun))
+    for name in ("asked", study, f"{study}/study.yml", str(begun)):
+        ask(name, "--resume", "-o", str(begun))
+    ask(str(begun), "--resume")
+    assert [where.path for where, *_ in ran] == [begun] * 6
+
+
+def test_what_o_says_is_not_gone_on_with_as_another_study(
+    ran: list[Any], write: Callable[..., str], tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    ask(write(), "-o", str(begun))
+    for other in ("scaling", write("other")):
+        with pytest.raises(UsageError, match=rf"begun is a study asked, and no {other}"):
+            ask(other, "--resume", "-o", str(begun))
+
+
+def test_a_study_of_the_same_name_elsewhere_is_another(ran: list[Any], write: Callable[..., str]) -> None:
+    ask(write("a/asked"))
+    with pytest.raises(UsageError, match="has no unfinished asked"):
+        ask(write("b/asked"), "--resume")
+    ask(write("a/asked"), "--resume")
+    assert StudyFolder(ran[-1][0].path).path == ran[0][0].path
