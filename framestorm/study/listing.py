@@ -46,24 +46,18 @@ def show() -> int:
             print(f"{name}\n  {error}")
             status = error.exit_status
             continue
-        print(f"{name}: {full.title}\n  full  {_size(full)}")
+        print(f"{name}: {full.title}\n  full  {_size(full, matrix.points(full))}")
         with contextlib.suppress(UsageError):  # it has no quick form: what there is of one was checked with the full
-            print(f"  quick {_size(reading.load(paths.STUDIES / name, quick=True))}")
+            quick = reading.load(paths.STUDIES / name, quick=True)
+            print(f"  quick {_size(quick, matrix.points(quick))}")
     return status
-
-
-def _size(study: Study) -> str:
-    points = matrix.points(study)
-    more = f", up to {study.stop.at_most} where they vary" if study.stop else ""
-    took = estimate.shown(estimate.whole_s(study, points))
-    return f"{len(points):>4} points x {study.repetitions}{more}, about {took}"
 
 
 def dry_run(study: Study, file: Path, points: Sequence[Point], seed: int, place: Place) -> int:
     """Print the runs of a study in their order and whether all is there for them; 1 if something is not."""
     runs = matrix.schedule(points, study.repetitions, seed, study.order)
     order = f"seed {seed}" if study.order == "randomised" else study.order
-    print(f"{study.name}: {_size_of(study, points)}, order: {order}")
+    print(f"{study.name}: {_size(study, points)}, order: {order}")
     for number, (point, repetition) in enumerate(runs, start=1):
         load_s = matrix.estimate_s(study, point)
         print(f"{number:>4}  {point.id} r{repetition}  ({estimate.shown(load_s)} of load)")
@@ -78,11 +72,12 @@ def dry_run(study: Study, file: Path, points: Sequence[Point], seed: int, place:
     return 0 if all(check.is_there for check in checks) else 1
 
 
-def _size_of(study: Study, points: Sequence[Point]) -> str:
+def _size(study: Study, points: Sequence[Point]) -> str:
     runs = len(points) * study.repetitions
+    more = f", up to {len(points) * study.stop.at_most} where they vary" if study.stop else ""
     took = estimate.shown(estimate.whole_s(study, points))
     budget = f" of {study.budget_min:g} min" if study.budget_min else ""
-    return f"{len(points)} points x {study.repetitions} repetitions = {runs} runs, about {took}{budget}"
+    return f"{len(points)} points x {study.repetitions} repetitions = {runs} runs{more}, about {took}{budget}"
 
 
 def _target(target: Target, place: Place) -> str:

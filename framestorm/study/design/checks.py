@@ -80,6 +80,9 @@ class _Checks:
         if stop.metric not in metrics.BY_NAME:
             what = f"unknown metric {stop.metric!r} in stop.metric"
             self.problems.add(("stop", "metric"), what, metrics.METRICS, stop.metric)
+        if self.study.repetitions < 2:
+            what = "repetitions is 1: stop goes by how far runs vary, which takes 2 of them at least"
+            self.problems.add(("repetitions",), what)
         if stop.at_most < self.study.repetitions:
             what = f"stop.at_most is {stop.at_most}, below the study's {self.study.repetitions} repetitions"
             self.problems.add(("stop", "at_most"), what)

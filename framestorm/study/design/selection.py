@@ -26,6 +26,8 @@ def override(study: Study, given: Mapping[str, str], repetitions: int | None) ->
     if repetitions is not None:
         if repetitions < 1:
             raise UsageError(f"--repetitions {repetitions}: at least one is needed")
+        if study.stop and repetitions < 2:
+            raise UsageError(f"--repetitions {repetitions}: stop goes by how far runs vary, so 2 are needed")
         content["repetitions"] = repetitions
         if study.stop and study.stop.at_most < repetitions:
             content["stop"] = {**content["stop"], "at_most": repetitions}

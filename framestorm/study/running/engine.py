@@ -102,6 +102,9 @@ class Engine:
                 order += 1
                 line = self._folder.lines().get((point.id, repetition))
                 if line is None or line.state != folder.COMPLETE or self._figures(line.run)[1]:
+                    if is_extra and self._is_budget_used():
+                        self._say("the budget is used up: no more repetitions where figures vary")
+                        return
                     yield order, point, repetition
 
     def _is_too_wide(self, point: Point, repetition: int) -> bool:
@@ -237,10 +240,12 @@ class Engine:
         if self._interrupts.count:
             return f"stopped by {self._interrupts.name}"
         same = self._failures[-SAME_FAILURES:]
-        over_s = self._runs.budget_s is not None and time.monotonic() - self._began_s > self._runs.budget_s
-        if len(same) == SAME_FAILURES and len(set(same)) == 1 and over_s:
+        if len(same) == SAME_FAILURES and len(set(same)) == 1 and self._is_budget_used():
             return f"stopped: the budget is used up, and {len(self._failures)} runs in a row failed: {same[0]}"
         return None
+
+    def _is_budget_used(self) -> bool:
+        return self._runs.budget_s is not None and time.monotonic() - self._began_s > self._runs.budget_s
 
     def _leave(self, local: LocalOpenFaas) -> None:
         try:

@@ -79,3 +79,9 @@ def test_a_study_of_the_same_name_elsewhere_is_another(ran: list[Any], write: Ca
         ask(write("b/asked"), "--resume")
     ask(write("a/asked"), "--resume")
     assert StudyFolder(ran[-1][0].path).path == ran[0][0].path
+
+
+def test_a_dry_run_states_the_most_runs(write: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    study = write(stop={"metric": "mean_ms", "within_percent": 5, "at_most": 8}, budget_min=5)
+    ask(study, "--dry-run", "--seed", "3")
+    assert "2 points x 2 repetitions = 4 runs, up to 16 where they vary, about" in capsys.readouterr().out

@@ -161,6 +161,11 @@ def test_the_studies_of_the_kit_are_right(name, quick):
             ["unknown metric 'mean' in stop.metric", "did you mean mean_ms?"],
         ),
         ("repetitions: 3", "stop: {metric: mean_ms, within_percent: 5, at_most: 2}", ["stop.at_most is 2"]),
+        (
+            "repetitions: 3",
+            "repetitions: 1\nstop: {metric: mean_ms, within_percent: 5, at_most: 8}",
+            ["repetitions is 1: stop goes by how far runs vary"],
+        ),
         ("repetitions: 3", "stop: {metric: mean_ms, at_most: 2}", ["within_percent is missing in stop"]),
         (
             "repetitions: 3",
@@ -234,7 +239,7 @@ def test_what_is_wrong_is_said_with_its_line(load, was, becomes, said):
     with pytest.raises(UsageError) as caught:
         load(text)
     message = str(caught.value)
-    line = line_of(text, becomes)
+    line = line_of(text, becomes.splitlines()[0])
     assert any(f"study.yml:{line}: " in each for each in message.splitlines()), (line, message)
     for words in said:
         assert words in message
@@ -278,6 +283,12 @@ def test_listed_parts_of_the_target(load):
         ("metric: mean_ms, x: users", "metric: mean_ms", 28, "x is missing in charts[0]"),
         ("title: Small", "title: [", 2, "this is no YAML"),
         ("title: Small", "title: &a [*a]", 1, "it holds itself"),
+        (
+            "  repetitions: 2",
+            "  repetitions: 1\n  stop: {metric: mean_ms, within_percent: 5, at_most: 8}",
+            33,
+            "repetitions is 1: stop goes by",
+        ),
         # A level is to blame, not what it changes.
         ("{function: face-blur}", "{kind: embedded}", 10, "target.function means nothing with kind embedded"),
         ("{function: face-blur}", "{kind: url}", 10, "target.function means nothing with kind url"),

@@ -97,6 +97,15 @@ def test_a_point_is_repeated_until_its_interval_is_narrow(make):
     assert len(made.users) == 11
 
 
+def test_no_repetition_is_added_once_the_budget_is_used_up(make, capsys):
+    made = make(lambda users, before: 10 + before, stop={"metric": "mean_ms", "within_percent": 1, "at_most": 6})
+    made.run(budget_s=0)
+    assert len(made.users) == 3 * 2 and StudyFolder(made.where.path).settings["state"] == "complete"
+    assert "the budget is used up: no more repetitions where figures vary" in capsys.readouterr().err
+    made.run(budget_s=1000)
+    assert len(made.users) == 3 * 6
+
+
 def test_failed_runs_are_kept_with_their_reason_and_tried_once_more_on_resume(make):
     def mean_ms(users: str, before: int) -> float:
         if users == "2" and before < 2:
