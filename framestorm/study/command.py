@@ -7,17 +7,20 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from framestorm import __version__, paths, properties, record, setup, target
 from framestorm.errors import FramestormError, UsageError
 from framestorm.study import listing
-from framestorm.study.design import definition, folder, reading, rejudging, selection
+from framestorm.study.design import definition, folder, matrix, reading, rejudging, selection
 from framestorm.study.design.definition import Study
 from framestorm.study.design.folder import StudyFolder
 from framestorm.study.design.matrix import Point
 from framestorm.study.running import estimate, readiness
-from framestorm.study.running.readiness import Place
+from framestorm.study.running.readiness import Check, Place
+
+if TYPE_CHECKING:
+    from framestorm.study.running.engine import Engine
 
 EXIT_STATUS = "exit status: 0 all runs complete, 1 nothing could be run, 2 wrong usage, 4 runs failed or it was stopped"
 # What a study goes on with is what it was started with.
@@ -127,10 +130,15 @@ def _start(asked: argparse.Namespace, words: Sequence[str], name: str) -> Ended:
     points = selection.choose(selection.points_of(study), selection.parse_only(asked.only, study))
     place = Place(asked.gateway, asked.slaves, asked.inventory, asked.port)
     seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
+    budget = _budget(study, points, asked.over_budget)
     if asked.dry_run:
-        return Ended(listing.dry_run(study, file, points, seed, place), "dry run")
+        ordered = matrix.schedule(points, study.repetitions, seed, study.order)
+        runs = [(order, *run) for order, run in enumerate(ordered, start=1)]
+        checks = [*readiness.checks(study, file, points, place), budget]
+        return Ended(listing.dry_run(study, points, runs, seed, place, checks), "dry run")
     _check(study, file, points, place)
-    _check_budget(study, points, asked.over_budget)
+    if not budget.is_there:
+        raise UsageError(f"{study.name} {budget.words}")
     where = StudyFolder.create(
         asked.folder.absolute() if asked.folder else folder.new_path(study.name, asked.quick),
         file,
@@ -159,9 +167,12 @@ def _resume(asked: argparse.Namespace, words: Sequence[str]) -> Ended:
     _check_same(where)
     study = definition.from_json(settings["definition"], settings["name"])
     place = Place(settings["gateway"], settings["slaves"], Path(settings["inventory"]), settings["port"])
+    file = where.path / definition.FILE
     if asked.dry_run:
-        return Ended(listing.dry_run(study, where.path / definition.FILE, where.points, settings["seed"], place), "")
-    _check(study, where.path / definition.FILE, where.points, place)
+        left = list(_engine(where, study, place, budget_s=None).due())
+        checks = readiness.checks(study, file, where.points, place)
+        return Ended(listing.dry_run(study, where.points, left, settings["seed"], place, checks), "dry run")
+    _check(study, file, where.points, place)
     kit = record.kit()
     if kit["commit"] != settings["kit"]["commit"]:
         began = settings["kit"]["commit"]
@@ -232,26 +243,31 @@ def _check(study: Study, file: Path, points: Sequence[Point], place: Place) -> N
             setup.ensure(readiness.pieces(points, place))
 
 
-def _check_budget(study: Study, points: Sequence[Point], is_over_allowed: bool) -> None:
+def _budget(study: Study, points: Sequence[Point], is_over_allowed: bool) -> Check:
     estimated_s = estimate.whole_s(study, points)
-    if study.budget_min is None or is_over_allowed or estimated_s <= study.budget_min * 60:
-        return
-    raise UsageError(
-        f"{study.name} takes about {estimate.shown(estimated_s)}, and its budget_min allows {study.budget_min:g} min: "
-        "choose points by --only, take --quick or fewer --repetitions, or allow it by --over-budget"
-    )
+    if study.budget_min is None or estimated_s <= study.budget_min * 60:
+        return Check("budget", True, "it is kept to" if study.budget_min else "none")
+    takes = f"takes about {estimate.shown(estimated_s)}, and its budget_min allows {study.budget_min:g} min"
+    if is_over_allowed:
+        return Check("budget", True, f"{takes}; allowed by --over-budget")
+    how = "choose points by --only, take --quick or fewer --repetitions, or allow it by --over-budget"
+    return Check("budget", False, f"{takes}: {how}")
+
+
+def _engine(where: StudyFolder, study: Study, place: Place, budget_s: float | None) -> "Engine":
+    from framestorm.study.running.engine import Engine, Runs
+
+    runs = Runs(place.gateway, place.slaves, place.inventory, place.port, tuple(where.settings["command"]), budget_s)
+    return Engine(study, where, runs)
 
 
 def _run(where: StudyFolder, study: Study, place: Place, over_budget: bool) -> Ended:
     """Run what is left, then make the page of what there is."""
-    from framestorm.study.running.engine import Engine, Runs
-
     estimated_s = estimate.whole_s(study, where.points)
     count = f"{len(where.points)} points x {study.repetitions}"
     print(f"{study.name}: {count}, about {estimate.shown(estimated_s)}; {paths.shown(where.path)}", file=sys.stderr)
     budget_s = None if over_budget or study.budget_min is None else study.budget_min * 60
-    runs = Runs(place.gateway, place.slaves, place.inventory, place.port, tuple(where.settings["command"]), budget_s)
-    engine = Engine(study, where, runs)
+    engine = _engine(where, study, place, budget_s)
     try:
         with where.locked():
             engine.run()

@@ -11,8 +11,8 @@ from framestorm.study.design import matrix, reading
 from framestorm.study.design.definition import FILE, Study
 from framestorm.study.design.matrix import Point
 from framestorm.study.design.target import Target
-from framestorm.study.running import estimate, readiness
-from framestorm.study.running.readiness import Place
+from framestorm.study.running import estimate
+from framestorm.study.running.readiness import Check, Place
 
 
 def names() -> list[str]:
@@ -53,20 +53,31 @@ def show() -> int:
     return status
 
 
-def dry_run(study: Study, file: Path, points: Sequence[Point], seed: int, place: Place) -> int:
-    """Print the runs of a study in their order and whether all is there for them; 1 if something is not."""
-    runs = matrix.schedule(points, study.repetitions, seed, study.order)
+def dry_run(
+    study: Study,
+    points: Sequence[Point],
+    runs: Sequence[tuple[int, Point, int]],
+    seed: int,
+    place: Place,
+    checks: Sequence[Check],
+) -> int:
+    """Print the runs of a study in their order and whether all is there for them; 1 if something is not.
+
+    `runs` are those that are left to make, each with its place in the order.
+    """
     order = f"seed {seed}" if study.order == "randomised" else study.order
-    print(f"{study.name}: {_size(study, points)}, order: {order}")
-    for number, (point, repetition) in enumerate(runs, start=1):
+    left = "" if len(runs) == len(points) * study.repetitions else f", {len(runs)} left"
+    print(f"{study.name}: {_size(study, points)}{left}, order: {order}")
+    for number, point, repetition in runs:
         load_s = matrix.estimate_s(study, point)
         print(f"{number:>4}  {point.id} r{repetition}  ({estimate.shown(load_s)} of load)")
     print()
+    wanted = {point.id for _, point, _ in runs}
     for point in points:
-        properties = " ".join(f"{name}={value}" for name, value in point.properties.items())
-        print(f"{point.id}\n      {point.plan} {properties}\n      {_target(Target(**point.target), place)}")
+        if point.id in wanted:
+            properties = " ".join(f"{name}={value}" for name, value in point.properties.items())
+            print(f"{point.id}\n      {point.plan} {properties}\n      {_target(Target(**point.target), place)}")
     print()
-    checks = readiness.checks(study, file, points, place)
     for check in checks:
         print(f"{'ok' if check.is_there else 'MISSING':<8}{check.what}: {check.words}")
     return 0 if all(check.is_there for check in checks) else 1

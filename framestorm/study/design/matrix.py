@@ -160,6 +160,12 @@ def _point(study: Study, levels: Mapping[str, tuple[int, Level]]) -> Point:
             properties.effective(of_plan, {name: given[name]})
         except UsageError as error:
             raise PointError(place, str(error).removeprefix("-J")) from None
+    to_any = "url" in of_plan and not of_plan["url"].default
+    is_local = "mode" in of_plan and given.get("mode", of_plan["mode"].default) == "local"
+    if target.kind == "embedded" and to_any and not is_local:
+        place = parts["kind"][1]
+        what = f"{plan} can send to any function, not to the embedded one; give another kind"
+        raise PointError(place, what, ("openfaas", "url"))
     name = ",".join(f"{factor}={as_text(value)}" for factor, value in factors.items())
     return Point(name, factors, plan, given, asdict(target))
 

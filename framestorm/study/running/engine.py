@@ -70,7 +70,7 @@ class Engine:
             self._look_over()
             local = LocalOpenFaas(self._folder.path)
             stack.callback(lambda: self._leave(local))
-            for order, point, repetition in self._due():
+            for order, point, repetition in self.due():
                 self._one(local, order, point, repetition)
                 if why := self._stopped():
                     self._say(why)
@@ -91,7 +91,7 @@ class Engine:
             if line.state == folder.COMPLETE and (why := self._figures(line.run)[1]):
                 self._say(f"{line.run}: {why}; run again")
 
-    def _due(self) -> Iterator[tuple[int, Point, int]]:
+    def due(self) -> Iterator[tuple[int, Point, int]]:
         """The runs without a complete one that can be read, in the order that the seed gives; with their places."""
         order = 0
         most = self._study.stop.at_most if self._study.stop else self._study.repetitions

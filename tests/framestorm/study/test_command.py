@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
-from framestorm import paths
+from framestorm import paths, setup
 from framestorm.errors import UsageError
 from framestorm.study import command
+from framestorm.study.answers import results
 from framestorm.study.command import Ended
-from framestorm.study.design.folder import StudyFolder
+from framestorm.study.design import folder
+from framestorm.study.design.folder import RunLine, StudyFolder
+from framestorm.study.running import readiness
 
 STUDY = {
     "title": "Asked for",
@@ -38,12 +41,13 @@ def write(tmp_path: Path) -> Callable[..., str]:
     return write
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ...]]:
     """What would have been run: folder, study, place."""
     ran: list[tuple[Any, ...]] = []
     monkeypatch.setattr(paths, "DASHBOARDS", tmp_path / "dashboards")
-    monkeypatch.setattr(command, "_check", lambda *_: None)
+    monkeypatch.setattr(readiness, "checks", lambda *_: [])
+    monkeypatch.setattr(setup, "ensure", lambda _: None)
     monkeypatch.setattr(command, "_run", lambda *words, **_: ran.append(words[:3]) or Ended(0, ""))
     return ran
 
@@ -85,3 +89,31 @@ def test_a_dry_run_states_the_most_runs(write: Callable[..., str], capsys: pytes
     study = write(stop={"metric": "mean_ms", "within_percent": 5, "at_most": 8}, budget_min=5)
     ask(study, "--dry-run", "--seed", "3")
     assert "2 points x 2 repetitions = 4 runs, up to 16 where they vary, about" in capsys.readouterr().out
+
+
+def test_a_dry_run_says_what_would_be_refused(write: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    study = write(budget_min=0.1)
+    assert ask(study, "--dry-run") == 1
+    assert "MISSING budget: takes about 26.0 s, and its budget_min allows 0.1 min" in capsys.readouterr().out
+    with pytest.raises(UsageError, match=r"asked takes about .*: choose points"):
+        ask(study)
+    assert ask(study, "--dry-run", "--over-budget") == 0
+    assert "ok      budget: takes about 26.0 s" in capsys.readouterr().out
+
+
+def test_a_dry_run_of_resume_lists_what_is_left(
+    ran: list[Any], write: Callable[..., str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "figures_of_run", lambda *_: results.NO_FIGURES)
+    study = write(order="as-listed")
+    ask(study)
+    where = ran[0][0]
+    for order, point in enumerate(where.points, 1):
+        state = folder.FAILED if order == 1 else folder.COMPLETE
+        where.append(RunLine(point.id, 1, f"runs/{order}", state, None, 1, 2, 3, order))
+    ask(study, "--resume", "--dry-run")
+    out = capsys.readouterr().out
+    assert "= 4 runs, about 26.0 s, 3 left, order: as-listed" in out
+    assert [line.split("  (")[0].strip() for line in out.splitlines() if "of load" in line] == [
+        "1  users=1 r1", "3  users=1 r2", "4  users=2 r2",
+    ]  # fmt: skip

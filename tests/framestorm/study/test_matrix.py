@@ -102,6 +102,27 @@ def test_two_factors_set_variables_of_one_environment():
     assert point.target["environment"] == {"one": "1", "two": "1"}
 
 
+@pytest.mark.parametrize(
+    ("plan", "properties", "is_right"),
+    [
+        ("jmx/requests.jmx", {}, False),
+        ("jmx/request-rate.jmx", {}, False),
+        ("jmx/tasks.jmx", {"mode": "push"}, False),
+        ("jmx/tasks.jmx", {}, True),
+        ("jmx/video-per-user.jmx", {}, True),
+    ],
+)
+def test_the_embedded_target_is_not_of_every_plan(plan, properties, is_right):
+    factors = {"way": {"only": {}}}
+    changed = study(plan=plan, target={"kind": "embedded"}, properties=properties, factors=factors)
+    if is_right:
+        assert matrix.points(changed)
+        return
+    with pytest.raises(PointError, match="can send to any function, not to the embedded one") as caught:
+        matrix.points(changed)
+    assert caught.value.place == ("target", "kind")
+
+
 def test_numbers_are_factors_properties_and_the_plan_s_defaults():
     point = matrix.points(study())[0]
     numbers = matrix.numbers(point)
