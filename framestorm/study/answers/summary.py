@@ -137,10 +137,11 @@ def _machine(study: Study) -> dict[str, Any] | None:
 def read_published(folder: Path, definition: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """The published results as points: factors by our levels, figures without intervals; None if there are none."""
     name = definition.get("published")
-    path = folder / Path(name).name if name else None
+    path = folder / name if name else None
     if path is None or not path.exists():
         return None
-    with path.open(encoding="utf-8", newline="") as file:
+    # A table that Excel saved begins with a mark.
+    with path.open(encoding="utf-8-sig", newline="") as file:
         return [_published(row, definition) for row in csv.DictReader(file)]
 
 

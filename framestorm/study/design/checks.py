@@ -1,9 +1,10 @@
 """What a schema cannot say of a study.yml: names to be known, levels to be there, points that can be run."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from framestorm.study.design import expressions, matrix, metrics
+from framestorm.study.design import expressions, folder, matrix, metrics
 from framestorm.study.design.definition import Study, Value
 from framestorm.study.design.expressions import ExpressionError
 from framestorm.study.design.lines import YAML_TRAP, Place, PointError, Problems
@@ -40,8 +41,7 @@ class _Checks:
                 self._claim(claim, ("hypotheses", number, "claims", index))
         for number, chart in enumerate(self.study.charts):
             self._chart(chart, ("charts", number))
-        if self.study.published_from and not self.study.published:
-            self.problems.add(("published_from",), "published_from without published: name the CSV with the results")
+        self._published()
         if not self.problems:
             self._points()
 
@@ -148,6 +148,15 @@ class _Checks:
             self.problems.add(place, f"{said(place)} needs metric or metrics, one of them")
         if "lines" in chart and len(chart.get("metrics", ())) > 1:
             self.problems.add((*place, "lines"), f"{said(place)} has a line for each metric; it cannot have lines too")
+
+    def _published(self) -> None:
+        name = self.study.published
+        if self.study.published_from and not name:
+            self.problems.add(("published_from",), "published_from without published: name the CSV with the results")
+        if name and Path(name).name != name:
+            self.problems.add(("published",), f"published is {name!r}, but has to be a file beside study.yml")
+        if name in folder.OWN_FILES:
+            self.problems.add(("published",), f"published is {name!r}, a file of the study's folder itself; rename it")
 
     def _points(self) -> None:
         try:

@@ -26,6 +26,11 @@ KIND = "study"
 FILE = "study.json"
 RUNS = "runs.jsonl"
 LOG = "study.log"
+# What a study's folder has of its own; published results go beside it.
+OWN_FILES = (
+    DEFINITION, FILE, RUNS, LOG, "runs", "results.csv", "summary.json", "junit.xml", "index.html", "openfaas.json",
+    "stack.yml",
+)  # fmt: skip
 COMPLETE, FAILED = "complete", "failed"
 # Of a study as a whole; "running" also where the conductor was killed, "partial" where runs failed.
 RUNNING, STOPPED, PARTIAL = "running", "stopped", "partial"
@@ -92,7 +97,7 @@ class StudyFolder:
             raise UsageError(f"{path} exists; a study's folder is made new, choose another by -o") from None
         shutil.copyfile(study_file, path / DEFINITION)
         if study.published:
-            shutil.copyfile(study_file.parent / study.published, path / Path(study.published).name)
+            shutil.copyfile(study_file.parent / study.published, path / study.published)
         (path / "runs").mkdir()
         (path / RUNS).touch()
         content = {

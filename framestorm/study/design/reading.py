@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.study.design import checks, lines, schema
 from framestorm.study.design.definition import FILE, Study, from_json
@@ -41,6 +42,20 @@ def load(path: Path, quick: bool = False) -> Study:
     if quick and not studies.get(True):
         raise UsageError(f"{file} has no part `quick`, so there is no --quick of it; run it without")
     return studies[quick]
+
+
+def check_published(file: Path) -> None:
+    """See that published results can be read.
+
+    Raises:
+        UsageError: there are none, or they are no UTF-8.
+    """
+    try:
+        file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise UsageError(f"there is no {paths.shown(file)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{paths.shown(file)} cannot be read: {error}; save it as CSV in UTF-8") from None
 
 
 def _quick(content: Mapping[str, Any], problems: Problems) -> dict[str, Any]:

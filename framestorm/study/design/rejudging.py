@@ -18,8 +18,16 @@ def settings_now(folder: StudyFolder) -> dict[str, Any]:
     """The settings of a study, judged as the study.yml in its folder says by now; `rejudged` names what has changed.
 
     Raises:
-        UsageError: that file is wrong, or says otherwise how runs are made.
+        UsageError: that file is wrong, or says otherwise how runs are made; or published results cannot be read.
     """
+    settings = _settings_now(folder)
+    name = settings["definition"].get("published")
+    if name and ((folder.path / name).exists() or "published" in settings.get("rejudged", ())):
+        reading.check_published(folder.path / name)
+    return settings
+
+
+def _settings_now(folder: StudyFolder) -> dict[str, Any]:
     settings, file = folder.settings, folder.path / FILE
     if not file.exists() or file_sha256(file) == settings.get("file_sha256"):
         return settings

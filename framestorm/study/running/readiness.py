@@ -10,6 +10,7 @@ from framestorm import paths, setup, target
 from framestorm.errors import FramestormError
 from framestorm.openfaas import parts, services, state
 from framestorm.slaves.inventory import find_hosts
+from framestorm.study.design import reading
 from framestorm.study.design.definition import Study
 from framestorm.study.design.matrix import Point
 from framestorm.study.design.target import Target, stack_functions
@@ -59,8 +60,7 @@ def _checks(study: Study, study_file: Path, points: Sequence[Point], place: Plac
     yield Check("set-up", True, f"to be made: {', '.join(missing)}" if missing else "made")
     if study.published:
         file = study_file.parent / study.published
-        there = file.is_file()
-        yield Check("published", there, paths.shown(file) if there else f"there is no {paths.shown(file)}")
+        yield _attempt("published", paths.shown(file), partial(reading.check_published, file))
     if "embedded" in kinds and place.slaves is None:
         yield _attempt(f"port {place.port}", "free", lambda: target.check_port_free(place.port))
     for url in sorted({str(point.target["url"]) for point in points if point.target["kind"] == "url"}):

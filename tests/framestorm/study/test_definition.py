@@ -174,6 +174,8 @@ def test_the_studies_of_the_kit_are_right(name, quick):
         ),
         ("repetitions: 3", "blocks: [{users: [3]}]", ["unknown level '3' of users", "allowed: 1, 2, 4"]),
         ("repetitions: 3", "published_from: someone", ["published_from without published"]),
+        ("repetitions: 3", "published: results.csv", ["published is 'results.csv', a file of the study's"]),
+        ("repetitions: 3", "published: data/theirs.csv", ["published is 'data/theirs.csv'", "beside study.yml"]),
         ('run_s: "=frames + sleep_s + 1"', 'run_s: "=frames + sleep"', ["unknown name 'sleep'", "sleep_s"]),
         ('run_s: "=frames + sleep_s + 1"', "run_s: -1", ["run_s is -1"]),
         ('run_s: "=frames + sleep_s + 1"', 'run_s: "=sleep_s"', ["run_s is 0 s at way=kept-alive,users=1,sleep_s=0"]),

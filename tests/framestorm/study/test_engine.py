@@ -10,11 +10,11 @@ import pytest
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.preparation import RunOptions
-from framestorm.study.answers import results
+from framestorm.study.answers import results, summary
 from framestorm.study.answers.results import RunFigures
 from framestorm.study.design import definition, folder, matrix
 from framestorm.study.design.folder import StudyFolder
-from framestorm.study.running import engine, readiness
+from framestorm.study.running import engine, local_openfaas, readiness
 from framestorm.study.running.engine import Engine, Runs
 
 CONTENT = {
@@ -212,6 +212,29 @@ def test_pieces_and_checks_hang_on_the_target(make):
     behind = definition.from_json({**CONTENT, "target": {"function": "noop"}}, "made-up")
     names = [piece.name for piece in readiness.pieces(matrix.points(behind), place)]
     assert "openfaas-gateway" in names and len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("content", "is_there", "said"),
+    [
+        (b"\xef\xbb\xbfusers,mean_ms\n", True, "theirs.csv"),
+        (b"users,mean_ms\n1,9 \xb5s\n", False, "theirs.csv cannot be read: "),
+        (None, False, "there is no "),
+    ],
+)
+def test_published_results_are_looked_at_before_the_first_run(tmp_path, content, is_there, said):
+    study = definition.from_json({**CONTENT, "published": "theirs.csv"}, "made-up")
+    if content is not None:
+        (tmp_path / "theirs.csv").write_bytes(content)
+    place = readiness.Place(None, None, paths.INVENTORY, 8080)
+    checks = readiness.checks(study, tmp_path / "study.yml", matrix.points(study), place)
+    [check] = [check for check in checks if check.what == "published"]
+    assert check.is_there == is_there and said in check.words
+
+
+def test_a_study_s_folder_knows_its_own_files():
+    own = {*summary.FILES, local_openfaas.MARK, local_openfaas.STACK_FILE, "index.html", "runs"}
+    assert own == set(folder.OWN_FILES)
 
 
 def test_the_engine_s_criterion_fits_every_plan():

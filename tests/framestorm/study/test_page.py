@@ -215,6 +215,12 @@ def test_strange_names_stay_text(fake_study: Any, simulate: Any) -> None:
     assert "<script>alert" not in (folder / "index.html").read_text()
 
 
+def test_a_mark_at_the_beginning_of_published_results_is_no_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "published.csv").write_text("users,mean_ms\n1,9\n", encoding="utf-8-sig")
+    [row] = read_published(tmp_path, {"published": "published.csv", "factors": {"users": [1]}}) or []
+    assert row["factors"] == {"users": 1} and row["figures"]["mean_ms"]["value"] == 9
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_published_results_fit_their_study(name: str) -> None:
     folder = paths.ROOT / "studies" / name

@@ -57,3 +57,19 @@ def test_how_runs_are_made_cannot_be_changed(edit: Callable[..., Path]) -> None:
 def test_a_mistake_is_named_by_its_line(edit: Callable[..., Path]) -> None:
     with pytest.raises(UsageError, match=r"study\.yml:\d+: .*mean_mss"):
         build(edit(lambda text: text + CLAIM.replace("mean_ms", "mean_mss")))
+
+
+def test_published_results_that_are_not_there_are_said(edit: Callable[..., Path]) -> None:
+    with pytest.raises(UsageError, match=r"there is no .*theirs\.csv"):
+        build(edit(lambda text: text + "published: theirs.csv\n"))
+
+
+def test_published_results_that_cannot_be_read_are_said(edit: Callable[..., Path]) -> None:
+    folder = edit(lambda text: text + "published: theirs.csv\n")
+    (folder / "theirs.csv").write_bytes("users,mean_ms\n1,9 # \N{MICRO SIGN}\n".encode("latin-1"))
+    with pytest.raises(UsageError, match=r"theirs\.csv cannot be read: .* save it as CSV in UTF-8"):
+        build(folder)
+    (folder / "theirs.csv").write_text("users,mean_ms\n1,9\n")
+    build(folder)
+    assert [row["factors"] for row in json.loads((folder / "summary.json").read_text())["published"]] == [{"users": 1}]
+    build(edit(lambda text: text.replace("published: theirs.csv\n", "")))
