@@ -27,12 +27,15 @@ def embedded_url(port: int) -> str:
     return f"http://{HOST}:{port}/function/face-blur"
 
 
-def check_port_free(port: int) -> None:
-    """Refuse a port that something listens on.
+def check_port_free(port: int, instead: str = "-Jurl=") -> None:
+    """Refuse a port that something listens on; `instead` is how to test that.
 
     Raises:
+        UsageError: there is no such port.
         FramestormError: names the port, who has it as far as this user may see, and the way out.
     """
+    if not 0 < port < 2**16:
+        raise UsageError(f"--port {port}: a port is a number from 1 to {2**16 - 1}")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -44,7 +47,7 @@ def check_port_free(port: int) -> None:
         except OSError:
             raise FramestormError(
                 f"port {port} for the embedded target is taken by {_holder(port)}; "
-                "end that, choose another port by --port, or test what is there by -Jurl="
+                f"end that, choose another port by --port, or test what is there by {instead}"
             ) from None
 
 

@@ -190,7 +190,7 @@ def _begun(asked: argparse.Namespace) -> StudyFolder:
     given = Path(asked.study)
     if asked.folder is None:
         for each in (given, paths.DASHBOARDS / given):
-            if (each / folder.FILE).is_file():
+            if listing.is_file(each / folder.FILE):
                 return StudyFolder(each.resolve())
         return folder.newest_unfinished(listing.find(asked.study), asked.quick)
     where = StudyFolder(asked.folder.absolute())

@@ -27,13 +27,21 @@ def find(name: str) -> Path:
         UsageError: there is none.
     """
     for candidate in (paths.STUDIES / name / FILE, Path(name) / FILE, Path(name)):
-        if candidate.is_file():
+        if is_file(candidate):
             return candidate.resolve()
     known = names()
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     there = ", ".join(known) or "none in studies/"
     raise UsageError(f"no study {name}{hint}; there are {there}, or give the path of a {FILE}")
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a path that no file can have is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def show() -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from framestorm.study.answers import expectation
 from framestorm.study.design import expressions, folder, matrix, metrics
 from framestorm.study.design.definition import Study, Value
 from framestorm.study.design.expressions import ExpressionError
@@ -127,6 +128,11 @@ class _Checks:
                 self.problems.add(where, f"{said(where)} is {name}, whose levels are no numbers")
         if "trend" in claim and "knee" in claim:
             self.problems.add(place, f"{said(place)} has a trend and a knee; make two claims of it")
+        try:
+            expectation.parse(claim["expect"])
+        except ValueError:
+            what = f"{said((*place, 'expect'))} is {claim['expect']!r}, in which no number can be read"
+            self.problems.add((*place, "expect"), what)
         if "as" in claim and "compare" not in claim:
             self.problems.add((*place, "as"), f"{said((*place, 'as'))} without compare: say what is compared")
 

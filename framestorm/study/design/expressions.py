@@ -49,11 +49,16 @@ class Expression:
         """
         try:
             result = self._value(self._tree, names)
+            is_number = not isinstance(result, complex) and math.isfinite(result)
+        except ExpressionError:
+            raise
         except ZeroDivisionError:
             raise ExpressionError(f"{self.text}: division by zero{self._with(names)}") from None
         except OverflowError:
             raise ExpressionError(f"{self.text}: the result is too large{self._with(names)}") from None
-        if isinstance(result, complex) or not math.isfinite(result):
+        except (TypeError, ValueError):  # roots of what is below 0 on the way, or no number
+            is_number = False
+        if not is_number:
             raise ExpressionError(f"{self.text}: the result is no number{self._with(names)}")
         return cast("Number", result)
 

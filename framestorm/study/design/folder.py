@@ -89,12 +89,14 @@ class StudyFolder:
             settings: quick, seed, command, file, only, overrides, gateway, slaves, inventory, port.
 
         Raises:
-            UsageError: the folder is there.
+            UsageError: the folder is there, or cannot be made.
         """
         try:
             path.mkdir(parents=True)
         except FileExistsError:
             raise UsageError(f"{path} exists; a study's folder is made new, choose another by -o") from None
+        except OSError as error:
+            raise UsageError(f"{path} cannot be made: {error.strerror}; choose another folder by -o") from None
         shutil.copyfile(study_file, path / DEFINITION)
         if study.published:
             shutil.copyfile(study_file.parent / study.published, path / study.published)

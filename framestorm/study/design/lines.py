@@ -16,6 +16,7 @@ Place = tuple[str | int, ...]
 YAML_TRAP = "YAML reads an unquoted on, off, yes or no as true or false, and ~ as nothing"
 MERGE_TAG = "tag:yaml.org,2002:merge"
 MAX_DEPTH = 40
+MAX_SHOWN = 40
 
 
 class PointError(ValueError):
@@ -94,6 +95,8 @@ def _note(node: yaml.Node, place: Place, loader: yaml.SafeLoader, problems: Prob
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             _note(item, (*place, index), loader, problems)
+    if isinstance(node, yaml.ScalarNode):
+        _construct(node, loader, problems)
     if not isinstance(node, yaml.MappingNode):
         return
     own: dict[str, int] = {}
@@ -104,7 +107,7 @@ def _note(node: yaml.Node, place: Place, loader: yaml.SafeLoader, problems: Prob
             for each in merged:
                 _note(each, place, loader, problems)
             continue
-        key = loader.construct_object(key_node)
+        key = _construct(key_node, loader, problems)
         if not isinstance(key, str):
             trap = "" if isinstance(key, int | float) and not isinstance(key, bool) else f" ({YAML_TRAP})"
             problems.add_line(line, f'the name {key_node.value} is no text; quote it: "{key_node.value}"{trap}')
@@ -114,3 +117,12 @@ def _note(node: yaml.Node, place: Place, loader: yaml.SafeLoader, problems: Prob
         own[key] = line
         problems.lines[(*place, key)] = line
         _note(value_node, (*place, key), loader, problems)
+
+
+def _construct(node: yaml.Node, loader: yaml.SafeLoader, problems: Problems) -> object:
+    try:
+        return loader.construct_object(node)
+    except ValueError as error:  # a day that no month has, a number of thousands of digits
+        shown = node.value if len(str(node.value)) <= MAX_SHOWN else f"{node.value[:MAX_SHOWN]}…"
+        problems.add_line(node.start_mark.line + 1, f'{shown} cannot be read ({error}); quote it: "{shown}"')
+        return str(node.value)

@@ -1,6 +1,7 @@
 """The format of study.yml: its JSON Schema, the defaults in it, and its complaints in words."""
 
 import json
+import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -26,9 +27,7 @@ def defaults(of: str = "") -> dict[str, Any]:
 
 def check(content: Any, problems: Problems) -> None:
     """Note what of a study.yml is against the schema."""
-    from jsonschema import Draft202012Validator
-
-    for error in Draft202012Validator(schema()).iter_errors(content):
+    for error in _validator().iter_errors(content):
         place: Place = tuple(error.absolute_path)
         seen = error.instance
         if error.validator == "additionalProperties":
@@ -60,10 +59,23 @@ def problem_with(of: str, name: str, value: object) -> tuple[str, list[str], str
 
 
 @cache
-def _validator(of: str, name: str) -> Any:
-    from jsonschema import Draft202012Validator
+def _validator(of: str = "", name: str = "") -> Any:
+    """What checks a study.yml, or one value of a definition (target)."""
+    from jsonschema import Draft202012Validator, validators
 
-    return Draft202012Validator({**schema()["$defs"][of]["properties"][name], "$defs": schema()["$defs"]})
+    # JSON Schema takes 2.0 for whole, and YAML has numbers without an end.
+    types = Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {"integer": lambda _, value: type(value) is int, "number": lambda _, value: _is_finite(value)}
+    )
+    part = {**schema()["$defs"][of]["properties"][name], "$defs": schema()["$defs"]} if of else schema()
+    return validators.extend(Draft202012Validator, type_checker=types)(part)  # type: ignore[no-untyped-call]
+
+
+def _is_finite(value: object) -> bool:
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def said(place: Place) -> str:

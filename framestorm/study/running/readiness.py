@@ -62,7 +62,7 @@ def _checks(study: Study, study_file: Path, points: Sequence[Point], place: Plac
         file = study_file.parent / study.published
         yield _attempt("published", paths.shown(file), partial(reading.check_published, file))
     if "embedded" in kinds and place.slaves is None:
-        yield _attempt(f"port {place.port}", "free", lambda: target.check_port_free(place.port))
+        yield _attempt(f"port {place.port}", "free", lambda: target.check_port_free(place.port, "kind: url"))
     for url in sorted({str(point.target["url"]) for point in points if point.target["kind"] == "url"}):
         yield _attempt(url, "answers", partial(target.check_reachable, url))
     if place.slaves is not None:

@@ -117,3 +117,14 @@ def test_a_dry_run_of_resume_lists_what_is_left(
     assert [line.split("  (")[0].strip() for line in out.splitlines() if "of load" in line] == [
         "1  users=1 r1", "3  users=1 r2", "4  users=2 r2",
     ]  # fmt: skip
+
+
+def test_names_and_folders_that_cannot_be_are_said(write: Callable[..., str], tmp_path: Path) -> None:
+    study, file = write(), tmp_path / "file"
+    file.touch()
+    for words in (["n" * 300], ["n" * 300, "--resume"]):
+        with pytest.raises(UsageError, match="no study nnn"):
+            ask(*words)
+    for folder_name in (file / "below", tmp_path / ("n" * 300)):
+        with pytest.raises(UsageError, match=r"cannot be made: .*; choose another folder by -o"):
+            ask(study, "-o", str(folder_name))

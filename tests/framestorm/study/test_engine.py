@@ -1,6 +1,7 @@
 """What the engine runs, in which order, and when it stops; the runs themselves are made up."""
 
 import shutil
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -212,6 +213,28 @@ def test_pieces_and_checks_hang_on_the_target(make):
     behind = definition.from_json({**CONTENT, "target": {"function": "noop"}}, "made-up")
     names = [piece.name for piece in readiness.pieces(matrix.points(behind), place)]
     assert "openfaas-gateway" in names and len(names) == len(set(names))
+
+
+def check_of_port(port):
+    study = definition.from_json({**CONTENT, "target": {"kind": "embedded"}}, "made-up")
+    place = readiness.Place(None, None, paths.INVENTORY, port)
+    checks = readiness.checks(study, Path("study.yml"), matrix.points(study), place)
+    [check] = [check for check in checks if check.what == f"port {port}"]
+    return check
+
+
+@pytest.mark.parametrize("port", [0, -1, 65536, 99999999])
+def test_a_port_is_one_that_there_is(port):
+    assert check_of_port(port).words == f"--port {port}: a port is a number from 1 to 65535"
+
+
+def test_what_to_do_about_a_port_is_said_in_the_words_of_a_study():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        check = check_of_port(taken.getsockname()[1])
+    assert not check.is_there
+    assert check.words.endswith("choose another port by --port, or test what is there by kind: url")
 
 
 @pytest.mark.parametrize(

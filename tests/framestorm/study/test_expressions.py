@@ -74,6 +74,10 @@ def test_is_refused_when_read(text, said):
         ("=1e308 ** users", "too large"),
         ("=9 ** 9 ** 9 ** 9", "too large"),
         ("=ceil(1e308 * 10)", "too large|no number"),
+        ("=min((0 - 8) ** 0.5, 1)", "no number"),
+        ("=ceil((0 - 8) ** 0.5)", "no number"),
+        ("=ceil(1e999 - 1e999)", "no number"),
+        ("=" + "9" * 400, "too large"),
     ],
 )
 def test_has_no_value(text, said):
