@@ -84,9 +84,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--gateway", metavar="URL", help="test functions behind this gateway, as they are there")
     parser.add_argument("-R", metavar="HOSTS", dest="slaves", help="run over slaves, as ./run.sh does")
-    parser.add_argument(
-        "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
-    )
+    inventory = f"the inventory (default: {paths.shown(paths.INVENTORY)}, or as the study was started)"
+    parser.add_argument("-i", metavar="FILE", dest="inventory", type=Path, help=inventory)
     parser.add_argument(
         "-o",
         metavar="DIR",
@@ -95,12 +94,8 @@ def _parser() -> argparse.ArgumentParser:
         help="the study's folder (default: dashboards/<study>-<UTC time>)",
     )
     parser.add_argument("--over-budget", action="store_true", help="run it even if it takes longer than budget_min")
-    parser.add_argument(
-        "--port",
-        type=int,
-        default=target.DEFAULT_PORT,
-        help="loopback port of the embedded target (default: %(default)s)",
-    )
+    port = f"loopback port of the embedded target (default: {target.DEFAULT_PORT}, or as the study was started)"
+    parser.add_argument("--port", type=int, help=port)
     return parser
 
 
@@ -128,7 +123,7 @@ def _start(asked: argparse.Namespace, words: Sequence[str], name: str) -> Ended:
     given = properties.parse_assignments(asked.assignments)
     study = selection.override(loaded, given, asked.repetitions)
     points = selection.choose(selection.points_of(study), selection.parse_only(asked.only, study))
-    place = Place(asked.gateway, asked.slaves, asked.inventory, asked.port)
+    place = _place(asked, asked.gateway, asked.slaves, paths.INVENTORY, target.DEFAULT_PORT)
     seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
     budget = _budget(study, points, asked.over_budget)
     if asked.dry_run:
@@ -152,8 +147,8 @@ def _start(asked: argparse.Namespace, words: Sequence[str], name: str) -> Ended:
         overrides={"properties": given, "repetitions": asked.repetitions},
         gateway=asked.gateway,
         slaves=asked.slaves,
-        inventory=str(asked.inventory),
-        port=asked.port,
+        inventory=str(place.inventory),
+        port=place.port,
     )
     return _run(where, study, place, asked.over_budget)
 
@@ -166,7 +161,8 @@ def _resume(asked: argparse.Namespace, words: Sequence[str]) -> Ended:
     settings = where.settings
     _check_same(where)
     study = definition.from_json(settings["definition"], settings["name"])
-    place = Place(settings["gateway"], settings["slaves"], Path(settings["inventory"]), settings["port"])
+    begun_with = (settings["gateway"], settings["slaves"], Path(settings["inventory"]), settings["port"])
+    place = _place(asked, *begun_with)
     file = where.path / definition.FILE
     if asked.dry_run:
         left = list(_engine(where, study, place, budget_s=None).due())
@@ -177,8 +173,14 @@ def _resume(asked: argparse.Namespace, words: Sequence[str]) -> Ended:
     if kit["commit"] != settings["kit"]["commit"]:
         began = settings["kit"]["commit"]
         print(f"note: the runs so far were made at commit {began}, the next are at {kit['commit']}", file=sys.stderr)
-    where.update(resumed=[*settings.get("resumed", []), {"time_ms": record.now_ms(), "kit": kit}])
+    resumed = [*settings.get("resumed", []), {"time_ms": record.now_ms(), "kit": kit}]
+    where.update(inventory=str(place.inventory), port=place.port, resumed=resumed)
     return _run(where, study, place, over_budget=True)
+
+
+def _place(asked: argparse.Namespace, gateway: str | None, slaves: str | None, inventory: Path, port: int) -> Place:
+    """Where a study runs: inventory and port as asked for, or these."""
+    return Place(gateway, slaves, (asked.inventory or inventory).absolute(), port if asked.port is None else asked.port)
 
 
 def _begun(asked: argparse.Namespace) -> StudyFolder:

@@ -128,3 +128,19 @@ def test_names_and_folders_that_cannot_be_are_said(write: Callable[..., str], tm
     for folder_name in (file / "below", tmp_path / ("n" * 300)):
         with pytest.raises(UsageError, match=r"cannot be made: .*; choose another folder by -o"):
             ask(study, "-o", str(folder_name))
+
+
+def test_inventory_and_port_may_be_others_on_resume(
+    ran: list[Any], write: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = write()
+    monkeypatch.chdir(tmp_path)
+    ask(study, "-i", "hosts.ini")
+    ask(study, "--resume")
+    monkeypatch.chdir("/")
+    ask(study, "--resume", "--port", "9001")
+    ask(study, "--resume", "-i", "/etc/hosts.ini")
+    assert [(str(place.inventory), place.port) for _, _, place in ran] == [
+        (str(tmp_path / "hosts.ini"), 8080), (str(tmp_path / "hosts.ini"), 8080), (str(tmp_path / "hosts.ini"), 9001),
+        ("/etc/hosts.ini", 9001),
+    ]  # fmt: skip
