@@ -161,8 +161,7 @@ def _resume(asked: argparse.Namespace, words: Sequence[str]) -> Ended:
     settings = where.settings
     _check_same(where)
     study = definition.from_json(settings["definition"], settings["name"])
-    begun_with = (settings["gateway"], settings["slaves"], Path(settings["inventory"]), settings["port"])
-    place = _place(asked, *begun_with)
+    place = _place(asked, settings["gateway"], settings["slaves"], Path(settings["inventory"]), settings["port"])
     file = where.path / definition.FILE
     if asked.dry_run:
         left = list(_engine(where, study, place, budget_s=None).due())
@@ -208,7 +207,7 @@ def _check_same(where: StudyFolder) -> None:
     """See that a study goes on as what it was begun as.
 
     Raises:
-        UsageError: its study.yml has changed since, or it was begun by another version of the kit.
+        UsageError: its study.yml, or the copy in its folder, has changed since; or another version of the kit began it.
     """
     settings, shown = where.settings, paths.shown(where.path)
     wrote = settings["kit"]["version"]
@@ -217,12 +216,13 @@ def _check_same(where: StudyFolder) -> None:
             f"{shown} was begun by framestorm {wrote}, this is {__version__}: runs of two versions do not mix. "
             f"Go on with framestorm {wrote}, or start the study again without --resume"
         )
+    # First its own copy, which may have been edited as well, and is then to blame.
+    rejudging.settings_now(where)
     file = Path(settings["file"])
     if not file.is_file():
         return
-    now = reading.load(file, settings["quick"]).as_json()
-    then = reading.load(where.path / definition.FILE, settings["quick"]).as_json()
-    if changed := [key for key in rejudging.differing(then, now) if key not in rejudging.ASKED]:
+    now = rejudging.definition_by(file, settings)
+    if changed := [key for key in rejudging.differing(settings["definition"], now) if key not in rejudging.ASKED]:
         raise UsageError(
             f"{paths.shown(file)} has changed since {shown} was begun, in {', '.join(changed)}: "
             f"its runs would not belong together. Put it back ({shown}/{definition.FILE} is what it was), "

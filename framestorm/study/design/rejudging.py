@@ -1,6 +1,8 @@
 """What may be asked otherwise of runs that are there: how they are judged and shown, not how they were made."""
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from framestorm import paths
@@ -31,10 +33,7 @@ def _settings_now(folder: StudyFolder) -> dict[str, Any]:
     settings, file = folder.settings, folder.path / FILE
     if not file.exists() or file_sha256(file) == settings.get("file_sha256"):
         return settings
-    overrides = settings.get("overrides") or {}
-    loaded = reading.load(file, settings["quick"])
-    study = selection.override(loaded, overrides.get("properties") or {}, overrides.get("repetitions"))
-    then, now = settings["definition"], json.loads(json.dumps(study.as_json()))
+    then, now = settings["definition"], definition_by(file, settings)
     changed = differing(then, now)
     if made := [key for key in changed if key not in ASKED]:
         raise UsageError(
@@ -44,6 +43,19 @@ def _settings_now(folder: StudyFolder) -> dict[str, Any]:
     if not changed:
         return settings
     return {**settings, "definition": {**then, **{key: now.get(key) for key in changed}}, "rejudged": changed}
+
+
+def definition_by(file: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The definition that a study.yml gives with what the command line once changed of it.
+
+    Raises:
+        UsageError: the file is wrong.
+    """
+    overrides = settings.get("overrides") or {}
+    loaded = reading.load(file, settings["quick"])
+    study = selection.override(loaded, overrides.get("properties") or {}, overrides.get("repetitions"))
+    definition: dict[str, Any] = json.loads(json.dumps(study.as_json()))
+    return definition
 
 
 def differing(then: dict[str, Any], now: dict[str, Any]) -> list[str]:

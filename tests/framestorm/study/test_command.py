@@ -144,3 +144,16 @@ def test_inventory_and_port_may_be_others_on_resume(
         (str(tmp_path / "hosts.ini"), 8080), (str(tmp_path / "hosts.ini"), 8080), (str(tmp_path / "hosts.ini"), 9001),
         ("/etc/hosts.ini", 9001),
     ]  # fmt: skip
+
+
+def test_the_study_yml_that_was_changed_is_the_one_to_blame(ran: list[Any], write: Callable[..., str]) -> None:
+    study = write()
+    ask(study, "--repetitions", "4", "-Jframes=2")
+    ask(study, "--resume")
+    own, copy = Path(study) / "study.yml", ran[0][0].path / "study.yml"
+    own.write_text(own.read_text().replace("run_s: 1", "run_s: 2"))
+    with pytest.raises(UsageError, match=rf"^{own} has changed since .* was begun, in run_s"):
+        ask(study, "--resume")
+    copy.write_text(copy.read_text().replace("repetitions: 2", "repetitions: 3\nwarm_up_s: 1"))
+    with pytest.raises(UsageError, match=rf"^{copy}: the runs that are there were made with another warm_up_s\."):
+        ask(study, "--resume")
