@@ -1,5 +1,6 @@
 """What a schema cannot say of a study.yml: names to be known, levels to be there, points that can be run."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,12 @@ class _Checks:
             self._no_column("factor", name, ("factors", name))
             if factor.named:
                 continue
+            seen: dict[str, Value] = {}
             for number, value in enumerate(factor.values):
+                other = seen.setdefault(matrix.as_text(value), value)
+                if other is not value:
+                    what = f"{json.dumps(other)} and {json.dumps(value)} are the same level of {name}; leave one out"
+                    self.problems.add(("factors", name, number), what)
                 if isinstance(value, bool) and name != "target.autoscale":
                     what = f"{value} is no level of {name}: {YAML_TRAP}; quote it"
                     self.problems.add(("factors", name, number), what)
@@ -191,7 +197,7 @@ class _Checks:
         if value not in known:
             trap = f" ({YAML_TRAP})" if isinstance(value, bool) else ""
             what = f"unknown level {matrix.as_text(value)!r}{trap} of {factor} in {said(place)}"
-            self.problems.add(place, what, map(matrix.as_text, self.levels[factor]), value)
+            self.problems.add(place, *unknown_level(what, value, self.levels[factor]))
 
     def _one_of(self, known: Sequence[str], name: str, kind: str, place: Place) -> bool:
         if name not in known:
@@ -209,6 +215,14 @@ class _Checks:
         allowed = list(known)
         for name in sorted(parsed.names - set(allowed)):
             self.problems.add(place, f"unknown name {name!r} in {said(place)}: {text}", allowed, name)
+
+
+def unknown_level(what: str, value: Value, levels: Sequence[Value]) -> tuple[str, list[str], Value | None]:
+    """What to note of a level that there is not: one that differs in its quotes alone is not seen by its text."""
+    allowed = [matrix.as_text(level) for level in levels]
+    if matrix.as_text(value) not in allowed:
+        return what, allowed, value
+    return f"{what}; write it as {json.dumps(levels[allowed.index(matrix.as_text(value))])}", allowed, None
 
 
 def _has_number(values: Iterable[Value], how: Any = any) -> bool:

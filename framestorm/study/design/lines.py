@@ -70,7 +70,8 @@ def read(path: Path) -> tuple[Any, Problems]:
     problems = Problems(path)
     content = None
     try:
-        loader = yaml.SafeLoader(path.read_text())
+        text = path.read_text()
+        loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
         if root is not None:
             _note(root, (), loader, problems)
@@ -81,8 +82,9 @@ def read(path: Path) -> tuple[Any, Problems]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problems.add_line(mark.line + 1 if mark else 1, f"this is no YAML: {error.problem or error.context}")
-    except yaml.YAMLError as error:
-        problems.add_line(1, f"this is no YAML: {error}")
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        problems.add_line(line, f"this is no YAML: it holds the character #x{error.character:02x}; take that out")
     problems.check()
     return content, problems
 
@@ -109,6 +111,9 @@ def _note(node: yaml.Node, place: Place, loader: yaml.SafeLoader, problems: Prob
             continue
         key = _construct(key_node, loader, problems)
         if not isinstance(key, str):
+            if not isinstance(key_node, yaml.ScalarNode):
+                problems.add_line(line, "a name is a text, and here it is a list or a mapping")
+                continue
             trap = "" if isinstance(key, int | float) and not isinstance(key, bool) else f" ({YAML_TRAP})"
             problems.add_line(line, f'the name {key_node.value} is no text; quote it: "{key_node.value}"{trap}')
             continue

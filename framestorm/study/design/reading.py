@@ -22,7 +22,8 @@ def load(path: Path, quick: bool = False) -> Study:
     file = path / FILE if path.is_dir() else path
     content, problems = lines.read(file)
     if not isinstance(content, dict):
-        raise UsageError(f"{file}: a study is a mapping of {', '.join(schema.schema()['properties'])}")
+        problems.add((), f"a study is a mapping of {', '.join(schema.schema()['properties'])}")
+        problems.check()
     schema.check(content, problems)
     problems.check()
     name = file.resolve().parent.name
@@ -75,7 +76,8 @@ def _quick(content: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
         elif isinstance(factors[name], Mapping) and not isinstance(kept, Mapping):
             for index, level in enumerate(kept):
                 if level not in factors[name]:
-                    problems.add((*place, index), f"unknown level {level!r} of {name}", factors[name], level)
+                    what = f"unknown level {level!r} of {name}"
+                    problems.add((*place, index), *checks.unknown_level(what, level, list(factors[name])))
             factors[name] = {level: factors[name][level] for level in kept if level in factors[name]}
         else:
             factors[name] = kept

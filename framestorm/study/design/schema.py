@@ -106,17 +106,20 @@ def _wanted(error: Any) -> str:
         return "a list without the same value twice"
     meaning = _meaning(error.schema)
     types = error.validator_value if error.validator == "type" else None
-    if meaning and not (types and meaning[0].isupper()):
-        return meaning
-    if types:
+    if error.validator in _NOT_EMPTY and error.validator_value == 1:
+        return _NOT_EMPTY[error.validator]
+    if types and (types == "boolean" or not meaning or meaning[0].isupper()):
         return " or ".join(_TYPES[name] for name in ([types] if isinstance(types, str) else types))
-    return str(error.message)
+    return meaning or str(error.message)
 
 
 _TYPES = {
     "object": "a mapping", "array": "a list", "string": "a text", "number": "a number", "integer": "a whole number",
     "boolean": "true or false", "null": "nothing",
 }  # fmt: skip
+
+
+_NOT_EMPTY = {"minItems": "a list with something in it", "minProperties": "a mapping with something in it"}
 
 
 def _meaning(part: Mapping[str, Any]) -> str:

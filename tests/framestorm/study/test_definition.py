@@ -124,6 +124,7 @@ def test_the_studies_of_the_kit_are_right(name, quick):
             ["redirect has no policy", "allowed: round-robin"],
         ),
         (TARGET, TARGET[:-1] + ", route: nginx, autoscale: true}", ["autoscale with route nginx"]),
+        (TARGET, TARGET[:-1] + ', autoscale: "true"}', ['autoscale is "true", but has to be true or false']),
         (TARGET, TARGET[:-1] + ", cpu: much}", ['target.cpu is "much"']),
         ("  frames: 3", "  frams: 3", ["has no property 'frams'", "did you mean frames?", "allowed: encoding, frames"]),
         ("  frames: 3", "  frames: some", ["frames=some: frames is a whole number"]),
@@ -147,10 +148,17 @@ def test_the_studies_of_the_kit_are_right(name, quick):
         ("    kept-alive: {}", "    8: {}", ['the name 8 is no text; quote it: "8"']),
         ("    kept-alive: {}", "    kept alive: {}", ["the name 'kept alive'", "letters, digits"]),
         ("  users: [1, 2, 4]", "  users: [1, on, 4]", ["True is no level of users", "quote it"]),
-        ("  users: [1, 2, 4]", "  users: []", ["factors.users is []"]),
+        ("  users: [1, 2, 4]", "  users: []", ["factors.users is [], but has to be a list with something in it"]),
+        ("  users: [1, 2, 4]", '  users: [1, "1", 4]', ['1 and "1" are the same level of users; leave one out']),
+        (
+            "where: {users: [1, 2]}",
+            'where: {users: [1, "2"]}',
+            ["unknown level '2' of users in charts[0].where.users[1]; write it as 2; allowed: 1, 2, 4"],
+        ),
         ("  users: [1, 2, 4]", "  users: [1, 1]", ["without the same value twice"]),
         ("  users: [1, 2, 4]", "  users: [0, 1, 2, 4]", ["users=0: users is at least 1"]),
-        ("  users: [1, 2, 4]", "  users: 4", ["factors.users is 4, but has to be", "a mapping"]),
+        ("  users: [1, 2, 4]", "  users: 4", ["factors.users is 4, but has to be a list of values, or a mapping from"]),
+        ("    kept-alive: {}", "    ? [a, b]", ["a name is a text, and here it is a list or a mapping"]),
         ("repetitions: 3", "repetitions: none", ['repetitions is "none", but has to be a whole number']),
         ("repetitions: 3", "repetitions: 2.0", ["repetitions is 2.0, but has to be a whole number from 1 to 1000"]),
         ("repetitions: 3", "stop: {metric: mean_ms, within_percent: 5, at_most: 4.0}", ["stop.at_most is 4.0"]),
@@ -335,6 +343,22 @@ def test_a_study_without_quick_has_none(load):
         load(text, quick=True)
 
 
+def test_named_levels_are_written_with_quotes(load):
+    named = SMALL.replace("  users: [1, 2, 4]", '  users: [1, 2, 4]\n  limit:\n    "1": {}\n    "2": {}')
+    for was, becomes in (
+        ("where: {users: [1, 2]}", "where: {limit: 1}"),
+        ("factors: {way: [fork], users: [1]}", "factors: {limit: [1]}"),
+    ):
+        with pytest.raises(UsageError, match=r'of limit.*; write it as "1"; allowed: 1, 2'):
+            load(named.replace(was, becomes))
+
+
+def test_a_factor_of_nothing(load):
+    start, end = SMALL.index("  way:\n"), SMALL.index("repetitions: 3")
+    with pytest.raises(UsageError, match=r"study.yml:8: factors is {}, but has to be a mapping with something in it"):
+        load(SMALL[:start].replace("factors:\n", "factors: {}\n") + SMALL[end:])
+
+
 def test_merged_mappings_have_their_lines(load):
     text = SMALL.replace("    kept-alive: {}", "    a: &a {properties: {frams: 1}}\n    kept-alive: {<<: *a}")
     with pytest.raises(UsageError, match=r"study.yml:11: jmx/video-per-user.jmx has no property 'frams'"):
@@ -344,6 +368,11 @@ def test_merged_mappings_have_their_lines(load):
 def test_what_is_no_file_is_said(tmp_path):
     with pytest.raises(UsageError, match=r"study.yml cannot be read"):
         reading.load(tmp_path)
-    (tmp_path / "study.yml").write_text("- a\n")
-    with pytest.raises(UsageError, match="a study is a mapping of title, question"):
+    for text, line in (("", 1), ("hello", 1), ("# A list.\n- a\n", 2)):
+        (tmp_path / "study.yml").write_text(text)
+        with pytest.raises(UsageError, match=rf"study.yml:{line}: a study is a mapping of title, question"):
+            reading.load(tmp_path)
+    (tmp_path / "study.yml").write_text(SMALL.replace("repetitions: 3", "repetitions: 3\x07"))
+    said = rf"study.yml:{line_of(SMALL, 'repetitions: 3')}: this is no YAML: it holds the character #x07"
+    with pytest.raises(UsageError, match=said):
         reading.load(tmp_path)
