@@ -20,7 +20,7 @@ from framestorm.study.design.metrics import BY_NAME
 FORMAT = 1
 SETTINGS = (
     "name", "quick", "kit", "seed", "command", "started_ms", "ended_ms", "state", "only", "overrides", "gateway",
-    "slaves", "resumed", "rejudged", "definition_sha256",
+    "slaves", "resumed", "rejudged",
 )  # fmt: skip
 DEFINED = (
     "title", "question", "plan", "target", "properties", "blocks", "repetitions", "stop", "order", "warm_up_s",

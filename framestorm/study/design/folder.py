@@ -111,7 +111,6 @@ class StudyFolder:
             "started_ms": record.now_ms(),
             "ended_ms": None,
             "definition": study.as_json(),
-            "definition_sha256": fingerprint(study),
             "file_sha256": file_sha256(path / DEFINITION),
             "points": [point.as_json() for point in points],
             **settings,
@@ -188,11 +187,6 @@ class StudyFolder:
             except (ValueError, TypeError):
                 continue
         return found
-
-
-def fingerprint(study: Study) -> str:
-    """SHA-256 of a study in its final form: two that agree in it run the same points and say the same of them."""
-    return hashlib.sha256(json.dumps(study.as_json(), sort_keys=True).encode()).hexdigest()
 
 
 def file_sha256(file: Path) -> str:

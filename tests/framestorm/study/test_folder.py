@@ -54,7 +54,6 @@ def test_what_it_is_made_of(made):
         "kept",
         "running",
     )
-    assert settings["definition_sha256"] == folder.fingerprint(STUDY)
     assert definition.from_json(settings["definition"], "kept") == STUDY
     assert StudyFolder(made.path).points == POINTS
 
