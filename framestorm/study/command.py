@@ -246,12 +246,15 @@ def _check(study: Study, file: Path, points: Sequence[Point], place: Place) -> N
 
 
 def _budget(study: Study, points: Sequence[Point], is_over_allowed: bool) -> Check:
+    """Whether a study fits the budget that it gives itself."""
+    if study.budget_min is None:
+        return Check("budget", True, "none is given")
     estimated_s = estimate.whole_s(study, points)
-    if study.budget_min is None or estimated_s <= study.budget_min * 60:
-        return Check("budget", True, "it is kept to" if study.budget_min else "none")
     takes = f"takes about {estimate.shown(estimated_s)}, and its budget_min allows {study.budget_min:g} min"
+    if estimated_s <= study.budget_min * 60:
+        return Check("budget", True, takes)
     if is_over_allowed:
-        return Check("budget", True, f"{takes}; allowed by --over-budget")
+        return Check("budget", True, f"{takes}: allowed by --over-budget")
     how = "choose points by --only, take --quick or fewer --repetitions, or allow it by --over-budget"
     return Check("budget", False, f"{takes}: {how}")
 

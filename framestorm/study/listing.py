@@ -74,7 +74,9 @@ def dry_run(
     `runs` are those that are left to make, each with its place in the order.
     """
     order = f"seed {seed}" if study.order == "randomised" else study.order
-    left = "" if len(runs) == len(points) * study.repetitions else f", {len(runs)} left"
+    left_s = estimate.Estimate(study, points).of(point for _, point, _ in runs)
+    is_all = len(runs) == len(points) * study.repetitions
+    left = "" if is_all else f", {len(runs)} left in about {estimate.shown(left_s)}"
     print(f"{study.name}: {_size(study, points)}{left}, order: {order}")
     for number, point, repetition in runs:
         load_s = matrix.estimate_s(study, point)

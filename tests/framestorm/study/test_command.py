@@ -113,7 +113,7 @@ def test_a_dry_run_of_resume_lists_what_is_left(
         where.append(RunLine(point.id, 1, f"runs/{order}", state, None, 1, 2, 3, order))
     ask(study, "--resume", "--dry-run")
     out = capsys.readouterr().out
-    assert "= 4 runs, about 26.0 s, 3 left, order: as-listed" in out
+    assert "= 4 runs, about 26.0 s, 3 left in about 19.5 s, order: as-listed" in out
     assert [line.split("  (")[0].strip() for line in out.splitlines() if "of load" in line] == [
         "1  users=1 r1", "3  users=1 r2", "4  users=2 r2",
     ]  # fmt: skip
