@@ -7,7 +7,7 @@ from typing import Any
 from framestorm.report.units import plural, significant
 from framestorm.study.answers import wording
 from framestorm.study.answers.cells import Cell, Table
-from framestorm.study.answers.expectation import Expectation
+from framestorm.study.design.expectation import Expectation
 
 MAX_NAMED = 4
 # By whether the lower and the upper end are not known.

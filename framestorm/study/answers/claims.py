@@ -16,10 +16,10 @@ from framestorm.study.answers.analysis import Row, Study, possible, share_of
 from framestorm.study.answers.cells import Table, groups, numbers, read_table
 from framestorm.study.answers.claim_text import kind, named, notes, sentence, subject
 from framestorm.study.answers.derived import inputs
-from framestorm.study.answers.expectation import CONFIRMED, REFUTED, UNDECIDED, parse
 from framestorm.study.answers.knees import judge_knee
 from framestorm.study.answers.results import UNSURE
 from framestorm.study.answers.single import STATISTICS, draws
+from framestorm.study.design.expectation import CONFIRMED, REFUTED, UNDECIDED, parse
 from framestorm.study.design.metrics import COUNTED_BY
 
 Answer = dict[str, Any]

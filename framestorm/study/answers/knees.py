@@ -12,7 +12,7 @@ from framestorm.statistics.scalability import FEWEST_LOADS, fit_usl
 from framestorm.study.answers import wording
 from framestorm.study.answers.analysis import Study
 from framestorm.study.answers.cells import Cell, groups
-from framestorm.study.answers.expectation import CONFIRMED, REFUTED, UNDECIDED, parse
+from framestorm.study.design.expectation import CONFIRMED, REFUTED, UNDECIDED, parse
 
 WITHIN = 0.05
 SERVED = "served_per_s"

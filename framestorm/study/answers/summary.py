@@ -9,10 +9,10 @@ from typing import Any
 from framestorm.report.files import read_run
 from framestorm.study.answers.analysis import Study, analyse
 from framestorm.study.answers.claims import answer
-from framestorm.study.answers.expectation import CONFIRMED, REFUTED, UNDECIDED
 from framestorm.study.answers.frame_series import frame_series
 from framestorm.study.answers.knees import scalability
 from framestorm.study.answers.results import factor_names, result_rows
+from framestorm.study.design.expectation import CONFIRMED, REFUTED, UNDECIDED
 from framestorm.study.design.folder import STOPPED, StudyFolder
 from framestorm.study.design.matrix import as_number
 from framestorm.study.design.metrics import BY_NAME

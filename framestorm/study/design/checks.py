@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from framestorm.study.answers import expectation
-from framestorm.study.design import expressions, folder, matrix, metrics
+from framestorm.study.design import expectation, expressions, folder, matrix, metrics
 from framestorm.study.design.definition import Study, Value
 from framestorm.study.design.expressions import ExpressionError
 from framestorm.study.design.lines import YAML_TRAP, Place, PointError, Problems

@@ -13,9 +13,9 @@ from framestorm.report.files import ReportError, write_text
 from framestorm.report.units import plural
 from framestorm.study.answers import wording
 from framestorm.study.answers.analysis import DOUBTS
-from framestorm.study.answers.expectation import CONFIRMED, REFUTED, UNDECIDED
 from framestorm.study.answers.results import write_rows
 from framestorm.study.answers.summary import as_text, study_of, summarise
+from framestorm.study.design.expectation import CONFIRMED, REFUTED, UNDECIDED
 from framestorm.study.design.folder import StudyFolder
 from framestorm.study.design.rejudging import settings_now
 from framestorm.study.page.junit import junit_xml

@@ -11,9 +11,10 @@ from scipy import stats
 
 from framestorm.report.stats import wilson
 from framestorm.statistics.shares import newcombe
-from framestorm.study.answers import claims, expectation
+from framestorm.study.answers import claims
 from framestorm.study.answers.analysis import Study
 from framestorm.study.answers.summary import study_of
+from framestorm.study.design import expectation
 from framestorm.study.design.folder import StudyFolder
 
 Judge = Callable[..., dict[str, Any]]
