@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from framestorm.comparison.sides import RunSide, StudySide
 
 EXIT_STATUS = (
-    "exit status: 0 no regression shown, 1 they cannot be compared, 2 wrong usage, 3 regression beyond a threshold"
+    "exit status: 0 no regression shown, 1 they cannot be compared, or not in all that is judged, 2 wrong usage, "
+    "3 regression beyond a threshold"
 )
 
 
@@ -47,7 +48,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument(
         "--threshold", metavar="LIMIT", dest="thresholds", action="append", default=[],
         help="what counts as a regression, such as 'mean 5 %%', 'handler p95 10 %%' or 'success 1 point'; may be "
-        f"repeated (default: {', '.join(judgement.DEFAULTS).replace('%', '%%')})",
+        f"repeated (default: {', '.join(judgement.DEFAULTS).replace('%', '%%')}; success is always judged)",
     )  # fmt: skip
     parser.add_argument("--json", metavar="FILE", type=Path, help="also write comparison.json to this new file")
     parser.add_argument(
@@ -63,7 +64,7 @@ def main(words: Sequence[str]) -> int:
     for path in (out_dir, asked.json):
         if path is not None and path.exists():
             raise UsageError(f"{path} exists; a comparison is written anew, choose another by -o or --json")
-    thresholds = [judgement.parse(text) for text in asked.thresholds or judgement.DEFAULTS]
+    thresholds = judgement.parse_all(asked.thresholds)
     return _compare(asked.sides, asked.factor, thresholds, Output(out_dir, asked.json, ("./run.sh", "compare", *words)))
 
 

@@ -27,6 +27,15 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """A metric that the old side has and the new one has not; `why` says what there is instead."""
+
+    metric: str
+    why: str
+    point: str | None = None
+
+
+@dataclass(frozen=True)
 class Contrast:
     """`new` against `old`; evidence by scale, none where nothing can be said; `why` says why not, or what to mind."""
 

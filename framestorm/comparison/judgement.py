@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from framestorm.comparison.contrast import Contrast
+from framestorm.comparison.contrast import Contrast, Missing
 from framestorm.comparison.evidence import holm
 from framestorm.comparison.metrics import find, metric
 from framestorm.errors import UsageError
 
 # A tenth is what separate runs on a quiet machine may differ by; a point of success is one failure in a hundred.
-DEFAULTS = ("mean 10 %", "median 10 %", "p95 10 %", "success 1 point")
+ALWAYS = "success 1 point"
+DEFAULTS = ("mean 10 %", "median 10 %", "p95 10 %", ALWAYS)
 EXAMPLES = "'mean 5 %', 'handler p95 10 %', 'success 1 point', 'rate 5 %'"
 _FORM = re.compile(r"\s*(?P<metric>[a-z][\w ]*?)\s+(?P<limit>\d+(?:\.\d+)?)\s*(?P<unit>%|points?)\s*", re.IGNORECASE)
-State = Literal["regression", "within", "undecided", "not compared"]
+State = Literal["regression", "missing", "within", "undecided", "not compared"]
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,11 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Judged:
-    """A threshold and one contrast that it is about."""
+    """A threshold and what it is about: one contrast, or why there is none."""
 
     threshold: Threshold
     label: str
-    contrast: Contrast | None
+    about: Contrast | Missing | None
     state: State
 
     def as_json(self) -> dict[str, Any]:
@@ -42,10 +43,25 @@ class Judged:
             "metric": self.threshold.metric,
             "limit": self.threshold.limit,
             "side": self.label,
-            "point": self.contrast.point if self.contrast else None,
+            "point": self.about.point if self.about else None,
             "state": self.state,
-            "why": (self.contrast.why if self.contrast else "no side has it") if self.state == "not compared" else None,
+            "why": self.why if self.state in {"missing", "not compared"} else None,
         }
+
+    @property
+    def why(self) -> str | None:
+        return self.about.why if self.about else "the baseline has none"
+
+
+def parse_all(texts: Sequence[str]) -> list[Threshold]:
+    """The thresholds of a comparison; success is always among them, for times alone look better the more fail.
+
+    Raises:
+        UsageError: as `parse`.
+    """
+    given = [parse(text) for text in texts or DEFAULTS]
+    success = parse(ALWAYS)
+    return given if any(each.metric == success.metric for each in given) else [*given, success]
 
 
 def parse(text: str) -> Threshold:
@@ -69,8 +85,10 @@ def parse(text: str) -> Threshold:
     return Threshold(" ".join(text.split()), name, float(read["limit"]) / 100)
 
 
-def judge(thresholds: Sequence[Threshold], found: Sequence[tuple[str, Contrast]]) -> list[Judged]:
-    """Judge every contrast, given with its side's label, by every threshold on its metric.
+def judge(
+    thresholds: Sequence[Threshold], found: Sequence[tuple[str, Contrast]], missing: Sequence[tuple[str, Missing]] = ()
+) -> list[Judged]:
+    """Judge every contrast, given with its side's label, by every threshold on its metric; what is missing has no pass.
 
     A regression is a worsening beyond the threshold that the interval shows; that at most 2.5 % of all judgements like
     this one call a regression what is none, they are held together by Holm's procedure.
@@ -85,7 +103,13 @@ def judge(thresholds: Sequence[Threshold], found: Sequence[tuple[str, Contrast]]
         Judged(row[0], row[1], row[2], "regression" if id(row) in regressions else _state(row[0], row[2]))
         for row in rows
     ]
-    seen = {contrast.metric for _, contrast in found}
+    judged += [
+        Judged(each, label, what, "missing")
+        for each in thresholds
+        for label, what in missing
+        if what.metric == each.metric
+    ]
+    seen = {each.threshold.metric for each in judged}
     return judged + [Judged(each, "", None, "not compared") for each in thresholds if each.metric not in seen]
 
 

@@ -10,8 +10,14 @@ from framestorm.comparison.words import VERDICT_WORDS, change_text, ends_text, f
 from framestorm.report.document import render
 
 HERE = Path(__file__).parent
-LOOKS = {"regression": "fail", "none": "pass", "undecided": "partial"}
-STATE_LOOKS = {"regression": "failed", "within": "passed", "undecided": "open", "not compared": "open"}
+LOOKS = {"regression": "fail", "missing": "fail", "none": "pass", "undecided": "partial"}
+STATE_LOOKS = {
+    "regression": "failed",
+    "missing": "failed",
+    "within": "passed",
+    "undecided": "open",
+    "not compared": "open",
+}
 
 
 def page_html(summary: Mapping[str, Any]) -> str:

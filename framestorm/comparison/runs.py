@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 
 from framestorm.comparison import draws
-from framestorm.comparison.contrast import Contrast, Scale, Side
+from framestorm.comparison.contrast import Contrast, Missing, Scale, Side
 from framestorm.comparison.evidence import ByFormula, Ends, Evidence, Resampled, wider
 from framestorm.comparison.metrics import PERCENTS, RUN_SERIES, STATISTICS, column
 from framestorm.comparison.repetitions import geometric_ratio, over_repetitions, welch
 from framestorm.comparison.sides import Run, RunSide, Times
 from framestorm.report.estimate import Estimate
 from framestorm.report.stats import Sample
+from framestorm.report.units import plural
 from framestorm.statistics.bootstrap import Draws, apart
 from framestorm.statistics.effects import cliffs_delta
 from framestorm.statistics.rounding import hidden_ms
@@ -34,6 +35,37 @@ def contrasts(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1)) -> 
     found.append(_success(old, new))
     rate = _rate(old.runs[0], new.runs[0], numbers) if single else _repeated_rate(old, new)
     return found + ([rate] if rate else [])
+
+
+def missing(old: RunSide, new: RunSide) -> list[Missing]:
+    """The metrics that the old side has and the new one has not, or not in all of its runs."""
+    theirs = _of_every_run(new)
+    found = []
+    for name, series in _of_every_run(old).items():
+        if name not in theirs:
+            n, run = min(((_n(run, series), run) for run in new.runs), key=lambda each: each[0])
+            found.append(Missing(name, f"{run.name} has {n} of them in {plural(run.right.size, 'sample')}"))
+    return found
+
+
+def _of_every_run(side: RunSide) -> dict[str, str | None]:
+    """The metrics that a comparison takes of a side, each with its series; the rate, which is of none, with None."""
+    series_there = [series for series in RUN_SERIES if all(series in run.times for run in side.runs)]
+    found: dict[str, str | None] = {}
+    for series in series_there:
+        for statistic in STATISTICS:
+            figures = [_figure(run.times[series].sample(), statistic) for run in side.runs]
+            if any(figure and not figure.few for figure in figures):
+                found[column(series, statistic)] = series
+    if any(run.rate_per_s is not None for run in side.runs):
+        found["served_per_s"] = None
+    return found
+
+
+def _n(run: Run, series: str | None) -> int:
+    if series is None:
+        return int(run.ended_ms.size)
+    return run.times[series].n if series in run.times else 0
 
 
 def _one_run_each(old: RunSide, new: RunSide, series: str, numbers: tuple[int, int]) -> list[Contrast]:

@@ -8,12 +8,13 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from framestorm.comparison.contrast import Contrast, Scale, Side
+from framestorm.comparison.contrast import Contrast, Missing, Scale, Side
 from framestorm.comparison.evidence import ByFormula, Ends, Evidence, wider
 from framestorm.comparison.metrics import metric
 from framestorm.comparison.repetitions import geometric_ratio, over_repetitions
 from framestorm.comparison.sides import StudySide
 from framestorm.errors import FramestormError
+from framestorm.report.units import plural
 from framestorm.statistics.rounding import hidden_ms
 from framestorm.statistics.shares import newcombe
 from framestorm.study.design.metrics import BY_NAME, COUNTED_BY, TIMES_MS
@@ -29,6 +30,7 @@ ONE_ONLY = "with one repetition a side nothing is known of how far repetitions v
 class Compared:
     """Two studies compared: each metric over all points that both have, and at each; and the points of one only.
 
+    missing: what the new side has no value of, and the old one has.
     pairs: what belongs together over all points; None: nothing, the sides ran them in other orders.
     """
 
@@ -37,6 +39,7 @@ class Compared:
     shared: list[str]
     only_old: list[str]
     only_new: list[str]
+    missing: list[Missing]
     pairs: Literal["repetition", "point"] | None
 
 
@@ -60,8 +63,20 @@ def compare(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Compared:
         shared,
         [key for key in old.points if key not in new.points],
         [key for key in new.points if key not in old.points],
+        [_missing(new, key, name) for name in metrics for key in shared if _lacks(old, new, key, name)],
         "point" if ran_once else "repetition" if is_paired else None,
     )
+
+
+def _lacks(old: StudySide, new: StudySide, point: str, name: str) -> bool:
+    return bool(old.values(point, name)) and not new.values(point, name)
+
+
+def _missing(side: StudySide, point: str, name: str) -> Missing:
+    runs = side.results.filter(pl.col("point") == side.points[point]["id"]).height
+    right, n = (int(sum(side.values(point, each).values())) for each in ("ok", "n"))
+    why = f"{plural(runs, 'complete run')} with {right} right answers to {plural(n, 'sample')}"
+    return Missing(name, why if runs else "no run of it is complete", point)
 
 
 def is_cut_off(side: StudySide, point: str, name: str) -> bool:

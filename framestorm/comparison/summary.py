@@ -8,20 +8,18 @@ from typing import Any
 import numpy as np
 
 from framestorm import record
-from framestorm.comparison import runs, settings, studies
+from framestorm.comparison import caveats, runs, settings, studies
 from framestorm.comparison.contrast import Contrast, claimed
 from framestorm.comparison.judgement import Judged, Threshold, judge
 from framestorm.comparison.metrics import metric
-from framestorm.comparison.sides import Run, RunSide, StudySide
+from framestorm.comparison.sides import RunSide, StudySide
 from framestorm.comparison.words import interval_text, sentence
-from framestorm.report.units import count, percent, plural
+from framestorm.report.units import plural
 
 FORMAT = 1
-EXIT_REGRESSION = 3
+EXIT_MISSING, EXIT_REGRESSION = 1, 3
 MAIN_OF_RUNS = ("median_ms", "p95_ms", "success")
 CURVE_POINTS = 400
-# Failures that would make a comparison of times one of what was left: 1 in 100.
-MANY_FAILED = 0.01
 
 
 def summarise(
@@ -38,14 +36,18 @@ def summarise(
         compared = {new.label: studies.compare(old, new, names) for new in others if isinstance(new, StudySide)}
     else:
         compared = {
-            new.label: studies.Compared(runs.contrasts(old, new, (0, number)), [], [], [], [], None)
+            new.label: studies.Compared(
+                runs.contrasts(old, new, (0, number)), [], [], [], [], runs.missing(old, new), None
+            )
             for number, new in enumerate(others, 1)
             if isinstance(new, RunSide)
         }
     overall = _claimed({label: each.overall for label, each in compared.items()})
     points = _claimed_by_metric({label: each.points for label, each in compared.items()})
     judged = judge(
-        thresholds, [(label, each) for found in (overall, points) for label, family in found.items() for each in family]
+        thresholds,
+        [(label, each) for found in (overall, points) for label, family in found.items() for each in family],
+        [(label, what) for label, each in compared.items() for what in each.missing],
     )
     comparisons = []
     for new in others:
@@ -57,7 +59,7 @@ def summarise(
                 "against": old.label,
                 "answers": _answers(overall[new.label], old, new),
                 "changes": [change.as_json() for change in changed],
-                "warnings": [*settings.warnings(changed, (old.label, new.label)), *_warnings(old, new, each)],
+                "warnings": [*settings.warnings(changed, (old.label, new.label)), *caveats.between(old, new, each)],
                 "overall": [contrast.as_json() for contrast in overall[new.label]],
                 "points": [contrast.as_json() for contrast in points[new.label]],
                 "shared": each.shared,
@@ -116,11 +118,16 @@ def _answers(overall: Sequence[Contrast], old: RunSide | StudySide, new: RunSide
 
 def _verdict(judged: Sequence[Judged]) -> dict[str, Any]:
     regressions = [each for each in judged if each.state == "regression"]
+    missing = [each for each in judged if each.state == "missing"]
     open_ones = [each for each in judged if each.state in {"undecided", "not compared"}]
     if regressions:
         text = f"{plural(len(regressions), 'regression')} beyond the threshold: {_said(regressions[0])}"
         text += f", and {len(regressions) - 1} more" if len(regressions) > 1 else ""
         return {"verdict": "regression", "exit_status": EXIT_REGRESSION, "text": text}
+    if missing:
+        text = f"{_said(missing[0])} ({missing[0].why})"
+        text += f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+        return {"verdict": "missing", "exit_status": EXIT_MISSING, "text": text}
     if open_ones and len(open_ones) == len(judged):
         return {
             "verdict": "undecided",
@@ -137,50 +144,12 @@ def _verdict(judged: Sequence[Judged]) -> dict[str, Any]:
 
 def _said(judged: Judged) -> str:
     """A judgement as words: side, metric, point and interval."""
-    contrast = judged.contrast
-    if contrast is None:
-        return f"{metric(judged.threshold.metric).words}: not measured on both sides"
-    where = f" at {contrast.point}" if contrast.point else ""
-    return f"{judged.label}, {contrast.about.words.lower()}{where}: {interval_text(contrast.as_json())}"
-
-
-def _warnings(old: RunSide | StudySide, new: RunSide | StudySide, compared: studies.Compared) -> list[str]:
-    if isinstance(old, StudySide) and isinstance(new, StudySide):
-        return _warnings_of_studies(old, new, compared)
-    assert isinstance(old, RunSide) and isinstance(new, RunSide)  # noqa: S101 - sides.read_sides sees to it
-    said = []
-    a, b = old.label, new.label
-    shared = {run.folder for run in old.runs} & {run.folder for run in new.runs}
-    if shared:
-        said.append(
-            f"{a} and {b} share {', '.join(sorted(folder.name for folder in shared))}: it is compared with itself."
-        )
-    if len(old.runs) == len(new.runs) == 1:
-        said.append(
-            f"{a} and {b} are one run each. The intervals say how far the figures of these two runs may be off; how "
-            "far one run of the same thing differs from the next nobody can tell from them, and a claim here may be no "
-            "more than that. Repeat both, and give the runs as A1,A2,A3 B1,B2,B3."
-        )
-    elif 1 in (len(old.runs), len(new.runs)):
-        one, many = (a, b) if len(old.runs) == 1 else (b, a)
-        said.append(f"{one} is a single run: it is taken to vary from run to run as {many} does.")
-    return said
-
-
-def _warnings_of_studies(old: StudySide, new: StudySide, compared: studies.Compared) -> list[str]:
-    said = []
-    for side in dict.fromkeys((old.folder, new.folder)):
-        of = old if side == old.folder else new
-        if of.left_out:
-            said.append(f"{plural(of.left_out, 'run')} of {side.name} failed and are left out.")
-    if any(contrast.why == studies.ONE_ONLY for contrast in (*compared.overall, *compared.points)):
-        said.append(f"Some figures have no interval: {studies.ONE_ONLY}.")
-    if compared.pairs == "point" and old.folder != new.folder:
-        said.append(
-            f"{old.label} and {new.label} ran once each. The intervals over all points say how far the points differ; "
-            "what the machine did otherwise in all of one study nobody can tell from them. Give both repetitions."
-        )
-    return said
+    words, about = metric(judged.threshold.metric).words, judged.about
+    if about is None:
+        return f"{words}: not measured on both sides"
+    where = f" at {about.point}" if about.point else ""
+    seen = interval_text(about.as_json()) if isinstance(about, Contrast) else "none, though the baseline has it"
+    return f"{judged.label}, {words.lower()}{where}: {seen}"
 
 
 def _side(side: RunSide | StudySide, out_dir: Path) -> dict[str, Any]:
@@ -201,30 +170,8 @@ def _side(side: RunSide | StudySide, out_dir: Path) -> dict[str, Any]:
         "name": side.name,
         "parts": [_link(run.folder, out_dir) for run in side.runs],
         "says": says,
-        "warnings": [sentence for run in side.runs for sentence in _about_run(run)] + warnings,
+        "warnings": [sentence for run in side.runs for sentence in caveats.of_run(run)] + warnings,
     }
-
-
-def _about_run(run: Run) -> list[str]:
-    """What of a run is not in its figures, or should not be."""
-    said = []
-    verdict = run.summary.get("verdict") or {}
-    if verdict.get("verdict") in {"partial", "unjudged"}:
-        said.append(f"{run.name} is {verdict['verdict']}: {verdict.get('text')}.")
-    n, failed = run.right.size, int(run.right.size - run.right.sum())
-    cut = int(run.times[""].cut.sum()) if "" in run.times else 0
-    if cut:
-        said.append(f"{run.name}: {count(cut)} of {plural(n, 'frame')} timed out; their times are lower bounds.")
-    if failed - cut > MANY_FAILED * n:
-        said.append(
-            f"{run.name}: {percent((failed - cut) / n)} of the frames failed otherwise than by a time-out; of them "
-            "there are no times, and those of the others may look better for it."
-        )
-    cold = (((run.summary.get("frames") or {}).get("times") or {}).get("cold") or {}).get("n")
-    if cold:
-        are = "frame, the first of a process, is" if cold == 1 else "frames, the first of their processes, are"
-        said.append(f"{run.name}: {count(cold)} cold {are} in the figures.")
-    return said
 
 
 def _link(folder: Path, out_dir: Path) -> dict[str, str]:

@@ -13,7 +13,12 @@ BOUND_SIGNS = {
     "at most": "\N{LESS-THAN OR EQUAL TO}\u00a0",
 }
 COLUMN_GAP = "  "
-VERDICT_WORDS = {"regression": "Regression", "none": "No regression shown", "undecided": "Undecided"}
+VERDICT_WORDS = {
+    "regression": "Regression",
+    "missing": "Cannot be compared",
+    "none": "No regression shown",
+    "undecided": "Undecided",
+}
 
 
 def ratio_text(ratio: float) -> str:

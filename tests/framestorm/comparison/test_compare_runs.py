@@ -110,7 +110,38 @@ def test_fewer_right_answers(tmp_path: Path, make_run: Make, steady: Steady) -> 
     success = by_metric(made)["success"]
     assert (status, success["claim"]) == (3, "lower")
     assert success["difference"]["low"] < -0.2 < success["difference"]["high"] < -0.1
-    assert any("failed otherwise" in sentence for sentence in made["sides"][1]["warnings"])
+    warnings = made["comparisons"][0]["warnings"]
+    assert [sentence for sentence in warnings if sentence.startswith("b: 20.0\u00a0% of the samples failed otherwise")]
+
+
+@pytest.mark.parametrize("refused", [300, 400])
+def test_success_is_judged_whatever_else_is(tmp_path: Path, make_run: Make, steady: Steady, refused: int) -> None:
+    """Those that were answered may be as fast as ever; where none was there is no time to judge."""
+    a, b = make_run("a", steady(400, 1)), make_run("b", steady(400, 1), refused=tuple(range(refused)))
+    status, made = compare(tmp_path, a, b, "--threshold", "mean 10 %")
+    states = {row["metric"]: row["state"] for row in made["thresholds"]}
+    assert (status, states["success"]) == (3, "regression")
+    assert states["mean_ms"] == ("missing" if refused == 400 else "within")
+
+
+def test_success_as_far_as_the_user_allows(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    a, b = make_run("a", steady(400, 1)), make_run("b", steady(400, 1), refused=tuple(range(0, 400, 5)))
+    status, made = compare(tmp_path, a, b, "--threshold", "success 30 points")
+    assert (status, [row["state"] for row in made["thresholds"]]) == (0, ["within"])
+
+
+@pytest.mark.parametrize(("n", "m", "status", "state"), [(400, 15, 1, "missing"), (15, 400, 0, "not compared")])
+def test_what_one_side_lacks(
+    tmp_path: Path, make_run: Make, steady: Steady, n: int, m: int, status: int, state: str
+) -> None:
+    """15 samples have no 95th percentile."""
+    words = ("--threshold", "p95 10 %")
+    found, made = compare(tmp_path, make_run("a", steady(n, 1)), make_run("b", steady(m, 1)), *words)
+    assert (found, made["thresholds"][-1]["state"]) == (status, state)
+    if state == "missing":
+        assert made["verdict"]["text"] == (
+            "B, round trip, p95: none, though the baseline has it (b has 15 of them in 15 samples)"
+        )
 
 
 def test_what_was_set_otherwise(tmp_path: Path, make_run: Make, steady: Steady) -> None:

@@ -99,6 +99,37 @@ def test_failed_runs_are_left_out_and_counted(tmp_path: Path, make_study: Make) 
     assert each["overall"][0]["repetitions"]["new"] == 2
 
 
+@pytest.mark.parametrize("right", [10, 0])
+def test_success_is_judged_whatever_else_is(tmp_path: Path, make_study: Make, right: int) -> None:
+    def refusing(way: str, users: int, repetition: int) -> dict[str, Any]:
+        refused = {"ok": right, "success": right / 37}
+        return (ways(way, users, repetition) if right else {}) | (refused if way == "kept-alive" else {})
+
+    words = ("--factor", "way=fork,kept-alive", "--threshold", "mean 10 %")
+    study = make_study("s", lambda *at: ways(*at) if at[0] == "fork" else refusing(*at))
+    status, made = compare(tmp_path, study, *words)
+    states = {(row["metric"], row["point"]): row["state"] for row in made["thresholds"]}
+    assert (status, states["success", None]) == (3, "regression")
+    assert states["mean_ms", "users=3"] == ("within" if right else "missing")
+    warnings = made["comparisons"][0]["warnings"]
+    assert [
+        sentence for sentence in warnings if sentence.startswith("way=kept-alive: ") and "failed otherwise" in sentence
+    ]
+
+
+def test_a_point_that_one_side_lacks(tmp_path: Path, make_study: Make) -> None:
+    def lacking(way: str, users: int, repetition: int) -> dict[str, Any] | None:
+        return None if (way, users) == ("fork", 9) else ways(way, users, repetition)
+
+    status, made = compare(tmp_path, make_study("a", ways), make_study("b", lacking), "--threshold", "mean 50 %")
+    assert (status, made["verdict"]["verdict"]) == (1, "missing")
+    assert made["verdict"]["text"] == (
+        "B, round trip, mean at way=fork, users=9: none, though the baseline has it (no run of it is complete), "
+        "and 1 more"
+    )
+    assert "Cannot be compared" in (tmp_path / "compared" / "index.html").read_text()
+
+
 def test_one_repetition_pairs_points(tmp_path: Path, make_study: Make) -> None:
     """How far the three points differ stands in for repetitions; at a single point there is nothing to stand in."""
     status, made = compare(tmp_path, make_study("s", ways, repetitions=1), "--factor", "way=fork,kept-alive")
