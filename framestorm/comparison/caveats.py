@@ -38,6 +38,12 @@ def _of_runs(old: RunSide, new: RunSide) -> list[str]:
     elif 1 in (len(old.runs), len(new.runs)):
         one, many = (a, b) if len(old.runs) == 1 else (b, a)
         said.append(f"{one} is a single run: it is taken to vary from run to run as {many} does.")
+    bare = dict.fromkeys(run.name for run in (*old.runs, *new.runs) if run.target is None)
+    if bare:
+        said.append(
+            f"Of the target only the URL is recorded in {', '.join(bare)}: how its function was set up (replicas, "
+            "limits, environment) is not known, and may differ without being listed here."
+        )
     return said
 
 

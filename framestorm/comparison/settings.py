@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from framestorm.comparison.sides import RunSide, StudySide
+from framestorm.comparison.sides import Run, RunSide, StudySide
 from framestorm.report.document import value
 from framestorm.report.files import read_run
 from framestorm.report.units import plural, size
@@ -34,7 +34,7 @@ def changes(old: RunSide | StudySide, new: RunSide | StudySide) -> list[Change]:
         shared = old.points.keys() & new.points.keys()
         return differing(_of_study(old, shared), _of_study(new, shared))
     assert isinstance(old, RunSide) and isinstance(new, RunSide)  # noqa: S101 - sides.read_sides sees to it
-    return differing(_of_runs(run.record for run in old.runs), _of_runs(run.record for run in new.runs))
+    return differing(_of_runs(old.runs), _of_runs(new.runs))
 
 
 def differing(old: Settings, new: Settings) -> list[Change]:
@@ -64,15 +64,16 @@ def warnings(found: Iterable[Change], labels: tuple[str, str]) -> list[str]:
     return said
 
 
-def _of_runs(records: Iterable[Mapping[str, Any]]) -> Settings:
-    return _gathered(_of_record(record) for record in records)
+def _of_runs(runs: Iterable[Run]) -> Settings:
+    return _gathered(_of_run(run) for run in runs)
 
 
-def _of_record(record: Mapping[str, Any]) -> dict[str, str]:
-    """All settings of a run.json, by name, as text."""
+def _of_run(run: Run) -> dict[str, str]:
+    """All settings of a run.json and of the target, by name, as text."""
+    record = run.record
     properties = dict(record.get("properties") or {})
     extra = {name: text for name, text in (record.get("given") or {}).items() if name not in properties}
-    target = {name: each for name, each in (record.get("target") or {}).items() if name != "url"}
+    target = {name: each for name, each in (run.target or record.get("target") or {}).items() if name != "url"}
     found = {"plan": record.get("plan")}
     found |= {f"property {name}": each for name, each in properties.items() if name not in PLACES}
     found |= {f"property {name}": each for name, each in extra.items()}

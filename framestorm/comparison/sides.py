@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from framestorm import paths
+from framestorm.comparison.targets import target_of_run
 from framestorm.errors import FramestormError, UsageError
 from framestorm.report.files import read_run
 from framestorm.report.jtl import read_jtl, read_users
@@ -40,7 +41,7 @@ class Run:
     """One run as read.
 
     times: by series, "" is the round trip; ended_ms: the end of each frame answered rightly; serving_ms: when these
-    could come.
+    could come; target: as `targets` has it.
     """
 
     folder: Path
@@ -50,6 +51,7 @@ class Run:
     right: np.ndarray[Any, np.dtype[np.bool_]]
     ended_ms: Floats
     serving_ms: tuple[float, float] | None
+    target: dict[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -181,7 +183,7 @@ def _read_run(folder: Path) -> Run:
     frames = read_frames(folder / "frames.csv").sort("start_ms", maintain_order=True)
     if not frames.height:
         raise FramestormError(f"{folder.name} measured nothing: there is no frame in frames.csv to compare")
-    return run_of(folder, record, summary, frames, _users(folder))
+    return replace(run_of(folder, record, summary, frames, _users(folder)), target=target_of_run(folder, record))
 
 
 def run_of(

@@ -97,7 +97,7 @@ def terminal(summary: Mapping[str, Any]) -> str:
     for each in summary["comparisons"]:
         parts.append(table(each["overall"], each["against"], each["label"]))
         changed = [change["what"] for change in each["changes"]]
-        parts.append(f"Set otherwise in {each['label']}: {', '.join(changed) or 'nothing'}.")
+        parts.append(f"Set otherwise in {each['label']}: {', '.join(changed) or 'nothing that is recorded'}.")
         parts.append("\n".join(f"Note: {sentence}" for sentence in each["warnings"]))
     parts.append(f"{VERDICT_WORDS[summary['verdict']['verdict']]}: {summary['verdict']['text']}.")
     return "\n\n".join(part for part in parts if part).replace(units.NBSP, " ")

@@ -9,6 +9,7 @@ from framestorm.cli import main
 
 Make = Callable[..., Path]
 Steady = Callable[..., list[float]]
+NO_TIMES = {"reason": None, "started_ms": 0, "ended_ms": 0, "engine_ms": 0, "order": 1}
 
 
 def compare(folder: Path, *words: str | Path) -> tuple[int, dict[str, Any]]:
@@ -158,6 +159,40 @@ def test_what_was_set_otherwise(tmp_path: Path, make_run: Make, steady: Steady) 
     }
     warnings = " ".join(made["comparisons"][0]["warnings"])
     assert "compare machines, not settings" in warnings and "other versions (java)" in warnings
+
+
+def test_what_a_study_set_otherwise(tmp_path: Path, make_run: Make, make_study: Make, steady: Steady) -> None:
+    """A run has only the URL of its target; how the study set that up, its point says."""
+    study = make_study("s", lambda *_: {"mean_ms": 10.0})
+    (study / "runs").mkdir()
+    settings = json.loads((study / "study.json").read_text())
+    lines, runs = [], []
+    for number, point in enumerate(settings["points"][:2]):
+        point["target"] = {"kind": "openfaas", "url": None, "function": "face-blur", "concurrency_limit": number}
+        runs.append(make_run(f"s/runs/{number}", steady(60, 1)))
+        lines.append({"point": point["id"], "repetition": 1, "run": f"runs/{number}", "state": "complete"} | NO_TIMES)
+    (study / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (study / "study.json").write_text(json.dumps(settings))
+    changed, bare = compared_settings(tmp_path / "1", *runs)
+    assert changed == {"target concurrency_limit": (["0"], ["1"])} and not bare
+    (study / "study.json").write_text(json.dumps(settings | {"gateway": "http://gateway:8080"}))
+    changed, bare = compared_settings(tmp_path / "2", *runs)
+    assert not changed and bare[0].startswith("Of the target only the URL is recorded in 0, 1: ")
+
+
+def compared_settings(folder: Path, *runs: Path) -> tuple[dict[str, Any], list[str]]:
+    """What was set otherwise, and what is said of targets of which that is not known."""
+    (each,) = compare(folder, *runs)[1]["comparisons"]
+    changed = {change["what"]: (change["old"], change["new"]) for change in each["changes"]}
+    return changed, [sentence for sentence in each["warnings"] if "only the URL" in sentence]
+
+
+def test_only_the_address_is_known(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    embedded = {"kind": "embedded", "workers": 1}
+    a, b, c = make_run("a", steady(60, 1)), make_run("b", steady(60, 1)), make_run("c", steady(60, 1), target=embedded)
+    assert compared_settings(tmp_path / "1", a, b)[1][0].startswith("Of the target only the URL is recorded in a, b: ")
+    assert compared_settings(tmp_path / "2", c, c)[1] == []
+    assert "Nothing that is recorded" in (tmp_path / "1" / "compared" / "index.html").read_text()
 
 
 def test_same_every_time(tmp_path: Path, make_run: Make, steady: Steady) -> None:
