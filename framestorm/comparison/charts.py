@@ -42,9 +42,7 @@ def charts(summary: Mapping[str, Any]) -> list[Chart]:
 
 def _forest(title: str, name: str, rows: Sequence[tuple[str, Row]], by: str) -> Chart | None:
     """A row a metric or point: the ratio and its interval."""
-    drawn = [
-        (label, row) for label, row in rows if row["ratio"] and row["bound"] != "unknown" and row["unit"] != "share"
-    ]
+    drawn = [(label, row) for label, row in rows if row["scale"] == "ratio" and row["bound"] != "unknown"]
     if not drawn:
         return None
     ends = [end for _, row in drawn for end in row["ratio"].values() if end]

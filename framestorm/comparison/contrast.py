@@ -12,6 +12,7 @@ Scale = Literal["ratio", "difference"]
 NEUTRAL = {"ratio": 1.0, "difference": 0.0}
 NONE_SHOWN = "no difference shown"
 NOT_COMPARED = "not compared"
+OPEN = "its interval is open to both sides, for too few samples or for time-outs"
 CLAIMS = {"higher": "higher", "lower": "lower"}
 TIME_CLAIMS = {"higher": "slower", "lower": "faster"}
 
@@ -63,8 +64,15 @@ class Contrast:
 
     @property
     def p_value(self) -> float | None:
-        """Of no difference."""
-        return two_sided(self.evidence[self.scale], NEUTRAL[self.scale]) if self.scale in self.evidence else None
+        """Of no difference; None without an interval."""
+        if self.is_open or self.scale not in self.evidence:
+            return None
+        return two_sided(self.evidence[self.scale], NEUTRAL[self.scale])
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is an interval of which neither end is known."""
+        return self.scale in self.evidence and self.evidence[self.scale].interval() == (None, None)
 
     def value(self, scale: Scale) -> float | None:
         if scale == "ratio" and self.own_ratio is not None:
@@ -98,6 +106,7 @@ class Contrast:
             "n": {"old": self.old.n, "new": self.new.n},
             "repetitions": {"old": self.old.runs, "new": self.new.runs},
             **spans,
+            "scale": self.scale,
             "bound": self.bound,
             "p_value": self.p_value,
             "claim": self.claim,
@@ -130,7 +139,10 @@ def claimed(family: Sequence[Contrast]) -> list[Contrast]:
     claims = {
         id(contrast): _claim(contrast) if stand else NONE_SHOWN for contrast, stand in zip(known, stands, strict=True)
     }
-    return [replace(contrast, claim=claims.get(id(contrast), NOT_COMPARED)) for contrast in family]
+    return [
+        replace(each, claim=claims.get(id(each), NOT_COMPARED), why=OPEN if each.is_open else each.why)
+        for each in family
+    ]
 
 
 def _claim(contrast: Contrast) -> str:

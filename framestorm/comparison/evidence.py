@@ -83,6 +83,16 @@ def wider(first: Callable[[float], Ends], second: Callable[[float], Ends]) -> Ca
     return ends
 
 
+def within(ends: Callable[[float], Ends], least: float, most: float) -> Callable[[float], Ends]:
+    """The interval without what cannot be."""
+
+    def cut(level: float) -> Ends:
+        low, high = ends(level)
+        return None if low is None else max(low, least), None if high is None else min(high, most)
+
+    return cut
+
+
 def two_sided(evidence: Evidence, at: float) -> float:
     """The p-value of "the truth is `at`"."""
     return min(1.0, 2 * min(evidence.above(at), evidence.below(at)))

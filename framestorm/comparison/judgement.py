@@ -45,11 +45,20 @@ class Judged:
             "side": self.label,
             "point": self.about.point if self.about else None,
             "state": self.state,
-            "why": self.why if self.state in {"missing", "not compared"} else None,
+            "why": self.why,
         }
 
     @property
     def why(self) -> str | None:
+        """Why nothing is decided, or not what the interval alone would say."""
+        if (
+            self.state == "undecided"
+            and isinstance(self.about, Contrast)
+            and _excludes_within(self.threshold, self.about)
+        ):
+            return "alone it would be a regression, but not among so many judgements"
+        if self.state not in {"missing", "not compared"}:
+            return None
         return self.about.why if self.about else "the baseline has none"
 
 
@@ -126,6 +135,15 @@ def _beyond(threshold: Threshold, contrast: Contrast) -> float:
     """The p-value of no worsening beyond the threshold."""
     seen, margin = contrast.evidence[_scale(contrast)], _margin(threshold, contrast)
     return seen.above(margin) if contrast.about.worse == "higher" else seen.below(margin)
+
+
+def _excludes_within(threshold: Threshold, contrast: Contrast) -> bool:
+    """Whether the interval alone shows a worsening beyond the threshold."""
+    low, high = contrast.evidence[_scale(contrast)].interval()
+    margin = _margin(threshold, contrast)
+    if contrast.about.worse == "higher":
+        return low is not None and low > margin
+    return high is not None and high < margin
 
 
 def _state(threshold: Threshold, contrast: Contrast) -> State:

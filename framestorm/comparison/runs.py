@@ -7,7 +7,7 @@ import numpy as np
 
 from framestorm.comparison import draws
 from framestorm.comparison.contrast import Contrast, Missing, Scale, Side
-from framestorm.comparison.evidence import ByFormula, Ends, Evidence, Resampled, wider
+from framestorm.comparison.evidence import ByFormula, Ends, Evidence, Resampled, wider, within
 from framestorm.comparison.metrics import PERCENTS, RUN_SERIES, STATISTICS, column
 from framestorm.comparison.repetitions import geometric_ratio, over_repetitions, welch
 from framestorm.comparison.sides import Run, RunSide, Times
@@ -135,7 +135,8 @@ def _success(old: RunSide, new: RunSide) -> Contrast:
         return Contrast("success", a, b, {"difference": ByFormula(ends)}, SHARE_METHOD)
     # Shares of all frames together, for repetitions of one plan have nearly as many each.
     method = "the wider of Welch's interval over repetitions and Newcombe's over frames"
-    return Contrast("success", a, b, {"difference": ByFormula(wider(ends, welch(by_run[0], by_run[1])))}, method)
+    both = within(wider(ends, welch(by_run[0], by_run[1])), -1, 1)
+    return Contrast("success", a, b, {"difference": ByFormula(both)}, method)
 
 
 def _rate(old: Run, new: Run, numbers: tuple[int, int]) -> Contrast | None:

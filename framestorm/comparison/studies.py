@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from framestorm.comparison.contrast import Contrast, Missing, Scale, Side
-from framestorm.comparison.evidence import ByFormula, Ends, Evidence, wider
+from framestorm.comparison.evidence import ByFormula, Ends, Evidence, wider, within
 from framestorm.comparison.metrics import metric
 from framestorm.comparison.repetitions import geometric_ratio, over_repetitions
 from framestorm.comparison.sides import StudySide
@@ -182,6 +182,8 @@ def _contrast(
     if name in COUNTED_BY and evidence and sides[0].n and sides[1].n:
         evidence = {"difference": ByFormula(wider(_newcombe(sides), evidence["difference"].interval))}
         method = SHARE_METHOD
+    if metric(name).is_share and evidence:
+        evidence = {"difference": ByFormula(within(evidence["difference"].interval, -1, 1))}
     ratio = geometric_ratio(rows[0], rows[1])
     return Contrast(name, sides[0], sides[1], evidence, method, why=why, own_ratio=ratio)
 

@@ -26,32 +26,25 @@ def ratio_text(ratio: float) -> str:
     return f"{ratio:.3f}" if 0.5 < ratio < 2 else units.significant(ratio)
 
 
-def shown_scale(row: Mapping[str, Any]) -> str:
-    """On which scale a row is shown: shares and what may be 0 by their difference."""
-    return "difference" if metric(row["metric"]).is_share or row["ratio"] is None else "ratio"
-
-
 def change_text(row: Mapping[str, Any]) -> str:
     """The ratio or difference, with a sign where it is a bound only."""
     if row["bound"] == "unknown":
         return units.NONE
-    scale = shown_scale(row)
-    value = row[scale]["value"]
-    text = ratio_text(value) if scale == "ratio" else metric(row["metric"]).change_text(value)
+    value = row[row["scale"]]["value"]
+    text = ratio_text(value) if row["scale"] == "ratio" else metric(row["metric"]).change_text(value)
     return BOUND_SIGNS[row["bound"]] + text
 
 
 def ends_text(row: Mapping[str, Any]) -> str:
     """The 95 % interval; empty without one, … for an end that is not known."""
-    scale = shown_scale(row)
-    low, high = row[scale]["low"], row[scale]["high"]
-    text = ratio_text if scale == "ratio" else metric(row["metric"]).change_text
+    low, high = (row[row["scale"]][end] for end in ("low", "high"))
+    text = ratio_text if row["scale"] == "ratio" else metric(row["metric"]).change_text
     return units.ends(*(None if end is None else text(end) for end in (low, high)))
 
 
 def interval_text(row: Mapping[str, Any]) -> str:
     """`1.83 times (1.70 to 1.95)`, with a dash for the "to"."""
-    times = " times" if shown_scale(row) == "ratio" and row["bound"] != "unknown" else ""
+    times = " times" if row["scale"] == "ratio" and row["bound"] != "unknown" else ""
     ends = ends_text(row)
     return f"{change_text(row)}{times}" + (f" ({ends})" if ends else "")
 
@@ -67,7 +60,7 @@ def sentence(row: Mapping[str, Any], old: str, new: str) -> str:
     words = row["words"]
     if row["claim"] == NOT_COMPARED:
         return f"{words}: not compared, {row['why'] or 'nothing is known of its spread'}."
-    if shown_scale(row) == "ratio":
+    if row["scale"] == "ratio":
         head = f"{words}: {new} has {change_text(row)} times {old}'s ({ends_text(row)})"
     else:
         head = f"{words}: {new} has {change_text(row)} against {old} ({ends_text(row)})"

@@ -73,6 +73,14 @@ def test_repetitions(tmp_path: Path, make_run: Make, steady: Steady) -> None:
     assert not any("one run each" in sentence for sentence in made["comparisons"][0]["warnings"])
 
 
+def test_success_differs_by_100_points_at_most(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    old = [make_run(f"a{n}", steady(200, n), refused=tuple(range(refused))) for n, refused in enumerate((0, 160))]
+    new = [make_run(f"b{n}", steady(200, n), refused=tuple(range(refused))) for n, refused in enumerate((20, 180))]
+    _, made = compare(tmp_path, ",".join(map(str, old)), ",".join(map(str, new)))
+    success = by_metric(made)["success"]["difference"]
+    assert (success["low"], success["high"]) == (-1, 1)
+
+
 def test_one_run_against_repetitions(tmp_path: Path, make_run: Make, steady: Steady) -> None:
     old = [make_run(f"a{n}", steady(300, n)) for n in range(4)]
     _, made = compare(tmp_path, ",".join(map(str, old)), make_run("b", steady(300, 9, 3.0)))

@@ -195,6 +195,17 @@ def test_hidden_on_both_sides(tmp_path: Path, make_study: Make) -> None:
     assert {row["claim"] for row in at_nine} == {"not compared"}
 
 
+def test_success_differs_by_100_points_at_most(tmp_path: Path, make_study: Make) -> None:
+    def wild(way: str, users: int, repetition: int) -> dict[str, Any]:
+        right = 37 if repetition == 1 else 2
+        return ways(way, users, repetition) | {"ok": right, "success": right / 37}
+
+    studies = [make_study(name, wild, repetitions=2, seed=seed) for seed, name in enumerate("ab")]
+    _, made = compare(tmp_path, *studies)
+    success = next(row for row in made["comparisons"][0]["overall"] if row["metric"] == "success")
+    assert (success["difference"]["low"], success["difference"]["high"]) == (-1, 1)
+
+
 def test_success_that_is_all_alike_still_varies(tmp_path: Path, make_study: Make) -> None:
     """Three times 36 of 37 is no proof against three times 37 of 37."""
     _, made = compare(
