@@ -25,8 +25,8 @@ def charts(summary: Mapping[str, Any]) -> list[Chart]:
     """The charts that there is something to draw of."""
     found = []
     several = len(summary["comparisons"]) > 1
-    what = "over all points" if summary["of"] != "runs" else ""
     for each in summary["comparisons"]:
+        what = "over all points" if len(each["shared"]) > 1 else ""
         by = f"{each['label']} against {each['against']}"
         suffix = f", {by}" if several else ""
         rows = [(row["words"], row) for row in each["overall"]]

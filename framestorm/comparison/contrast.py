@@ -70,6 +70,12 @@ class Contrast:
         return two_sided(self.evidence[self.scale], NEUTRAL[self.scale])
 
     @property
+    def is_constant(self) -> bool:
+        """Whether the two sides are the same without any spread, such as a rate that was asked of both."""
+        ends = self.evidence[self.scale].interval() if self.scale in self.evidence else ()
+        return ends == (NEUTRAL[self.scale], NEUTRAL[self.scale])
+
+    @property
     def is_open(self) -> bool:
         """Whether there is an interval of which neither end is known."""
         return self.scale in self.evidence and self.evidence[self.scale].interval() == (None, None)
@@ -133,10 +139,14 @@ class Contrast:
 
 
 def claimed(family: Sequence[Contrast]) -> list[Contrast]:
-    """The contrasts with their claims; of all families like this one, at most 5 % hold any wrong claim (Holm)."""
-    known = [contrast for contrast in family if contrast.p_value is not None]
+    """The contrasts with their claims; of all families like this one, at most 5 % hold any wrong claim (Holm).
+
+    Constants have their claim, but do not count: of them none can be wrong.
+    """
+    claims = {id(contrast): NONE_SHOWN for contrast in family if contrast.is_constant}
+    known = [each for each in family if each.p_value is not None and id(each) not in claims]
     stands = holm([contrast.p_value or 0.0 for contrast in known])
-    claims = {
+    claims |= {
         id(contrast): _claim(contrast) if stand else NONE_SHOWN for contrast, stand in zip(known, stands, strict=True)
     }
     return [

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from framestorm.comparison.charts import charts
-from framestorm.comparison.words import VERDICT_WORDS, change_text, ends_text, figure_text
+from framestorm.comparison.words import VERDICT_WORDS, change_text, claim_text, ends_text, figure_text
 from framestorm.report.document import render
 
 HERE = Path(__file__).parent
@@ -26,7 +26,7 @@ def page_html(summary: Mapping[str, Any]) -> str:
     return render(
         HERE / "compare.html.j2",
         charts(summary),
-        filters={"change": change_text, "ends": ends_text, "figure_of": figure_text},
+        filters={"change": change_text, "claim_of": claim_text, "ends": ends_text, "figure_of": figure_text},
         s=summary,
         verdict_word=VERDICT_WORDS[verdict],
         look=LOOKS[verdict],

@@ -30,6 +30,7 @@ ONE_ONLY = "with one repetition a side nothing is known of how far repetitions v
 class Compared:
     """Two studies compared: each metric over all points that both have, and at each; and the points of one only.
 
+    points: empty where there is just one, which `overall` is of.
     missing: what the new side has no value of, and the old one has.
     pairs: what belongs together over all points; None: nothing, the sides ran them in other orders.
     """
@@ -54,12 +55,13 @@ def compare(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Compared:
         examples = f"{old.name} has {next(iter(old.points))}, {new.name} has {next(iter(new.points))}"
         raise FramestormError(f"{old.name} and {new.name} have no point in common, nothing can be compared: {examples}")
     is_paired = old.schedule == new.schedule
-    overall = [_overall(old, new, name, shared, is_paired) for name in metrics]
-    points = [_at(old, new, key, name, is_paired) for name in metrics for key in shared]
-    ran_once = len(shared) > 1 and all(side.results["repetition"].n_unique() == 1 for side in (old, new))
+    is_one = len(shared) == 1
+    at = [(key, each) for name in metrics for key in shared if (each := _at(old, new, key, name, is_paired))]
+    over = [each for _, each in at] if is_one else [_overall(old, new, name, shared, is_paired) for name in metrics]
+    ran_once = not is_one and all(side.results["repetition"].n_unique() == 1 for side in (old, new))
     return Compared(
-        [each for each in overall if each],
-        [each for each in points if each],
+        [each for each in over if each],
+        [] if is_one else [replace(each, point=key) for key, each in at],
         shared,
         [key for key in old.points if key not in new.points],
         [key for key in new.points if key not in old.points],
@@ -101,7 +103,7 @@ def _at(old: StudySide, new: StudySide, point: str, name: str, is_paired: bool) 
         for side, row, total in zip((old, new), rows, totals, strict=True)
     ]
     method = PAIRED_METHOD if in_pairs else WELCH_METHOD
-    return replace(_contrast(name, sides, rows, method, _hidden(name, rows)), point=point)
+    return _contrast(name, sides, rows, method, _hidden(name, rows))
 
 
 def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], is_paired: bool) -> Contrast | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from framestorm.comparison.contrast import NONE_SHOWN, NOT_COMPARED
+from framestorm.comparison.contrast import NEUTRAL, NONE_SHOWN, NOT_COMPARED
 from framestorm.comparison.metrics import metric
 from framestorm.report import units
 
@@ -55,6 +55,14 @@ def figure_text(row: Mapping[str, Any], side: str) -> str:
     return sign + metric(row["metric"]).text(row[side]["value"])
 
 
+def claim_text(row: Mapping[str, Any]) -> str:
+    """The claim; where the interval alone would bear one, that it does not stand among so many."""
+    low, high = (row[row["scale"]][end] for end in ("low", "high"))
+    neutral = NEUTRAL[row["scale"]]
+    alone = (low is not None and low > neutral) or (high is not None and high < neutral)
+    return f"{NONE_SHOWN} among so many" if row["claim"] == NONE_SHOWN and alone else str(row["claim"])
+
+
 def sentence(row: Mapping[str, Any], old: str, new: str) -> str:
     """One contrast as a sentence, such as "Round trip, median: B has 1.83 times A's (1.70 to 1.95): slower"."""
     words = row["words"]
@@ -64,14 +72,21 @@ def sentence(row: Mapping[str, Any], old: str, new: str) -> str:
         head = f"{words}: {new} has {change_text(row)} times {old}'s ({ends_text(row)})"
     else:
         head = f"{words}: {new} has {change_text(row)} against {old} ({ends_text(row)})"
-    return f"{head}: {NONE_SHOWN if row['claim'] == NONE_SHOWN else row['claim']}."
+    return f"{head}: {claim_text(row)}."
 
 
 def table(rows: Sequence[Mapping[str, Any]], old: str, new: str) -> str:
     """The contrasts as aligned columns."""
     lines = [["", old, new, f"{new} against {old}", "95 % interval", ""]]
     lines += [
-        [row["words"], figure_text(row, "old"), figure_text(row, "new"), change_text(row), ends_text(row), row["claim"]]
+        [
+            row["words"],
+            figure_text(row, "old"),
+            figure_text(row, "new"),
+            change_text(row),
+            ends_text(row),
+            claim_text(row),
+        ]
         for row in rows
     ]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]

@@ -59,6 +59,17 @@ def test_two_repetitions(tmp_path: Path, make_study: Make) -> None:
     assert overall["claim"] == "faster"
 
 
+def test_one_point_is_said_once(tmp_path: Path, make_study: Make) -> None:
+    """All points together are the one, with the same claim; a second table of it would only be another family."""
+    study = make_study("s", ways, users=(3,))
+    _, made = compare(tmp_path, study, "--factor", "way=fork,kept-alive", "--threshold", "mean 10 %")
+    (each,) = made["comparisons"]
+    assert [row["claim"] for row in each["overall"]] == ["faster", "no difference shown"]
+    assert (each["points"], [row["point"] for row in made["thresholds"]]) == ([], [None, None])
+    page = (tmp_path / "compared" / "index.html").read_text()
+    assert "At users=3, the one point that both have, in pairs by repetition." in page and "Point by point" not in page
+
+
 def test_the_same_order_pairs(tmp_path: Path, make_study: Make) -> None:
     first = make_study("first", ways)
     for name, seed, pairs in (("same", 1, "repetition"), ("other", 2, None)):
