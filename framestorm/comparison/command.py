@@ -65,7 +65,10 @@ def main(words: Sequence[str]) -> int:
         if path is not None and path.exists():
             raise UsageError(f"{path} exists; a comparison is written anew, choose another by -o or --json")
     thresholds = judgement.parse_all(asked.thresholds)
-    return _compare(asked.sides, asked.factor, thresholds, Output(out_dir, asked.json, ("./run.sh", "compare", *words)))
+    # Without -o and --json: done again as it stands, it finds those that it made.
+    command = ["./run.sh", "compare", *asked.sides, *(("--factor", asked.factor) if asked.factor else ())]
+    command += [word for text in asked.thresholds for word in ("--threshold", text)]
+    return _compare(asked.sides, asked.factor, thresholds, Output(out_dir, asked.json, tuple(command)))
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,9 @@ def test_regression_at_one_point(tmp_path: Path, make_study: Make, capsys: pytes
     def worse_at_nine(way: str, users: int, repetition: int) -> dict[str, Any]:
         return ways(way, users, repetition, 4.0 if (way, users) == ("fork", 9) else 1.0)
 
-    status, made = compare(tmp_path, make_study("a", ways), make_study("b", worse_at_nine), "--threshold", "mean 50 %")
+    words = ("--threshold", "mean 50 %", "--json", tmp_path / "c.json")
+    status, made = compare(tmp_path, make_study("a", ways), make_study("b", worse_at_nine), *words)
+    assert made["command"][4:] == ["--threshold", "mean 50 %"]
     regressions = [row for row in made["thresholds"] if row["state"] == "regression"]
     assert status == 3
     assert [row["point"] for row in regressions] == ["way=fork, users=9"]

@@ -33,6 +33,11 @@ def test_made_of_its_json_alone(made: Path) -> None:
     assert page_html(load(made)) == (made / "index.html").read_text()
 
 
+def test_how_to_repeat_it(made: Path, tmp_path: Path) -> None:
+    """As it stands: with the folder that it made it would stop at once."""
+    assert load(made)["command"] == ["./run.sh", "compare", str(tmp_path / "a"), str(tmp_path / "b<b>")]
+
+
 def test_every_number_follows_the_json(made: Path) -> None:
     summary = load(made)
     page = page_html(summary)
