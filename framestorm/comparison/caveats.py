@@ -26,18 +26,15 @@ def _of_runs(old: RunSide, new: RunSide) -> list[str]:
     a, b = old.label, new.label
     shared = {run.folder for run in old.runs} & {run.folder for run in new.runs}
     if shared:
-        said.append(
-            f"{a} and {b} share {', '.join(sorted(folder.name for folder in shared))}: it is compared with itself."
-        )
+        said.append(_itself(old, new, sorted(folder.name for folder in shared)))
     if len(old.runs) == len(new.runs) == 1:
         said.append(
             f"{a} and {b} are one run each. The intervals say how far the figures of these two runs may be off; how "
             "far one run of the same thing differs from the next nobody can tell from them, and a claim here may be no "
             "more than that. Repeat both, and give the runs as A1,A2,A3 B1,B2,B3."
         )
-    elif 1 in (len(old.runs), len(new.runs)):
-        one, many = (a, b) if len(old.runs) == 1 else (b, a)
-        said.append(f"{one} is a single run: it is taken to vary from run to run as {many} does.")
+    else:
+        said += _single(old, new, (len(old.runs), len(new.runs)), "run")
     bare = dict.fromkeys(run.name for run in (*old.runs, *new.runs) if run.target is None)
     if bare:
         said.append(
@@ -47,8 +44,21 @@ def _of_runs(old: RunSide, new: RunSide) -> list[str]:
     return said
 
 
+def _itself(old: RunSide | StudySide, new: RunSide | StudySide, shared: Sequence[str]) -> str:
+    return f"{old.label} and {new.label} share {', '.join(shared)}: it is compared with itself."
+
+
+def _single(old: RunSide | StudySide, new: RunSide | StudySide, n: tuple[int, int], noun: str) -> list[str]:
+    if min(n) > 1 or max(n) == 1:
+        return []
+    one, many = (old, new) if n[0] == 1 else (new, old)
+    return [f"{one.label} is a single {noun}: it is taken to vary from {noun} to {noun} as {many.label} does."]
+
+
 def _of_studies(old: StudySide, new: StudySide, compared: studies.Compared) -> list[str]:
-    said = []
+    # Levels of one study have its folder in common, and no run.
+    said = [_itself(old, new, [old.name])] if (old.folder, old.name) == (new.folder, new.name) else []
+    said += _single(old, new, (old.repetitions, new.repetitions), "repetition")
     for side in dict.fromkeys((old.folder, new.folder)):
         of = old if side == old.folder else new
         if of.left_out:

@@ -95,6 +95,11 @@ class StudySide:
     points: dict[str, dict[str, Any]]
     schedule: str
 
+    @property
+    def repetitions(self) -> int:
+        """How many repetitions have a complete run."""
+        return self.results["repetition"].n_unique()
+
     def values(self, point: str, metric: str) -> dict[int, float]:
         """A metric of the point with that key by repetition, where it is known."""
         if metric not in self.results.columns:

@@ -32,7 +32,7 @@ class Compared:
 
     points: empty where there is just one, which `overall` is of.
     missing: what the new side has no value of, and the old one has.
-    pairs: what belongs together over all points; None: nothing, the sides ran them in other orders.
+    pairs: what belongs together over all points; None: nothing, the sides ran them in other orders, or only once.
     """
 
     overall: list[Contrast]
@@ -54,11 +54,12 @@ def compare(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Compared:
     if not shared:
         examples = f"{old.name} has {next(iter(old.points))}, {new.name} has {next(iter(new.points))}"
         raise FramestormError(f"{old.name} and {new.name} have no point in common, nothing can be compared: {examples}")
-    is_paired = old.schedule == new.schedule
+    common = set(old.results["repetition"]) & set(new.results["repetition"])
+    is_paired = old.schedule == new.schedule and len(common) > 1
     is_one = len(shared) == 1
     at = [(key, each) for name in metrics for key in shared if (each := _at(old, new, key, name, is_paired))]
     over = [each for _, each in at] if is_one else [_overall(old, new, name, shared, is_paired) for name in metrics]
-    ran_once = not is_one and all(side.results["repetition"].n_unique() == 1 for side in (old, new))
+    ran_once = not is_one and old.repetitions == new.repetitions == 1
     return Compared(
         [each for each in over if each],
         [] if is_one else [replace(each, point=key) for key, each in at],

@@ -154,12 +154,11 @@ def _said(judged: Judged) -> str:
 
 def _side(side: RunSide | StudySide, out_dir: Path) -> dict[str, Any]:
     if isinstance(side, StudySide):
-        repetitions = side.results["repetition"].n_unique()
         return {
             "label": side.label,
             "name": side.name,
             "parts": [_link(side.folder, out_dir)],
-            "says": f"{plural(len(side.points), 'point')}, {plural(repetitions, 'repetition')}",
+            "says": f"{plural(len(side.points), 'point')}, {plural(side.repetitions, 'repetition')}",
             "warnings": [],
         }
     frames = sum(run.right.size for run in side.runs)

@@ -159,6 +159,25 @@ def test_one_repetition_pairs_points(tmp_path: Path, make_study: Make) -> None:
     assert [warning for warning in each["warnings"] if "one repetition a side" in warning]
 
 
+def test_one_repetition_against_several(tmp_path: Path, make_study: Make) -> None:
+    """As with runs: what varies is known of one side only."""
+    studies = make_study("a", ways), make_study("b", ways, repetitions=1)
+    for number, sides in enumerate((studies, studies[::-1])):
+        _, made = compare(tmp_path / str(number), *sides)
+        one, many = "BA" if number == 0 else "AB"
+        said = f"{one} is a single repetition: it is taken to vary from repetition to repetition as {many} does."
+        assert said in made["comparisons"][0]["warnings"]
+        assert made["comparisons"][0]["pairs"] is None
+
+
+def test_a_study_with_itself(tmp_path: Path, make_study: Make) -> None:
+    study = make_study("s", ways)
+    _, made = compare(tmp_path / "1", study, study)
+    assert made["comparisons"][0]["warnings"] == ["A and B share s: it is compared with itself."]
+    _, levels = compare(tmp_path / "2", study, "--factor", "way=fork,kept-alive")
+    assert levels["comparisons"][0]["warnings"] == []
+
+
 def test_one_repetition_of_shares(tmp_path: Path, make_study: Make) -> None:
     """Success is averaged as it is; where all points are alike, single samples still vary."""
 
