@@ -62,7 +62,8 @@ def _mark(trace: Trace) -> dict[str, str]:
     if trace["type"] == "bar":
         return {"kind": "bar", "colour": trace["marker"]["color"]}
     if trace["mode"] == "markers":
-        return {"kind": trace["marker"]["symbol"], "colour": trace["marker"]["color"]}
+        symbol = trace["marker"]["symbol"]
+        return {"kind": symbol if isinstance(symbol, str) else "circle", "colour": trace["marker"]["color"]}
     if not trace["line"]["width"]:
         return {"kind": "bar", "colour": trace["fillcolor"]}
     return {"kind": trace["line"].get("dash", "solid"), "colour": trace["line"]["color"]}

@@ -90,7 +90,10 @@
       Plotly.update(plot, ...figures[number].choices[choice]);
     }));
     plot.parentElement.querySelector(".download").addEventListener("click", () => {
+      // On paper it stands on white, whatever the screen is like.
+      document.documentElement.classList.add("light");
       const { data, layout } = themed(figures[number], false);
+      document.documentElement.classList.remove("light");
       // As it was chosen above the chart.
       const shown = data.map((trace, index) => ({ ...trace, visible: plot.data[index].visible ?? true }));
       const axes = Object.fromEntries(axisNames(layout).map((name) => {

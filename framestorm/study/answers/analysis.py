@@ -129,7 +129,7 @@ def figure_of(study: Study, metric: str, rows: Sequence[Row]) -> Figure | None:
         ends = hidden_too(ends, value, values)
     elif repeats_whole_ms(study, metric, valued):
         ends = None, None
-    low, high = possible(metric, *ends)
+    low, high = possible(study, metric, *ends)
     ends = None if bound == UNSURE else low, None if bound != EXACT else high
     return _figure(value, ends, len(values), method, bound)
 
@@ -163,11 +163,17 @@ def repeats_whole_ms(study: Study, metric: str, rows: Sequence[Row]) -> bool:
     return not TIMES_MS.isdisjoint(inputs(study.derived, metric, rows[0]["factors"]))
 
 
-def possible(metric: str, low: float | None, high: float | None) -> Ends:
-    """The part of an interval that the metric can be in, which holds the true value as often as the whole."""
-    if metric not in BY_NAME or low is None or high is None:
-        return low, high
-    return max(low, 0.0), min(high, 1.0) if BY_NAME[metric].unit == "share" else high
+def possible(study: Study, metric: str, low: float | None, high: float | None) -> Ends:
+    """The part of an interval that the metric can be in, which holds the true value as often as the whole.
+
+    A derived metric that no run has below 0 is taken to have no place there.
+    """
+    known = (row["metrics"].get(metric) for row in study.complete)
+    if low is not None and (metric in BY_NAME or not any(value is not None and value < 0 for value in known)):
+        low = max(low, 0.0)
+    if high is not None and metric in BY_NAME and BY_NAME[metric].unit == "share":
+        high = min(high, 1.0)
+    return low, high
 
 
 def _within(study: Study, metric: str, row: Row) -> tuple[Ends, str]:

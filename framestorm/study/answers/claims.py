@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from framestorm.report.stats import LEVEL, Floats
+from framestorm.report.units import percent, plural
 from framestorm.statistics.bootstrap import percentile_ends
 from framestorm.statistics.effects import cliffs_delta, hedges_g, magnitude
 from framestorm.statistics.means import student, without_repetition
@@ -23,6 +24,8 @@ from framestorm.study.design.expectation import CONFIRMED, REFUTED, UNDECIDED, p
 from framestorm.study.design.metrics import COUNTED_BY
 
 Answer = dict[str, Any]
+# Where more fail, times are of what was left.
+MUCH_RIGHT = 0.99
 # Beyond this no ratio means anything: two repetitions may give an end without a number for it.
 LARGEST_LOG = 25.0
 # Of these an effect size over the samples speaks; of a spread or a rate only one over the runs.
@@ -89,7 +92,7 @@ def judge(study: Study, claim: Mapping[str, Any]) -> Answer:
         "cells": [cell.name() for cell in table.cells],
         "method": method,
         "effect": effect,
-        "notes": notes(claim, table, ends, method),
+        "notes": [*notes(claim, table, ends, method), *_failing(study, claim, table)],
     }
 
 
@@ -147,7 +150,7 @@ def _estimate(
     high = None if high is None or math.isinf(above) or _is_open(table, weights) else max(high, mean.value + above)
     back = _back(claim, table)
     ends = back(low), back(high)
-    return back(mean.value), possible(str(claim["metric"]), *ends) if kind(claim) == "value" else ends, method
+    return back(mean.value), possible(study, str(claim["metric"]), *ends) if kind(claim) == "value" else ends, method
 
 
 def _is_plain_share(claim: Mapping[str, Any]) -> bool:
@@ -267,6 +270,23 @@ def _effect(study: Study, claim: Mapping[str, Any], table: Table) -> dict[str, A
     if series:
         return {"name": "Cliff's delta", "of": "samples", "value": value, "size": magnitude(value)}
     return {"name": "Hedges' g", "of": "runs", "value": value, "size": None}
+
+
+def _failing(study: Study, claim: Mapping[str, Any], table: Table) -> list[str]:
+    """What of a claim on times has to be known of the samples that have none."""
+    if wording.unit(str(claim["metric"])) != "ms":
+        return []
+    found = {}
+    for point in (point for cell in table.cells for point in (cell.point, cell.other) if point is not None):
+        known = [row for row in _runs(study, table, point) if row["metrics"].get("success") is not None]
+        share = share_of(study, "success", known)[0] if known else 1.0
+        if share < MUCH_RIGHT:
+            found[wording.settings(point["factors"])] = share
+    if not found:
+        return []
+    worst = min(found, key=found.__getitem__)
+    more = f", and fewer than {percent(MUCH_RIGHT)} at {plural(len(found) - 1, 'more point')}" if len(found) > 1 else ""
+    return [f"At {worst} only {percent(found[worst])} were answered rightly{more}: failing can be faster than working."]
 
 
 def _undecided(claim: Mapping[str, Any], table: Table, why: str) -> Answer:

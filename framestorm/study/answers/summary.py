@@ -11,7 +11,7 @@ from framestorm.study.answers.analysis import Study, analyse
 from framestorm.study.answers.claims import answer
 from framestorm.study.answers.frame_series import frame_series
 from framestorm.study.answers.knees import scalability
-from framestorm.study.answers.results import factor_names, result_rows
+from framestorm.study.answers.results import PERCENTILES, factor_names, result_rows
 from framestorm.study.design.expectation import CONFIRMED, REFUTED, UNDECIDED
 from framestorm.study.design.folder import STOPPED, StudyFolder
 from framestorm.study.design.matrix import as_number
@@ -155,7 +155,10 @@ def _published(row: Mapping[str, str | None], definition: Mapping[str, Any]) -> 
         if name in definition["factors"] and text:
             factors[name] = _level(text, list(definition["factors"][name]))
         elif name in known and number is not None:
-            bound = "lower" if is_cut and name == "mean_ms" else "exact"
+            # A percentile that lies among those that timed out is no more than what was waited.
+            right, percentile = as_number(row.get("success") or ""), PERCENTILES.get(name.removesuffix("_ms"))
+            is_beyond = percentile is not None and right is not None and float(percentile) > 100 * right
+            bound = "lower" if is_cut and (name == "mean_ms" or is_beyond) else "exact"
             figures[name] = {"value": float(number), "low": None, "high": None, "n": 1, "bound": bound}
     return {"factors": factors, "figures": figures}
 

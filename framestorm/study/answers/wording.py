@@ -71,7 +71,7 @@ def show(metric: str, value: float | None) -> str:
         case "bytes/s":
             return f"{sign}{units.size(size)}/s"
         case "cores":
-            return f"{sign}{units.significant(size, 2)} cores"
+            return f"{sign}{units.significant(size, 2)}{NBSP}cores"
     return sign + (units.count(size) if float(size).is_integer() else units.significant(size))
 
 
@@ -82,6 +82,8 @@ def ends(metric: str, low: float | None, high: float | None) -> str:
         head, _, of = shown[0].partition(NBSP)
         if of and shown[1].endswith(f"{NBSP}{of}") and " " not in shown[0]:
             shown[0] = head
+        if shown[0].endswith("/s") and shown[1].endswith("/s"):
+            shown[0] = shown[0].removesuffix("/s")
     return units.ends(shown[0], shown[1])
 
 

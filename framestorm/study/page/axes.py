@@ -20,6 +20,7 @@ class Scale:
         self._factor = factor
         self._least = least
         self._most = most
+        self.is_cut = False  # whether a lower end has no place on it
 
     @classmethod
     def of(cls, metric: str, values: Values, *, log: bool) -> "Scale":
@@ -53,8 +54,8 @@ class Scale:
             scaled = max(scaled, self._least)
         if self._most is not None:
             scaled = min(scaled, self._most)
-        if self.log:
-            scaled = max(scaled, middle / 10)
+        if self.log and scaled <= 0:
+            scaled, self.is_cut = middle / 10, True
         return float(f"{scaled:.5g}")
 
 

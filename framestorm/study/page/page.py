@@ -123,8 +123,15 @@ def page_html(summary: Mapping[str, Any]) -> str:
 def command_text(summary: Mapping[str, Any]) -> str:
     """The command that takes the study again, with its seed: the same order of runs."""
     command = summary["command"] or ["./run.sh", "study", summary["name"]]
-    words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
-    words = [word for word in words if word != "--resume"]
+    given = iter(shlex.split(command) if isinstance(command, str) else [str(word) for word in command])
+    words = []
+    for word in given:
+        if word == "-o":
+            next(given, None)  # that folder is there now
+        elif word == "--all":
+            words.append(str(summary["name"]))
+        elif word != "--resume" and not word.startswith("-o"):
+            words.append(word)
     if not any(word.split("=")[0] == "--seed" for word in words):
         words += ["--seed", str(summary["seed"])]
     return shlex.join(words)

@@ -39,7 +39,9 @@ class _Drawing:
         self.metrics: list[str] = list(asked.get("metrics") or [asked["metric"]])
         self.x: str = asked["x"]
         self.log: str = asked.get("log") or ""
-        self.bars = asked.get("kind") == "bars"
+        self.groups = asked.get("kind") == "bars"
+        # How high a bar is says nothing where there is no 0 to stand on.
+        self.bars = self.groups and "y" not in self.log
         self.points = [point for point in summary["points"] if _matches(point["factors"], asked)]
         self.published = [row for row in summary["published"] or [] if self._is_drawn(row)]
         self.fits = summary["scalability"]
@@ -47,6 +49,9 @@ class _Drawing:
         self.bounds = False
         self.has_law = False
         self.cut = False
+        self.beyond = False
+        self.from_zero = False
+        self.repeated = any(len(point["runs"]) > 1 for point in self.points)
 
     def chart(self) -> Chart | None:
         panels, levels = self._panels()
@@ -64,8 +69,8 @@ class _Drawing:
             # A published one next to ours.
             panels.sort(key=lambda found: levels.index(found[0]))
         traces, layout, height = arrange([panel for _, panel, _ in panels], columns)
-        if self.bars:
-            layout["barmode"] = "group"
+        if self.groups:
+            layout |= {"barmode": "group", "scattermode": "group"}
         chart = Chart(
             name="", title=self.asked["title"], caption=self._caption(published=len(ours) < len(panels)), traces=traces,
             xaxis=layout.pop("xaxis"), yaxis=layout.pop("yaxis"), layout=layout, height_rem=height, panels=len(panels),
@@ -97,8 +102,9 @@ class _Drawing:
             own = [point for point in points if lines is None or _level(point["factors"], lines, value)]
             drawn = self._line(own, metric, name, LINE_COLOURS[number % len(LINE_COLOURS)], axis, ours=ours)
             traces += drawn
+            self.from_zero |= axis.is_cut
             if drawn and ours:
-                traces += self._law(own, metric, axis, drawn[-1]["line"]["color"] if not self.bars else "")
+                traces += self._law(own, metric, axis, drawn[-1]["line"]["color"] if not self.groups else "")
             shown += [y for trace in drawn if trace.get("showlegend", True) for y in trace["y"] if y is not None]
         title = "" if level is None else wording.named_level(self.asked["panels"], level)
         if not ours:
@@ -126,10 +132,10 @@ class _Drawing:
         has_ends = any(end is not None for end in low)
         self.bounds |= has_ends
         error: dict[str, Any] = {}
-        if has_ends and (self.bars or len(levels) == 1):  # a band takes two points
+        if has_ends and (self.groups or len(levels) == 1):  # a band takes two points
             error["error_y"] = {
                 "type": "data", "symmetric": False, "thickness": 1.2, "width": 4,
-                "color": INK if self.bars else colour,
+                "color": INK if self.groups else colour,
                 "array": [0 if v is None or b is None else b - v for v, b in zip(y, high, strict=True)],
                 "arrayminus": [0 if v is None or a is None else v - a for v, a in zip(y, low, strict=True)],
             }  # fmt: skip
@@ -140,6 +146,9 @@ class _Drawing:
             "symbol": ["triangle-up-open" if cut else "circle" for cut in is_lower],
             "color": colour,
         }
+        if self.groups:
+            marker |= {"size": 10, "symbol": marker["symbol"] if any(is_lower) else "circle"}
+            return [{"type": "scatter", "mode": "markers", "x": x, "y": y, "name": name, "marker": marker, **error}]
         line = {
             "type": "scatter", "mode": "lines+markers", "x": x, "y": y, "name": name, "marker": marker,
             "line": {"color": colour, "width": 1.8, **({} if ours else {"dash": "dot"})}, **error,
@@ -182,6 +191,7 @@ class _Drawing:
             return title | {"rangemode": "normal"}
         ends = [y for trace in traces for y in trace["y"] if y is not None]
         ends += [v + e for t in traces if "error_y" in t for v, e in zip(t["y"], t["error_y"]["array"], strict=True)]
+        self.beyond |= max(ends) > MOST_ABOVE * max(shown)
         return title | {"range": [0, 1.05 * min(max(ends), MOST_ABOVE * max(shown))]}
 
     def _common_axis(self, panels: Sequence[Panel]) -> None:
@@ -204,14 +214,19 @@ class _Drawing:
         if where:
             parts.append(f"At {wording.settings(where)}.")
         if self.bounds:
-            parts.append("Bars on top: 95 % intervals." if self.bars else "Band or bar: 95 % interval.")
+            of = "95 % interval" if self.repeated else "95 % interval within the run"
+            parts.append(f"{'Bar on top' if self.bars else 'Bar' if self.groups else 'Band or bar'}: {of}.")
+        if self.beyond:
+            parts.append("Some go on beyond the axis.")
+        if self.from_zero:
+            parts.append("Those from 0 on are drawn from a tenth of the value, for this axis has no 0.")
         if self.has_law:
             parts.append("Dashed: the scalability law that fits.")
         if self.cut:
             parts.append("Open triangle: time-outs cut times off, the true figure lies above.")
         if published:
             parts.append("Published: on other hardware; compare the shape, not the height.")
-        return " ".join(parts) or "Means over the repetitions."
+        return " ".join(parts) or ("Means over the repetitions." if self.repeated else "One repetition: no interval.")
 
     def _is_drawn(self, row: Point) -> bool:
         return _matches(row["factors"], self.asked, strict=False) and self.metrics[0] in row["figures"]
@@ -223,7 +238,7 @@ class _Drawing:
         return wording.level(value) if wording.speaks(wording.level(value)) else wording.named_level(factor, value)
 
     def _is_category(self) -> bool:
-        return self.bars or not all(_is_number(level) for level in self._levels_of(self.x))
+        return self.groups or not all(_is_number(level) for level in self._levels_of(self.x))
 
 
 def _matches(factors: Mapping[str, Any], asked: Mapping[str, Any], *, strict: bool = True) -> bool:

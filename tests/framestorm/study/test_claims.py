@@ -248,6 +248,19 @@ def test_success_over_points_counts_each_alike(study: Any) -> None:
     assert (found["value"], found["verdict"]) == (pytest.approx(0.875), "confirmed")
 
 
+def test_a_claim_on_times_says_how_many_samples_had_none(study: Any) -> None:
+    """A limit answers some quickly by refusing the others."""
+    made = study(lambda factors, repetition: some_failed(20, 15 if factors["way"] == "fork" else 0))
+    claim = {"compare": {"way": ["fork", "kept-alive"]}, "expect": "< 2"}
+    (note,) = claims.judge(made, {"metric": "mean_ms", **claim})["notes"]
+    assert note.replace("\u00a0", " ") == (
+        "At users=1, way=fork only 25.0 % were answered rightly, and fewer than 99.0 % at 1 more point: failing can be "
+        "faster than working."
+    )
+    assert claims.judge(made, {"metric": "mean_ms", "where": {"way": "kept-alive"}, "expect": "< 20"})["notes"] == []
+    assert claims.judge(made, {"metric": "success", **claim})["notes"] == []
+
+
 @pytest.mark.parametrize(
     ("cut", "expect", "verdict", "note"),
     [

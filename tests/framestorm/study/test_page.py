@@ -165,6 +165,9 @@ def test_charts_have_intervals_and_the_published_panel(made: Path) -> None:
     assert [note["text"] for note in drawn[0].layout["annotations"]] == ["here", "published"]
     assert drawn[1].xaxis["type"] == "log"
     assert all("error_y" in trace for trace in drawn[2].traces)
+    assert {trace["type"] for trace in drawn[2].traces} == {"scatter"}, (
+        "a logarithmic axis has no 0 for bars to stand on"
+    )
     laws = [trace for trace in drawn[3].traces if trace["name"] == "law"]
     assert [(law["line"]["dash"], law["x"][0], law["x"][-1]) for law in laws] == [("dash", 1, 4)] * 2
     served = [trace["y"] for trace in drawn[3].traces if trace.get("showlegend", True)]
@@ -172,6 +175,65 @@ def test_charts_have_intervals_and_the_published_panel(made: Path) -> None:
     assert "Dashed: the scalability law that fits." in drawn[3].caption
     assert list(drawn[4].choices) == ["users 1", "users 2", "users 4"]
     assert sum(trace["visible"] for trace in drawn[4].traces) * 3 == len(drawn[4].traces)
+
+
+def test_captions_say_what_an_axis_does_to_intervals(fake_study: Any, make_frames: Any, make_result: Any) -> None:
+    def spread(point: Any, repetition: int) -> Any:
+        return make_result(make_frames([10.3 * repetition**3]))
+
+    charts = [{"title": log or "linear", "metric": "mean_ms", "x": "users", "log": log} for log in ("x", "y")]
+    folder = fake_study.make(spread, {"charts": charts, "repetitions": 3})
+    build(folder)
+    linear, log = study_charts(load(folder))
+    assert linear.caption == "Band or bar: 95 % interval. Some go on beyond the axis."
+    assert log.caption.endswith("Those from 0 on are drawn from a tenth of the value, for this axis has no 0.")
+
+
+def test_one_repetition_is_no_mean_over_them(fake_study: Any, simulate: Any) -> None:
+    folder = fake_study.make(simulate, CONTENT | {"repetitions": 1}, published=PUBLISHED)
+    build(folder)
+    captions = [chart.caption for chart in study_charts(load(folder))]
+    assert captions[0].startswith("Band or bar: 95 % interval within the run.")
+    assert captions[2] == "One repetition: no interval."
+
+
+def test_a_derived_metric_ends_where_no_run_has_it(fake_study: Any, make_frames: Any, make_result: Any) -> None:
+    def spread(point: Any, repetition: int) -> Any:
+        return make_result(make_frames([10.3 * repetition**3]))
+
+    content = {"repetitions": 3, "metrics": ["twice", "below"]}
+    folder = fake_study.make(spread, content | {"derived": {"twice": "=2 * mean_ms", "below": "=mean_ms - 20"}})
+    build(folder)
+    figures = load(folder)["points"][0]["figures"]
+    assert figures["twice"]["low"] == 0 and figures["below"]["low"] < -100
+
+
+@pytest.mark.parametrize(("overrides", "said"), [
+    ({"properties": {}, "repetitions": None}, None),
+    ({"properties": {"hold_s": "5"}, "repetitions": 1}, "<code>hold_s=5</code> 1 repetition</dd>"),
+])  # fmt: skip
+def test_what_was_changed_on_the_command_line(fake_study: Any, simulate: Any, overrides: Any, said: str | None) -> None:
+    folder = fake_study.make(simulate, CONTENT, published=PUBLISHED, overrides=overrides)
+    summary = {**load_built(folder), "overrides": overrides}
+    page = own_text(page_html(summary))
+    assert ("<dt>Changed</dt>" in page) is (said is not None)
+    assert said is None or said in page
+
+
+def load_built(folder: Path) -> dict[str, Any]:
+    build(folder)
+    return load(folder)
+
+
+def test_a_published_percentile_among_time_outs_is_a_lower_bound(tmp_path: Path) -> None:
+    (tmp_path / "published.csv").write_text(
+        "users,mean_ms,median_ms,p95_ms,success,mean_is_lower_bound\n1,24100,25200,25300,0.3,true\n2,9,8,12,0.9,true\n"
+    )
+    rows = read_published(tmp_path, {"published": "published.csv", "factors": {"users": [1, 2]}})
+    bounds = [{name: figure["bound"] for name, figure in row["figures"].items()} for row in rows or []]
+    assert [(b["mean_ms"], b["median_ms"], b["p95_ms"]) for b in bounds] == [
+        ("lower", "lower", "lower"), ("lower", "exact", "lower"),
+    ]  # fmt: skip
 
 
 def test_a_lone_point_has_its_interval_too(fake_study: Any, simulate: Any) -> None:
@@ -201,6 +263,8 @@ def test_figures_stand_in_the_table(made: Path) -> None:
         (["./run.sh", "study", "rate", "--quick"], "./run.sh study rate --quick --seed 17"),
         (["./run.sh", "study", "rate", "--seed", "3"], "./run.sh study rate --seed 3"),
         (["./run.sh", "study", "rate", "--resume"], "./run.sh study rate --seed 17"),
+        (["./run.sh", "study", "--all", "--quick"], "./run.sh study rate --quick --seed 17"),
+        (["./run.sh", "study", "rate", "-o", "out", "--quick"], "./run.sh study rate --quick --seed 17"),
         (None, "./run.sh study rate --seed 17"),
     ],
 )
