@@ -8,6 +8,8 @@ from framestorm.report.figure import BAND, Lengths, Trace, Values
 from framestorm.study.answers import wording
 
 BAND_OPACITY = 0.16
+APART = 0.03  # of an axis' length
+LONE_SPAN = 2.0  # of an axis with one place only: one to either side, of a logarithmic one a decade
 PLOT_PX, CHARACTER_PX = 720, 7.5  # all panels of a row beside each other; a digit on an axis
 
 
@@ -86,6 +88,20 @@ def thin(xaxis: dict[str, Any], columns: int) -> None:
         else:
             left_px = at_px - half_px
     xaxis |= {"ticktext": texts, "tickangle": 0}
+
+
+def apart(traces: Sequence[Trace], *, log: bool) -> None:
+    """Move points that stand alone at the same place a little to either side: their intervals would hide each other."""
+    by_place: dict[float, list[Trace]] = {}
+    for trace in traces:
+        if "error_y" in trace and len(trace["x"]) == 1 and not (log and trace["x"][0] <= 0):
+            by_place.setdefault(trace["x"][0], []).append(trace)
+    others = [x for trace in traces for x in trace["x"] if x is not None and not (log and x <= 0)]
+    for place, found in by_place.items():
+        span = math.log10(max(others) / min(others)) if log else max(others) - min(others)
+        for number, trace in enumerate(found):
+            step = APART * (span or LONE_SPAN) * (number - (len(found) - 1) / 2)
+            trace["x"] = [place * 10**step if log else place + step]
 
 
 def band(x: Sequence[Any], low: Sequence[float | None], high: Sequence[float | None], colour: str) -> list[Trace]:

@@ -1,12 +1,13 @@
 """Charts of a study: metrics over a factor with their intervals, as lines or bars, the published ones beside ours."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from framestorm.report.figure import INK, LINE_COLOURS, Chart, Trace, Values
 from framestorm.study.answers import wording
-from framestorm.study.page.axes import Scale, band, log_ticks, thin
+from framestorm.study.page.axes import LONE_SPAN, Scale, apart, band, log_ticks, thin
 from framestorm.study.page.frame_charts import frame_chart
 from framestorm.study.page.panels import Panel, arrange, columns_for, titled
 
@@ -106,6 +107,8 @@ class _Drawing:
             if drawn and ours:
                 traces += self._law(own, metric, axis, drawn[-1]["line"]["color"] if not self.groups else "")
             shown += [y for trace in drawn if trace.get("showlegend", True) for y in trace["y"] if y is not None]
+        if not self._is_category():
+            apart(traces, log="x" in self.log)
         title = "" if level is None else wording.named_level(self.asked["panels"], level)
         if not ours:
             title = f"published{', ' + title if title else ''}"
@@ -178,7 +181,11 @@ class _Drawing:
             return title | {"type": "category"}
         levels = [level for level in self._levels_of(self.x) if any(p["factors"].get(self.x) == level for p in points)]
         ticks = {"tickmode": "array", "tickvals": levels, "ticktext": [wording.level(level) for level in levels]}
-        return title | (ticks if len(levels) <= 10 else {}) | ({"type": "log"} if "x" in self.log else {})
+        kind: dict[str, Any] = {"type": "log"} if "x" in self.log else {}
+        if len(levels) == 1 and not (kind and levels[0] <= 0):
+            middle = math.log10(levels[0]) if kind else float(levels[0])
+            kind |= {"range": [middle - LONE_SPAN / 2, middle + LONE_SPAN / 2]}
+        return title | (ticks if len(levels) <= 10 else {}) | kind
 
     def _y_axis(self, axis: Scale, traces: Sequence[Trace], shown: Sequence[float]) -> dict[str, Any]:
         what = " and ".join(dict.fromkeys(wording.label(metric) for metric in self.metrics))

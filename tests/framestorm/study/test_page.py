@@ -243,7 +243,8 @@ def test_a_lone_point_has_its_interval_too(fake_study: Any, simulate: Any) -> No
     }
     folder = fake_study.make(simulate, content, published=PUBLISHED)
     build(folder)
-    line, *_ = study_charts(load(folder))[0].traces
+    line, other, *_ = study_charts(load(folder))[0].traces
+    assert (line["x"][0] + other["x"][0]) / 2 == 1 and line["x"] != other["x"], "side by side"
     figure = load(folder)["points"][0]["figures"]["mean_ms"]
     (y,), (above,), (below,) = line["y"], line["error_y"]["array"], line["error_y"]["arrayminus"]
     assert [y - below, y, y + above] == pytest.approx([figure[end] for end in ("low", "value", "high")], abs=0.01)
