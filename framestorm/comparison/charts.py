@@ -127,9 +127,10 @@ def _spread(curves: Sequence[Mapping[str, Any]]) -> Chart:
         line(axis.y(curve["x_ms"]), [100 * share for share in curve["share"]], curve["label"], colour, 2, shape="hv")
         for curve, colour in zip(curves, LINE_COLOURS * len(curves), strict=False)
     ]
-    cut = [f"{count(curve['timed_out'])} of {curve['label']}" for curve in curves if curve["timed_out"]]
-    caption = "Share of the frames answered within a time: the further left, the faster; where curves cross, one side is faster for some frames only."  # noqa: E501
-    caption += f" Timed out, and never reached: {', '.join(cut)}." if cut else ""
+    caption = "Share of all frames that were answered rightly within a time: the further left, the faster; where curves cross, one side is faster for some frames only."  # noqa: E501
+    for kind, words in (("timed_out", "Timed out"), ("failed", "Failed otherwise")):
+        never = [f"{count(curve[kind])} of {curve['label']}" for curve in curves if curve[kind]]
+        caption += f" {words}, and never reached: {', '.join(never)}." if never else ""
     x = axis.axis("round trip")
     return Chart(
         name="round-trips",

@@ -64,6 +64,8 @@ def main(words: Sequence[str]) -> int:
     for path in (out_dir, asked.json):
         if path is not None and path.exists():
             raise UsageError(f"{path} exists; a comparison is written anew, choose another by -o or --json")
+    if asked.json is not None and not asked.json.absolute().parent.is_dir():
+        raise UsageError(f"--json {asked.json}: there is no folder {asked.json.parent}")
     thresholds = judgement.parse_all(asked.thresholds)
     # Without -o and --json: done again as it stands, it finds those that it made.
     command = ["./run.sh", "compare", *asked.sides, *(("--factor", asked.factor) if asked.factor else ())]

@@ -91,7 +91,12 @@ def parse(text: str) -> Threshold:
     if about.is_share == (read["unit"] == "%"):
         wanted = "points, e.g. 'success 1 point'" if about.is_share else "%, e.g. 'mean 5 %'"
         raise UsageError(f"--threshold {text!r}: {read['metric']} is compared in {wanted}")
-    return Threshold(" ".join(text.split()), name, float(read["limit"]) / 100)
+    limit = float(read["limit"]) / 100
+    if about.worse == "lower" and limit >= 1:
+        raise UsageError(
+            f"--threshold {text!r}: {read['metric']} cannot fall by 100 % or more, so nothing would be found"
+        )
+    return Threshold(" ".join(text.split()), name, limit)
 
 
 def judge(

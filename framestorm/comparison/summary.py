@@ -178,12 +178,12 @@ def _link(folder: Path, out_dir: Path) -> dict[str, str]:
 
 
 def _curve(side: RunSide) -> dict[str, Any]:
-    """Share of the round trips at or below a time, all repetitions together; time-outs count, and are never reached."""
+    """Share of all that was sent that was answered rightly within a time, all repetitions together."""
     times = [run.times[""] for run in side.runs if "" in run.times]
+    n, cut = sum(run.right.size for run in side.runs), sum(int(each.cut.sum()) for each in times)
     if not times:
-        return {"label": side.label, "x_ms": [], "share": [], "n": 0, "timed_out": 0}
+        return {"label": side.label, "x_ms": [], "share": [], "n": n, "timed_out": 0, "failed": n}
     full = np.sort(np.concatenate([each.values_ms[~each.cut] for each in times]))
-    n, cut = sum(each.n for each in times), sum(int(each.cut.sum()) for each in times)
     shown = np.linspace(0, full.size - 1, min(CURVE_POINTS, full.size)).astype(int)
     ranks = sorted(set(shown.tolist()))
     return {
@@ -192,4 +192,5 @@ def _curve(side: RunSide) -> dict[str, Any]:
         "share": [round((rank + 1) / n, 6) for rank in ranks],
         "n": n,
         "timed_out": cut,
+        "failed": n - int(full.size) - cut,
     }

@@ -228,6 +228,8 @@ def test_json_elsewhere_too(tmp_path: Path, make_run: Make, steady: Steady) -> N
         (["{a}", "{a}", "--threshold", "mean 5 points"], "compared in %"),
         (["{a}", "{a}", "--threshold", "speed 5 %"], "not known which way"),
         (["{a}", "{a}", "--threshold", "user_p90_ms 5 %"], "there is no user_p90_ms"),
+        (["{a}", "{a}", "--threshold", "rate 150 %"], "rate cannot fall by 100 % or more"),
+        (["{a}", "{a}", "--json", "/nowhere/made.json"], "there is no folder /nowhere"),
         (["{a}", "{a}", "--factor", "way=a,b"], "--factor takes one study apart"),
         (["{study}"], "or two levels of this one by --factor: way=fork,kept-alive; users=1,3,9"),
         (["{study}", "--factor", "speed=1,2"], "no such factor; there are way=fork,kept-alive"),

@@ -82,6 +82,17 @@ def test_charts(made: Path) -> None:
     assert max(spread.traces[1]["y"]) == pytest.approx(100 * 399 / 400)
 
 
+def test_what_was_refused_is_in_the_share(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    """One that refuses most and answers the rest at once is not the faster for it."""
+    runs = [make_run("a", steady(40, 1)), make_run("b", steady(40, 2, 0.1), cut=(0,), refused=tuple(range(1, 30)))]
+    main(["compare", *map(str, runs), "-o", str(tmp_path / "compared")])
+    _, spread = charts(load(tmp_path / "compared"))
+    assert [max(trace["y"]) for trace in spread.traces] == [100, 25]
+    assert spread.caption.endswith(
+        "Timed out, and never reached: 1 of B. Failed otherwise, and never reached: 29 of B."
+    )
+
+
 def test_no_bar_without_an_interval(made: Path) -> None:
     summary = load(made)
     for row in summary["comparisons"][0]["overall"]:
