@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from framestorm.comparison.evidence import Evidence, holm, two_sided
-from framestorm.comparison.metrics import Metric, metric
+from framestorm.comparison.metrics import Metric, Worse, metric
 from framestorm.statistics.effects import magnitude
 
 Scale = Literal["ratio", "difference"]
@@ -13,7 +13,6 @@ NEUTRAL = {"ratio": 1.0, "difference": 0.0}
 NONE_SHOWN = "no difference shown"
 NOT_COMPARED = "not compared"
 OPEN = "its interval is open to both sides, for too few samples or for time-outs"
-CLAIMS = {"higher": "higher", "lower": "lower"}
 TIME_CLAIMS = {"higher": "slower", "lower": "faster"}
 
 
@@ -48,7 +47,8 @@ class Contrast:
     point: str | None = None
     effect: float | None = None
     why: str | None = None
-    claim: str = NOT_COMPARED
+    # What is claimed of the new side's figure.
+    direction: Worse | None = None
     # The ratio, where it is not that of the two figures: over repetitions it is that of geometric means.
     own_ratio: float | None = None
 
@@ -124,11 +124,11 @@ class Contrast:
         }
 
     @property
-    def direction(self) -> Literal["higher", "lower"] | None:
-        """What is claimed of the new side's figure."""
-        words = {word: way for claims in (CLAIMS, TIME_CLAIMS) for way, word in claims.items()}
-        way = words.get(self.claim)
-        return "higher" if way == "higher" else "lower" if way == "lower" else None
+    def claim(self) -> str:
+        """The claim in words."""
+        if self.direction is None:
+            return NOT_COMPARED if self.p_value is None else NONE_SHOWN
+        return TIME_CLAIMS[self.direction] if self.about.is_time else self.direction
 
     @property
     def is_worse(self) -> bool | None:
@@ -141,21 +141,14 @@ class Contrast:
 def claimed(family: Sequence[Contrast]) -> list[Contrast]:
     """The contrasts with their claims; of all families like this one, at most 5 % hold any wrong claim (Holm).
 
-    Constants have their claim, but do not count: of them none can be wrong.
+    Constants do not count: of them no claim can be wrong.
     """
-    claims = {id(contrast): NONE_SHOWN for contrast in family if contrast.is_constant}
-    known = [each for each in family if each.p_value is not None and id(each) not in claims]
-    stands = holm([contrast.p_value or 0.0 for contrast in known])
-    claims |= {
-        id(contrast): _claim(contrast) if stand else NONE_SHOWN for contrast, stand in zip(known, stands, strict=True)
-    }
-    return [
-        replace(each, claim=claims.get(id(each), NOT_COMPARED), why=OPEN if each.is_open else each.why)
-        for each in family
-    ]
+    known = [(each, p) for each in family if (p := each.p_value) is not None and not each.is_constant]
+    stands = holm([p for _, p in known])
+    ways = {id(each): _way(each) for (each, _), stand in zip(known, stands, strict=True) if stand}
+    return [replace(each, direction=ways.get(id(each)), why=OPEN if each.is_open else each.why) for each in family]
 
 
-def _claim(contrast: Contrast) -> str:
+def _way(contrast: Contrast) -> Worse:
     seen, neutral = contrast.evidence[contrast.scale], NEUTRAL[contrast.scale]
-    way = "higher" if seen.above(neutral) < seen.below(neutral) else "lower"
-    return (TIME_CLAIMS if contrast.about.is_time else CLAIMS)[way]
+    return "higher" if seen.above(neutral) < seen.below(neutral) else "lower"
