@@ -55,9 +55,12 @@
       gridcolor: colour("--grid"), linecolor: colour("--soft"), zeroline: false, ticks: "outside", ticklen: 4,
       tickcolor: colour("--soft"), showline: true, automargin: true, fixedrange: narrow, separatethousands: true,
     };
+    // Beside the low panels of a phone a long title has no room in one line.
+    const titled = (name, text) => (narrow && name.startsWith("y") ? text.replace(" (", "<br>(") : text);
     // A chart of several panels has an axis of each kind for each of them: xaxis, xaxis2, ...
     const axes = Object.fromEntries(axisNames(layout).map((name) => [name, {
-      ...axis, showgrid: name.startsWith("y"), ...layout[name], title: { ...layout[name].title, standoff: 10 },
+      ...axis, showgrid: name.startsWith("y"), ...layout[name],
+      title: { ...layout[name].title, text: titled(name, layout[name].title?.text ?? ""), standoff: 10 },
     }]));
     return {
       data,

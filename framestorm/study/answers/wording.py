@@ -1,5 +1,6 @@
 """Metrics, levels and figures as a reader of the page has them: names, units, intervals."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,8 @@ from framestorm.report import units
 from framestorm.report.units import NBSP
 from framestorm.study.design.metrics import BY_NAME
 
+# A figure with one unit after it, not `2 min 05 s`.
+NUMBER = re.compile(r"(\N{MINUS SIGN}?[\d.,]+)(\D*)")
 # Of a derived metric the unit is known by its name.
 SUFFIXES = {
     "_bytes_per_s": "bytes/s",
@@ -75,16 +78,17 @@ def show(metric: str, value: float | None) -> str:
     return sign + (units.count(size) if float(size).is_integer() else units.significant(size))
 
 
-def ends(metric: str, low: float | None, high: float | None) -> str:
-    """An interval from low to high, the unit once where both have the same; empty without one."""
-    shown = [show(metric, end) if end is not None else None for end in (low, high)]
-    if shown[0] and shown[1]:
-        head, _, of = shown[0].partition(NBSP)
-        if of and shown[1].endswith(f"{NBSP}{of}") and " " not in shown[0]:
-            shown[0] = head
-        if shown[0].endswith("/s") and shown[1].endswith("/s"):
-            shown[0] = shown[0].removesuffix("/s")
-    return units.ends(shown[0], shown[1])
+def ends(metric: str, value: float, low: float | None, high: float | None) -> str:
+    """An interval from low to high around `value`, without units where all three have the same; empty without one."""
+    parts = [NUMBER.fullmatch(show(metric, number)) for number in (value, low, high) if number]
+    is_plain = None not in parts and len({part[2] for part in parts if part}) <= 1
+
+    def shown(end: float | None) -> str | None:
+        if end is None:
+            return None
+        return NUMBER.sub(r"\1", show(metric, end)) if is_plain or end == 0 else show(metric, end)
+
+    return units.ends(shown(low), shown(high))
 
 
 def level(value: Any) -> str:

@@ -147,7 +147,7 @@ def figure_text(figure: Mapping[str, Any] | None, metric: str) -> str:
 
 def figure_ends(figure: Mapping[str, Any] | None, metric: str) -> str:
     """Its interval."""
-    return "" if figure is None else wording.ends(metric, figure["low"], figure["high"])
+    return "" if figure is None else wording.ends(metric, figure["value"], figure["low"], figure["high"])
 
 
 def published_points(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

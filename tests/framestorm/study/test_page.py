@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from framestorm import paths
+from framestorm.study.answers import wording
 from framestorm.study.answers.summary import read_published
 from framestorm.study.design import reading
 from framestorm.study.page.page import build, command_text, page_html
@@ -252,10 +253,33 @@ def test_a_lone_point_has_its_interval_too(fake_study: Any, simulate: Any) -> No
 
 def test_figures_stand_in_the_table(made: Path) -> None:
     page = own_text((made / "index.html").read_text())
-    row = page[page.index('<th scope="row">1</th>') :].split("</tr>")[0]
+    row = page[page.index('<th scope="row" class="apart">1</th>') :].split("</tr>")[0]
     assert "326\u00a0ms" in row
-    assert "314 \u2013 339\u00a0ms" in row
+    assert "<small>314 \u2013 339</small>" in row, "the unit stands in the figure above"
     assert '<small class="published">9.79\u00a0s</small>' in row
+
+
+def test_runs_stand_before_the_figures(made: Path) -> None:
+    page = own_text((made / "index.html").read_text())
+    row = page[page.index('<th scope="row" class="apart">1</th>') :].split("</tr>")[0]
+    assert re.findall(r">(\d)</a>", row[: row.index('class="number"')]) == ["1", "2", "3"]
+    assert '<th scope="row" class="together">1, fork</th>' in page
+
+
+@pytest.mark.parametrize(
+    ("metric", "figure", "shown"),
+    [
+        ("mean_ms", (2.0, 1.0, 3.0), "1.00 \u2013 3.00"),
+        ("mean_ms", (1000.0, 990.0, 1020.0), "990\u00a0ms \u2013 1.02\u00a0s"),
+        ("mean_ms", (5740.0, 0.0, 12_900.0), "0 \u2013 12.9"),
+        ("mean_ms", (125_000.0, 123_000.0, 130_000.0), "2\u00a0min 03\u00a0s \u2013 2\u00a0min 10\u00a0s"),
+        ("worker_cores_max", (0.25, 0.25, 0.26), "0.25 \u2013 0.26"),
+        ("served_per_s", (500.0, 499.0, None), "499 \u2013 \N{HORIZONTAL ELLIPSIS}"),
+        ("served_per_s", (500.0, None, None), ""),
+    ],
+)
+def test_an_interval_repeats_no_unit(metric: str, figure: tuple[float, float | None, float | None], shown: str) -> None:
+    assert wording.ends(metric, *figure) == shown
 
 
 @pytest.mark.parametrize(
