@@ -29,10 +29,6 @@
     return Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name));
   }
 
-  function lowered(axis, domain) {
-    return { ...axis, domain, title: { ...axis.title, font: { size: 10 } } };
-  }
-
   // On a phone the panels of a chart stand one below the other.
   function stacked(layout) {
     const panels = axisNames(layout).filter((name) => name.startsWith("x"));
@@ -40,7 +36,7 @@
     const bottom = (place) => (panels.length - 1 - place) * (height + gap);
     const places = panels.flatMap((name, place) => [
       [name, { ...layout[name], domain: [0, 1], ...(place < panels.length - 1 ? { title: { text: "" } } : {}) }],
-      [name.replace("x", "y"), lowered(layout[name.replace("x", "y")], [bottom(place), bottom(place) + height])],
+      [name.replace("x", "y"), { ...layout[name.replace("x", "y")], domain: [bottom(place), bottom(place) + height] }],
     ]);
     const annotations = (layout.annotations ?? []).map((title, place) => ({ ...title, x: 0, y: bottom(place) + height }));
     return { ...layout, ...Object.fromEntries(places), annotations };
