@@ -11,7 +11,7 @@ from framestorm.statistics.bootstrap import bootstrap
 from framestorm.statistics.means import student
 from framestorm.statistics.rounding import hidden_too
 from framestorm.statistics.shares import design_effect
-from framestorm.study.answers.derived import inputs
+from framestorm.study.answers.derived import inputs, may_be_negative
 from framestorm.study.answers.results import LOWER, PERCENTILES, UNSURE
 from framestorm.study.answers.samples import Samples, read_samples
 from framestorm.study.design.folder import COMPLETE
@@ -164,12 +164,8 @@ def repeats_whole_ms(study: Study, metric: str, rows: Sequence[Row]) -> bool:
 
 
 def possible(study: Study, metric: str, low: float | None, high: float | None) -> Ends:
-    """The part of an interval that the metric can be in, which holds the true value as often as the whole.
-
-    A derived metric that no run has below 0 is taken to have no place there.
-    """
-    known = (row["metrics"].get(metric) for row in study.complete)
-    if low is not None and (metric in BY_NAME or not any(value is not None and value < 0 for value in known)):
+    """The part of an interval that the metric can be in, which holds the true value as often as the whole."""
+    if low is not None and not may_be_negative(study.derived, metric):
         low = max(low, 0.0)
     if high is not None and metric in BY_NAME and BY_NAME[metric].unit == "share":
         high = min(high, 1.0)

@@ -25,7 +25,7 @@ from framestorm.study.design.metrics import COUNTED_BY
 
 Answer = dict[str, Any]
 # Where more fail, times are of what was left.
-MUCH_RIGHT = 0.99
+MOST_FAILED = 0.01
 # Beyond this no ratio means anything: two repetitions may give an end without a number for it.
 LARGEST_LOG = 25.0
 # Of these an effect size over the samples speaks; of a spread or a rate only one over the runs.
@@ -273,19 +273,19 @@ def _effect(study: Study, claim: Mapping[str, Any], table: Table) -> dict[str, A
 
 
 def _failing(study: Study, claim: Mapping[str, Any], table: Table) -> list[str]:
-    """What of a claim on times has to be known of the samples that have none."""
-    if wording.unit(str(claim["metric"])) != "ms":
+    """What of a claim on times has to be known of the samples that have none: all that failed but by a time-out."""
+    if wording.unit(str(claim["metric"])) not in ("ms", "s"):
         return []
     found = {}
     for point in (point for cell in table.cells for point in (cell.point, cell.other) if point is not None):
-        known = [row for row in _runs(study, table, point) if row["metrics"].get("success") is not None]
-        share = share_of(study, "success", known)[0] if known else 1.0
-        if share < MUCH_RIGHT:
-            found[wording.settings(point["factors"])] = share
+        runs = [row["metrics"] for row in _runs(study, table, point)]
+        n, ok, timed_out = (sum(run[name] for run in runs) for name in ("n", "ok", "timed_out"))
+        if n - ok - timed_out > MOST_FAILED * n:
+            found[wording.settings(point["factors"])] = ok / n
     if not found:
         return []
     worst = min(found, key=found.__getitem__)
-    more = f", and fewer than {percent(MUCH_RIGHT)} at {plural(len(found) - 1, 'more point')}" if len(found) > 1 else ""
+    more = f", and too few at {plural(len(found) - 1, 'more point')}" if len(found) > 1 else ""
     return [f"At {worst} only {percent(found[worst])} were answered rightly{more}: failing can be faster than working."]
 
 

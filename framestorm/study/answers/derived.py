@@ -50,6 +50,17 @@ def inputs(definitions: Mapping[str, Any], metric: str, factors: Mapping[str, An
     return {name for need in needed for name in (inputs(definitions, need, factors) if need != metric else ())}
 
 
+def may_be_negative(definitions: Mapping[str, Any], metric: str) -> bool:
+    """Whether a metric is a difference, or made of one: no other arithmetic takes what is measured below 0."""
+    definition = definitions.get(metric)
+    if definition is None:
+        return False
+    if is_expression(definition):
+        needed = parse(definition).names - {metric}
+        return "-" in definition or any(may_be_negative(definitions, name) for name in needed)
+    return definition.get("as") == "difference" or may_be_negative(definitions, definition["metric"])
+
+
 def names_of(row: Mapping[str, Any]) -> dict[str, float]:
     """What an expression may use of a run: its numbers among metrics, properties and factors; the last win."""
     named = {**row["metrics"], **row["properties"], **row["factors"]}

@@ -254,7 +254,7 @@ def test_a_claim_on_times_says_how_many_samples_had_none(study: Any) -> None:
     claim = {"compare": {"way": ["fork", "kept-alive"]}, "expect": "< 2"}
     (note,) = claims.judge(made, {"metric": "mean_ms", **claim})["notes"]
     assert note.replace("\u00a0", " ") == (
-        "At users=1, way=fork only 25.0 % were answered rightly, and fewer than 99.0 % at 1 more point: failing can be "
+        "At users=1, way=fork only 25.0 % were answered rightly, and too few at 1 more point: failing can be "
         "faster than working."
     )
     assert claims.judge(made, {"metric": "mean_ms", "where": {"way": "kept-alive"}, "expect": "< 20"})["notes"] == []

@@ -198,15 +198,17 @@ def test_one_repetition_is_no_mean_over_them(fake_study: Any, simulate: Any) -> 
     assert captions[2] == "One repetition: no interval."
 
 
-def test_a_derived_metric_ends_where_no_run_has_it(fake_study: Any, make_frames: Any, make_result: Any) -> None:
+def test_a_derived_metric_ends_at_0_unless_it_is_a_difference(
+    fake_study: Any, make_frames: Any, make_result: Any
+) -> None:
     def spread(point: Any, repetition: int) -> Any:
         return make_result(make_frames([10.3 * repetition**3]))
 
-    content = {"repetitions": 3, "metrics": ["twice", "below"]}
-    folder = fake_study.make(spread, content | {"derived": {"twice": "=2 * mean_ms", "below": "=mean_ms - 20"}})
+    derived = {"twice": "=2 * mean_ms", "over": "=mean_ms - 1", "twice_over": "=2 * over"}
+    folder = fake_study.make(spread, {"repetitions": 3, "metrics": list(derived), "derived": derived})
     build(folder)
     figures = load(folder)["points"][0]["figures"]
-    assert figures["twice"]["low"] == 0 and figures["below"]["low"] < -100
+    assert figures["twice"]["low"] == 0 and figures["over"]["low"] < -100 and figures["twice_over"]["low"] < -200
 
 
 @pytest.mark.parametrize(("overrides", "said"), [
