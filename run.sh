@@ -35,9 +35,12 @@ install_packages() {
         as_root=(sudo)
     fi
     printf 'framestorm: installing %s\n' "$*" >&2
-    "${as_root[@]}" apt-get update -qq
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >"$LOCAL/apt.log" 2>&1 ||
+    "${as_root[@]}" bash "$ROOT/framestorm/setup/apt.sh" "$@" >>"$LOCAL/apt.log" ||
         fail "apt-get install $* failed; its output is in .local/apt.log"
+}
+
+venv_is_made() {
+    [[ -x "$VENV/bin/python" && -f "$STAMP" && "$(sha256sum <"$LOCK")" == "$(<"$STAMP")" ]]
 }
 
 make_venv() {
@@ -54,12 +57,15 @@ make_venv() {
 
 main() {
     mkdir -p -- "$LOCAL/stamps"
-    if [[ ! -x "$VENV/bin/python" || ! -f "$STAMP" || "$(sha256sum <"$LOCK")" != "$(<"$STAMP")" ]]; then
+    if ! venv_is_made; then
         command -v flock >/dev/null || install_packages util-linux
-        # A second start waits for the first one's set-up, then finds it done or does it again.
+        # A second start waits for the first one's set-up and then uses what that has made.
         (
-            flock 9
-            make_venv
+            flock --nonblock 9 || {
+                printf 'framestorm: waiting for another set-up of this checkout to finish (.local/lock)\n' >&2
+                flock 9
+            }
+            venv_is_made || make_venv
         ) 9>"$LOCAL/lock"
     fi
     PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}" exec "$VENV/bin/python" -m framestorm "$@"

@@ -35,9 +35,8 @@ class PackError(Exception):
 
 def _tree(folder: Path, pattern: str = "**/*", under: str = "") -> Files:
     """Files, and folders that are empty: JMeter complains when its lib/junit is missing."""
-    found = [path for path in folder.glob(pattern) if path.is_file() or (path.is_dir() and not any(path.iterdir()))]
-    found = [path for path in found if "__pycache__" not in path.parts]
-    return [(f"{under}{path.relative_to(folder)}", path) for path in sorted(found)]
+    paths = [path for path in folder.glob(pattern) if path.is_file() or (path.is_dir() and not any(path.iterdir()))]
+    return [(f"{under}{path.relative_to(folder)}", path) for path in sorted(paths) if "__pycache__" not in path.parts]
 
 
 def jmeter() -> Files:
@@ -76,7 +75,7 @@ def _digest(files: Files) -> str:
 
 
 def _write(archive: Path, files: Files, digest: str) -> None:
-    """Write a tar of which a half is never seen."""
+    """Write a tar; nobody ever sees an incomplete one."""
     with tempfile.NamedTemporaryFile(dir=DEPLOY, suffix=".tar") as file:
         with tarfile.open(fileobj=file, mode="w", dereference=True) as tar:
             for name, path in files:
@@ -149,14 +148,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    given = _parser().parse_args()
+    arguments = _parser().parse_args()
     DEPLOY.mkdir(parents=True, exist_ok=True)
     try:
         with (DEPLOY / "lock").open("w") as lock:  # Ansible asks for each host at the same time
             fcntl.flock(lock, fcntl.LOCK_EX)
             packed = {
-                what: pack_tree(what) if what in TREES else pack_wheels(what, given.python, given.machine)
-                for what in given.what
+                what: pack_tree(what) if what in TREES else pack_wheels(what, arguments.python, arguments.machine)
+                for what in arguments.what
             }
     except PackError as error:
         print(error, file=sys.stderr)

@@ -2,7 +2,7 @@
 
 A run is cut into pieces of time; half of them, drawn at random, are one run and the others another, 200 times, and the
 two are compared as `./run.sh compare` does. No difference is true, so at least 95 % of the comparisons have to claim
-none, over all their metrics together. Without a RUN one is made up whose round trips depend on those before
+none, over all their metrics together. Without a RUN one is made up whose response times depend on those before
 (autocorrelation 0.7, with a slow wave, rare stalls and failures in clusters). Exits with 1 when too many claim one.
 """
 
@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from framestorm.comparison import runs
-from framestorm.comparison.contrast import NONE_SHOWN, NOT_COMPARED, claimed
-from framestorm.comparison.sides import Run, RunSide, read_sides, run_of
-from framestorm.report.table import read_frames
+from framestorm.compare import runs
+from framestorm.compare.sides import Run, RunSide, read_sides, run_of
+from framestorm.inference.contrasts import judge_differences
+from framestorm.model.comparison import NOT_COMPARED, NOT_SIGNIFICANT
+from framestorm.model.run import Record
+from framestorm.results.table import read_table
 
 PIECES = 60
 WANTED = 0.95
@@ -55,15 +57,15 @@ def halves(frames: pl.DataFrame, random: np.random.Generator) -> tuple[Run, Run]
                 part = frames[int(edges[piece]) : int(edges[piece + 1])]
                 pieces.append(part.with_columns(pl.col("start_ms") - at_ms[piece] + clock_ms))
                 clock_ms += at_ms[piece + 1] - at_ms[piece]
-        made.append(run_of(Path("half"), {}, {}, pl.concat(pieces)))
+        made.append(run_of(Path("half"), Record(), None, pl.concat(pieces)))
     return made[0], made[1]
 
 
 def claims(frames: pl.DataFrame, random: np.random.Generator) -> list[str]:
     """The metrics of which a comparison of two halves claims a difference."""
     a, b = halves(frames, random)
-    compared = claimed(runs.contrasts(RunSide("A", (a,)), RunSide("B", (b,))))
-    return [contrast.metric for contrast in compared if contrast.claim not in {NONE_SHOWN, NOT_COMPARED}]
+    compared = judge_differences(runs.questions(RunSide("A", (a,)), RunSide("B", (b,))))
+    return [contrast.metric for contrast in compared if contrast.claim not in {NOT_SIGNIFICANT, NOT_COMPARED}]
 
 
 def main(words: list[str]) -> int:
@@ -73,7 +75,7 @@ def main(words: list[str]) -> int:
     if words:
         (side,) = read_sides(words[:1])
         assert isinstance(side, RunSide)
-        given = read_frames(side.runs[0].folder / "frames.csv").sort("start_ms", maintain_order=True)
+        given = read_table(side.runs[0].folder / "samples.csv").sort("start_ms", maintain_order=True)
     wrong, by_metric, started = 0, dict[str, int](), time.monotonic()
     for _ in range(resamplings):
         found = claims(given if given is not None else made_up(random), random)
@@ -83,7 +85,7 @@ def main(words: list[str]) -> int:
     none = 1 - wrong / resamplings
     what = words[0] if words else "made up"
     print(f"{what}: no difference claimed in {none:.1%} of {resamplings} (wanted {WANTED:.0%})")
-    print(f"claimed wrongly, by metric: {by_metric or 'none'}; {(time.monotonic() - started) / resamplings:.2f} s each")
+    print(f"false claims, by metric: {by_metric or 'none'}; {(time.monotonic() - started) / resamplings:.2f} s each")
     return 0 if none >= WANTED else 1
 
 

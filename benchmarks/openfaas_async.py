@@ -12,15 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.openfaas_bench import Caller, deploy, openfaas, p50
 from client.callbacks import Receiver
-from framestorm.openfaas import stack
-from framestorm.openfaas.layout import GATEWAY_URL
-from framestorm.openfaas.services import QUEUE_AT_ONCE
+from framestorm.platform.openfaas import stack
+from framestorm.platform.openfaas.layout import GATEWAY_URL
+from framestorm.platform.openfaas.services import QUEUE_AT_ONCE
 
 DONE_WITHIN_S = 120.0
 
 
 def push(requests: int, body: bytes) -> tuple[float, float]:
-    """Median round trip, ms, and requests/s, by as many callers as the queue-worker sends requests at once."""
+    """Median response time, ms, and requests/s, by as many callers as the queue-worker sends requests at once."""
 
     def caller(count: int) -> list[float]:
         connection = Caller(f"{GATEWAY_URL}/function/sleep")

@@ -14,8 +14,8 @@ from statistics import fmean
 from urllib.parse import urlsplit
 
 from benchmarks.openfaas_bench import Caller, deploy, openfaas
-from framestorm.openfaas import balancers
-from framestorm.openfaas.layout import GATEWAY_URL, PROVIDER_URL
+from framestorm.platform.openfaas import balancers
+from framestorm.platform.openfaas.layout import GATEWAY_URL, PROVIDER_URL
 
 WORKERS = (1, 3, 5)
 CPU_LIMIT = "250m"
@@ -29,7 +29,7 @@ class Route:
         self._workers: dict[str, Caller] = {}
 
     def post(self) -> tuple[float, str]:
-        """Round trip in ms, and the worker that answered."""
+        """Response time in ms, and the worker that answered."""
         started_s = time.perf_counter()
         status, _, answer = self._first.post(b"1")
         worker = answer.headers["X-Worker"]
@@ -43,7 +43,7 @@ class Route:
 
 
 def measure(url: str, threads: int, requests: int) -> tuple[float, Counter[str]]:
-    """Mean round trip, ms, and requests by worker: a held back worker answers at once or a tenth of a second late."""
+    """Mean response time, ms, and requests by worker: a throttled worker answers at once or 0.1 s late."""
 
     def user(_number: int) -> list[tuple[float, str]]:
         route = Route(url)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from framestorm.openfaas import gateway, stack
-from framestorm.openfaas.layout import GATEWAY_URL
+from framestorm.platform.openfaas import gateway, stack
+from framestorm.platform.openfaas.layout import GATEWAY_URL
 
 # More replicas only where the benchmark asks for them.
 NO_AUTOSCALING = {"com.openfaas.scale.max": "1"}
@@ -43,7 +43,7 @@ class Caller:
         self._connection = http.client.HTTPConnection(parts.netloc, timeout=60)
 
     def post(self, body: bytes = b"x") -> tuple[int, float, http.client.HTTPResponse]:
-        """Status, round trip in ms, and the answer with its body read."""
+        """Status, response time in ms, and the answer with its body read."""
         started_s = time.perf_counter()
         self._connection.request("POST", self._path, body, self._headers)
         answer = self._connection.getresponse()

@@ -11,9 +11,9 @@ import csv
 import subprocess
 
 from benchmarks.openfaas_bench import Caller, deploy, openfaas, p50
-from framestorm import packages
-from framestorm.openfaas import state
-from framestorm.openfaas.layout import GATEWAY_URL, PROVIDER_URL
+from framestorm.platform.openfaas import state
+from framestorm.platform.openfaas.layout import GATEWAY_URL, PROVIDER_URL
+from framestorm.setup import packages
 
 ROUNDS = 2000
 WARM_UP = 200

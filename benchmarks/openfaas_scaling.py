@@ -11,8 +11,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.openfaas_bench import Caller, deploy, openfaas, p50
-from framestorm.openfaas import gateway
-from framestorm.openfaas.layout import GATEWAY_URL
+from framestorm.platform.openfaas import gateway
+from framestorm.platform.openfaas.layout import GATEWAY_URL
 
 SENDERS = 4
 UNDER_LOAD_S = 5.0
@@ -41,7 +41,7 @@ class Load:
 
 
 def zero_to_one(name: str, body: bytes) -> float:
-    """Round trip, ms, of a request that finds no replica."""
+    """Response time, ms, of a request that finds no replica."""
     gateway.scale(name, 0)
     gateway.wait_for_replicas(name, 0)
     # The gateway believes what it has last seen of the replicas for 250 ms.

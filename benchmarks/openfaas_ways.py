@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.openfaas_bench import Caller, deploy, openfaas
 from framestorm import paths
-from framestorm.openfaas.layout import GATEWAY_URL
+from framestorm.platform.openfaas.layout import GATEWAY_URL
 
 
 def frames(folder: Path) -> dict[str, tuple[bytes, dict[str, str]]]:

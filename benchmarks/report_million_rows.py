@@ -1,11 +1,10 @@
 """Report on 1,000,000 rows: `.local/venv/bin/python benchmarks/report_million_rows.py [rows]`.
 
-Makes a run with that many rows in frames.csv, and one with that many in samples.jtl, and prints for each the wall time,
-CPU time and peak memory of a fresh process that builds the whole report (start of Python, summary, junit.xml and page
-included), and its ratio to the plain reading of the same file's lines.
+Makes a run with that many rows in samples.csv, and one with that many in samples.jtl, and prints for each the wall
+time, CPU time and peak memory of a fresh process that builds the whole report (start of Python, summary, junit.xml and
+page included), and its ratio to the plain reading of the same file's lines.
 """
 
-import json
 import os
 import resource
 import subprocess
@@ -18,6 +17,10 @@ import numpy as np
 import polars as pl
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+from framestorm.model.files import read  # noqa: E402
+from framestorm.model.summary import Summary  # noqa: E402
+
 START_MS = 1_790_000_000_000
 FRAMES_A_USER = 37
 BUILD = "import sys; from pathlib import Path; from framestorm.report import build; build(Path(sys.argv[1]))"
@@ -25,7 +28,7 @@ READ = "import sys, pathlib; print(sum(1 for _ in open(sys.argv[1], 'rb')))"
 
 
 def columns(rows: int) -> dict[str, np.ndarray]:
-    """Start and round trip of frames that users send one after the other, as an hour of load has them."""
+    """Start and response time of frames that users send one after the other, as an hour of load has them."""
     noise = np.random.default_rng(1)
     rtt_ms = np.round(38 + noise.gamma(2, 4, rows), 3)
     rtt_ms[noise.random(rows) < 0.001] = 25_000.0
@@ -34,7 +37,7 @@ def columns(rows: int) -> dict[str, np.ndarray]:
 
 
 def frames_run(folder: Path, rows: int) -> Path:
-    """A folder that keeps frames.csv only."""
+    """A folder that keeps samples.csv only."""
     made = columns(rows)
     number = np.arange(rows)
     frames = pl.DataFrame(made).with_columns(
@@ -44,10 +47,10 @@ def frames_run(folder: Path, rows: int) -> Path:
             lambda n: f"host-{n}-{START_MS}", return_dtype=pl.String
         ),
     )
-    path = folder / "frames.csv"
+    path = folder / "samples.csv"
     ok = pl.col("ok")
     frames.select(
-        "user", "index", pl.col("start_ms").alias("intended_ms"), "start_ms", "rtt_ms",
+        pl.lit("frame").alias("label"), "user", "index", pl.col("start_ms").alias("intended_ms"), "start_ms", "rtt_ms",
         pl.when(ok).then((pl.col("rtt_ms") * 0.8).round(3)).alias("handler_ms"),
         pl.when(ok).then((pl.col("rtt_ms") * 0.5).round(3)).alias("model_ms"),
         pl.when(ok).then(200).alias("status"), "ok",
@@ -99,8 +102,7 @@ def main() -> None:
             size_mb = path.stat().st_size / 1e6
             read_s, _ = fresh(READ, path)
             build_s, used = fresh(BUILD, folder)
-            summary = json.loads((folder / "summary.json").read_text())
-            assert summary["frames"]["n"] == rows
+            assert read(folder / "summary.json", Summary).main.n == rows
             page_mb = (folder / "index.html").stat().st_size / 1e6
             print(
                 f"{path.name}: {rows:,} rows, {size_mb:.0f} MB: whole report {build_s:.2f} s "

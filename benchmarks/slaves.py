@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from framestorm import jmeter, paths
-from framestorm.slaves.orders import CONTROLLER_PROPERTIES
+from framestorm import paths
+from framestorm.hosts.orders import CONTROLLER_PROPERTIES
+from framestorm.run import jmeter
 from lab.hosts import CONTROLLER_ADDRESS, Host
 
 PLAN = Path(__file__).with_name("rows.jmx")
@@ -92,7 +93,7 @@ def served_per_s(folder: Path, url: str, *options: str) -> float:
     """Right answers a second to a fixed rate of arrivals."""
     load = (f"-Jurl={url}", f"-Jrate_per_s={RATE_PER_S}", f"-Jhold_s={HOLD_S}", "-Jmin_faces=0")
     run_sh("-t", "jmx/face-blur-http.jmx", *load, "-o", str(folder), *options)
-    answered: int = json.loads((folder / "summary.json").read_text())["frames"]["ok"]
+    answered: int = json.loads((folder / "summary.json").read_text())["labels"]["frame"]["ok"]
     return answered / HOLD_S
 
 

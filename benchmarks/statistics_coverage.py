@@ -20,15 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import signal, stats
 
-from framestorm.comparison import draws
-from framestorm.comparison.runs import contrasts
-from framestorm.comparison.sides import Run, RunSide, Times
-from framestorm.report.stats import Sample, interval_ranks, wilson
-from framestorm.statistics.bootstrap import bootstrap
-from framestorm.statistics.means import student, without_repetition
-from framestorm.statistics.repetitions import paired_ratio, welch_difference, welch_ratio
-from framestorm.statistics.scalability import fit_usl
-from framestorm.statistics.shares import design_effect, newcombe
+from framestorm.compare import runs
+from framestorm.compare.sides import Run, RunSide, Times
+from framestorm.stats.bootstrap import bootstrap
+from framestorm.stats.means import paired_ratio, student, welch_difference, welch_ratio, without_repetition
+from framestorm.stats.percentiles import Sample, interval_ranks
+from framestorm.stats.scalability import fit_usl
+from framestorm.stats.shares import design_effect, newcombe, wilson
 
 Floats = NDArray[np.float64]
 Ends = tuple[float | None, float | None]
@@ -151,7 +149,7 @@ def run_of_times(times: Floats) -> RunSide:
 
 
 def between_runs() -> Iterator[Case]:
-    draws.RESAMPLES = RESAMPLES
+    runs.RESAMPLES = RESAMPLES
     for metric, truth, n in (
         ("mean_ms", SLOWER, 100),
         ("mean_ms", SLOWER, 300),
@@ -163,7 +161,7 @@ def between_runs() -> Iterator[Case]:
         def apart(noise: np.random.Generator, metric: str = metric, n: int = n) -> Ends:
             seed = int(noise.integers(1 << 32))
             old, new = run_of_times(times_ms(noise, n)), run_of_times(SLOWER * times_ms(noise, n))
-            (found,) = (each for each in contrasts(old, new, (seed, seed + 1)) if each.metric == metric)
+            (found,) = (each for each in runs.questions(old, new, (seed, seed + 1)) if each.metric == metric)
             return found.evidence["ratio"].interval()
 
         yield Case(f"compare, one run a side, ratio of {metric} of {n}, dependent", truth, apart)

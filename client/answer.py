@@ -1,4 +1,7 @@
-"""Read the function's answer: JSON with a base64 image, or the image itself with figures in its headers."""
+"""Judge a face-blur function's answer: JSON with a base64 image, or the image itself with figures in its headers.
+
+Another function's client brings a judge of its own: a Verdict is all that client/user.py asks for.
+"""
 
 import base64
 import json
@@ -13,19 +16,54 @@ Face = tuple[int, int, int, int]
 """x, y, width, height in pixels of the frame."""
 
 
+Figures = dict[str, float | bool | None]
+NOTHING_KNOWN: Figures = {"handler_ms": None, "model_ms": None, "faces": None, "cold": None, "verified": False}
+
+
+class Verdict(NamedTuple):
+    """Why an answer is an error, if it is one, and what else is known of it: further figures of its sample."""
+
+    cause: str | None
+    figures: Figures
+    payload: str | bytes | None = None  # base64 text or the image itself
+
+    def image(self) -> bytes | None:
+        """Return the image file, None if it is not proper base64. Takes longer than all of read_answer."""
+        return _decoded(self.payload) if isinstance(self.payload, str) else self.payload
+
+
 class Answer(NamedTuple):
     """What an answer with status 200 says. `payload` is None when `cause` names what is wrong with it."""
 
-    payload: str | bytes | None  # base64 text or the image itself
+    payload: str | bytes | None
     faces: list[Face] | None
     handler_ms: float | None
     model_ms: float | None
     cold: bool | None
     cause: str | None
 
-    def image(self) -> bytes | None:
-        """Return the image file, None if it is not proper base64. Takes longer than all of read_answer."""
-        return _decoded(self.payload) if isinstance(self.payload, str) else self.payload
+
+def judge(body: bytes, headers: Mapping[str, str], encoding: Encoding, sent: bytes | None, min_faces: int) -> Verdict:
+    """Judge the answer to a frame; its image is compared with the image `sent`, unless that is None."""
+    answer = read_answer(body, headers, encoding)
+    faces, cause = answer.faces or [], answer.cause
+    is_verified = sent is not None and answer.payload is not None
+    figures: Figures = {
+        "handler_ms": answer.handler_ms,
+        "model_ms": answer.model_ms,
+        "faces": None if answer.faces is None else len(answer.faces),
+        "cold": answer.cold,
+        "verified": is_verified,
+    }
+    verdict = Verdict(cause, figures, answer.payload)
+    if sent is not None and is_verified:
+        from verify import verify_image  # only here: brings in Pillow, which a user without does not need
+
+        cause = verify_image(sent, verdict.image() or b"", faces, encoding)
+    # A face that was not found is also a change that is missing; the faces are the cause then.
+    if answer.payload is not None and cause in {None, "changed-outside"} and len(faces) < min_faces:
+        cause = "too-few-faces"
+    return verdict._replace(cause=cause)
 
 
 def read_answer(body: bytes, headers: Mapping[str, str], encoding: Encoding) -> Answer:

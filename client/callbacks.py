@@ -110,7 +110,7 @@ class Receiver:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 call_id = self.headers.get("X-Call-Id", "")
                 if not call_id:
-                    self.send_error(400, "no X-Call-Id: this takes callbacks of OpenFaaS's queue-worker only")
+                    self.send_error(400, "no X-Call-Id: only callbacks of OpenFaaS's queue-worker are accepted")
                     return
                 header = self.headers.get
                 took_ms = float(header("X-Duration-Seconds") or 0) * 1000
@@ -132,13 +132,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8095, help="port to listen on (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="file that gets a JSON line for each call")
-    asked = parser.parse_args(argv)
-    receiver = Receiver(asked.host, asked.port, asked.out)
+    options = parser.parse_args(argv)
+    receiver = Receiver(options.host, options.port, options.out)
     print(f"X-Callback-Url: {receiver.url}", flush=True)
     try:
         receiver.serve()
     except KeyboardInterrupt:
-        print(f"{len(receiver.calls)} calls done, {receiver.repeated} told more than once")
+        print(f"{len(receiver.calls)} calls done, {receiver.repeated} received more than once")
     return 0
 
 

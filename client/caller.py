@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """What came back; `cause` says why there is no whole answer, None if there is one, whatever its status."""
 
     status: int | None
@@ -30,7 +30,7 @@ class Caller:
         """Raise ValueError for a URL that cannot be asked."""
         parts = urlsplit(url)
         if not parts.hostname:
-            raise ValueError(f"URL {url!r} cannot be asked: it has no host")
+            raise ValueError(f"URL {url!r} cannot be used: it has no host")
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._headers = {"User-Agent": "framestorm", "Content-Type": "text/plain", **headers}
         self._timeout_s = timeout_s
@@ -45,8 +45,8 @@ class Caller:
         else:
             self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=within_s)
 
-    def post(self, body: bytes) -> Answer:
-        """Send a body and read the answer; whatever goes wrong is in the Answer."""
+    def post(self, body: bytes) -> Response:
+        """Send a body and read the answer; whatever goes wrong is in the Response."""
         status: int | None = None
         headers: Mapping[str, str] = {}
         cause: str | None
@@ -60,13 +60,13 @@ class Caller:
             response = self._connection.getresponse()
             status, headers = response.status, {name.lower(): value for name, value in response.headers.items()}
             received_bytes = len(response.read())
-            return Answer(status, headers, received_bytes, self._cut_by)
+            return Response(status, headers, received_bytes, self._cut_by)
         except TimeoutError:
             cause = "connect-timeout" if cause == "connect" else "timeout"
         except (OSError, http.client.HTTPException):
             cause = self._cut_by or cause
         self.close()
-        return Answer(status, headers, 0, cause)
+        return Response(status, headers, 0, cause)
 
     def _connect(self) -> None:
         self._connection.connect()

@@ -1,7 +1,7 @@
 """The frame client: one process is one virtual user that sends a video, frame by frame, to a face-blur function.
 
 Prints one JSON object a line on stdout: one for each frame, one for the user at the end. Ends with 0 only if every
-frame was answered rightly, with 1 if one was not, with 2 if the user could not begin.
+frame was answered correctly, with 1 if one was not, with 2 if the user could not begin.
 """
 # ruff: noqa: E402 - the clock starts before the imports, which are part of a user's set-up
 
@@ -28,7 +28,13 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     add("sleep_s", nargs="?", type=seconds, default=0.0, help="pause before each frame (default: %(default)s)")
     add("--url", type=url, required=True, help="the function")
     add("--video", type=Path, required=True, metavar="FILE")
-    add("--frames", type=count(0), default=0, metavar="N", help="0: the video once; past its end: again (default: 0)")
+    add(
+        "--frames",
+        type=count(0),
+        default=0,
+        metavar="N",
+        help="0: the video once; more than it has: repeated (default: 0)",
+    )
     add("--encoding", choices=list(ENCODINGS), default=DEFAULT_ENCODING, help="default: %(default)s")
     add("--timeout-s", type=more_than_0, default=25.0, metavar="S", help="for a frame, in all (default: %(default)s)")
     add("--connect-timeout-s", type=more_than_0, default=5.0, metavar="S", help="default: %(default)s")
@@ -42,19 +48,26 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> int:
-    given = parse_options()
+    options = parse_options()
     interrupts = Interrupts()
     # After the signals are taken care of: requests alone is 80 ms of CPU.
     from send import Sender
     from user import Options, User
 
-    encoding = ENCODINGS[given.encoding]
-    options = Options(
-        given.video, given.cache, encoding, given.frames, given.sleep_s, given.verify_share, given.min_faces, given.save
+    encoding = ENCODINGS[options.encoding]
+    user_options = Options(
+        options.video,
+        options.cache,
+        encoding,
+        options.frames,
+        options.sleep_s,
+        options.verify_share,
+        options.min_faces,
+        options.save,
     )
     try:
-        sender = Sender(given.url, encoding, given.timeout_s, given.connect_timeout_s)
-        user = User(options, sender, Lines(given.journal), interrupts, (START_MS, STARTED))
+        sender = Sender(options.url, encoding, options.timeout_s, options.connect_timeout_s)
+        user = User(user_options, sender, Lines(options.journal), interrupts, (START_MS, STARTED))
         return 0 if user.run() else 1
     except (FrameError, LineError, ValueError, OSError) as error:
         print(f"client: {error}", file=sys.stderr)

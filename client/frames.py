@@ -205,13 +205,13 @@ def describe(frames: Frames) -> dict[str, Any]:
 def main() -> int:
     import argparse
 
-    parser = argparse.ArgumentParser(description="Cut a video into the frame cache and say as JSON what is there.")
+    parser = argparse.ArgumentParser(description="Cut a video into the frame cache and print its content as JSON.")
     parser.add_argument("--video", type=Path, required=True, metavar="FILE")
     parser.add_argument("--encoding", choices=list(ENCODINGS), default=DEFAULT_ENCODING)
     parser.add_argument("--cache", type=Path, default=DEFAULT_CACHE, metavar="DIR", help="default: %(default)s")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        print(json.dumps(describe(open_frames(given.video, ENCODINGS[given.encoding], given.cache))))
+        print(json.dumps(describe(open_frames(options.video, ENCODINGS[options.encoding], options.cache))))
     except FrameError as error:
         print(f"frames: {error}", file=sys.stderr)
         return 2

@@ -1,7 +1,12 @@
-"""What a user says: one JSON object a line, on stdout and in the journal, each written at once and whole."""
+"""What a user says of itself: one JSON object a line, on stdout and in the journal, each written at once and whole.
+
+A line at its start (in the journal only), one for each sample as sample.json declares it, one at its end.
+"""
 
 import json
 import os
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +32,13 @@ class Lines:
             except OSError as error:
                 raise LineError(f"journal {journal} cannot be written: {error.strerror}") from error
 
-    def journal_only(self, line: dict[str, Any]) -> None:
-        """Write a line that stdout does not carry: the start of a user."""
+    def write(self, fields: dict[str, Any], *, only_journal: bool = False) -> None:
+        """Write these fields as one line to stdout and to the journal."""
+        line = json.dumps(fields, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         if self._journal is not None:
-            _write(self._journal, _encoded(line), "journal")
-
-    def say(self, line: dict[str, Any]) -> None:
-        """Write a line to both."""
-        encoded = _encoded(line)
-        if self._journal is not None:
-            _write(self._journal, encoded, "journal")
-        _write(self._stdout, encoded, "stdout")
-
-
-def _encoded(line: dict[str, Any]) -> bytes:
-    return json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+            _write(self._journal, line, "journal")
+        if not only_journal:
+            _write(self._stdout, line, "stdout")
 
 
 def _write(descriptor: int, line: bytes, name: str) -> None:
@@ -51,3 +48,87 @@ def _write(descriptor: int, line: bytes, name: str) -> None:
             written += os.write(descriptor, line[written:])
     except OSError as error:
         raise LineError(f"a line could not be written to {name}: {error.strerror}") from error
+
+
+class Account:
+    """Writes the lines of a user whose samples have one label, and counts how they came out."""
+
+    def __init__(self, lines: Lines, label: str, process_start: tuple[float, float]) -> None:
+        """Take also when the process started, as epoch ms and as time.perf_counter."""
+        self.start_ms, self._started = process_start
+        self.name = f"{os.uname().nodename}-{os.getpid()}-{self.start_ms:.0f}"
+        self._lines = lines
+        self._label = label
+        self._causes: Counter[str] = Counter()
+        self._samples = 0
+
+    def since_start_ms(self) -> float:
+        return rounded((time.perf_counter() - self._started) * 1000)
+
+    def begin(self, count: int) -> None:
+        """Write, to the journal only, that so many samples are to come."""
+        line = {"type": "start", "user": self.name, "start_ms": rounded(self.start_ms), "samples": count}
+        self._lines.write(line, only_journal=True)
+
+    def sample(
+        self,
+        index: int,
+        *,
+        intended_ms: float,
+        start_ms: float,
+        rtt_ms: float,
+        status: int | None,
+        cause: str | None,
+        censored: bool,
+        sent_bytes: int,
+        received_bytes: int,
+        **figures: float | str | bool | None,
+    ) -> None:
+        """Write a sample's line; `figures` are whatever else was measured of it."""
+        self._samples += 1
+        if cause is not None:
+            self._causes[cause] += 1
+        line = {
+            "type": "sample",
+            "label": self._label,
+            "user": self.name,
+            "index": index,
+            "intended_ms": rounded(intended_ms),
+            "start_ms": rounded(start_ms),
+            "rtt_ms": rounded(rtt_ms),
+            "status": status,
+            "ok": cause is None,
+            "cause": cause,
+            "censored": censored,
+            "sent_bytes": sent_bytes,
+            "received_bytes": received_bytes,
+        }
+        further = {name: rounded(value) if isinstance(value, float) else value for name, value in figures.items()}
+        self._lines.write(line | further)
+
+    def end(self, count: int, stopped: bool, **more: Any) -> bool:
+        """Write the user's own line; returns whether all `count` samples came, each without error.
+
+        Raises:
+            LineError: the line could not be written.
+        """
+        without_error = self._samples - self._causes.total()
+        ok = not stopped and without_error == count
+        most_common = self._causes.most_common(1)
+        line = {
+            "type": "user",
+            "user": self.name,
+            "start_ms": rounded(self.start_ms),
+            "duration_ms": self.since_start_ms(),
+            "samples": self._samples,
+            "samples_ok": without_error,
+            "ok": ok,
+            "cause": "stopped" if stopped else most_common[0][0] if most_common else None,
+            "causes": dict(self._causes),
+        }
+        self._lines.write(line | more)
+        return ok
+
+
+def rounded(value: float) -> float:
+    return round(value, 3)

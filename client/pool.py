@@ -17,13 +17,13 @@ class Pool(Dispatcher):
         super().__init__(timeout_s)
         self._task_s = task_s
         context = multiprocessing.get_context("fork")
-        there: SimpleQueue[int] = context.SimpleQueue()
+        ready: SimpleQueue[int] = context.SimpleQueue()
         try:
-            self._pool = context.Pool(workers, _become_worker, (there,))
+            self._pool = context.Pool(workers, _become_worker, (ready,))
         except OSError as error:
             raise DispatchError(f"{workers} processes cannot be started: {error}") from error
         for _ in range(workers):
-            there.get()
+            ready.get()
 
     def start(self, count: int) -> None:
         for task in range(count):
@@ -38,10 +38,10 @@ class Pool(Dispatcher):
         self._pool.join()
 
 
-def _become_worker(there: "SimpleQueue[int]") -> None:
+def _become_worker(ready: "SimpleQueue[int]") -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the pool's way to end it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    there.put(os.getpid())
+    ready.put(os.getpid())
 
 
 def _work(task: int, task_s: float) -> Done:

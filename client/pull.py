@@ -6,7 +6,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit, urlunsplit
 
 from callbacks import Call, Receiver
-from caller import Answer
+from caller import Response
 from dispatch import Accepted, DispatchError, Done
 from push import Push
 
@@ -30,7 +30,7 @@ class Pull(Push):
     def _called(self, call: Call) -> None:
         self._events.put(call)
 
-    def _answered(self, task: int, answer: Answer) -> Done | Accepted:
+    def _answered(self, task: int, answer: Response) -> Done | Accepted:
         if answer.cause is None and answer.status == 202:
             return Accepted(task, answer.headers.get("x-call-id", ""), time.time() * 1000)
         return super()._answered(task, answer)

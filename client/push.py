@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from caller import Answer, Caller
+from caller import Caller, Response
 from dispatch import Accepted, Begun, Dispatcher, Done
 
 THREADS_END_WITHIN_S = 2.0
@@ -41,7 +41,7 @@ class Push(Dispatcher):
             self._events.put(self._answered(task, caller.post(self._body)))
         caller.close()
 
-    def _answered(self, task: int, answer: Answer) -> Done | Accepted:
+    def _answered(self, task: int, answer: Response) -> Done | Accepted:
         ended_s = time.perf_counter()
         cause = answer.cause or (None if answer.status == 200 else f"status-{answer.status}")
         took_s = answer.headers.get("x-duration-seconds")  # of OpenFaaS's watchdog

@@ -56,7 +56,7 @@ class Sender:
         try:
             self._request = requests.Request("POST", url, headers=headers).prepare()
         except ValueError as error:  # as requests' own are
-            raise ValueError(f"URL {url!r} cannot be asked: {error}") from error
+            raise ValueError(f"URL {url!r} cannot be used: {error}") from error
         signal.signal(signal.SIGALRM, _raise_overdue)
 
     def send(self, body: bytes) -> Reply:

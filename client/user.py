@@ -1,4 +1,4 @@
-"""A virtual user: one pass over the frames, one line for each, one line at the end."""
+"""A virtual user: one pass over the frames, a sample for each, one line at the end."""
 
 import hashlib
 import sys
@@ -6,15 +6,14 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from account import Account, rounded_ms
-from answer import Answer, read_answer
+from answer import NOTHING_KNOWN, Verdict, judge
 from encoding import Encoding, FrameError
 from frames import Frames, open_frames
 from interrupt import Interrupts, Stopped
-from lines import LineError, Lines
+from lines import Account, LineError, Lines
 from send import Reply, Sender
 
-_NO_ANSWER = Answer(None, None, None, None, None, None)
+LABEL = "frame"
 
 
 class Options(NamedTuple):
@@ -34,16 +33,16 @@ class User:
     """Sends the frames and counts what came of them."""
 
     def __init__(
-        self, options: Options, sender: Sender, lines: Lines, interrupts: Interrupts, began: tuple[float, float]
+        self, options: Options, sender: Sender, lines: Lines, interrupts: Interrupts, process_start: tuple[float, float]
     ) -> None:
-        """Take also when the process began, as epoch ms and as time.perf_counter."""
-        self._account = Account(lines, began)
+        """Take also when the process started, as epoch ms and as time.perf_counter."""
+        self._account = Account(lines, LABEL, process_start)
         self._options = options
         self._sender = sender
         self._interrupts = interrupts
 
     def run(self) -> bool:
-        """Send the frames and return whether every one was answered rightly.
+        """Send the frames and return whether every one was answered correctly.
 
         Raise FrameError, LineError or OSError if the user cannot begin; what keeps it from going on is said on stderr.
         """
@@ -65,14 +64,14 @@ class User:
                 raise
             stopped = True
             print(f"client: {error}", file=sys.stderr)
-        own = {
+        settings = {
             "sleep_s": self._options.sleep_s,
             "encoding": self._options.encoding.name,
             "video": video,
             "setup_ms": setup_ms,
         }
         try:
-            return self._account.end(count, stopped, **own)
+            return self._account.end(count, stopped, **settings)
         except LineError as error:
             print(f"client: {error}", file=sys.stderr)
             return False
@@ -97,37 +96,24 @@ class User:
                 if began is not None:
                     rtt_ms = (time.perf_counter() - began) * 1000
                     reply = Reply(start_ms, rtt_ms, None, {}, b"", len(body), 0, "stopped", censored=True)
-                    self._say_frame(index, intended_ms, reply, _NO_ANSWER, "stopped", verified=False)
+                    self._write_sample(index, intended_ms, reply, Verdict("stopped", NOTHING_KNOWN))
                 raise
             answered = time.perf_counter()
             self._judge(index, intended_ms, body, reply, frames)
 
     def _judge(self, index: int, intended_ms: float, body: bytes, reply: Reply, frames: Frames) -> None:
-        """Say what a reply is worth. Runs between frames, outside of their times."""
-        answer, verified = _NO_ANSWER, False
-        cause = reply.cause
-        if cause is None and reply.status != 200:
-            cause = f"status-{reply.status}"
-        if cause is None:
-            answer = read_answer(reply.body, reply.headers, frames.encoding)
-            cause = answer.cause
-        image = None
-        if answer.payload is not None:
-            verified = self._is_verified(index)
-            if verified or self._options.save is not None:
-                image = answer.image()
-            if verified:
-                from verify import verify_image  # only here: brings in Pillow, which a user without does not need
-
-                sent = frames.image(body)
-                cause = verify_image(sent, image or b"", answer.faces or [], frames.encoding)
-            # A face that was not found is also a change that is missing; the faces are the cause then.
-            if cause in {None, "changed-outside"} and len(answer.faces or []) < self._options.min_faces:
-                cause = "too-few-faces"
-        self._say_frame(index, intended_ms, reply, answer, cause, verified=verified)
-        if image is not None and self._options.save is not None:
-            mine = self._options.save / self._account.name  # named by host, process and start: nobody else's
-            (mine / f"{index:06}{frames.encoding.image_suffix}").write_bytes(image)
+        """Write a frame's sample. Runs between frames, outside of their times."""
+        verdict = Verdict(reply.cause, NOTHING_KNOWN)
+        if reply.cause is None and reply.status != 200:
+            verdict = Verdict(f"status-{reply.status}", NOTHING_KNOWN)
+        elif reply.cause is None:
+            sent = frames.image(body) if self._is_verified(index) else None
+            verdict = judge(reply.body, reply.headers, frames.encoding, sent, self._options.min_faces)
+        self._write_sample(index, intended_ms, reply, verdict)
+        if self._options.save is not None and (image := verdict.image()) is not None:
+            # The user's folder is named by host, process and start: nobody else's.
+            name = f"{index:06}{frames.encoding.image_suffix}"
+            (self._options.save / self._account.name / name).write_bytes(image)
 
     def _is_verified(self, index: int) -> bool:
         """Choose by user and index, so that the same frames of a user are verified however the run goes."""
@@ -137,24 +123,17 @@ class User:
         digest = hashlib.sha256(f"{self._account.name} {index}".encode()).digest()
         return int.from_bytes(digest[:8]) < share * 2**64
 
-    def _say_frame(
-        self, index: int, intended_ms: float, reply: Reply, answer: Answer, cause: str | None, *, verified: bool
-    ) -> None:
-        fields = {
-            "intended_ms": rounded_ms(intended_ms),
-            "start_ms": rounded_ms(reply.start_ms),
-            "rtt_ms": rounded_ms(reply.rtt_ms),
-            "handler_ms": answer.handler_ms,
-            "model_ms": answer.model_ms,
-            "status": reply.status,
-            "ok": cause is None,
-            "cause": cause,
-            "censored": reply.censored,
-            "sent_bytes": reply.sent_bytes,
-            "received_bytes": reply.received_bytes,
-            "faces": None if answer.faces is None else len(answer.faces),
-            "cold": answer.cold,
-            "verified": verified,
-            "worker": reply.headers.get("X-Worker"),
-        }
-        self._account.say(index, cause, fields)
+    def _write_sample(self, index: int, intended_ms: float, reply: Reply, verdict: Verdict) -> None:
+        self._account.sample(
+            index,
+            intended_ms=intended_ms,
+            start_ms=reply.start_ms,
+            rtt_ms=reply.rtt_ms,
+            status=reply.status,
+            cause=verdict.cause,
+            censored=reply.censored,
+            sent_bytes=reply.sent_bytes,
+            received_bytes=reply.received_bytes,
+            **verdict.figures,
+            worker=reply.headers.get("X-Worker"),
+        )

@@ -6,10 +6,10 @@ Imported only when a frame is verified; nothing of it runs while a frame's time 
 import io
 import struct
 import zlib
+from collections.abc import Sequence
 
 from PIL import Image, ImageChops, ImageStat
 
-from answer import Face
 from encoding import Encoding
 
 # Mean change (0..255) that a blurred face shows at least. Seen on the default clip: 30 in a blurred face; in a frame
@@ -23,8 +23,8 @@ OUTSIDE_CHANGE_LOSSY = 16
 _NOT_DECODED = (OSError, ValueError, SyntaxError, EOFError, OverflowError, MemoryError, struct.error, zlib.error)
 
 
-def verify_image(sent: bytes, got: bytes, faces: list[Face], encoding: Encoding) -> str | None:
-    """Return None if the image `got` is `sent` with its faces blurred, else the cause."""
+def verify_image(sent: bytes, got: bytes, faces: Sequence[tuple[int, int, int, int]], encoding: Encoding) -> str | None:
+    """Return None if the image `got` is `sent` with its faces (x, y, width, height) blurred, else the cause."""
     try:
         with Image.open(io.BytesIO(sent)) as image:
             frame = image.convert("RGB")
@@ -46,7 +46,7 @@ Box = tuple[int, int, int, int]
 """Left, top, right, bottom, as Pillow cuts it out."""
 
 
-def _box(face: Face, image: Image.Image) -> Box:
+def _box(face: tuple[int, int, int, int], image: Image.Image) -> Box:
     x, y, width, height = face
     return max(x, 0), max(y, 0), min(x + width, image.width), min(y + height, image.height)
 

@@ -1,6 +1,7 @@
 """The command line: JMeter's own letters for a run, and the verbs beside it."""
 
 import argparse
+import difflib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -11,15 +12,18 @@ from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
 
 if TYPE_CHECKING:
-    from framestorm.preparation import RunOptions
+    from framestorm.run.preparation import RunOptions
 
-EXIT_STATUS = "exit status: 0 passed, 1 the run could not be done, 2 wrong usage, 3 criteria failed, 4 partial (something was lost or stopped early)"  # noqa: E501
+EXIT_STATUS = (
+    "exit status: 0 passed, 1 the run could not be done, 2 wrong usage, 3 criteria failed, "
+    "4 partial (something was lost or stopped early)"
+)
 
 
 def main(argv: Sequence[str]) -> int:
     """Do what the words ask for; the exit status of run.sh."""
-    verb, words = (argv[0], argv[1:]) if argv and argv[0] in VERBS else ("", argv)
     try:
+        verb, words = _verb(argv)
         return VERBS[verb](words)
     except FramestormError as error:
         print(f"framestorm: {error}", file=sys.stderr)
@@ -28,14 +32,39 @@ def main(argv: Sequence[str]) -> int:
         # Whoever read has seen enough (… | head); without this Python complains once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # A disk that is full, a folder without rights: what a run has measured is kept, and report shows it.
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"framestorm: {where}{error.strerror or error}", file=sys.stderr)
+        return FramestormError.exit_status
     except KeyboardInterrupt:
         print("\nframestorm: stopped", file=sys.stderr)
         return 130
 
 
+def _verb(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The verb ("" for a run) and the words after it.
+
+    Raises:
+        UsageError: the first word is neither a verb nor an option.
+    """
+    if not argv or argv[0].startswith("-"):
+        return "", argv
+    name, words = argv[0], argv[1:]
+    if name == "help":
+        return (words[0], ["--help"]) if words and words[0] in VERBS else ("", ["--help"])
+    if name in VERBS:
+        return name, words
+    if name.endswith(".jmx"):
+        raise UsageError(f"{name!r} is not a verb; to run a plan: ./run.sh -t {name}")
+    similar = difflib.get_close_matches(name, VERBS, n=1)
+    hint = f"did you mean {similar[0]!r}?" if similar else "./run.sh --help lists them"
+    raise UsageError(f"{name!r} is not a verb; {hint}")
+
+
 def _run(words: Sequence[str]) -> int:
-    from framestorm import properties, run
-    from framestorm.report import criteria
+    from framestorm import conductor
+    from framestorm.model import criteria, plan
 
     parser = argparse.ArgumentParser(
         prog="./run.sh",
@@ -54,7 +83,7 @@ def _run(words: Sequence[str]) -> int:
         metavar="DIR",
         dest="run_dir",
         type=Path,
-        help="the run's folder, made new (default: dashboards/<plan>-<UTC time>)",
+        help="new folder for the run (default: dashboards/<plan>-<UTC time>)",
     )
     parser.add_argument(
         "--influxdb", metavar="URL", dest="influxdb_url",
@@ -75,16 +104,16 @@ def _run(words: Sequence[str]) -> int:
         influxdb_url=asked.influxdb_url,
         slaves=asked.slaves,
         inventory=asked.inventory,
-        extra=properties.parse_assignments(asked.global_assignments, "-G"),
+        extra=plan.parse_assignments(asked.global_assignments, "-G"),
         without_faulty=asked.continue_without,
         continue_on_loss=asked.continue_on_loss,
     )
-    return _report(run.run(options), ())
+    return _report(conductor.run(options), ())
 
 
 def _gui(words: Sequence[str]) -> int:
     """Open a plan in JMeter's GUI, with the target and the properties of a run."""
-    from framestorm import gui
+    from framestorm.run import gui
 
     parser = argparse.ArgumentParser(
         prog="./run.sh gui", description="Open a plan in JMeter's GUI; Run works there as ./run.sh does."
@@ -94,7 +123,7 @@ def _gui(words: Sequence[str]) -> int:
     asked = parser.parse_args(list(words))
     asked.plan = asked.plan_word or asked.plan
     _set_up()
-    return gui.open_plan(_options(asked, words))
+    return gui.open_plan(_options(asked, words, is_for_gui=True))
 
 
 def _study(words: Sequence[str]) -> int:
@@ -125,7 +154,7 @@ def _rebuild(words: Sequence[str]) -> int:
 
 def _compare(words: Sequence[str]) -> int:
     """Compare runs with runs, or studies with studies."""
-    from framestorm.comparison import command
+    from framestorm.compare import command
 
     return command.main(words)
 
@@ -134,15 +163,21 @@ def _test(words: Sequence[str]) -> int:
     """Set up what the tests need, then check and test everything as CI does."""
     from framestorm import testing
 
+    parser = argparse.ArgumentParser(
+        prog="./run.sh test", description=_test.__doc__, usage="%(prog)s [-h] [PYTEST-OPTION ...] [TEST ...]",
+        epilog="Words that follow go to pytest, which then runs alone, without the static checks.",
+    )  # fmt: skip
+    if list(words) in (["-h"], ["--help"]):
+        parser.print_help()
+        return 0
     _set_up()
     return testing.run(words)
 
 
 def _target(words: Sequence[str]) -> int:
     """Start, show, change or stop a real OpenFaaS on this machine."""
-    from framestorm.openfaas import cli as openfaas
+    from framestorm.platform.openfaas import cli as openfaas
 
-    _set_up()
     return openfaas.main(words)
 
 
@@ -155,9 +190,8 @@ def _lab(words: Sequence[str]) -> int:
 
 def _deploy(words: Sequence[str]) -> int:
     """Turn the inventory's hosts into master, slaves and function host."""
-    from framestorm import deploy
+    from framestorm.hosts import deploy
 
-    _set_up(for_slaves=True)
     return deploy.main(words)
 
 
@@ -175,7 +209,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
 
 
 def _add_plan_options(parser: argparse.ArgumentParser) -> None:
-    from framestorm import target
+    from framestorm.platform.base import DEFAULT_PORT
 
     parser.add_argument(
         "-t", metavar="PLAN", dest="plan", type=Path, help="the JMeter plan (default: jmx/face-blur.jmx)"
@@ -187,7 +221,7 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port",
         type=int,
-        default=target.DEFAULT_PORT,
+        default=DEFAULT_PORT,
         help="loopback port of the embedded target (default: %(default)s)",
     )
 
@@ -200,14 +234,14 @@ def _add_slave_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     slaves.add_argument(
         "-G", metavar="NAME=VALUE", dest="global_assignments", action="append", default=[],
-        help="set a property of JMeter on the slaves too; the plan's own reach them by -J, as totals",
+        help="set a property of JMeter on the slaves too; the plan's properties reach them by -J, as totals",
     )  # fmt: skip
     slaves.add_argument(
         "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
     )
     slaves.add_argument("--continue-without", action="store_true", help="leave out slaves that cannot take part")
     slaves.add_argument(
-        "--continue-on-loss", action="store_true", help="let the others go on when a slave is lost in mid-run"
+        "--continue-on-loss", action="store_true", help="let the others go on when a slave is lost during the run"
     )
 
 
@@ -219,11 +253,12 @@ def _add_criteria(parser: argparse.ArgumentParser) -> None:
 
 
 def _options(asked: argparse.Namespace, words: Sequence[str], **more: Any) -> "RunOptions":
-    from framestorm import preparation, properties
+    from framestorm.model import plan
+    from framestorm.run import preparation
 
     return preparation.RunOptions(
         plan=_find_plan(asked.plan) if asked.plan else preparation.DEFAULT_PLAN,
-        given=properties.parse_assignments(asked.assignments),
+        given=plan.parse_assignments(asked.assignments),
         port=asked.port,
         command=("./run.sh", *words),
         **more,
@@ -237,23 +272,23 @@ def _find_plan(plan: Path) -> Path:
 
 
 def _set_up(for_slaves: bool = False) -> None:
-    from framestorm import setup
+    from framestorm.setup import pieces as setup
 
     setup.ensure([*setup.FOR_A_RUN, setup.ANSIBLE_VENV] if for_slaves else setup.FOR_A_RUN)
 
 
 def _report(run_dir: Path, criteria: Sequence[str]) -> int:
-    from framestorm import jmeter
     from framestorm.report import build
+    from framestorm.run import jmeter
 
     try:
         jmeter.make_dashboard(run_dir)
     except FramestormError as error:
         print(f"framestorm: {error}", file=sys.stderr)
-    outcome = build(run_dir, criteria or None)
-    print(outcome.text)
+    verdict = build(run_dir, criteria or None)
+    print(verdict.line)
     print(f"report: {paths.shown(run_dir / 'index.html')}")
-    return outcome.exit_status
+    return verdict.exit_status
 
 
 def _report_study(study_dir: Path, criteria: Sequence[str]) -> int:

@@ -1,10 +1,11 @@
-"""Runs one command and sees to it that nothing of it outlives the conductor.
+"""Long-running parts of a run (JMeter, the embedded target): nothing of them outlives the conductor.
 
     guard.py COMMAND [ARG ...]
 
-Run as a script of its own. Its standard input is the conductor's end of a pipe: when that closes, because the conductor
-stops it or was itself killed, the command and every process that came of it are ended. As a child subreaper it also
-inherits those whose parents are gone: a frame client that JMeter left behind at its sampler's time-out.
+`Guarded` starts a command under this file, run as a script of its own. The script's standard input is the conductor's
+end of a pipe: when that closes, because the conductor stops it or was itself killed, the command and every process that
+came of it are ended. As a child subreaper it also inherits those whose parents are gone: a frame client that JMeter
+left behind at its sampler's time-out.
 """
 
 import ctypes
@@ -14,6 +15,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import psutil
 
@@ -22,6 +27,61 @@ PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 5.0
 POLL_S = 0.2
 LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Guarded:
+    """A command that runs until it ends, it is stopped, or this process ends in any way."""
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        log_path: Path,
+        environment: Mapping[str, str],
+        working_dir: Path | None = None,
+    ) -> None:
+        """Start the command; what it prints goes to `log_path`."""
+        with log_path.open("ab") as log:
+            self._guard = subprocess.Popen(
+                [sys.executable, __file__, *command],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=dict(environment),
+                cwd=working_dir,
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def exit_status(self) -> int | None:
+        """The command's exit status once nothing of it is left, None until then."""
+        return self._guard.poll()
+
+    def wait(self, timeout_s: float) -> int | None:
+        """As `exit_status`, after waiting for it up to `timeout_s`."""
+        try:
+            return self._guard.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def stop(self) -> None:
+        """Ask the command to end, make it after a grace period, and return when nothing of it is left."""
+        if self._guard.stdin is not None:
+            self._guard.stdin.close()
+        self._guard.wait()
+
+    def processes(self) -> list[psutil.Process]:
+        """What runs below the guard at this moment."""
+        try:
+            return psutil.Process(self._guard.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
 
 
 def main(command: list[str]) -> int:

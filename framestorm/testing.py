@@ -5,18 +5,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from framestorm import packages, paths, setup
-from framestorm.openfaas import parts
+from framestorm import paths
+from framestorm.platform.openfaas import docker, docker_images, parts
+from framestorm.setup import packages
+from framestorm.setup import pieces as setup
+from lab import base as lab_base
+from lab import lifecycle as lab
 
 # A browser for the report, a screen and its tools for JMeter's GUI.
 TEST_PACKAGES = ("chromium", "imagemagick", "x11-utils", "xdotool", "xvfb")
 
 BIN = paths.TEST_PYTHON.parent
 
-# Two workers: most of the longer tests wait for a host or for a JVM. tests/conftest.py says what must stay together.
-EVERYTHING = ("--numprocesses=2", "--no-loadscope-reorder", "--durations=40")
+# Three workers on two cores: the tests of the lab and of OpenFaaS, a worker each, wait for hosts and JVMs much of the
+# time. tests/conftest.py says which tests stay together.
+EVERYTHING = ("--numprocesses=3", "--no-loadscope-reorder", "--durations=40")
 
 
 def run(words: Sequence[str]) -> int:
@@ -25,39 +31,82 @@ def run(words: Sequence[str]) -> int:
     Returns:
         0 only if everything passed.
     """
-    packages.install(TEST_PACKAGES)
-    setup.ensure([setup.TEST_VENV, setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *parts.PIECES, parts.KIND])
-    failed = [] if words else [name for name, command in _checks() if not _passes(name, command)]
+    _set_up()
+    failed = [] if words else _failed_checks()
+    before = packages.installed()
     if not _passes("pytest", [BIN / "python", "-m", "pytest", *(words or EVERYTHING)]):
         failed.append("pytest")
+    if new := sorted(packages.installed() - before):
+        print(f"packages were installed while the tests ran, which set-up must do before: {' '.join(new)}")
+        failed.append("packages")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
 
 
+def _set_up() -> None:
+    """Install and build all that any test needs: the tests themselves install nothing."""
+    packages.install([*TEST_PACKAGES, *lab_base.TOOLS, *parts.needed_packages(), *docker.needed_packages()])
+    pieces = [setup.TEST_VENV, *parts.PIECES, setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, parts.KIND]
+    if os.geteuid() != 0:
+        setup.ensure(pieces)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        lab_base_made = pool.submit(lab.prepare)
+        setup.ensure([docker_images.BASE_IMAGE, *pieces])
+        lab_base_made.result()
+
+
 def _checks() -> Iterator[tuple[str, list[str | Path]]]:
     scripts = [
         paths.ROOT / name
-        for name in ("run.sh", ".ci/run", "lab/launch.sh", "function/kind/up.sh", "function/kind/down.sh")
+        for name in (
+            "run.sh",
+            ".ci/run",
+            "framestorm/setup/apt.sh",
+            "lab/launch.sh",
+            "function/kind/up.sh",
+            "function/kind/down.sh",
+        )
     ]
-    yield "ruff check", [BIN / "ruff", "check", "."]
-    yield "ruff format", [BIN / "ruff", "format", "--check", "."]
     # The rooms share no imports, and each has a handler.py or the like: each is checked as a program of its own.
     shell = [str(path.relative_to(paths.ROOT)) for path in sorted((paths.ROOT / "function").glob("*.py"))]
     for room in (["framestorm"], ["client"], ["lab", "ansible/pack.py"], [*shell, "function/face-blur"]):
-        yield f"mypy {room[-1]}", [BIN / "mypy", *room]
+        name = f"mypy {room[-1]}"
+        # A cache each: they run side by side.
+        yield name, [BIN / "mypy", f"--cache-dir=.mypy_cache/{Path(room[-1]).name}", *room]
+    yield "ruff check", [BIN / "ruff", "check", "."]
+    yield "ruff format", [BIN / "ruff", "format", "--check", "."]
     yield "shellcheck", [BIN / "shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *scripts]
     yield "shfmt", [BIN / "shfmt", "-i", "4", "-d", *scripts]
 
 
-def _passes(name: str, command: Sequence[str | Path]) -> bool:
-    print(f"== {name}", flush=True)
+def _failed_checks() -> list[str]:
+    """Run the static checks side by side, the longest first; the names of those that failed."""
+    checks = list(_checks())
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = pool.map(lambda check: _passes(check[0], check[1], captured=True), checks)
+        return [name for (name, _), passed in zip(checks, results, strict=True) if not passed]
+
+
+def _passes(name: str, command: Sequence[str | Path], captured: bool = False) -> bool:
+    """Whether a command succeeds; its output is shown as it comes, or, captured, together at the end."""
+    heading = f"== {name}"
+    if not captured:
+        print(heading, flush=True)
     started_s = time.monotonic()
-    done = subprocess.run(command, cwd=paths.ROOT, env=_environment(), stdin=subprocess.DEVNULL, check=False)
-    print(
-        f"== {name}: {'passed' if done.returncode == 0 else 'FAILED'} in {time.monotonic() - started_s:.0f} s",
-        flush=True,
+    done = subprocess.run(
+        command,
+        cwd=paths.ROOT,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE if captured else None,
+        stderr=subprocess.STDOUT if captured else None,
+        text=True,
+        check=False,
     )
+    verdict = "passed" if done.returncode == 0 else "FAILED"
+    print(f"{done.stdout or ''}{heading}: {verdict} in {time.monotonic() - started_s:.0f} s", flush=True)
     return done.returncode == 0
 
 

@@ -23,10 +23,17 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument(
         "--outsider",
         action="store_true",
-        help="a host more that no inventory names, to look at the others from outside",
+        help="one more host, which no inventory names, to test the others from outside",
     )
-    verbs.add_parser("status", help="show each host, its address and how it is; exit 1 if one is not as it should be")
-    verbs.add_parser("down", help="end all hosts and delete their disks; needs root")
+    up.add_argument(
+        "--registries",
+        action="store_true",
+        help="new hosts reach this machine's registries of Python and Maven packages, so that ./run.sh works on them",
+    )
+    verbs.add_parser(
+        "status", help="show each host with its address and state; exit status 1 unless all are up and reachable"
+    )
+    verbs.add_parser("down", help="stop all hosts and delete their disks; needs root")
     return parser
 
 
@@ -41,12 +48,12 @@ def table(states: Sequence[lifecycle.HostStatus]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; 0 when all hosts are as they should be, 1 when not, 2 for a wrong command line."""
+    """Run one verb; 0 when all hosts are up and reachable, 1 when not, 2 for a wrong command line."""
     arguments = _parser().parse_args(argv)
     start = time.monotonic()
     try:
         if arguments.verb == "up":
-            print(table(lifecycle.up(arguments.slaves, arguments.outsider)))
+            print(table(lifecycle.up(arguments.slaves, arguments.outsider, arguments.registries)))
             print(f"up in {time.monotonic() - start:.1f} s", file=sys.stderr)
             return 0
         if arguments.verb == "down":

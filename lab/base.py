@@ -11,24 +11,23 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
+from framestorm.errors import FramestormError
+from framestorm.setup import packages
 from lab.hosts import CONTROLLER_ADDRESS, HOME, USER, LabError
 from lab.network import PROXY_PORT, run
 
-# What the lab needs of this machine: the commands and the packages that bring them.
-TOOLS = {
-    "mmdebstrap": "mmdebstrap",
-    "systemd-nspawn": "systemd-container",
-    "tinyproxy": "tinyproxy-bin",  # the program without the service
-    "ip": "iproute2",
-    "ssh": "openssh-client",
-}
+# What the lab needs of this machine: tinyproxy-bin is the program without the service.
+TOOLS = ("mmdebstrap", "systemd-container", "tinyproxy-bin", "iproute2", "openssh-client")
 PACKAGES = ("systemd-sysv", "dbus", "openssh-server", "sudo", "python3", "iproute2", "ca-certificates", "python3-apt")
 # Settings of this machine's apt without which its archives may be out of reach; mmdebstrap does not read them itself.
 _FOR_MMDEBSTRAP = ("http::Proxy", "https::Proxy", "Check-Valid-Until", "Check-Date")
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+_LOCAL_CERTIFICATES = Path("/usr/local/share/ca-certificates")
 
 
 @dataclass(frozen=True)
@@ -48,26 +47,24 @@ class Archive:
 
 def install_tools() -> None:
     """Install by apt what the lab needs and this machine lacks."""
-    missing = sorted(package for command, package in TOOLS.items() if shutil.which(command) is None)
-    if not missing:
-        return
-    print(f"installing {', '.join(missing)} by apt", file=sys.stderr)
-    for command in (("update", "-qq"), ("install", "-qq", "--yes", "--no-install-recommends", *missing)):
-        run("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", *command)
+    try:
+        packages.install(TOOLS)
+    except FramestormError as error:
+        raise LabError(str(error)) from None
 
 
 def archives() -> list[Archive]:
     """The distribution's archives that this machine itself uses; other vendors' are left out."""
     layout = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SIGNED_BY)"
-    found = []
+    known_archives = []
     for line in run("apt-get", "indextargets", "--format", layout, "Created-By: Packages").splitlines():
         origin, url, suite, component, signed_by = line.split("|")
         archive = Archive(url, suite, component, signed_by)
-        if origin in ("Debian", "Ubuntu") and archive not in found:
-            found.append(archive)
-    if not found:
+        if origin in ("Debian", "Ubuntu") and archive not in known_archives:
+            known_archives.append(archive)
+    if not known_archives:
         raise LabError("apt knows no archive of Debian or Ubuntu; run `apt-get update` first")
-    return found
+    return known_archives
 
 
 def _apt_settings() -> str:
@@ -91,6 +88,10 @@ def _customise(root: Path, sources: list[Archive]) -> None:
     (root / "etc/apt/apt.conf.d/99mmdebstrap").unlink(missing_ok=True)
     if _CERTIFICATES.is_file():
         shutil.copyfile(_CERTIFICATES, root / "etc/ssl/lab.crt")
+    # Java on a host makes its own store of the certificates that the system trusts.
+    if _LOCAL_CERTIFICATES.is_dir():
+        shutil.copytree(_LOCAL_CERTIFICATES, root / str(_LOCAL_CERTIFICATES)[1:], dirs_exist_ok=True)
+    run("chroot", str(root), "update-ca-certificates")
     for keyring in {archive.signed_by for archive in sources if archive.signed_by.startswith("/")}:
         (root / keyring[1:]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(keyring, root / keyring[1:])
@@ -110,6 +111,17 @@ def _customise(root: Path, sources: list[Archive]) -> None:
     os.utime(root / "var/lib/apt/lists", (946_684_800, 946_684_800))
 
 
+def unpack(root: Path, included: Sequence[str], sources: list[Archive], log: IO[bytes]) -> None:
+    """Unpack a minimal system with these packages below `root`, by mmdebstrap; it must be installed."""
+    settings = run("apt-config", "dump", *(f"Acquire::{name}" for name in _FOR_MMDEBSTRAP)).splitlines()
+    options = [f"--aptopt={setting.rstrip(';')}" for setting in settings]
+    command = ["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", *options]
+    command += [f"--include={','.join(included)}", sources[0].suite, str(root), *(each.line for each in sources)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+    if done.returncode:
+        raise LabError(f"mmdebstrap failed with {done.returncode}; the end of its output is in {log.name}")
+
+
 def current(sources: list[Archive]) -> Path:
     """Where the base for this machine's archives and this file's contents is or will be."""
     recipe = inspect.getsource(sys.modules[__name__]) + _apt_settings() + "".join(archive.line for archive in sources)
@@ -124,14 +136,8 @@ def ensure(sources: list[Archive]) -> Path:
     print(f"making the base system of the lab's hosts from {sources[0].url} (once, about a minute)", file=sys.stderr)
     unfinished = HOME / "base-unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
-    settings = run("apt-config", "dump", *(f"Acquire::{name}" for name in _FOR_MMDEBSTRAP)).splitlines()
-    options = [f"--aptopt={setting.rstrip(';')}" for setting in settings]
-    command = ["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", *options]
-    command += [f"--include={','.join(PACKAGES)}", sources[0].suite, str(unfinished), *(each.line for each in sources)]
     with (HOME / "base.log").open("wb") as log:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
-    if done.returncode:
-        raise LabError(f"mmdebstrap failed with {done.returncode}; its last words are in {HOME / 'base.log'}")
+        unpack(unfinished, PACKAGES, sources, log)
     _customise(unfinished, sources)
     unfinished.rename(base)
     return base

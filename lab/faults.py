@@ -1,6 +1,6 @@
-"""What goes wrong with hosts, on purpose: for the tests of how a run copes with it.
+"""Faults that tests cause on hosts, to see how a run copes with them.
 
-Processes are found by a part of their command line, among the host's own; the host itself has no say in it.
+Processes are looked up by a part of their command line among those of the host, from outside of it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _command_line(pid: int) -> str:
 
 
 def signal_all(host: Host, part: str, number: signal.Signals) -> list[int]:
-    """Send a signal to the host's processes with `part` in their command line; which they were."""
+    """Send a signal to the host's processes with `part` in their command line; their process ids."""
     pids = matching(host, part)
     if not pids:
         raise LabError(f"no process on {host.name} has {part!r} in its command line")
@@ -46,7 +46,7 @@ def signal_all(host: Host, part: str, number: signal.Signals) -> list[int]:
 
 
 def freeze(host: Host, part: str) -> list[int]:
-    """Stop processes where they are: they keep their connections and say nothing (SIGSTOP)."""
+    """Stop processes where they are: they keep their connections and send nothing (SIGSTOP)."""
     return signal_all(host, part, signal.SIGSTOP)
 
 

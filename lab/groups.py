@@ -24,14 +24,14 @@ _JOIN = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit 125; shift;
 
 
 def _hierarchies() -> list[Path]:
-    found = []
+    hierarchies = []
     for line in Path("/proc/mounts").read_text().splitlines():
-        _, where, kind, options, *_ = line.split()
+        _, mount_point, kind, options, *_ = line.split()
         if kind == "cgroup2" or (kind == "cgroup" and set(options.split(",")) & set(_LEGACY)):
-            found.append(Path(where))
-    if not found:
+            hierarchies.append(Path(mount_point))
+    if not hierarchies:
         raise LabError("no control groups are mounted below /sys/fs/cgroup, which systemd in the lab's hosts needs")
-    return found
+    return hierarchies
 
 
 def _folders(group: str) -> list[Path]:
@@ -39,7 +39,7 @@ def _folders(group: str) -> list[Path]:
 
 
 def start(group: str, command: Sequence[str], log: Path) -> None:
-    """Start `command` inside `group`, apart from this process and its terminal; what it says goes to `log`."""
+    """Start `command` inside `group`, apart from this process and its terminal; its output goes to `log`."""
     folders = _folders(group)
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,14 +56,14 @@ def start(group: str, command: Sequence[str], log: Path) -> None:
 
 def processes(group: str = "") -> list[int]:
     """The living processes of a group and of all groups below it, smallest number first."""
-    found: set[int] = set()
+    pids: set[int] = set()
     for folder in _folders(group):
         for below, _, _ in os.walk(folder):  # passes over groups that go meanwhile
             try:
-                found.update(int(line) for line in (Path(below) / "cgroup.procs").read_text().split())
+                pids.update(int(line) for line in (Path(below) / "cgroup.procs").read_text().split())
             except OSError:
                 continue
-    return sorted(pid for pid in found if pid > 0 and _state(pid) not in ("Z", None))
+    return sorted(pid for pid in pids if pid > 0 and _state(pid) not in ("Z", None))
 
 
 def _state(pid: int) -> str | None:

@@ -6,13 +6,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-REPO = Path(__file__).resolve().parent.parent
-HOME = REPO / ".local" / "lab"
+from framestorm import paths
+
+HOME = paths.LOCAL / "lab"
 
 NETWORK = "198.18.0.0/24"  # RFC 2544: set aside for test networks, so it is nobody's real address
 BRIDGE_ADDRESS = "198.18.0.1"
 CONTROLLER_ADDRESS = "198.18.0.254"  # the controlling machine's own end in the lab's network
-USER = "storm"  # logs in by key and may use sudo, as on a VM
+USER = "tester"  # logs in by key and may use sudo, as on a VM
 
 DEFAULT_SLAVES = 2
 MAX_SLAVES = 50
@@ -21,7 +22,7 @@ _FIXED = {"master1": 2, "function1": 3, "outsider": 200}
 
 
 class LabError(Exception):
-    """The lab cannot do what was asked; the message says what was seen and what to do."""
+    """The lab cannot do this; the message says what is wrong and what to do."""
 
 
 @dataclass(frozen=True)

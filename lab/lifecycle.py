@@ -1,4 +1,4 @@
-"""Bring the lab up, say how it is, take it away."""
+"""Starts the lab, shows its state, ends it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lab import base, groups, keys, network
-from lab.hosts import HOME, REPO, Host, LabError, existing, planned
+from framestorm import paths
+from lab import base, groups, keys, network, registries
+from lab.hosts import HOME, Host, LabError, existing, planned
 
 BOOT_S = 60  # how long a host may take to answer; 3 s are usual
 
 
 @dataclass(frozen=True)
 class HostStatus:
-    """How a host is: `state` is systemd's own word (running, degraded, starting) or stopped, unreachable."""
+    """The state of a host: as systemd names it (running, degraded, starting), or stopped, or unreachable."""
 
     host: Host
     state: str
@@ -39,16 +40,24 @@ def _exclusive() -> Iterator[None]:
 
 def _refuse_another() -> None:
     owner = network.owner()
-    if owner not in (None, REPO):
+    if owner not in (None, paths.ROOT):
         raise LabError(
-            f"the lab of {owner} is up on this machine, and there is one network for it; `lab down` there first"
+            f"the lab of {owner} is up on this machine, and only one can be up at a time; run `lab down` there first"
         )
 
 
-def up(slaves: int, outsider: bool = False) -> list[HostStatus]:
+def prepare() -> None:
+    """Install the lab's tools and make the base of its hosts, so that `up` takes seconds."""
+    with _exclusive():
+        base.install_tools()
+        base.ensure(base.archives())
+
+
+def up(slaves: int, outsider: bool = False, with_registries: bool = False) -> list[HostStatus]:
     """Start what is not running of a lab with so many slaves, and wait until every host answers.
 
-    Hosts that are there already keep running and keep their disks; what a crash left half done is mended.
+    Existing hosts keep running and keep their disks; what a crash left incomplete is made again.
+    `with_registries`: hosts that are made reach this machine's registries of Python and Maven packages too.
     """
     wanted = planned(slaves, outsider)
     with _exclusive():
@@ -59,29 +68,35 @@ def up(slaves: int, outsider: bool = False) -> list[HostStatus]:
             network.up()
         sources = base.archives()
         system = base.ensure(sources)
-        network.proxy_up([archive.url for archive in sources])
+        network.proxy_up([*(archive.url for archive in sources), *(registries.urls() if with_registries else [])])
         keys.ensure()
         for host in wanted:
-            _start(host, system)
+            _start(host, system, with_registries)
         base.prune({system, *((host.folder / "base").resolve() for host in existing())})
         states = [_wait(host, system) for host in wanted]
     return states
 
 
-def _start(host: Host, system: os.PathLike[str]) -> None:
+def _start(host: Host, system: os.PathLike[str], with_registries: bool = False) -> None:
     if groups.processes(host.name):
         return
     if not (host.folder / "complete").exists():
         shutil.rmtree(host.folder, ignore_errors=True)
-        _furnish(host, system)
+        _make_disk(host, system, with_registries)
     groups.end(host.name)
-    launch = ["sh", str(REPO / "lab/launch.sh"), host.name, str(host.folder), str((host.folder / "base").resolve())]
+    launch = [
+        "sh",
+        str(paths.ROOT / "lab/launch.sh"),
+        host.name,
+        str(host.folder),
+        str((host.folder / "base").resolve()),
+    ]
     command = network.inside(["unshare", "--mount", "--propagation", "private", *launch])
     groups.start(host.name, command, host.console)
 
 
-def _furnish(host: Host, system: os.PathLike[str]) -> None:
-    """Make a host's disk: what tells it from the others."""
+def _make_disk(host: Host, system: os.PathLike[str], with_registries: bool) -> None:
+    """Make a host's disk, with its own name, address and keys."""
     for folder in (host.disk, host.folder / "work", host.folder / "root"):
         folder.mkdir(parents=True)
     (host.folder / "base").symlink_to(system)
@@ -94,6 +109,8 @@ def _furnish(host: Host, system: os.PathLike[str]) -> None:
     # Debian's own second line; it is what makes RMI say "is a loopback address" unless it is told better
     (host.disk / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {host.name}\n")
     keys.give(host)
+    if with_registries:
+        registries.configure(host)
     (host.folder / "complete").touch()
 
 
@@ -115,7 +132,7 @@ def _wait(host: Host, system: os.PathLike[str]) -> HostStatus:
 
 
 def status_of(host: Host) -> HostStatus:
-    """Ask one host how it is."""
+    """The state of one host."""
     if not groups.processes(host.name):
         return HostStatus(host, "stopped", ssh=False)
     done = subprocess.run(keys.ssh(host, "systemctl", "is-system-running"), capture_output=True, text=True, check=False)
@@ -124,12 +141,12 @@ def status_of(host: Host) -> HostStatus:
 
 
 def status() -> list[HostStatus]:
-    """How each host is that has a disk or runs."""
+    """The state of every host that has a disk."""
     return [status_of(host) for host in existing()]
 
 
 def down() -> int:
-    """End the lab and delete its hosts' disks (the base is kept); how many hosts there were."""
+    """End the lab and delete its hosts' disks (the base is kept); the number of hosts."""
     with _exclusive():
         _refuse_another()
         hosts = existing()

@@ -2,7 +2,8 @@
 
 Hosts have no route out of the bridge. The controlling machine has an address there, so ssh, Ansible and JMeter's RMI
 (with its connections back from the slaves) work as with any other hosts. A proxy on that address passes on requests to
-the package archives that this machine itself uses, and to nothing else.
+the package archives that this machine itself uses (if asked, to its registries of Python and Maven packages too),
+and to nothing else.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from framestorm import paths
 from lab import groups
-from lab.hosts import BRIDGE_ADDRESS, CONTROLLER_ADDRESS, HOME, NETWORK, REPO, LabError
+from lab.hosts import BRIDGE_ADDRESS, CONTROLLER_ADDRESS, HOME, NETWORK, LabError
 
 LINK = "fs-lab"  # the controlling machine's end
 PROXY_PORT = 3128
@@ -24,7 +26,7 @@ KEEPER, PROXY = "network", "proxy"
 
 
 def run(*command: str) -> str:
-    """What a command prints; LabError with what it said if it fails."""
+    """The output of a command; LabError with its error output if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LabError(
@@ -55,7 +57,7 @@ def inside(command: list[str]) -> list[str]:
 
 
 def ready() -> bool:
-    return keeper() is not None and owner() == REPO
+    return keeper() is not None and owner() == paths.ROOT
 
 
 def up() -> None:
@@ -66,7 +68,7 @@ def up() -> None:
     run(*inside(["ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "forward_delay", "0"]))
     run(*inside(["ip", "address", "add", f"{BRIDGE_ADDRESS}/24", "dev", "br0"]))
     run("ip", "link", "add", LINK, "type", "veth", "peer", "name", "controller", "netns", str(pid))
-    run("ip", "link", "set", LINK, "alias", str(REPO))
+    run("ip", "link", "set", LINK, "alias", str(paths.ROOT))
     run(*inside(["ip", "link", "set", "controller", "master", "br0", "up"]))
     for device in ("br0", "lo"):
         run(*inside(["ip", "link", "set", device, "up"]))
@@ -90,11 +92,11 @@ def _refuse_taken_addresses() -> None:
 
 
 def _wait_for_namespace(within_s: float = 5) -> int:
-    own = Path("/proc/self/ns/net").readlink()
+    our_namespace = Path("/proc/self/ns/net").readlink()
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         pid = keeper()
-        if pid is not None and Path(f"/proc/{pid}/ns/net").readlink() != own and _command(pid) == "sleep":
+        if pid is not None and Path(f"/proc/{pid}/ns/net").readlink() != our_namespace and _command(pid) == "sleep":
             return pid
         time.sleep(0.01)
     raise LabError(f"no network namespace within {within_s:g} s; see {HOME / 'network.log'}")
@@ -109,13 +111,14 @@ def set_link(name: str, connected: bool) -> None:
     run(*inside(["ip", "link", "set", f"vb-{name}", "up" if connected else "down"]))
 
 
-def proxy_up(archives: list[str]) -> None:
-    """Start the proxy to the package archives (URLs), unless it answers already."""
-    if _answers():
+def proxy_up(urls: list[str]) -> None:
+    """Start the proxy to the hosts of these URLs and no others, unless it runs already."""
+    allowed = HOME / "proxy-allowed"
+    lines = "".join(f"^{re.escape(name)}$\n" for name in sorted({urlsplit(url).hostname or "" for url in urls}))
+    if _answers() and allowed.is_file() and allowed.read_text() == lines:
         return
     groups.end(PROXY)
-    allowed = HOME / "proxy-allowed"
-    allowed.write_text("".join(f"^{re.escape(urlsplit(url).hostname or '')}$\n" for url in sorted(set(archives))))
+    allowed.write_text(lines)
     upstream = urlsplit(_apt_setting("Acquire::http::Proxy"))
     settings = HOME / "proxy.conf"
     settings.touch(mode=0o600)

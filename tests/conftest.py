@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -25,14 +26,21 @@ SCAN = REPO / "tests" / "ansible" / "scan.py"
 # There is one lab and one local OpenFaaS on a machine, so the tests of each stay together, in this order. In the lab,
 # those that break it come before those that deploy on it, and taking back what was deployed comes last.
 TOGETHER = {
-    "lab": ("tests/lab/", "tests/ansible/test_deploy", "tests/slaves/", "tests/ansible/test_uninstall"),
-    "openfaas": ("tests/openfaas/", "tests/run/"),
+    "lab": (
+        "tests/lab/",
+        "tests/ansible/test_deploy",
+        "tests/slaves/",
+        "tests/ansible/test_uninstall",
+        "tests/docs/test_slaves",
+    ),
+    "openfaas": ("tests/openfaas/", "tests/docs/test_openfaas"),
 }
-ORDER = [part for parts in TOGETHER.values() for part in parts]
+# What takes longest begins first.
+ORDER = [*(part for parts in TOGETHER.values() for part in parts), "tests/run/", "tests/jmx/"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What stays together comes first: it takes longest."""
+    """What takes longest comes first."""
     items.sort(key=lambda item: next((n for n, part in enumerate(ORDER) if part in item.nodeid), len(ORDER)))
 
 
@@ -107,3 +115,32 @@ def deployed(lab_cli: Callable[..., subprocess.CompletedProcess[str]]) -> Lab:
     done = ansible_tool("molecule", "converge")
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     return Lab(before)
+
+
+@pytest.fixture
+def program() -> Callable[[str], str]:
+    """Return a function that finds an installed program."""
+    return find_program
+
+
+def find_program(name: str) -> str:
+    path = shutil.which(name)
+    assert path, f"{name} is not installed; ./run.sh test installs it"
+    return path
+
+
+@pytest.fixture
+def display() -> Iterator[str]:
+    """A screen of its own for JMeter's window."""
+    read_end, write_end = os.pipe()
+    command = [find_program("Xvfb"), "-displayfd", str(write_end), "-screen", "0", "1400x1000x24", "-nolisten", "tcp"]
+    # It starts anew when its last client leaves, xdotool say, and turns away who comes just then; with this it stays.
+    command.append("-noreset")
+    process = subprocess.Popen(command, pass_fds=[write_end], stderr=subprocess.DEVNULL)
+    os.close(write_end)
+    with os.fdopen(read_end) as number:
+        name = f":{number.readline().strip()}"
+    assert name != ":", "Xvfb did not start"
+    yield name
+    process.terminate()  # not killed: it takes its lock along
+    process.wait()

@@ -1,6 +1,7 @@
 """A page that needs nothing else, neither the network nor a server: style, script, drawing library and charts in it.
 
-Pages of runs, studies and comparisons are all made here; each brings a template that extends document.html.j2.
+The pages of runs, studies and comparisons are all made here; each has a template that extends document.html.j2, and
+takes what they have in common from parts.html.j2.
 """
 
 import importlib.util
@@ -13,42 +14,48 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from framestorm.report import units
+from framestorm.model import units
 from framestorm.report.figure import Chart
-from framestorm.report.files import ReportError
+from framestorm.results.files import ReportError
 
-HERE = Path(__file__).parent
+TEMPLATES = Path(__file__).parent / "templates"
+# All but utc and value give a dash for what is not known.
+FORMATS: Mapping[str, Callable[..., str]] = {
+    "duration": units.duration, "percent": units.percent, "count": units.count, "rate": units.rate, "size": units.size,
+    "significant": units.significant, "cores": units.cores, "size_per_s": units.size_rate,
+}  # fmt: skip
 
 
 def render(
-    template: Path, charts: Sequence[Chart], *, filters: Mapping[str, Callable[..., Any]] | None = None, **values: Any
+    template: str, charts: Sequence[Chart], *, filters: Mapping[str, Callable[..., Any]] | None = None, **values: Any
 ) -> str:
-    """Fill `template` with `values`, the charts, and all that they need to be drawn.
+    """The page that `template`, a file's name in templates/, makes of `values` and the charts.
 
-    The template has the filters of `framestorm.report.units`, `utc` and `value` beside jinja2's own and the given ones,
-    and imports the macro of a chart from figure.html.j2. The charts have to stand in the page in the order given here.
+    The template has the filters of `framestorm.model.units`, `utc` and `value` beside jinja2's own and `filters`. The
+    charts must stand in the page in the order given here.
     """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([template.parent, HERE]),
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        duration=units.duration, percent=units.percent, count=units.count, rate=units.rate, size=units.size,
-        significant=units.significant, utc=utc, value=value,
-    )  # fmt: skip
-    environment.filters.update(filters or {})
+    formats = {name: _or_dash(to_text) for name, to_text in FORMATS.items()}
+    environment.filters.update(formats | {"utc": utc, "value": value} | dict(filters or {}))
     figures = json.dumps([chart.figure() for chart in charts], separators=(",", ":"), allow_nan=False)
-    return environment.get_template(template.name).render(
+    return environment.get_template(template).render(
         charts=charts,
         # In a script element only "<" can do harm.
         figures=Markup(figures.replace("<", "\\u003c")),  # noqa: S704
-        style=Markup((HERE / "style.css").read_text(encoding="utf-8")),  # noqa: S704
-        script=Markup((HERE / "page.js").read_text(encoding="utf-8")),  # noqa: S704
+        style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704
+        script=Markup((TEMPLATES / "page.js").read_text(encoding="utf-8")),  # noqa: S704
         plotly=Markup(_plotly()),  # noqa: S704
         **values,
     )
+
+
+def _or_dash(to_text: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda figure: units.NONE if figure is None else to_text(figure)
 
 
 def _plotly() -> str:

@@ -4,11 +4,14 @@ Colours are names of the style sheet's variables, so that light, dark and print 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Trace = dict[str, Any]
-Values = list[float | None]
+from framestorm.model.series import Mark, Series, Values
+
+Json = dict[str, Any]  # an axis or a layout, as Plotly takes it
+Trace = Json
 LINE_COLOURS = tuple(f"var(--line-{number})" for number in range(1, 9))
 MAIN, SECOND, BAD, QUIET, BAND, INK = (
     LINE_COLOURS[0], LINE_COLOURS[1], "var(--bad)", "var(--quiet)", "var(--band)", "var(--ink)",
@@ -30,18 +33,18 @@ class Chart:
     name: str
     title: str
     caption: str
-    traces: list[Trace]
-    xaxis: dict[str, Any]
-    yaxis: dict[str, Any]
-    layout: dict[str, Any] = field(default_factory=dict)
+    traces: list[Json]
+    xaxis: Json
+    yaxis: Json
+    layout: Json = field(default_factory=dict)
     # What can be chosen above the chart, and what each choice changes of traces and layout; `chosen` is how it starts.
-    choices: dict[str, list[Any]] = field(default_factory=dict)
+    choices: dict[str, list[Json]] = field(default_factory=dict)
     chosen: str = ""
     # Of a chart with panels, of which each has axes of its own in `layout`; None: as high as all others.
     panels: int = 1
     height_rem: float | None = None
 
-    def figure(self) -> dict[str, Any]:
+    def figure(self) -> Json:
         """As Plotly takes it; title and legend go into downloads only, for the page has its own."""
         layout = {"xaxis": self.xaxis, "yaxis": {"rangemode": "tozero"} | self.yaxis, **self.layout}
         choices = list(self.choices.values())
@@ -58,7 +61,7 @@ class Chart:
         return list(entries.values()) if len(entries) > 1 else []
 
 
-def _mark(trace: Trace) -> dict[str, str]:
+def _mark(trace: Json) -> dict[str, str]:
     if trace["type"] == "bar":
         return {"kind": "bar", "colour": trace["marker"]["color"]}
     if trace["mode"] == "markers":
@@ -79,24 +82,26 @@ class Clock:
     tick: float
 
     @classmethod
-    def of(cls, series: dict[str, Any]) -> "Clock":
-        ends = [series[name]["x"][-1] for name in ("over_time", "success_over_time", "in_flight") if name in series]
-        ends += [line["x"][-1] for line in series.get("machines", {"lines": []})["lines"]]
-        ends += [mark["at_s"] for mark in series.get("marks", ())]
-        end_s = max([1.0, *ends])
+    def of(cls, series: Series) -> "Clock":
+        parts = (series.over_time, series.success_over_time, series.in_flight, *series.machines)
+        ends = [part.x[-1] or 0.0 for part in parts if part]
+        end_s = max([1.0, *ends, *(mark.at_s for mark in series.marks)])
         scale, unit = next((scale, unit) for limit, scale, unit in CLOCK_UNITS if end_s < limit)
         end = end_s / scale
         return cls(scale, unit, end, next((tick for tick in CLOCK_TICKS if end / tick <= 9), end / 8))
 
-    def axis(self) -> dict[str, Any]:
+    def axis(self) -> Json:
         title = axis_title(f"time since the start ({self.unit})")
         return title | {"range": self.range(), "tick0": 0, "dtick": self.tick}
 
     def range(self) -> list[float]:
         return [-0.01 * self.end, 1.02 * self.end]
 
-    def x(self, seconds: list[Any]) -> list[Any]:
-        return [float(f"{value / self.scale:.6g}") for value in seconds]
+    def at(self, seconds: float) -> float:
+        return float(f"{seconds / self.scale:.6g}")
+
+    def x(self, seconds: Sequence[float | None]) -> Values:
+        return scaled(seconds, self.scale, digits=6)
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ class Lengths:
     ticks: tuple[float, ...]
 
     @classmethod
-    def of(cls, *values: Values) -> "Lengths":
+    def of(cls, *values: Sequence[float | None]) -> "Lengths":
         known = sorted(value for part in values for value in part if value is not None)
         top = known[-1] if known else 0.0
         scale, unit = next((scale, unit) for limit, scale, unit in LENGTH_UNITS if top < limit)
@@ -121,7 +126,7 @@ class Lengths:
         ticks = tuple(float(f"{step}e{exponent}") for exponent in exponents for step in steps)
         return cls(scale, unit, 0 < middle * LOG_RATIO < top, ticks)
 
-    def axis(self, what: str) -> dict[str, Any]:
+    def axis(self, what: str) -> Json:
         ticks = {
             "type": "log",
             "tickmode": "array",
@@ -130,7 +135,7 @@ class Lengths:
         }
         return axis_title(f"{what} ({self.unit})") | (ticks if self.log else {})
 
-    def choices(self) -> dict[str, list[Any]]:
+    def choices(self) -> dict[str, list[Json]]:
         """A linear and a logarithmic axis, where it matters which."""
         if not self.log:
             return {}
@@ -139,52 +144,57 @@ class Lengths:
             for name, mode in (("linear", "auto"), ("log", "array"))
         }
 
-    def y(self, values: Values) -> Values:
-        return [None if value is None else float(f"{value / self.scale:.5g}") for value in values]
+    def y(self, values: Sequence[float | None]) -> Values:
+        return scaled(values, self.scale)
 
 
-def marked(chart: Chart, marks: list[dict[str, Any]], clock: Clock) -> Chart:
+def scaled(values: Sequence[float | None], scale: float, digits: int = 5) -> Values:
+    """The values over `scale`, with as many digits as a chart can show; None is a gap."""
+    return [None if value is None else float(f"{value / scale:.{digits}g}") for value in values]
+
+
+def marked(chart: Chart, marks: list[Mark], clock: Clock) -> Chart:
     """`chart`, which is over time, with a line for each mark, a label as long as they are few, and shade after it."""
     shapes = list(chart.layout.get("shapes", ()))
     for mark in marks:
-        at = clock.x([mark["at_s"]])[0]
+        at = clock.at(mark.at_s)
         whole_height = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "x0": at}
         stroke = {"color": BAD, "width": 1.2, "dash": "dot"}
         shapes.append(whole_height | {"type": "line", "x1": at, "line": stroke})
-        if mark["shaded"]:
+        if mark.is_shaded:
             shade = {"fillcolor": "var(--gap)", "line": {"width": 0}, "layer": "below"}
             shapes.append(whole_height | {"type": "rect", "x1": clock.range()[1]} | shade)
     chart.layout = chart.layout | {"shapes": shapes, "annotations": _labels(marks[:MAX_LABELS], clock)}
-    what = "; ".join(f"{mark['label']} at {mark['at_s'] / clock.scale:.3g} {clock.unit}" for mark in marks[:MAX_LABELS])
+    events = "; ".join(f"{mark.label} at {mark.at_s / clock.scale:.3g} {clock.unit}" for mark in marks[:MAX_LABELS])
     more = f", and {len(marks) - MAX_LABELS} more" if len(marks) > MAX_LABELS else ""
-    shaded = " Shaded: load without the lost share." if any(mark["shaded"] for mark in marks) else ""
-    chart.caption += f" Marked: {what}{more}.{shaded}"
+    shaded = " Shaded: load without the share of the lost host." if any(mark.is_shaded for mark in marks) else ""
+    chart.caption += f" Marked: {events}{more}.{shaded}"
     return chart
 
 
-def _labels(marks: list[dict[str, Any]], clock: Clock) -> list[dict[str, Any]]:
+def _labels(marks: list[Mark], clock: Clock) -> list[Json]:
     """Above the chart, where they hide nothing, in as many rows as they need to stand apart on a phone too."""
-    labels: list[dict[str, Any]] = []
+    labels: list[Json] = []
     rows: list[float] = []  # by row, where its last label ends
     for mark in marks:
-        at, width = clock.x([mark["at_s"]])[0], LABEL_WIDTH * clock.end
+        at, width = clock.at(mark.at_s), LABEL_WIDTH * clock.end
         is_late = at > 0.7 * clock.end
         start = at - width if is_late else at
         row = next((number for number, end in enumerate(rows) if end <= start), len(rows))
         rows[row : row + 1] = [start + width]
         labels.append(
-            {"text": mark["label"], "x": at, "xanchor": "right" if is_late else "left", "yref": "paper", "y": 1,
+            {"text": mark.label, "x": at, "xanchor": "right" if is_late else "left", "yref": "paper", "y": 1,
              "yanchor": "bottom", "yshift": LABEL_HEIGHT * row, "showarrow": False, "borderpad": 0,
              "font": {"size": 11, "color": BAD}}
         )  # fmt: skip
     return labels
 
 
-def axis_title(text: str) -> dict[str, Any]:
+def axis_title(text: str) -> Json:
     return {"title": {"text": text}}
 
 
-def line(x: list[Any], y: list[Any], name: str, colour: str, width: float = 1.6, **style: Any) -> Trace:
+def line(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, width: float = 1.6, **style: Any) -> Json:
     """A line; where a value stands alone between gaps, a dot still shows it."""
     around = [None, *y, None]
     lonely = any(
@@ -195,10 +205,10 @@ def line(x: list[Any], y: list[Any], name: str, colour: str, width: float = 1.6,
     return trace | {"connectgaps": False, "line": {"color": colour, "width": width, **style}, "marker": {"size": 4}}
 
 
-def dots(x: list[Any], y: list[Any], name: str, colour: str, *, symbol: str = "circle", size: int = 4) -> Trace:
+def dots(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, *, symbol: str = "circle", size: int = 4) -> Json:
     marker = {"color": colour, "size": size, "symbol": symbol, "opacity": 0.7 if symbol == "circle" else 1}
     return {"type": "scatter", "mode": "markers", "x": x, "y": y, "name": name, "marker": marker}
 
 
-def timed_out(x: list[Any], y: list[Any]) -> list[Trace]:
+def timed_out(x: Sequence[Any], y: Sequence[Any]) -> list[Json]:
     return [dots(x, y, "timed out (at least)", BAD, symbol="x-thin-open", size=8)] if x else []

@@ -4,7 +4,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+
+from framestorm.model.summary import Summary
 
 
 @dataclass(frozen=True)
@@ -17,24 +18,24 @@ class Case:
     output: str | None = None
 
 
-def junit_xml(summary: dict[str, Any]) -> str:
-    """The verdict of a run's summary.json as JUnit's XML."""
-    run, load, missing = summary["run"], summary["load"], summary["missing"]
+def junit_xml(summary: Summary) -> str:
+    """The verdict of a run as JUnit's XML."""
+    run, load, missing = summary.run, summary.load, summary.missing
     cases = [
         Case(
-            f"not ({criterion['text']})",
-            None if criterion["state"] == "passed" else (criterion["state"], criterion["why"]),
-            output=f"measured: {criterion['measured']}",
+            f"not ({criterion.text})",
+            None if criterion.state == "passed" else (criterion.state, criterion.why),
+            output=f"measured: {criterion.measured}",
         )
-        for criterion in summary["criteria"]
+        for criterion in summary.criteria
     ]
     cases.append(Case("the run is complete", ("partial", "\n".join(missing)) if missing else None))
     return suite_xml(
-        summary["name"],
+        summary.name,
         cases,
-        {"plan": str(run["plan"]), "verdict": summary["verdict"]["verdict"]},
-        run["started_ms"] or (load["start_ms"] if load else 0),
-        load["duration_ms"] if load else 0,
+        {"plan": str(run.plan), "verdict": summary.verdict.word},
+        run.started_ms or (load.start_ms if load else 0),
+        load.duration_ms if load else 0,
     )
 
 

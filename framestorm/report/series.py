@@ -1,208 +1,210 @@
 """What the charts draw, as plain numbers: binned here, so that the page stays small whatever the run's size."""
 
-from typing import Any
-
 import numpy as np
 import polars as pl
+from polars.dataframe.group_by import GroupBy
 
-from framestorm.report.stats import Floats
+from framestorm.model.series import (
+    Band,
+    Bins,
+    ByIndex,
+    Histogram,
+    InFlight,
+    MachineLine,
+    OverTime,
+    Points,
+    Rates,
+    Series,
+    SuccessOverTime,
+    UserLine,
+    Values,
+)
+from framestorm.model.summary import LostHost
+from framestorm.results.table import lengths
+from framestorm.stats.checks import Floats
 
 MAX_LINES = 12  # users with a line of their own, as long as there are no more of them
 MAX_SHOWN = 6  # of more users, as examples beside median and band
 MAX_INDEX_BINS = 400
 MAX_POINTS = 2000
 MAX_TIME_BINS = 120
-FRAMES_A_BIN = 10
+SAMPLES_PER_BIN = 10
 MAX_STEPS = 600
 BIN_WIDTHS_S = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400)
-Series = dict[str, Any]
 
 
-def all_series(
-    frames: pl.DataFrame,
-    users: pl.DataFrame,
-    machines: pl.DataFrame,
-    losses: list[dict[str, Any]],
-    origin_ms: float,
-    unit: str,
-) -> dict[str, Series]:
-    """Series by chart; only those that have something to show. Times are seconds since `origin_ms`, lengths ms."""
-    found: dict[str, Series | None] = {}
-    if frames.height:
-        timed = frames.with_columns(((pl.col("start_ms") - origin_ms) / 1000).alias("t_s"))
-        width_s = bin_width_s(timed)
-        for column in ("rtt_ms", "handler_ms", "model_ms"):
-            found[f"by_index_{column}"] = by_index(timed, column)
-        found["over_time"] = over_time(timed, width_s)
-        found["success_over_time"] = success_over_time(timed, width_s)
-        found["histogram"] = histogram(timed)
-    found["in_flight"] = in_flight(frames, users, losses, origin_ms, unit)
-    found["machines"] = machines_over_time(machines, origin_ms)
-    return {name: series for name, series in found.items() if series}
+def sample_series(samples: pl.DataFrame, origin_ms: float) -> Series:
+    """Every series that is made of the samples; times are seconds since `origin_ms`, lengths ms."""
+    if not samples.height:
+        return Series()
+    timed = samples.with_columns(((pl.col("start_ms") - origin_ms) / 1000).alias("t_s"))
+    width_s = bin_width_s(timed)
+    indexed = {name: by_index(timed, name) for name in ("rtt_ms", *lengths(timed))}
+    return Series(
+        by_index={name: lines for name, lines in indexed.items() if lines},
+        over_time=over_time(timed, width_s),
+        success_over_time=success_over_time(timed, width_s),
+        histogram=histogram(timed),
+    )
 
 
-def by_index(frames: pl.DataFrame, column: str) -> Series | None:
-    """A length by the frame's index: a line a user, or for many users median, 5 % and 95 % of all and some examples."""
-    known = pl.col("ok") & pl.col(column).is_not_null() & pl.col("index").is_not_null()
-    measured = frames.select("user", "index", "start_ms", "ok", "source", column).filter(known)
+def by_index(samples: pl.DataFrame, name: str) -> ByIndex | None:
+    """A figure by the sample's index: a line per user, or for many users median, 5 % and 95 %, and some examples."""
+    has_value = pl.col("ok") & pl.col(name).is_not_null() & pl.col("index").is_not_null()
+    measured = samples.select("user", "index", "start_ms", "ok", "source", name).filter(has_value)
     if not measured.height:
         return None
     step = int(measured.select(pl.col("index").max()).item()) // MAX_INDEX_BINS + 1
     measured = measured.with_columns((pl.col("index") // step).alias("bin"))
     n_bins = int(measured.select(pl.col("bin").max()).item()) + 1
-    # Frames of JMeter's HTTP sampler have no user: their threads say nothing.
-    with_users = measured.filter(pl.col("source") != "jtl")
-    first = with_users.group_by("user").agg(pl.col("start_ms").min()).sort("start_ms", "user")
+    # Samples of JMeter's HTTP sampler have no user: their threads mean nothing.
+    of_users = measured.filter(pl.col("source") != "jtl")
+    first = of_users.group_by("user").agg(pl.col("start_ms").min()).sort("start_ms", "user")
     n_users = first.height
     shown = range(n_users)
     if n_users > MAX_LINES:
         shown = range(0, n_users, -(-n_users // MAX_SHOWN))
     names = {first["user"][number]: number + 1 for number in shown}
     lines = (
-        with_users.filter(pl.col("user").is_in(list(names)))
+        of_users.filter(pl.col("user").is_in(list(names)))
         .group_by("user", "bin")
-        .agg(_quantile(column, 0.5))
+        .agg(_quantile(name, 0.5))
         .sort("bin")
         .partition_by("user", as_dict=True)
     )
-    series: Series = {
-        "step": step,
-        "users": n_users,
-        "x": [bin_ * step for bin_ in range(n_bins)],
-        "lines": [{"user": number, "y": _spread(lines[(user,)], column, n_bins)} for user, number in names.items()],
-    }
+    band = None
     if n_users > MAX_LINES or not n_users:
-        band = measured.group_by("bin").agg(
-            _quantile(column, 0.05).alias("low"),
-            _quantile(column, 0.5).alias("mid"),
-            _quantile(column, 0.95).alias("high"),
+        quantiles = measured.group_by("bin").agg(
+            _quantile(name, 0.05).alias("low"), _quantile(name, 0.5).alias("mid"), _quantile(name, 0.95).alias("high")
         )
-        series["band"] = {name: _spread(band, name, n_bins) for name in ("low", "mid", "high")}
-    if column == "rtt_ms":
-        cut = _thinned(frames.filter(pl.col("timed_out") & pl.col("index").is_not_null()), MAX_POINTS // 4)
-        series["timed_out"] = {"x": cut["index"].to_list(), "y": _rounded(cut[column])}
-    return series
+        band = Band(*(_spread(quantiles, end, n_bins) for end in ("low", "mid", "high")))
+    timed_out = Points()
+    if name == "rtt_ms":
+        cut = _thinned(samples.filter(pl.col("timed_out") & pl.col("index").is_not_null()), MAX_POINTS // 4)
+        timed_out = Points([float(index) for index in cut["index"]], _rounded(cut[name]))
+    return ByIndex(
+        step=step,
+        users=n_users,
+        x=[bin_ * step for bin_ in range(n_bins)],
+        lines=[UserLine(number, _spread(lines[(user,)], name, n_bins)) for user, number in names.items()],
+        band=band,
+        timed_out=timed_out,
+    )
 
 
-def bin_width_s(frames: pl.DataFrame) -> float:
-    """A round bin width that leaves enough frames in a bin and not too many bins."""
-    length_s = float(frames.select(pl.col("t_s").max() - pl.col("t_s").min()).item())
-    bins = min(MAX_TIME_BINS, max(5, frames.height // FRAMES_A_BIN))
+def bin_width_s(samples: pl.DataFrame) -> float:
+    """A round bin width that leaves enough samples in a bin and not too many bins."""
+    length_s = float(samples.select(pl.col("t_s").max() - pl.col("t_s").min()).item())
+    bins = min(MAX_TIME_BINS, max(5, samples.height // SAMPLES_PER_BIN))
     return float(next((width for width in BIN_WIDTHS_S if width * bins >= length_s), BIN_WIDTHS_S[-1]))
 
 
-def over_time(frames: pl.DataFrame, width_s: float) -> Series | None:
-    """Round trips by their start: points (a regular choice if there are many), and median and 95th percentile a bin."""
-    seen = frames.select("t_s", "rtt_ms", "ok", "cold", "timed_out").filter(
+def over_time(samples: pl.DataFrame, width_s: float) -> OverTime | None:
+    """Response times by their start: points (every n-th if there are many), median and 95th percentile of each bin."""
+    timed = samples.select("t_s", "rtt_ms", "ok", "cold", "timed_out").filter(
         (pl.col("ok") | pl.col("timed_out")) & pl.col("rtt_ms").is_not_null()
     )
-    if not seen.height:
+    if not timed.height:
         return None
-    kinds = {
-        "warm": seen.filter(pl.col("ok") & ~pl.col("cold").fill_null(value=False)),
-        "cold": seen.filter(pl.col("ok") & pl.col("cold").fill_null(value=False)),
-        "timed_out": seen.filter("timed_out"),
-    }
-    points = {name: _thinned(part, MAX_POINTS if name == "warm" else MAX_POINTS // 4) for name, part in kinds.items()}
-    bins = _bins(seen, width_s)
-    binned = bins.agg(_quantile("rtt_ms", 0.5).alias("mid"), _quantile("rtt_ms", 0.95).alias("high"))
-    first, n_bins = _bin_range(frames, width_s)
+    is_cold = pl.col("cold").fill_null(value=False)
+    warm = _thinned(timed.filter(pl.col("ok") & ~is_cold), MAX_POINTS)
+    cold, cut = (
+        _thinned(timed.filter(which), MAX_POINTS // 4) for which in (pl.col("ok") & is_cold, pl.col("timed_out"))
+    )
+    binned = _bins(timed, width_s).agg(_quantile("rtt_ms", 0.5).alias("mid"), _quantile("rtt_ms", 0.95).alias("high"))
+    first, n_bins = _bin_range(samples, width_s)
     binned = binned.with_columns(pl.col("bin") - first)
-    return {
-        "width_s": width_s,
-        "shown": sum(part.height for part in points.values()),
-        "of": seen.height,
-        "points": {
-            name: {"x": _rounded(part["t_s"], 3), "y": _rounded(part["rtt_ms"])} for name, part in points.items()
-        },
-        "x": _middles(first, n_bins, width_s),
-        "mid": _spread(binned, "mid", n_bins),
-        "high": _spread(binned, "high", n_bins),
-    }
+    return OverTime(
+        width_s=width_s,
+        shown=warm.height + cold.height + cut.height,
+        of=timed.height,
+        warm=_points(warm),
+        cold=_points(cold),
+        timed_out=_points(cut),
+        x=_middles(first, n_bins, width_s),
+        mid=_spread(binned, "mid", n_bins),
+        high=_spread(binned, "high", n_bins),
+    )
 
 
-def success_over_time(frames: pl.DataFrame, width_s: float) -> Series:
-    """By bin of the start: percent answered rightly, and for each host frames answered rightly and failed a second."""
-    first, n_bins = _bin_range(frames, width_s)
+def success_over_time(samples: pl.DataFrame, width_s: float) -> SuccessOverTime:
+    """By bin of the start: the success rate in percent, and each host's successful and failed samples per second."""
+    first, n_bins = _bin_range(samples, width_s)
     n_ok = pl.col("ok").sum()
-    counted = _bins(frames, width_s, "host").agg(n_ok, (pl.len() - n_ok).alias("failed"))
+    counted = _bins(samples, width_s, "host").agg(n_ok, (pl.len() - n_ok).alias("failed"))
     counted = counted.with_columns(pl.col("bin") - first, pl.col("host").cast(pl.String).fill_null(""))
     whole = counted.group_by("bin").agg(pl.col("ok").sum(), pl.col("failed").sum())
     ratio = whole.with_columns((100 * pl.col("ok") / (pl.col("ok") + pl.col("failed"))).alias("ratio"))
     rates = counted.with_columns(pl.col("ok", "failed") / width_s)
-    hosts = {
-        host: {name: _spread(part, name, n_bins, empty=0.0) for name in ("ok", "failed")}
-        for (host,), part in sorted(rates.partition_by("host", as_dict=True).items())
-    }
-    return {
-        "width_s": width_s,
-        "closed_loop": bool((frames["source"] != "jtl").any()),
-        "x": _middles(first, n_bins, width_s),
-        "ratio": _spread(ratio, "ratio", n_bins),
-        "hosts": hosts,
-    }
+    return SuccessOverTime(
+        width_s=width_s,
+        closed_model=bool((samples["source"] != "jtl").any()),
+        x=_middles(first, n_bins, width_s),
+        ratio=_spread(ratio, "ratio", n_bins),
+        hosts={
+            str(host): Rates(*(_spread(part, name, n_bins, empty=0.0) for name in ("ok", "failed")))
+            for (host,), part in sorted(rates.partition_by("host", as_dict=True).items())
+        },
+    )
 
 
-def histogram(frames: pl.DataFrame) -> Series | None:
-    """Counts of the answered frames' round trips on a linear axis (cut above far outliers) and on a logarithmic one."""
-    ok = frames.select("ok", "cold", "rtt_ms").filter(pl.col("ok") & pl.col("rtt_ms").is_not_null())
-    parts = {
-        "warm": ok.filter(~pl.col("cold").fill_null(value=False)),
-        "cold": ok.filter(pl.col("cold").fill_null(value=False)),
-    }
-    values = {name: part["rtt_ms"].to_numpy() for name, part in parts.items() if part.height}
-    if not values:
+def histogram(samples: pl.DataFrame) -> Histogram | None:
+    """Counts of successful response times on a linear axis (cut above far outliers) and on a logarithmic one."""
+    ok = samples.select("ok", "cold", "rtt_ms").filter(pl.col("ok") & pl.col("rtt_ms").is_not_null())
+    if not ok.height:
         return None
-    both = np.concatenate(list(values.values()))
+    is_cold = pl.col("cold").fill_null(value=False)
+    warm, cold = (ok.filter(which)["rtt_ms"].to_numpy() for which in (~is_cold, is_cold))
+    both = np.concatenate([warm, cold])
     top = min(float(both.max()), 2 * float(np.quantile(both, 0.99)))
-    low = float(both.min())
     linear = _edges(both[both <= top])
-    positive = max(low, 1e-3)
+    positive = max(float(both.min()), 1e-3)
     log = np.geomspace(positive * 0.999, max(float(both.max()), positive) * 1.001, 41)
-    return {
-        "linear": {"edges": _list(linear), **{name: _counts(part, linear) for name, part in values.items()}},
-        "log": {"edges": _list(log), **{name: _counts(part, log) for name, part in values.items()}},
-        "above": int(np.count_nonzero(both > linear[-1])),
-        "timed_out": int(frames["timed_out"].sum()),
-    }
+
+    def bins(edges: Floats) -> Bins:
+        counts = [[int(n) for n in np.histogram(part, edges)[0]] if part.size else None for part in (warm, cold)]
+        return Bins(_list(edges), *counts)
+
+    above = int(np.count_nonzero(both > linear[-1]))
+    return Histogram(bins(linear), bins(log), above, timed_out=int(samples["timed_out"].sum()))
 
 
 def in_flight(
-    frames: pl.DataFrame, users: pl.DataFrame, losses: list[dict[str, Any]], origin_ms: float, unit: str
-) -> Series | None:
-    """How many users (or, in a plan without, frames or requests) were under way at each moment."""
-    what, table, length = ("users", users, "elapsed_ms") if users.height else (f"{unit}s", frames, "rtt_ms")
+    samples: pl.DataFrame, users: pl.DataFrame, losses: list[LostHost], origin_ms: float, label: str
+) -> InFlight | None:
+    """How many users (or, in a plan without, samples) were under way at each moment."""
+    what, table, length = ("users", users, "elapsed_ms") if users.height else (f"{label}s", samples, "rtt_ms")
     starts = table.filter(pl.col("start_ms").is_not_null())
     if not starts.height:
         return None
-    last = max(_last_ms(users, "elapsed_ms"), _last_ms(frames, "rtt_ms"))
+    last = max(_last_ms(users, "elapsed_ms"), _last_ms(samples, "rtt_ms"))
     begin = np.sort(starts["start_ms"].to_numpy())
-    # A user that never ended is taken as there until its host was lost, or until the last sign of life of the run.
+    # A user that never ended counts until its host was lost, or until the last sign of life of the run.
     end_ms = pl.col("start_ms") + pl.col(length)
     for loss in losses:
-        lost = pl.max_horizontal("start_ms", pl.lit(loss["at_s"] * 1000 + origin_ms))
-        end_ms = pl.when(end_ms.is_null() & (pl.col("host") == loss["host"])).then(lost).otherwise(end_ms)
+        lost = pl.max_horizontal("start_ms", pl.lit(loss.at_s * 1000 + origin_ms))
+        end_ms = pl.when(end_ms.is_null() & (pl.col("host") == loss.host)).then(lost).otherwise(end_ms)
     end = np.sort(starts.select(end_ms.fill_null(last).clip(upper_bound=last))[:, 0].to_numpy())
     if 2 * begin.size <= MAX_STEPS:
         at = np.unique(np.concatenate([begin, end]))
     else:
         at = np.linspace(begin[0], last, MAX_STEPS)
-    there = np.searchsorted(begin, at, side="right") - np.searchsorted(end, at, side="right")
-    return {"what": what, "x": _list((at - origin_ms) / 1000, 3), "y": [int(n) for n in there]}
+    running = np.searchsorted(begin, at, side="right") - np.searchsorted(end, at, side="right")
+    return InFlight(what, _list((at - origin_ms) / 1000, 3), [int(n) for n in running])
 
 
-def machines_over_time(machines: pl.DataFrame, origin_ms: float) -> Series | None:
+def machines_over_time(machines: pl.DataFrame, origin_ms: float) -> list[MachineLine]:
     """Cores kept busy by host and part."""
     if not machines.height:
-        return None
+        return []
     timed = machines.with_columns(((pl.col("time_ms") - origin_ms) / 1000).alias("t_s"))
     length_s = float(timed.select(pl.col("t_s").max() - pl.col("t_s").min()).item())
     width_s = max(1.0, length_s / MAX_STEPS)
     lines = []
-    for (host, part), group in timed.group_by("host", "part", maintain_order=True):
-        binned = _bins(group, width_s).agg(pl.col("cores").mean(), pl.col("t_s").mean()).sort("bin")
-        lines.append({"host": host, "part": part, "x": _rounded(binned["t_s"], 1), "y": _rounded(binned["cores"], 3)})
-    return {"lines": sorted(lines, key=lambda line: (str(line["host"]), str(line["part"])))}
+    for (host, part), rows in timed.group_by("host", "part", maintain_order=True):
+        binned = _bins(rows, width_s).agg(pl.col("cores").mean(), pl.col("t_s").mean()).sort("bin")
+        lines.append(MachineLine(str(host), str(part), _rounded(binned["t_s"], 1), _rounded(binned["cores"], 3)))
+    return sorted(lines, key=lambda line: (line.host, line.part))
 
 
 def _edges(values: Floats) -> Floats:
@@ -220,16 +222,16 @@ def _edges(values: Floats) -> Floats:
     return edges
 
 
-def _counts(values: Floats, edges: Floats) -> list[int]:
-    return [int(n) for n in np.histogram(values, edges)[0]]
+def _points(samples: pl.DataFrame) -> Points:
+    return Points(_rounded(samples["t_s"], 3), _rounded(samples["rtt_ms"]))
 
 
-def _bins(frames: pl.DataFrame, width_s: float, *by: str) -> Any:
-    return frames.group_by(*by, (pl.col("t_s") / width_s).floor().cast(pl.Int64).alias("bin"))
+def _bins(samples: pl.DataFrame, width_s: float, *by: str) -> GroupBy:
+    return samples.group_by(*by, (pl.col("t_s") / width_s).floor().cast(pl.Int64).alias("bin"))
 
 
-def _bin_range(frames: pl.DataFrame, width_s: float) -> tuple[int, int]:
-    low, high = frames.select(pl.col("t_s").min(), pl.col("t_s").max().alias("high")).row(0)
+def _bin_range(samples: pl.DataFrame, width_s: float) -> tuple[int, int]:
+    low, high = samples.select(pl.col("t_s").min(), pl.col("t_s").max().alias("high")).row(0)
     first = int(np.floor(low / width_s))
     # A clock that went astray must not make a million bins.
     return first, min(int(np.floor(high / width_s)) - first + 1, 20 * MAX_TIME_BINS)
@@ -244,17 +246,17 @@ def _quantile(column: str, quantile: float) -> pl.Expr:
     return pl.col(column).quantile(quantile, "equiprobable")
 
 
-def _spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None = None) -> list[float | None]:
+def _spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None = None) -> Values:
     """Values by bin number, `empty` (a gap) where a bin had none."""
-    spread: list[float | None] = [empty] * n_bins
+    spread: Values = [empty] * n_bins
     for number, value in binned.select("bin", column).iter_rows():
         if 0 <= number < n_bins and value is not None:
             spread[number] = round(value, 3)
     return spread
 
 
-def _thinned(frames: pl.DataFrame, most: int) -> pl.DataFrame:
-    return frames.gather_every(-(-frames.height // most)) if frames.height > most else frames
+def _thinned(samples: pl.DataFrame, most: int) -> pl.DataFrame:
+    return samples.gather_every(-(-samples.height // most)) if samples.height > most else samples
 
 
 def _last_ms(table: pl.DataFrame, length: str) -> float:
@@ -262,7 +264,7 @@ def _last_ms(table: pl.DataFrame, length: str) -> float:
     return float("-inf") if last is None else float(last)
 
 
-def _rounded(column: pl.Series, digits: int = 2) -> list[float | None]:
+def _rounded(column: pl.Series, digits: int = 2) -> Values:
     return [None if value is None else round(value, digits) for value in column.to_list()]
 
 

@@ -1,209 +1,259 @@
 """When figures cannot be trusted as the function's own: each warning says why, by how much, and what to do."""
 
-from typing import Any
+from dataclasses import dataclass
 
 import polars as pl
 
-from framestorm.report.criteria import Group
-from framestorm.report.unit import FRAME, TASK
-from framestorm.report.units import count, duration, percent, plural
+from framestorm.model.run import Record
+from framestorm.model.summary import Doubt, Facts, FunctionSummary, LabelSummary, LostHost, Machine
+from framestorm.model.units import count, duration, percent, plural
+from framestorm.results.losses import share_text
+from framestorm.results.machines import BUSY_SHARE
 
-BUSY_SHARE = 0.9  # of all cores: past this, work waits for a core
 BUSY_TIME = 0.2  # of the run
 OTHER_WORK_CORES = 0.2
 SATURATED_ALONE = (
-    "Times include waiting for a core; they say more about this machine than about the function. Use fewer users, or "
-    "more machines."
+    "Response times include waiting for a core, so they describe this machine more than the function. Use fewer users "
+    "or more machines."
 )
 # What it means on a host of a distributed run, by its role.
 SATURATED = {
-    "slave": "Times of its {unit}s include waiting for a core; they say more about this slave than about the function. "
-    "Use fewer users, or more slaves.",
-    "master": "Slaves may have had to wait to hand in their samples, so that less was sent than asked for; the times "
-    "themselves are taken on the slaves. Give the master more cores, or use fewer users.",
-    "target": "The function waited for a core there: times and rates say what it can do on this machine, as busy as it "
-    "was, and not what it can do at all.",
+    "slave": "Response times measured there include waiting for a core, so they describe this slave more than the "
+    "function. Use fewer users or more slaves.",
+    "master": "Slaves may have waited to deliver their samples, so less load may have been sent than configured; "
+    "response times are measured on the slaves. Give the master more cores, or use fewer users.",
+    "target": "The function had to wait for a core: the figures describe the function on this saturated machine.",
 }
 CLOCK_OFFSET_MS = 50.0
 CLOCK_SLACK_MS = 1000.0
+MIN_N = {"p90": 10, "p95": 20, "p99": 100}
 
 
-def warnings(
-    run: dict[str, Any],
-    frames: pl.DataFrame,
-    groups: dict[str, Group],
-    unit: str,
-    resources: list[dict[str, Any]],
-    facts: dict[str, Any],
-) -> list[str]:
+@dataclass(frozen=True)
+class Evidence:
+    """What warnings are judged by; has_metrics: None without metrics.csv, False if it is empty for the load's time."""
+
+    record: Record
+    samples: pl.DataFrame
+    label: str
+    labels: dict[str, LabelSummary]
+    machines: list[Machine]
+    losses: list[LostHost]
+    functions: list[FunctionSummary]
+    facts: Facts
+    has_metrics: bool | None
+
+
+def warnings(evidence: Evidence) -> list[str]:
     """Sentences, the gravest first."""
     return [
-        *_arrivals(frames.height, facts["arrivals"], run),
-        *_saturation(run, unit, resources),
-        *_clocks(run, frames, unit),
-        *_samples(groups, unit),
-        *_times(groups[unit], frames),
-        *_facts(facts, unit),
+        *_losses(evidence),
+        *_replicas(evidence),
+        *_arrivals(evidence),
+        *_saturation(evidence),
+        *_clocks(evidence),
+        *_few_samples(evidence),
+        *_times(evidence),
+        *_facts(evidence),
     ]
 
 
-def doubts(
-    run: dict[str, Any],
-    frames: pl.DataFrame,
-    unit: str,
-    resources: list[dict[str, Any]],
-    facts: dict[str, Any],
-    lost_hosts: list[dict[str, Any]],
-    functions: list[dict[str, Any]],
-) -> list[str]:
+def doubts(evidence: Evidence) -> list[Doubt]:
     """The grave ones of a run's warnings by their kinds, for whoever counts them over many runs."""
-    found = {
-        "saturated": any(_is_saturated(row) for row in resources),
-        "not_offered": bool(_arrivals(frames.height, facts["arrivals"], run)),
-        "slave_lost": bool(lost_hosts),
-        "replica_lost": any(row["lost"] for row in functions),
-        "replicas_short": any(row["short_s"] for row in functions),
-        "clock": bool(_clocks(run, frames, unit)),
+    kinds: dict[Doubt, bool] = {
+        "saturated": any(_is_saturated(machine) for machine in evidence.machines),
+        "not_offered": bool(_arrivals(evidence)),
+        "slave_lost": bool(evidence.losses),
+        "replica_lost": any(function.lost for function in evidence.functions),
+        "replicas_short": any(function.short_s for function in evidence.functions),
+        "clock": bool(_clocks(evidence)),
     }
-    return [kind for kind, holds in found.items() if holds]
+    return [kind for kind, holds in kinds.items() if holds]
 
 
-def _is_saturated(row: dict[str, Any]) -> bool:
-    return row["part"] == "host" and row["busy_time"] is not None and row["busy_time"] >= BUSY_TIME
+def _losses(evidence: Evidence) -> list[str]:
+    sentences = []
+    for loss in evidence.losses:
+        reason = f" ({loss.reason})" if loss.reason else ""
+        event = f"{loss.host} was lost {duration(loss.at_s * 1000)} after the start{reason}"
+        share = share_text(loss.share)
+        if not share:
+            sentences.append(f"{event}. Samples that it had not delivered by then are missing.")
+            continue
+        last = f"No {evidence.label} of this host arrived."
+        if loss.last_sample_s is not None:
+            last = f"Its last {evidence.label} that arrived started at {duration(loss.last_sample_s * 1000)}."
+        sentences.append(
+            f"{event}: its share of the load, {share}, was missing from then on. {last} Throughput and times after "
+            "the loss are of the smaller load; figures of the whole run mix both."
+        )
+    return sentences
 
 
-def _arrivals(sent: int, due: int | None, run: dict[str, Any]) -> list[str]:
+def _replicas(evidence: Evidence) -> list[str]:
+    if evidence.has_metrics is False:
+        return ["metrics.csv has no figures of the time of the load: what the replicas did is not known."]
+    sentences = []
+    for each in evidence.functions:
+        for group in each.vanished:
+            names = "" if group.replicas < len(group.names) else f" ({', '.join(group.names)})"
+            sentences.append(
+                f"{plural(group.replicas, 'replica')} of {each.function}{names} ended "
+                f"{duration(group.at_s * 1000)} after the start without being scaled down. Requests in progress there "
+                "were lost, and the other replicas had to take its load until it was replaced."
+            )
+        unseen = each.lost - sum(group.replicas for group in each.vanished)
+        if unseen > 0:
+            sentences.append(
+                f"{plural(unseen, 'replica')} of {each.function} ended without being scaled down and "
+                f"{'was' if unseen == 1 else 'were'} replaced between two measurements. Requests in progress there "
+                "were lost."
+            )
+        if each.short_s:
+            worst = each.short_worst
+            at_worst = f", at worst {count(worst.ready)} of {count(worst.wanted)}" if worst else ""
+            sentences.append(
+                f"{each.function} had fewer replicas ready than wanted for {duration(each.short_s * 1000)} of the "
+                f"load{at_worst}: times and throughput during that time are of a smaller deployment than configured."
+            )
+    return sentences
+
+
+def _is_saturated(machine: Machine) -> bool:
+    return machine.part == "host" and machine.busy_time is not None and machine.busy_time >= BUSY_TIME
+
+
+def _arrivals(evidence: Evidence) -> list[str]:
+    due, sent = evidence.facts.arrivals, evidence.samples.height
     # One arrival too many is what a rate that does not divide evenly may count, on each slave.
-    slaves = sum(host.get("role") == "slave" for host in run.get("hosts") or [])
+    slaves = sum(host.role == "slave" for host in evidence.record.hosts)
     if due is None or due - sent <= max(1, slaves):
         return []
-    limit = (run.get("properties") or {}).get("concurrency_limit")
+    limit = evidence.record.properties.get("concurrency_limit")
     return [
-        f"{count(due - sent)} of {plural(due, 'arrival')} never became a request: every thread that "
-        f"concurrency_limit={limit} allows was waiting for an answer. The asked rate was not offered; success and "
-        f"times are of the {count(sent)} that were sent. Raise concurrency_limit, or read this as the rate that the "
-        "function can take."
+        f"{count(due - sent)} of {plural(due, 'arrival')} were dropped: all threads that concurrency_limit={limit} "
+        "allows were waiting for an answer. The configured rate was not offered; success rate and times are of the "
+        f"{count(sent)} {evidence.label}s that were sent. Raise concurrency_limit, or read the throughput as what the "
+        "function can handle."
     ]
 
 
-def _saturation(run: dict[str, Any], unit: str, resources: list[dict[str, Any]]) -> list[str]:
-    found = []
-    if not resources:
-        found.append(
-            "resources.csv is missing or empty: whether the machine that made the load was the bottleneck is not known."
+def _saturation(evidence: Evidence) -> list[str]:
+    machines, hosts = evidence.machines, evidence.record.hosts
+    if not machines:
+        return ["resources.csv is missing or empty: it is not known whether the load generator was the bottleneck."]
+    sentences = []
+    measured = {machine.host for machine in machines if machine.part == "host"}
+    unmeasured = [host.name for host in hosts if host.role in ("slave", "target") and host.name not in measured]
+    if unmeasured:
+        sentences.append(
+            f"resources.csv has no figures of {_listed(unmeasured)}: it is not known whether the bottleneck was there."
         )
-    cores = {host.get("name"): host.get("cores") for host in run.get("hosts") or []}
-    roles = {host.get("name"): host.get("role") for host in run.get("hosts") or []}
-    embedded = (run.get("target") or {}).get("kind") == "embedded"
-    seen = {row["host"] for row in resources if row["part"] == "host"}
-    unseen = [str(name) for name, role in roles.items() if role in ("slave", "target") and name not in seen]
-    if unseen and resources:
-        found.append(f"resources.csv has nothing of {_listed(unseen)}: whether it was the bottleneck is not known.")
-    for row in resources:
-        if row["part"] != "host" or row["busy_time"] is None:
+    for machine in machines:
+        if machine.part != "host" or machine.busy_time is None:
             continue
-        parts = {r["part"]: r["cores_mean"] for r in resources if r["host"] == row["host"] and r["part"] != "host"}
-        rest = row["cores_mean"] - sum(parts.values())
-        shares = [f"the {part} took {mean:.2f} cores" for part, mean in parts.items()]
+        host = evidence.record.host(machine.host)
+        parts = {m.part: m.cores_mean for m in machines if m.host == machine.host and m.part != "host"}
+        rest = machine.cores_mean - sum(parts.values())
+        use = [f"the {part} used {mean:.2f} cores" for part, mean in parts.items()]
         if parts and rest > OTHER_WORK_CORES:
-            shares.append(f"work that is no part of the run {rest:.2f}")
-        took = _listed(shares) if shares else ""
-        if _is_saturated(row):
-            found.append(
-                f"{row['host']} was saturated: at least {percent(BUSY_SHARE)} of its {cores.get(row['host'])} cores "
-                f"were busy in {percent(row['busy_time'])} of the run ({took or 'by parts not known'} on average). "
-                + SATURATED.get(str(roles.get(row["host"])), SATURATED_ALONE).format(unit=unit)
+            use.append(f"other processes {rest:.2f}")
+        if _is_saturated(machine):
+            shares = f"{_listed(use)} on average" if use else "use by part is not known"
+            sentences.append(
+                f"{machine.host} was saturated: at least {percent(BUSY_SHARE)} of its {machine.cores} cores were busy "
+                f"for {percent(machine.busy_time)} of the run ({shares}). "
+                + SATURATED.get(host.role if host else "", SATURATED_ALONE)
             )
-        elif embedded and {"generator", "target"} <= parts.keys():
-            found.append(
-                f"Generator and target shared {row['host']} ({took} on average). It was not saturated, but they "
-                "compete for caches and cores: for figures to publish, put the target on a machine of its own."
+        elif host and host.role == "generator and target" and parts:
+            sentences.append(
+                f"Generator and target shared {machine.host} ({_listed(use)} on average). The machine was not "
+                "saturated, but the two compete for caches and cores. For figures to publish, run the target on a "
+                "machine of its own."
             )
-    return found
+    return sentences
 
 
-def _clocks(run: dict[str, Any], frames: pl.DataFrame, unit: str) -> list[str]:
-    found = []
-    for host in run.get("hosts") or []:
-        offset = host.get("clock_offset_ms")
-        if isinstance(offset, (int, float)) and abs(offset) > CLOCK_OFFSET_MS:
-            found.append(
-                f"The clock of {host.get('name')} was off by {duration(offset)}: durations are right, but its place "
-                "in the charts over time is not."
-            )
-    negative = frames.filter(pl.col("rtt_ms") < 0).height
+def _clocks(evidence: Evidence) -> list[str]:
+    sentences = [
+        f"The clock of {host.name} was off by {duration(host.clock_offset_ms)}: durations are right, but the place of "
+        "its samples in the charts over time is not."
+        for host in evidence.record.hosts
+        if abs(host.clock_offset_ms) > CLOCK_OFFSET_MS
+    ]
+    samples, label = evidence.samples, evidence.label
+    negative = samples.filter(pl.col("rtt_ms") < 0).height
     if negative:
-        found.append(f"{plural(negative, unit)} with a negative time: a clock ran backwards; do not use these figures.")
-    start, end = run.get("started_ms"), run.get("ended_ms")
-    if isinstance(start, (int, float)) and isinstance(end, (int, float)):
-        early, late = pl.col("start_ms") < start - CLOCK_SLACK_MS, pl.col("start_ms") > end + CLOCK_SLACK_MS
-        outside = frames.filter(early | late).height
+        sentences.append(
+            f"The response time of {plural(negative, label)} is negative: a clock ran backwards. Do not use these "
+            "figures."
+        )
+    start_ms, end_ms = evidence.record.started_ms, evidence.record.ended_ms
+    if start_ms is not None and end_ms is not None:
+        during = pl.col("start_ms").is_between(start_ms - CLOCK_SLACK_MS, end_ms + CLOCK_SLACK_MS)
+        outside = samples.filter(~during).height
         if outside:
-            found.append(
-                f"{plural(outside, unit)} started outside of the run's own time: a clock was set, or is wrong."
-            )
-    return found
+            sentences.append(f"{plural(outside, label)} started before or after the run: a clock was set, or is wrong.")
+    return sentences
 
 
-def _samples(groups: dict[str, Group], unit: str) -> list[str]:
-    needed = {"p90": 10, "p95": 20, "p99": 100}
-    found = []
-    for label, group in groups.items():
-        if label == "user" and unit == TASK:
-            continue  # there is one, however long it runs
-        sample: Any = next(iter(group.samples.values()), None)
-        if sample is None or not sample.n:
+def _few_samples(evidence: Evidence) -> list[str]:
+    sentences = []
+    for label, summary in evidence.labels.items():
+        if label == "user" and "users" not in evidence.record.properties:
+            continue  # the plan has a fixed number of them, however long it runs
+        times = next(iter(summary.times.values()), None)
+        if times is None or not times.n:
             continue
-        few = [name for name, n in needed.items() if sample.n < n]
-        if few:
-            found.append(
-                f"Only {plural(sample.n, f'{label} time')}: {_listed(few)} of them "
-                f"{'is' if len(few) == 1 else 'are'} just the largest seen (marked †). Run longer."
+        largest = [name for name, n in MIN_N.items() if times.n < n]
+        if largest:
+            sentences.append(
+                f"Insufficient data: of {plural(times.n, f'{label} time')}, {_listed(largest)} "
+                f"{'is' if len(largest) == 1 else 'are'} just the largest (marked †). Run longer."
             )
-    return found
+    return sentences
 
 
-def _times(group: Group, frames: pl.DataFrame) -> list[str]:
-    found: list[str] = []
-    if not group.n:
-        return found
-    timed_out = int(frames["timed_out"].sum())
-    if timed_out:
-        found.append(
-            f"{plural(timed_out, group.label)} timed out: known only to take longer than was waited. They count as "
-            "lower bounds in the round trip (marked >), and are not in handler and model times, which are of those "
-            "answered only."
+def _times(evidence: Evidence) -> list[str]:
+    samples = evidence.labels[evidence.label]
+    if not samples.n:
+        return []
+    sentences = []
+    if samples.timed_out:
+        sentences.append(
+            f"{plural(samples.timed_out, samples.label)} timed out: the time waited is a lower bound of the response "
+            "time (marked >). All other times are of successful samples only."
         )
-    stopped = frames.filter(pl.col("cause").cast(pl.String) == "stopped").height
+    stopped = samples.causes.get("stopped", 0)
     if stopped:
-        found.append(
-            f"{plural(stopped, group.label)} cut off as the user was stopped: failures, but in no statistic of times."
+        sentences.append(
+            f"{plural(stopped, samples.label)} failed because the run was stopped: errors, without a response time."
         )
-    other = group.n - group.ok - timed_out - stopped
+    other = samples.failed - samples.timed_out - stopped
     if other:
-        found.append(
-            f"{plural(other, group.label)} failed otherwise ({percent(other / group.n)}): counted by cause, in no "
-            "statistic of times. Failing can be faster than working: read times and success together."
+        sentences.append(
+            f"{plural(other, samples.label)} failed for another reason ({percent(other / samples.n)}): counted by "
+            "cause, excluded from response times. An error can be faster than a success: read both together."
         )
-    return found
+    return sentences
 
 
-def _facts(facts: dict[str, Any], unit: str) -> list[str]:
-    found = []
-    if facts["unverified"] and unit == FRAME:
-        found.append(
-            f"{count(facts['unverified'])} of the answers were taken as right without a look at the image: "
-            "verify_share is below 1, or the plan has no frame client."
+def _facts(evidence: Evidence) -> list[str]:
+    facts, sentences = evidence.facts, []
+    if facts.unverified and "video" in evidence.record.properties:
+        sentences.append(
+            f"{count(facts.unverified)} of the answers count as correct without a check of the image: verify_share is "
+            "below 1, or the plan does not use the frame client."
         )
-    if facts["other_labels"]:
-        listed = ", ".join(f"{label} ({count(n)})" for label, n in facts["other_labels"].items())
-        found.append(f"samples.jtl has rows of other labels, shown in JMeter's dashboard only: {listed}.")
-    if facts["from_killed_users"]:
-        found.append(
-            f"{plural(facts['from_killed_users'], unit)} of users that were ended by JMeter (user_timeout_s) "
-            "are known from the journal only."
+    if facts.other_labels:
+        labels = ", ".join(f"{label} ({count(n)})" for label, n in facts.other_labels.items())
+        sentences.append(f"samples.jtl has samples with other labels, shown in JMeter's dashboard only: {labels}.")
+    if facts.from_killed_users:
+        sentences.append(
+            f"{plural(facts.from_killed_users, evidence.label)} of users that JMeter ended (user_timeout_s) are known "
+            "from the journal only."
         )
-    return found
+    return sentences
 
 
 def _listed(words: list[str]) -> str:

@@ -17,18 +17,19 @@ class Answer {
     final HTTPSampleResult result
     final JMeterVariables vars
     final Map<String, String> headers
-    final Map<String, Object> seen = new LinkedHashMap<>()
+    // The sample's further figures: those that the plan names in sample_variables are columns of samples.jtl.
+    final Map<String, Object> figures = new LinkedHashMap<>()
     String cause
 
     Answer(HTTPSampleResult result, JMeterVariables vars) {
         this.result = result
         this.vars = vars
         headers = named(result.responseHeaders)
-        seen.handler_ms = serverTiming('total')
-        seen.model_ms = serverTiming('model')
-        seen.cold = headers['x-cold'] == null ? null : headers['x-cold'] == '1'
-        seen.faces = null
-        seen.worker = headers['x-worker'] ?: redirectedTo()
+        figures.handler_ms = serverTiming('total')
+        figures.model_ms = serverTiming('model')
+        figures.cold = headers['x-cold'] == null ? null : headers['x-cold'] == '1'
+        figures.faces = null
+        figures.worker = headers['x-worker'] ?: redirectedTo()
     }
 
     // Each answer through OpenFaaS names its replica; after a redirect it is where the request ended up.
@@ -44,14 +45,14 @@ class Answer {
         if (accept && !cause) {
             cause = pictureCause(accept, vars.get('min_faces') as int)
         }
-        for (Map.Entry<String, Object> each : seen.entrySet()) {
+        for (Map.Entry<String, Object> each : figures.entrySet()) {
             vars.put(each.key, each.value == null ? '' : each.value.toString())
         }
         for (String name : ['index', 'intended_ms']) {
             vars.put(name, vars.get(name) ?: '') // JMeter would write "null"
         }
         // An image for each frame, or a long text, would make the tree unreadable.
-        String text = accept ? JsonOutput.toJson(frameLine(isWhole)) : beginning()
+        String text = accept ? JsonOutput.toJson(line(isWhole)) : beginning()
         result.successful = !cause
         result.responseCode = isWhole ? result.responseCode : cause
         result.responseMessage = cause ?: 'OK'
@@ -60,14 +61,14 @@ class Answer {
     }
 
     static Map<String, String> named(String lines) {
-        Map<String, String> found = [:]
+        Map<String, String> headers = [:]
         for (String line : lines.split('\n')) {
             int colon = line.indexOf(':')
             if (colon > 0) {
-                found[line.substring(0, colon).toLowerCase(Locale.ROOT)] = line.substring(colon + 1).trim()
+                headers[line.substring(0, colon).toLowerCase(Locale.ROOT)] = line.substring(colon + 1).trim()
             }
         }
-        return found
+        return headers
     }
 
     Double serverTiming(String part) {
@@ -75,8 +76,8 @@ class Answer {
         if (timings == null) {
             return null
         }
-        Matcher found = timings =~ /(?:^|,)\s*${part}\s*;\s*dur=([0-9.]+)/
-        return found.find() ? found.group(1) as Double : null
+        Matcher match = timings =~ /(?:^|,)\s*${part}\s*;\s*dur=([0-9.]+)/
+        return match.find() ? match.group(1) as Double : null
     }
 
     String statusCause() {
@@ -105,14 +106,14 @@ class Answer {
             if (answer == null) {
                 return 'not-json'
             }
-            seen.faces = answer.path('faces').isArray() ? answer.path('faces').size() : null
-            seen.cold = answer.path('cold').isBoolean() ? answer.path('cold').booleanValue() : null
+            figures.faces = answer.path('faces').isArray() ? answer.path('faces').size() : null
+            figures.cold = answer.path('cold').isBoolean() ? answer.path('cold').booleanValue() : null
             isImage = answer.path('image').asText()
         } else {
-            seen.faces = headers['x-faces'] ? parsed(headers['x-faces'])?.size() : null
+            figures.faces = headers['x-faces'] ? parsed(headers['x-faces'])?.size() : null
             isImage = (result.contentType ?: '').startsWith(accept) && result.responseData.length > 0
         }
-        return !isImage ? 'not-image' : (seen.faces ?: 0) as int < minFaces ? 'too-few-faces' : null
+        return !isImage ? 'not-image' : (figures.faces ?: 0) as int < minFaces ? 'too-few-faces' : null
     }
 
     static JsonNode parsed(String text) {
@@ -129,16 +130,16 @@ class Answer {
         return cause ? text.replaceAll(/[^\p{Print}\s]/, '?') : text // of failures it is in the tree, to be read back
     }
 
-    Map<String, Object> frameLine(boolean isWhole) {
+    Map<String, Object> line(boolean isWhole) {
         String intendedMs = vars.get('intended_ms')
-        return [
-            type: 'frame', user: result.threadName, index: vars.get('index') as int,
+        Map<String, Object> common = [
+            type: 'sample', label: result.sampleLabel, user: result.threadName, index: vars.get('index') as int,
             intended_ms: intendedMs ? intendedMs as long : null, start_ms: result.startTime, rtt_ms: result.time,
-            handler_ms: seen.handler_ms, model_ms: seen.model_ms, status: isWhole ? result.responseCode as int : null,
-            ok: cause == null, cause: cause, censored: cause == 'timeout' || cause == 'stopped',
-            sent_bytes: result.sentBytes, received_bytes: result.bytesAsLong, faces: seen.faces, cold: seen.cold,
-            verified: false, worker: seen.worker,
+            status: isWhole ? result.responseCode as int : null, ok: cause == null, cause: cause,
+            censored: cause == 'timeout' || cause == 'stopped', sent_bytes: result.sentBytes,
+            received_bytes: result.bytesAsLong, verified: false,
         ] as Map<String, Object>
+        return common + figures
     }
 }
 

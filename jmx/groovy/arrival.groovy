@@ -4,6 +4,7 @@
 // Not by jmeter-plugins' Arrivals Thread Group (casutg 2.10): a thread that goes back to its pool just as an arrival calls
 // it does not hear the call and waits for ever. At 500/s that is every thread within seconds, and the run never ends.
 
+import groovy.json.JsonOutput
 import groovy.transform.CompileStatic
 import java.lang.reflect.Field
 import java.util.concurrent.ConcurrentHashMap
@@ -91,7 +92,8 @@ class Arrivals { // JMeter compiles this file anew for each run
             }
         }
         ended = true
-        log.info('{} arrivals were due, {} of them found no free thread', number, dropped)
+        // Read by framestorm/results/completeness.py, which adds the slaves' counts up.
+        log.info(JsonOutput.toJson([type: 'arrivals', due: number, dropped: dropped]))
         while (DUE.offer(NONE, 200, TimeUnit.MILLISECONDS)) { // also to those who came too late to see that it has ended
         }
     }

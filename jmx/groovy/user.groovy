@@ -1,5 +1,5 @@
-// Turns the lines of a client into sub-results of the user's sample, one a frame or task, and says why a user failed. The
-// plan's parameter is what they are called.
+// Turns the lines of a client (client/sample.json) into sub-results of the user's sample, each with its own label, and says
+// why a user failed.
 
 import groovy.json.JsonException
 import groovy.json.JsonSlurper
@@ -10,16 +10,16 @@ import org.apache.jmeter.samplers.SampleResult
 @Field static final int TIMED_OUT = 124 // exit status of coreutils' timeout
 @Field static final int KILLED = 137 // by timeout, when the client did not end on request; or by anyone, at any time
 
-SampleResult frameResult(Map frame, String line) {
-    long start = Math.floor(frame.start_ms as double) as long
-    def result = SampleResult.createTestSample(start, start + Math.round(frame.rtt_ms as double))
-    result.successful = frame.ok
-    result.responseCode = frame.status ?: frame.cause
-    result.responseMessage = frame.cause ?: 'OK'
+SampleResult sampleResult(Map sample, String line) {
+    long start = Math.floor(sample.start_ms as double) as long
+    def result = SampleResult.createTestSample(start, start + Math.round(sample.rtt_ms as double))
+    result.successful = sample.ok
+    result.responseCode = sample.status ?: sample.cause
+    result.responseMessage = sample.cause ?: 'OK'
     result.setResponseData(line, 'UTF-8')
     result.dataType = SampleResult.TEXT
-    result.bodySize = frame.received_bytes as long
-    result.sentBytes = frame.sent_bytes as long
+    result.bodySize = sample.received_bytes as long
+    result.sentBytes = sample.sent_bytes as long
     result.threadName = prev.threadName
     result.groupThreads = prev.groupThreads
     result.allThreads = prev.allThreads
@@ -38,10 +38,10 @@ boolean garbage = false
 lines.eachWithIndex { line, number ->
     try {
         def record = json.parseText(line)
-        if (record.type == 'frame') {
-            def frame = frameResult(record, line)
-            prev.addRawSubResult(frame)
-            frame.sampleLabel = Parameters // after adding, which renames it
+        if (record.type == 'sample') {
+            def sample = sampleResult(record, line)
+            prev.addRawSubResult(sample)
+            sample.sampleLabel = Objects.requireNonNull(record.label) // after adding, which renames it
         } else if (record.type == 'user') {
             user = record
         } else {

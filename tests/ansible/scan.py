@@ -7,12 +7,12 @@ import sys
 import time
 
 WAIT_S = 1.5  # from the last connection that was asked for; a dropped packet says nothing
-AT_ONCE = 4000
+AT_ONCE = 12_000
 
 
 def answering(address: str, ports: range) -> list[int]:
     """Ask all ports at once, and wait for those that answer."""
-    found = []
+    open_ports = []
     with selectors.DefaultSelector() as selector:
         for port in ports:
             connection = socket.socket()
@@ -24,12 +24,12 @@ def answering(address: str, ports: range) -> list[int]:
             for key, _ in selector.select(left_s):
                 connection = key.fileobj
                 if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
-                    found.append(key.data)
+                    open_ports.append(key.data)
                 selector.unregister(connection)
                 connection.close()
         for key in list(selector.get_map().values()):
             key.fileobj.close()
-    return found
+    return open_ports
 
 
 def main(address: str, ports: str) -> None:

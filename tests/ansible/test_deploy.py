@@ -89,7 +89,7 @@ def test_the_server_runs_what_it_is_sent_and_that_can_do_little(deployed: Any, t
         "/usr/bin",
         "/opt/framestorm",
         "/opt/framestorm/kit",
-        "/home/storm",
+        "/home/tester",
         "/root",
         "/boot",
         "/var/cache",

@@ -17,9 +17,11 @@ from typing import Any, ClassVar
 
 import av
 import pytest
+from jsonschema import Draft202012Validator
 from PIL import Image, ImageFilter
 
 CLIENT = Path(__file__).parents[2] / "client"
+SCHEMA = Draft202012Validator(json.loads((CLIENT / "sample.json").read_text()))
 WIDTH, HEIGHT, FRAMES = 128, 96, 5
 FACE = (32, 16, 48, 48)  # x, y, width, height: what the function blurs in every frame
 
@@ -276,7 +278,10 @@ class Done:
     def __init__(self, status: int, stdout: str, stderr: str) -> None:
         self.status, self.stderr = status, stderr
         self.lines: list[dict[str, Any]] = [json.loads(line) for line in stdout.splitlines()]
-        self.frames = [line for line in self.lines if line["type"] == "frame"]
+        self.samples = [line for line in self.lines if line["type"] == "sample"]
+        for sample in self.samples:
+            SCHEMA.validate(sample)
+            assert SCHEMA.schema["properties"].keys() <= sample.keys()
         self.user = self.lines[-1] if self.lines and self.lines[-1]["type"] == "user" else None
 
 

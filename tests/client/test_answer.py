@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from answer import Answer, read_answer
+from answer import Answer, Verdict, read_answer
 from encoding import ENCODINGS
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
@@ -26,12 +26,12 @@ def test_json() -> None:
     text = base64.b64encode(PNG).decode()
     found = read_answer(answer(), {}, ENCODINGS["png-base64"])
     assert found == Answer(text, [(1, 2, 3, 4)], 3.0, 2.25, True, None)
-    assert found.image() == PNG
+    assert Verdict(None, {}, found.payload).image() == PNG
 
 
 def test_base64_that_breaks_off_later() -> None:
     found = read_answer(answer(image=base64.b64encode(PNG).decode() + "?"), {}, ENCODINGS["png-base64"])
-    assert found.cause is None and found.image() is None
+    assert found.cause is None and Verdict(None, {}, found.payload).image() is None
 
 
 def test_raw() -> None:

@@ -11,12 +11,8 @@ import pytest
 
 from client import parse_options
 
-FRAME_KEYS = [
-    *("type", "user", "index", "intended_ms", "start_ms", "rtt_ms", "handler_ms", "model_ms", "status", "ok", "cause"),
-    *("censored", "sent_bytes", "received_bytes", "faces", "cold", "verified", "worker"),
-]
 USER_KEYS = [
-    *("type", "user", "start_ms", "duration_ms", "frames", "frames_ok", "ok", "cause", "causes", "sleep_s"),
+    *("type", "user", "start_ms", "duration_ms", "samples", "samples_ok", "ok", "cause", "causes", "sleep_s"),
     *("encoding", "video", "setup_ms"),
 ]
 
@@ -25,16 +21,16 @@ USER_KEYS = [
 def test_right_answers(client: Any, requests_seen: list[Any], encoding: str) -> None:
     done = client.run("right", "--encoding", encoding)
     assert (done.status, done.stderr) == (0, "")
-    assert [list(frame) for frame in done.frames] == [FRAME_KEYS] * 5
+    assert [frame["label"] for frame in done.samples] == ["frame"] * 5
     assert list(done.user) == USER_KEYS
-    assert [frame["index"] for frame in done.frames] == list(range(5))
-    for frame, (_, _, body) in zip(done.frames, requests_seen, strict=True):
+    assert [frame["index"] for frame in done.samples] == list(range(5))
+    for frame, (_, _, body) in zip(done.samples, requests_seen, strict=True):
         assert frame["ok"] and frame["verified"] and frame["status"] == 200 and frame["cause"] is None
         assert frame["worker"] == ("replica-1" if encoding == "png-base64" else None)
         assert (frame["handler_ms"], frame["model_ms"], frame["faces"], frame["cold"]) == (25.5, 22.125, 1, False)
         assert frame["sent_bytes"] == len(body) and frame["received_bytes"] > 0 and not frame["censored"]
         assert frame["user"] == done.user["user"] and 0 < frame["rtt_ms"] < 20_000
-    assert (done.user["frames"], done.user["frames_ok"], done.user["ok"], done.user["causes"]) == (5, 5, True, {})
+    assert (done.user["samples"], done.user["samples_ok"], done.user["ok"], done.user["causes"]) == (5, 5, True, {})
     assert done.user["setup_ms"] <= done.user["duration_ms"] and done.user["encoding"] == encoding
     assert len({port for _, port, _ in requests_seen}) == 1  # one connection for all frames
 
@@ -63,16 +59,16 @@ def test_right_answers(client: Any, requests_seen: list[Any], encoding: str) -> 
 def test_wrong_answers(client: Any, behaviour: str, encoding: str, cause: str, status: int | None) -> None:
     done = client.run(behaviour, "--encoding", encoding, "--frames", "2")
     assert (done.status, done.stderr) == (1, "")
-    assert [(frame["cause"], frame["status"], frame["ok"]) for frame in done.frames] == [(cause, status, False)] * 2
-    assert not any(frame["censored"] for frame in done.frames)
+    assert [(frame["cause"], frame["status"], frame["ok"]) for frame in done.samples] == [(cause, status, False)] * 2
+    assert not any(frame["censored"] for frame in done.samples)
     assert (done.user["ok"], done.user["cause"], done.user["causes"]) == (False, cause, {cause: 2})
-    assert (done.user["frames"], done.user["frames_ok"]) == (2, 0)
+    assert (done.user["samples"], done.user["samples_ok"]) == (2, 0)
 
 
 @pytest.mark.parametrize("behaviour", ["hang", "drip", "drip-headers"])
 def test_total_time_out(client: Any, behaviour: str) -> None:
     done = client.run(behaviour, "--frames", "1", "--timeout-s", "0.3")
-    (frame,) = done.frames
+    (frame,) = done.samples
     assert (done.status, frame["cause"], frame["censored"]) == (1, "timeout", True)
     assert 300 <= frame["rtt_ms"] < 5_000  # far below what dripping would take
 
@@ -81,7 +77,7 @@ def test_refused_connection(client: Any) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         done = client.run(f"http://127.0.0.1:{unused.getsockname()[1]}/", "--frames", "1")
-    (frame,) = done.frames
+    (frame,) = done.samples
     assert (done.status, frame["cause"], frame["status"], frame["sent_bytes"]) == (1, "connect", None, 0)
 
 
@@ -94,15 +90,15 @@ def test_connect_time_out(client: Any) -> None:
             waiting.connect_ex(full.getsockname())
         url = f"http://127.0.0.1:{full.getsockname()[1]}/"
         done = client.run(url, "--frames", "1", "--connect-timeout-s", "0.2")
-    (frame,) = done.frames
+    (frame,) = done.samples
     assert (frame["cause"], frame["censored"], frame["sent_bytes"]) == ("connect-timeout", True, 0)
 
 
 def test_a_failed_frame_keeps_its_place(client: Any, requests_seen: list[Any]) -> None:
     done = client.run("once-wrong", "--frames", "7")
     assert requests_seen and done.status == 1
-    assert [frame["cause"] for frame in done.frames] == [None, None, "status-500", None, None, None, None]
-    assert (done.user["frames_ok"], done.user["causes"]) == (6, {"status-500": 1})
+    assert [frame["cause"] for frame in done.samples] == [None, None, "status-500", None, None, None, None]
+    assert (done.user["samples_ok"], done.user["causes"]) == (6, {"status-500": 1})
 
 
 def test_more_frames_than_the_video_start_it_again(client: Any, requests_seen: list[Any]) -> None:
@@ -113,10 +109,10 @@ def test_more_frames_than_the_video_start_it_again(client: Any, requests_seen: l
 
 def test_sleep_is_before_each_frame(client: Any) -> None:
     done = client.run("right", "0.2", "--frames", "3")
-    intended = [frame["intended_ms"] for frame in done.frames]
+    intended = [frame["intended_ms"] for frame in done.samples]
     assert [round(later - sooner) for sooner, later in pairwise(intended)] == [200, 200]
     assert intended[0] - done.user["start_ms"] >= 200
-    for before, after in pairwise(done.frames):
+    for before, after in pairwise(done.samples):
         assert after["start_ms"] - before["start_ms"] >= 199 + before["rtt_ms"] * 0.9
     assert done.user["sleep_s"] == 0.2
 
@@ -124,9 +120,9 @@ def test_sleep_is_before_each_frame(client: Any) -> None:
 @pytest.mark.parametrize(("share", "least", "most"), [("0", 0, 0), ("0.5", 3, 37), ("1", 40, 40)])
 def test_share_of_verified_answers(client: Any, share: str, least: int, most: int) -> None:
     done = client.run("unblurred", "--frames", "40", "--verify-share", share)
-    verified = [frame for frame in done.frames if frame["verified"]]
+    verified = [frame for frame in done.samples if frame["verified"]]
     assert least <= len(verified) <= most
-    assert all(frame["ok"] != frame["verified"] for frame in done.frames)
+    assert all(frame["ok"] != frame["verified"] for frame in done.samples)
 
 
 def test_faces_are_counted_even_where_nothing_is_verified(client: Any) -> None:
@@ -154,7 +150,7 @@ def test_journal_of_many_users_at_once(client: Any, finished: Any, tmp_path: Pat
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     starts = [line for line in lines if line["type"] == "start"]
     assert len({start["user"] for start in starts}) == 8
-    assert all(list(start) == ["type", "user", "start_ms", "frames"] and start["frames"] == 20 for start in starts)
+    assert all(list(start) == ["type", "user", "start_ms", "samples"] and start["samples"] == 20 for start in starts)
     for user in {start["user"] for start in starts}:
         mine = [line for line in lines if line["user"] == user]
         assert mine[0]["type"] == "start" and mine[1:] == [line for line in said if line["user"] == user]
@@ -167,7 +163,7 @@ def test_stopped_in_a_frame(client: Any, finished: Any, until: Any, requests_see
         until(lambda: requests_seen)
         process.send_signal(number)
         done = finished(process)
-    (frame,) = done.frames
+    (frame,) = done.samples
     assert (done.status, done.stderr) == (1, "")
     assert (frame["cause"], frame["censored"], frame["status"]) == ("stopped", True, None)
     assert (done.user["cause"], done.user["ok"], done.user["causes"]) == ("stopped", False, {"stopped": 1})
@@ -180,7 +176,7 @@ def test_stopped_in_a_pause(client: Any, finished: Any, until: Any, requests_see
         process.terminate()
         done = finished(process)
     assert requests_seen == []
-    assert (done.status, done.frames, done.user["cause"], done.user["frames"]) == (1, [], "stopped", 0)
+    assert (done.status, done.samples, done.user["cause"], done.user["samples"]) == (1, [], "stopped", 0)
 
 
 def test_what_a_killed_user_sent_is_in_the_journal(
@@ -192,7 +188,7 @@ def test_what_a_killed_user_sent_is_in_the_journal(
         process.kill()
         process.communicate()
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    assert [line["type"] for line in lines[:3]] == ["start", "frame", "frame"]
+    assert [line["type"] for line in lines[:3]] == ["start", "sample", "sample"]
     assert "user" not in [line["type"] for line in lines]
 
 
@@ -203,7 +199,7 @@ def test_a_reader_that_is_gone_ends_the_user(client: Any, tmp_path: Path) -> Non
         assert process.wait(timeout=20) == 1
         assert "stdout" in process.stderr.read()
     types = [json.loads(line)["type"] for line in journal.read_text().splitlines()]
-    assert types == ["start", "frame", "user"]
+    assert types == ["start", "sample", "user"]
 
 
 @pytest.mark.parametrize(

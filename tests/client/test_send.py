@@ -33,7 +33,7 @@ def test_no_alarm_is_left_behind(sender: Sender) -> None:
 
 @pytest.mark.parametrize("url", ["http://", "http:///path", "http://[::1", "http://host:port/"])
 def test_an_url_that_cannot_be_asked(url: str) -> None:
-    with pytest.raises(ValueError, match="cannot be asked"):
+    with pytest.raises(ValueError, match="cannot be used"):
         Sender(url, ENCODINGS["png"], timeout_s=1, connect_timeout_s=1)
 
 

@@ -22,10 +22,6 @@ from pull import queue_url
 from tasks import parse_options
 
 CLIENT = Path(__file__).parents[2] / "client"
-FIELDS = [
-    "type", "user", "index", "intended_ms", "start_ms", "rtt_ms", "handler_ms", "model_ms", "status", "ok", "cause",
-    "censored", "sent_bytes", "received_bytes", "faces", "cold", "verified", "worker", "accepted_ms", "begun_ms",
-]  # fmt: skip
 
 
 class Gateway(ThreadingHTTPServer):
@@ -143,56 +139,56 @@ def test_every_task_is_told_once(run_tasks: Any, gateway: Gateway, tmp_path: Pat
     journal = tmp_path / "journal.jsonl"
     done = run_tasks(mode, "--url", gateway.url("right"), "--workers", 3, "--task-s", 0.05, "--journal", journal)
     assert (done.status, done.stderr) == (0, "")
-    assert all(list(task) == FIELDS for task in done.frames)
-    assert sorted(task["index"] for task in done.frames) == list(range(6))
-    assert {(task["ok"], task["cause"], task["censored"]) for task in done.frames} == {(True, None, False)}
+    assert {task["label"] for task in done.samples} == {"task"}
+    assert sorted(task["index"] for task in done.samples) == list(range(6))
+    assert {(task["ok"], task["cause"], task["censored"]) for task in done.samples} == {(True, None, False)}
     # One common start, and nothing begins before it.
-    (intended_ms,) = {task["intended_ms"] for task in done.frames}
-    assert all(task["start_ms"] >= intended_ms - 1 for task in done.frames)
-    assert all(task["rtt_ms"] >= task["handler_ms"] >= 50 for task in done.frames)
+    (intended_ms,) = {task["intended_ms"] for task in done.samples}
+    assert all(task["start_ms"] >= intended_ms - 1 for task in done.samples)
+    assert all(task["rtt_ms"] >= task["handler_ms"] >= 50 for task in done.samples)
     user = done.user
-    assert (user["frames"], user["frames_ok"], user["ok"], user["repeated"]) == (6, 6, True, 0)
+    assert (user["samples"], user["samples_ok"], user["ok"], user["repeated"]) == (6, 6, True, 0)
     assert (user["mode"], user["workers"], user["tasks"], user["task_s"]) == (mode, 3, 6, 0.05)
     assert user["start_ms"] + user["setup_ms"] <= intended_ms + 1
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    assert lines[0] == {"type": "start", "user": user["user"], "start_ms": user["start_ms"], "frames": 6}
+    assert lines[0] == {"type": "start", "user": user["user"], "start_ms": user["start_ms"], "samples": 6}
     assert lines[1:] == done.lines
 
 
 def test_a_pool_works_on_so_many_at_a_time(run_tasks: Any) -> None:
     done = run_tasks("local", "--workers", 2, "--task-s", 0.2, tasks=4)
-    assert len({task["worker"] for task in done.frames}) == 2
+    assert len({task["worker"] for task in done.samples}) == 2
     # Handed over at once, so that the last has waited for the first in the pool.
-    assert max(task["start_ms"] for task in done.frames) - min(task["start_ms"] for task in done.frames) < 150
-    assert max(task["rtt_ms"] for task in done.frames) >= 400
-    begun = sorted(task["begun_ms"] for task in done.frames)
+    assert max(task["start_ms"] for task in done.samples) - min(task["start_ms"] for task in done.samples) < 150
+    assert max(task["rtt_ms"] for task in done.samples) >= 400
+    begun = sorted(task["begun_at_ms"] for task in done.samples)
     assert begun[2] - begun[0] >= 199
 
 
 def test_nothing_to_do_is_done_at_once(run_tasks: Any) -> None:
     done = run_tasks("local", "--workers", 2)
     assert done.status == 0
-    assert all(task["handler_ms"] < 100 for task in done.frames)
+    assert all(task["handler_ms"] < 100 for task in done.samples)
 
 
 def test_push_keeps_a_connection_for_each_worker(run_tasks: Any, gateway: Gateway) -> None:
     done = run_tasks("push", "--url", gateway.url("right"), "--workers", 2, "--task-s", 0.1)
     assert len({port for _, _, port in gateway.asked}) == 2
     assert {body for _, body, _ in gateway.asked} == {b"0.1"}
-    assert {(task["status"], task["worker"], task["sent_bytes"], task["received_bytes"]) for task in done.frames} == {
+    assert {(task["status"], task["worker"], task["sent_bytes"], task["received_bytes"]) for task in done.samples} == {
         (200, "replica-1", 3, 5)
     }
     # A worker takes its next task when the last is answered.
-    starts = sorted(task["start_ms"] for task in done.frames)
+    starts = sorted(task["start_ms"] for task in done.samples)
     assert starts[4] - starts[0] >= 195
 
 
 def test_pull_says_when_a_task_was_accepted_and_begun(run_tasks: Any, gateway: Gateway) -> None:
     done = run_tasks("pull", "--url", gateway.url("right"), "--workers", 2)
     assert {path for path, _, _ in gateway.asked} == {"/async-function/right"}
-    for task in done.frames:
-        assert task["start_ms"] <= task["accepted_ms"]
-        assert task["begun_ms"] == pytest.approx(task["start_ms"] + task["rtt_ms"] - 50, abs=5)
+    for task in done.samples:
+        assert task["start_ms"] <= task["accepted_at_ms"]
+        assert task["begun_at_ms"] == pytest.approx(task["start_ms"] + task["rtt_ms"] - 50, abs=5)
         assert (task["handler_ms"], task["worker"], task["received_bytes"]) == (50, "replica-1", 5)
 
 
@@ -200,7 +196,7 @@ def test_pull_says_when_a_task_was_accepted_and_begun(run_tasks: Any, gateway: G
 def test_callbacks_in_any_order_count_once(run_tasks: Any, gateway: Gateway, function: str, repeated: range) -> None:
     done = run_tasks("pull", "--url", gateway.url(function), "--workers", 3)
     assert done.status == 0
-    assert sorted(task["index"] for task in done.frames) == list(range(6))
+    assert sorted(task["index"] for task in done.samples) == list(range(6))
     assert done.user["repeated"] in repeated
 
 
@@ -221,16 +217,16 @@ def test_what_goes_wrong_is_a_cause(
 ) -> None:
     done = run_tasks(mode, "--url", gateway.url(function), "--timeout-s", 0.4, "--workers", 2, tasks=2)
     assert (done.status, done.stderr) == (1, "")
-    assert [(task["cause"], task["censored"], task["status"]) for task in done.frames] == [
+    assert [(task["cause"], task["censored"], task["status"]) for task in done.samples] == [
         (cause, censored, status)
     ] * 2
-    assert all(task["rtt_ms"] >= 400 for task in done.frames if censored)
+    assert all(task["rtt_ms"] >= 400 for task in done.samples if censored)
     assert (done.user["ok"], done.user["causes"]) == (False, {cause: 2})
 
 
 def test_a_pool_too_slow_for_the_time_out(run_tasks: Any) -> None:
     done = run_tasks("local", "--task-s", 0.3, "--timeout-s", 0.4, tasks=2)
-    assert {(task["index"], task["cause"], task["censored"]) for task in done.frames} == {
+    assert {(task["index"], task["cause"], task["censored"]) for task in done.samples} == {
         (0, None, False), (1, "timeout", True),
     }  # fmt: skip
 
@@ -238,7 +234,7 @@ def test_a_pool_too_slow_for_the_time_out(run_tasks: Any) -> None:
 def test_nobody_listens(run_tasks: Any) -> None:
     done = run_tasks("push", "--url", "http://127.0.0.1:9/function/f", "--workers", 2, tasks=3)
     assert (done.status, done.user["causes"]) == (1, {"connect": 3})
-    assert {task["sent_bytes"] for task in done.frames} == {0}
+    assert {task["sent_bytes"] for task in done.samples} == {0}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -259,8 +255,8 @@ def test_stopped(
         process.send_signal(number)
         done = finished(process)
     assert (done.status, done.stderr) == (1, "")
-    assert [(task["cause"], task["censored"]) for task in done.frames] == [("stopped", True)] * under_way
-    assert (done.user["cause"], done.user["ok"], done.user["frames"]) == ("stopped", False, under_way)
+    assert [(task["cause"], task["censored"]) for task in done.samples] == [("stopped", True)] * under_way
+    assert (done.user["cause"], done.user["ok"], done.user["samples"]) == ("stopped", False, under_way)
     assert len(children) == (2 if mode == "local" else 0)
     assert not any(child.is_running() for child in children)
 

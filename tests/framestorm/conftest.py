@@ -1,17 +1,53 @@
-"""What tests of pages share: a look at them in a browser."""
+"""What tests of rooms share: a summary made by hand, and a look at pages in a browser."""
 
 import json
 import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from framestorm.model.run import Record
+from framestorm.model.series import Series
+from framestorm.model.summary import Facts, FunctionSummary, LabelSummary, Replica, Summary, Verdict
 
 CHROMIUM_FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--virtual-time-budget=20000",
 )  # fmt: skip
+
+
+def summary_of(n: int = 0, **fields: Any) -> Summary:
+    """The summary of a run of n frames without an error, with the fields that differ."""
+    frames = LabelSummary("frame", n, n, 0, 0, {}, 1.0 if n else None, None, None, None, {})
+    blank: dict[str, Any] = {
+        "name": "a-run", "label": "frame", "verdict": Verdict("pass", 0, "met"), "criteria": [], "missing": [],
+        "warnings": [], "doubts": [], "run": Record(), "load": None, "hosts": [], "losses": [], "machines": [],
+        "functions": [], "facts": Facts(0, {}, 0, None), "files": [], "series": Series(),
+    }  # fmt: skip
+    labels = {"frame": frames} | fields.pop("labels", {})
+    return Summary(**blank | fields, labels=labels)
+
+
+def function_of(*replicas: dict[str, float | None], **fields: Any) -> FunctionSummary:
+    """A function of which nothing is known but what is given, with its replicas."""
+    names = ("name", "cores_mean", "throttled_mean", "memory_max_bytes", "received_bytes_per_s", "sent_bytes_per_s")
+    made = [Replica(**dict.fromkeys(names[1:]) | replica, name=f"r{n}") for n, replica in enumerate(replicas)]
+    blank = dict.fromkeys((*names[1:], "wanted", "ready", "in_flight_max", "cores_max", "short_worst"))
+    counts = {"seen": len(made), "short_s": 0.0, "lost": 0, "vanished": []}
+    return FunctionSummary(**{**blank, **counts, "function": "face-blur", "replicas": made, **fields})
+
+
+@pytest.fixture
+def make_function() -> Callable[..., FunctionSummary]:
+    return function_of
+
+
+@pytest.fixture
+def make_summary() -> Callable[..., Summary]:
+    return summary_of
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 import csv
 import json
-import os
-import shutil
 import subprocess
 import threading
 import xml.etree.ElementTree as ET
@@ -13,25 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from framestorm.jmeter import make_dashboard
+from framestorm import paths
+from framestorm.model import plan as plans
+from framestorm.model.sample import COMMON, SCHEMA
+from framestorm.run.jmeter import make_dashboard
 
 ROOT = Path(__file__).resolve().parents[2]
 JMX = ROOT / "jmx"
 JMETER_TIMEOUT_S = 120
 FACE = {"x": 1, "y": 1, "width": 9, "height": 9, "score": 0.9}
-
-
-@pytest.fixture
-def program() -> Callable[[str], str]:
-    """Return a function that finds an installed program."""
-    return find_program
-
-
-def find_program(name: str) -> str:
-    path = shutil.which(name)
-    assert path, f"{name} is not installed; ./run.sh test installs it"
-    return path
 
 
 @dataclass(frozen=True)
@@ -50,6 +40,16 @@ class Run:
     def tree(self) -> ET.Element:
         return ET.parse(self.folder / "tree.xml").getroot()  # noqa: S314 - see import
 
+    def lines(self) -> list[dict[str, Any]]:
+        """The lines of all samples in the tree but users, each as client/sample.json declares it."""
+        elements = [element for element in self.tree().iter() if element.tag in ("sample", "httpSample")]
+        lines = [json.loads(e.findtext("responseData") or "") for e in elements if e.get("lb") != "user"]
+        schema = Draft202012Validator(SCHEMA)
+        for line in lines:
+            schema.validate(line)
+            assert COMMON.keys() <= line.keys()
+        return lines
+
     def log(self) -> str:
         return (self.folder / "jmeter.log").read_text()
 
@@ -66,24 +66,25 @@ def jmeter() -> list[str]:
     jar = ROOT / ".local" / "jmeter" / "bin" / "ApacheJMeter.jar"
     assert jar.exists(), f"{jar} is missing; ./run.sh makes it"
     # One compiler level: these runs are over before the second one pays.
-    return [find_program("java"), "-Xmx512m", "-XX:TieredStopAtLevel=1", "-jar", str(jar)]
+    return [str(paths.JAVA_HOME / "bin" / "java"), "-Xmx512m", "-XX:TieredStopAtLevel=1", "-jar", str(jar)]
 
 
 @pytest.fixture
 def start_plan(tmp_path: Path, jmeter: list[str]) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Start a plan without a window, its files in tmp_path, knobs as keywords."""
+    """Start a plan without a window, its files in tmp_path, properties as keywords."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(plan: str, **knobs: object) -> subprocess.Popen[bytes]:
         properties = {
             "python": ROOT / ".local" / "client-venv" / "bin" / "python",
-            "client": ROOT / "client" / "client.py",
+            "client_dir": ROOT / "client",
             "video": ROOT / ".local" / "sample.mp4",
             "cache": tmp_path / "frames",
             "journal": tmp_path / "journal.jsonl",
             "client_log": tmp_path / "client.log",
             "tree": tmp_path / "tree.xml",
             "stop": tmp_path / "stop",
+            "sample_variables": ",".join(plans.read(JMX / f"{plan}.jmx").sample_variables),
             "jmeterengine.nongui.port": 0,  # nobody sends messages, and several tests may run at a time
             **knobs,
         }
@@ -196,20 +197,3 @@ def stand_in() -> Iterator[Callable[..., StandIn]]:
         server.released.set()
         server.shutdown()
         server.server_close()
-
-
-@pytest.fixture
-def display() -> Iterator[str]:
-    """A screen of its own for JMeter's window."""
-    read_end, write_end = os.pipe()
-    command = [find_program("Xvfb"), "-displayfd", str(write_end), "-screen", "0", "1400x1000x24", "-nolisten", "tcp"]
-    # It starts anew when its last client leaves, xdotool say, and turns away who comes just then; with this it stays.
-    command.append("-noreset")
-    process = subprocess.Popen(command, pass_fds=[write_end], stderr=subprocess.DEVNULL)
-    os.close(write_end)
-    with os.fdopen(read_end) as number:
-        name = f":{number.readline().strip()}"
-    assert name != ":", "Xvfb did not start"
-    yield name
-    process.terminate()  # not killed: it takes its lock along
-    process.wait()

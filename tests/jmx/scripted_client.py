@@ -21,7 +21,15 @@ def take() -> str:
 
 def frame(index: int, *, cause: str | None = None, status: int | None = 200) -> None:
     now_ms = time.time() * 1000
-    line = {"type": "frame", "user": "u", "index": index, "intended_ms": now_ms, "start_ms": now_ms, "rtt_ms": 12.6}
+    line = {
+        "type": "sample",
+        "label": "frame",
+        "user": "u",
+        "index": index,
+        "intended_ms": now_ms,
+        "start_ms": now_ms,
+        "rtt_ms": 12.6,
+    }
     line |= {"handler_ms": 11.5, "model_ms": 9.5, "status": status, "ok": cause is None, "cause": cause}
     line |= {"censored": cause == "timeout", "sent_bytes": 1000, "received_bytes": 2000, "faces": 1, "cold": False}
     print(json.dumps(line | {"verified": True}), flush=True)
@@ -38,7 +46,7 @@ def main() -> int:
     if script == "garbage":
         os.write(1, b"\x00\x1b\xff no JSON\n")
     elif script == "not-a-frame":
-        print('{"type": "frame", "index": 1}')
+        print('{"type": "sample", "index": 1}')
     elif script == "list":
         print("[1]")
     elif script == "no-user-line":
@@ -46,7 +54,7 @@ def main() -> int:
     elif script == "usage":
         return 2
     elif script == "killed":
-        print('{"type": "frame", "ind', end="", flush=True)
+        print('{"type": "sample", "ind', end="", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     elif script == "timeout":
         frame(1, cause="timeout", status=None)

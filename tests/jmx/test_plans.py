@@ -1,88 +1,146 @@
-"""What every plan keeps to, read from its file; that JMeter reads it too is shown by test_runs.py and test_gui.py."""
+"""Every plan of the kit as JMeter reads it; test_runs.py runs them, test_gui.py saves them."""
 
-import html
+import json
 import re
+import shutil
+import subprocess
 import xml.etree.ElementTree as ET
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from framestorm.model import plan as plans
+from tests.jmx.shared_elements import MAY_DIFFER, spread
+
 JMX = Path(__file__).resolve().parents[2] / "jmx"
+HOME = JMX.parent / ".local" / "jmeter"
 PLANS = sorted(JMX.glob("*.jmx"))
-KNOB = re.compile(r"__P\(([^,()]+),([^()]*)\)")
-THREAD_GROUP_KNOBS = {
-    "face-blur": {"users", "ramp_s", "hold_s"},
-    "face-blur-http": set(),
-    "request-rate": set(),
-    "requests": {"users", "ramp_s", "hold_s"},
-    "tasks": set(),
-    "video-per-user": set(),
-}
+COMMAND = 'exec timeout --kill-after=5 "$@" 2>>"$0"'
 # What answer.groovy reads only where a plan sends frames, or has arrivals.
 OF_SOME_PLANS = {"accept", "min_faces", "index", "intended_ms"}
-FILLED_IN = {"python", "client", "cache", "journal", "client_log", "tree", "stop", "frame_dir"}
-
-pytestmark = pytest.mark.parametrize("plan", PLANS, ids=lambda path: path.stem)
+every_plan = pytest.mark.parametrize("plan", PLANS, ids=lambda path: path.stem)
 
 
-def variables(plan: Path) -> dict[str, tuple[str, str]]:
-    """Return name -> (value, description) of the plan's User Defined Variables."""
-    found = {}
-    for argument in ET.parse(plan).getroot().iterfind(".//Arguments//elementProp[@elementType='Argument']"):  # noqa: S314
-        fields = {field.get("name"): field.text or "" for field in argument}
-        found[fields["Argument.name"]] = (fields["Argument.value"], fields.get("Argument.desc", ""))
-    return found
+@dataclass(frozen=True)
+class Element:
+    """An element of a plan: the XML of each of its properties by name, and of each of its variables; all its texts."""
+
+    plan: Path
+    kind: str
+    name: str
+    properties: dict[str, str]
+    texts: tuple[str, ...]
 
 
-def test_knobs_are_read_once_and_described(plan: Path) -> None:
-    text = plan.read_text()
-    described = {
-        name for name, (value, description) in variables(plan).items() if f"__P({name}," in value and description
-    }
-    in_comments = set(re.findall(r"^(?:.*>)?(\w+): ", text, flags=re.MULTILINE))
-    knobs = [name for name, _ in KNOB.findall(text)]
-    assert len(knobs) == len(set(knobs)), "a knob has one default"
-    assert set(knobs) - described == THREAD_GROUP_KNOBS[plan.stem] | {"tree"}, "only the preview chart excuses a knob"
-    assert set(knobs) - described <= in_comments
+@pytest.fixture(scope="module")
+def elements() -> list[Element]:
+    """Every element of every plan in order, as JMeter writes what it has read."""
+    java = shutil.which("java")
+    assert java, "java is not installed; ./run.sh test installs it"
+    jars = ":".join(str(HOME / folder) for folder in ("bin/ApacheJMeter.jar", "lib/*", "lib/ext/*"))
+    script = Path(__file__).with_name("elements.groovy")
+    command = [java, "-XX:TieredStopAtLevel=1", "-cp", jars, "groovy.ui.GroovyMain", script, HOME, *PLANS]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [_element(json.loads(line)) for line in output.splitlines()]
 
 
-def test_descriptions_give_the_unit(plan: Path) -> None:
-    for name, (value, description) in variables(plan).items():
-        if name.endswith("_s") and name in value:
-            assert description.startswith("1/s" if name.endswith("_per_s") else "s"), f"{name}: {description}"
-        if name in FILLED_IN:
-            assert "filled in by the kit" in description
+def _element(line: dict[str, str]) -> Element:
+    root = ET.fromstring(line["xml"])  # noqa: S314 - JMeter has just written it
+    parts = list(root) + list(root.iterfind("collectionProp[@name='Arguments.arguments']/*"))
+    kept = [part for part in parts if part.get("name") != "Arguments.arguments"]
+    properties = {part.get("name") or part.findtext("name", ""): ET.tostring(part, "unicode").strip() for part in kept}
+    texts = tuple(part.text or "" for part in root.iter())
+    return Element(Path(line["plan"]), root.tag, root.get("testname", ""), properties, texts)
 
 
-def test_no_host_nor_absolute_path(plan: Path) -> None:
-    values = [element.text or "" for element in ET.parse(plan).getroot().iter("stringProp")]  # noqa: S314
-    defaults = [default for value in values for _, default in KNOB.findall(value)]
-    for value in values + defaults:
-        assert not re.match(r"/|[A-Za-z]:\\|~", value), value
-        assert set(re.findall(r"https?://([^/:]+)", value)) <= {"127.0.0.1"}, value
+def test_shared_elements_are_the_same(elements: list[Element]) -> None:
+    shared: dict[tuple[str, str], dict[str, str]] = {}
+    count = 0
+    for element in elements:
+        key = (element.kind, element.name)
+        first = shared.setdefault(key, {})
+        # Each plan has variables of its own; any other element has the same properties in each.
+        is_whole = bool(first) and element.kind != "Arguments"
+        names = first.keys() | element.properties.keys() if is_whole else first.keys() & element.properties.keys()
+        for name in names - MAY_DIFFER.get(key, set()):
+            hint = f"{name} of {key} in {element.plan.name}: spread the right one by shared_elements.py"
+            assert first.get(name) == element.properties.get(name), hint
+        count += bool(first)
+        shared[key] = element.properties | first
+    assert count > 40
 
 
-def test_every_variable_used_is_defined(plan: Path) -> None:
-    text = html.unescape(plan.read_text())
-    scripts = re.findall(r"\$\{scripts\}/(\w+\.groovy)", text)
+def test_a_shared_element_is_spread(tmp_path: Path) -> None:
+    for plan in PLANS:
+        shutil.copy(plan, tmp_path)
+    source = tmp_path / "face-blur.jmx"
+    assert spread(source) == []
+    source.write_text(
+        source.read_text().replace("--kill-after=5", "--kill-after=6").replace("__P(stop,stop)", "__P(stop,halt)")
+        .replace("${scripts}/user.groovy", "${scripts}/users.groovy").replace("__P(timeout_s,25)", "__P(timeout_s,7)")
+    )  # fmt: skip
+    assert {plan.name for plan in spread(source)} == {plan.name for plan in PLANS} - {"face-blur.jmx"}
+    text = (tmp_path / "tasks.jmx").read_text()
+    assert "halt" in text and "users.groovy" in text and "__P(timeout_s,120)" in text
+    assert "__P(timeout_s,25)" in (tmp_path / "requests.jmx").read_text()
+
+
+@every_plan
+def test_what_to_set_comes_first(plan: Path, elements: list[Element]) -> None:
+    of_plan = plans.read(plan)
+    first = [element for element in elements if element.plan == plan][1:4]
+    names = ["properties", "filled in by Framestorm", "internal"]
+    assert [(element.kind, element.name) for element in first] == [("Arguments", name) for name in names]
+    properties, filled_in, _ = (element.properties.keys() - {"TestPlan.comments"} for element in first)
+    assert filled_in == set(of_plan.filled_in) - {"tree"}
+    assert set(of_plan.settable) - properties in (set(), {"users", "ramp_s", "hold_s"}), "those are read by a chart"
+
+
+@every_plan
+def test_a_property_is_read_once(plan: Path, elements: list[Element]) -> None:
+    texts = [text for element in elements if element.plan == plan for text in element.texts]
+    for each in plans.read(plan).properties:
+        assert sum(text.count(f"__P({each.name},") for text in texts) == 1, each.name
+
+
+@every_plan
+def test_no_host_nor_absolute_path(plan: Path, elements: list[Element]) -> None:
+    defaults = [each.default or "" for each in plans.read(plan).properties]
+    for text in [*defaults, *(text for element in elements if element.plan == plan for text in element.texts)]:
+        assert not re.match(r"/|[A-Za-z]:\\|~", text), text
+        assert set(re.findall(r"https?://([^/:]+)", text)) <= {"127.0.0.1"}, text
+
+
+@every_plan
+def test_every_variable_used_is_defined(plan: Path, elements: list[Element]) -> None:
+    of_plan = [element for element in elements if element.plan == plan]
+    text = "\n".join(text for element in of_plan for text in element.texts)
+    scripts = set(re.findall(r"\$\{scripts\}/(\w+\.groovy)", text))
     code = "".join((JMX / "groovy" / script).read_text() for script in scripts)
+    variables = {name for element in of_plan if element.kind == "Arguments" for name in element.properties}
     put = set(re.findall(r"vars\.put\('(\w+)'", code))
     used = set(re.findall(r"\$\{(\w+)\}", text)) | set(re.findall(r"vars\.get\([\"'](\w+)[\"']\)", text + code))
-    assert used - put - OF_SOME_PLANS <= set(variables(plan))
-    assert set(variables(plan)) - used <= {"video"}, "a variable nobody reads"
+    assert used - put - OF_SOME_PLANS <= variables
+    read_by_framestorm = {"video", "label", "sample_variables", "TestPlan.comments"}
+    assert variables - used <= read_by_framestorm, "a variable that nothing reads"
 
 
+@every_plan
 def test_scripts_are_files_compiled_once(plan: Path) -> None:
     for element in ET.parse(plan).getroot().iter():  # noqa: S314
         if element.tag.startswith("JSR223"):
             fields = {field.get("name"): field.text or "" for field in element}
-            assert fields["script"] == ""
-            assert fields["cacheKey"] == "true"
+            assert (fields["script"], fields["cacheKey"]) == ("", "true")
             assert (JMX / fields["filename"].replace("${scripts}", "groovy")).is_file()
 
 
-def test_return_code_is_checked(plan: Path) -> None:
+@every_plan
+def test_a_client_is_ended_and_its_return_code_checked(plan: Path) -> None:
     for sampler in ET.parse(plan).getroot().iter("SystemSampler"):  # noqa: S314
         fields = {field.get("name"): field.text or "" for field in sampler}
         assert fields["SystemSampler.checkReturnCode"] == "true"
         assert fields["SystemSampler.expectedReturnCode"] == "0"
+        words = [value.text for value in sampler.iterfind(".//stringProp[@name='Argument.value']")]
+        assert words[:5] == ["-c", COMMAND, "${client_log}", "${user_timeout_s}", "${python}"]
+        assert (words[5] or "").startswith("${client_dir}/")

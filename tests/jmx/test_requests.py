@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from framestorm.preparation import SAMPLE_VARIABLES
-
 RunPlan = Callable[..., Any]
 StartServer = Callable[..., Any]
 
@@ -59,7 +57,6 @@ def test_requests_wait_for_their_answers(run_plan: RunPlan, stand_in: StartServe
     server = stand_in({"content_type": "text/plain", "body": b"well" * 1000, "headers": headers, "delay_s": 0.1})
     run = run_plan(
         "requests", url=server.url, body="2 things, at once", users=3, ramp_s=0, hold_s=4, sleep_s=0.05,
-        sample_variables=SAMPLE_VARIABLES,
     )  # fmt: skip
     columns = ("label", "responseCode", "responseMessage", "success", "worker", "handler_ms", "cold", "index", "faces")
     (only,) = run.count(*columns)
@@ -88,7 +85,6 @@ def test_requests_say_why_they_failed(run_plan: RunPlan, stand_in: StartServer) 
     )
     run = run_plan(
         "request-rate", url=server.url, rate_per_s=6, hold_s=1, timeout_s=3, concurrency_limit=20,
-        sample_variables=SAMPLE_VARIABLES,
     )  # fmt: skip
     assert run.count("responseCode", "responseMessage", "success") == {
         ("200", "OK", "true"): 1,
@@ -108,18 +104,16 @@ def test_arrivals_that_find_no_thread_are_dropped_and_counted(run_plan: RunPlan,
     server = stand_in({"delay_s": 0.5})
     run = run_plan(
         "request-rate", url=server.url, rate_per_s=20, hold_s=3, concurrency_limit=2,
-        sample_variables=SAMPLE_VARIABLES,
     )  # fmt: skip
     sent = len(run.rows())
     assert 6 <= sent <= 14, "two at a time, half a second each, for three seconds"
-    assert f"60 arrivals were due, {60 - sent} of them found no free thread" in run.log()
+    assert f'{{"type":"arrivals","due":60,"dropped":{60 - sent}}}' in run.log()
 
 
 def test_a_rate_rises_over_its_ramp(run_plan: RunPlan, stand_in: StartServer) -> None:
     server = stand_in({"body": b"ok"})
     run = run_plan(
         "request-rate", url=server.url, rate_per_s=20, ramp_s=4, hold_s=1, concurrency_limit=50,
-        sample_variables=SAMPLE_VARIABLES,
     )  # fmt: skip
     due_ms = sorted(int(row["intended_ms"]) for row in run.rows())
     assert len(due_ms) == 60
@@ -134,7 +128,6 @@ def test_a_redirect_is_one_sample_and_stays_a_post(
     worker = stand_in({"body": b"ok", "delay_s": 0.2})
     run = run_plan(
         "requests", url=redirecting(status, worker.url), body="3", users=1, ramp_s=0, hold_s=1,
-        sample_variables=SAMPLE_VARIABLES,
     )  # fmt: skip
     address = worker.url.split("/")[2]
     assert set(run.count("label", "responseMessage", "worker")) == {("request", "OK", address)}

@@ -1,7 +1,6 @@
 """Plans run by JMeter itself, without a window."""
 
 import csv
-import json
 import socket
 import subprocess
 import sys
@@ -14,8 +13,6 @@ from typing import Any
 import psutil
 import pytest
 
-from framestorm.preparation import SAMPLE_VARIABLES
-
 SCRIPTED_CLIENT = Path(__file__).with_name("scripted_client.py")
 # Shared helpers are fixtures; what they return is described in conftest.py.
 RunPlan = Callable[..., Any]
@@ -25,7 +22,7 @@ Scripted = Callable[..., dict[str, object]]
 
 @pytest.fixture
 def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, object]]:
-    """Return a function that lays out scripts, one a user, and returns the knobs that make users follow them."""
+    """Return a function that lays out scripts, one a user, and returns the properties that make users follow them."""
 
     def lay_out(*scripts: str) -> dict[str, object]:
         folder = tmp_path / "scripts"
@@ -33,7 +30,8 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., d
         for script in scripts:
             (folder / script).touch()
         monkeypatch.setenv("SCRIPT_DIR", str(folder))
-        return {"python": sys.executable, "client": SCRIPTED_CLIENT}
+        (folder.parent / "client.py").symlink_to(SCRIPTED_CLIENT)
+        return {"python": sys.executable, "client_dir": folder.parent}
 
     return lay_out
 
@@ -68,10 +66,9 @@ def test_video_per_user(
     assert run.count("label", "success", "responseMessage") == {("user", "true", "OK"): 3, ("frame", "true", "OK"): 111}
     assert [(user.get("lb"), len(user.findall("sample"))) for user in run.tree()] == [("user", 37)] * 3
     assert run.errors() == []
-    for sub_result in run.tree().iterfind("./sample/sample"):
-        line = json.loads(sub_result.findtext("responseData") or "")
-        assert (line["type"], sub_result.get("rc"), sub_result.get("by")) == (
-            "frame",
+    for sub_result, line in zip(run.tree().iterfind("./sample/sample"), run.lines(), strict=True):
+        assert (sub_result.get("lb"), sub_result.get("rc"), sub_result.get("by")) == (
+            line["label"],
             "200",
             str(line["received_bytes"]),
         )
@@ -177,7 +174,6 @@ def test_http_sends_frames_in_turn_at_the_rate(run_plan: RunPlan, stand_in: Star
         encoding="jpeg",
         rate_per_s=12.5,
         hold_s=2,
-        sample_variables=SAMPLE_VARIABLES,
     )
     assert run.count("label", "success", "handler_ms", "model_ms", "cold", "faces") == {
         ("frame", "true", "3.5", "", "true", "1"): 25
@@ -186,9 +182,12 @@ def test_http_sends_frames_in_turn_at_the_rate(run_plan: RunPlan, stand_in: Star
         ("image/jpeg", b"\xff\xd8\x00%d" % index): count for index, count in enumerate((9, 8, 8))
     }
     assert run.errors() == []
-    lines = [json.loads(sample.findtext("responseData") or "") for sample in run.tree()]
+    lines = run.lines()
+    assert {(line["label"], line["handler_ms"], line["faces"], line["verified"]) for line in lines} == {
+        ("frame", 3.5, 1, False)
+    }
     assert Counter(line["index"] for line in lines) == {0: 9, 1: 8, 2: 8}
-    assert "25 arrivals were due, 0 of them" in run.log()
+    assert '{"type":"arrivals","due":25,"dropped":0}' in run.log()
     # JMeter sets its samples' clock anew every five seconds, by some milliseconds on a busy machine.
     due_ms = sorted(line["intended_ms"] for line in lines)
     assert due_ms[-1] - due_ms[0] == pytest.approx(24 * 80, abs=50)
@@ -213,7 +212,6 @@ def test_http_says_why_a_frame_failed(run_plan: RunPlan, stand_in: StartServer, 
         rate_per_s=8,
         hold_s=1,
         timeout_s=3,
-        sample_variables=SAMPLE_VARIABLES,
     )
     assert run.count("responseCode", "responseMessage", "success") == {
         ("200", "OK", "true"): 1,

@@ -1,6 +1,5 @@
 """The plan of tasks, run by JMeter itself with the real client."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,7 @@ def test_tasks_of_one_user(mode: str, run_plan: RunPlan, stand_in: StartServer, 
     run = run_plan("tasks", mode=mode, url=url, workers=2, tasks=8, task_s=0.01)
     assert run.count("label", "success", "responseMessage") == {("user", "true", "OK"): 1, ("task", "true", "OK"): 8}
     assert {body for _, body in server.requests} == ({b"0.01"} if mode == "push" else set())
-    (user,) = run.tree()
-    lines = [json.loads(task.findtext("responseData") or "") for task in user.iterfind("sample[@lb='task']")]
-    assert sorted(line["index"] for line in lines) == list(range(8))
+    assert sorted((line["label"], line["index"]) for line in run.lines()) == [("task", n) for n in range(8)]
     assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 10
     assert run.errors() == []
 

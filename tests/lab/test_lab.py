@@ -58,7 +58,7 @@ def test_up_gives_hosts_of_their_own_and_twice_changes_nothing(lab_cli: Cli) -> 
         ["slave1", "198.18.0.11", "running", "yes"],
         ["function1", "198.18.0.3", "running", "yes"],
     ]
-    assert ssh("slave1", "hostname; id -un; sudo -n id -un").stdout.split() == ["slave1", "storm", "root"]
+    assert ssh("slave1", "hostname; id -un; sudo -n id -un").stdout.split() == ["slave1", "tester", "root"]
     boots = [boot_time(host) for host in ("master1", "slave1", "function1")]
     again = lab_cli("up", "--slaves", "1")
     assert (again.returncode, again.stdout) == (0, done.stdout)

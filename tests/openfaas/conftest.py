@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from framestorm import paths, setup
-from framestorm.openfaas import config, stack
-from framestorm.openfaas.layout import FAAS_CLI, GATEWAY_URL
+from framestorm import paths
+from framestorm.platform.openfaas import config, stack
+from framestorm.platform.openfaas.layout import FAAS_CLI, GATEWAY_URL
 
 FaasCli = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -44,7 +44,6 @@ def run_faas_cli(faas_home: Path) -> FaasCli:
 @pytest.fixture(scope="session")
 def send_frame(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
     """The frame client, sending the first frame of the sample video to a function: what it says of that frame."""
-    setup.ensure([setup.CLIENT_VENV, setup.SAMPLE_VIDEO])
     cache = tmp_path_factory.mktemp("frames")
 
     def send(function: str) -> dict[str, Any]:
@@ -52,7 +51,7 @@ def send_frame(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict
         command += ["--url", f"{GATEWAY_URL}/function/{function}", "--video", paths.SAMPLE_VIDEO]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
-        return next(line for line in lines if line["type"] == "frame")
+        return next(line for line in lines if line["type"] == "sample")
 
     return send
 

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from framestorm.errors import FramestormError, UsageError
-from framestorm.openfaas import balancers, cli, gateway
-from framestorm.openfaas.layout import GATEWAY_URL, STACK
+from framestorm.platform.openfaas import balancers, cli, gateway
+from framestorm.platform.openfaas.layout import GATEWAY_URL, STACK
 
 WORKERS = 3
 CHOICES = [(kind, policy) for kind, balancer in balancers.KINDS.items() for policy in balancer.policies]

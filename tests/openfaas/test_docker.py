@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from framestorm import paths
-from framestorm.openfaas import config, docker, docker_images, gateway, stack
-from framestorm.openfaas.docker_images import IN_IMAGE
-from framestorm.openfaas.layout import BIN, FUNCTIONS, GATEWAY_URL, PROVIDER_URL, STACK
+from framestorm.platform.openfaas import config, docker, docker_images, gateway, stack
+from framestorm.platform.openfaas.docker_images import IN_IMAGE
+from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, GATEWAY_URL, PROVIDER_URL, STACK
 
 
 @pytest.fixture(scope="module")

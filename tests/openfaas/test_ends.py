@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from framestorm.errors import FramestormError
-from framestorm.openfaas import cli, gateway, parts, services, stack, state
-from framestorm.openfaas.layout import BIN, CONFIG, GATEWAY_URL, PROVIDER_PORT
+from framestorm.platform.openfaas import cli, gateway, parts, services, stack, state
+from framestorm.platform.openfaas.layout import BIN, CONFIG, GATEWAY_URL, PROVIDER_PORT
 
 PARTS = ["provider", "nats", "alertmanager", "prometheus", "gateway", "queue-worker"]
 

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 import yaml
 
-from framestorm import paths, setup
-from framestorm.openfaas import parts
-from framestorm.openfaas.layout import FUNCTIONS, NAMESPACE, UPSTREAM_TIMEOUT_S
+from framestorm import paths
+from framestorm.platform.openfaas import parts
+from framestorm.platform.openfaas.layout import FUNCTIONS, NAMESPACE, UPSTREAM_TIMEOUT_S
 
 KIND = FUNCTIONS / "kind"
 SCRIPTS = sorted(KIND.glob("*.sh"))
@@ -28,7 +28,6 @@ def seconds(text: str) -> int:
 
 def test_the_cluster_is_one_that_kind_reads(tmp_path):
     """Without Docker kind gets as far as having read the file."""
-    setup.ensure([*parts.GO_PIECES, parts.KIND])
     typo = tmp_path / "typo.yaml"
     typo.write_text((KIND / "cluster.yaml").read_text().replace("nodes:", "nodez:"))
     for file, words in ((KIND / "cluster.yaml", '"docker": executable file not found'), (typo, "unable to decode")):

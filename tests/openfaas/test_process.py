@@ -1,6 +1,5 @@
 """The process backend under the real gateway, driven by the real faas-cli."""
 
-import csv
 import json
 import os
 import signal
@@ -20,9 +19,9 @@ import pytest
 
 from callbacks import Receiver
 from framestorm.errors import FramestormError, UsageError
-from framestorm.openfaas import cli as target
-from framestorm.openfaas import gateway, metrics, stack
-from framestorm.openfaas.layout import GATEWAY_URL, PROMETHEUS_URL, STACK, UPSTREAM_TIMEOUT_S
+from framestorm.platform.openfaas import cli as target
+from framestorm.platform.openfaas import gateway, metrics, stack
+from framestorm.platform.openfaas.layout import GATEWAY_URL, PROMETHEUS_URL, STACK, UPSTREAM_TIMEOUT_S
 
 RUNTIMES = ["noop", "noop-go", "noop-python", "noop-node", "noop-java"]
 
@@ -276,11 +275,9 @@ def test_a_kill_under_load_loses_what_was_under_way_and_is_recorded(openfaas, tm
     failed = [status for status in statuses if status != 200]
     # Six senders over three replicas: each has two under way.
     assert 1 <= len(failed) <= 3 < len(statuses), failed
-    with metrics.save(tmp_path, started_ms, time.time() * 1000).open() as file:
-        rows = [row for row in csv.DictReader(file) if row["function"] == name]
     seen: dict[str, list[float]] = {}
-    for row in rows:
-        seen.setdefault(row["metric"].removeprefix("replicas_"), []).append(float(row["value"]))
+    for reading in metrics.readings(started_ms, time.time() * 1000, name):
+        seen.setdefault(reading.metric.removeprefix("replicas_"), []).append(reading.value)
     assert set(seen["wanted"]) == {3} and set(seen["ready"]) == {2, 3}
     assert (seen["lost"][0], seen["lost"][-1]) == (0, 1)
     assert 0 < seen["short_s"][-1] - seen["short_s"][0] < 2
@@ -316,10 +313,10 @@ def test_prometheus_has_seen_gateway_provider_and_watchdogs(deploy, tmp_path):
     for job in ("gateway", "provider", "watchdog"):
         wait_for_metric(f'up{{job="{job}"}} == 1')
     now_ms = time.time() * 1000
-    rows = metrics.save(tmp_path, now_ms - 20_000, now_ms).read_text().splitlines()
-    assert rows[0] == "time_ms,metric,function,detail,value"
-    assert any(",replicas_ready,noop-fork,," in row for row in rows)
-    assert any(",memory_bytes,noop-fork,noop-fork-" in row for row in rows)
+    rows = metrics.readings(now_ms - 20_000, now_ms, "noop-fork")
+    assert {row.detail for row in rows if row.metric == "replicas_ready"} == {""}
+    assert all(row.detail.startswith("noop-fork-") for row in rows if row.metric == "memory_bytes")
+    assert {"replicas_ready", "memory_bytes"} <= {row.metric for row in rows}
 
 
 def test_the_gateway_gives_up_after_25_s(slow):

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from framestorm import setup
-from framestorm.openfaas import images, metrics, parts, services
-from framestorm.openfaas.layout import FUNCTIONS, HOME, SOURCE, STACK
+from framestorm.platform.openfaas import images, metrics, parts, services
+from framestorm.platform.openfaas.layout import FUNCTIONS, HOME, SOURCE, STACK
 
 MODULES = [SOURCE / "provider", SOURCE / "parts" / "faas-cli", FUNCTIONS]
 GRAFANA = FUNCTIONS.parent / "dashboards" / "grafana-openfaas.json"
@@ -18,7 +17,6 @@ GRAFANA = FUNCTIONS.parent / "dashboards" / "grafana-openfaas.json"
 
 @pytest.fixture(scope="module")
 def go() -> Path:
-    setup.ensure(parts.GO_PIECES)
     return parts.GO.resolve()
 
 
@@ -52,9 +50,11 @@ def test_a_long_run_is_asked_for_in_pieces_without_gap_or_overlap(monkeypatch):
     monkeypatch.setattr(metrics, "STEPS_AT_ONCE", 3)
     rate = metrics.Metric("rate", "rate(x[10s])")
     for end_s, spans in ((7, [(0, 2), (3, 5), (6, 7)]), (0, [(0, 0)])):
-        asked = [words for _, words in metrics._asked(rate, 0, end_s)]
+        asked = [words for _, words in metrics._queries(rate, 0, end_s)]
         assert [(words["start"], words["end"]) for words in asked] == spans
-    assert list(metrics._asked(metrics.Metric("x", "x"), 5, 11.5)) == [("query", {"query": "x[6500ms]", "time": 11.5})]
+    assert list(metrics._queries(metrics.Metric("x", "x"), 5, 11.5)) == [
+        ("query", {"query": "x[6500ms]", "time": 11.5})
+    ]
 
 
 def test_a_program_that_is_not_there_is_named():

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from framestorm import paths, run
-from framestorm.openfaas import balancers, gateway, metrics, routes, services, stack, state
-from framestorm.openfaas.layout import GATEWAY_URL, PROVIDER_URL
-from framestorm.preparation import RunOptions
-from framestorm.study.design.target import Target
-from framestorm.study.running.local_openfaas import LocalOpenFaas
+from framestorm import conductor, paths
+from framestorm.platform import registry
+from framestorm.platform.base import Site
+from framestorm.platform.openfaas import balancers, gateway, platform, services, stack, state
+from framestorm.platform.openfaas.layout import GATEWAY_URL, PROVIDER_URL
+from framestorm.platform.openfaas.platform import OpenFaas
+from framestorm.platform.openfaas.target import OpenFaasSettings
+from framestorm.run.preparation import RunOptions
 
 
-def target(**values) -> Target:
-    return Target.of({"function": "noop", **values}, {name: ("target", name) for name in values})
+def target(**values) -> OpenFaasSettings:
+    return OpenFaasSettings.read({"function": "noop", **values})
 
 
 def ask(url: str, body: bytes = b"x") -> tuple[int, bytes]:
@@ -36,7 +38,7 @@ def pids(function: str) -> set[int]:
 @pytest.fixture(scope="module")
 def local(openfaas, tmp_path_factory):
     """A study's hold on the OpenFaaS that ran before it."""
-    return LocalOpenFaas(tmp_path_factory.mktemp("study"))
+    return OpenFaas(Site(), tmp_path_factory.mktemp("study"))
 
 
 def test_only_what_differs_is_changed(local):
@@ -58,15 +60,15 @@ def test_every_route_leads_to_the_function(local, route):
     url = local.prepare(target(route=route))
     status, answer = ask(url)
     assert (status, answer) == (200, b"ok") or (route == "redirect" and status == 307)
-    assert routes.leads_here(url)
-    assert routes.past_gateway(url) == (None if route in ("gateway", "provider") else "noop")
-    assert routes.trouble(url) is None
+    assert isinstance(registry.at(url), OpenFaas)
+    assert platform.past_gateway(url) == (None if route in ("gateway", "provider") else "noop")
+    assert registry.at(url).trouble() is None
 
 
 def test_addresses_elsewhere_do_not_lead_here(local):
     local.prepare(target())
     for url in ("http://127.0.0.1:8099/function/noop", "http://192.0.2.1:8080/function/noop"):
-        assert not routes.leads_here(url)
+        assert registry.at(url).kind == "url"
 
 
 def test_a_balancer_is_over_all_replicas_and_its_end_is_trouble(local):
@@ -76,7 +78,7 @@ def test_a_balancer_is_over_all_replicas_and_its_end_is_trouble(local):
     assert local.prepare(target(route="nginx", replicas=3, policy="least-connections")) == url
     assert balancers.running()["nginx"].pid == pid
     state.end([balancers.running()["nginx"]])
-    assert "the balancer nginx ended" in routes.trouble(url)
+    assert "the balancer nginx ended" in local.trouble()
     local.prepare(target(route="haproxy", replicas=3))
     assert list(balancers.running()) == ["haproxy"]
     local.prepare(target())
@@ -111,8 +113,8 @@ def test_a_run_past_the_gateway_keeps_the_metrics_of_its_function(local, tmp_pat
     local.prepare(target(function="cpu", cpu="250m"))
     url = local.prepare(target(route="haproxy", replicas=2))
     plan = paths.JMX / "requests.jmx"
-    run_dir: Path = run.run(RunOptions(plan, {"url": url, "users": "1", "hold_s": "4"}, run_dir=tmp_path / "run"))
-    with (run_dir / metrics.FILE).open(newline="") as file:
+    run_dir: Path = conductor.run(RunOptions(plan, {"url": url, "users": "1", "hold_s": "4"}, run_dir=tmp_path / "run"))
+    with (run_dir / "metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["function"] for row in rows} == {"noop"}
     assert len({row["detail"] for row in rows if row["metric"] == "memory_bytes"}) == 2
@@ -128,9 +130,9 @@ def test_what_ran_before_the_study_is_left_as_it_was_found(local):
 
 def test_what_the_study_started_is_ended_with_it_also_after_a_kill(openfaas, tmp_path):
     stack.down()
-    LocalOpenFaas(tmp_path).prepare(target())
+    OpenFaas(Site(), tmp_path).prepare(target())
     # The process that started it is gone; another goes on with the study.
-    resumed = LocalOpenFaas(tmp_path)
+    resumed = OpenFaas(Site(), tmp_path)
     resumed.prepare(target())
     assert resumed.close() is None
     assert state.read() is None

@@ -17,7 +17,7 @@ LONG = ("-Jusers=2", "-Jramp_s=0", "-Jhold_s=120")
 
 def journal_lines(run_dir: Path) -> int:
     journal = run_dir / "journal.jsonl"
-    return journal.read_text().count('"frame"') if journal.exists() else 0
+    return journal.read_text().count('"sample"') if journal.exists() else 0
 
 
 @pytest.mark.parametrize("plan", ["jmx/face-blur.jmx", "jmx/video-per-user.jmx", "jmx/face-blur-http.jmx"])
@@ -42,7 +42,7 @@ def test_one_interrupt_stops_gently_and_reports(
     assert left_running() == []
     report = (run_dir / "index.html").read_text()
     assert "SIGINT" in report
-    rows = (run_dir / "frames.csv").read_text().count("\n") - 1
+    rows = (run_dir / "samples.csv").read_text().count("\n") - 1
     # Every frame that was sent is in the report, also those of the users that were stopped.
     assert rows == (journal_lines(run_dir) if with_users else seen.read_text().count("\n") - 1)
 
@@ -67,7 +67,7 @@ def test_one_interrupt_stops_any_plan_gently(
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 4, stderr
     assert left_running() == []
-    rows = (run_dir / "frames.csv").read_text().count("\n") - 1
+    rows = (run_dir / "samples.csv").read_text().count("\n") - 1
     # The pool has all tasks in hand: those not done are told as cut off.
     assert rows == (2000 if plan == "jmx/tasks.jmx" else seen.read_text().count("\n") - 1)
     reasons = json.loads((run_dir / "summary.json").read_text())["missing"]
@@ -103,7 +103,7 @@ def test_a_killed_conductor_leaves_nothing_running(
     wait_for(lambda: left_running() == [], timeout_s=10, what="for the processes of the run to end")
     done = run_sh("report", str(tmp_path / "run"), output=False)
     assert done.status == 4, done.stderr
-    assert (tmp_path / "run" / "frames.csv").read_text().count("\n") - 1 >= journal_lines(tmp_path / "run") > 5
+    assert (tmp_path / "run" / "samples.csv").read_text().count("\n") - 1 >= journal_lines(tmp_path / "run") > 5
     assert (tmp_path / "run" / "index.html").exists()
 
 
@@ -120,12 +120,12 @@ def test_a_target_that_dies_makes_the_run_partial(
     target.kill()
     _, stderr = process.communicate(timeout=90)
     assert process.returncode == 4, stderr
-    assert "target ended in mid-run" in (tmp_path / "run" / "index.html").read_text()
+    assert "target ended during the run" in (tmp_path / "run" / "index.html").read_text()
 
 
 def test_a_report_can_be_made_again(run_sh: Callable[..., Any], faulty: Callable[[str], str]) -> None:
     done = run_sh("-t", "jmx/video-per-user.jmx", f"-Jurl={faulty('error')}", "-Jusers=1", "-Jframes=3")
-    before = {name: (done.run_dir / name).read_bytes() for name in ("index.html", "summary.json", "frames.csv")}
+    before = {name: (done.run_dir / name).read_bytes() for name in ("index.html", "summary.json", "samples.csv")}
     for name in (*before, "junit.xml"):
         (done.run_dir / name).unlink()
     again = run_sh("report", str(done.run_dir), output=False)

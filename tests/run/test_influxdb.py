@@ -41,11 +41,11 @@ def test_figures_reach_the_database(run_sh: Callable[..., Any], database: Any, m
     assert any(line.startswith("jmeter,") and "transaction=user" in line for line in lines)
     assert any(line.startswith("events,") and "video-per-user started" in line for line in lines)
     assert done.json("run.json")["plan"] == "jmx/video-per-user.jmx"
-    assert done.json("summary.json")["frames"]["ok"] == 6
+    assert done.json("summary.json")["labels"]["frame"]["ok"] == 6
 
 
 @pytest.mark.parametrize("url", ["influx:8086", "http://influx:8086/", "ftp://influx/write"])
 def test_an_address_that_cannot_be_written_to(run_sh: Callable[..., Any], url: str) -> None:
     done = run_sh("--influxdb", url)
     assert done.status == 2
-    assert f"--influxdb {url}: an address to write to was expected" in done.stderr
+    assert f"--influxdb {url}: expected an address to write to" in done.stderr

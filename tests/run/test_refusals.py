@@ -21,11 +21,11 @@ ROOT = Path(__file__).parents[2]
         (["-J", "users"], 2, ["name=value"]),
         (["--fail-if", "frame p95 > soon"], 2, ["soon", "^"]),
         (["--no-such-option"], 2, ["--no-such-option"]),
-        (["-t", "jmx/requests.jmx"], 2, ["requests.jmx can send to any function", "-Jurl="]),
+        (["-t", "jmx/requests.jmx"], 2, ["requests.jmx needs -Jurl="]),
         (["-t", "jmx/tasks.jmx", "-Jmode=push"], 2, ["tasks.jmx", "-Jurl="]),
-        (["-t", "jmx/tasks.jmx", "-Jworkers=0"], 2, ["workers is at least 1"]),
-        (["-t", "jmx/tasks.jmx", "--fail-if", "frame p95 > 2 s"], 2, ["has no frames, it has users and tasks"]),
-        (["-t", "jmx/face-blur-http.jmx", "--fail-if", "user p95 > 2 s"], 2, ["has no users, it has frames"]),
+        (["-t", "jmx/tasks.jmx", "-Jworkers=0"], 2, ["-Jworkers=0", "whole number >= 1"]),
+        (["-t", "jmx/tasks.jmx", "--fail-if", "frame p95 > 2 s"], 2, ["tasks.jmx", "user and task"]),
+        (["-t", "jmx/face-blur-http.jmx", "--fail-if", "user p95 > 2 s"], 2, ["face-blur-http.jmx", "frame"]),
         (["-Jvideo=/none.mp4"], 1, ["/none.mp4"]),
         (["-Jvideo=README.md"], 1, ["README.md"]),
         (["-Jurl=ftp://127.0.0.1/"], 2, ["http://"]),
@@ -69,7 +69,7 @@ def test_an_unwritable_place_is_named(run_sh: Callable[..., Any]) -> None:
     # /proc takes no new folders from anyone, root included.
     done = run_sh("-o", "/proc/framestorm/run", output=False)
     assert done.status == 1
-    assert "nothing can be written to /proc" in done.stderr
+    assert "/proc" in done.stderr and "-o" in done.stderr
 
 
 def test_what_is_no_run_is_not_reported_on(run_sh: Callable[..., Any], tmp_path: Path) -> None:

@@ -22,11 +22,11 @@ def test_the_main_job(run_sh: Callable[..., Any], left_running: Callable[[], lis
     assert run["state"] == "complete"
     assert run["properties"]["users"] == "2"
     summary = done.json("summary.json")
-    assert summary["verdict"]["verdict"] == "pass"
+    assert summary["verdict"]["word"] == "pass"
     counted = labels(done.run_dir / "samples.jtl")
     assert counted["user"] >= 2
     assert counted["frame"] == counted["user"] * 6
-    with (done.run_dir / "frames.csv").open(newline="") as file:
+    with (done.run_dir / "samples.csv").open(newline="") as file:
         frames = list(csv.DictReader(file))
     assert len(frames) == counted["frame"]
     assert all(float(frame["rtt_ms"]) >= float(frame["handler_ms"]) >= float(frame["model_ms"]) > 0 for frame in frames)
@@ -56,8 +56,8 @@ def test_a_fixed_rate_without_processes(run_sh: Callable[..., Any]) -> None:
     assert set(counted) == {"frame"}
     assert 20 <= counted["frame"] <= 40
     summary = done.json("summary.json")
-    assert summary["verdict"]["verdict"] == "pass"
-    assert summary["frames"]["times"]["model"]["n"] == counted["frame"]
+    assert summary["verdict"]["word"] == "pass"
+    assert summary["labels"]["frame"]["times"]["model"]["n"] == counted["frame"]
 
 
 def test_arrivals_that_found_no_thread_are_told(run_sh: Callable[..., Any], faulty: Callable[[str], str]) -> None:
@@ -65,10 +65,10 @@ def test_arrivals_that_found_no_thread_are_told(run_sh: Callable[..., Any], faul
     done = run_sh(*words, "-Jencoding=jpeg", "-Jtimeout_s=2", "-Jconcurrency_limit=1")
     assert done.status == 3, done.stderr
     summary = done.json("summary.json")
-    sent, due = summary["frames"]["n"], summary["facts"]["arrivals"]
+    sent, due = summary["labels"]["frame"]["n"], summary["facts"]["arrivals"]
     assert 20 <= due <= 21
     assert 1 <= sent <= 4
-    assert summary["warnings"][0].startswith(f"{due - sent} of {due} arrivals never became a request")
+    assert summary["warnings"][0].startswith(f"{due - sent} of {due} arrivals were dropped")
 
 
 def test_requests_at_a_rate_to_any_function(run_sh: Callable[..., Any], faulty: Callable[[str], str]) -> None:
@@ -76,9 +76,9 @@ def test_requests_at_a_rate_to_any_function(run_sh: Callable[..., Any], faulty: 
     done = run_sh(*words, "--fail-if", "request success < 100 %", "--fail-if", "p95 > 60 s")
     assert done.status == 0, done.stderr
     summary = done.json("summary.json")
-    assert (summary["unit"], summary["frames"]["n"], summary["facts"]["arrivals"]) == ("request", 30, 30)
-    assert done.json("run.json")["unit"] == "request"
-    with (done.run_dir / "frames.csv").open(newline="") as file:
+    assert (summary["label"], summary["labels"]["request"]["n"], summary["facts"]["arrivals"]) == ("request", 30, 30)
+    assert done.json("run.json")["label"] == "request"
+    with (done.run_dir / "samples.csv").open(newline="") as file:
         due_ms = sorted(float(row["intended_ms"]) for row in csv.DictReader(file))
     assert due_ms[-1] - due_ms[0] == pytest.approx(2900, abs=100)
     assert set(done.json("jmeter/statistics.json")) == {"request", "Total"}
@@ -88,8 +88,8 @@ def test_tasks_of_a_local_pool_need_no_function(run_sh: Callable[..., Any]) -> N
     done = run_sh("-t", "jmx/tasks.jmx", "-Jworkers=2", "-Jtasks=6", "-Jtask_s=0.05")
     assert done.status == 0, done.stderr
     assert labels(done.run_dir / "samples.jtl") == {"user": 1, "task": 6}
-    assert done.json("run.json")["target"] == {"kind": "local", "url": None}
-    assert done.json("summary.json")["verdict"]["text"] == "all 2 criteria met, on 6 tasks of 1 user"
+    assert done.json("run.json")["target"] == {"kind": "none", "url": None, "settings": {}}
+    assert done.json("summary.json")["verdict"]["text"] == "all 2 criteria were met, on 6 tasks of 1 user"
     assert "a pool of processes on the generator" in (done.run_dir / "index.html").read_text()
 
 
@@ -105,7 +105,7 @@ def test_wrong_answers_are_failures_with_a_cause(
         "-t", "jmx/video-per-user.jmx", f"-Jurl={url}", "-Jusers=2", "-Jramp_s=0", "-Jframes=2", "-Jtimeout_s=2"
     )
     assert done.status == 3, done.stderr
-    with (done.run_dir / "frames.csv").open(newline="") as file:
+    with (done.run_dir / "samples.csv").open(newline="") as file:
         frames = list(csv.DictReader(file))
     assert [frame["cause"] for frame in frames] == [cause] * 4
     assert [frame["ok"] for frame in frames] == ["false"] * 4

@@ -37,7 +37,7 @@ class SlaveRun:
     def frames_sent(self, slave: str) -> int:
         """Frames in the journal that came from a slave."""
         journal = self.folder / f"journal-{slave}.jsonl"
-        return journal.read_text().count('"type":"frame"') if journal.exists() else 0
+        return journal.read_text().count('"type":"sample"') if journal.exists() else 0
 
 
 class Running:

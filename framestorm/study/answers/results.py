@@ -1,27 +1,29 @@
-"""results.csv: a row a point and repetition, with every metric of its run; made of the run folders alone."""
+"""The figures of each run of a study, made of the run folders alone."""
 
-import csv
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from framestorm.report.files import read_run, replacing
-from framestorm.report.stats import Sample
-from framestorm.report.table import is_at_rate, serving_ms, span_ms
+from framestorm.errors import FramestormError
+from framestorm.model.files import read
+from framestorm.model.metric import METRICS, OUTSIDE, PERCENTILES, column
+from framestorm.model.summary import Doubt, Summary
+from framestorm.results.table import serving_ms, span_ms
+from framestorm.stats.estimate import Bound
+from framestorm.stats.percentiles import Sample
 from framestorm.study.answers.derived import derive, inputs
+from framestorm.study.answers.rows import Number, ResultRow
 from framestorm.study.answers.samples import Samples, read_samples
-from framestorm.study.design.folder import COMPLETE, FAILED, StudyFolder
-from framestorm.study.design.metrics import METRICS
+from framestorm.study.design.folder import StudyFolder
+from framestorm.study.design.record import COMPLETE, FAILED
 
-Value = float | int | bool | None
-FILE = "results.csv"
-LOWER, UNSURE = "lower", "unsure"
-PERCENTILES = {"median": "50", "p95": "95", "p99": "99"}
+Value = Number
+LOWER: Bound = "lower"
+UNSURE: Bound = "unsure"
 USER_FIGURES = {"user_mean_ms": "mean", "user_median_ms": "p50", "user_p95_ms": "p95"}
 
 
@@ -30,68 +32,43 @@ class RunFigures:
     """What one run gave.
 
     metrics: every metric by name, None where the run has none.
-    bounds: those that time-outs cut off: "lower" for a lower bound, "unsure" for a figure that may lie on either side.
+    bounds: those that timeouts cut off: "lower" for a lower bound, "unsure" for a figure that may lie on either side.
     doubts: kinds of grave warnings of the run's own report.
     """
 
     metrics: dict[str, Value]
-    bounds: dict[str, str]
-    doubts: tuple[str, ...]
+    bounds: dict[str, Bound]
+    doubts: tuple[Doubt, ...]
 
 
 NO_FIGURES = RunFigures({}, {}, ())
 
 
-def write_rows(study_dir: Path, study: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Make results.csv of the rows of `result_rows`: whole or not at all.
-
-    Numbers are written so that reading them gives the same number again. A metric that is named as a factor has no
-    column of its own. After the metrics come the derived ones, and `cut_off`: the metrics, by a space between them,
-    that time-outs made lower bounds, or left without a meaning (`sd_ms`).
-    """
-    derived = list(study["definition"].get("derived") or {})
-    factors = factor_names(study)
-    columns = ["study", "point", *factors, "repetition", "run", "state", "reason"]
-    columns += [name for name in (*METRICS, *derived) if name not in columns] + ["cut_off"]
-    path = study_dir / FILE
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        for row in rows:
-            cut_off = " ".join(name for name in columns if name in row["bounds"])
-            cells = {"study": study["name"], **row, **row["metrics"], **row["factors"], "cut_off": cut_off}
-            writer.writerow([_cell(cells.get(name)) for name in columns])
-    return path
-
-
-def result_rows(folder: StudyFolder) -> list[dict[str, Any]]:
-    """The runs in order of points and repetitions: point, factors, repetition, run, state, reason, metrics and more.
+def result_rows(folder: StudyFolder) -> list[ResultRow]:
+    """The runs of a study with their figures, in order of points and repetitions.
 
     Of a point and repetition that was tried again the last line counts.
     """
-    definition = folder.settings["definition"]
-    warm_up_s, temperature = float(definition["warm_up_s"]), str(definition["temperature"])
-    points = {point["id"]: point for point in folder.settings["points"]}
+    definition = folder.record.definition
+    points = {point.id: point for point in folder.points}
     order = {name: place for place, name in enumerate(points)}
-    rows: list[dict[str, Any]] = []
+    rows = []
     lines = [line for line in folder.lines().values() if line.point in points]
     for line in sorted(lines, key=lambda line: (order[line.point], line.repetition)):
-        figures, state, reason = NO_FIGURES, line.state, line.reason
-        if state == COMPLETE:
-            figures, reason = figures_or_why_not(folder.path / line.run, warm_up_s, temperature)
-            state = FAILED if reason else COMPLETE
-        point = points[line.point]
-        rows.append(
-            asdict(line)
-            | {"state": state, "reason": reason}
-            | {"metrics": figures.metrics, "bounds": figures.bounds, "doubts": figures.doubts}
-            | {"factors": point["factors"], "properties": point["properties"]}
-        )
-    derived = definition.get("derived") or {}
-    derive(derived, rows)
+        row = ResultRow(
+            points[line.point], line.repetition, line.run, line.state, line.reason, line.order, line.started_ms,
+            line.ended_ms, line.engine_ms,
+        )  # fmt: skip
+        if row.is_complete:
+            figures, why = figures_or_why_not(folder.path / line.run, definition.warm_up_s, definition.temperature)
+            row.state, row.reason = (FAILED, why) if why else (COMPLETE, None)
+            row.metrics, row.bounds, row.doubts = dict(figures.metrics), dict(figures.bounds), figures.doubts
+        rows.append(row)
+    derive(definition.derived, rows)
     for row in rows:
-        cut = {name for name in derived if not inputs(derived, name, row["factors"]).isdisjoint(row["bounds"])}
-        row["bounds"] |= dict.fromkeys(cut, UNSURE)
+        for name in definition.derived:
+            if not inputs(definition.derived, name, row.point.factors).isdisjoint(row.bounds):
+                row.bounds[name] = UNSURE
     return rows
 
 
@@ -99,7 +76,7 @@ def figures_or_why_not(run_dir: Path, warm_up_s: float, temperature: str) -> tup
     """The figures of one run's folder; or none, and why its files, lost or cut, give none."""
     try:
         return figures_of_run(run_dir, warm_up_s, temperature), None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, pl.exceptions.PolarsError) as error:
+    except (OSError, ValueError, FramestormError, pl.exceptions.PolarsError) as error:
         return NO_FIGURES, f"the run's files cannot be read: {error}"
 
 
@@ -112,27 +89,25 @@ def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str) -> RunFigu
     sample was sent and served like any other. Users are all of the run's.
 
     Raises:
-        OSError, ValueError: frames.csv or summary.json is missing or broken.
+        OSError, ValueError, FileError: samples.csv or summary.json is missing or broken.
     """
     samples = read_samples(run_dir, warm_up_s, temperature)
-    summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
-    reported = (summary.get("frames") or {}).get("n", samples.sent)
-    if samples.sent != reported:
-        raise ValueError(f"frames.csv has {samples.sent} samples, and its report was made of {reported}")
-    run, _ = read_run(run_dir)
+    summary = read(run_dir / "summary.json", Summary)
+    if samples.sent != summary.main.n:
+        raise ValueError(f"samples.csv has {samples.sent} samples, and its report was made of {summary.main.n}")
     times, bounds = _times(samples)
     users, user_bounds = _users(summary)
     found = {
         **_counts(samples),
         **times,
         **users,
-        **_rates(samples, summary, run),
+        **_rates(samples, summary),
         **_workers(samples, summary),
         **_machines(summary),
-        "warnings": len(summary["warnings"]),
+        "warnings": len(summary.warnings),
     }
-    metrics = {name: found.get(name) for name in METRICS}
-    return RunFigures(metrics, bounds | user_bounds, tuple(summary.get("doubts") or ()))
+    metrics = {name: found.get(name) for name in dict.fromkeys((*METRICS, *found))}
+    return RunFigures(metrics, bounds | user_bounds, tuple(summary.doubts))
 
 
 def _counts(samples: Samples) -> dict[str, Value]:
@@ -146,9 +121,9 @@ def _counts(samples: Samples) -> dict[str, Value]:
     }  # fmt: skip
 
 
-def _times(samples: Samples) -> tuple[dict[str, Value], dict[str, str]]:
+def _times(samples: Samples) -> tuple[dict[str, Value], dict[str, Bound]]:
     found: dict[str, Value] = {}
-    bounds: dict[str, str] = {}
+    bounds: dict[str, Bound] = {}
     known_start = samples.kept["intended_ms"].null_count() < samples.kept.height
     for series, prefix in (("rtt", ""), ("open", "open_")):
         if series == "rtt" or known_start:
@@ -163,34 +138,34 @@ def _times(samples: Samples) -> tuple[dict[str, Value], dict[str, str]]:
     seen = samples.in_order("rtt")
     found["sd_ms"] = _deviation(seen)
     if found.get("mean_is_lower_bound"):
-        # Values that all end at the time-out spread less than the true ones, or more.
+        # Values that all end at the timeout spread less than the true ones, or more.
         bounds["sd_ms"] = UNSURE
-    for series in ("handler", "model", "outside"):
+    for series in (OUTSIDE, *samples.figures()):
         times = samples.times(series)[0]
+        sample = Sample(times)
         # By the very sum of the report, to the last digit.
-        mean = Sample(times).mean()
-        found[f"{series}_mean_ms"] = mean.value if mean else None
-        found[f"{series}_sd_ms"] = _deviation(times)
+        figures = {"mean": sample.mean()} | {name: sample.percentile(p) for name, p in PERCENTILES.items()}
+        found |= {column(series, name): figure.value if figure else None for name, figure in figures.items()}
+        found[column(series, "sd")] = _deviation(times)
     return found, bounds
 
 
-def _users(summary: Mapping[str, Any]) -> tuple[dict[str, Value], dict[str, str]]:
-    users = summary.get("users")
+def _users(summary: Summary) -> tuple[dict[str, Value], dict[str, Bound]]:
+    users = summary.users
     if not users:
         return {}, {}
-    times = (users.get("times") or {}).get("duration") or {}
-    figures = {name: times[of] for name, of in USER_FIGURES.items() if times.get(of)}
+    times = users.times.get("duration")
+    figures = {name: figure for name, of in USER_FIGURES.items() if times and (figure := times.get(of))}
     return (
-        {"users": users["n"], "user_success": users["success"]}
-        | {name: figure["value"] for name, figure in figures.items()},
-        {name: LOWER for name, figure in figures.items() if figure["bound"] == "lower"},
+        {"users": users.n, "user_success": users.success} | {name: figure.value for name, figure in figures.items()},
+        {name: LOWER for name, figure in figures.items() if figure.bound == "lower"},
     )
 
 
-def _rates(samples: Samples, summary: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Value]:
+def _rates(samples: Samples, summary: Summary) -> dict[str, Value]:
     loaded = samples.loaded
-    found: dict[str, Value] = {"asked_per_s": _number((run.get("properties") or {}).get("rate_per_s"))}
-    due = (summary.get("facts") or {}).get("arrivals")
+    found: dict[str, Value] = {"asked_per_s": _number(summary.run.properties.get("rate_per_s"))}
+    due = summary.facts.arrivals
     if due is not None:
         # One arrival too many is what a rate that does not divide evenly may count.
         found["dropped_arrivals"] = due - samples.sent if due - samples.sent > 1 else 0
@@ -198,7 +173,7 @@ def _rates(samples: Samples, summary: Mapping[str, Any], run: Mapping[str, Any])
     if span is None:
         return found
     found["total_s"] = (span[1] - span[0]) / 1000
-    serving = serving_ms(loaded, at_rate=is_at_rate(run))
+    serving = serving_ms(loaded, at_rate=summary.run.is_open_model)
     if serving is not None and serving[1] > serving[0]:
         found["served_per_s"] = int(loaded["ok"].sum()) / (serving[1] - serving[0]) * 1000
     starts_s = float(loaded.select(pl.col("start_ms").max() - pl.col("start_ms").min()).item()) / 1000
@@ -208,10 +183,9 @@ def _rates(samples: Samples, summary: Mapping[str, Any], run: Mapping[str, Any])
     return found
 
 
-def _workers(samples: Samples, summary: Mapping[str, Any]) -> dict[str, Value]:
+def _workers(samples: Samples, summary: Summary) -> dict[str, Value]:
     named = samples.loaded["worker"].drop_nulls()
-    functions = summary.get("openfaas") or []
-    ready = max((row["ready"]["max"] for row in functions if row.get("ready")), default=None)
+    ready = max((each.ready.max for each in summary.functions if each.ready), default=None)
     found: dict[str, Value] = {"replicas_max": ready}
     if named.len():
         shares = named.value_counts()["count"].to_numpy() / named.len()
@@ -225,13 +199,13 @@ def _workers(samples: Samples, summary: Mapping[str, Any]) -> dict[str, Value]:
     return found
 
 
-def _machines(summary: Mapping[str, Any]) -> dict[str, Value]:
-    rows, functions = summary.get("machines") or [], summary.get("openfaas") or []
-    targets = [row for row in rows if row["part"] == "target"]
-    replicas = [replica for function in functions for replica in function.get("replicas") or []]
-    cores = [replica["cores_mean"] for replica in replicas]
-    ways = [(replica["received_bytes_per_s"], replica["sent_bytes_per_s"]) for replica in replicas]
-    network = [None if None in both else sum(both) for both in ways]
+def _machines(summary: Summary) -> dict[str, Value]:
+    machines, functions = summary.machines, summary.functions
+    targets = [machine for machine in machines if machine.part == "target"]
+    replicas = [replica for function in functions for replica in function.replicas]
+    cores = [replica.cores_mean for replica in replicas]
+    ways = [(replica.received_bytes_per_s, replica.sent_bytes_per_s) for replica in replicas]
+    network = [None if received is None or sent is None else received + sent for received, sent in ways]
     return {
         "target_cores_mean": _sum(functions, "cores_mean") if functions else _sum(targets, "cores_mean"),
         "target_memory_max_bytes": _largest(functions, "memory_max_bytes")
@@ -240,27 +214,14 @@ def _machines(summary: Mapping[str, Any]) -> dict[str, Value]:
         "throttled_mean": _largest(functions, "throttled_mean"),
         **_ends_of(cores, "worker_cores_{}"),
         **_ends_of(network, "worker_network_{}_bytes_per_s"),
-        "generator_cores_mean": _sum([row for row in rows if row["part"] == "generator"], "cores_mean"),
-        "host_busy_time": _largest([row for row in rows if row["part"] == "host"], "busy_time"),
+        "generator_cores_mean": _sum([each for each in machines if each.part == "generator"], "cores_mean"),
+        "host_busy_time": _largest([each for each in machines if each.part == "host"], "busy_time"),
     }
 
 
 def _ends_of(of_replicas: Sequence[float | None], name: str) -> dict[str, Value]:
     known = [value for value in of_replicas if value is not None]
     return {name.format("max"): max(known), name.format("min"): min(known)} if known else {}
-
-
-def factor_names(settings: Mapping[str, Any]) -> list[str]:
-    """The factors in the order of the study."""
-    return list(settings["definition"]["factors"])
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value) if isinstance(value, float) else str(value)
 
 
 def _deviation(values: Any) -> float | None:
@@ -279,11 +240,11 @@ def _number(text: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _sum(rows: Iterable[Mapping[str, Any]], name: str) -> float | None:
-    known = [row[name] for row in rows if row.get(name) is not None]
+def _sum(nouns: Iterable[object], name: str) -> float | None:
+    known = [value for noun in nouns if (value := getattr(noun, name)) is not None]
     return float(sum(known)) if known else None
 
 
-def _largest(rows: Iterable[Mapping[str, Any]], name: str) -> float | None:
-    known = [row[name] for row in rows if row.get(name) is not None]
+def _largest(nouns: Iterable[object], name: str) -> float | None:
+    known = [value for noun in nouns if (value := getattr(noun, name)) is not None]
     return float(max(known)) if known else None

@@ -1,143 +1,157 @@
-"""summary.json of a study: every figure of its page, put together; the page is made of this and nothing else."""
+"""A study's summary.json: every figure of its page; the page is made of this and nothing else."""
 
 import csv
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from framestorm.report.files import read_run
-from framestorm.study.answers.analysis import Study, analyse
+from framestorm.model import study as design
+from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED, Verdict
+from framestorm.model.files import FORMAT, FileError, read
+from framestorm.model.metric import BY_NAME, PERCENTILES
+from framestorm.model.run import Host, Record
+from framestorm.model.study import Value
+from framestorm.model.study_summary import (
+    HypothesisAnswer,
+    IndexCell,
+    PointSummary,
+    Progress,
+    PublishedPoint,
+    ScalabilityLine,
+)
+from framestorm.model.summary import RunFile
+from framestorm.stats.estimate import Bound, Estimate
+from framestorm.study.answers.by_index import times_by_index
 from framestorm.study.answers.claims import answer
-from framestorm.study.answers.frame_series import frame_series
 from framestorm.study.answers.knees import scalability
-from framestorm.study.answers.results import PERCENTILES, factor_names, result_rows
-from framestorm.study.design.expectation import CONFIRMED, REFUTED, UNDECIDED
-from framestorm.study.design.folder import STOPPED, StudyFolder
+from framestorm.study.answers.results import result_rows
+from framestorm.study.answers.study_results import StudyResults, summarise_points
+from framestorm.study.design.folder import StudyFolder
 from framestorm.study.design.matrix import as_number
-from framestorm.study.design.metrics import BY_NAME
+from framestorm.study.design.record import StudyRecord
 
-FORMAT = 1
-SETTINGS = (
-    "name", "quick", "kit", "seed", "command", "started_ms", "ended_ms", "state", "only", "overrides", "gateway",
-    "slaves", "resumed", "rejudged",
-)  # fmt: skip
-DEFINED = (
-    "title", "question", "plan", "target", "properties", "blocks", "repetitions", "stop", "order", "warm_up_s",
-    "temperature", "metrics", "derived", "charts", "published_from",
-)  # fmt: skip
 FILES = {
-    "results.csv": "a row a point and repetition, with every metric",
+    "results.csv": "a row per point and repetition, with every metric",
     "summary.json": "every figure of this page",
-    "study.yml": "the study as it was asked for",
+    "study.yml": "the study as it was defined",
     "study.json": "the study as it was run: seed, points, versions",
-    "runs.jsonl": "a line a run as it ended",
-    "junit.xml": "a test case a point, for CI",
+    "runs.jsonl": "a line per run as it ended",
+    "junit.xml": "a test case per point, for CI",
     "study.log": "what was done when",
 }
 MADE_HERE = frozenset({"results.csv", "summary.json", "junit.xml"})
 
 
-def study_of(folder: StudyFolder) -> Study:
+@dataclass(frozen=True)
+class StudySummary:
+    """The content of a study's summary.json.
+
+    levels: of each factor all levels in order, those that only the published study has among them; levels_run: those
+    that points have. by_index: the data of charts of kind per-frame, by the chart's number.
+    """
+
+    study: StudyRecord
+    levels: dict[str, list[Value]]
+    levels_run: dict[str, list[Value]]
+    progress: Progress
+    verdicts: dict[Verdict, int]
+    hypotheses: list[HypothesisAnswer]
+    points: list[PointSummary]
+    published: list[PublishedPoint] | None
+    scalability: list[ScalabilityLine]
+    by_index: dict[int, list[IndexCell]]
+    hosts: tuple[Host, ...]
+    versions: dict[str, str | None]
+    files: list[RunFile]
+    format: int = field(default=FORMAT, kw_only=True)
+    kind: Literal["study"] = field(default="study", kw_only=True)
+
+
+def study_of(folder: StudyFolder) -> StudyResults:
     """The study with the figures of its runs."""
-    return Study(folder.path, folder.settings, result_rows(folder))
+    return StudyResults(folder.path, folder.record, result_rows(folder))
 
 
-def summarise(study: Study) -> dict[str, Any]:
+def summarise(study: StudyResults) -> StudySummary:
     """The whole of summary.json."""
-    definition = study.definition
-    points, hypotheses = analyse(study), answer(study)
+    definition = study.record.definition
+    points, hypotheses = summarise_points(study), answer(study)
     published = read_published(study.folder, definition)
-    charts = definition.get("charts") or []
-    return {
-        "format": FORMAT,
-        "kind": "study",
-        **{name: study.settings.get(name) for name in SETTINGS},
-        "definition": {name: definition.get(name) for name in DEFINED}
-        | {"charts": charts, "factors": factor_names(study.settings)}
-        | {"levels": _levels(definition, published), "levels_run": _levels_run(study)},
-        "progress": _progress(study, points),
-        "verdicts": {word: sum(h["verdict"] == word for h in hypotheses) for word in (CONFIRMED, REFUTED, UNDECIDED)},
-        "hypotheses": hypotheses,
-        "points": points,
-        "published": published,
-        "scalability": scalability(study),
-        "series": {
-            str(number): frame_series(study, chart)
-            for number, chart in enumerate(charts)
-            if chart.get("kind") == "per-frame"
+    first = _first_record(study)
+    return StudySummary(
+        study=study.record,
+        levels=_levels(definition, published),
+        levels_run={
+            name: [level for level in factor.values if any(point.factors.get(name) == level for point in study.points)]
+            for name, factor in definition.factors.items()
         },
-        "machine": _machine(study),
-        "files": [
-            {"path": name, "what": what}
-            for name, what in FILES.items()
-            if name in MADE_HERE or (study.folder / name).exists()
+        progress=_progress(study, points),
+        verdicts={word: sum(h.verdict == word for h in hypotheses) for word in (CONFIRMED, REJECTED, INCONCLUSIVE)},
+        hypotheses=hypotheses,
+        points=points,
+        published=published,
+        scalability=scalability(study),
+        by_index={
+            number: times_by_index(study, chart)
+            for number, chart in enumerate(definition.charts)
+            if chart.kind == "per-frame"
+        },
+        hosts=first.hosts,
+        versions=first.versions,
+        files=[
+            RunFile(name, what) for name, what in FILES.items() if name in MADE_HERE or (study.folder / name).exists()
         ],
-    }
+    )
 
 
-def _levels(definition: Mapping[str, Any], published: list[dict[str, Any]] | None) -> dict[str, list[Any]]:
+def _levels(definition: design.Study, published: Sequence[PublishedPoint] | None) -> dict[str, list[Value]]:
     """Of each factor its levels in order, those that only the published study has among them."""
-    found = {}
-    for name, levels in definition["factors"].items():
-        own = list(levels)
-        more = dict.fromkeys(row["factors"][name] for row in published or [] if name in row["factors"])
-        every = [*own, *(level for level in more if level not in own)]
+    levels: dict[str, list[Value]] = {}
+    for name, factor in definition.factors.items():
+        of_published = (row.factors[name] for row in published or () if name in row.factors)
+        every: list[Value] = list(dict.fromkeys([*factor.values, *of_published]))
         are_numbers = all(isinstance(level, int | float) and not isinstance(level, bool) for level in every)
-        found[name] = sorted(every) if are_numbers else every
-    return found
+        levels[name] = sorted(every, key=float) if are_numbers else every
+    return levels
 
 
-def _levels_run(study: Study) -> dict[str, list[Any]]:
-    """Of each factor the levels that points have."""
-    return {
-        name: [level for level in levels if any(point["factors"].get(name) == level for point in study.points)]
-        for name, levels in study.definition["factors"].items()
-    }
-
-
-def _progress(study: Study, points: list[dict[str, Any]]) -> dict[str, Any]:
-    """How many of how many runs there are, how long they took, and what the engine itself cost."""
-    costs_ms = [float(row["engine_ms"]) for row in study.rows if row.get("engine_ms") is not None]
-    starts = [row["started_ms"] for row in study.rows if row.get("started_ms")]
-    ends = [row["ended_ms"] for row in study.rows if row.get("ended_ms")]
-    return {
-        "points": len(points),
-        "planned_runs": sum(max(point["planned"], point["complete"]) for point in points),
-        "complete_runs": len(study.complete),
-        "failed_runs": len(study.rows) - len(study.complete),
-        "states": {
-            state: sum(p["state"] == state for p in points) for state in ("complete", "partial", "failed", "missing")
+def _progress(study: StudyResults, points: list[PointSummary]) -> Progress:
+    costs_ms = [row.engine_ms for row in study.rows]
+    return Progress(
+        points=len(points),
+        planned_runs=sum(max(point.planned, point.complete) for point in points),
+        complete_runs=len(study.complete),
+        failed_runs=len(study.rows) - len(study.complete),
+        states={
+            state: sum(point.state == state for point in points)
+            for state in ("complete", "partial", "failed", "missing")
         },
-        "stopped": study.settings.get("state") == STOPPED,
-        "started_ms": min(starts, default=None),
-        "ended_ms": max(ends, default=None),
-        "engine_mean_ms": sum(costs_ms) / len(costs_ms) if costs_ms else None,
-        "engine_max_ms": max(costs_ms, default=None),
-        "doubts": {
-            name: n
-            for name in dict.fromkeys(name for point in points for name in point["doubts"])
-            if (n := sum(point["doubts"].get(name, 0) for point in points))
+        started_ms=min((row.started_ms for row in study.rows), default=None),
+        ended_ms=max((row.ended_ms for row in study.rows), default=None),
+        engine_mean_ms=sum(costs_ms) / len(costs_ms) if costs_ms else None,
+        engine_max_ms=max(costs_ms, default=None),
+        doubts={
+            doubt: sum(point.doubts.get(doubt, 0) for point in points)
+            for doubt in dict.fromkeys(doubt for point in points for doubt in point.doubts)
         },
-        "counts": {name: sum(point["counts"][name] for point in points) for name in points[0]["counts"]}
-        if points
-        else {},
-    }
+        counts={name: sum(point.counts[name] for point in points) for name in points[0].counts} if points else {},
+    )
 
 
-def _machine(study: Study) -> dict[str, Any] | None:
-    """Hosts and versions, as the first run that is there says."""
+def _first_record(study: StudyResults) -> Record:
+    """The record of the first run that has one, for hosts and versions."""
     for row in study.complete:
-        run, problem = read_run(study.folder / row["run"])
-        if problem is None:
-            return {name: run.get(name) for name in ("hosts", "versions")}
-    return None
+        try:
+            return read(study.folder / row.run / "run.json", Record)
+        except FileError:
+            continue
+    return Record()
 
 
-def read_published(folder: Path, definition: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+def read_published(folder: Path, definition: design.Study) -> list[PublishedPoint] | None:
     """The published results as points: factors by our levels, figures without intervals; None if there are none."""
-    name = definition.get("published")
-    path = folder / name if name else None
+    path = folder / definition.published if definition.published else None
     if path is None or not path.exists():
         return None
     # A table that Excel saved begins with a mark.
@@ -145,33 +159,27 @@ def read_published(folder: Path, definition: Mapping[str, Any]) -> list[dict[str
         return [_published(row, definition) for row in csv.DictReader(file)]
 
 
-def _published(row: Mapping[str, str | None], definition: Mapping[str, Any]) -> dict[str, Any]:
-    factors: dict[str, Any] = {}
-    figures: dict[str, Any] = {}
-    known = {*BY_NAME, *(definition.get("derived") or {})}
+def _published(row: Mapping[str, str | None], definition: design.Study) -> PublishedPoint:
+    factors: dict[str, Value] = {}
+    figures: dict[str, Estimate] = {}
     is_cut = row.get("mean_is_lower_bound") == "true"
     for name, text in row.items():
         number = as_number(text) if text else None
-        if name in definition["factors"] and text:
-            factors[name] = _level(text, list(definition["factors"][name]))
-        elif name in known and number is not None:
+        if name in definition.factors and text:
+            factors[name] = _level(text, definition.factors[name].values)
+        elif (name in BY_NAME or name in definition.derived) and number is not None:
             # A percentile that lies among those that timed out is no more than what was waited.
-            right, percentile = as_number(row.get("success") or ""), PERCENTILES.get(name.removesuffix("_ms"))
-            is_beyond = percentile is not None and right is not None and float(percentile) > 100 * right
-            bound = "lower" if is_cut and (name == "mean_ms" or is_beyond) else "exact"
-            figures[name] = {"value": float(number), "low": None, "high": None, "n": 1, "bound": bound}
-    return {"factors": factors, "figures": figures}
+            success, percentile = as_number(row.get("success") or ""), PERCENTILES.get(name.removesuffix("_ms"))
+            is_beyond = percentile is not None and success is not None and float(percentile) > 100 * success
+            bound: Bound = "lower" if is_cut and (name == "mean_ms" or is_beyond) else "exact"
+            figures[name] = Estimate(float(number), n=1, bound=bound)
+    return PublishedPoint(factors, figures)
 
 
-def _level(text: str, levels: list[Any]) -> Any:
+def _level(text: str, levels: Sequence[Value]) -> Value:
     """The level that `text` stands for; a number that ours does not have stays a number where ours are numbers."""
     for level in levels:
         if str(level) == text or (not isinstance(level, str) and as_number(text) == level):
             return level
     number = as_number(text)
     return number if number is not None and not any(isinstance(level, str) for level in levels) else text
-
-
-def as_text(summary: Mapping[str, Any]) -> str:
-    """summary.json's contents."""
-    return json.dumps(summary, allow_nan=False, separators=(",", ":"), ensure_ascii=False)

@@ -2,30 +2,31 @@
 
 import ast
 import math
-import operator
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
+
+from simpleeval import DEFAULT_OPERATORS, SimpleEval  # type: ignore[import-untyped]
 
 MARK = "="
 MAX_LENGTH = 500
-OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    # Of floats: a whole power of whole numbers may take for ever.
+# Powers are of floats: a whole power of whole numbers may take for ever.
+OPERATORS = {kind: DEFAULT_OPERATORS[kind] for kind in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv)} | {
     ast.Pow: lambda base, power: float(base) ** float(power),
+    ast.UAdd: DEFAULT_OPERATORS[ast.UAdd],
+    ast.USub: DEFAULT_OPERATORS[ast.USub],
 }
-SIGNS: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.UAdd: operator.pos, ast.USub: operator.neg}
-FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "ceil": math.ceil, "floor": math.floor}
+FUNCTIONS = {"min": min, "max": max, "ceil": math.ceil, "floor": math.floor}
+OF_ONE_VALUE = ("ceil", "floor")
+# A name such as users or target.replicas.
+NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 ALLOWED = f"+ - * / // ** ( ) numbers, names and {', '.join(FUNCTIONS)}"
 Number = int | float
 
 
 class ExpressionError(ValueError):
-    """An expression that cannot be read, or that has no value; the message says which and why."""
+    """An expression cannot be read, or has no value; the message says which and why."""
 
 
 def is_expression(value: object) -> bool:
@@ -35,58 +36,45 @@ def is_expression(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Expression:
-    """One that was read: `names` are those it needs."""
+    """An expression that was read: `names` are those that it needs."""
 
     text: str
     names: frozenset[str]
     _tree: ast.expr
 
-    def value(self, names: Mapping[str, Number]) -> Number:
-        """What comes out with these names; whole numbers stay whole where the arithmetic leaves them so.
+    def value(self, values: Mapping[str, Number]) -> Number:
+        """The value with these values of its names; whole numbers stay whole where the arithmetic leaves them so.
 
         Raises:
-            ExpressionError: a name is missing, or the result is no real number.
+            ExpressionError: a name is missing, or the result is not a real number.
         """
+        if missing := sorted(self.names - values.keys()):
+            raise ExpressionError(f"{self.text}: unknown name {missing[0]!r}; allowed: {', '.join(values) or 'none'}")
+        evaluator = SimpleEval(operators=OPERATORS, functions=FUNCTIONS, names=dict(values))
+        evaluator.nodes[ast.Attribute] = lambda node: values[ast.unparse(node)]
         try:
-            result = self._value(self._tree, names)
+            result = evaluator.eval(self.text, previously_parsed=self._tree)
             is_number = not isinstance(result, complex) and math.isfinite(result)
-        except ExpressionError:
-            raise
         except ZeroDivisionError:
-            raise ExpressionError(f"{self.text}: division by zero{self._with(names)}") from None
+            raise ExpressionError(f"{self.text}: division by zero{self._with(values)}") from None
         except OverflowError:
-            raise ExpressionError(f"{self.text}: the result is too large{self._with(names)}") from None
+            raise ExpressionError(f"{self.text}: the result is too large{self._with(values)}") from None
         except (TypeError, ValueError):  # roots of what is below 0 on the way, or no number
             is_number = False
         if not is_number:
-            raise ExpressionError(f"{self.text}: the result is no number{self._with(names)}")
+            raise ExpressionError(f"{self.text}: the result is not a number{self._with(values)}")
         return cast("Number", result)
 
-    def _with(self, names: Mapping[str, Number]) -> str:
-        used = ", ".join(f"{name} = {names[name]}" for name in sorted(self.names))
+    def _with(self, values: Mapping[str, Number]) -> str:
+        used = ", ".join(f"{name} = {values[name]}" for name in sorted(self.names))
         return f" (with {used})" if used else ""
-
-    def _value(self, node: ast.expr, names: Mapping[str, Number]) -> Any:
-        match node:
-            case ast.Constant():
-                return node.value
-            case ast.BinOp():
-                return OPERATORS[type(node.op)](self._value(node.left, names), self._value(node.right, names))
-            case ast.UnaryOp():
-                return SIGNS[type(node.op)](self._value(node.operand, names))
-            case ast.Call(func=ast.Name(id=function)):
-                return FUNCTIONS[function](*(self._value(argument, names) for argument in node.args))
-        name = _dotted(node) or ""
-        if name not in names:
-            raise ExpressionError(f"{self.text}: unknown name {name!r}; allowed: {', '.join(names) or 'none'}")
-        return names[name]
 
 
 def parse(text: str) -> Expression:
     """Read an expression, with or without the `=` before it.
 
     Raises:
-        ExpressionError: it is none, or holds more than arithmetic.
+        ExpressionError: it is not arithmetic, or holds more than that.
     """
     text = text.strip()
     body = text.removeprefix(MARK).strip()
@@ -95,35 +83,26 @@ def parse(text: str) -> Expression:
     try:
         tree = ast.parse(body, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ExpressionError(f"{text}: this is no arithmetic; allowed: {ALLOWED}") from None
+        raise ExpressionError(f"{text}: this is not arithmetic; allowed: {ALLOWED}") from None
     return Expression(text, frozenset(_names(tree, text)), tree)
 
 
 def _names(node: ast.expr, text: str) -> set[str]:
-    """The names of an expression; refuses whatever is no arithmetic."""
+    """The names of an expression; refuses whatever is not arithmetic."""
     match node:
-        case ast.Constant() if isinstance(node.value, int | float) and not isinstance(node.value, bool):
-            return set()
+        case ast.Constant() if type(node.value) in (int, float):
+            operands: list[ast.expr] = []
         case ast.BinOp() if type(node.op) in OPERATORS:
-            return _names(node.left, text) | _names(node.right, text)
-        case ast.UnaryOp() if type(node.op) in SIGNS:
-            return _names(node.operand, text)
+            operands = [node.left, node.right]
+        case ast.UnaryOp() if type(node.op) in OPERATORS:
+            operands = [node.operand]
         case ast.Call(func=ast.Name(id=function), keywords=[]) if function in FUNCTIONS:
-            wanted = 1 if function in ("ceil", "floor") else 2
-            if len(node.args) < wanted or (wanted == 1 and len(node.args) > 1):
-                raise ExpressionError(f"{text}: {function} takes {'one value' if wanted == 1 else 'two or more'}")
-            return {name for argument in node.args for name in _names(argument, text)}
-    name = _dotted(node)
-    if name is None:
-        part = ast.unparse(node)
-        raise ExpressionError(f"{text}: {part!r} is no arithmetic; allowed: {ALLOWED}")
-    return {name}
-
-
-def _dotted(node: ast.expr) -> str | None:
-    """A name such as users or target.replicas; None for anything else."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute) and (before := _dotted(node.value)):
-        return f"{before}.{node.attr}"
-    return None
+            operands = node.args
+            if (len(operands) != 1) if function in OF_ONE_VALUE else (len(operands) < 2):
+                takes = "one value" if function in OF_ONE_VALUE else "two or more"
+                raise ExpressionError(f"{text}: {function} takes {takes}")
+        case _ if isinstance(node, ast.Name | ast.Attribute) and NAME.fullmatch(ast.unparse(node)):
+            return {ast.unparse(node)}
+        case _:
+            raise ExpressionError(f"{text}: {ast.unparse(node)!r} is not arithmetic; allowed: {ALLOWED}")
+    return {name for operand in operands for name in _names(operand, text)}

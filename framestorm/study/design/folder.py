@@ -1,8 +1,7 @@
-"""A study's folder: what was asked for, a line for each run that ended, and the runs themselves."""
+"""A study's folder: its record, a line for each run that ended, and the runs themselves."""
 
 import fcntl
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -10,70 +9,44 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from framestorm import __version__, paths, record
+from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.report.files import write_text
-from framestorm.study.design.definition import FILE as DEFINITION
-from framestorm.study.design.definition import Study
-from framestorm.study.design.matrix import Point
+from framestorm.machine import now_ms
+from framestorm.model import files
+from framestorm.model.files import FileError
+from framestorm.model.study import DEFINITION, Study
+from framestorm.platform.base import FILES
+from framestorm.run import record
+from framestorm.study.design.record import COMPLETE, Point, RunLine, StudyRecord
 
-FORMAT = 1
-KIND = "study"
 FILE = "study.json"
 RUNS = "runs.jsonl"
 LOG = "study.log"
-# What a study's folder has of its own; published results go beside it.
+# Files of a study's folder; published results go beside them.
 OWN_FILES = (
-    DEFINITION, FILE, RUNS, LOG, "runs", "results.csv", "summary.json", "junit.xml", "index.html", "openfaas.json",
-    "stack.yml",
+    DEFINITION, FILE, RUNS, LOG, "runs", "results.csv", "summary.json", "junit.xml", "index.html", *FILES,
 )  # fmt: skip
-COMPLETE, FAILED = "complete", "failed"
-# Of a study as a whole; "running" also where the conductor was killed, "partial" where runs failed.
-RUNNING, STOPPED, PARTIAL = "running", "stopped", "partial"
 MAX_NAME_LENGTH = 120
-
-
-@dataclass(frozen=True)
-class RunLine:
-    """A run that ended: state complete or failed, times in ms, `engine_ms` what the engine itself took for it."""
-
-    point: str
-    repetition: int
-    run: str
-    state: str
-    reason: str | None
-    started_ms: int
-    ended_ms: int
-    engine_ms: int
-    order: int
 
 
 class StudyFolder:
     """The folder of one study; one process at a time may run it."""
 
     def __init__(self, path: Path) -> None:
-        """Open a folder that is there.
+        """Open a folder that exists.
 
         Raises:
-            UsageError: it is no study's folder, or one of a format that this version does not know.
+            UsageError: it is not a study's folder, or is one of a format that this version does not read.
         """
         self.path = path
         try:
-            self.settings: dict[str, Any] = json.loads((path / FILE).read_text())
-            kind, form = self.settings["kind"], self.settings["format"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"{paths.shown(path)} is no study's folder: {FILE} cannot be read ({error})") from None
-        if kind != KIND or form != FORMAT:
-            wrote = (self.settings.get("kit") or {}).get("version", "of unknown version")
-            raise UsageError(
-                f"{paths.shown(path)} was written by framestorm {wrote}, as {kind} of format {form}; "
-                f"this is {__version__}, which reads format {FORMAT}. "
-                f"Use it with framestorm {wrote}, or run the study again"
-            )
+            self.record = files.read(path / FILE, StudyRecord)
+        except FileError as error:
+            raise UsageError(f"{paths.shown(path)} cannot be used as a study's folder: {error}") from None
         if lost := [name for name in (RUNS, "runs") if not (path / name).exists()]:
             raise UsageError(f"{paths.shown(path)} has no {' and no '.join(lost)}: put that back, or run it again")
 
@@ -82,19 +55,19 @@ class StudyFolder:
         """Make a new study's folder.
 
         Args:
-            path: where; it must not be there yet.
+            path: where; it must not exist yet.
             study_file: the study.yml that is copied into it, with the published results beside it.
             study: what is run, in its final form.
             points: the points that are run.
-            settings: quick, seed, command, file, only, overrides, gateway, slaves, inventory, port.
+            settings: further fields of its record: seed, inventory, port, quick, command, only, ...
 
         Raises:
-            UsageError: the folder is there, or cannot be made.
+            UsageError: the folder exists, or cannot be made.
         """
         try:
             path.mkdir(parents=True)
         except FileExistsError:
-            raise UsageError(f"{path} exists; a study's folder is made new, choose another by -o") from None
+            raise UsageError(f"{path} exists; a study needs a new folder, choose another by -o") from None
         except OSError as error:
             raise UsageError(f"{path} cannot be made: {error.strerror}; choose another folder by -o") from None
         shutil.copyfile(study_file, path / DEFINITION)
@@ -102,31 +75,28 @@ class StudyFolder:
             shutil.copyfile(study_file.parent / study.published, path / study.published)
         (path / "runs").mkdir()
         (path / RUNS).touch()
-        content = {
-            "format": FORMAT,
-            "kind": KIND,
-            "name": study.name,
-            "kit": record.kit(),
-            "state": RUNNING,
-            "started_ms": record.now_ms(),
-            "ended_ms": None,
-            "definition": study.as_json(),
-            "file_sha256": file_sha256(path / DEFINITION),
-            "points": [point.as_json() for point in points],
+        content = StudyRecord(
+            name=study.name,
+            kit=record.kit(),
+            started_ms=now_ms(),
+            definition=study,
+            file_sha256=file_sha256(path / DEFINITION),
+            points=tuple(points),
+            file=str(study_file),
             **settings,
-        }
-        write_text(path / FILE, json.dumps(content, indent=2) + "\n")
+        )
+        files.write(path / FILE, content, indent=2)
         return cls(path)
 
     @property
-    def points(self) -> list[Point]:
+    def points(self) -> tuple[Point, ...]:
         """The points of the study, as they were when it began."""
-        return [Point(**point) for point in self.settings["points"]]
+        return self.record.points
 
-    def update(self, **settings: Any) -> None:
-        """Change settings; on disk when this returns, whole or not at all."""
-        self.settings.update(settings)
-        write_text(self.path / FILE, json.dumps(self.settings, indent=2) + "\n")
+    def update(self, **fields: Any) -> None:
+        """Change fields of the record; on disk when this returns, whole or not at all."""
+        self.record = replace(self.record, **fields)
+        files.write(self.path / FILE, self.record, indent=2)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -154,10 +124,10 @@ class StudyFolder:
             end = out.seek(0, os.SEEK_END)
             if end:
                 out.seek(end - 1)
-                # Half a line that a crash left stays one of its own.
+                # Half a line that a crash left stays a line by itself.
                 out.write(b"\n" if out.read(1) != b"\n" else b"")
                 out.seek(0, os.SEEK_END)
-            out.write(json.dumps(asdict(line)).encode() + b"\n")
+            out.write(files.dump(line).encode() + b"\n")
             out.flush()
             os.fsync(out.fileno())
 
@@ -171,22 +141,22 @@ class StudyFolder:
 
     def set_aside(self) -> list[Path]:
         """Rename the runs without a line, which a crash left half-done; their new names."""
-        known = {line.run for line in self._all()}
+        finished = {line.run for line in self._all()}
         moved = []
         for run in sorted((self.path / "runs").iterdir()):
-            if run.is_dir() and f"runs/{run.name}" not in known and not re.search(r"-aborted-\d+$", run.name):
+            if run.is_dir() and f"runs/{run.name}" not in finished and not re.search(r"-aborted-\d+$", run.name):
                 moved.append(run.rename(_free(run.with_name(f"{run.name}-aborted-1"), "aborted")))
         return moved
 
     def _all(self) -> list[RunLine]:
         """Every whole line, also of what was tried again."""
-        found = []
+        lines = []
         for text in (self.path / RUNS).read_text(errors="replace").splitlines():
             try:
-                found.append(RunLine(**json.loads(text)))
-            except (ValueError, TypeError):
+                lines.append(files.parse(text, RunLine))
+            except FileError:
                 continue
-        return found
+        return lines
 
 
 def file_sha256(file: Path) -> str:
@@ -202,31 +172,34 @@ def new_path(name: str, quick: bool) -> Path:
 def newest_unfinished(study_file: Path, quick: bool) -> StudyFolder:
     """The newest folder of the study of this file that has runs left to do.
 
-    A study of the same name is another one, unless the file that it was begun with is no longer there.
+    A study of the same name is another one, unless the file that it was started with no longer exists.
 
     Raises:
         UsageError: there is none.
     """
-    name, found = study_file.parent.name, []
+    name = study_file.parent.name
+    records: list[tuple[StudyRecord, Path]] = []
     for file in paths.DASHBOARDS.glob(f"*/{FILE}"):
         try:
-            settings = json.loads(file.read_text())
-            begun_with = Path(settings["file"])
-            is_it = begun_with == study_file or (settings["name"] == name and not begun_with.exists())
-            if is_it and settings["quick"] == quick:
-                found.append((settings["started_ms"], settings["state"], file.parent))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            print(f"note: {paths.shown(file)} cannot be read ({error}); --resume passes it over", file=sys.stderr)
-    unfinished = [folder for _, state, folder in sorted(found, key=lambda each: each[0]) if state != COMPLETE]
+            each = files.read(file, StudyRecord)
+        except FileError as error:
+            print(f"note: {error}; --resume ignores it", file=sys.stderr)
+            continue
+        is_it = Path(each.file) == study_file or (each.name == name and not Path(each.file).exists())
+        if is_it and each.quick == quick:
+            records.append((each, file.parent))
+    unfinished = [(each.started_ms, folder) for each, folder in records if each.state != COMPLETE]
     if not unfinished:
-        seen = ", ".join(paths.shown(folder) for _, _, folder in sorted(found)) or "none"
+        finished = ", ".join(sorted(paths.shown(folder) for _, folder in records)) or "none"
         kind = "--quick " if quick else ""
-        raise UsageError(f"--resume: dashboards/ has no unfinished {kind}{name} (finished: {seen}); start without it")
-    return StudyFolder(unfinished[-1])
+        raise UsageError(
+            f"--resume: dashboards/ has no unfinished {kind}{name} (finished: {finished}); start without --resume"
+        )
+    return StudyFolder(max(unfinished)[1])
 
 
 def _free(path: Path, word: str) -> Path:
-    """The path, or the next one of its kind that is not there yet."""
+    """The path, or the next one of its kind that does not exist yet."""
     base = re.sub(rf"-{word}-\d+$", "", path.name)
     number = 1
     while path.exists():

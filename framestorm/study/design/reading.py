@@ -1,14 +1,15 @@
-"""Reading a study.yml: by its schema, then by everything that can be checked without runs."""
+"""Reading a study.yml: by its format, then by everything that can be checked without runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.study.design import checks, lines, schema
-from framestorm.study.design.definition import FILE, Study, from_json
-from framestorm.study.design.lines import Problems
+from framestorm.model.study import DEFINITION, Factor, Quick, Settings, StopRule, Study
+from framestorm.platform import registry
+from framestorm.study.design import references, yaml_lines
+from framestorm.study.design.complaints import complaints, keys, shown_place
+from framestorm.study.design.yaml_lines import Problems, YamlPath
 
 
 def load(path: Path, quick: bool = False) -> Study:
@@ -17,81 +18,100 @@ def load(path: Path, quick: bool = False) -> Study:
     Both forms are checked, whichever is asked for.
 
     Raises:
-        UsageError: something in it is wrong; a line for each, as file:line: what; allowed: ….
+        UsageError: something in it is wrong; a line for each problem, as file:line: what; allowed: ….
     """
-    file = path / FILE if path.is_dir() else path
-    content, problems = lines.read(file)
+    file = path / DEFINITION if path.is_dir() else path
+    content, problems = yaml_lines.read(file)
     if not isinstance(content, dict):
-        problems.add((), f"a study is a mapping of {', '.join(schema.schema()['properties'])}")
+        problems.add((), f"a study is a mapping of {', '.join(keys(Study))}")
         problems.check()
-    schema.check(content, problems)
+    if "name" in content:  # the study's, which is that of its folder
+        problems.add(("name",), "unknown key 'name'", keys(Study))
+    for problem in complaints(Study, content):
+        problems.add_error(problem)
     problems.check()
-    name = file.resolve().parent.name
-    full = from_json(content, name)
-    levels = {factor.name: list(factor.values) for factor in full.factors.values()}
-    checks.check(full, levels, problems)
-    studies = {False: full}
-    if "quick" in content:
-        merged = _quick(content, problems)
-        studies[True] = from_json(merged, name)
+    whole = Study.model_validate({**content, "name": file.resolve().parent.name})
+    names = registry.setting_names()
+    for place, settings in _targets(whole):
+        for name in settings.keys() - set(names):
+            problems.add((*place, name), f"unknown key {name!r} in {shown_place(place)}", names, name)
+    problems.check()
+    full = whole.model_copy(update={"quick": None})
+    levels = {name: list(factor.values) for name, factor in full.factors.items()}
+    references.check(full, levels, problems)
+    small = None
+    if whole.quick is not None:
+        small = _quick(full, whole.quick, problems)
         # Claims and charts of the whole study stand: where --quick leaves out their levels, they stay undecided.
-        for factor in studies[True].factors.values():
-            levels[factor.name] += [value for value in factor.values if value not in levels[factor.name]]
+        for name, factor in small.factors.items():
+            levels[name] += [value for value in factor.values if value not in levels[name]]
         if not problems:
-            checks.check(studies[True], levels, problems)
+            references.check(small, levels, problems)
     problems.check()
-    if quick and not studies.get(True):
+    if not quick:
+        return full
+    if small is None:
         raise UsageError(f"{file} has no part `quick`, so there is no --quick of it; run it without")
-    return studies[quick]
+    return small
 
 
 def check_published(file: Path) -> None:
-    """See that published results can be read.
+    """Check that published results can be read.
 
     Raises:
-        UsageError: there are none, or they are no UTF-8.
+        UsageError: the file is missing, or is not UTF-8.
     """
     try:
         file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise UsageError(f"there is no {paths.shown(file)}") from None
+        raise UsageError(f"{paths.shown(file)} is missing") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{paths.shown(file)} cannot be read: {error}; save it as CSV in UTF-8") from None
 
 
-def _quick(content: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
-    """The contents with those of `quick` put over them, and their lines with them."""
-    quick = content["quick"]
-    merged = {key: value for key, value in content.items() if key != "quick"}
-    for key, value in quick.items():
-        if key == "properties":
-            merged[key] = {**content.get(key, {}), **value}
-        elif key != "factors":
-            merged[key] = value
-    factors = dict(content["factors"])
-    for name, kept in quick.get("factors", {}).items():
-        place = ("quick", "factors", name)
-        if name not in factors:
-            problems.add(place, f"unknown factor {name!r} in quick.factors", factors, name)
-        elif isinstance(factors[name], Mapping) and not isinstance(kept, Mapping):
-            for index, level in enumerate(kept):
-                if level not in factors[name]:
-                    what = f"unknown level {level!r} of {name}"
-                    problems.add((*place, index), *checks.unknown_level(what, level, list(factors[name])))
-            factors[name] = {level: factors[name][level] for level in kept if level in factors[name]}
-        else:
-            factors[name] = kept
-    merged["factors"] = factors
+def _targets(study: Study) -> Iterator[tuple[YamlPath, Settings]]:
+    """Each mapping of settings of the target, with where it stands."""
+    yield ("target",), study.target
+    of_quick = study.quick.factors if study.quick else {}
+    for place, factors in ((("factors",), study.factors), (("quick", "factors"), of_quick)):
+        for name, factor in factors.items():
+            for value in factor.values if factor.is_named else ():
+                yield (*place, name, str(value), "target"), factor.level(name, value).target
+
+
+def _quick(study: Study, quick: Quick, problems: Problems) -> Study:
+    """The study in its small form; its places have the lines of what `quick` changes."""
+    changes = {name: getattr(quick, name) for name in quick.model_fields_set}
+    changes["properties"] = {**study.properties, **quick.properties}
+    changes["factors"] = factors = {**study.factors, **_quick_factors(study, quick, problems)}
+    if "stop" in changes:
+        changes["stop"] = quick.stop if isinstance(quick.stop, StopRule) else None
     # A block of the whole study may name levels that are left out; one of --quick's own may not.
-    if "blocks" in merged and "blocks" not in quick:
-        merged["blocks"] = [
-            {name: [value for value in values if value in _values(factors.get(name))] for name, values in block.items()}
-            for block in merged["blocks"]
-        ]
+    if study.blocks and quick.blocks is None:
+        kept = {name: factor.values for name, factor in factors.items()}
+        changes["blocks"] = tuple(
+            {name: tuple(value for value in values if value in kept.get(name, ())) for name, values in block.items()}
+            for block in study.blocks
+        )
     of_quick = {place[1:]: line for place, line in problems.lines.items() if place[:1] == ("quick",)}
     problems.lines |= {place: line for place, line in of_quick.items() if place}
-    return merged
+    return study.model_copy(update=changes)
 
 
-def _values(levels: Any) -> list[Any]:
-    return list(levels or ())
+def _quick_factors(study: Study, quick: Quick, problems: Problems) -> dict[str, Factor]:
+    """The factors that --quick changes: other values, or fewer of the named levels."""
+    factors = {}
+    for name, kept in quick.factors.items():
+        place: YamlPath = ("quick", "factors", name)
+        whole = study.factors.get(name)
+        if whole is None:
+            problems.add(place, f"unknown factor {name!r} in quick.factors", study.factors, name)
+        elif whole.is_named and not kept.is_named:
+            for index, level in enumerate(kept.values):
+                if level not in whole.values:
+                    what = f"unknown level {level!r} of {name}"
+                    problems.add((*place, index), *references.unknown_level(what, level, whole.values))
+            factors[name] = whole.keep(level for level in kept.values if level in whole.values)
+        else:
+            factors[name] = kept
+    return factors

@@ -1,161 +1,196 @@
 """A study's page and the files beside it, made of the folder's runs; of an unfinished study it says what is missing."""
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from framestorm import paths
-from framestorm.report import units
+from framestorm.inference import wording
+from framestorm.model import units
+from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED
+from framestorm.model.files import write, write_text
+from framestorm.model.metric import metric
+from framestorm.model.study_summary import PointSummary
+from framestorm.model.summary import Doubt
+from framestorm.model.units import plural
 from framestorm.report.document import render
-from framestorm.report.files import ReportError, write_text
-from framestorm.report.units import plural
-from framestorm.study.answers import wording
-from framestorm.study.answers.analysis import DOUBTS
-from framestorm.study.answers.results import write_rows
-from framestorm.study.answers.summary import as_text, study_of, summarise
-from framestorm.study.design.expectation import CONFIRMED, REFUTED, UNDECIDED
+from framestorm.report.junit import Case, suite_xml
+from framestorm.results.files import ReportError
+from framestorm.stats.estimate import Estimate
+from framestorm.study.answers.rows import write_rows
+from framestorm.study.answers.summary import StudySummary, study_of, summarise
+from framestorm.study.design.changes import record_now
 from framestorm.study.design.folder import StudyFolder
-from framestorm.study.design.rejudging import settings_now
-from framestorm.study.page.junit import junit_xml
-from framestorm.study.page.study_charts import study_charts
+from framestorm.study.design.record import STOPPED, StudyRecord
+from framestorm.study.page.charts import study_charts
 
-HERE = Path(__file__).parent
 # A verdict's class in the style sheet.
-LOOKS = {CONFIRMED: "pass", REFUTED: "fail", UNDECIDED: "partial"}
+LOOKS = {CONFIRMED: "pass", REJECTED: "fail", INCONCLUSIVE: "partial"}
 # Columns that the table has in any case.
 ALWAYS_SHOWN = ("n", "failed", "timed_out")
-REJECTED = ("warm_up", "cold", "warm")
+REJECTED_FOR = ("warm_up", "cold", "warm")
 MAX_CAUSES = 5
+# The warnings of a run's own report, by kind, as they are counted over runs.
+DOUBTS: dict[Doubt, str] = {
+    "saturated": "the machine was saturated: times include waiting for a core",
+    "not_offered": "the requested rate was not offered",
+    "slave_lost": "a slave was lost",
+    "replica_lost": "a replica was lost",
+    "replicas_short": "fewer replicas were ready than wanted",
+    "clock": "a clock was wrong",
+}
 
 
 @dataclass(frozen=True)
 class StudyOutcome:
-    """How a study came out: the exit status that goes with it, and a few lines for the terminal."""
+    """How a study came out: the exit status that goes with it, a few lines for the terminal, and its summary."""
 
     exit_status: int
     text: str
+    summary: StudySummary
 
 
 def build(study_dir: Path) -> StudyOutcome:
     """Make results.csv, summary.json, junit.xml and index.html of a study's folder, each whole or not at all.
 
     Raises:
-        UsageError: it is no study's folder, or one of a format that this version does not know; or the study.yml in it
-            was changed in more than what is asked of the runs.
+        UsageError: it is not a study's folder, or one of a format that this version does not read; or the study.yml in
+            it was changed in more than what is asked of the runs.
         ReportError: a file cannot be written.
     """
     folder = StudyFolder(study_dir)
-    folder.settings = settings_now(folder)
+    folder.record = record_now(folder)
     study = study_of(folder)
     summary = summarise(study)
     try:
-        write_rows(study_dir, folder.settings, study.rows)
-        write_text(study_dir / "summary.json", as_text(summary))
+        write_rows(study_dir, folder.record, study.rows)
+        write(study_dir / "summary.json", summary)
         write_text(study_dir / "junit.xml", junit_xml(summary))
         write_text(study_dir / "index.html", page_html(summary))
     except OSError as error:
         raise ReportError(f"the page of {study_dir} cannot be written: {error}") from error
-    return StudyOutcome(exit_status(summary), terminal_text(summary, study_dir / "index.html"))
+    return StudyOutcome(exit_status(summary), terminal_text(summary, study_dir / "index.html"), summary)
 
 
-def exit_status(summary: Mapping[str, Any]) -> int:
+def exit_status(summary: StudySummary) -> int:
     """0 if all points are complete, 1 if no run is, else 4: hypotheses do not change it."""
-    progress = summary["progress"]
-    if not progress["complete_runs"]:
+    if not summary.progress.complete_runs:
         return 1
-    return 0 if progress["states"]["complete"] == progress["points"] else 4
+    return 0 if summary.progress.states["complete"] == summary.progress.points else 4
 
 
-def terminal_text(summary: Mapping[str, Any], page: Path) -> str:
+def terminal_text(summary: StudySummary, page: Path) -> str:
     """The hypotheses with their verdicts, what is missing or failed, and where the page is."""
-    lines = [f"{summary['name']}{' (quick)' if summary['quick'] else ''}: {progress_text(summary)}."]
-    for hypothesis in summary["hypotheses"]:
-        lines.append(f"  {hypothesis['verdict']:<14} {hypothesis['name']}: {hypothesis['text']}")
-        lines += [f"  {'':<14} {claim['sentence']}" for claim in hypothesis["claims"]]
-    troubled = [point for point in summary["points"] if point["failed"]]
-    for point in troubled[:MAX_CAUSES]:
-        of = f"{point['failed']} of {point['planned']} runs failed"
-        lines.append(f"  {of} at {point['id']}: {'; '.join(point['causes'])}")
-    if len(troubled) > MAX_CAUSES:
-        lines.append(f"  and {plural(len(troubled) - MAX_CAUSES, 'more point')} with failed runs")
+    lines = [f"{summary.study.name}{' (quick)' if summary.study.quick else ''}: {progress_text(summary)}."]
+    for hypothesis in summary.hypotheses:
+        lines.append(f"  {hypothesis.verdict:<14} {hypothesis.name}: {hypothesis.text}")
+        lines += [f"  {'':<14} {claim.sentence}" for claim in hypothesis.claims]
+    failed = [point for point in summary.points if point.failed]
+    for point in failed[:MAX_CAUSES]:
+        lines.append(f"  {point.failed} of {point.planned} runs failed at {point.id}: {'; '.join(point.causes)}")
+    if len(failed) > MAX_CAUSES:
+        lines.append(f"  and {plural(len(failed) - MAX_CAUSES, 'more point')} with failed runs")
     return "\n".join([*lines, f"page: {paths.shown(page)}"])
 
 
-def progress_text(summary: Mapping[str, Any]) -> str:
+def progress_text(summary: StudySummary) -> str:
     """How many runs there are of how many, and what came of the rest."""
-    progress = summary["progress"]
-    text = f"{units.count(progress['complete_runs'])} of {plural(progress['planned_runs'], 'run')} complete"
-    failed, missing = progress["failed_runs"], progress["states"]["missing"]
-    if failed:
-        text += f", {units.count(failed)} failed"
-    if missing:
+    progress = summary.progress
+    text = f"{units.count(progress.complete_runs)} of {plural(progress.planned_runs, 'run')} complete"
+    if progress.failed_runs:
+        text += f", {units.count(progress.failed_runs)} failed"
+    if missing := progress.states["missing"]:
         text += f", {plural(missing, 'point')} without a run"
     return text
 
 
-def page_html(summary: Mapping[str, Any]) -> str:
+def junit_xml(summary: StudySummary) -> str:
+    """JUnit's XML: a test case a point; verdicts of hypotheses are properties, for they are no failures."""
+    started_ms = summary.progress.started_ms or summary.study.started_ms
+    return suite_xml(
+        f"study.{summary.study.name}",
+        [_case(point) for point in summary.points],
+        {f"hypothesis: {each.name}": each.verdict for each in summary.hypotheses},
+        started_ms,
+        summary.progress.ended_ms - started_ms if summary.progress.ended_ms else 0,
+    )
+
+
+def _case(point: PointSummary) -> Case:
+    """A point with a failed run fails, one without all of its runs is skipped."""
+    done = f"{point.complete} of {plural(point.planned, 'repetition')} complete"
+    if point.failed:
+        return Case(point.id, (point.state, f"{done}: " + "\n".join(point.causes)))
+    return Case(point.id, skipped=done if point.complete < point.planned else None)
+
+
+def page_html(summary: StudySummary) -> str:
     """Render the page from what summary.json holds, and nothing besides."""
-    drawn = study_charts(summary)
+    definition, counts = summary.study.definition, summary.progress.counts
     return render(
-        HERE / "study.html.j2",
-        drawn,
+        "study.html.j2",
+        study_charts(summary),
         filters={
-            "figure": figure_text, "ends": figure_ends, "label": wording.label, "factor": wording.factor,
-            "level": wording.level, "unit": wording.unit, "look": LOOKS.__getitem__, "settings": wording.settings,
+            "figure": figure_text, "ends": figure_ends, "label": label_text, "factor": wording.factor,
+            "level": wording.level, "look": LOOKS.__getitem__, "settings": wording.settings,
         },
         s=summary,
-        d=summary["definition"],
-        p=summary["progress"],
-        metrics=[name for name in summary["definition"]["metrics"] if name not in ALWAYS_SHOWN],
+        d=definition,
+        p=summary.progress,
+        metrics=[name for name in definition.metrics if name not in ALWAYS_SHOWN],
         progress=progress_text(summary),
         complete=exit_status(summary) == 0,
-        doubts=[(n, DOUBTS[kind]) for kind, n in summary["progress"]["doubts"].items()],
+        stopped=summary.study.state == STOPPED,
+        doubts=[(n, DOUBTS[doubt]) for doubt, n in summary.progress.doubts.items()],
         published=published_points(summary),
-        command=command_text(summary),
-        fits=[row for row in summary["scalability"] if row["usl"]],
-        knees=[row for row in summary["scalability"] if row["knee"]],
-        rejected=[name for name in REJECTED if summary["progress"]["counts"].get(f"rejected_{name}")],
+        command=command_text(summary.study),
+        verdict_words=[verdict.capitalize() for verdict in LOOKS],
+        fits=[line for line in summary.scalability if line.usl],
+        knees=[line for line in summary.scalability if line.knee],
+        rejected=[name for name in REJECTED_FOR if counts.get(f"rejected_{name}")],
     )  # fmt: skip
 
 
-def command_text(summary: Mapping[str, Any]) -> str:
+def command_text(study: StudyRecord) -> str:
     """The command that takes the study again, with its seed: the same order of runs."""
-    command = summary["command"] or ["./run.sh", "study", summary["name"]]
-    given = iter(shlex.split(command) if isinstance(command, str) else [str(word) for word in command])
+    command = iter(study.command or ("./run.sh", "study", study.name))
     words = []
-    for word in given:
+    for word in command:
         if word == "-o":
-            next(given, None)  # that folder is there now
+            next(command, None)  # that folder exists now
         elif word == "--all":
-            words.append(str(summary["name"]))
+            words.append(study.name)
         elif word != "--resume" and not word.startswith("-o"):
             words.append(word)
     if not any(word.split("=")[0] == "--seed" for word in words):
-        words += ["--seed", str(summary["seed"])]
+        words += ["--seed", str(study.seed)]
     return shlex.join(words)
 
 
-def figure_text(figure: Mapping[str, Any] | None, metric: str) -> str:
-    """A figure as it stands in the table: "> " for a lower bound, "≈ " where time-outs made it unsure."""
+def label_text(name: str) -> str:
+    """A metric in a few words."""
+    return metric(name).label
+
+
+def figure_text(figure: Estimate | None, name: str) -> str:
+    """A figure as it stands in the table: "> " for a lower bound, "≈ " where timeouts made it unsure."""
     if figure is None:
         return units.NONE
-    mark = {"lower": "> ", "unsure": "\N{ALMOST EQUAL TO} "}.get(figure["bound"], "")
-    return mark + wording.show(metric, figure["value"])
+    mark = {"lower": "> ", "unsure": "\N{ALMOST EQUAL TO} "}.get(figure.bound, "")
+    return mark + metric(name).text(figure.value)
 
 
-def figure_ends(figure: Mapping[str, Any] | None, metric: str) -> str:
-    """Its interval."""
-    return "" if figure is None else wording.ends(metric, figure["value"], figure["low"], figure["high"])
+def figure_ends(figure: Estimate | None, name: str) -> str:
+    """The interval of a figure; empty without one."""
+    return "" if figure is None else metric(name).ends_text(figure.value, figure.low, figure.high)
 
 
-def published_points(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def published_points(summary: StudySummary) -> dict[str, dict[str, Estimate]]:
     """By point, what was published of it: where all its factors are known to be the same."""
-    found = {}
-    for point in summary["points"]:
-        for row in summary["published"] or []:
-            if row["factors"] and all(point["factors"].get(name) == level for name, level in row["factors"].items()):
-                found[point["id"]] = row["figures"]
+    figures = {}
+    for point in summary.points:
+        for row in summary.published or ():
+            if row.factors and all(point.factors.get(name) == level for name, level in row.factors.items()):
+                figures[point.id] = row.figures
                 break
-    return found
+    return figures

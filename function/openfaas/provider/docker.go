@@ -89,7 +89,12 @@ func (b *dockerBackend) Start(name string, d types.FunctionDeployment, secrets s
 		env["fprocess"] = d.EnvProcess
 	}
 	for _, variable := range slices.Sorted(maps.Keys(env)) {
-		args = append(args, "--env", variable)
+		if ofTheClient(variable) {
+			args = append(args, "--env", variable+"="+env[variable])
+			delete(env, variable)
+		} else {
+			args = append(args, "--env", variable)
+		}
 	}
 	cmd := exec.Command("docker", append(args, d.Image)...)
 	cmd.Env = append(os.Environ(), pairs(env)...)
@@ -110,6 +115,13 @@ func (b *dockerBackend) Start(name string, d types.FunctionDeployment, secrets s
 		instance.stats = cgroup("system.slice/docker-" + id + ".scope")
 	}
 	return instance, nil
+}
+
+// ofTheClient tells whether a variable would change what the docker client itself does.
+func ofTheClient(variable string) bool {
+	upper := strings.ToUpper(variable)
+	return strings.HasPrefix(upper, "DOCKER_") || strings.HasPrefix(upper, "LD_") || strings.HasPrefix(upper, "GO") ||
+		strings.HasSuffix(upper, "_PROXY") || slices.Contains([]string{"HOME", "PATH", "SSH_AUTH_SOCK", "TMPDIR"}, upper)
 }
 
 // inspect waits for the engine to have started the container; empty when it has ended before, which its log explains.

@@ -3,7 +3,7 @@ package main
 import "time"
 
 // lossShown is how long a lost replica is missing at least in what Prometheus sees, which looks every second
-// (framestorm/openfaas/config.py): a replacement may be ready 20 ms later, and nobody would see the loss.
+// (framestorm/platform/openfaas/config.py): a replacement may be ready 20 ms later, and nobody would see the loss.
 const lossShown = 2500 * time.Millisecond
 
 // losses of a function: replicas that were ready and ended although nobody asked them to, and the time in which fewer

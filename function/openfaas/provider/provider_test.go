@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -213,6 +214,34 @@ func TestFunctionsOutliveTheProvider(t *testing.T) {
 	}
 	if _, err := next.get("echo"); !errors.Is(err, errNotFound) {
 		t.Errorf("after delete: %v", err)
+	}
+}
+
+func TestTheFileIsWholeHoweverManySaveIt(t *testing.T) {
+	dir := t.TempDir()
+	g, _ := start(t, dir)
+	mustDeploy(t, g, deployment("echo"))
+	failed := make(chan error, 100)
+	for range cap(failed) {
+		go func() { failed <- g.save() }()
+	}
+	for range cap(failed) {
+		if err := <-failed; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := os.ReadFile(g.file); err != nil || !json.Valid(text) {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+func TestVariablesOfAFunctionDoNotReachTheDockerClient(t *testing.T) {
+	for variable, want := range map[string]bool{
+		"DOCKER_HOST": true, "LD_PRELOAD": true, "PATH": true, "https_proxy": true, "max_inflight": false, "PATHS": false,
+	} {
+		if ofTheClient(variable) != want {
+			t.Errorf("%s: want %v", variable, want)
+		}
 	}
 }
 

@@ -44,6 +44,7 @@ type Registry struct {
 	mu        sync.RWMutex
 	functions map[string]*Function
 	deploying sync.Mutex // one deploy, update or delete at a time
+	saving    sync.Mutex // scaling saves too, at any time
 }
 
 func newRegistry(namespace, file string, b Backend, secrets secretStore, logs *logStore) *Registry {
@@ -161,6 +162,8 @@ func (g *Registry) idle(every time.Duration) {
 }
 
 func (g *Registry) save() error {
+	g.saving.Lock()
+	defer g.saving.Unlock()
 	var list []saved
 	for _, f := range g.all() {
 		list = append(list, saved{f.deployment, f.created, f.counts().desired})

@@ -76,14 +76,14 @@ class FakeRun:
         end: bool = True,
         arrived: bool = True,
     ) -> FakeUser:
-        """Add a user whose frames are given in part: rtt_ms, and what differs from a frame answered rightly.
+        """Add a user whose frames are given in part: rtt_ms, and what differs from a frame answered correctly.
 
         What never arrived at JMeter's controller is in the journal only.
         """
         number = len(self.users)
         at_ms = START_MS + 1000.0 * number if start_ms is None else start_ms
         name = f"{host}-{4000 + number}-{int(at_ms)}"
-        start = {"type": "start", "user": name, "start_ms": at_ms, "frames": len(frames)}
+        start = {"type": "start", "user": name, "start_ms": at_ms, "samples": len(frames)}
         lines, clock_ms = [], at_ms + 100
         for index, given in enumerate(frames):
             lines.append(frame_line(name, index, clock_ms, **given))
@@ -94,8 +94,8 @@ class FakeRun:
                 causes[line["cause"]] = causes.get(line["cause"], 0) + 1
         ok = sum(line["ok"] for line in lines)
         said = {
-            "type": "user", "user": name, "start_ms": at_ms, "duration_ms": clock_ms - at_ms, "frames": len(lines),
-            "frames_ok": ok, "ok": ok == len(lines), "cause": next(iter(causes), None), "causes": causes, "sleep_s": 0,
+            "type": "user", "user": name, "start_ms": at_ms, "duration_ms": clock_ms - at_ms, "samples": len(lines),
+            "samples_ok": ok, "ok": ok == len(lines), "cause": next(iter(causes), None), "causes": causes, "sleep_s": 0,
             "encoding": "png-base64", "video": "0123456789ab", "setup_ms": 80.0,
         }  # fmt: skip
         user = FakeUser(name, start, lines, said if end else None, f"user 1-{number + 1}", host, arrived=arrived)
@@ -169,7 +169,8 @@ def frame_line(user: str, index: int, start_ms: float, **given: Any) -> Line:
     cause = given.get("cause")
     answered = cause is None
     line: Line = {
-        "type": "frame", "user": user, "index": index, "intended_ms": start_ms, "start_ms": start_ms, "rtt_ms": rtt_ms,
+        "type": "sample", "label": "frame", "user": user, "index": index,
+        "intended_ms": start_ms, "start_ms": start_ms, "rtt_ms": rtt_ms,
         "handler_ms": round(rtt_ms * 0.8, 3) if answered else None,
         "model_ms": round(rtt_ms * 0.5, 3) if answered else None,
         "status": 200 if answered else None, "ok": answered, "cause": None, "censored": cause in ("timeout", "stopped"),
@@ -181,9 +182,10 @@ def frame_line(user: str, index: int, start_ms: float, **given: Any) -> Line:
 
 def run_record(hosts: list[str], ended_ms: float) -> Line:
     return {
-        "format": 1,
+        "format": 2,
         "kit": {"version": "0.1.0", "commit": "4f1d0c9a2b7e4f1d0c9a2b7e4f1d0c9a2b7e4f1d", "dirty": False},
         "plan": "jmx/video-per-user.jmx",
+        "has_users": True,
         "command": ["./run.sh", "-t", "jmx/video-per-user.jmx", "-Jusers=3"],
         "state": "complete",
         "reason": None,
@@ -390,5 +392,5 @@ def slave_lost(fake_run: FakeRun) -> FakeRun:
             frames: list[Line] = [{"rtt_ms": round(230 + noise.gammavariate(2, 20), 3)} for _ in range(35)]
             start_ms = START_MS + 10_000.0 * turn + 300 * number
             user = fake_run.user(frames, host=host, start_ms=start_ms, end=not is_last, arrived=not is_last)
-            user.start["frames"] = 37 if is_last else 35
+            user.start["samples"] = 37 if is_last else 35
     return fake_run

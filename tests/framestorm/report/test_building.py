@@ -8,26 +8,28 @@ from typing import Any
 import polars as pl
 import pytest
 
-from framestorm.report import Outcome, build
-from framestorm.report.criteria import CriteriaError
-from framestorm.report.files import ReportError
+from framestorm.model.criteria import CriteriaError
+from framestorm.model.files import read
+from framestorm.model.summary import Summary
+from framestorm.report import build
+from framestorm.results.files import ReportError
 
-MADE = ("frames.csv", "summary.json", "junit.xml", "index.html")
+MADE = ("samples.csv", "summary.json", "junit.xml", "index.html")
 
 
-def summary(folder: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    return loaded
+def summary(folder: Path) -> Summary:
+    return read(folder / "summary.json", Summary)
 
 
 def test_a_good_run_passes(fake_run: Any) -> None:
     for _ in range(2):
         fake_run.user([{"rtt_ms": 40.0 + index} for index in range(10)])
     outcome = build(fake_run.write())
-    assert outcome == Outcome("pass", 0, "Pass: all 2 criteria met, on 20 frames of 2 users.")
+    assert (outcome.word, outcome.exit_status) == ("pass", 0)
+    assert outcome.line == "Pass: all 2 criteria were met, on 20 frames of 2 users."
     made = summary(fake_run.folder)
-    assert (made["frames"]["n"], made["users"]["n"], made["missing"]) == (20, 2, [])
-    assert made["frames"]["times"]["rtt"]["p50"]["value"] == 44.0
+    assert (made.main.n, made.users.n, made.missing) == (20, 2, [])
+    assert made.main.times["rtt"].p50.value == 44.0
     assert all((fake_run.folder / name).stat().st_size for name in MADE)
     assert not list(fake_run.folder.glob(".*")), "a temporary file was left"
 
@@ -35,24 +37,24 @@ def test_a_good_run_passes(fake_run: Any) -> None:
 def test_what_went_wrong_is_told_apart(three_users: Any) -> None:
     folder = three_users.write()
     assert build(folder).exit_status == 3
-    frames, users = summary(folder)["frames"], summary(folder)["users"]
-    assert (frames["n"], frames["ok"], frames["timed_out"]) == (111, 108, 1)
-    assert frames["causes"] == {"status-429": 2, "timeout": 1}
-    rtt = frames["times"]["rtt"]
+    frames, users = summary(folder).main, summary(folder).users
+    assert (frames.n, frames.ok, frames.timed_out) == (111, 108, 1)
+    assert frames.causes == {"status-429": 2, "timeout": 1}
+    rtt = frames.times["rtt"]
     # 108 answered and one cut off; the two refusals after 1.5 ms are in no time.
-    assert (rtt["n"], rtt["censored"], rtt["max"]["bound"], rtt["mean"]["bound"]) == (109, 1, "lower", "lower")
-    assert rtt["min"]["value"] > 30
-    assert frames["times"]["cold"]["n"] == 1
-    assert frames["times"]["warm"]["max"]["value"] < 1000
-    assert frames["times"]["model"]["n"] == 108
+    assert (rtt.n, rtt.censored, rtt.max.bound, rtt.mean.bound) == (109, 1, "lower", "lower")
+    assert rtt.min.value > 30
+    assert frames.times["cold"].n == 1
+    assert frames.times["warm"].max.value < 1000
+    assert frames.times["model"].n == 108
     # Of the users, the refused one has no time, and the one that timed out a lower bound.
-    assert (users["times"]["duration"]["n"], users["times"]["duration"]["censored"]) == (2, 1)
+    assert (users.times["duration"].n, users.times["duration"].censored) == (2, 1)
 
 
 def test_frames_csv_has_every_field(three_users: Any) -> None:
     folder = three_users.write()
     build(folder)
-    rows = pl.read_csv(folder / "frames.csv")
+    rows = pl.read_csv(folder / "samples.csv")
     line = three_users.users[0].frames[0]
     assert set(line) - {"type"} <= set(rows.columns)
     assert {"host", "thread", "source"} <= set(rows.columns)
@@ -67,7 +69,7 @@ def test_criteria_come_from_the_call_or_from_the_run(fake_run: Any, given: list[
     folder = fake_run.write(criteria=["frame p50 > 39 ms"], default_criteria=False)
     assert build(folder, given).exit_status == (3 if given is None or "10 ms" in given[0] else 0)
     expected = given or ["frame p50 > 39 ms"]
-    assert [criterion["text"] for criterion in summary(folder)["criteria"]] == expected
+    assert [criterion.text for criterion in summary(folder).criteria] == expected
 
 
 def test_a_wrong_criterion_writes_nothing(fake_run: Any) -> None:
@@ -90,12 +92,12 @@ def test_80_000_slow_then_20_000_fast_rows(tmp_path: Path, make_jtl: Callable[..
         common | {"timeStamp": 1_790_000_000_000 + i, "elapsed": 1000 if i < 80_000 else 10} for i in range(100_000)
     ]
     make_jtl(tmp_path / "samples.jtl", rows)
-    (tmp_path / "run.json").write_text(json.dumps({"format": 1, "state": "complete", "plan": "p.jmx"}))
-    assert build(tmp_path).verdict == "pass"
-    rtt = summary(tmp_path)["frames"]["times"]["rtt"]
-    assert (rtt["n"], rtt["p50"]["value"], rtt["p90"]["value"]) == (100_000, 1000.0, 1000.0)
+    (tmp_path / "run.json").write_text(json.dumps({"format": 2, "state": "complete", "plan": "p.jmx"}))
+    assert build(tmp_path).word == "pass"
+    rtt = summary(tmp_path).main.times["rtt"]
+    assert (rtt.n, rtt.p50.value, rtt.p90.value) == (100_000, 1000.0, 1000.0)
     page = (tmp_path / "index.html").read_text()
-    assert "<dt>Round trip, median</dt><dd>1.00\u00a0s</dd>" in page
+    assert "<dt>Response time, median</dt><dd>1.00\u00a0s</dd>" in page
 
 
 HTTP_CASES = [
@@ -122,17 +124,17 @@ def test_http_plan(tmp_path: Path, make_jtl: Callable[..., None]) -> None:
         for i, (code, message, ok, failure, _) in enumerate(HTTP_CASES)
     ]  # fmt: skip
     make_jtl(tmp_path / "samples.jtl", rows, ("index", "handler_ms", "model_ms", "cold", "faces"))
-    (tmp_path / "run.json").write_text(json.dumps({"format": 1, "state": "complete", "plan": "jmx/face-blur-http.jmx"}))
+    (tmp_path / "run.json").write_text(json.dumps({"format": 2, "state": "complete", "plan": "jmx/face-blur-http.jmx"}))
     assert build(tmp_path).exit_status == 3
-    frames = pl.read_csv(tmp_path / "frames.csv")
+    frames = pl.read_csv(tmp_path / "samples.csv")
     assert frames["cause"].to_list() == [cause for *_, cause in HTTP_CASES]
     assert frames["index"].to_list() == list(range(len(HTTP_CASES)))
     assert frames["model_ms"][0] == 30.25
     made = summary(tmp_path)
-    assert made["users"] is None
-    assert made["frames"]["timed_out"] == 2, "the client's time-out and the platform's"
-    assert [c["text"] for c in made["criteria"]] == ["frame success < 100 %"]
-    assert made["missing"] == []
+    assert made.users is None
+    assert made.main.timed_out == 2, "the client's time-out and the platform's"
+    assert [c.text for c in made.criteria] == ["frame success < 100 %"]
+    assert made.missing == []
 
 
 @pytest.mark.parametrize("name", ["tree.xml", "samples.jtl", "journal.jsonl"])
@@ -153,10 +155,10 @@ def test_cut_off_anywhere(three_users: Any, name: str) -> None:
         made = summary(folder)
         if name == "journal.jsonl" and whole[:place].endswith(b"\n"):
             continue
-        assert (outcome.verdict, outcome.exit_status) == ("partial", 4), (name, place)
+        assert (outcome.word, outcome.exit_status) == ("partial", 4), (name, place)
         stem = name.removesuffix(".jsonl")
-        assert any(stem in sentence for sentence in made["missing"]), (name, place, made["missing"])
-        assert made["frames"]["n"] == 111, (name, place)
+        assert any(stem in sentence for sentence in made.missing), (name, place, made.missing)
+        assert made.main.n == 111, (name, place)
         assert 'class="verdict partial"' in (folder / "index.html").read_text()
 
 
@@ -177,11 +179,11 @@ def test_missing_files(three_users: Any, gone: tuple[str, ...], frames: int) -> 
         (folder / name).unlink()
     assert build(folder).exit_status == 4
     made = summary(folder)
-    assert made["frames"]["n"] == frames
+    assert made.main.n == frames
     for name in set(gone) - {"resources.csv"}:
-        assert any(name in sentence for sentence in made["missing"]), (name, made["missing"])
+        assert any(name in sentence for sentence in made.missing), (name, made.missing)
     if "resources.csv" in gone:
-        assert any("resources.csv" in sentence for sentence in made["warnings"])
+        assert any("resources.csv" in sentence for sentence in made.warnings)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def test_why_a_user_failed(fake_run: Any, code: str, message: str, cause: str) -
     user = fake_run.user([{}, {"cause": "reset"}])
     user.code, user.message = code, message
     build(fake_run.write())
-    assert summary(fake_run.folder)["users"]["causes"] == {cause: 1}
+    assert summary(fake_run.folder).users.causes == {cause: 1}
 
 
 def test_only_the_table_is_left(three_users: Any) -> None:
@@ -208,25 +210,25 @@ def test_only_the_table_is_left(three_users: Any) -> None:
     for name in ("tree.xml", "journal.jsonl", "samples.jtl"):
         (folder / name).unlink()
     assert build(folder).exit_status == 4
-    assert summary(folder)["frames"]["n"] == 111
+    assert summary(folder).main.n == 111
 
 
 def test_killed_run(three_users: Any) -> None:
     """The conductor was killed: state running, the last user in the journal only and without its end."""
     three_users.user([{} for _ in range(5)], end=False)
     last = three_users.users[-1]
-    last.start["frames"] = 37
+    last.start["samples"] = 37
     folder = three_users.write(state="running", ended_ms=None)
     tree = (folder / "tree.xml").read_text()
     (folder / "tree.xml").write_text(tree[: tree.index(last.name) - 300])
     outcome = build(folder)
     assert outcome.exit_status == 4
     made = summary(folder)
-    assert "never said that it ended" in made["missing"][0]
-    assert any("1 user started and never ended; 32 frames of theirs never came" in text for text in made["missing"])
-    assert made["frames"]["n"] == 116
-    assert made["users"]["causes"]["never-ended"] == 1
-    assert pl.read_csv(folder / "frames.csv")["source"].value_counts().sort("count").rows() == [
+    assert "recorded no end" in made.missing[0]
+    assert any("1 user started and never ended; 32 frames of theirs never arrived" in text for text in made.missing)
+    assert made.main.n == 116
+    assert made.users.causes["never-ended"] == 1
+    assert pl.read_csv(folder / "samples.csv")["source"].value_counts().sort("count").rows() == [
         ("journal", 5),
         ("tree", 111),
     ]
@@ -256,12 +258,12 @@ def test_user_that_jmeter_ended(fake_run: Any) -> None:
         file.write(json.dumps(rest | {"ok": False, "cause": "stopped", "censored": True}) + "\n")
     build(folder)
     made = summary(folder)
-    assert made["missing"] == []
-    assert made["users"]["causes"] == {"user-timeout": 1}
-    assert made["users"]["times"]["duration"]["censored"] == 1
-    assert made["frames"]["causes"] == {"stopped": 1}
-    assert made["frames"]["times"]["rtt"]["n"] == 5, "a frame cut off by the stop is in no time"
-    assert any("ended by JMeter" in text for text in made["warnings"])
+    assert made.missing == []
+    assert made.users.causes == {"user-timeout": 1}
+    assert made.users.times["duration"].censored == 1
+    assert made.main.causes == {"stopped": 1}
+    assert made.main.times["rtt"].n == 5, "a frame cut off by the stop is in no time"
+    assert made.facts.from_killed_users == 1
 
 
 @pytest.mark.parametrize(
@@ -272,8 +274,11 @@ def test_user_that_jmeter_ended(fake_run: Any) -> None:
             lambda f: _drop_line(f / "samples.jtl", 5),
             "samples.jtl has 110 rows labelled frame, but tree.xml holds 111 frames",
         ),
-        (lambda f: _repeat_line(f / "journal.jsonl", 5), "1 frame of the journal came twice (counted once)"),
-        (lambda f: _append(f / "journal.jsonl", '{"type":"frame","user":7}\n'), "1 line of the journal cannot be read"),
+        (lambda f: _repeat_line(f / "journal.jsonl", 5), "1 frame of the journal arrived twice (counted once)"),
+        (
+            lambda f: _append(f / "journal.jsonl", '{"type":"sample","label":"frame","user":7}\n'),
+            "1 line of the journal cannot be read",
+        ),
         (lambda f: _append(f / "samples.jtl", "half,a,row\n"), "1 row of samples.jtl cannot be read"),
         (lambda f: _append(f / "tree.xml", "<?xml version='1.0'?><testResults/>"), "tree.xml goes on after its end"),
     ],
@@ -282,7 +287,7 @@ def test_contradictions_make_it_partial(three_users: Any, spoil: Callable[[Path]
     folder = three_users.write()
     spoil(folder)
     assert build(folder).exit_status == 4
-    missing = summary(folder)["missing"]
+    missing = summary(folder).missing
     assert len(missing) == 1
     assert missing[0].startswith(sentence), missing
 
@@ -310,10 +315,10 @@ def test_frames_without_sub_results_come_from_the_output(fake_run: Any) -> None:
     start, end = tree.index("  <sample"), tree.rindex("  </sample>") + len("  </sample>\n")
     (folder / "tree.xml").write_text(tree[:start] + tree[end:])
     _keep_rows(folder / "samples.jtl", "user")
-    assert build(folder).verdict == "partial"
+    assert build(folder).word == "partial"
     made = summary(folder)
-    assert made["frames"]["n"] == len(user.frames)
-    assert made["missing"] == ["samples.jtl has 0 rows labelled frame, but tree.xml holds 4 frames"]
+    assert made.main.n == len(user.frames)
+    assert made.missing == ["samples.jtl has 0 rows labelled frame, but tree.xml holds 4 frames"]
 
 
 def _keep_rows(path: Path, label: str) -> None:
@@ -330,7 +335,7 @@ def test_garbage_in_the_tree(fake_run: Any) -> None:
     garbage = "\x00\x1b[31m&#x0;&#27;&#xD800;<![CDATA[x]]> Ünïcode ✓\n"
     data = '\n  <responseData class="java.lang.String">'
     (folder / "tree.xml").write_text(tree.replace(data, data + garbage))
-    assert build(folder).verdict == "pass", summary(folder)["missing"]
+    assert build(folder).word == "pass", summary(folder).missing
 
 
 def test_entities_are_refused(fake_run: Any) -> None:
@@ -340,7 +345,7 @@ def test_entities_are_refused(fake_run: Any) -> None:
     bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]>\n<testResults'
     (folder / "tree.xml").write_text(tree.replace("<testResults", bomb, 1))
     assert build(folder).exit_status == 4
-    assert summary(folder)["frames"]["n"] == 1, "the journal has it"
+    assert summary(folder).main.n == 1, "the journal has it"
 
 
 def test_hosts_are_told_apart(fake_run: Any) -> None:
@@ -348,26 +353,26 @@ def test_hosts_are_told_apart(fake_run: Any) -> None:
         fake_run.user([{"rtt_ms": 40.0 if number % 2 else 80.0}] * 5, host=f"slave{number % 2 + 1}")
     folder = fake_run.write()
     (folder / "journal.jsonl").rename(folder / "journal-slave1.jsonl")
-    assert build(folder).verdict == "pass", summary(folder)["missing"]
-    hosts = summary(folder)["hosts"]
+    assert build(folder).word == "pass", summary(folder).missing
+    hosts = summary(folder).hosts
     counts = ("users", "sent", "in_tree", "in_samples", "shown")
-    assert {row["host"]: [row[name] for name in counts] for row in hosts} == {
+    assert {row.host: [getattr(row, name) for name in counts] for row in hosts} == {
         "slave1": [2, 10, 10, 10, 10],
         "slave2": [2, 10, 10, 10, 10],
     }
-    assert [row["p50"]["value"] for row in hosts] == [80.0, 40.0]
+    assert [row.p50.value for row in hosts] == [80.0, 40.0]
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(ReportError, match="nothing of a run"):
+    with pytest.raises(ReportError, match="is not the folder of a run"):
         build(tmp_path)
 
 
 @pytest.mark.parametrize("state", ["running", "failed"])
 def test_nothing_measured_is_no_pass(tmp_path: Path, state: str) -> None:
-    (tmp_path / "run.json").write_text(json.dumps({"format": 1, "state": state, "reason": "port 8080 is taken"}))
+    (tmp_path / "run.json").write_text(json.dumps({"format": 2, "state": state, "reason": "port 8080 is taken"}))
     outcome = build(tmp_path)
-    assert (outcome.verdict, outcome.exit_status) == ("unjudged", 1)
+    assert (outcome.word, outcome.exit_status) == ("unjudged", 1)
     assert "port 8080 is taken" in outcome.text
     assert (tmp_path / "index.html").exists()
 

@@ -1,13 +1,18 @@
-import copy
 import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
+from pydantic import TypeAdapter
 
+from framestorm.model.files import read
+from framestorm.model.series import Band
+from framestorm.model.summary import SCHEMA_FILE, Summary, schema_text
 from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.junit import junit_xml
@@ -21,9 +26,8 @@ def made(three_users: Any) -> Path:
     return folder
 
 
-def load(folder: Path) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    return summary
+def load(folder: Path) -> Summary:
+    return read(folder / "summary.json", Summary)
 
 
 def own_text(page: str) -> str:
@@ -37,27 +41,36 @@ def test_made_of_the_summary_alone(made: Path) -> None:
     assert page_html(load(made)) == (made / "index.html").read_text()
 
 
+def test_the_published_schema_is_that_of_the_type_and_holds(made: Path, slave_lost: Any) -> None:
+    assert SCHEMA_FILE.read_text() == schema_text(), "write it again by python -m framestorm.model.summary"
+    distributed = slave_lost.write_slaves({"slave1": "2", "slave2": "2"}, {"slave2": 41.0})
+    build(distributed)
+    for folder in (made, distributed):
+        Draft202012Validator(json.loads(schema_text())).validate(json.loads((folder / "summary.json").read_text()))
+
+
 def test_every_number_follows_the_summary(made: Path) -> None:
     """Each figure of the tables is changed in the summary in turn: the page has to change with it."""
     summary = load(made)
     page = page_html(summary)
-    places: list[tuple[str, ...]] = [("frames", name) for name in ("n", "ok", "failed", "success", "rate_per_s")]
-    places += [("frames", "times", "rtt", figure, "value") for figure in ("mean", "p50", "p90", "p95", "p99", "max")]
-    places += [("users", "times", "duration", "p50", "value"), ("frames", "causes", "timeout"), ("load", "duration_ms")]
+    frame, user = ("labels", "frame"), ("labels", "user")
+    places: list[tuple[str, ...]] = [(*frame, name) for name in ("n", "ok", "failed", "success", "rate_per_s")]
+    places += [(*frame, "times", "rtt", figure, "value") for figure in ("mean", "p50", "p90", "p95", "p99", "max")]
+    places += [(*user, "times", "duration", "p50", "value"), (*frame, "causes", "timeout"), ("load", "duration_ms")]
     for place in places:
-        changed = copy.deepcopy(summary)
-        holder = changed
+        changed = asdict(summary)
+        holder: Any = changed
         for name in place[:-1]:
             holder = holder[name]
-        holder[place[-1]] = holder[place[-1]] * 2.137 + 1
-        assert page_html(changed) != page, place
+        holder[place[-1]] = type(holder[place[-1]])(holder[place[-1]] * 2.137 + 1)
+        assert page_html(TypeAdapter(Summary).validate_python(changed)) != page, place
 
 
 def test_needs_nothing_from_outside(made: Path) -> None:
     page = own_text((made / "index.html").read_text())
     loads = re.findall(r"""(?:src|href|action|data)\s*=\s*["']([^"']+)|url\(([^)]+)\)|@import\s+(\S+)""", page)
     links = {next(filter(None, found)) for found in loads}
-    assert links <= {file["path"] for file in load(made)["files"]} | {"data:,"}
+    assert links <= {file.path for file in load(made).files} | {"data:,"}
     assert not re.search(r"""["'(]//[a-z]|https?://(?!127\.0\.0\.1)""", page)
 
 
@@ -78,8 +91,8 @@ def test_strange_names_stay_text(three_users: Any) -> None:
 def test_charts_have_what_a_reader_needs(made: Path) -> None:
     drawn = charts(load(made))
     assert [chart.name for chart in drawn] == [
-        "round-trip-by-frame", "handler-time-by-frame", "model-time-by-frame", "round-trip-over-time",
-        "success-over-time", "frames-per-second", "users-over-time", "round-trip-histogram", "processor-use",
+        "response-time-by-index", "handler-time-by-index", "model-time-by-index", "response-time-over-time",
+        "success-over-time", "throughput", "in-flight", "response-time-histogram", "processor-use",
     ]  # fmt: skip
     for chart in drawn:
         figure = chart.figure()
@@ -98,10 +111,9 @@ def test_many_users_get_median_and_band(fake_run: Any) -> None:
         fake_run.user([{"rtt_ms": 40.0 + number} for _ in range(5)], start_ms=1_790_000_000_000 + 300 * number)
     folder = fake_run.write()
     build(folder)
-    data = load(folder)["series"]["by_index_rtt_ms"]
-    assert (data["users"], len(data["lines"])) == (40, 6)
-    assert data["band"]["mid"] == [59.0] * 5
-    assert (data["band"]["low"], data["band"]["high"]) == ([41.0] * 5, [77.0] * 5)
+    data = load(folder).series.by_index["rtt_ms"]
+    assert (data.users, len(data.lines)) == (40, 6)
+    assert data.band == Band([41.0] * 5, [59.0] * 5, [77.0] * 5)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +132,7 @@ def test_saturation_is_told(three_users: Any) -> None:
     busy = [re.sub(r",host,[\d.]+,", ",host,199.0,", line) for line in lines]
     (folder / "resources.csv").write_text("\n".join(busy) + "\n1790000000000,mas")
     build(folder)
-    assert "master was saturated: at least 90.0\u00a0% of its 2 cores" in load(folder)["warnings"][0]
+    assert "master was saturated: at least 90.0\u00a0% of its 2 cores" in load(folder).warnings[0]
 
 
 def test_junit(made: Path) -> None:

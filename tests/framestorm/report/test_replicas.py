@@ -6,19 +6,20 @@ from typing import Any
 
 import pytest
 
+from framestorm.model.files import read
+from framestorm.model.summary import Range, ShortOfReplicas, Summary
 from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.figure import Chart
-from framestorm.report.replicas import MAX_BINS, function_of
+from framestorm.results.replicas import MAX_BINS, function_of
 
 FOREVER = (-10.0, 1e9)
 THREE = {"k1-1": FOREVER, "k1-2": FOREVER, "k1-3": FOREVER}
 Make = Callable[..., None]
 
 
-def load(folder: Path) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    return summary
+def load(folder: Path) -> Summary:
+    return read(folder / "summary.json", Summary)
 
 
 def drawn(folder: Path) -> dict[str, Chart]:
@@ -36,20 +37,20 @@ def folder(fake_run: Any) -> Path:
 
 def test_a_table_and_charts(folder: Path, make_metrics: Make) -> None:
     make_metrics(folder / "metrics.csv", THREE, lambda _: 3, length_s=120)
-    assert build(folder).verdict == "pass"
-    (row,) = load(folder)["openfaas"]
-    assert (row["function"], row["wanted"], row["ready"], row["seen"]) == (
+    assert build(folder).word == "pass"
+    (row,) = load(folder).functions
+    assert (row.function, row.wanted, row.ready, row.seen) == (
         "face-blur",
-        {"min": 3, "max": 3},
-        {"min": 3, "max": 3},
+        Range(3, 3),
+        Range(3, 3),
         3,
     )
-    assert row["in_flight_max"] == pytest.approx(2 + 2.1 + 2.2)
-    assert (row["cores_mean"], row["cores_max"]) == (pytest.approx(2.52), pytest.approx(2.52))
-    assert row["memory_max_bytes"] == pytest.approx(715e6)
-    assert (row["received_bytes_per_s"], row["sent_bytes_per_s"]) == (pytest.approx(126e3), pytest.approx(63e3))
-    assert (row["throttled_mean"], row["short_s"], row["vanished"]) == (0, 0, [])
-    assert [(each["name"], each["cores_mean"], each["sent_bytes_per_s"]) for each in row["replicas"]] == [
+    assert row.in_flight_max == pytest.approx(2 + 2.1 + 2.2)
+    assert (row.cores_mean, row.cores_max) == (pytest.approx(2.52), pytest.approx(2.52))
+    assert row.memory_max_bytes == pytest.approx(715e6)
+    assert (row.received_bytes_per_s, row.sent_bytes_per_s) == (pytest.approx(126e3), pytest.approx(63e3))
+    assert (row.throttled_mean, row.short_s, row.vanished) == (0, 0, [])
+    assert [(each.name, each.cores_mean, each.sent_bytes_per_s) for each in row.replicas] == [
         (f"face-blur-k1-{n + 1}", pytest.approx(0.8 * (1 + 0.05 * n)), pytest.approx(20e3 * (1 + 0.05 * n)))
         for n in range(3)
     ]
@@ -62,12 +63,12 @@ def test_a_table_and_charts(folder: Path, make_metrics: Make) -> None:
         "replicas-network-bytes-per-s",
     }, "nothing was throttled"
     assert made["replicas-network-bytes-per-s"].traces[1]["y"][10] == pytest.approx(60 * 1.05), "kB/s"
-    assert "None was held back by a CPU limit" in made["replicas-cpu-cores"].caption
+    assert "None was throttled by a CPU limit" in made["replicas-cpu-cores"].caption
     names = [trace["name"] for trace in made["replicas-memory-bytes"].traces]
     assert names == ["k1-1", "k1-2", "k1-3", "sum of all"]
-    assert not any("replica" in text for text in load(folder)["warnings"])
+    assert not any("replica" in text for text in load(folder).warnings)
     page = (folder / "index.html").read_text()
-    assert "<h2>OpenFaaS</h2>" in page
+    assert "<h2>Function and replicas</h2>" in page
     assert '<a href="metrics.csv">' in page
 
 
@@ -83,9 +84,9 @@ def test_use_is_of_the_load_alone_however_short(fake_run: Any) -> None:
             rows.append(f"{1_790_000_000_000 + 1000 * at_s},{metric},face-blur,face-blur-k1-1,{value}")
     (folder / "metrics.csv").write_text("\n".join(rows) + "\n")
     build(folder)
-    (row,) = load(folder)["openfaas"]
-    assert (row["cores_mean"], row["throttled_mean"]) == (pytest.approx(1.5), pytest.approx(0.25))
-    assert (row["received_bytes_per_s"], row["sent_bytes_per_s"]) == (None, None), "without a network of its own"
+    (row,) = load(folder).functions
+    assert (row.cores_mean, row.throttled_mean) == (pytest.approx(1.5), pytest.approx(0.25))
+    assert (row.received_bytes_per_s, row.sent_bytes_per_s) == (None, None), "without a network of its own"
 
 
 def test_requests_past_the_provider_are_not_none_under_way(folder: Path, make_metrics: Make) -> None:
@@ -93,7 +94,7 @@ def test_requests_past_the_provider_are_not_none_under_way(folder: Path, make_me
     text = (folder / "metrics.csv").read_text()
     (folder / "metrics.csv").write_text(re.sub(r"(,in_flight,.*),[\d.]+", r"\1,0", text))
     build(folder)
-    assert load(folder)["openfaas"][0]["in_flight_max"] is None
+    assert load(folder).functions[0].in_flight_max is None
     assert "replicas-in-flight" not in drawn(folder)
 
 
@@ -102,14 +103,14 @@ def test_a_vanished_replica_is_seen(folder: Path, make_metrics: Make) -> None:
     make_metrics(folder / "metrics.csv", replicas, lambda _: 3, length_s=120)
     build(folder)
     summary = load(folder)
-    (row,) = summary["openfaas"]
-    (gone,) = row["vanished"]
-    assert (gone["replicas"], gone["names"]) == (1, ["face-blur-k1-2"])
-    assert 41 <= gone["at_s"] <= 43
-    assert (row["short_s"], row["short_worst"], row["seen"]) == (14.0, {"ready": 2, "wanted": 3}, 4)
-    assert summary["doubts"] == ["replica_lost", "replicas_short"]
-    said = "\n".join(summary["warnings"][:2]).replace("\u00a0", " ")
-    assert "1 replica of face-blur (face-blur-k1-2) vanished in mid-run, 42.1 s after the start" in said
+    (row,) = summary.functions
+    (gone,) = row.vanished
+    assert (gone.replicas, gone.names) == (1, ["face-blur-k1-2"])
+    assert 41 <= gone.at_s <= 43
+    assert (row.short_s, row.short_worst, row.seen) == (14.0, ShortOfReplicas(2, 3), 4)
+    assert summary.doubts == ["replica_lost", "replicas_short"]
+    said = "\n".join(summary.warnings[:2]).replace("\u00a0", " ")
+    assert "1 replica of face-blur (face-blur-k1-2) ended 42.1 s after the start" in said
     assert "fewer replicas ready than wanted for 14.0 s of the load, at worst 2 of 3" in said
     made = drawn(folder)
     short = next(trace for trace in made["replicas-over-time"].traces if trace["name"] == "fewer ready than wanted")
@@ -126,9 +127,9 @@ def test_replaced_between_two_looks(folder: Path, make_metrics: Make) -> None:
     """Always three ready, and yet one was lost."""
     make_metrics(folder / "metrics.csv", THREE | {"k1-3": (0, 41.0), "k1-4": (41.0, 1e9)}, lambda _: 3, length_s=120)
     build(folder)
-    (row,) = load(folder)["openfaas"]
-    assert (row["short_s"], len(row["vanished"])) == (0, 1)
-    assert load(folder)["doubts"] == ["replica_lost"]
+    (row,) = load(folder).functions
+    assert (row.short_s, len(row.vanished)) == (0, 1)
+    assert load(folder).doubts == ["replica_lost"]
 
 
 def test_the_providers_own_count_goes_before_the_scrapes(folder: Path, make_metrics: Make) -> None:
@@ -138,10 +139,10 @@ def test_the_providers_own_count_goes_before_the_scrapes(folder: Path, make_metr
             time_ms = 1_790_000_000_000 + at_s * 1000
             file.write(f"{time_ms},replicas_lost,face-blur,,{lost}\n{time_ms},replicas_short_s,face-blur,,{short_s}\n")
     build(folder)
-    (row,) = load(folder)["openfaas"]
-    assert (row["lost"], row["vanished"], row["short_s"]) == (1, [], pytest.approx(0.5))
-    said = "\n".join(load(folder)["warnings"]).replace("\u00a0", " ")
-    assert "1 replica of face-blur ended in mid-run without being scaled down, and was replaced" in said
+    (row,) = load(folder).functions
+    assert (row.lost, row.vanished, row.short_s) == (1, [], pytest.approx(0.5))
+    said = "\n".join(load(folder).warnings).replace("\u00a0", " ")
+    assert "1 replica of face-blur ended without being scaled down and was replaced" in said
     assert "fewer replicas ready than wanted for 500 ms of the load:" in said
 
 
@@ -154,8 +155,8 @@ def test_a_deployment_before_the_run_is_no_loss(folder: Path, make_metrics: Make
             time_ms = 1_790_000_000_000 + at_s * 1000
             file.write(f"{time_ms},replicas_lost,face-blur,,{lost}\n{time_ms},replicas_short_s,face-blur,,{short_s}\n")
     build(folder)
-    (row,) = load(folder)["openfaas"]
-    assert (row["lost"], row["vanished"], row["short_s"]) == (0, [], 0)
+    (row,) = load(folder).functions
+    assert (row.lost, row.vanished, row.short_s) == (0, [], 0)
 
 
 @pytest.mark.parametrize("drain_s", [0, 10])
@@ -163,14 +164,14 @@ def test_scaling_down_is_no_loss(folder: Path, make_metrics: Make, drain_s: floa
     replicas = {"k1-1": FOREVER, "k1-2": (0, 60.0 + drain_s), "k1-3": (0, 60.0 + drain_s)}
     make_metrics(folder / "metrics.csv", replicas, lambda at_s: 3 if at_s < 60 else 1, length_s=120)
     build(folder)
-    (row,) = load(folder)["openfaas"]
-    assert (row["vanished"], row["short_s"], row["wanted"]) == ([], 0, {"min": 1, "max": 3})
+    (row,) = load(folder).functions
+    assert (row.vanished, row.short_s, row.wanted) == ([], 0, Range(1, 3))
 
 
 def test_the_end_of_the_run_is_no_loss(folder: Path, make_metrics: Make) -> None:
     make_metrics(folder / "metrics.csv", THREE | {"k1-1": (0, 125.0)}, lambda _: 3, length_s=400)
     build(folder)
-    assert load(folder)["openfaas"][0]["vanished"] == []
+    assert load(folder).functions[0].vanished == []
 
 
 def test_many_replicas_are_capped(folder: Path, make_metrics: Make) -> None:
@@ -187,7 +188,7 @@ def test_many_replicas_are_capped(folder: Path, make_metrics: Make) -> None:
     held_back = made["replicas-cpu-throttled-share"]
     assert held_back.traces[-1]["name"] == "mean of all"
     assert held_back.traces[0]["y"][5] == pytest.approx(100 * 0.25 * 2.95)
-    assert "8 of 40 replicas have a line" in held_back.caption
+    assert "8 of 40 replicas are drawn" in held_back.caption
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ def test_the_function_under_test(folder: Path, make_metrics: Make, url: str, fun
     run = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(run | {"properties": {"url": url}}))
     build(folder)
-    assert [row["function"] for row in load(folder)["openfaas"]] == functions
+    assert [row.function for row in load(folder).functions] == functions
     counted = [trace["name"] for trace in drawn(folder)["replicas-over-time"].traces]
     assert counted == (["ready", "wanted"] if len(functions) == 1 else [
         "face-blur ready", "face-blur wanted", "noop ready", "noop wanted",
@@ -222,9 +223,9 @@ def test_a_file_that_says_nothing(folder: Path, content: str) -> None:
     (folder / "metrics.csv").write_text(content)
     build(folder)
     summary = load(folder)
-    assert summary["openfaas"] == []
-    assert "openfaas" not in summary["series"]
-    assert summary["warnings"][0].startswith("metrics.csv holds nothing")
+    assert summary.functions == []
+    assert summary.series.replicas is None
+    assert summary.warnings[0].startswith("metrics.csv has no figures")
 
 
 def test_no_scrape_within_a_short_run(folder: Path) -> None:
@@ -233,7 +234,7 @@ def test_no_scrape_within_a_short_run(folder: Path) -> None:
         *(f"{1_790_000_000_000 + 1000 * n},requests_per_s,face-blur,200,4.2" for n in range(3)),
     ]
     (folder / "metrics.csv").write_text("\n".join(rows) + "\n")
-    assert build(folder).verdict == "pass"
+    assert build(folder).word == "pass"
     assert drawn(folder) == {}
 
 
@@ -242,7 +243,7 @@ def test_broken_rows_are_left_out(folder: Path, make_metrics: Make) -> None:
     with (folder / "metrics.csv").open("a") as file:
         file.write("x,memory_bytes,face-blur,k,1\n17,in_flight,face-blur,k,3\n1790000003,memory_byt")
     build(folder)
-    assert load(folder)["openfaas"][0]["seen"] == 3
+    assert load(folder).functions[0].seen == 3
 
 
 def test_a_long_run_stays_small(fake_run: Any, make_metrics: Make) -> None:
@@ -251,7 +252,7 @@ def test_a_long_run_stays_small(fake_run: Any, make_metrics: Make) -> None:
     replicas = {f"k1-{number}": FOREVER for number in range(12)} | {"k1-3": (0, 5000.0), "k1-99": (5006.0, 1e9)}
     make_metrics(folder / "metrics.csv", replicas, lambda _: 12, length_s=7200)
     build(folder)
-    series = load(folder)["series"]["openfaas"]
-    assert len(series["x"]) <= MAX_BINS + 1
-    assert min(series["counts"]["face-blur"]["ready"]) == 11, "a dip of six seconds is not averaged away"
+    series = load(folder).series.replicas
+    assert len(series.x) <= MAX_BINS + 1
+    assert min(series.counts["face-blur"].ready) == 11, "a dip of six seconds is not averaged away"
     assert (folder / "index.html").stat().st_size < 8_000_000

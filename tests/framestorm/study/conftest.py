@@ -1,7 +1,6 @@
 """Studies made up by hand: a study.yml, and runs as the report leaves them, with figures that are known."""
 
 import csv
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +9,17 @@ from typing import Any
 import pytest
 import yaml
 
-from framestorm.report.frames import FRAME_FIELDS
+from framestorm.model.files import write
+from framestorm.model.run import Host, Record
+from framestorm.model.sample import COMMON, ORIGIN
+from framestorm.model.summary import Summary
+from framestorm.study.answers.study_results import StudyResults
+from framestorm.study.answers.summary import study_of
 from framestorm.study.design import matrix, reading
-from framestorm.study.design.folder import RunLine, StudyFolder
-from framestorm.study.design.matrix import Point
+from framestorm.study.design.folder import StudyFolder
+from framestorm.study.design.record import Point, RunLine
 
+BOTH = {"users": [1, 2], "way": {"fork": {}, "kept-alive": {}}}
 START_MS = 1_790_000_000_000
 # Less would not be a study; tests say what they change of it.
 PLAIN: dict[str, Any] = {
@@ -40,7 +45,7 @@ class FakeResult:
 
 
 def frames_of(times_ms: Iterable[float], *, start_ms: float = START_MS, **given: Any) -> list[Frame]:
-    """Frames of one user, one after the other, answered rightly unless `given` says otherwise."""
+    """Frames of one user, one after the other, answered correctly unless `given` says otherwise."""
     frames, clock_ms = [], start_ms
     for index, rtt_ms in enumerate(times_ms):
         frame: Frame = {
@@ -58,27 +63,28 @@ def timed_out(frame: Frame) -> Frame:
     return frame | empty | {"ok": "false", "cause": "timeout", "censored": "true"}
 
 
-def write_run(folder: Path, result: FakeResult) -> None:
+def write_run(folder: Path, result: FakeResult, make_summary: Callable[..., Summary]) -> None:
     folder.mkdir(parents=True)
-    columns = list(dict.fromkeys([*FRAME_FIELDS, "worker"]))
-    with (folder / "frames.csv").open("w", newline="") as file:
+    columns = [*COMMON, *ORIGIN, "handler_ms", "model_ms", "cold", "verified", "worker"]
+    with (folder / "samples.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(result.frames)
-    summary = {"warnings": [], "users": None, "facts": {"arrivals": None}, "openfaas": [], "machines": []}
-    (folder / "summary.json").write_text(json.dumps(summary | dict(result.summary)))
-    host = {"name": "master", "role": "generator+target", "cores": 2, "memory_bytes": 8_000_000_000}
+    host = Host("master", "generator and target", cores=2, memory_bytes=8_000_000_000)
     versions = {"jmeter": "5.5", "java": "17.0.12", "python": "3.11.2", "os": "Debian GNU/Linux 12 (bookworm)"}
-    made = {"format": 1, "state": "complete", "properties": dict(result.properties)}
-    (folder / "run.json").write_text(json.dumps(made | {"hosts": [host], "versions": versions}))
+    properties = {name: str(text) for name, text in result.properties.items()}
+    record = Record(state="complete", properties=properties, hosts=(host,), versions=versions)
+    write(folder / "run.json", record)
+    write(folder / "summary.json", make_summary(len(result.frames), run=record, **result.summary))
     (folder / "index.html").write_text("<!doctype html><title>a run</title>")
 
 
 class FakeStudy:
     """Make a study's folder: points by study.yml, each run as `simulate` gives it, None for one not yet run."""
 
-    def __init__(self, tmp_path: Path) -> None:
+    def __init__(self, tmp_path: Path, make_summary: Callable[..., Summary]) -> None:
         self.tmp_path = tmp_path
+        self.make_summary = make_summary
 
     def make(
         self,
@@ -93,7 +99,8 @@ class FakeStudy:
         file = content if isinstance(content, Path) else self._write(content or {}, published)
         study = reading.load(file, quick)
         points = matrix.points(study)
-        chosen = {"quick": quick, "seed": 17, "command": ["./run.sh", "study", study.name], "only": {}} | settings
+        fixed = {"seed": 17, "command": ("./run.sh", "study", study.name), "inventory": "", "port": 8080}
+        chosen = fixed | {"quick": quick} | settings
         folder = StudyFolder.create(self.tmp_path / f"{study.name}-20260101T000000Z", file, study, points, **chosen)
         order = 0
         for repetition in range(1, study.repetitions + 1):
@@ -103,7 +110,7 @@ class FakeStudy:
                 if result is None:
                     continue
                 run = folder.new_run(order, point, repetition)
-                write_run(run, result)
+                write_run(run, result, self.make_summary)
                 state, at_ms = "failed" if result.reason else "complete", START_MS + 10_000 * order
                 line = (point.id, repetition, f"runs/{run.name}", state, result.reason, at_ms, at_ms + 9000, 800, order)
                 folder.append(RunLine(*line))
@@ -119,8 +126,8 @@ class FakeStudy:
 
 
 @pytest.fixture
-def fake_study(tmp_path: Path) -> FakeStudy:
-    return FakeStudy(tmp_path)
+def fake_study(tmp_path: Path, make_summary: Callable[..., Summary]) -> FakeStudy:
+    return FakeStudy(tmp_path, make_summary)
 
 
 @pytest.fixture
@@ -136,3 +143,33 @@ def cut_off() -> Callable[[Frame], Frame]:
 @pytest.fixture
 def make_result() -> type[FakeResult]:
     return FakeResult
+
+
+@pytest.fixture
+def study(fake_study: Any, make_result: Any, make_frames: Any) -> Callable[..., StudyResults]:
+    """A study of which each run has just the mean that `means` gives of its factors and repetition.
+
+    Or these times, None for a sample that fails; or it fails for a reason, or is not there.
+    """
+
+    def make(
+        means: Callable[[Mapping[str, Any], int], float | list[float | None] | str | None],
+        factors: Mapping[str, Any] = BOTH,
+        repetitions: int = 3,
+        summary: Callable[[Mapping[str, Any], int], dict[str, Any]] = lambda factors, repetition: {},
+        **content: Any,
+    ) -> StudyResults:
+        def simulate(point: Any, repetition: int) -> Any:
+            mean = means(point.factors, repetition)
+            if mean is None or isinstance(mean, str):
+                return make_result(reason=mean) if mean else None
+            times = mean if isinstance(mean, list) else [mean, mean]
+            frames = make_frames([10.0 if time is None else time for time in times])
+            for frame in (frame for frame, time in zip(frames, times, strict=True) if time is None):
+                frame.update({"ok": "false", "cause": "status-500"})
+            return make_result(frames, summary(point.factors, repetition))
+
+        folder: Path = fake_study.make(simulate, {"factors": dict(factors), "repetitions": repetitions, **content})
+        return study_of(StudyFolder(folder))
+
+    return make

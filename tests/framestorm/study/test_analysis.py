@@ -5,18 +5,19 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from framestorm.report.stats import wilson
-from framestorm.study.answers.analysis import Study, analyse
+from framestorm.model.study_summary import PointRun
+from framestorm.stats.shares import wilson
 from framestorm.study.answers.knees import scalability
+from framestorm.study.answers.study_results import StudyResults, summarise_points
 from framestorm.study.answers.summary import study_of, summarise
 from framestorm.study.design.folder import StudyFolder
 
-Make = Callable[..., Study]
+Make = Callable[..., StudyResults]
 
 
 @pytest.fixture
 def make(fake_study: Any) -> Make:
-    def study(simulate: Callable[[Any, int], Any], **content: Any) -> Study:
+    def study(simulate: Callable[[Any, int], Any], **content: Any) -> StudyResults:
         folder: Path = fake_study.make(simulate, content)
         return study_of(StudyFolder(folder))
 
@@ -25,12 +26,12 @@ def make(fake_study: Any) -> Make:
 
 def test_means_over_repetitions_with_students_interval(make: Make, make_frames: Any, make_result: Any) -> None:
     study = make(lambda point, repetition: make_result(make_frames([90 + 10.0 * repetition**2] * 3)))
-    figure = analyse(study)[0]["figures"]["mean_ms"]
+    figure = summarise_points(study)[0].figures["mean_ms"]
     half = stats.t.ppf(0.975, 2) * stats.sem([100.0, 130.0, 180.0])
-    assert figure["value"] == pytest.approx(410 / 3)
-    assert (figure["low"], figure["high"]) == pytest.approx((410 / 3 - half, 410 / 3 + half), rel=1e-9)
-    assert (figure["n"], figure["bound"]) == (3, "exact")
-    assert figure["method"].startswith("Student")
+    assert figure.value == pytest.approx(410 / 3)
+    assert (figure.low, figure.high) == pytest.approx((410 / 3 - half, 410 / 3 + half), rel=1e-9)
+    assert (figure.n, figure.bound) == (3, "exact")
+    assert figure.method.startswith("Student")
 
 
 def test_an_interval_ends_where_the_metric_does(make: Make, make_frames: Any, make_result: Any) -> None:
@@ -39,19 +40,21 @@ def test_an_interval_ends_where_the_metric_does(make: Make, make_frames: Any, ma
         frames[0]["worker"] = "b" if repetition == 2 else "a"
         return make_result(frames)
 
-    figures = analyse(make(simulate, repetitions=2))[0]["figures"]
+    figures = summarise_points(make(simulate, repetitions=2))[0].figures
     mean, share = figures["mean_ms"], figures["worker_share_max"]
-    assert (mean["value"], mean["low"]) == (55.0, 0.0)
-    assert mean["high"] == pytest.approx(55 + stats.t.ppf(0.975, 1) * 45)
-    assert (share["value"], share["low"], share["high"]) == (0.875, 0.0, 1.0)
+    assert (mean.value, mean.low) == (55.0, 0.0)
+    assert mean.high == pytest.approx(55 + stats.t.ppf(0.975, 1) * 45)
+    assert (share.value, share.low, share.high) == (0.875, 0.0, 1.0)
 
 
 @pytest.mark.parametrize(("time_ms", "ends"), [(4.0, (3, 5)), (4.25, (4.25, 4.25))])
 def test_whole_milliseconds_that_repeat_are_not_exact(
     make: Make, make_frames: Any, make_result: Any, time_ms: float, ends: tuple[float, float]
 ) -> None:
-    figure = analyse(make(lambda point, repetition: make_result(make_frames([time_ms] * 3))))[0]["figures"]["mean_ms"]
-    assert (figure["low"], figure["value"], figure["high"]) == pytest.approx((ends[0], time_ms, ends[1]))
+    figure = summarise_points(make(lambda point, repetition: make_result(make_frames([time_ms] * 3))))[0].figures[
+        "mean_ms"
+    ]
+    assert (figure.low, figure.value, figure.high) == pytest.approx((ends[0], time_ms, ends[1]))
 
 
 def test_success_is_no_surer_than_the_runs_agree(make: Make, make_frames: Any, make_result: Any) -> None:
@@ -61,12 +64,12 @@ def test_success_is_no_surer_than_the_runs_agree(make: Make, make_frames: Any, m
             frame |= {"ok": "false", "cause": "status-500"}
         return make_result(frames)
 
-    point = analyse(make(simulate))[0]
-    figure = point["figures"]["success"]
+    point = summarise_points(make(simulate))[0]
+    figure = point.figures["success"]
     half = stats.t.ppf(0.975, 2) * stats.sem([0.95, 0.9, 0.85])
     assert 0.9 - half < wilson(54, 60)[0]  # type: ignore[index]
-    assert (figure["value"], figure["low"], figure["high"]) == pytest.approx((0.9, 0.9 - half, 1.0))
-    assert (point["counts"]["n"], point["counts"]["failed"]) == (60, 6)
+    assert (figure.value, figure.low, figure.high) == pytest.approx((0.9, 0.9 - half, 1.0))
+    assert (point.counts["n"], point.counts["failed"]) == (60, 6)
 
 
 @pytest.mark.parametrize(("failing", "widest"), [(range(5), True), (range(0, 100, 20), False)])
@@ -79,11 +82,11 @@ def test_failures_in_a_cluster_say_less_than_single_ones(
             frames[number] |= {"ok": "false", "cause": "status-500"}
         return make_result(frames)
 
-    figure = analyse(make(simulate, repetitions=1))[0]["figures"]["success"]
+    figure = summarise_points(make(simulate, repetitions=1))[0].figures["success"]
     low, high = wilson(95, 100) or (0, 0)
-    assert figure["value"] == 0.95
-    assert ((figure["low"], figure["high"]) == (low, high)) is not widest
-    assert figure["low"] <= low and high <= figure["high"]
+    assert figure.value == 0.95
+    assert ((figure.low, figure.high) == (low, high)) is not widest
+    assert figure.low <= low and high <= figure.high
 
 
 def test_one_repetition_has_intervals_within_the_run_and_says_so(
@@ -91,12 +94,12 @@ def test_one_repetition_has_intervals_within_the_run_and_says_so(
 ) -> None:
     times = [100.0 + 7 * (number * 37 % 10) for number in range(100)]
     study = make(lambda point, repetition: make_result(make_frames(times)), repetitions=1)
-    figures = analyse(study)[0]["figures"]
+    figures = summarise_points(study)[0].figures
     for name in ("mean_ms", "median_ms", "handler_mean_ms"):
-        assert figures[name]["method"].startswith("block bootstrap within one run, 95 %")
-        assert figures[name]["low"] <= figures[name]["value"] <= figures[name]["high"]
-    assert figures["mean_ms"]["low"] < figures["mean_ms"]["high"]
-    assert (figures["served_per_s"]["low"], figures["served_per_s"]["method"]) == (None, "one run")
+        assert figures[name].method.startswith("block bootstrap within one run, 95 %")
+        assert figures[name].low <= figures[name].value <= figures[name].high
+    assert figures["mean_ms"].low < figures["mean_ms"].high
+    assert (figures["served_per_s"].low, figures["served_per_s"].method) == (None, "one run")
 
 
 def test_time_outs_mark_figures_and_give_a_restricted_mean(
@@ -106,14 +109,14 @@ def test_time_outs_mark_figures_and_give_a_restricted_mean(
         frames = make_frames([10.0, 20.0, 30.0, 1000.0 + repetition])
         return make_result([*frames[:3], cut_off(frames[3])])
 
-    point = analyse(make(simulate))[0]
-    assert point["figures"]["mean_ms"]["bound"] == "lower"
-    assert point["figures"]["median_ms"]["bound"] == "exact"
-    assert point["figures"]["sd_ms"]["bound"] == "unsure"
-    assert point["figures"]["mean_ms"]["high"] is None and point["figures"]["sd_ms"]["low"] is None
-    assert point["restricted_mean_ms"]["value"] == pytest.approx(1061 / 4)
-    assert point["restricted_mean_ms"]["up_to_ms"] == 1001.0
-    assert point["counts"]["timed_out"] == 3
+    point = summarise_points(make(simulate))[0]
+    assert point.figures["mean_ms"].bound == "lower"
+    assert point.figures["median_ms"].bound == "exact"
+    assert point.figures["sd_ms"].bound == "unsure"
+    assert point.figures["mean_ms"].high is None and point.figures["sd_ms"].low is None
+    assert point.restricted_mean.mean.value == pytest.approx(1061 / 4)
+    assert point.restricted_mean.up_to_ms == 1001.0
+    assert point.counts["timed_out"] == 3
 
 
 def test_states_and_causes_of_points(make: Make, make_frames: Any, make_result: Any) -> None:
@@ -126,15 +129,13 @@ def test_states_and_causes_of_points(make: Make, make_frames: Any, make_result: 
         return make_result(reason=f"no answer from {'nobody' if users == 3 else 'the gateway'}")
 
     study = make(simulate, factors={"users": [1, 2, 3, 4]})
-    points = analyse(study)
-    assert [point["state"] for point in points] == ["complete", "partial", "failed", "missing"]
-    assert [(point["complete"], point["failed"]) for point in points] == [(3, 0), (1, 2), (0, 3), (0, 0)]
-    assert points[2]["causes"] == ["no answer from nobody"]
-    assert points[2]["figures"] == {}
-    assert points[1]["runs"][1] == {
-        "repetition": 2, "run": points[1]["runs"][1]["run"], "state": "failed", "reason": "no answer from the gateway",
-        "order": 6, "warnings": None, "doubts": [],
-    }  # fmt: skip
+    points = summarise_points(study)
+    assert [point.state for point in points] == ["complete", "partial", "failed", "missing"]
+    assert [(point.complete, point.failed) for point in points] == [(3, 0), (1, 2), (0, 3), (0, 0)]
+    assert points[2].causes == ["no answer from nobody"]
+    assert points[2].figures == {}
+    second = points[1].runs[1]
+    assert second == PointRun(2, second.run, "failed", "no answer from the gateway", 6, None, ())
 
 
 def test_grave_warnings_of_the_runs_are_counted(make: Make, make_frames: Any, make_result: Any) -> None:
@@ -143,8 +144,8 @@ def test_grave_warnings_of_the_runs_are_counted(make: Make, make_frames: Any, ma
         return make_result(make_frames([10.0]), {"doubts": doubts})
 
     study = make(simulate)
-    assert [point["doubts"] for point in analyse(study)] == [{"saturated": 2}] * 2
-    assert summarise(study)["progress"]["doubts"] == {"saturated": 4}
+    assert [point.doubts for point in summarise_points(study)] == [{"saturated": 2}] * 2
+    assert summarise(study).progress.doubts == {"saturated": 4}
 
 
 def test_the_scalability_law_and_the_knee_where_users_vary(make: Make, make_frames: Any, make_result: Any) -> None:
@@ -156,11 +157,11 @@ def test_the_scalability_law_and_the_knee_where_users_vary(make: Make, make_fram
 
     found = scalability(make(simulate, factors={"users": [1, 2, 3, 4, 8]}))
     assert len(found) == 1
-    law = found[0]["usl"]
-    assert law["lambda_per_s"]["value"] == pytest.approx(10, rel=1e-5)
-    assert law["sigma"]["value"] == pytest.approx(0.05, rel=1e-4)
-    assert law["kappa"]["value"] == pytest.approx(0, abs=1e-5)
-    assert (found[0]["knee"]["at"], found[0]["factors"]) == (3.0, {})
+    law = found[0].usl
+    assert law.lambda_per_s.value == pytest.approx(10, rel=1e-5)
+    assert law.sigma.value == pytest.approx(0.05, rel=1e-4)
+    assert law.kappa.value == pytest.approx(0, abs=1e-5)
+    assert (found[0].knee.at, found[0].factors) == (3.0, {})
 
 
 def test_no_law_where_no_load_varies(make: Make, make_frames: Any, make_result: Any) -> None:

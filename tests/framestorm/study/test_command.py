@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
-from framestorm import paths, setup
+from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.study import command
+from framestorm.setup import pieces as setup
+from framestorm.study import command, readiness
 from framestorm.study.answers import results
 from framestorm.study.command import Ended
-from framestorm.study.design import folder
-from framestorm.study.design.folder import RunLine, StudyFolder
-from framestorm.study.running import readiness
+from framestorm.study.design.folder import StudyFolder
+from framestorm.study.design.record import COMPLETE, FAILED, RunLine
 
 STUDY = {
     "title": "Asked for",
@@ -73,7 +73,7 @@ def test_what_o_says_is_not_gone_on_with_as_another_study(
     begun = tmp_path / "begun"
     ask(write(), "-o", str(begun))
     for other in ("scaling", write("other")):
-        with pytest.raises(UsageError, match=rf"begun is a study asked, and no {other}"):
+        with pytest.raises(UsageError, match=rf"begun belongs to study asked, not {other}"):
             ask(other, "--resume", "-o", str(begun))
 
 
@@ -109,7 +109,7 @@ def test_a_dry_run_of_resume_lists_what_is_left(
     ask(study)
     where = ran[0][0]
     for order, point in enumerate(where.points, 1):
-        state = folder.FAILED if order == 1 else folder.COMPLETE
+        state = FAILED if order == 1 else COMPLETE
         where.append(RunLine(point.id, 1, f"runs/{order}", state, None, 1, 2, 3, order))
     ask(study, "--resume", "--dry-run")
     out = capsys.readouterr().out
@@ -152,8 +152,8 @@ def test_the_study_yml_that_was_changed_is_the_one_to_blame(ran: list[Any], writ
     ask(study, "--resume")
     own, copy = Path(study) / "study.yml", ran[0][0].path / "study.yml"
     own.write_text(own.read_text().replace("run_s: 1", "run_s: 2"))
-    with pytest.raises(UsageError, match=rf"^{own} has changed since .* was begun, in run_s"):
+    with pytest.raises(UsageError, match=rf"^{own} has changed since .* was started, in run_s"):
         ask(study, "--resume")
     copy.write_text(copy.read_text().replace("repetitions: 2", "repetitions: 3\nwarm_up_s: 1"))
-    with pytest.raises(UsageError, match=rf"^{copy}: the runs that are there were made with another warm_up_s\."):
+    with pytest.raises(UsageError, match=rf"^{copy}: the existing runs were made with another warm_up_s\."):
         ask(study, "--resume")

@@ -10,13 +10,15 @@ import pytest
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.preparation import RunOptions
+from framestorm.model.study import Study
+from framestorm.platform import base
+from framestorm.run.preparation import RunOptions
+from framestorm.study import engine, readiness
 from framestorm.study.answers import results, summary
 from framestorm.study.answers.results import RunFigures
-from framestorm.study.design import definition, folder, matrix
+from framestorm.study.design import folder, matrix
 from framestorm.study.design.folder import StudyFolder
-from framestorm.study.running import engine, local_openfaas, readiness
-from framestorm.study.running.engine import Engine, Runs
+from framestorm.study.engine import Engine, Runs
 
 CONTENT = {
     "title": "Made up",
@@ -38,7 +40,7 @@ class Made:
     users: list[str] = field(default_factory=list)
 
     def run(self, budget_s: float | None = None) -> None:
-        study = definition.from_json(self.where.settings["definition"], "made-up")
+        study = self.where.record.definition
         runs = Runs(None, None, paths.INVENTORY, 8080, ("./run.sh",), budget_s)
         Engine(study, StudyFolder(self.where.path), runs).run()
 
@@ -52,10 +54,14 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Made]
     """A study whose runs give the figures of `mean_ms(users, how often it ran before)`, or raise what that raises."""
 
     def make(mean_ms: Callable[[str, int], float], **changes: object) -> Made:
-        study = definition.from_json({**CONTENT, **changes}, "made-up")
+        study = Study.model_validate({**CONTENT, **changes, "name": "made-up"})
         (tmp_path / "study.yml").write_text("")
         points = matrix.points(study)
-        made = Made(StudyFolder.create(tmp_path / "made", tmp_path / "study.yml", study, points, seed=1, quick=False))
+        made = Made(
+            StudyFolder.create(
+                tmp_path / "made", tmp_path / "study.yml", study, points, seed=1, inventory="", port=8080
+            )
+        )
 
         def run(_self: Engine, options: RunOptions) -> None:
             users = options.given["users"]
@@ -79,7 +85,7 @@ def test_every_point_as_often_as_asked_in_the_recorded_order(make):
     made.run()
     expected = matrix.schedule(made.where.points, 2, 1, "randomised")
     assert made.users == [point.properties["users"] for point, _ in expected]
-    assert StudyFolder(made.where.path).settings["state"] == "complete"
+    assert StudyFolder(made.where.path).record.state == "complete"
     made.run()
     assert len(made.users) == 6
 
@@ -101,7 +107,7 @@ def test_a_point_is_repeated_until_its_interval_is_narrow(make):
 def test_no_repetition_is_added_once_the_budget_is_used_up(make, capsys):
     made = make(lambda users, before: 10 + before, stop={"metric": "mean_ms", "within_percent": 1, "at_most": 6})
     made.run(budget_s=0)
-    assert len(made.users) == 3 * 2 and StudyFolder(made.where.path).settings["state"] == "complete"
+    assert len(made.users) == 3 * 2 and StudyFolder(made.where.path).record.state == "complete"
     assert "the budget is used up: no more repetitions where figures vary" in capsys.readouterr().err
     made.run(budget_s=1000)
     assert len(made.users) == 3 * 6
@@ -117,10 +123,10 @@ def test_failed_runs_are_kept_with_their_reason_and_tried_once_more_on_resume(ma
     made.run()
     assert sorted(made.states) == ["complete"] * 4 + ["failed"] * 2
     assert {line.reason for line in made.where.lines().values()} == {None, "it broke"}
-    assert StudyFolder(made.where.path).settings["state"] == "partial"
+    assert StudyFolder(made.where.path).record.state == "partial"
     made.run()
     assert made.states == ["complete"] * 6
-    assert StudyFolder(made.where.path).settings["state"] == "complete"
+    assert StudyFolder(made.where.path).record.state == "complete"
 
 
 def test_runs_whose_files_are_lost_are_said_and_made_again(make, capsys):
@@ -204,20 +210,20 @@ def test_what_is_left_is_estimated_ever_better(make, capsys):
 
 
 def test_pieces_and_checks_hang_on_the_target(make):
-    points = matrix.points(definition.from_json(CONTENT, "made-up"))
-    study = definition.from_json(CONTENT, "made-up")
-    place = readiness.Place(None, None, paths.INVENTORY, 8080)
+    points = matrix.points(Study.model_validate({**CONTENT, "name": "made-up"}))
+    study = Study.model_validate({**CONTENT, "name": "made-up"})
+    place = readiness.Location(None, None, paths.INVENTORY, 8080)
     assert not any(piece.name.startswith("openfaas") for piece in readiness.pieces(points, place))
     [missing] = [check for check in readiness.checks(study, Path("study.yml"), points, place) if not check.is_there]
     assert "nothing answers at 127.0.0.1:9" in missing.words
-    behind = definition.from_json({**CONTENT, "target": {"function": "noop"}}, "made-up")
+    behind = Study.model_validate({**CONTENT, "target": {"function": "noop"}, "name": "made-up"})
     names = [piece.name for piece in readiness.pieces(matrix.points(behind), place)]
     assert "openfaas-gateway" in names and len(names) == len(set(names))
 
 
 def check_of_port(port):
-    study = definition.from_json({**CONTENT, "target": {"kind": "embedded"}}, "made-up")
-    place = readiness.Place(None, None, paths.INVENTORY, port)
+    study = Study.model_validate({**CONTENT, "target": {"kind": "embedded"}, "name": "made-up"})
+    place = readiness.Location(None, None, paths.INVENTORY, port)
     checks = readiness.checks(study, Path("study.yml"), matrix.points(study), place)
     [check] = [check for check in checks if check.what == f"port {port}"]
     return check
@@ -242,28 +248,28 @@ def test_what_to_do_about_a_port_is_said_in_the_words_of_a_study():
     [
         (b"\xef\xbb\xbfusers,mean_ms\n", True, "theirs.csv"),
         (b"users,mean_ms\n1,9 \xb5s\n", False, "theirs.csv cannot be read: "),
-        (None, False, "there is no "),
+        (None, False, "theirs.csv is missing"),
     ],
 )
 def test_published_results_are_looked_at_before_the_first_run(tmp_path, content, is_there, said):
-    study = definition.from_json({**CONTENT, "published": "theirs.csv"}, "made-up")
+    study = Study.model_validate({**CONTENT, "published": "theirs.csv", "name": "made-up"})
     if content is not None:
         (tmp_path / "theirs.csv").write_bytes(content)
-    place = readiness.Place(None, None, paths.INVENTORY, 8080)
+    place = readiness.Location(None, None, paths.INVENTORY, 8080)
     checks = readiness.checks(study, tmp_path / "study.yml", matrix.points(study), place)
     [check] = [check for check in checks if check.what == "published"]
     assert check.is_there == is_there and said in check.words
 
 
 def test_a_study_s_folder_knows_its_own_files():
-    own = {*summary.FILES, local_openfaas.MARK, local_openfaas.STACK_FILE, "index.html", "runs"}
+    own = {*summary.FILES, *base.FILES, "index.html", "runs"}
     assert own == set(folder.OWN_FILES)
 
 
 def test_the_engine_s_criterion_fits_every_plan():
-    from framestorm import properties
-    from framestorm.report import criteria
+    from framestorm.model import criteria
+    from framestorm.model import plan as plans
 
     for plan in paths.JMX.glob("*.jmx"):
-        unit = properties.unit(plan)
+        unit = plans.read(plan).label
         assert criteria.parse(engine.NO_CRITERION, unit).label == unit

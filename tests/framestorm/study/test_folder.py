@@ -8,8 +8,10 @@ import pytest
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.study.design import definition, folder, matrix
-from framestorm.study.design.folder import RunLine, StudyFolder
+from framestorm.model.study import Study
+from framestorm.study.design import folder, matrix
+from framestorm.study.design.folder import StudyFolder
+from framestorm.study.design.record import COMPLETE, FAILED, Point, RunLine
 
 CONTENT = {
     "title": "Kept",
@@ -21,12 +23,15 @@ CONTENT = {
     "metrics": ["mean_ms"],
     "published": "published.csv",
 }
-STUDY = definition.from_json(CONTENT, "kept")
+STUDY = Study.model_validate({**CONTENT, "name": "kept"})
 POINTS = matrix.points(STUDY)
 
 
-def line(order=1, state=folder.COMPLETE, repetition=1, run="runs/0001-users=1-r1", point="users=1"):
-    return RunLine(point, repetition, run, state, None if state == folder.COMPLETE else "why", 1, 2, 3, order)
+FIXED = {"seed": 1, "inventory": "inventory.ini", "port": 8080}
+
+
+def line(order=1, state=COMPLETE, repetition=1, run="runs/0001-users=1-r1", point="users=1"):
+    return RunLine(point, repetition, run, state, None if state == COMPLETE else "why", 1, 2, 3, order)
 
 
 @pytest.fixture
@@ -34,9 +39,7 @@ def made(tmp_path):
     file = tmp_path / "study.yml"
     file.write_text("title: Kept\n")
     (tmp_path / "published.csv").write_text("users,mean_ms\n")
-    return StudyFolder.create(
-        tmp_path / "made", file, STUDY, POINTS, quick=False, seed=1, command=[], only=[], gateway=None, slaves=None
-    )
+    return StudyFolder.create(tmp_path / "made", file, STUDY, POINTS, **FIXED)
 
 
 def test_what_it_is_made_of(made):
@@ -47,24 +50,18 @@ def test_what_it_is_made_of(made):
         "runs",
         "published.csv",
     }
-    settings = json.loads((made.path / "study.json").read_text())
-    assert (settings["format"], settings["kind"], settings["name"], settings["state"]) == (
-        1,
-        "study",
-        "kept",
-        "running",
-    )
-    assert definition.from_json(settings["definition"], "kept") == STUDY
-    assert StudyFolder(made.path).points == POINTS
+    record = StudyFolder(made.path).record
+    assert (record.format, record.kind, record.name, record.state) == (2, "study", "kept", "running")
+    assert (record.definition, record.points) == (STUDY, tuple(POINTS))
 
 
 def test_it_is_never_made_over(made, tmp_path):
-    with pytest.raises(UsageError, match="exists; a study's folder is made new"):
-        StudyFolder.create(made.path, tmp_path / "study.yml", STUDY, POINTS)
+    with pytest.raises(UsageError, match="exists; a study needs a new folder"):
+        StudyFolder.create(made.path, tmp_path / "study.yml", STUDY, POINTS, **FIXED)
 
 
 def test_the_last_line_of_a_point_and_repetition_counts(made):
-    made.append(line(state=folder.FAILED))
+    made.append(line(state=FAILED))
     made.append(line(repetition=2))
     made.append(line(run="runs/0001-users=1-r1-retry-2"))
     lines = made.lines()
@@ -93,10 +90,10 @@ def test_folders_of_runs_are_in_order_and_never_taken_twice(made):
 
 
 def test_a_long_or_odd_point_still_has_a_folder(made):
-    point = matrix.Point("url=http://x/" + "y" * 300, {}, "", {}, {})
+    point = Point("url=http://x/" + "y" * 300, {}, "", {}, {})
     name = made.new_run(1, point, 1).name
     assert len(name) < 200 and "/" not in name
-    other = matrix.Point(point.id + "z", {}, "", {}, {})
+    other = Point(point.id + "z", {}, "", {}, {})
     assert made.new_run(1, other, 1).name != name
 
 
@@ -117,8 +114,8 @@ def test_what_a_crash_left_is_moved_aside_and_kept(made):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 2, "kit": {"version": "9.9"}}, "written by framestorm 9.9, as study of format 2; .* Use it with"),
-        ({"kind": "comparison"}, "as comparison of format 1"),
+        ({"format": 1}, "study.json has format 1; this version reads format 2 only"),
+        ({"kind": "comparison"}, "study.json: kind: "),
     ],
 )
 def test_another_version_s_folder_is_refused(made, change, said):
@@ -132,7 +129,7 @@ def test_another_version_s_folder_is_refused(made, change, said):
 def test_what_is_no_study_s_folder_is_said(tmp_path, content):
     if content is not None:
         (tmp_path / "study.json").write_text(content)
-    with pytest.raises(UsageError, match=r"is no study's folder: study.json"):
+    with pytest.raises(UsageError, match=r"cannot be used as a study's folder: .*study.json"):
         StudyFolder(tmp_path)
 
 
@@ -178,7 +175,7 @@ def begin(tmp_path, monkeypatch):
         file.write_text("title: Kept\n")
         (file.parent / "published.csv").write_text("users,mean_ms\n")
         path = paths.DASHBOARDS / folder_name
-        where = StudyFolder.create(path, file, STUDY, POINTS, **{"quick": False, "file": str(file)} | settings)
+        where = StudyFolder.create(path, file, STUDY, POINTS, **FIXED | settings)
         where.update(started_ms=started_ms)
         return where, file
 
@@ -191,9 +188,9 @@ def test_the_newest_unfinished_is_found(begin):
     assert folder.newest_unfinished(file, quick=False).path == newest.path
     with pytest.raises(UsageError, match="has no unfinished --quick kept"):
         folder.newest_unfinished(file, quick=True)
-    newest.update(state=folder.COMPLETE)
+    newest.update(state=COMPLETE)
     assert folder.newest_unfinished(file, quick=False).path == first.path
-    first.update(state=folder.COMPLETE)
+    first.update(state=COMPLETE)
     with pytest.raises(UsageError, match=r"finished: .*first, .*newest"):
         folder.newest_unfinished(file, quick=False)
 

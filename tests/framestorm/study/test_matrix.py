@@ -2,9 +2,9 @@
 
 import pytest
 
-from framestorm.study.design import definition, matrix, selection
-from framestorm.study.design.definition import Study
-from framestorm.study.design.lines import PointError
+from framestorm.model.study import Study
+from framestorm.study.design import changes, matrix
+from framestorm.study.design.yaml_lines import PointError
 
 CONTENT = {
     "title": "Matrix",
@@ -22,7 +22,7 @@ CONTENT = {
 
 
 def study(**changes: object) -> Study:
-    return definition.from_json({**CONTENT, **changes}, "matrix")
+    return Study.model_validate({**CONTENT, **changes, "name": "matrix"})
 
 
 def test_the_full_cross_in_the_order_of_the_factors():
@@ -40,14 +40,14 @@ def test_a_point_is_what_its_levels_set():
     point = {point.id: point for point in matrix.points(study())}["way=java,users=3"]
     assert point.factors == {"way": "java", "users": 3}
     assert point.properties == {"hold_s": "1.5", "body": "java of 3", "users": "3"}
-    assert (point.target["function"], point.target["replicas"], point.target["route"]) == ("noop-java", 3, "gateway")
-    assert point.target["environment"] == {"a": "1"}
+    assert (point.target.function, point.target.replicas, point.target.route) == ("noop-java", 3, "gateway")
+    assert point.target.environment == {"a": "1"}
     assert matrix.estimate_s(study(), point) == 1.5
 
 
 def test_environments_are_put_together():
     point = matrix.points(study())[0]
-    assert point.target["environment"] == {"a": "1", "b": "2.5"}
+    assert point.target.environment == {"a": "1", "b": "2.5"}
 
 
 def test_a_level_may_change_the_plan_and_the_estimate():
@@ -99,7 +99,7 @@ def test_two_factors_do_not_set_the_same(factors, place, said):
 def test_two_factors_set_variables_of_one_environment():
     factors = {name: {"on": {"target": {"environment": {name: 1}}}} for name in ("one", "two")}
     [point] = matrix.points(study(factors=factors, target={"function": "noop"}, properties={}))
-    assert point.target["environment"] == {"one": "1", "two": "1"}
+    assert point.target.environment == {"one": "1", "two": "1"}
 
 
 @pytest.mark.parametrize(
@@ -164,5 +164,5 @@ def test_as_listed_is_as_listed():
     ],
 )
 def test_only_some_points(only, ids):
-    chosen = selection.choose(matrix.points(study()), selection.parse_only(only, study()))
+    chosen = changes.choose(matrix.points(study()), changes.parse_only(only, study()))
     assert [point.id for point in chosen] == ids

@@ -1,18 +1,23 @@
-import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from framestorm import paths
-from framestorm.study.answers import wording
-from framestorm.study.answers.summary import read_published
+from framestorm.model import files
+from framestorm.model.metric import metric as metric_of
+from framestorm.model.study import Study
+from framestorm.model.summary import LabelSummary, Times
+from framestorm.stats.estimate import Estimate
+from framestorm.study.answers.summary import StudySummary, read_published
 from framestorm.study.design import reading
+from framestorm.study.design.record import Overrides
+from framestorm.study.page.charts import study_charts
 from framestorm.study.page.page import build, command_text, page_html
-from framestorm.study.page.study_charts import study_charts
 
 STUDIES = sorted(path.parent.name for path in (paths.ROOT / "studies").glob("*/study.yml"))
 CONTENT: dict[str, Any] = {
@@ -29,7 +34,7 @@ CONTENT: dict[str, Any] = {
         {"name": "unseen", "text": "Nobody knows.", "claims": [{"metric": "asked_per_s", "expect": "> 1"}]},
     ],
     "charts": [
-        {"title": "Mean round trip", "metric": "mean_ms", "x": "users", "lines": "way"},
+        {"title": "Mean response time", "metric": "mean_ms", "x": "users", "lines": "way"},
         {"title": "Success by way", "metric": "success", "x": "users", "panels": "way", "log": "x"},
         {"title": "Served", "kind": "bars", "metric": "served_per_s", "x": "way", "lines": "users", "log": "y"},
         {"title": "Served by users", "metric": "served_per_s", "x": "users", "lines": "way"},
@@ -57,14 +62,18 @@ def made(fake_study: Any, simulate: Any) -> Path:
     return folder
 
 
-def load(folder: Path) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    return summary
+def load(folder: Path) -> StudySummary:
+    return files.read(folder / "summary.json", StudySummary)
 
 
 def own_text(page: str) -> str:
     scripts = re.findall(r"<script>.*?</script>", page, flags=re.DOTALL)
     return page.replace(max(scripts, key=len), "")
+
+
+def published_by(users: list[int]) -> Study:
+    needed = {"title": "Made up", "question": "?", "plan": "jmx/requests.jmx", "run_s": 1, "metrics": ["mean_ms"]}
+    return Study.model_validate({**needed, "factors": {"users": users}, "published": "published.csv"})
 
 
 def test_made_of_the_summary_alone(made: Path) -> None:
@@ -78,14 +87,14 @@ def test_says_how_it_came_out(made: Path) -> None:
     assert lines[0] == "made-up: 18 of 18 runs complete."
     assert lines[1] == "  confirmed      forks are slow: A fork takes more than twice as long."
     assert "9.00 times [" in lines[2]
-    assert any(line.startswith("  not confirmed  failures") for line in lines)
-    assert any(line.startswith("  undecided      unseen") for line in lines)
+    assert any(line.startswith("  rejected       failures") for line in lines)
+    assert any(line.startswith("  inconclusive   unseen") for line in lines)
     assert lines[-1].endswith("index.html")
 
 
 def test_answers_come_first(made: Path) -> None:
     page = own_text((made / "index.html").read_text())
-    places = [page.index(f"<h2>{title}</h2>") for title in ("Answers", "Charts", "All points", "How it was taken")]
+    places = [page.index(f"<h2>{title}</h2>") for title in ("Answers", "Charts", "All points", "What was run")]
     assert places == sorted(places)
     assert page.index('<p class="word">Confirmed</p>') < places[1]
     assert "About ten times." in page
@@ -111,7 +120,7 @@ def test_quick_and_unfinished_studies_say_so(fake_study: Any, simulate: Any) -> 
     page = (folder / "index.html").read_text()
     assert outcome.exit_status == 4
     assert "12 of 18 runs complete" in outcome.text
-    assert "few repetitions, short runs; not for publication" in page
+    assert "few repetitions and short runs; not for publication" in page
     assert "12 of 18 runs complete" in page
 
 
@@ -156,7 +165,7 @@ def test_a_second_build_gives_the_same_files(made: Path) -> None:
 def test_charts_have_intervals_and_the_published_panel(made: Path) -> None:
     drawn = study_charts(load(made))
     assert [chart.name for chart in drawn] == [
-        "mean-round-trip", "success-by-way", "served", "served-by-users", "by-frame",
+        "mean-response-time", "success-by-way", "served", "served-by-users", "by-frame",
     ]  # fmt: skip
     lines = [trace for trace in drawn[0].traces if trace.get("showlegend", True)]
     assert [(trace["name"], trace["xaxis"]) for trace in lines] == [("fork", "x"), ("kept-alive", "x")]
@@ -186,15 +195,15 @@ def test_captions_say_what_an_axis_does_to_intervals(fake_study: Any, make_frame
     folder = fake_study.make(spread, {"charts": charts, "repetitions": 3})
     build(folder)
     linear, log = study_charts(load(folder))
-    assert linear.caption == "Band or bar: 95 % interval. Some go on beyond the axis."
-    assert log.caption.endswith("Those from 0 on are drawn from a tenth of the value, for this axis has no 0.")
+    assert linear.caption == "Band or bar: 95 % confidence interval. Some reach beyond the axis."
+    assert log.caption.endswith("Lower ends at 0 are drawn at one tenth of the value: a logarithmic axis has no 0.")
 
 
 def test_one_repetition_is_no_mean_over_them(fake_study: Any, simulate: Any) -> None:
     folder = fake_study.make(simulate, CONTENT | {"repetitions": 1}, published=PUBLISHED)
     build(folder)
     captions = [chart.caption for chart in study_charts(load(folder))]
-    assert captions[0].startswith("Band or bar: 95 % interval within the run.")
+    assert captions[0].startswith("Band or bar: 95 % confidence interval within the run.")
     assert captions[2] == "One repetition: no interval."
 
 
@@ -207,23 +216,24 @@ def test_a_derived_metric_ends_at_0_unless_it_is_a_difference(
     derived = {"twice": "=2 * mean_ms", "over": "=mean_ms - 1", "twice_over": "=2 * over"}
     folder = fake_study.make(spread, {"repetitions": 3, "metrics": list(derived), "derived": derived})
     build(folder)
-    figures = load(folder)["points"][0]["figures"]
-    assert figures["twice"]["low"] == 0 and figures["over"]["low"] < -100 and figures["twice_over"]["low"] < -200
+    figures = load(folder).points[0].figures
+    assert figures["twice"].low == 0 and figures["over"].low < -100 and figures["twice_over"].low < -200
 
 
 @pytest.mark.parametrize(("overrides", "said"), [
     ({"properties": {}, "repetitions": None}, None),
-    ({"properties": {"hold_s": "5"}, "repetitions": 1}, "<code>hold_s=5</code> 1 repetition</dd>"),
+    ({"properties": {"hold_s": "5"}, "repetitions": 1}, "1 repetition"),
 ])  # fmt: skip
 def test_what_was_changed_on_the_command_line(fake_study: Any, simulate: Any, overrides: Any, said: str | None) -> None:
-    folder = fake_study.make(simulate, CONTENT, published=PUBLISHED, overrides=overrides)
-    summary = {**load_built(folder), "overrides": overrides}
-    page = own_text(page_html(summary))
+    folder = fake_study.make(simulate, CONTENT, published=PUBLISHED, overrides=Overrides(**overrides))
+    built = load_built(folder)
+    study = replace(built.study, overrides=Overrides(**overrides))
+    page = own_text(page_html(replace(built, study=study)))
     assert ("<dt>Changed</dt>" in page) is (said is not None)
-    assert said is None or said in page
+    assert said is None or (said in page and "<code>hold_s=5</code>" in page)
 
 
-def load_built(folder: Path) -> dict[str, Any]:
+def load_built(folder: Path) -> StudySummary:
     build(folder)
     return load(folder)
 
@@ -232,8 +242,8 @@ def test_a_published_percentile_among_time_outs_is_a_lower_bound(tmp_path: Path)
     (tmp_path / "published.csv").write_text(
         "users,mean_ms,median_ms,p95_ms,success,mean_is_lower_bound\n1,24100,25200,25300,0.3,true\n2,9,8,12,0.9,true\n"
     )
-    rows = read_published(tmp_path, {"published": "published.csv", "factors": {"users": [1, 2]}})
-    bounds = [{name: figure["bound"] for name, figure in row["figures"].items()} for row in rows or []]
+    rows = read_published(tmp_path, published_by([1, 2]))
+    bounds = [{name: figure.bound for name, figure in row.figures.items()} for row in rows or []]
     assert [(b["mean_ms"], b["median_ms"], b["p95_ms"]) for b in bounds] == [
         ("lower", "lower", "lower"), ("lower", "exact", "lower"),
     ]  # fmt: skip
@@ -248,9 +258,9 @@ def test_a_lone_point_has_its_interval_too(fake_study: Any, simulate: Any) -> No
     build(folder)
     line, other, *_ = study_charts(load(folder))[0].traces
     assert (line["x"][0] + other["x"][0]) / 2 == 1 and line["x"] != other["x"], "side by side"
-    figure = load(folder)["points"][0]["figures"]["mean_ms"]
+    figure = load(folder).points[0].figures["mean_ms"]
     (y,), (above,), (below,) = line["y"], line["error_y"]["array"], line["error_y"]["arrayminus"]
-    assert [y - below, y, y + above] == pytest.approx([figure[end] for end in ("low", "value", "high")], abs=0.01)
+    assert [y - below, y, y + above] == pytest.approx([figure.low, figure.value, figure.high], abs=0.01)
 
 
 def test_figures_stand_in_the_table(made: Path) -> None:
@@ -281,7 +291,7 @@ def test_runs_stand_before_the_figures(made: Path) -> None:
     ],
 )
 def test_an_interval_repeats_no_unit(metric: str, figure: tuple[float, float | None, float | None], shown: str) -> None:
-    assert wording.ends(metric, *figure) == shown
+    assert metric_of(metric).ends_text(*figure) == shown
 
 
 @pytest.mark.parametrize(
@@ -295,8 +305,9 @@ def test_an_interval_repeats_no_unit(metric: str, figure: tuple[float, float | N
         (None, "./run.sh study rate --seed 17"),
     ],
 )
-def test_the_command_to_repeat_it_has_the_seed(command: list[str] | None, repeated: str) -> None:
-    assert command_text({"name": "rate", "seed": 17, "command": command}) == repeated
+def test_the_command_to_repeat_it_has_the_seed(fake_study: Any, command: list[str] | None, repeated: str) -> None:
+    study = load_built(fake_study.make(lambda point, repetition: None)).study
+    assert command_text(replace(study, name="rate", seed=17, command=tuple(command or ()))) == repeated
 
 
 def test_strange_names_stay_text(fake_study: Any, simulate: Any) -> None:
@@ -308,19 +319,19 @@ def test_strange_names_stay_text(fake_study: Any, simulate: Any) -> None:
 
 def test_a_mark_at_the_beginning_of_published_results_is_no_part_of_a_name(tmp_path: Path) -> None:
     (tmp_path / "published.csv").write_text("users,mean_ms\n1,9\n", encoding="utf-8-sig")
-    [row] = read_published(tmp_path, {"published": "published.csv", "factors": {"users": [1]}}) or []
-    assert row["factors"] == {"users": 1} and row["figures"]["mean_ms"]["value"] == 9
+    [row] = read_published(tmp_path, published_by([1])) or []
+    assert row.factors == {"users": 1} and row.figures["mean_ms"].value == 9
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_published_results_fit_their_study(name: str) -> None:
     folder = paths.ROOT / "studies" / name
     study = reading.load(folder)
-    rows = read_published(folder, study.as_json())
+    rows = read_published(folder, study)
     assert rows
     for row in rows:
-        assert row["figures"], row
-        for factor, level in row["factors"].items():
+        assert row.figures, row
+        for factor, level in row.factors.items():
             values = study.factors[factor].values
             assert level in values or not any(isinstance(value, str) for value in values), (factor, level)
 
@@ -328,16 +339,12 @@ def test_published_results_fit_their_study(name: str) -> None:
 @pytest.mark.parametrize("name", STUDIES)
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_pages_of_the_five_studies(
-    fake_study: Any, make_frames: Any, make_result: Any, name: str, quick: bool
+    fake_study: Any, make_frames: Any, make_result: Any, make_function: Any, name: str, quick: bool
 ) -> None:
     """Each has all its charts and answers, whatever was measured."""
     study = reading.load(paths.ROOT / "studies" / name, quick)
-    duration = {"mean": {"value": 900.0, "bound": "exact"}}
-    users = {
-        "n": 2,
-        "success": 1.0,
-        "times": {"duration": duration | {"p50": duration["mean"], "p95": duration["mean"]}},
-    }
+    duration = Times(2, 0, *[Estimate(900.0)] * 7)
+    users = LabelSummary("user", 2, 2, 0, 0, {}, 1.0, None, None, None, {"duration": duration})
 
     def run(point: Any, repetition: int) -> Any:
         base = 10.0 + len(point.id) + repetition
@@ -346,20 +353,22 @@ def test_the_pages_of_the_five_studies(
         for frame, worker in zip(frames, "aaab", strict=True):
             frame["worker"] = worker
         return make_result(
-            frames, {"users": users, "openfaas": openfaas}, {"rate_per_s": point.properties.get("rate_per_s", "")}
+            frames,
+            {"labels": {"user": users}, "functions": [function]},
+            {"rate_per_s": point.properties.get("rate_per_s", "")},
         )
 
     replica = {"cores_mean": 0.2, "received_bytes_per_s": 900.0, "sent_bytes_per_s": 100.0}
-    openfaas = [{"cores_mean": 0.2, "memory_max_bytes": 1e6, "throttled_mean": 0.1, "replicas": [replica]}]
+    function = make_function(replica, cores_mean=0.2, memory_max_bytes=1e6, throttled_mean=0.1)
 
     folder = fake_study.make(run, paths.ROOT / "studies" / name / "study.yml", quick=quick)
     outcome = build(folder)
     summary = load(folder)
     assert outcome.exit_status == 0
-    assert len(summary["hypotheses"]) == len(study.hypotheses)
+    assert len(summary.hypotheses) == len(study.hypotheses)
     if not quick:
         titles = [chart.title for chart in study_charts(summary)]
-        assert titles == [chart["title"] for chart in study.charts]
+        assert titles == [chart.title for chart in study.charts]
 
 
 def test_draws_in_a_browser_without_scrolling_sideways(made: Path, draws: Callable[[Path, int], None]) -> None:

@@ -31,26 +31,26 @@ def test_hypotheses_may_be_changed(edit: Callable[..., Path]) -> None:
     settings = (folder / "study.json").read_text()
     build(folder)
     before = json.loads((folder / "summary.json").read_text())
-    assert (before["hypotheses"], before["rejudged"]) == ([], None)
+    assert (before["hypotheses"], before["study"]["rejudged"]) == ([], [])
     build(edit(lambda text: text + CLAIM))
     after = json.loads((folder / "summary.json").read_text())
     assert [(hypothesis["name"], hypothesis["verdict"]) for hypothesis in after["hypotheses"]] == [
         ("quick", "confirmed")
     ]
-    assert after["rejudged"] == ["hypotheses"]
+    assert after["study"]["rejudged"] == ["hypotheses"]
     assert after["points"] == before["points"]
-    assert "not how they were made" in (folder / "index.html").read_text()
+    assert "changed after the runs" in (folder / "index.html").read_text()
     assert (folder / "study.json").read_text() == settings, "how the runs were made stays as it was written down"
 
 
 def test_a_change_of_words_alone_is_none(edit: Callable[..., Path]) -> None:
     folder = edit(lambda text: f"# A remark.\n{text}")
     build(folder)
-    assert json.loads((folder / "summary.json").read_text())["rejudged"] is None
+    assert json.loads((folder / "summary.json").read_text())["study"]["rejudged"] == []
 
 
 def test_how_runs_are_made_cannot_be_changed(edit: Callable[..., Path]) -> None:
-    with pytest.raises(UsageError, match=r"study\.yml: the runs that are there were made with another run_s\."):
+    with pytest.raises(UsageError, match=r"study\.yml: the existing runs were made with another run_s\."):
         build(edit(lambda text: text.replace("run_s: 1", "run_s: 2")))
 
 
@@ -60,7 +60,7 @@ def test_a_mistake_is_named_by_its_line(edit: Callable[..., Path]) -> None:
 
 
 def test_published_results_that_are_not_there_are_said(edit: Callable[..., Path]) -> None:
-    with pytest.raises(UsageError, match=r"there is no .*theirs\.csv"):
+    with pytest.raises(UsageError, match=r"theirs\.csv is missing"):
         build(edit(lambda text: text + "published: theirs.csv\n"))
 
 

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from framestorm.model.files import read
+from framestorm.model.metric import METRICS, RESULT_COLUMNS
+from framestorm.model.summary import Facts, Range, Summary
 from framestorm.report import build as build_run
-from framestorm.study.answers.results import figures_of_run, figures_or_why_not, result_rows, write_rows
+from framestorm.study.answers.results import figures_of_run, figures_or_why_not, result_rows
+from framestorm.study.answers.rows import write_rows
 from framestorm.study.answers.samples import read_samples
 from framestorm.study.design.folder import StudyFolder
-from framestorm.study.design.metrics import METRICS, OF_A_ROW
 
 Frames = list[dict[str, Any]]
 
@@ -33,7 +36,7 @@ def metrics_of_run(run_dir: Path, warm_up_s: float, temperature: str) -> dict[st
 
 def rows_of(folder: Path) -> list[dict[str, str]]:
     where = StudyFolder(folder)
-    with write_rows(folder, where.settings, result_rows(where)).open(newline="") as file:
+    with write_rows(folder, where.record, result_rows(where)).open(newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -43,8 +46,8 @@ def test_has_every_metric_and_no_other(run_of: Any, make_frames: Any) -> None:
 
 def test_what_says_no_figure_is_of_the_row(fake_study: Any) -> None:
     folder = fake_study.make(lambda *_: None, {"factors": {"users": [1]}})
-    columns = write_rows(folder, StudyFolder(folder).settings, []).read_text().strip().split(",")
-    assert tuple(name for name in columns if name not in METRICS) == OF_A_ROW
+    columns = write_rows(folder, StudyFolder(folder).record, []).read_text().strip().split(",")
+    assert tuple(name for name in columns if name not in METRICS) == RESULT_COLUMNS
 
 
 def test_times_are_exact(run_of: Any, make_frames: Any) -> None:
@@ -64,9 +67,10 @@ def test_agrees_with_the_report_of_the_run(tmp_path: Path, make_frames: Any) -> 
     lines: list[dict[str, Any]] = []
     for name, times in (("vm-1-1", [1.0, *range(40, 70)]), ("vm-2-1", [25_000.0] + [50.0] * 9)):
         start_ms = 1_790_000_000_000.0
-        lines.append({"type": "start", "user": name, "start_ms": start_ms, "frames": len(times)})
+        lines.append({"type": "start", "user": name, "start_ms": start_ms, "samples": len(times)})
         for frame in make_frames(times, start_ms=start_ms, user=name, ok=True, censored=False, cold=False):
-            lines.append(frame | {"type": "frame", "cause": None})
+            lines.append(frame | {"type": "sample", "label": "frame", "cause": None})
+            del lines[-1]["host"], lines[-1]["source"]
         cause = "status-429" if name == "vm-1-1" else "timeout"
         first = lines[-len(times)]
         first |= {"ok": False, "cause": cause, "censored": cause == "timeout", "handler_ms": None, "model_ms": None}
@@ -80,17 +84,17 @@ def test_agrees_with_the_report_of_the_run(tmp_path: Path, make_frames: Any) -> 
         lines.append({"type": "user", "user": name, "start_ms": start_ms} | end)
     (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     build_run(tmp_path)
-    summary = json.loads((tmp_path / "summary.json").read_text())
+    summary = read(tmp_path / "summary.json", Summary)
     found, bounds = metrics_of_run(tmp_path, 0, "any"), figures_of_run(tmp_path, 0, "any").bounds
-    times = summary["frames"]["times"]
+    times = summary.main.times
     assert (found["n"], found["ok"], found["timed_out"]) == (41, 39, 1)
     for metric, figure in (("mean_ms", "mean"), ("median_ms", "p50"), ("p95_ms", "p95"), ("p99_ms", "p99")):
-        assert found[metric] == times["rtt"][figure]["value"]
-        assert (bounds.get(metric) == "lower") == (times["rtt"][figure]["bound"] == "lower")
-    assert found["handler_mean_ms"] == times["handler"]["mean"]["value"]
-    assert found["user_median_ms"] == summary["users"]["times"]["duration"]["p50"]["value"]
-    assert found["served_per_s"] == pytest.approx(summary["frames"]["rate_per_s"], rel=1e-12)
-    assert found["warnings"] == len(summary["warnings"])
+        assert found[metric] == times["rtt"].get(figure).value
+        assert (bounds.get(metric) == "lower") == (times["rtt"].get(figure).bound == "lower")
+    assert found["handler_mean_ms"] == times["handler"].mean.value
+    assert found["user_median_ms"] == summary.users.times["duration"].p50.value
+    assert found["served_per_s"] == pytest.approx(summary.main.rate_per_s, rel=1e-12)
+    assert found["warnings"] == len(summary.warnings)
 
 
 def test_a_run_of_many_samples(run_of: Any, make_frames: Any) -> None:
@@ -135,7 +139,7 @@ def test_time_outs_are_lower_bounds_and_other_failures_no_times(run_of: Any, mak
 def test_rates(run_of: Any, make_frames: Any) -> None:
     frames = [make_frames([50.0], start_ms=1_790_000_000_000 + 100 * number)[0] for number in range(11)]
     frames[10] |= {"ok": "false", "cause": "status-500"}
-    found = metrics_of_run(run_of(frames, {"facts": {"arrivals": 15}}, rate_per_s="10"), 0, "any")
+    found = metrics_of_run(run_of(frames, {"facts": Facts(0, {}, 0, arrivals=15)}, rate_per_s="10"), 0, "any")
     assert (found["asked_per_s"], found["dropped_arrivals"]) == (10.0, 4)
     assert found["offered_per_s"] == pytest.approx(10.0)
     assert found["served_per_s"] == pytest.approx(10 * 10 / 11), "one in eleven failed"
@@ -172,19 +176,16 @@ def test_a_sample_without_an_intended_start_has_no_latency_from_it(run_of: Any, 
     assert (found["open_mean_ms"], found["open_median_ms"], found["mean_ms"]) == (40.0, 40.0, 10.0)
 
 
-def test_shares_of_the_workers(run_of: Any, make_frames: Any) -> None:
+def test_shares_of_the_workers(run_of: Any, make_frames: Any, make_function: Any) -> None:
     frames = make_frames([10.0] * 4)
     for frame, worker in zip(frames, "aaab", strict=True):
         frame["worker"] = worker
-    replicas: dict[str, Any] = {
-        "ready": {"min": 1, "max": 3}, "cores_mean": 0.5, "memory_max_bytes": 1e6, "throttled_mean": 0.25,
-        "replicas": [
-            {"cores_mean": 0.3, "received_bytes_per_s": 900.0, "sent_bytes_per_s": 100.0},
-            {"cores_mean": 0.2, "received_bytes_per_s": 500.0, "sent_bytes_per_s": 200.0},
-            {"cores_mean": None, "received_bytes_per_s": None, "sent_bytes_per_s": None},
-        ],
-    }  # fmt: skip
-    found = metrics_of_run(run_of(frames, {"openfaas": [replicas]}), 0, "any")
+    function = make_function(
+        {"cores_mean": 0.3, "received_bytes_per_s": 900.0, "sent_bytes_per_s": 100.0},
+        {"cores_mean": 0.2, "received_bytes_per_s": 500.0, "sent_bytes_per_s": 200.0},
+        {}, ready=Range(1, 3), cores_mean=0.5, memory_max_bytes=1e6, throttled_mean=0.25,
+    )  # fmt: skip
+    found = metrics_of_run(run_of(frames, {"functions": [function]}), 0, "any")
     assert (found["workers_seen"], found["worker_share_max"]) == (2, 0.75)
     assert found["worker_share_min"] == 0.0, "the third had nothing to do"
     assert (found["replicas_max"], found["target_cores_mean"], found["throttled_mean"]) == (3.0, 0.5, 0.25)
@@ -254,25 +255,24 @@ def test_a_run_that_cannot_be_read_failed(fake_study: Any, make_frames: Any, mak
 
 def cut_frames(run: Path) -> None:
     """As a full disk leaves them: whole lines, and not all of them."""
-    file = run / "frames.csv"
+    file = run / "samples.csv"
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:3]))
 
 
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        (lambda run: (run / "frames.csv").unlink(), "frames.csv"),
-        (lambda run: (run / "frames.csv").write_text(""), "empty"),
-        (cut_frames, "frames.csv has 2 samples, and its report was made of 3"),
-        (lambda run: (run / "summary.json").write_text("null"), "NoneType"),
-        (lambda run: (run / "summary.json").write_text("{}"), "warnings"),
-        (lambda run: (run / "run.json").write_text('{"properties": 5}'), "'int'"),
+        (lambda run: (run / "samples.csv").unlink(), "samples.csv"),
+        (lambda run: (run / "samples.csv").write_text(""), "empty"),
+        (cut_frames, "samples.csv has 2 samples, and its report was made of 3"),
+        (lambda run: (run / "summary.json").write_text("null"), "is not a JSON object"),
+        (lambda run: (run / "summary.json").write_text("{}"), "summary.json: name: field required"),
     ],
 )
 def test_a_run_whose_files_are_lost_or_cut_has_no_figures(
     run_of: Any, make_frames: Any, harm: Callable[[Path], object], said: str
 ) -> None:
-    run = run_of(make_frames([10.0, 20.0, 30.0]), {"frames": {"n": 3}})
+    run = run_of(make_frames([10.0, 20.0, 30.0]))
     assert figures_or_why_not(run, 0, "any")[1] is None
     read_samples.cache_clear()
     harm(run)

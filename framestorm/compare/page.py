@@ -1,0 +1,222 @@
+"""index.html of a comparison, its charts, and its lines for the terminal, made of comparison.json and nothing else."""
+
+import math
+import shlex
+from collections.abc import Callable, Sequence
+
+from framestorm.inference import wording
+from framestorm.model import units
+from framestorm.model.comparison import NOT_COMPARED, NOT_SIGNIFICANT, Comparison, Contrast, Curve
+from framestorm.model.units import count
+from framestorm.report.document import render
+from framestorm.report.figure import BAD, INK, LINE_COLOURS, QUIET, SECOND, Chart, Lengths, Trace, axis_title, line
+
+GOOD = "var(--good)"
+VERDICT_WORDS = {
+    "regression": "Regression", "missing": "Cannot be compared", "none": "No regression shown",
+    "inconclusive": "Inconclusive",
+}  # fmt: skip
+LOOKS = {"regression": "fail", "missing": "fail", "none": "pass", "inconclusive": "partial"}
+STATE_LOOKS = {
+    "regression": "failed", "missing": "failed", "within": "passed", "inconclusive": "open", "not compared": "open",
+}  # fmt: skip
+# Candidates of marks on an axis of ratios; those are taken that leave few enough.
+TICKS = (
+    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99,
+    1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000,
+)  # fmt: skip
+LEAST_GAP = 0.07  # of the axis, between two marks
+ROW_REM, FRAME_REM = 1.5, 5.5
+MARGIN = 0.04
+COLUMN_GAP = "  "
+LabelledContrast = tuple[str, Contrast]
+
+
+def page_html(comparison: Comparison) -> str:
+    """Render the page."""
+    word = comparison.verdict.word
+    return render(
+        "comparison.html.j2",
+        charts(comparison),
+        filters={
+            "change": wording.change, "claim_of": wording.contrast_claim, "ends": wording.change_ends,
+            "figure_of": wording.side_figure,
+        },
+        s=comparison,
+        verdict_word=VERDICT_WORDS[word],
+        look=LOOKS[word],
+        state_looks=STATE_LOOKS,
+        command=shlex.join(comparison.command),
+    )  # fmt: skip
+
+
+def charts(comparison: Comparison) -> list[Chart]:
+    """The charts that there is something to draw of."""
+    drawn = []
+    for each in comparison.comparisons:
+        what = "over all points" if len(each.shared) > 1 else ""
+        by = f"{each.label} against {each.against}"
+        suffix = f", {by}" if len(comparison.comparisons) > 1 else ""
+        overall = [(contrast.about.title, contrast) for contrast in each.overall]
+        drawn.append(_forest(f"Ratios {what}".strip() + suffix, f"ratios-{each.label}", overall, by))
+        if each.points:
+            main = each.points[0]
+            of_main = [(str(contrast.point), contrast) for contrast in each.points if contrast.metric == main.metric]
+            drawn.append(_forest(f"{main.about.title} by point{suffix}", f"points-{each.label}", of_main, by))
+    if any(curve.x_ms for curve in comparison.curves):
+        drawn.append(_spread(comparison.curves))
+    return [chart for chart in drawn if chart]
+
+
+def _forest(title: str, name: str, rows: Sequence[LabelledContrast], by: str) -> Chart | None:
+    """A row a metric or point: the ratio and its interval."""
+    drawn = [
+        (label, contrast, contrast.ratio)
+        for label, contrast in rows
+        if contrast.scale == "ratio" and contrast.bound != "unknown" and contrast.ratio
+    ]
+    if not drawn:
+        return None
+    ends = [end for _, _, ratio in drawn for end in (ratio.value, ratio.low, ratio.high) if end]
+    low, high = math.log10(min([1.0, *ends])), math.log10(max([1.0, *ends]))
+    margin = max(0.003, (high - low) * MARGIN)
+    reach = (low - margin, high + margin)
+    kinds: tuple[tuple[str, str, Callable[[Contrast], bool]], ...] = (
+        ("for the worse", BAD, lambda c: c.is_worse is True),
+        ("for the better", GOOD, lambda c: c.is_worse is False),
+        ("different", SECOND, lambda c: c.claim in {"higher", "lower"} and c.is_worse is None),
+        (NOT_SIGNIFICANT, INK, lambda c: c.claim == NOT_SIGNIFICANT),
+        ("no interval", QUIET, lambda c: c.claim == NOT_COMPARED),
+    )
+    traces: list[Trace] = []
+    for label, colour, is_kind in kinds:
+        chosen = [(words, contrast) for words, contrast, _ in drawn if is_kind(contrast)]
+        if chosen:
+            traces.append(_marks(chosen, label, colour, reach))
+    is_open = any((ratio.low is None) != (ratio.high is None) for _, _, ratio in drawn)
+    open_note = " An interval that leaves the chart is open: a timeout hides its end." if is_open else ""
+    ticks = _ticks(*reach)
+    labels = [label for label, _, _ in drawn]
+    return Chart(
+        name=name,
+        title=title,
+        caption=(
+            f"{by}: the ratio and its 95 % confidence interval; right of the line is more. Coloured: significant after "
+            f"correction for multiple comparisons.{open_note}"
+        ),
+        traces=traces,
+        xaxis=axis_title(f"ratio, {by}")
+        | {
+            "type": "log", "range": list(reach), "tickmode": "array", "tickvals": ticks,
+            "ticktext": [f"{tick:g}" for tick in ticks], "showgrid": True,
+        },
+        yaxis=axis_title("")
+        | {"type": "category", "categoryorder": "array", "categoryarray": labels[::-1], "showgrid": False, "ticks": "",
+           "range": [-0.6, len(labels) - 0.4]},
+        layout={
+            "shapes": [
+                {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "layer": "below",
+                 "line": {"color": "var(--soft)", "width": 1, "dash": "dash"}}
+            ]
+        },
+        height_rem=FRAME_REM + ROW_REM * len(labels),
+    )  # fmt: skip
+
+
+def _marks(rows: Sequence[LabelledContrast], name: str, colour: str, reach: tuple[float, float]) -> Trace:
+    least, most = 10 ** reach[0], 10 ** reach[1]
+    x, plus, minus = [], [], []
+    for ratio in (contrast.ratio for _, contrast in rows if contrast.ratio):
+        has_any = ratio.low is not None or ratio.high is not None
+        x.append(ratio.value)
+        minus.append(max(0.0, ratio.value - (ratio.low if ratio.low is not None else least)) if has_any else 0.0)
+        plus.append(max(0.0, (ratio.high if ratio.high is not None else most) - ratio.value) if has_any else 0.0)
+    labels = [label for label, _ in rows]
+    texts = [f"{label}: {wording.ratio(value)}" for label, value in zip(labels, x, strict=True)]
+    return {
+        "type": "scatter", "mode": "markers", "x": x, "y": labels, "name": name,
+        "marker": {"color": colour, "size": 8, "symbol": "circle"},
+        "error_x": {"type": "data", "symmetric": False, "array": plus, "arrayminus": minus, "color": colour,
+                    "thickness": 1.6, "width": 0},
+        "text": texts, "hoverinfo": "text",
+    }  # fmt: skip
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Marks within the axis (given in powers of ten), 1 first, then those that stand far enough from the others."""
+    inside = [tick for tick in TICKS if low <= math.log10(tick) <= high]
+    gap = LEAST_GAP * (high - low)
+    chosen: list[float] = []
+    by_roundness = sorted(inside, key=lambda tick: (tick != 1, math.log10(tick) % 1 != 0, -abs(math.log10(tick))))
+    for tick in by_roundness:
+        if all(abs(math.log10(tick) - math.log10(other)) >= gap for other in chosen):
+            chosen.append(tick)
+    return sorted(chosen)
+
+
+def _spread(curves: Sequence[Curve]) -> Chart:
+    axis = Lengths.of([x for curve in curves for x in curve.x_ms])
+    traces = [
+        line(axis.y(list(curve.x_ms)), [100 * share for share in curve.share], curve.label, colour, 2, shape="hv")
+        for curve, colour in zip(curves, LINE_COLOURS * len(curves), strict=False)
+    ]
+    caption = (
+        "Share of all samples that were without error within a time: the further left, the faster; where curves cross, "
+        "one side is faster for some samples only."
+    )
+    for words, numbers in (
+        ("Timed out", [curve.timed_out for curve in curves]),
+        ("Failed otherwise", [curve.failed for curve in curves]),
+    ):
+        never = [f"{count(n)} of {curve.label}" for curve, n in zip(curves, numbers, strict=True) if n]
+        caption += f" {words}, and never reached: {', '.join(never)}." if never else ""
+    x = axis.axis("response time")
+    return Chart(
+        name="response-times",
+        title="Response times, cumulative",
+        caption=caption,
+        traces=traces,
+        xaxis=x,
+        yaxis=axis_title("samples without error") | {"range": [0, 102], "ticksuffix": " %"},
+        choices={
+            f"{name} time": [{}, {"xaxis.type": name, "xaxis.tickmode": mode, "xaxis.autorange": True}]
+            for name, mode in (("linear", "auto"), ("log", "auto"))
+        },
+        chosen="log time" if axis.log else "linear time",
+    )
+
+
+def terminal_text(comparison: Comparison) -> str:
+    """What the terminal shows: the sides, a table for each comparison, the different settings, and the verdict."""
+    parts = ["\n".join(f"{side.label}  {side.name}: {side.extent}" for side in comparison.sides)]
+    for each in comparison.comparisons:
+        parts.append(table(each.overall, each.against, each.label))
+        names = ", ".join(setting.name for setting in each.changes)
+        parts.append(f"Different settings in {each.label}: {names or 'none that is recorded'}.")
+        parts.append("\n".join(f"Note: {sentence}" for sentence in each.warnings))
+    parts.append(f"{VERDICT_WORDS[comparison.verdict.word]}: {comparison.verdict.text}.")
+    return "\n\n".join(part for part in parts if part).replace(units.NBSP, " ")
+
+
+def table(contrasts: Sequence[Contrast], baseline: str, candidate: str) -> str:
+    """The contrasts as aligned columns."""
+    lines = [["", baseline, candidate, f"{candidate} against {baseline}", "95 % interval", ""]]
+    lines += [
+        [
+            contrast.about.title,
+            wording.side_figure(contrast, contrast.baseline),
+            wording.side_figure(contrast, contrast.candidate),
+            wording.change(contrast),
+            wording.change_ends(contrast),
+            wording.contrast_claim(contrast),
+        ]
+        for contrast in contrasts
+    ]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join(
+        COLUMN_GAP.join(
+            cell.ljust(width) if column in (0, 5) else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ).replace(units.NBSP, " ")

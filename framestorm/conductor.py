@@ -1,0 +1,147 @@
+"""One run: have it checked, start its load, watch it, end it, and leave its raw files."""
+
+import os
+import shutil
+import sys
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from framestorm import paths
+from framestorm.errors import FramestormError, UsageError
+from framestorm.hosts.fleet import Fleet
+from framestorm.hosts.inventory import Hosts, find_hosts
+from framestorm.machine import now_ms
+from framestorm.model import files
+from framestorm.model import plan as plans
+from framestorm.model.plan import Plan
+from framestorm.model.run import JMeterProcess, Record, Target
+from framestorm.run import record
+from framestorm.run.interrupts import Interrupts
+from framestorm.run.live import LiveView
+from framestorm.run.load import Load, LocalLoad
+from framestorm.run.preparation import Prepared, RunOptions, choose_run_dir, prepare
+
+POLL_S = 0.2
+# How long a gentle stop may take before JMeter is told to interrupt its users, then is ended.
+INTERRUPT_AFTER_S = 15.0
+END_AFTER_S = 25.0
+
+
+def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
+    """Make one run; signals that ask to stop are counted by `interrupts`, for a caller with more to do than this run.
+
+    Returns:
+        The run's folder, raw files complete as far as they got.
+
+    Raises:
+        UsageError: plan, properties, hosts or folder are wrong; nothing was started or written.
+        FramestormError: the run could not start; nothing of it is left.
+    """
+    run_dir = choose_run_dir(options)
+    hosts = find_hosts(options.inventory, options.slaves) if options.slaves is not None else None
+    plan = plans.read(options.plan)
+    if hosts is not None:
+        _check_for_slaves(options, plan, hosts)
+    prepared = prepare(options, run_dir, hosts.function_url if hosts else None, plan)
+    interrupts = interrupts or Interrupts()
+    with interrupts.caught(), closing(Fleet(prepared, hosts) if hosts else LocalLoad(prepared)) as load:
+        run_dir.mkdir(parents=True)
+        try:
+            begun = _begun(prepared)
+            _save(run_dir, begun)
+            load.start()
+            if interrupts.count:
+                raise FramestormError(f"stopped by {interrupts.name} before the run began; nothing is left of it")
+        except BaseException:
+            load.close()
+            shutil.rmtree(run_dir)
+            raise
+        jmeter = JMeterProcess(load.arguments)
+        begun = replace(begun, started_ms=now_ms(), hosts=load.hosts(), rmi=load.rmi(), jmeter=jmeter)
+        _save(run_dir, begun)
+        with LiveView(run_dir, plan.has_users, plan.label):
+            reason = _watch(load, interrupts)
+        reasons = [reason, *load.collect()]
+        if not interrupts.count and not any(reasons) and load.exit_status() != 0:
+            reasons.append(f"JMeter ended with status {load.exit_status()}; see jmeter.log and jmeter.out")
+        why = "; ".join(each for each in reasons if each)
+        ended = replace(
+            begun,
+            state="stopped" if interrupts.count else "failed" if why else "complete",
+            reason=why or None,
+            losses=load.losses(),
+            ended_ms=now_ms(),
+            jmeter=JMeterProcess(load.arguments, load.exit_status()),
+        )
+        _save(run_dir, ended)
+    if options.samples_copy is not None and (run_dir / "samples.jtl").exists():
+        try:
+            shutil.copyfile(run_dir / "samples.jtl", options.samples_copy)
+        except OSError as error:
+            # The run stands, and its report is still to be made.
+            print(f"note: -l {options.samples_copy}: {error.strerror}; see {run_dir}/samples.jtl", file=sys.stderr)
+    return run_dir
+
+
+def _check_for_slaves(options: RunOptions, plan: Plan, hosts: Hosts) -> None:
+    if options.plan.resolve().parent != paths.JMX:
+        raise UsageError(f"{options.plan}: slaves have the scripts of the plans in jmx/ only; copy the plan there")
+    if options.influxdb_url is not None:
+        raise UsageError("--influxdb works on one machine; for slaves add the Backend Listener to the plan in the GUI")
+    if len(hosts.slaves) > 1 and not plan.totals:
+        names = ", ".join(host.name for host in hosts.slaves)
+        raise UsageError(
+            f"{options.plan.name} has no total to split over {len(hosts.slaves)} slaves ({names}): name one with -R"
+        )
+    url = plan.url
+    if url and url.facets.is_embedded_by_default and url.name not in options.given and hosts.function_url is None:
+        raise UsageError(f"[function] of {options.inventory} is empty: give the function under test as -J{url.name}=")
+
+
+def _begun(prepared: Prepared) -> Record:
+    """The record of a run that begins now."""
+    options, platform = prepared.options, prepared.platform
+    return Record(
+        kit=record.kit(),
+        plan=paths.shown(options.plan.resolve()),
+        command=tuple(options.command),
+        state="running",
+        pid=os.getpid(),
+        started_ms=now_ms(),
+        label=prepared.plan.label,
+        has_users=prepared.plan.has_users,
+        properties=dict(prepared.properties),
+        given={**options.given, **options.extra},
+        criteria=options.criteria,
+        default_criteria=not options.criteria,
+        target=Target(platform.kind, prepared.url or None, platform.settings_as_text()),
+        versions=record.versions(),
+    )
+
+
+def _save(run_dir: Path, state: Record) -> None:
+    files.write(run_dir / record.FILE, state, indent=2)
+
+
+def _watch(load: Load, interrupts: Interrupts) -> str | None:
+    """Wait for JMeter's end, stopping it where asked to or where something is lost; why it was stopped."""
+    reason: str | None = None
+    stopping_since_s = 0.0
+    interrupted = False
+    while load.wait(POLL_S) is None:
+        trouble = load.trouble()
+        if reason is None:
+            reason = f"stopped by {interrupts.name}" if interrupts.count else trouble
+            stopping_since_s = time.monotonic()
+            if reason is None:
+                continue
+        load.stop_gently()
+        waited_s = time.monotonic() - stopping_since_s
+        if interrupts.count > 1 or waited_s > END_AFTER_S:
+            load.stop()
+        elif waited_s > INTERRUPT_AFTER_S and not interrupted:
+            load.interrupt()
+            interrupted = True
+    return reason or load.trouble()

@@ -1,0 +1,289 @@
+"""The hosts of one run over slaves: made ready, watched, stopped and collected from."""
+
+import contextlib
+import csv
+import re
+import sys
+import time
+from pathlib import Path
+
+from framestorm import paths
+from framestorm.errors import FramestormError
+from framestorm.guard import Guarded
+from framestorm.hosts import messages, orders, preflight, shares
+from framestorm.hosts.inventory import Hosts
+from framestorm.hosts.member import ANSWER_WITHIN_S, HostError, Member, together
+from framestorm.hosts.messages import Ready
+from framestorm.machine import now_ms, wait_until
+from framestorm.model.run import Host, Loss, Rmi
+from framestorm.run import jmeter
+from framestorm.run.load import save_metrics
+from framestorm.run.preparation import Prepared
+from framestorm.run.resources import FIELDS, host_row, part_row
+
+BEGIN_WITHIN_S = 120.0
+END_WITHIN_S = 30.0
+# After a slave is lost: how long JMeter may take to end by itself once all others have.
+CONTROLLER_GRACE_S = 5.0
+FINISHED = re.compile(r"Finished remote host: (.+?)(?::\d+)?(?:\s|$)")
+BLOCK_BYTES = 1 << 20
+
+
+class Fleet:
+    """The slaves of a run, the master where it is another host, and the function's host where it is in the inventory.
+
+    From pre-flight to collection; close it whatever happens.
+    """
+
+    def __init__(self, prepared: Prepared, hosts: Hosts) -> None:
+        self.arguments: tuple[str, ...] = ()
+        self.slaves: list[Member] = []
+        self.master: Member | None = None
+        self.function: Member | None = None
+        self._prepared = prepared
+        self._hosts = hosts
+        self._run_dir = prepared.run_dir
+        self._controller: Guarded | None = None
+        self._left_out: list[str] = []
+        self._stop_ordered = False
+        self._others_done_s: float | None = None
+        self._started_ms = now_ms()
+
+    # Before the load
+
+    def start(self) -> None:
+        """Look at every host, give each slave its share, wait until all are ready, then start JMeter's controller.
+
+        Raises:
+            FramestormError: a host cannot take part and may not be left out; none has sent anything then.
+        """
+        self._connect()
+        self._share_out()
+        self._watch_function()
+        begins = [(slave, orders.slave_order(self._prepared, slave)) for slave in self.slaves]
+        together(lambda each: each[0].ask(each[1], Ready, BEGIN_WITHIN_S), begins)
+        self._started_ms = now_ms()
+        self._start_controller()
+
+    def _connect(self) -> None:
+        members = [Member(host, self._run_dir) for host in self._hosts.slaves]
+        self.slaves = members
+        if self._hosts.master is not None:
+            self.master = Member(self._hosts.master, self._run_dir)
+        if (function := self._hosts.function_at(self._prepared.url)) is not None:
+            self.function = Member(function, self._run_dir)
+        faults = preflight.faults(self._members(), members, self._prepared.plan.path)
+        reasons = [reason for member in self._members() for reason in faults[member]]
+        able = [member for member in members if not faults[member]]
+        may_go_on = self._prepared.options.without_faulty and able and not (self.master and faults[self.master])
+        if reasons and not may_go_on:
+            hint = "\n(--continue-without leaves these slaves out)"
+            raise FramestormError("the run cannot start:\n  " + "\n  ".join(reasons) + (hint if able else ""))
+        for member in members:
+            if faults[member]:
+                member.close()
+        self.slaves, self._left_out = able, reasons
+
+    def _share_out(self) -> None:
+        parts = shares.split(self._prepared.plan, self._prepared.values, len(self.slaves))
+        for member, part in zip(self.slaves, parts, strict=True):
+            member.share = part
+            if part.get("users") == "0":
+                self._left_out.append(f"{member.host.name} was left out: there are fewer users than slaves")
+                member.close()
+        self.slaves = [member for member in self.slaves if member.share.get("users") != "0"]
+
+    def _watch_function(self) -> None:
+        """Have the function's host tell how busy it is; a run does not depend on that."""
+        if self.function is None:
+            return
+        try:
+            self.function.learn([])
+            self.function.ask(messages.Watch(), Ready, ANSWER_WITHIN_S)
+        except HostError as error:
+            print(
+                f"note: the CPU use of the function's host will not be recorded: {error}", file=sys.stderr, flush=True
+            )
+            self.function.close()
+            self.function = None
+
+    def _start_controller(self) -> None:
+        if self.master is None:
+            command = orders.controller_command(self._prepared, self.slaves)
+            # The slaves look for a plan's scripts where they are as seen from here.
+            self._controller = Guarded(command, self._run_dir / "jmeter.out", jmeter.environment(), paths.ROOT)
+        else:
+            order = orders.controller_order(self._prepared, self.master, self.slaves)
+            command = order.command or []
+            self.master.ask(order, Ready, BEGIN_WITHIN_S)
+        self.arguments = tuple(command[1:])
+
+    # Under load: what a run's watch asks of it
+
+    def wait(self, timeout_s: float) -> int | None:
+        """JMeter's exit status, waited for up to `timeout_s`."""
+        if self._controller is not None:
+            status = self._controller.wait(timeout_s)
+        else:
+            time.sleep(timeout_s)
+            status = self.exit_status()
+        self._write_beats()
+        return status
+
+    def exit_status(self) -> int | None:
+        if self._controller is not None:
+            return self._controller.exit_status()
+        assert self.master is not None  # noqa: S101 - one of the two has the controller
+        return self.master.exit_status
+
+    def trouble(self) -> str | None:
+        """Why the run is to be stopped gently; a lost slave is no reason where the others are to go on."""
+        for member in self._members():
+            if member.unwritable:
+                return member.unwritable
+            if member.look() is None:
+                continue
+            loss = self._loss(member)
+            print(loss, file=sys.stderr, flush=True)
+            if member is self.master or not self._prepared.options.continue_on_loss:
+                return loss
+        if self.function is not None and (reason := self.function.look()):
+            print(f"note: the CPU use of {self.function.host.name} is no longer recorded: {reason}", file=sys.stderr)
+        lost = [member for member in self.slaves if member.lost]
+        if lost and self._left_to_itself():
+            self.stop()
+        return self._prepared.platform.trouble()
+
+    def stop_gently(self) -> None:
+        """Have every slave stop: nobody new starts, users under way hand in what they have."""
+        if not self._stop_ordered:
+            self._stop_ordered = True
+            for member in self.slaves:
+                member.order(messages.Stop())
+        if any(member.lost for member in self.slaves) and self._left_to_itself():
+            self.stop()
+
+    def interrupt(self) -> None:
+        """End the controller; its files stay as far as they are written, and the slaves go idle at the end."""
+        self.stop()
+
+    def stop(self) -> None:
+        if self._controller is not None:
+            self._controller.stop()
+        elif self.master is not None:
+            master = self.master
+            master.order(messages.Interrupt())
+            wait_until(lambda: master.exit_status is not None or master.lost, CONTROLLER_GRACE_S)
+            if master.exit_status is None:
+                master.exit_status = 143
+
+    def _left_to_itself(self) -> bool:
+        """Whether all living slaves are done and JMeter waits for a dead one, which it would do for ever."""
+        living = [member for member in self.slaves if not member.lost]
+        done = finished_hosts(self._run_dir / "jmeter.log")
+        if not done.issuperset(member.host.address for member in living):
+            self._others_done_s = None
+            return False
+        self._others_done_s = self._others_done_s or time.monotonic()
+        return time.monotonic() - self._others_done_s > CONTROLLER_GRACE_S
+
+    # After the load
+
+    def collect(self) -> list[str]:
+        """Fetch what the hosts still have and compare it with what came; what is missing, by host."""
+        ended_ms = now_ms()
+        missing = [*self._left_out, *self._losses()]
+        for member in self._members():
+            member.order(messages.End())
+        for member in self._members():
+            if not member.lost and not member.handed_in(END_WITHIN_S):
+                missing.append(f"{member.host.name} did not deliver the rest of its files")
+            for name, lines in (member.lines or {}).items():
+                came = _count_lines(self._run_dir / name)
+                if came != lines:
+                    missing.append(f"{member.host.name} has {lines} lines of {name}, {came} of them arrived")
+        self._write_beats()
+        return missing + save_metrics(self._prepared.platform, self._run_dir, self._started_ms, ended_ms)
+
+    def _losses(self) -> list[str]:
+        """Which share of the load was missing, and from when on."""
+        words = []
+        for member in self.slaves:
+            if member.lost:
+                share = ", ".join(
+                    f"{part} of {self._prepared.values[name]} {name}" for name, part in member.share.items()
+                )
+                words.append(f"{self._loss(member)}; its share ({share}) was missing from then on")
+        return words
+
+    def _loss(self, member: Member) -> str:
+        when = time.strftime("%H:%M:%S", time.gmtime((member.lost_ms or 0) / 1000))
+        return f"{member.host.name} was lost at {when} UTC: {member.lost}"
+
+    def hosts(self) -> tuple[Host, ...]:
+        """The machines that take part."""
+        return tuple(
+            Host(
+                name=member.facts.hostname,
+                inventory_name=member.host.name,
+                address=member.host.address,
+                role="target" if member is self.function else "master" if member is self.master else "slave",
+                cores=member.facts.cores,
+                memory_bytes=member.facts.memory_bytes,
+                clock_offset_ms=round(member.clock_offset_ms, 3),
+                java=member.facts.java,
+                share=member.share,
+            )
+            for member in self._everyone()
+        )
+
+    def rmi(self) -> Rmi:
+        """How samples come from the slaves."""
+        return orders.rmi(slave.facts.described for slave in self.slaves)
+
+    def losses(self) -> tuple[Loss, ...]:
+        """The hosts that were lost, named as in `hosts`; a master has no share."""
+        return tuple(
+            Loss(member.facts.hostname, member.lost_ms or 0, member.lost, member.host.address, member.share)
+            for member in self._members()
+            if member.lost
+        )
+
+    def close(self) -> None:
+        if self._controller is not None:
+            self._controller.stop()
+        together(lambda member: member.close(), self._everyone())
+
+    def _members(self) -> list[Member]:
+        """Those that the run depends on."""
+        return [*self.slaves, *([self.master] if self.master else [])]
+
+    def _everyone(self) -> list[Member]:
+        return [*self._members(), *([self.function] if self.function else [])]
+
+    def _write_beats(self) -> None:
+        is_new = not (self._run_dir / "resources.csv").exists()
+        with (self._run_dir / "resources.csv").open("a", newline="") as file:
+            writer = csv.writer(file)
+            if is_new:
+                writer.writerow(FIELDS)
+            for member in self._everyone():
+                beats, member.beats = member.beats, []
+                part = "target" if member is self.function else "generator"
+                for beat in beats:
+                    where = (int(beat.time_ms), member.facts.hostname)
+                    writer.writerow(part_row(*where, part, beat.cpu_percent, beat.rss_bytes, beat.processes))
+                    writer.writerow(host_row(*where, beat.host_cpu_percent, beat.host_memory_bytes, beat.load))
+
+
+def finished_hosts(log: Path) -> set[str]:
+    """The addresses of the slaves that JMeter's controller has written down as done."""
+    with contextlib.suppress(FileNotFoundError), log.open(errors="replace") as lines:
+        return {match[1] for line in lines if (match := FINISHED.search(line))}
+    return set()
+
+
+def _count_lines(path: Path) -> int:
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(BLOCK_BYTES), b""))
+    return 0

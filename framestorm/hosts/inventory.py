@@ -1,0 +1,101 @@
+"""The hosts of a run, as Ansible's inventory has them, and how ssh reaches each."""
+
+import shlex
+import subprocess
+import urllib.parse
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from framestorm import paths
+from framestorm.errors import UsageError
+from framestorm.machine import own_addresses
+
+CONNECT_TIMEOUT_S = 5
+
+
+@dataclass(frozen=True)
+class Host:
+    """One host of the inventory with the variables that a run needs, as ansible/hosts.py prints them."""
+
+    name: str
+    groups: tuple[str, ...]
+    ansible_host: str
+    framestorm_address: str | None = None
+    framestorm_function_port: int = 8080
+    ansible_port: int | None = None
+    ansible_user: str | None = None
+    ansible_ssh_private_key_file: str | None = None
+    ansible_ssh_common_args: str | None = None
+    ansible_ssh_extra_args: str | None = None
+    ansible_connection: str | None = None
+
+    @property
+    def address(self) -> str:
+        """Its address for the other hosts of a run."""
+        return self.framestorm_address or self.ansible_host
+
+    def ssh(self, remote_command: str) -> list[str]:
+        """The command that runs another on the host, with the connection variables of the inventory."""
+        options = ["-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}"]
+        key = self.ansible_ssh_private_key_file
+        for option, value in (("-p", self.ansible_port), ("-l", self.ansible_user), ("-i", key)):
+            options += [option, str(value)] if value else []
+        for words in (self.ansible_ssh_common_args, self.ansible_ssh_extra_args):
+            options += shlex.split(words or "")
+        return ["ssh", *options, self.ansible_host, remote_command]
+
+    def is_here(self) -> bool:
+        """Whether this is the controlling machine itself."""
+        return self.ansible_connection == "local" or self.address in own_addresses()
+
+
+def find(inventory: Path, pattern: str) -> list[Host]:
+    """The hosts that an Ansible pattern, or a list of addresses, names.
+
+    Raises:
+        UsageError: the inventory cannot be read, or the pattern names none of its hosts.
+    """
+    if not inventory.exists():
+        raise UsageError(f"no inventory at {inventory}; name one by -i")
+    command: list[str | Path] = [paths.ANSIBLE_PYTHON, paths.ANSIBLE / "hosts.py", "--inventory", inventory, pattern]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        words = [line for line in done.stderr.splitlines() if not line.startswith("[WARNING]")]
+        raise UsageError(f"-R {pattern}: {' '.join(words).strip()}")
+    return TypeAdapter(list[Host]).validate_json(done.stdout)
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Who takes part in a run over slaves; no master means that JMeter's controller runs on this machine."""
+
+    slaves: list[Host]
+    master: Host | None
+    functions: list[Host]
+
+    @property
+    def function_url(self) -> str | None:
+        """The function of the inventory; the first one where there are more."""
+        if not self.functions:
+            return None
+        return f"http://{self.functions[0].address}:{self.functions[0].framestorm_function_port}/function/face-blur"
+
+    def function_at(self, url: str) -> Host | None:
+        """The function's host that a URL leads to; None when the inventory has none, or it is in the run anyway."""
+        name = urllib.parse.urlsplit(url).hostname
+        candidates = (host for host in self.functions if name in {host.name, host.address, host.ansible_host})
+        return next((host for host in candidates if host not in self.slaves and host != self.master), None)
+
+
+def find_hosts(inventory: Path, pattern: str) -> Hosts:
+    """The slaves that the pattern names, with the master and the function of the same inventory.
+
+    Raises:
+        UsageError: the inventory cannot be read, or the pattern names none of its hosts.
+    """
+    everyone = find(inventory, "all")
+    masters = [host for host in everyone if "master" in host.groups and not host.is_here()]
+    functions = [host for host in everyone if "function" in host.groups]
+    return Hosts(find(inventory, pattern), masters[0] if masters else None, functions)

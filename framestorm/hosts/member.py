@@ -1,0 +1,250 @@
+"""One host of a running fleet: the agent on it, what it last said, and the files it sends as they grow."""
+
+import base64
+import contextlib
+import inspect
+import json
+import queue
+import shlex
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter
+
+from framestorm import probe
+from framestorm.errors import FramestormError
+from framestorm.hosts import agent, messages
+from framestorm.hosts.inventory import Host
+from framestorm.hosts.messages import Answer, Beat, Begin, Chunk, Done, Exit, Facts, Failed, Order, Time
+from framestorm.machine import wait_until
+
+# Reads as many bytes as the first line says, modules by their names, and runs the last one: the agent needs no
+# installation and is never out of date.
+BOOTSTRAP = """
+import json, sys, types
+size, sources = int(sys.stdin.buffer.raw.readline()), b""
+while len(sources) < size:
+    sources += sys.stdin.buffer.raw.read(size - len(sources))
+for name, source in json.loads(sources).items():
+    parent, _, own_name = name.rpartition(".")
+    module = sys.modules[name] = types.ModuleType(name)
+    setattr(sys.modules.setdefault(parent, types.ModuleType(parent)), own_name, module)
+    exec(compile(source, name, "exec"), module.__dict__)
+module.main()
+"""
+NAME = "framestorm-agent"  # as it is seen among the host's processes
+PING_EVERY_S = 2.0
+LOST_AFTER_S = 10.0
+FROZEN_AFTER_S = 5.0
+READ_WITHIN_S = 5.0
+ANSWER_WITHIN_S = 20.0
+T = TypeVar("T")
+R = TypeVar("R")
+A = TypeVar("A", bound=Answer)
+# What comes from another machine is checked: it may have been taken over.
+_ANSWERS = {name: TypeAdapter[Answer](kind) for name, kind in messages.ANSWERS.items()}
+
+
+class HostError(FramestormError):
+    """A host cannot take part, or is lost; the message names it."""
+
+
+class Member:
+    """The conductor's end of one agent."""
+
+    def __init__(self, host: Host, run_dir: Path) -> None:
+        self.host = host
+        self.facts = Facts(messages.Description(), "", None, None, None, {}, None, 0, 0)
+        self.share: dict[str, str] = {}
+        self.clock_offset_ms = 0.0
+        self.lost: str | None = None
+        self.lost_ms: int | None = None  # its last sign of life, by this machine's clock
+        self.lines: dict[str, int] | None = None
+        self.exit_status: int | None = None
+        self.unwritable: str | None = None  # why what it sends cannot be kept here, which is no fault of its
+        self.beats: list[Beat] = []
+        self._run_dir = run_dir
+        self._files: frozenset[str] = frozenset()  # that it was ordered to send
+        self._heard_s = time.monotonic()
+        self._frozen_since_s: float | None = None
+        self._answers: queue.Queue[Answer] = queue.Queue()
+        self._agent = subprocess.Popen(
+            host.ssh(f"exec sudo -n python3 -u -c {shlex.quote(BOOTSTRAP)} {NAME}"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._send_lock = threading.Lock()
+        self._closed = threading.Event()
+        sources = json.dumps(
+            {module.__name__: inspect.getsource(module) for module in (messages, probe, agent)}
+        ).encode()
+        self._send(f"{len(sources)}\n".encode() + sources)
+        self._listener, pinger = (
+            threading.Thread(target=do, name=f"agent of {host.name}", daemon=True) for do in (self._listen, self._ping)
+        )
+        self._threads = (self._listener, pinger)
+        for thread in self._threads:
+            thread.start()
+
+    def order(self, order: Order) -> None:
+        """Send an order; to a host that is lost it is silently not sent."""
+        if isinstance(order, Begin):
+            self._files = frozenset(order.follow)
+        self._send(messages.line(order))
+
+    def ask(self, order: Order, kind: type[A], timeout_s: float) -> A:
+        """Send an order and wait for its answer.
+
+        Raises:
+            HostError: the agent says it cannot, cannot be reached, or does not answer in time.
+        """
+        self.order(order)
+        deadline_s = time.monotonic() + timeout_s
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            try:
+                answer = self._answers.get(timeout=min(left_s, 0.2))
+            except queue.Empty:
+                if self._has_ended() and self._answers.empty():
+                    break
+                continue
+            if isinstance(answer, kind):
+                return answer
+            if isinstance(answer, Failed):
+                raise HostError(f"{self.host.name}: {answer.error}")
+        raise HostError(
+            f"{self.host.name} ({self.host.ansible_host}): {self._why_silent(f'no answer in {timeout_s:.0f} s')}"
+        )
+
+    def learn(self, kit_files: Sequence[str]) -> None:
+        """Ask for the host's facts and its clock; `kit_files` as in TellFacts.
+
+        Raises:
+            HostError: it cannot tell.
+        """
+        self.facts = self.ask(messages.TellFacts(list(kit_files)), Facts, ANSWER_WITHIN_S)
+        self.measure_clock()
+
+    def measure_clock(self, tries: int = 5) -> None:
+        """How far the host's clock is ahead of this one's, by the try with the shortest way there and back."""
+        best: tuple[float, float] | None = None
+        for _ in range(tries):
+            sent_ms = time.time() * 1000
+            told_ms = self.ask(messages.TellTime(), Time, 10).time_ms
+            got_ms = time.time() * 1000
+            best = min(best or (float("inf"), 0.0), (got_ms - sent_ms, told_ms - (sent_ms + got_ms) / 2))
+        assert best is not None  # noqa: S101 - there is at least one try
+        self.clock_offset_ms = best[1]
+
+    def look(self) -> str | None:
+        """Why the host is to be counted as lost from now on, None while it is well or when that is known already."""
+        if self.lost is not None:
+            return None
+        reason, since_s = None, self._heard_s
+        silent_s = time.monotonic() - self._heard_s
+        has_ended = self.lines is None and self._has_ended()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                answer = self._answers.get_nowait()
+                if isinstance(answer, Failed):
+                    reason = answer.error
+        if reason is None and has_ended and self.lines is None:
+            reason = self._why_silent("the connection ended")
+        elif reason is None and silent_s > LOST_AFTER_S:
+            reason = f"no sign of life for {silent_s:.0f} s"
+        elif reason is None and self._frozen_since_s and time.monotonic() - self._frozen_since_s > FROZEN_AFTER_S:
+            reason, since_s = "JMeter's server is frozen (stopped by a signal)", self._frozen_since_s
+        if reason is not None:
+            self.lost, self.lost_ms = reason, int((time.time() - (time.monotonic() - since_s)) * 1000)
+        return reason
+
+    def handed_in(self, timeout_s: float) -> bool:
+        """Whether the host has sent the rest of its files and their counts, waited for up to `timeout_s`."""
+        wait_until(lambda: self.lines is not None or self._has_ended(), timeout_s)
+        return self.lines is not None
+
+    def close(self) -> None:
+        """Let go of the agent, which then sees to its host; the ssh process is waited for, then ended."""
+        self._closed.set()
+        with contextlib.suppress(OSError):
+            if self._agent.stdin is not None:
+                self._agent.stdin.close()
+        try:
+            self._agent.wait(1 if self.lost else 15)
+        except subprocess.TimeoutExpired:
+            self._agent.kill()
+            self._agent.wait()
+        for thread in self._threads:
+            # What ssh left behind to share its connection may hold the pipes open.
+            thread.join(1)
+        for pipe in (self._agent.stdout, self._agent.stderr):
+            if pipe is not None and not any(thread.is_alive() for thread in self._threads):
+                pipe.close()
+
+    def _has_ended(self) -> bool:
+        """Whether the agent has ended, and what it said last is read."""
+        if self._agent.poll() is None:
+            return False
+        self._listener.join(READ_WITHIN_S)
+        return True
+
+    def _send(self, data: bytes) -> None:
+        with contextlib.suppress(OSError, ValueError), self._send_lock:
+            if self._agent.stdin is not None:
+                self._agent.stdin.write(data)
+                self._agent.stdin.flush()
+
+    def _ping(self) -> None:
+        """Tell the agent that the conductor lives, from its first moment on."""
+        while not self._closed.wait(PING_EVERY_S):
+            self.order(messages.Ping())
+
+    def _listen(self) -> None:
+        assert self._agent.stdout is not None  # noqa: S101 - it is a pipe
+        for line in self._agent.stdout:
+            self._heard_s = time.monotonic()
+            try:
+                fields = json.loads(line)
+                self._take(_ANSWERS[fields.pop("type")].validate_python(fields))
+            except OSError as error:
+                self.unwritable = f"{error.filename} cannot be written: {error.strerror}"
+            except (ValueError, LookupError, TypeError, AttributeError):
+                self._answers.put(Failed(f"its agent said {line[:200]!r}"))
+
+    def _take(self, answer: Answer) -> None:
+        if isinstance(answer, Chunk):
+            # Any other name could be a path out of the run's folder.
+            if answer.file not in self._files:
+                raise ValueError(f"{answer.file!r} was not ordered")
+            with (self._run_dir / answer.file).open("ab") as file:
+                file.write(base64.b64decode(answer.data))
+        elif isinstance(answer, Beat):
+            self.beats.append(answer)
+            frozen_since_s = self._frozen_since_s or time.monotonic()
+            self._frozen_since_s = frozen_since_s if answer.frozen else None
+        elif isinstance(answer, Exit):
+            self.exit_status = answer.status
+        else:
+            if isinstance(answer, Done):
+                if not self._files.issuperset(answer.lines):
+                    raise ValueError("it counts lines of files that were not ordered")
+                self.lines = answer.lines
+            self._answers.put(answer)
+
+    def _why_silent(self, otherwise: str) -> str:
+        if self._agent.poll() is None or self._agent.stderr is None:
+            return otherwise
+        words = self._agent.stderr.read().decode(errors="replace").strip().splitlines()
+        return f"ssh says: {words[-1]}" if words else otherwise
+
+
+def together(do: Callable[[T], R], each: Sequence[T]) -> list[R]:
+    """Do it for all at once; the first failure is raised when all are through."""
+    with ThreadPoolExecutor(max(1, len(each))) as pool:
+        return list(pool.map(do, each))

@@ -1,0 +1,150 @@
+"""What each host of a run is ordered to do, and the files and command lines that go with it."""
+
+import base64
+import json
+import re
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from framestorm import paths
+from framestorm.hosts.member import Member
+from framestorm.hosts.messages import Begin, Description
+from framestorm.model.run import Rmi
+from framestorm.run import jmeter
+from framestorm.run.preparation import Prepared
+
+# Written by the playbook: RMI's ports and, with SSL, its key; the second is a host's own copy.
+CONTROLLER_PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
+HOST_PROPERTIES = Path("/etc/framestorm/jmeter.properties")
+MODE = "Standard"
+# https://jmeter.apache.org/usermanual/remote-test.html#sendmode; why rows were lost by Asynch is not known.
+WHY = (
+    "complete rows go before speed. Standard hands over every sample whole, response data too, before its thread goes "
+    "on: a lost slave takes only samples under way with it. Batch, Hold and DiskStore keep finished samples on the "
+    "slave for a while, and they would be lost with it; Asynch lost some even without that; the Stripped modes drop "
+    "the response data, and Statistical the samples."
+)
+
+
+def slave_order(prepared: Prepared, slave: Member) -> Begin:
+    """Have JMeter's server wait with this slave's share of the load."""
+    described = slave.facts.described
+    run_dir = _run_dir(prepared, slave)
+    values = {**prepared.values, **slave.share}
+    files: dict[str, bytes] = {}
+    video = described.video
+    video_name = prepared.plan.video.name if prepared.plan.video else ""
+    if video_name and Path(values[video_name]) != paths.SAMPLE_VIDEO:
+        source = Path(values[video_name])
+        video = f"{run_dir}/video{source.suffix}"
+        files[f"video{source.suffix}"] = source.read_bytes()
+    paths_there = {
+        "python": described.python,
+        "client_dir": str(PurePosixPath(described.client).parent),
+        "cache": described.cache,
+        video_name: video,
+        "client_log": f"{run_dir}/client.log",
+        "journal": f"{run_dir}/journal.jsonl",
+        "stop": f"{run_dir}/stop",
+    }
+    properties = {name: paths_there.get(name, value) for name, value in values.items()}
+    files["run.properties"] = _properties_file({**properties, **_sample_variables(prepared), **prepared.options.extra})
+    cut = ["--video", video, "--encoding", values.get("encoding", "png-base64"), "--cache", described.cache]
+    name = slave.host.name
+    follow = {
+        f"journal-{name}.jsonl": "journal.jsonl",
+        f"client-{name}.log": "client.log",
+        f"jmeter-server-{name}.log": described.log,
+    }
+    return Begin(*_named(prepared), _encoded(files), follow, cut=cut if prepared.plan.video else None)
+
+
+def controller_order(prepared: Prepared, master: Member, slaves: Sequence[Member]) -> Begin:
+    """Run JMeter's controller on the master."""
+    plan, described = prepared.plan.path, master.facts.described
+    run_dir = _run_dir(prepared, master)
+    command = jmeter.run_command(
+        Path(f"{run_dir}/jmx/{plan.name}"),
+        {"tree": f"{run_dir}/tree.xml", **prepared.jmeter_values},
+        Path(run_dir),
+        0,
+        jmeter.Home("java", described.jmeter, f"{described.folder}/jmx/user.properties"),
+        jmeter.CONTROLLING,
+    )
+    return Begin(
+        *_named(prepared),
+        _encoded({f"jmx/{plan.name}": plan.read_bytes()}),
+        {name: name for name in ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out")},
+        [*command, *_remote_options(slaves, master.host.address, HOST_PROPERTIES)],
+    )
+
+
+def controller_command(prepared: Prepared, slaves: Sequence[Member]) -> list[str]:
+    """The command of a JMeter's controller on this machine."""
+    values = {"tree": prepared.values["tree"], **prepared.jmeter_values}
+    port = jmeter.free_udp_port()
+    command = jmeter.run_command(prepared.plan.path, values, prepared.run_dir, port, java_options=jmeter.CONTROLLING)
+    own_address = _own_address(slaves[0].host.address)
+    return [*command, *_remote_options(slaves, own_address, CONTROLLER_PROPERTIES)]
+
+
+def _remote_options(slaves: Sequence[Member], own_address: str, settings: Path) -> list[str]:
+    addresses = [f"{slave.host.address}:{slave.facts.described.rmi_port}" for slave in slaves]
+    # The mode is the kit's to choose, whatever the file says; JMeter takes it from the controller alone.
+    return [*jmeter.remote_options(addresses, own_address, settings), f"-Jmode={MODE}"]
+
+
+def _run_dir(prepared: Prepared, member: Member) -> str:
+    return f"{member.facts.described.runs}/{_run_name(prepared)}"
+
+
+def _named(prepared: Prepared) -> tuple[str, str]:
+    """The run's name for its folder, and for people at a host."""
+    return _run_name(prepared), f"{prepared.run_dir.name} of {socket.gethostname()}"
+
+
+def _run_name(prepared: Prepared) -> str:
+    """The name of the run's folder there: systemd and JMeter split their options at spaces."""
+    return re.sub(r"[^A-Za-z0-9._=,+-]", "_", prepared.run_dir.name)
+
+
+def _encoded(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {path: base64.b64encode(content).decode() for path, content in files.items()}
+
+
+def _sample_variables(prepared: Prepared) -> dict[str, str]:
+    """Which variables samples carry is asked on the slaves, what is made of them on the controller."""
+    name = "sample_variables"
+    return {name: prepared.jmeter_values[name]} if name in prepared.jmeter_values else {}
+
+
+def _own_address(towards: str) -> str:
+    """By which address of this machine a host is reached, and so reaches it back; no packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((towards, 9))
+        return str(probe.getsockname()[0])
+
+
+def _properties_file(properties: Mapping[str, str]) -> bytes:
+    """Java's format: ASCII, backslashes doubled, no line breaks within a value."""
+    lines = []
+    for name, value in properties.items():
+        escaped = json.dumps(value)[1:-1].replace('\\"', '"')
+        lines.append(f"{name}={(escaped[:1] == ' ' and chr(92)) or ''}{escaped}\n")
+    return "".join(lines).encode("ascii")
+
+
+def rmi(slaves: Iterable[Description]) -> Rmi:
+    """How samples come from the slaves to JMeter's controller, and why in that way.
+
+    Args:
+        slaves: what each slave's playbook has written down of it: rmi_port, rmi_ssl.
+    """
+    hosts = list(slaves)
+    ssl = any(host.rmi_ssl for host in hosts)
+    ports = sorted({host.rmi_port for host in hosts})
+    base = ports[0]
+    # As ansible/roles/jmeter/templates/jmeter.properties.j2 sets them.
+    of_slaves = ", ".join(f"{port} and {port + 1}" if ssl else f"{port}" for port in ports)
+    return Rmi(MODE, WHY, ssl, of_slaves, "any" if ssl else f"{base + 1} and {base + 2}")

@@ -1,0 +1,83 @@
+"""What must hold on every host before any load: each failure names the host, what was seen, and the remedy."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from framestorm import paths, probe
+from framestorm.hosts.member import HostError, Member, together
+from framestorm.run import jmeter
+
+CLOCK_WITHIN_MS = 100.0
+FREE_BYTES = 200 * 2**20
+DEPLOY = "run ./run.sh deploy"
+
+
+def kit_files(plan: Path) -> list[str]:
+    """What of the checkout a slave needs to run the plan, by its path there."""
+    files = sorted(
+        path
+        for folder, pattern in ((paths.CLIENT, "*.py"), (plan.parent / "groovy", "*.groovy"))
+        for path in folder.glob(pattern)
+    )
+    return [str(path.relative_to(paths.ROOT)) for path in files]
+
+
+def faults(members: Sequence[Member], slaves: Sequence[Member], plan: Path) -> dict[Member, list[str]]:
+    """Ask all members for their facts; why each cannot take part, an empty list for those that can."""
+    files = kit_files(plan)
+    unknown = together(lambda member: _learn(member, files), members)
+    reasons = {member: [why] if why else [] for member, why in zip(members, unknown, strict=True)}
+    reached = [member for member in members if not reasons[member]]
+    versions = [member.facts.java for member in reached]
+    java = max(versions, key=versions.count, default=None)
+    digest = probe.digest(paths.ROOT, files)
+    for member in reached:
+        reasons[member] = _faults(member, java, jmeter.version(), digest)
+    for name in {member.facts.hostname for member in reached}:
+        namesakes = [member for member in slaves if member.facts.hostname == name]
+        for other in namesakes[1:]:
+            reasons[other].append(
+                f"{other.host.name} calls itself {name}, as {namesakes[0].host.name} does: their samples could not be "
+                "told apart; give them different host names"
+            )
+    return reasons
+
+
+def _learn(member: Member, files: Sequence[str]) -> str | None:
+    """Why nothing can be known of a host; None when all is."""
+    try:
+        member.learn(files)
+    except HostError as error:
+        return str(error)
+    return None
+
+
+def _faults(member: Member, java: str | None, jmeter_version: str | None, digest: str | None) -> list[str]:
+    """Why this host cannot take part, each with what to do; none when it can.
+
+    Args:
+        member: a host whose facts and clock are known.
+        java: the version that all hosts must have.
+        jmeter_version: that of the controlling machine's JMeter.
+        digest: the hash of this checkout's own copies of `kit_files`.
+    """
+    facts = member.facts
+    reasons = []
+    if facts.java != java:
+        reasons.append(f"has Java {facts.java or 'none'}, the others {java}; {DEPLOY}")
+    if facts.jmeter != jmeter_version:
+        reasons.append(f"has JMeter {facts.jmeter or 'none'}, this machine {jmeter_version}; {DEPLOY}")
+    if facts.kit != digest:
+        reasons.append(f"has another version of the client or of the plans' scripts than this checkout; {DEPLOY}")
+    if facts.described.unit and facts.unit["LoadState"] != "loaded":
+        reasons.append(f"has no unit {facts.described.unit}; {DEPLOY}")
+    if facts.busy_with:
+        reasons.append(f"is busy with the run {facts.busy_with}; wait for its end, or end it there")
+    if facts.free_bytes < FREE_BYTES:
+        reasons.append(f"has {facts.free_bytes >> 20} MiB of disk left, a run wants {FREE_BYTES >> 20}; make room")
+    if abs(member.clock_offset_ms) > CLOCK_WITHIN_MS:
+        reasons.append(
+            f"has a clock that is {member.clock_offset_ms:+.0f} ms off, allowed are {CLOCK_WITHIN_MS:.0f}; "
+            "see `chronyc tracking` there"
+        )
+    return [f"{member.host.name} ({member.host.ansible_host}) {fault}" for fault in reasons]

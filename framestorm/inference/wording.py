@@ -1,0 +1,181 @@
+"""Figures, claims, factors and levels in words: what studies and comparisons say alike."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from framestorm.model import units
+from framestorm.model.comparison import NOT_COMPARED, NOT_SIGNIFICANT, Bound, Contrast, SideFigure
+from framestorm.model.metric import metric
+from framestorm.model.study import Claim
+from framestorm.model.study_summary import EffectSize
+from framestorm.model.units import NBSP
+from framestorm.stats.estimate import Estimate
+
+BOUND_SIGNS: dict[Bound, str] = {
+    "exact": "",
+    "at least": f"\N{GREATER-THAN OR EQUAL TO}{NBSP}",
+    "at most": f"\N{LESS-THAN OR EQUAL TO}{NBSP}",
+    "unknown": "",
+}
+
+
+def level(value: Any) -> str:
+    """A level of a factor."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def speaks(text: str) -> bool:
+    """Whether a level says by itself what it is of; `on`, `none` and numbers need the factor's name before them."""
+    return text[:1].isalpha() and text not in ("on", "off", "none", "yes", "no")
+
+
+def factor(name: str) -> str:
+    """A factor's name in a sentence: `sleep_s` stays what it is in study.yml, `target.replicas` is `replicas`."""
+    return name.removeprefix("target.")
+
+
+def named_level(name: str, value: Any) -> str:
+    """A level with its factor: `sleep 5 s`, `rate 50/s`, `users 9`, `way: fork`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"{factor(name)}: {level(value)}"
+    base, of = _split(factor(name))
+    return f"{base} {level(value)}{of}"
+
+
+def axis(name: str) -> str:
+    """A factor as the title of an axis: `sleep (s)`."""
+    base, of = _split(factor(name))
+    return f"{base} ({of.strip().replace('/s', 'per second')})" if of else base
+
+
+def _split(name: str) -> tuple[str, str]:
+    for end, of in (("_per_s", "/s"), ("_ms", f"{NBSP}ms"), ("_s", f"{NBSP}s")):
+        if name.endswith(end):
+            return name.removesuffix(end).replace("_", " "), of
+    return name.replace("_", " "), ""
+
+
+def settings(factors: Mapping[str, Any]) -> str:
+    """`users=1, sleep_s=0`; lists of levels as `users=4, 5, 6`."""
+    parts = []
+    for name, value in factors.items():
+        many = value if isinstance(value, list | tuple) else [value]
+        parts.append(f"{factor(name)}={' or '.join(level(one) for one in many) if len(many) < 4 else _span(many)}")
+    return ", ".join(parts)
+
+
+def _span(levels: list[Any] | tuple[Any, ...]) -> str:
+    return f"{level(levels[0])} to {level(levels[-1])}"
+
+
+def ratio(value: float) -> str:
+    """A ratio with three digits after the point where it is about 1, else three significant ones."""
+    return f"{value:.3f}" if 0.5 < value < 2 else units.significant(value)
+
+
+def change(contrast: Contrast) -> str:
+    """The ratio or difference of a contrast, with a sign where timeouts make it a bound."""
+    if contrast.bound == "unknown" or contrast.change is None:
+        return units.NONE
+    value = contrast.change.value
+    text = ratio(value) if contrast.scale == "ratio" else contrast.about.change_text(value)
+    return BOUND_SIGNS[contrast.bound] + text
+
+
+def change_ends(contrast: Contrast) -> str:
+    """The 95 % confidence interval of a contrast for a table; empty without one, … for an end that is not known."""
+    return units.ends(*_end_texts(contrast))
+
+
+def interval(low: str | None, high: str | None) -> str:
+    """An interval in a sentence, `[1.70, 1.95]`; empty without one, … for an end that is not known."""
+    return "" if low is None and high is None else f"[{low or '…'}, {high or '…'}]"
+
+
+def change_and_interval(contrast: Contrast) -> str:
+    """Such as `1.83 times [1.70, 1.95]`."""
+    times = " times" if contrast.scale == "ratio" and contrast.bound != "unknown" else ""
+    return f"{change(contrast)}{times} {interval(*_end_texts(contrast))}".rstrip()
+
+
+def _end_texts(contrast: Contrast) -> tuple[str | None, str | None]:
+    text = ratio if contrast.scale == "ratio" else contrast.about.change_text
+    low, high = (contrast.change.low, contrast.change.high) if contrast.change else (None, None)
+    return None if low is None else text(low), None if high is None else text(high)
+
+
+def side_figure(contrast: Contrast, side: SideFigure) -> str:
+    """The figure of one side of a contrast."""
+    return ("> " if side.is_lower_bound else "") + contrast.about.text(side.value)
+
+
+def contrast_claim(contrast: Contrast) -> str:
+    """What is claimed; where the interval alone would show a difference, that it is lost to the correction."""
+    is_lost = contrast.claim == NOT_SIGNIFICANT and contrast.is_significant_alone
+    return "not significant after correction" if is_lost else contrast.claim
+
+
+def contrast_sentence(contrast: Contrast, baseline: str, candidate: str) -> str:
+    """A contrast such as `Median response time: B has 1.83 times that of A [1.70, 1.95]: slower`, with a full stop."""
+    title = contrast.about.title
+    if contrast.claim == NOT_COMPARED:
+        return f"{title}: not compared, {contrast.why or 'its spread is not known'}."
+    than = f"times that of {baseline}" if contrast.scale == "ratio" else f"against {baseline}"
+    ends = interval(*_end_texts(contrast))
+    return f"{title}: {candidate} has {change(contrast)} {than} {ends}: {contrast_claim(contrast)}."
+
+
+def claim_kind(claim: Claim) -> str:
+    """What a claim's figure is: `value`, `ratio` or `difference`, or the trend of it."""
+    what = claim.as_ if claim.compare else "value"
+    return f"trend of the {what}" if claim.trend else what
+
+
+def claim_subject(claim: Claim) -> str:
+    """What a claim's figure is of: `fork against kept-alive at users=1, mean response time`."""
+    where = f" at {settings(claim.where)}" if claim.where else ""
+    label = metric(claim.metric).label
+    if claim.pair:
+        name, *levels = claim.pair
+        first, second = map(level, levels)
+        if not (speaks(first) and speaks(second)):
+            first = f"{factor(name)}={first}"
+        what = f"{first} against {second}{where}, {label}"
+    else:
+        what = f"{label[:1].upper()}{label[1:]}{where}"
+    return what + (f", trend over {factor(claim.trend)}" if claim.trend else "")
+
+
+def claim_sentence(claim: Claim, figure: Estimate, repetitions: int, cells: int, effect: EffectSize | None) -> str:
+    """A claim's figure with its interval, what it rests on, and what was expected of it."""
+    is_ratio = claim.compare is not None and claim.as_ == "ratio"
+    low, high = (None if end is None else _claim_figure(claim, end) for end in (figure.low, figure.high))
+    ends = interval(low, high)
+    rests = ["95 % confidence interval" if ends else "no interval", units.plural(repetitions, "repetition")]
+    if cells > 1:
+        one, many = ("pair of points", "pairs of points") if claim.compare else ("point", "points")
+        rests.append(units.plural(cells, one, many))
+    unit = f" for each unit of {factor(claim.trend)}" if claim.trend else " times" if is_ratio else ""
+    figure_and_ends = f"{_claim_figure(claim, figure.value)}{unit} {ends}".rstrip()
+    text = f"{claim_subject(claim)}: {figure_and_ends} ({', '.join(rests)}); expected {_expected(claim)}."
+    if effect:
+        size = f" ({effect.size})" if effect.size else ""
+        sign = "\N{MINUS SIGN}" if effect.value < 0 else ""
+        text += f" {effect.name} {sign}{units.significant(abs(effect.value))}{size}, of the {effect.of}."
+    return f"{claim.say} {text}" if claim.say else text
+
+
+def _claim_figure(claim: Claim, value: float) -> str:
+    if claim.compare is None or claim.as_ != "ratio":
+        return metric(claim.metric).text(value)
+    sign = "\N{MINUS SIGN}" if value < 0 else "+" if claim.trend else ""
+    return f"{sign}{units.significant(abs(value))}" + (f"{NBSP}%" if claim.trend else "")
+
+
+def _expected(claim: Claim) -> str:
+    text = claim.expect.text.strip()
+    unit = {"ms": "ms", "s": "s", "%": "%", "1/s": "a second"}.get(metric(claim.metric).unit, "")
+    is_plain = not claim.trend and claim_kind(claim) != "ratio"
+    return f"{text} {unit}" if is_plain and unit and "within" not in text else text

@@ -1,0 +1,184 @@
+"""comparison.json: every number of the page of a comparison."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from framestorm.model.files import FORMAT
+from framestorm.model.metric import Metric, metric
+from framestorm.model.run import Kit
+
+Scale = Literal["ratio", "difference"]
+Bound = Literal["exact", "at least", "at most", "unknown"]
+Claim = Literal["slower", "faster", "higher", "lower", "no significant difference", "not compared"]
+State = Literal["regression", "missing", "within", "inconclusive", "not compared"]
+VerdictWord = Literal["regression", "missing", "none", "inconclusive"]
+NEUTRAL: dict[Scale, float] = {"ratio": 1.0, "difference": 0.0}
+NOT_SIGNIFICANT: Claim = "no significant difference"
+NOT_COMPARED: Claim = "not compared"
+
+
+@dataclass(frozen=True)
+class SideFigure:
+    """A figure of one side, of n samples in so many repetitions; a lower bound where a timeout hides the true one."""
+
+    value: float
+    is_lower_bound: bool = False
+    n: int = 0
+    repetitions: int = 1
+
+
+@dataclass(frozen=True)
+class Change:
+    """A ratio or difference, candidate to baseline, with its 95 % confidence interval."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One metric of a candidate against the baseline, over all points or at `point`, and what is claimed of it.
+
+    scale: that of the claim; bound: what is known of ratio and difference where timeouts hide a figure.
+    is_worse: None if nothing is claimed, or neither way is worse. why: why it was not compared, or what to mind.
+    """
+
+    metric: str
+    point: str | None
+    baseline: SideFigure
+    candidate: SideFigure
+    difference: Change | None
+    ratio: Change | None
+    scale: Scale
+    bound: Bound
+    p_value: float | None
+    claim: Claim
+    is_worse: bool | None
+    cliffs_delta: float | None
+    cliffs_magnitude: str | None
+    method: str
+    why: str | None
+
+    @property
+    def about(self) -> Metric:
+        """The metric from the catalogue."""
+        return metric(self.metric)
+
+    @property
+    def change(self) -> Change | None:
+        """The ratio or difference, on the scale of the claim."""
+        return self.ratio if self.scale == "ratio" else self.difference
+
+    @property
+    def is_significant_alone(self) -> bool:
+        """Whether the interval excludes equality, without correction for multiple comparisons."""
+        neutral, change = NEUTRAL[self.scale], self.change
+        low, high = (change.low, change.high) if change else (None, None)
+        return (low is not None and low > neutral) or (high is not None and high < neutral)
+
+
+@dataclass(frozen=True)
+class JudgedThreshold:
+    """A threshold and how it came out; `limit` is a share of the baseline's figure, of shares a difference.
+
+    change: the interval in words, or why there is none.
+    """
+
+    threshold: str
+    metric: str
+    limit: float
+    side: str
+    point: str | None
+    state: State
+    why: str | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the comparison came out: its word, run.sh's exit status, and a sentence."""
+
+    word: VerdictWord
+    exit_status: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """A run or study and the path of its page from here."""
+
+    name: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side: its letter and name, the runs or the study that it is made of, how much that is, and what to mind."""
+
+    label: str
+    name: str
+    parts: list[Link]
+    extent: str
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting whose values differ; several values of one side: they differ among its runs or points."""
+
+    name: str
+    baseline: tuple[str, ...]
+    candidate: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SideComparison:
+    """A candidate against the baseline, each by its letter.
+
+    answers: the main metrics in sentences. overall: a contrast a metric; points: one a metric and shared point.
+    pairs: what was compared in pairs.
+    """
+
+    label: str
+    against: str
+    answers: list[str]
+    changes: list[Setting]
+    warnings: list[str]
+    overall: list[Contrast]
+    points: list[Contrast]
+    shared: list[str]
+    only_baseline: list[str]
+    only_candidate: list[str]
+    pairs: Literal["repetition", "point"] | None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Share of all samples of a side that were without error within a time; the others timed out or failed."""
+
+    label: str
+    x_ms: list[float]
+    share: list[float]
+    n: int
+    timed_out: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The content of comparison.json; the first side is the baseline of all others."""
+
+    of: Literal["runs", "studies", "levels"]
+    kit: Kit
+    made_ms: float
+    command: tuple[str, ...]
+    verdict: Verdict
+    sides: list[Side]
+    comparisons: list[SideComparison]
+    thresholds: list[JudgedThreshold]
+    curves: list[Curve]
+    factor: str | None = None
+    study: str | None = None
+    format: int = field(default=FORMAT, kw_only=True)
+    kind: Literal["comparison"] = field(default="comparison", kw_only=True)

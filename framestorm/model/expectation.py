@@ -1,0 +1,68 @@
+"""What a claim expects of its figure, and whether an interval meets it as a whole."""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["confirmed", "rejected", "inconclusive"]
+CONFIRMED: Verdict = "confirmed"
+REJECTED: Verdict = "rejected"
+INCONCLUSIVE: Verdict = "inconclusive"
+FORMS = '"< 0.9", "> 0", "<= 3", ">= 2" or "= 1 within 5 %"'
+_NUMBER = r"-?[0-9.]+(?:e-?[0-9]+)?"
+PATTERN = rf"^\s*(?:([<>]=?)\s*({_NUMBER})|=\s*(-?[0-9.]+)\s+within\s+([0-9.]+)\s*%)\s*$"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The figures that meet it: from `low` to `high`, each end included or not; `text` as in study.yml."""
+
+    text: str
+    low: float = -math.inf
+    high: float = math.inf
+    with_ends: bool = True
+
+    def meets(self, low: float, high: float) -> bool:
+        """Whether all from `low` to `high` meets it."""
+        if self.with_ends:
+            return self.low <= low and high <= self.high
+        return (self.low < low or self.low == -math.inf) and (high < self.high or self.high == math.inf)
+
+    def fails(self, low: float, high: float) -> bool:
+        """Whether nothing from `low` to `high` meets it."""
+        if self.with_ends:
+            return high < self.low or low > self.high
+        return high <= self.low > -math.inf or low >= self.high < math.inf
+
+    def excludes(self, value: float) -> bool:
+        """Whether it is the very limit, which does not meet it: 1 of `< 1`."""
+        return not self.with_ends and value in (self.low, self.high)
+
+    def verdict(self, low: float | None, high: float | None) -> Verdict:
+        """Confirmed if the whole interval meets it, rejected if the whole of it fails, else inconclusive.
+
+        An end that is not known is as far away as can be.
+        """
+        low, high = -math.inf if low is None else low, math.inf if high is None else high
+        if self.meets(low, high):
+            return CONFIRMED
+        return REJECTED if self.fails(low, high) else INCONCLUSIVE
+
+
+def parse(text: str) -> Expectation:
+    """`< 0.9`, `> 0`, `<= 3`, `>= 2` or `= 1 within 5 %` (of 0: by so many hundredths).
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    match = re.match(PATTERN, text)
+    if match is None:
+        raise ValueError(f'expect: "{text}" is none of {FORMS}')
+    sign, limit, middle, percent = match.groups()
+    if sign is None:
+        value, share = float(middle), float(percent) / 100
+        half = abs(value) * share if value else share
+        return Expectation(text, value - half, value + half)
+    low, high = (-math.inf, float(limit)) if sign[0] == "<" else (float(limit), math.inf)
+    return Expectation(text, low, high, with_ends=sign.endswith("="))

@@ -1,0 +1,118 @@
+"""The one serialiser: typed nouns to JSON files and back, each file written whole or not at all."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from framestorm.errors import FramestormError
+
+T = TypeVar("T")
+# Written into run.json, summary.json, study.json and comparison.json; raised when a reader of the one before would err.
+FORMAT = 2
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+class FileError(FramestormError):
+    """A file cannot be read as what it should be; the message names it, what is wrong and what to do."""
+
+
+class FormatError(FileError):
+    """A file was written by a version of the kit with another format."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary name beside `path`; it takes the place of `path` only if the block ends without an error.
+
+    What was written is on disk when the block is left: neither a crash nor a power cut leaves half of it.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        _sync(temporary)
+        temporary.replace(path)
+        _sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` (UTF-8) to `path`, all of it or nothing."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def dump(noun: object, *, indent: int | None = None) -> str:
+    """A typed noun as JSON text; NaN and infinity are refused, for JSON has no word for them."""
+    plain = _adapter(type(noun)).dump_python(noun, mode="python")
+    return json.dumps(plain, allow_nan=False, ensure_ascii=False, indent=indent,
+                      separators=(",", ": ") if indent else (",", ":"))  # fmt: skip
+
+
+def write(path: Path, noun: object, *, indent: int | None = None) -> None:
+    """Write a typed noun to `path` as JSON, all of it or nothing."""
+    write_text(path, dump(noun, indent=indent) + "\n")
+
+
+def read(path: Path, kind: type[T]) -> T:
+    """The noun of type `kind` that `path` holds.
+
+    Raises:
+        FileError: the file is missing, is not JSON, or has a field that is missing or wrong.
+        FormatError: the file is of another format.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileError(f"{path} is missing") from None
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} cannot be read: {error}") from None
+    return parse(text, kind, str(path))
+
+
+def parse(text: str, kind: type[T], source: str = "it") -> T:
+    """The noun of type `kind` that a JSON text holds; `source` names it in messages.
+
+    Raises:
+        FileError: as for `read`.
+    """
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise FileError(f"{source} cannot be read: {error}") from None
+    if not isinstance(content, dict):
+        raise FileError(f"{source} is not a JSON object")
+    if (form := content.get("format", FORMAT)) != FORMAT:
+        raise FormatError(f"{source} has format {form}; this version reads format {FORMAT} only: run it again")
+    try:
+        noun: T = _adapter(kind).validate_python(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise FileError(f"{source}: {where}: {first['msg'].lower()}") from None
+    return noun
+
+
+def schema(kind: type[object]) -> dict[str, Any]:
+    """The JSON Schema of a noun, as docs/ publishes it."""
+    return _adapter(kind).json_schema(mode="serialization")
+
+
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    # To make one takes ms, and there are few kinds.
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]

@@ -1,0 +1,214 @@
+"""Metrics of a run, declared once: name, unit, meaning, which way is worse, and the samples that a share is of.
+
+Criteria, studies (study.yml, results.csv), comparisons and pages name them alike. A time is named after its series and
+statistic: `mean_ms` and `p95_ms` are of the response time, `handler_p95_ms` is of the figure handler_ms that samples
+carry; any figure in ms that samples carry has such metrics.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from framestorm.model import units
+from framestorm.model.units import NBSP
+
+Worse = Literal["higher", "lower"]
+# Statistics of a series of times: the percentile where it is one (as text, nearest rank), and the word for it.
+PERCENTILES = {"median": "50", "p95": "95", "p99": "99"}
+STATISTICS = {
+    "mean": "mean", "median": "median", "p95": "p95", "p99": "p99", "sd": "standard deviation of",
+    "min": "shortest", "max": "longest",
+}  # fmt: skip
+# The response time is the series without a name; every other figure in ms that samples carry is a series as well.
+RESPONSE, OPEN, OUTSIDE, USER = "", "open", "outside", "user"
+SERIES = {
+    RESPONSE: ("response time", "response time"),
+    OPEN: ("response time from the intended start", "response time from the intended start on"),
+    OUTSIDE: ("time outside the handler", "response time without the time in the function's handler"),
+    USER: ("user time", "time of a user from start to end"),
+    "handler": ("handler time", "time in the function's handler"),
+    "model": ("model time", "time in the model"),
+}
+# Figures that results.csv has a column of in any case; others follow where samples carry them.
+FIGURES = ("handler", "model")
+# A derived metric has the unit that its name ends in.
+SUFFIXES = {
+    "_bytes_per_s": "bytes/s", "_per_s": "1/s", "_percent": "%", "_bytes": "bytes", "_ms": "ms", "_s": "s",
+    "_share": "share",
+}  # fmt: skip
+# A figure with one unit after it, not `2 min 05 s`.
+_NUMBER = re.compile(r"(\N{MINUS SIGN}?[\d.,]+)(\D*)")
+_TIME = re.compile(rf"(?:(?P<series>[a-z][a-z0-9_]*)_)?(?P<statistic>{'|'.join(STATISTICS)})_ms")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric; one of a run is never below 0.
+
+    unit: empty for plain numbers, "share" for 0 to 1, "yes or no" for a truth.
+    label: a few words without the unit, for a sentence or an axis.
+    worse: which way is worse; None: neither, or it is not known.
+    counted_by: of a share, the metric that counts the samples which it is a share of.
+    series, statistic: of a time, what it is a statistic of.
+    """
+
+    name: str
+    unit: str
+    label: str
+    meaning: str = ""
+    worse: Worse | None = None
+    counted_by: str | None = None
+    series: str | None = None
+    statistic: str | None = None
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is from 0 to 1: compared by its difference in points, for a ratio of shares says little."""
+        return self.unit == "share"
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a length of time."""
+        return self.unit in {"ms", "s"}
+
+    @property
+    def title(self) -> str:
+        """The label at the beginning of a sentence."""
+        return self.label[:1].upper() + self.label[1:]
+
+    def text(self, value: float | None) -> str:
+        """A figure of this metric with its unit."""
+        if value is None:
+            return units.NONE
+        sign, size = "\N{MINUS SIGN}" if value < 0 else "", abs(value)
+        match self.unit:
+            case "ms":
+                return sign + units.duration(size)
+            case "s":
+                return sign + units.duration(1000 * size)
+            case "share":
+                return sign + units.percent(size)
+            case "%":
+                return f"{sign}{units.significant(size)}{NBSP}%"
+            case "1/s":
+                return sign + units.rate(size)
+            case "bytes":
+                return sign + units.size(size)
+            case "bytes/s":
+                return f"{sign}{units.size(size)}/s"
+            case "cores":
+                return f"{sign}{units.significant(size, 2)}{NBSP}cores"
+        return sign + (units.count(size) if float(size).is_integer() else units.significant(size))
+
+    def change_text(self, change: float) -> str:
+        """A difference of two figures with its sign."""
+        sign = "+" if change > 0 else "\N{MINUS SIGN}" if change < 0 else ""
+        if self.is_share:
+            return f"{sign}{units.significant(abs(change) * 100)}{NBSP}points"
+        return sign + self.text(abs(change))
+
+    def ends_text(self, value: float, low: float | None, high: float | None) -> str:
+        """An interval around `value`, without units where all three have the same; empty without any end."""
+        parts = [_NUMBER.fullmatch(self.text(number)) for number in (value, low, high) if number]
+        is_plain = None not in parts and len({part[2] for part in parts if part}) <= 1
+
+        def shown(end: float | None) -> str | None:
+            if end is None:
+                return None
+            return _NUMBER.sub(r"\1", self.text(end)) if is_plain or end == 0 else self.text(end)
+
+        return units.ends(shown(low), shown(high))
+
+
+def _time(series: str, statistic: str) -> Metric:
+    label, meaning = SERIES.get(series, (f"{series.replace('_', ' ')} time", f"figure {series}_ms of the samples"))
+    word = STATISTICS[statistic]
+    return Metric(
+        column(series, statistic), "ms", f"{word} {label}", f"{word} {meaning}", "higher", None, series, statistic
+    )
+
+
+def column(series: str, statistic: str) -> str:
+    """The name of a time: `handler`, `mean` to `handler_mean_ms`; `mean_ms` for the response time."""
+    return f"{series}_{statistic}_ms" if series else f"{statistic}_ms"
+
+
+def figure_metrics(figure: str) -> tuple[Metric, ...]:
+    """The metrics of a further figure of samples, such as `handler` for handler_ms."""
+    return tuple(_time(figure, statistic) for statistic in ("mean", "median", "p95", "p99", "sd"))
+
+
+CATALOGUE = (
+    Metric("n_sent", "", "samples sent", "samples recorded, those rejected included"),
+    Metric("n", "", "samples", "samples counted, after rejection"),
+    Metric("ok", "", "samples without error", "samples without error", "lower"),
+    Metric("failed", "", "errors", "samples with an error, timeouts included", "higher"),
+    Metric("timed_out", "", "timeouts", "samples cut off by their timeout", "higher"),
+    Metric("success", "share", "success rate", "share of the samples without error", "lower", "n"),
+    Metric("rejected_warm_up", "", "rejected in the warm-up", "samples rejected because they started in the warm-up"),
+    Metric("rejected_cold", "", "rejected as cold", "samples rejected because a cold replica answered them"),
+    Metric("rejected_warm", "", "rejected as warm", "samples rejected because a warm replica answered them"),
+    *(_time(RESPONSE, statistic) for statistic in ("mean", "sd", "min", "median", "p95", "p99", "max")),
+    Metric(
+        "mean_is_lower_bound", "yes or no", "mean is a lower bound", "whether timeouts are in the mean, as lower bounds"
+    ),
+    *(_time(OPEN, statistic) for statistic in ("mean", "median", "p95", "p99")),
+    *figure_metrics(OUTSIDE),
+    *(metric for figure in FIGURES for metric in figure_metrics(figure)),
+    Metric("users", "", "users", "users that ran"),
+    Metric("user_success", "share", "success rate of users", "share of the users without any error", "lower", "users"),
+    *(_time(USER, statistic) for statistic in ("mean", "median", "p95")),
+    Metric("asked_per_s", "1/s", "requested rate", "arrival rate that the plan was set to"),
+    Metric("offered_per_s", "1/s", "offered rate", "samples sent, by the span of their starts"),
+    Metric("served_per_s", "1/s", "served rate", "samples without error, by the time in which answers could come",
+           "lower"),
+    Metric("dropped_arrivals", "", "dropped arrivals", "arrivals that were due and never sent", "higher"),
+    Metric("total_s", "s", "total time", "from the first start to the last end", "higher"),
+    Metric("workers_seen", "", "replicas that answered", "replicas that answered"),
+    Metric("worker_share_max", "share", "largest share of a replica", "share of samples of the busiest replica"),
+    Metric("worker_share_min", "share", "smallest share of a replica", "share of samples of the least busy replica"),
+    Metric("worker_cores_max", "cores", "cores of the busiest replica", "mean CPU of the replica that used most"),
+    Metric("worker_cores_min", "cores", "cores of the least busy replica", "mean CPU of the replica that used least"),
+    Metric("worker_network_max_bytes_per_s", "bytes/s", "largest traffic of a replica",
+           "bytes received and sent by the replica with the most traffic"),
+    Metric("worker_network_min_bytes_per_s", "bytes/s", "smallest traffic of a replica",
+           "bytes received and sent by the replica with the least traffic"),
+    Metric("replicas_max", "", "replicas, peak", "most replicas that were ready at a time"),
+    Metric("target_cores_mean", "cores", "cores of the target", "mean CPU of all replicas together"),
+    Metric("target_memory_max_bytes", "bytes", "memory of a replica", "most memory that a replica held", "higher"),
+    Metric("throttled_mean", "share", "CPU throttling",
+           "mean share of the 100 ms periods in which replicas used up their CPU limit"),
+    Metric("generator_cores_mean", "cores", "cores of the generator", "mean CPU of the load generator"),
+    Metric("host_busy_time", "share", "time saturated",
+           "share of the time with at least 90 % of the machine's cores in use"),
+    Metric("warnings", "", "warnings", "warnings on the run's own page", "higher"),
+)  # fmt: skip
+BY_NAME = {metric.name: metric for metric in CATALOGUE}
+METRICS = tuple(BY_NAME)
+# What results.csv says of a run beside its factors and metrics.
+RESULT_COLUMNS = ("study", "point", "repetition", "run", "state", "reason", "cut_off")
+
+
+def metric(name: str) -> Metric:
+    """The metric of that name: of the catalogue, of a further figure, or derived by a study.
+
+    A derived one has the unit that its name ends in; more of a time is worse, of anything else it is not known.
+    """
+    if name in BY_NAME:
+        return BY_NAME[name]
+    if is_time := _TIME.fullmatch(name):
+        return _time(is_time["series"] or "", is_time["statistic"])
+    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
+    unit = SUFFIXES.get(suffix, "")
+    words = (name if unit == "share" else name.removesuffix(suffix)).replace("_", " ")
+    return Metric(name, unit, words, worse="higher" if unit == "ms" else None)
+
+
+def is_rounded(name: str) -> bool:
+    """Whether it is a time of a run's samples, which may have been taken in whole milliseconds."""
+    return is_of_run(name) and metric(name).unit == "ms"
+
+
+def is_of_run(name: str) -> bool:
+    """Whether a run may have a metric of that name: one of the catalogue, or of a further figure of its samples."""
+    return name in BY_NAME or _TIME.fullmatch(name) is not None

@@ -1,0 +1,117 @@
+"""run.json: what a run was asked for, what it ran on and how it ended."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from framestorm.model.files import FORMAT
+
+State = Literal["running", "complete", "stopped", "failed"]
+Role = Literal["generator", "generator and target", "slave", "master", "target"]
+
+
+@dataclass(frozen=True)
+class Kit:
+    """The version of Framestorm, and the commit of its checkout where there is one."""
+
+    version: str
+    commit: str | None = None
+    dirty: bool | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is under test, by its platform's name; `settings` are what its platform knows of how it was set up."""
+
+    kind: str
+    url: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine that takes part; `share` is its part of each total that was split over slaves."""
+
+    name: str
+    role: Role
+    address: str | None = None
+    inventory_name: str | None = None
+    cores: int | None = None
+    memory_bytes: int | None = None
+    clock_offset_ms: float = 0.0
+    java: str | None = None
+    share: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A host that was lost during the run; `time_ms` is its last sign of life, in epoch ms."""
+
+    host: str
+    time_ms: float
+    reason: str | None = None
+    address: str | None = None
+    share: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rmi:
+    """How samples come from the slaves to JMeter's controller, and why in that way."""
+
+    mode: str
+    why: str
+    ssl: bool
+    slave_ports: str
+    controller_ports: str
+
+
+@dataclass(frozen=True)
+class JMeterProcess:
+    """JMeter's command line without its executable, and its exit status (None while it runs or where it was lost)."""
+
+    arguments: tuple[str, ...] = ()
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """The content of run.json. Times are epoch ms.
+
+    label: the label of the plan's main samples; has_users: virtual users are processes, each a sample labelled user.
+    properties: every property of the plan as it was set; given: those that the command line set.
+    """
+
+    format: int = FORMAT
+    kit: Kit | None = None
+    plan: str | None = None
+    command: tuple[str, ...] = ()
+    state: State | None = None
+    reason: str | None = None
+    pid: int | None = None
+    started_ms: float | None = None
+    ended_ms: float | None = None
+    label: str | None = None
+    has_users: bool = False
+    properties: dict[str, str] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
+    criteria: tuple[str, ...] = ()
+    default_criteria: bool = True
+    target: Target | None = None
+    hosts: tuple[Host, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    rmi: Rmi | None = None
+    versions: dict[str, str | None] = field(default_factory=dict)
+    jmeter: JMeterProcess = field(default_factory=JMeterProcess)
+
+    @property
+    def url(self) -> str | None:
+        """The address of the function under test."""
+        return self.properties.get("url") or (self.target.url if self.target else None)
+
+    @property
+    def is_open_model(self) -> bool:
+        """Whether requests arrive by a schedule (a fixed rate), not from users who wait."""
+        return bool(self.properties.get("rate_per_s"))
+
+    def host(self, name: str) -> Host | None:
+        """The host of that name."""
+        return next((host for host in self.hosts if host.name == name), None)

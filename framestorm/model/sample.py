@@ -1,0 +1,64 @@
+"""A sample's line: its common fields, as client/sample.json declares them for clients, plans and readers alike."""
+
+import json
+import math
+import re
+from functools import cache
+from typing import Any, TypeGuard
+
+from framestorm import paths
+
+Line = dict[str, Any]
+SCHEMA: Line = json.loads((paths.CLIENT / "sample.json").read_text(encoding="utf-8"))
+TYPE = "sample"
+_KINDS: dict[str, set[type]] = {
+    "string": {str}, "integer": {int}, "number": {int, float}, "boolean": {bool}, "null": {type(None)},
+}  # fmt: skip
+
+
+def _kinds(field: Line) -> tuple[str, ...]:
+    declared = field["type"]
+    return (declared,) if isinstance(declared, str) else tuple(declared)
+
+
+def _types(field: Line) -> set[type]:
+    return {kind for name in _kinds(field) for kind in _KINDS[name]}
+
+
+# The kind of each common field, without null: string, integer, number or boolean.
+COMMON = {name: _kinds(field)[0] for name, field in SCHEMA["properties"].items() if name != "type"}
+# What the results add to each line: the machine it came from, JMeter's thread, and the file that it was read from.
+ORIGIN = ("host", "thread", "source")
+INDEX_LIMIT: int = SCHEMA["properties"]["index"]["maximum"]
+_REQUIRED = tuple(SCHEMA["required"])
+_TYPES = {name: _types(SCHEMA["properties"][name]) for name in COMMON}
+_FURTHER = _types(SCHEMA["additionalProperties"])
+_NAME = re.compile(SCHEMA["propertyNames"]["pattern"])
+
+
+def is_length(name: str) -> bool:
+    """Whether the further figure of that name is a length of time in ms, which tables and charts show."""
+    return name.endswith("_ms") and not name.endswith("_at_ms") and name not in COMMON
+
+
+@cache
+def is_figure_name(name: str) -> bool:
+    """Whether a further figure may have that name."""
+    return name not in COMMON and name not in ORIGIN and name != "type" and bool(_NAME.match(name))
+
+
+def is_sample(line: object) -> TypeGuard[Line]:
+    """Whether a parsed line is a sample by the schema; its numbers are finite."""
+    if not isinstance(line, dict) or line.get("type") != TYPE or any(name not in line for name in _REQUIRED):
+        return False
+    for name, value in line.items():
+        kind = type(value)
+        if kind is float and not math.isfinite(value):
+            return False
+        if name in _TYPES:
+            if kind not in _TYPES[name]:
+                return False
+        elif name != "type" and (kind not in _FURTHER or not is_figure_name(name)):
+            return False
+    index: int = line["index"]
+    return 0 <= index <= INDEX_LIMIT

@@ -1,0 +1,177 @@
+"""What the charts of a run draw, as plain numbers; every list over time or index belongs to the `x` beside it.
+
+Times on the x axis are seconds since the run's start, lengths are ms; None is a gap.
+"""
+
+from dataclasses import dataclass, field
+
+Values = list[float | None]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Single points."""
+
+    x: Values = field(default_factory=list)
+    y: Values = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class UserLine:
+    """One user's line; users are numbered from 1 in the order of their starts."""
+
+    user: int
+    y: Values
+
+
+@dataclass(frozen=True)
+class Band:
+    """5th percentile, median and 95th percentile of all users."""
+
+    low: Values
+    mid: Values
+    high: Values
+
+
+@dataclass(frozen=True)
+class ByIndex:
+    """A length by the sample's index; `step` indices share a point, `users` had any."""
+
+    step: int
+    users: int
+    x: list[int]
+    lines: list[UserLine]
+    band: Band | None = None
+    timed_out: Points = field(default_factory=Points)
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """Response times by their start: `shown` of `of` points, and median and 95th percentile of each bin."""
+
+    width_s: float
+    shown: int
+    of: int
+    warm: Points
+    cold: Points
+    timed_out: Points
+    x: list[float]
+    mid: Values
+    high: Values
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Samples of one host started per second, by bin: without error, and failed."""
+
+    ok: Values
+    failed: Values
+
+
+@dataclass(frozen=True)
+class SuccessOverTime:
+    """Percent of samples without error by bin of the start, and rates by host; closed_model: users wait for answers."""
+
+    width_s: float
+    closed_model: bool
+    x: list[float]
+    ratio: Values
+    hosts: dict[str, Rates]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Counts between edges in ms, of warm and of cold samples; None where there are none of them."""
+
+    edges: list[float]
+    warm: list[int] | None = None
+    cold: list[int] | None = None
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Response times on a linear and on a logarithmic axis; `above` lie beyond the linear one's end."""
+
+    linear: Bins
+    log: Bins
+    above: int
+    timed_out: int
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """How many users, or samples of the label `what`, were under way at each moment."""
+
+    what: str
+    x: list[float]
+    y: list[int]
+
+
+@dataclass(frozen=True)
+class MachineLine:
+    """Cores that one part of a host kept busy."""
+
+    host: str
+    part: str
+    x: Values
+    y: Values
+
+
+@dataclass(frozen=True)
+class ReplicaCounts:
+    """Replicas of one function that were wanted and ready; `short`: those ready while fewer were than wanted."""
+
+    wanted: Values
+    ready: Values
+    short: Values
+
+
+@dataclass(frozen=True)
+class ReplicaLine:
+    """One replica's line; `number` is its colour in every chart."""
+
+    number: int
+    name: str
+    y: Values
+
+
+@dataclass(frozen=True)
+class ReplicaUse:
+    """What replicas held of one metric: all together (`whole`), and those that have a line."""
+
+    replicas: int
+    whole: Values
+    lines: list[ReplicaLine]
+
+
+@dataclass(frozen=True)
+class ReplicasOverTime:
+    """Replicas by function on one grid of times, and what each held, by metric."""
+
+    x: list[float]
+    of_functions: int
+    counts: dict[str, ReplicaCounts]
+    use: dict[str, ReplicaUse]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An event that charts over time mark; `is_shaded`: what follows has less load."""
+
+    at_s: float
+    label: str
+    is_shaded: bool
+
+
+@dataclass(frozen=True)
+class Series:
+    """All that there is to draw of a run; by_index is by the name of a figure, such as rtt_ms."""
+
+    by_index: dict[str, ByIndex] = field(default_factory=dict)
+    over_time: OverTime | None = None
+    success_over_time: SuccessOverTime | None = None
+    histogram: Histogram | None = None
+    in_flight: InFlight | None = None
+    machines: list[MachineLine] = field(default_factory=list)
+    replicas: ReplicasOverTime | None = None
+    marks: list[Mark] = field(default_factory=list)

@@ -1,0 +1,336 @@
+"""A study: what its study.yml says, completed by the defaults.
+
+The models are the format of study.yml: its reader, its defaults and its published schema (docs/study.schema.json).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import UnionType
+from typing import Annotated, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    InstanceOf,
+    PlainSerializer,
+    RootModel,
+    Tag,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
+from pydantic_core import CoreSchema, core_schema
+
+from framestorm.model import expectation
+from framestorm.model.expectation import Expectation
+
+DEFINITION = "study.yml"
+TARGET_PREFIX = "target."
+# Beyond this a whole number has no float that is near it.
+LARGEST = 2**63
+# The type of the errors that give the words of a `Meaning`.
+MEANING = "meaning"
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a value has to be, in words: what is said of one that is not, and the description in the schema."""
+
+    words: str
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.custom_error_schema(
+            handler(source), custom_error_type=MEANING, custom_error_message=self.words
+        )
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"description": self.words, **handler(core)}
+
+
+PLAIN = "plain"
+LEVELS = "a list of values, or a mapping from level to what it sets"
+DERIVED = "arithmetic that starts with =, or a comparison with another point"
+
+
+def either(plain: type | UnionType, otherwise: str) -> Discriminator:
+    """Which of two forms a value has, so that errors are of the form that was meant; `otherwise` says both in words."""
+    return Discriminator(lambda value: PLAIN if isinstance(value, plain) else otherwise)
+
+
+Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Text = Annotated[str, Field(min_length=1), Meaning("a text")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*$"), Meaning("letters, digits, _ and ., a letter first")]
+LevelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"), Meaning("letters, digits and . _ + -")]
+Plan = Annotated[str, Field(pattern=r"\.jmx$"), Meaning("a path from the checkout's root that ends in .jmx")]
+Flag = Annotated[bool, Field(strict=True), Meaning("true or false")]
+Above0 = Annotated[
+    Annotated[int, Field(strict=True, gt=0, lt=LARGEST)] | Annotated[Finite, Field(gt=0)], Meaning("a number above 0")
+]
+AtLeast0 = Annotated[
+    Annotated[int, Field(strict=True, ge=0, lt=LARGEST)] | Annotated[Finite, Field(ge=0)],
+    Meaning("a number of at least 0"),
+]
+Repetitions = Annotated[int, Field(strict=True, ge=1, le=1000), Meaning("a whole number from 1 to 1000")]
+Expression = Annotated[str, Field(pattern="^="), Meaning("arithmetic that starts with =")]
+NumberOrExpression = Annotated[Above0 | Expression, Meaning("a number above 0, or arithmetic that starts with =")]
+Value = Annotated[
+    Annotated[bool, Field(strict=True)] | Annotated[int, Field(strict=True)] | Finite | str,
+    Meaning("a number, a text, true or false"),
+]
+Values = Annotated[tuple[Value, ...], Field(min_length=1)]
+Pair = Annotated[tuple[Value, Value], Meaning("two levels")]
+Properties = dict[str, Value]
+# The settings of a target by name; what each may be, its platform declares.
+Setting = Annotated[Value | dict[str, Value] | None, Meaning("a value, or a mapping of values")]
+Settings = dict[str, Setting]
+Where = dict[str, Annotated[Value | Values, Meaning("a level, or a list of levels")]]
+ExpectText = Annotated[
+    InstanceOf[Expectation],
+    BeforeValidator(lambda value: expectation.parse(value) if isinstance(value, str) else value),
+    PlainSerializer(lambda value: value.text, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": expectation.PATTERN}),
+    Meaning(expectation.FORMS),
+]
+
+
+class Noun(BaseModel):
+    """A part of a study; it does not change, and has the keys of study.yml and no other."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+
+
+class Level(Noun):
+    """What one level of a factor sets; a text that starts with = is calculated for each point."""
+
+    properties: Properties = Field(default={}, description="Properties of the plan.")
+    target: Settings = Field(default={}, description="Settings of the target.")
+    plan: Plan | None = Field(default=None, description="Another plan.")
+    run_s: NumberOrExpression | None = Field(
+        default=None, description="s: how long a run takes at this level, in place of the study's run_s."
+    )
+
+
+class Factor(RootModel[tuple[Value, ...] | dict[str, Level]]):
+    """What varies: a list of values, or a mapping from the name of a level to what it sets."""
+
+    model_config = ConfigDict(frozen=True)
+    root: Annotated[
+        Annotated[Values, Tag(PLAIN)] | Annotated[dict[LevelName, Level], Field(min_length=1), Tag(LEVELS)],
+        either(list | tuple, LEVELS),
+    ]
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The levels, in the order of study.yml."""
+        return tuple(self.root)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether levels have names only, and are not values of a property or of a setting of the target."""
+        return isinstance(self.root, dict)
+
+    def keep(self, names: Iterable[Value]) -> "Factor":
+        """The factor with these of its named levels only."""
+        levels = self.root if isinstance(self.root, dict) else {}
+        return Factor.model_construct(root={str(name): levels[str(name)] for name in names})
+
+    def level(self, name: str, value: Value) -> Level:
+        """What this factor, called `name`, sets at a level."""
+        if isinstance(self.root, dict):
+            return self.root[str(value)]
+        setting = name.removeprefix(TARGET_PREFIX)
+        return Level(properties={name: value}) if setting == name else Level(target={setting: value})
+
+
+Factors = dict[Name, Factor]
+Blocks = Annotated[tuple[dict[str, Values], ...], Field(min_length=1)]
+
+
+class StopRule(Noun):
+    """When a point has been repeated often enough."""
+
+    metric: Text = Field(description="A metric of one run.")
+    within_percent: Above0 = Field(
+        description="Its 95 % Student interval is to be within this share of its mean, to either side."
+    )
+    at_most: Repetitions = Field(description="Repetitions at most, those of the study included.")
+
+
+class Against(Noun):
+    """A derived metric: each run against the runs of the point that differs in the factors of `against` only."""
+
+    metric: Text = Field(description="The metric that is compared.")
+    against: Annotated[dict[str, Value], Field(min_length=1)] = Field(
+        description="Factors, and the level of each in the point that is compared with."
+    )
+    as_: Literal["ratio", "difference", "inverse_ratio", "percent", "inverse_ratio_percent"] = Field(
+        alias="as", description="own / other, own - other, other / own, 100 * own / other, 100 * other / own."
+    )
+
+
+Derived = Annotated[
+    Annotated[Expression, Tag(PLAIN)] | Annotated[Against, Tag(DERIVED)],
+    either(str, DERIVED),
+]
+
+
+class Knee(Noun):
+    """The smallest value of a factor from which on a metric falls short of what was offered."""
+
+    over: Text = Field(description="A factor with numbers.")
+    within_percent: Above0 = Field(
+        default=5, description="Percent of what was offered, or of proportional growth, that the metric may miss."
+    )
+
+
+class Claim(Noun):
+    """A figure of the study, and what it is expected to be."""
+
+    metric: Text = Field(description="A metric, derived or of one run.")
+    where: Where = Field(default={}, description="The points that the claim is about.")
+    compare: Annotated[dict[str, Pair], Field(min_length=1, max_length=1)] | None = Field(
+        default=None, description="A factor and two of its levels: the first against the second."
+    )
+    as_: Literal["ratio", "difference"] = Field(default="ratio", alias="as", description="How the two are compared.")
+    trend: Text | None = Field(default=None, description="A factor with numbers: the claim is about the slope over it.")
+    knee: Knee | None = Field(
+        default=None,
+        description="The claim is about the smallest value of a factor from which on the metric falls short.",
+    )
+    expect: ExpectText = Field(description=expectation.FORMS)
+    say: Text | None = Field(default=None, description="The claim in words.")
+
+    @property
+    def pair(self) -> tuple[str, Value, Value] | None:
+        """The factor and its two levels that are compared, the first against the second."""
+        return next(((factor, *levels) for factor, levels in (self.compare or {}).items()), None)
+
+
+class Hypothesis(Noun):
+    """What is believed, and the claims that decide it."""
+
+    name: Text = Field(description="A short name.")
+    text: Text = Field(description="The hypothesis, in one sentence.")
+    published: Text | None = Field(default=None, description="What the published study reports.")
+    claims: Annotated[tuple[Claim, ...], Field(min_length=1)] = Field(description="Figures that decide it.")
+    any: Flag = Field(default=False, description="true: one confirmed claim is enough; false: all are needed.")
+
+
+class Chart(Noun):
+    """A chart of the study's page."""
+
+    title: Text = Field(description="Its heading.")
+    kind: Literal["lines", "bars", "per-frame"] = Field(
+        default="lines",
+        description="per-frame: response time, handler and model by frame index, a row for each level of `rows`.",
+    )
+    metric: Text | None = Field(default=None, description="A metric.")
+    metrics: Annotated[tuple[Text, ...], Field(min_length=1)] | None = Field(
+        default=None, description="Or several metrics in one chart."
+    )
+    x: Text | None = Field(default=None, description="The factor along the axis.")
+    lines: Text | None = Field(default=None, description="A factor with a line, or a colour of bars, for each level.")
+    panels: Text | None = Field(default=None, description="A factor with a chart for each level.")
+    rows: Text | None = Field(default=None, description="Of per-frame: a factor with a row for each level.")
+    where: Where = Field(default={}, description="The points shown.")
+    log: Literal["x", "y", "xy"] | None = Field(default=None, description="Logarithmic axes.")
+    caption: Text | None = Field(default=None, description="A sentence below it.")
+
+
+class Nothing(Noun):
+    """An empty mapping."""
+
+
+class Quick(Noun):
+    """What --quick changes: a smaller study of the same kind."""
+
+    properties: Properties = Field(default={}, description="Fixed properties that differ.")
+    factors: dict[str, Factor] = Field(
+        default={}, description="Factors by name: the levels to keep of those with named levels, or new values."
+    )
+    blocks: Blocks | None = Field(default=None, description="In place of the study's blocks.")
+    repetitions: Repetitions | None = Field(default=None, description="In place of the study's repetitions.")
+    stop: Annotated[StopRule | Nothing | None, Meaning("a stop rule, or {} for none")] = Field(
+        default=None, description="In place of the study's stop rule; {} for none."
+    )
+    warm_up_s: AtLeast0 | None = Field(default=None, description="In place of the study's warm-up.")
+    run_s: NumberOrExpression | None = Field(default=None, description="In place of the study's estimate of a run.")
+    budget_min: Above0 | None = Field(default=None, description="In place of the study's budget.")
+
+
+class Study(Noun):
+    """A study: what is asked, the matrix of runs that answers it, and what is claimed of their figures.
+
+    A text that starts with = is arithmetic (+ - * / // ** min max ceil floor) over the factors and properties of a
+    point; {factor} in a text is replaced by the factor's value.
+    """
+
+    name: SkipJsonSchema[str] = ""
+    title: Text = Field(description="Heading of the study's page.")
+    question: Text = Field(description="What the study asks, in a sentence or two.")
+    plan: Plan = Field(description="The JMeter plan, from the checkout's root: jmx/….")
+    target: Settings = Field(default={}, description="What is under test; levels of factors may change any of it.")
+    properties: Properties = Field(default={}, description="Properties of the plan that are the same in all points.")
+    factors: Annotated[Factors, Field(min_length=1)] = Field(
+        description="What varies: a name and its levels. The name of a property of the plan, or of the target "
+        "(target.replicas), with a list of values; or any name with a mapping from level to what this level sets. "
+        "Two factors do not set the same of a point."
+    )
+    blocks: Blocks | None = Field(
+        default=None,
+        description="The study is the union of these parts, each a full cross of the levels named; a factor that is "
+        "not named takes all of its levels. Without blocks: the full cross of all factors.",
+    )
+    repetitions: Repetitions = Field(default=3, description="How often each point is run.")
+    stop: StopRule | None = Field(
+        default=None,
+        description="More repetitions of a point than the study has, which are 2 at least, until the interval of a "
+        "metric is narrow enough.",
+    )
+    order: Literal["randomised", "as-listed"] = Field(
+        default="randomised",
+        description="randomised: all points are shuffled anew within each repetition, by a seed that is recorded; "
+        "as-listed: in the order of the factors.",
+    )
+    warm_up_s: AtLeast0 = Field(
+        default=0, description="s: samples that start within this time after a run's first are rejected and counted."
+    )
+    temperature: Literal["warm", "cold", "any"] = Field(
+        default="any",
+        description="Samples answered by a replica of the other temperature are rejected and counted; samples "
+        "that do not say are kept.",
+    )
+    run_s: NumberOrExpression = Field(description="s: how long the load of one run takes, as an estimate.")
+    budget_min: Above0 | None = Field(
+        default=None,
+        description="min: a study that is estimated to take longer does not start without --over-budget, and after "
+        "this time stop adds no repetition.",
+    )
+    metrics: Annotated[tuple[Text, ...], Field(min_length=1)] = Field(
+        description="Metrics in the page's table, the main one first."
+    )
+    derived: dict[Name, Derived] = Field(
+        default={},
+        description="Metrics of the study's own: arithmetic over metrics, properties and factors of the same run, or "
+        "each run against the mean of the runs (same repetition) of the point that differs in just the factors named "
+        "by `against`.",
+    )
+    hypotheses: tuple[Hypothesis, ...] = Field(
+        default=(), description="Hypotheses, each with the claims on figures that decide it."
+    )
+    charts: tuple[Chart, ...] = Field(default=(), description="Charts of the page, in their order.")
+    published: Text | None = Field(
+        default=None,
+        description="CSV in UTF-8 beside study.yml with published results: columns of factors and metrics by the same "
+        "names and in the same units.",
+    )
+    published_from: Text | None = Field(default=None, description="Who published them, and on what they were measured.")
+    quick: Quick | None = Field(default=None, description="What --quick changes: a smaller study of the same kind.")
+
+    def levels(self, point_factors: dict[str, Value]) -> dict[str, Level]:
+        """What the level of each factor sets at a point."""
+        return {name: self.factors[name].level(name, value) for name, value in point_factors.items()}

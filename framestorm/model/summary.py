@@ -1,0 +1,282 @@
+"""summary.json: every number of a run's page.
+
+`python -m framestorm.model.summary` writes its JSON Schema, docs/summary.schema.json.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Literal
+
+from framestorm import paths
+from framestorm.model.files import FORMAT, schema, write_text
+from framestorm.model.run import Record
+from framestorm.model.series import Series
+from framestorm.stats.estimate import Bound, Estimate
+
+SCHEMA_FILE = paths.ROOT / "docs" / "summary.schema.json"
+VerdictWord = Literal["pass", "fail", "partial", "unjudged"]
+CriterionState = Literal["passed", "failed", "unjudged"]
+# The grave warnings by kind, for whoever counts them over many runs.
+Doubt = Literal["saturated", "not_offered", "slave_lost", "replica_lost", "replicas_short", "clock"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the run came out: its word, run.sh's exit status, a sentence, and how many criteria were not met."""
+
+    word: VerdictWord
+    exit_status: int
+    text: str
+    failed: int = 0
+    unjudged: int = 0
+
+    @property
+    def line(self) -> str:
+        """The verdict as one line of a terminal."""
+        return f"{self.word.capitalize()}: {self.text}."
+
+
+@dataclass(frozen=True)
+class JudgedCriterion:
+    """A criterion and how it came out; `measured` is the figure in words, `why` a sentence unless it passed."""
+
+    text: str
+    label: str
+    series: str
+    metric: str
+    op: str
+    limit: float
+    state: CriterionState
+    measured: str
+    value: float | None
+    bound: Bound | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Times:
+    """Figures of one series of times in ms; `censored` of the n were cut off by a timeout and are lower bounds."""
+
+    n: int
+    censored: int
+    mean: Estimate | None
+    min: Estimate | None
+    p50: Estimate | None
+    p90: Estimate | None
+    p95: Estimate | None
+    p99: Estimate | None
+    max: Estimate | None
+
+    def get(self, name: str) -> Estimate | None:
+        """The figure of that name."""
+        figure: Estimate | None = getattr(self, name)
+        return figure
+
+
+@dataclass(frozen=True)
+class LabelSummary:
+    """All samples of one label; rates are samples without error per second, causes are errors by cause.
+
+    times: by the name of a series: rtt (response time), its warm and cold part, outside (of the handler), and every
+        further figure in ms that samples carry.
+    success_low, success_high: ends of Wilson's interval.
+    """
+
+    label: str
+    n: int
+    ok: int
+    failed: int
+    timed_out: int
+    causes: dict[str, int]
+    success: float | None
+    success_low: float | None
+    success_high: float | None
+    rate_per_s: float | None
+    times: dict[str, Times]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A host's part of a total that was split over hosts."""
+
+    part: float
+    of: float
+
+
+@dataclass(frozen=True)
+class HostSummary:
+    """What one host sent and what came of it; counts of users, sent, in_tree and in_samples are None if not known."""
+
+    host: str
+    share: dict[str, Part]
+    clock_offset_ms: float | None
+    lost_s: float | None
+    users: int | None
+    sent: int | None
+    in_tree: int | None
+    in_samples: int | None
+    shown: int
+    ok: int
+    rate_per_s: float | None
+    p50: Estimate | None
+    p95: Estimate | None
+
+
+@dataclass(frozen=True)
+class LostHost:
+    """A host that was lost: when (seconds since the start), its last known sample, its part of the load."""
+
+    host: str
+    address: str | None
+    reason: str | None
+    at_s: float
+    last_sample_s: float | None
+    share: dict[str, Part]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How busy one part of a host was under load; busy_time is the share of it with nearly all cores busy."""
+
+    host: str
+    part: str
+    cores: int | None
+    cores_mean: float
+    cores_max: float
+    rss_max_bytes: float
+    load_max: float | None
+    busy_time: float | None
+
+
+@dataclass(frozen=True)
+class Range:
+    """The smallest and the largest value seen."""
+
+    min: int
+    max: int
+
+
+@dataclass(frozen=True)
+class ShortOfReplicas:
+    """The moment at which most replicas were missing."""
+
+    ready: int
+    wanted: int
+
+
+@dataclass(frozen=True)
+class Replica:
+    """What one replica used; None where it is not known."""
+
+    name: str
+    cores_mean: float | None
+    throttled_mean: float | None
+    memory_max_bytes: float | None
+    received_bytes_per_s: float | None
+    sent_bytes_per_s: float | None
+
+
+@dataclass(frozen=True)
+class VanishedReplicas:
+    """Replicas that ended without being scaled down, at_s seconds after the start."""
+
+    replicas: int
+    names: list[str]
+    at_s: float
+
+
+@dataclass(frozen=True)
+class FunctionSummary:
+    """One function on its platform under load; cores, network and in_flight are of all its replicas together."""
+
+    function: str
+    wanted: Range | None
+    ready: Range | None
+    seen: int
+    in_flight_max: float | None
+    cores_mean: float | None
+    cores_max: float | None
+    throttled_mean: float | None
+    memory_max_bytes: float | None
+    received_bytes_per_s: float | None
+    sent_bytes_per_s: float | None
+    replicas: list[Replica]
+    short_s: float
+    short_worst: ShortOfReplicas | None
+    lost: int
+    vanished: list[VanishedReplicas]
+
+
+@dataclass(frozen=True)
+class Load:
+    """When load was made, in epoch ms."""
+
+    start_ms: float
+    end_ms: float
+    duration_ms: float
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Counts behind the warnings; arrivals: how many were due by the schedule, None where there was none."""
+
+    unverified: int
+    other_labels: dict[str, int]
+    from_killed_users: int
+    arrivals: int | None
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A file of the run's folder and what it holds."""
+
+    path: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The content of summary.json.
+
+    label: the label of the plan's main samples; labels: every label that is judged, users first.
+    missing: what the run lost, each a reason why its verdict is partial.
+    warnings: sentences on when the figures cannot be trusted, the gravest first; doubts: the grave ones by kind.
+    """
+
+    name: str
+    label: str
+    verdict: Verdict
+    criteria: list[JudgedCriterion]
+    missing: list[str]
+    warnings: list[str]
+    doubts: list[Doubt]
+    run: Record
+    load: Load | None
+    labels: dict[str, LabelSummary]
+    hosts: list[HostSummary]
+    losses: list[LostHost]
+    machines: list[Machine]
+    functions: list[FunctionSummary]
+    facts: Facts
+    files: list[RunFile]
+    series: Series
+    format: int = field(default=FORMAT, kw_only=True)
+
+    @property
+    def main(self) -> LabelSummary:
+        """The plan's main samples."""
+        return self.labels[self.label]
+
+    @property
+    def users(self) -> LabelSummary | None:
+        """The virtual users, where each is a process."""
+        return self.labels.get("user")
+
+
+def schema_text() -> str:
+    """The content of docs/summary.schema.json."""
+    return json.dumps(schema(Summary), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    write_text(SCHEMA_FILE, schema_text())

@@ -1,0 +1,74 @@
+"""Numbers as people read them: three significant digits, the unit that fits, nothing rounded into a lie."""
+
+NBSP = "\u00a0"
+NONE = "\N{EN DASH}"  # no value, and from … to
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`value` with `digits` significant digits, without an exponent, with thousands separators."""
+    if value == 0:
+        return "0"
+    text = f"{value:.{digits - 1}e}"
+    exponent = int(text.split("e")[1])
+    return f"{float(text):,.{max(0, digits - 1 - exponent)}f}"
+
+
+def duration(ms: float) -> str:
+    """A time given in ms, in ms, s, or min and s."""
+    if abs(float(f"{ms:.2e}")) < 1000:
+        return f"{significant(ms)}{NBSP}ms"
+    seconds = ms / 1000
+    if round(seconds) < 120:
+        return f"{significant(seconds)}{NBSP}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}{NBSP}h {minutes:02}{NBSP}min"
+    return f"{minutes}{NBSP}min {rest:02}{NBSP}s"
+
+
+def percent(ratio: float) -> str:
+    """A ratio in percent; says 100 % only for 1 and 0 % only for 0."""
+    for decimals in range(1, 10):
+        text = f"{100 * ratio:.{decimals}f}"
+        if float(text) not in (0.0, 100.0):
+            return f"{text}{NBSP}%"
+    return f"{100 * ratio:.0f}{NBSP}%"
+
+
+def count(n: float) -> str:
+    """A whole number with thousands separators."""
+    return f"{int(n):,}"
+
+
+def rate(per_s: float) -> str:
+    """A rate in events a second."""
+    return f"{significant(per_s)}/s"
+
+
+def size(n_bytes: float) -> str:
+    """A number of bytes in kB, MB or GB (powers of 1000)."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= scale:
+            return f"{significant(n_bytes / scale)}{NBSP}{unit}"
+    return f"{n_bytes:.0f}{NBSP}B"
+
+
+def size_rate(bytes_per_s: float) -> str:
+    """A rate in bytes a second."""
+    return f"{size(bytes_per_s)}/s"
+
+
+def cores(n: float) -> str:
+    """How many cores were busy."""
+    return f"{n:.2f}"
+
+
+def plural(n: int, noun: str, nouns: str | None = None) -> str:
+    """`1 frame`, `2 frames`."""
+    return f"{count(n)} {noun if n == 1 else nouns or noun + 's'}"
+
+
+def ends(low: str | None, high: str | None) -> str:
+    """The ends of an interval with a dash between; … for one that is not known, empty without any."""
+    return "" if low is None and high is None else f"{low or '…'} {NONE} {high or '…'}"

@@ -1,0 +1,77 @@
+"""What this kit asks of the gateway and the provider itself; for everything else there is faas-cli."""
+
+from typing import Any, NotRequired, TypedDict
+
+from framestorm.errors import FramestormError
+from framestorm.machine import wait_until
+from framestorm.platform import http
+from framestorm.platform.openfaas import config
+from framestorm.platform.openfaas.layout import GATEWAY_URL, PROVIDER_URL, USER
+
+READY_WITHIN_S = 30.0
+POLL_S = 0.02
+
+
+class Function(TypedDict):
+    """A deployed function, as the provider lists it."""
+
+    name: str
+    image: str
+    replicas: int
+    availableReplicas: int
+
+
+class Replica(TypedDict):
+    """A replica of a function, as the provider lists it; it has an address and a process once it has started."""
+
+    function: str
+    name: str
+    state: str
+    in_flight: int
+    address: NotRequired[str]
+    pid: NotRequired[int]
+
+
+def call(method: str, url: str, content: Any = None) -> Any:
+    """Send a request with the gateway's credentials; the JSON of the answer, None for an empty one.
+
+    Raises:
+        FramestormError: it was refused, with the reason given, or nothing answered.
+    """
+    answer = http.request(method, url, content=content, auth=(USER, config.password()))
+    if not answer.ok:
+        raise FramestormError(f"{method} {url}: status {answer.status_code}: {answer.text.strip()}")
+    return answer.json() if answer.text.strip() else None
+
+
+def functions() -> list[Function]:
+    """All functions, asked of the provider: the gateway cannot list them while Prometheus is down."""
+    return list(call("GET", f"{PROVIDER_URL}/system/functions") or [])
+
+
+def scale(name: str, replicas: int) -> None:
+    """Set a function's number of replicas, through the gateway."""
+    call("POST", f"{GATEWAY_URL}/system/scale-function/{name}", {"serviceName": name, "replicas": replicas})
+
+
+def replicas(name: str = "") -> list[Replica]:
+    """Every replica (of one function) with state and address, as the provider sees it."""
+    return list(call("GET", f"{PROVIDER_URL}/system/replicas?function={name}"))
+
+
+def wait_for_replicas(name: str, count: int, timeout_s: float = READY_WITHIN_S) -> list[Replica]:
+    """The function's replicas once exactly so many are there, all of them ready.
+
+    Raises:
+        FramestormError: it took too long.
+    """
+    latest: list[Replica] = []
+
+    def is_done() -> bool:
+        latest[:] = replicas(name)
+        return len(latest) == count and all(replica["state"] == "ready" for replica in latest)
+
+    if not wait_until(is_done, timeout_s, POLL_S):
+        states = ", ".join(f"{replica['name']} {replica['state']}" for replica in latest) or "none"
+        raise FramestormError(f"{name} does not have {count} ready replicas after {timeout_s:.0f} s; found: {states}")
+    return latest

@@ -1,0 +1,111 @@
+"""The platforms that there are, by their kind; one more is one line here."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, SerializeAsAny
+
+from framestorm.errors import FramestormError
+from framestorm.platform.base import Platform, SettingError, Settings, Site
+from framestorm.platform.embedded import Embedded
+from framestorm.platform.openfaas.platform import OpenFaas
+from framestorm.platform.url import Url, UrlSettings
+
+PLATFORMS: dict[str, type[Platform[Any]]] = {each.kind: each for each in (OpenFaas, Embedded, Url)}
+# Of a study's target that names no kind.
+DEFAULT_KIND = OpenFaas.kind
+
+
+def settings_of(values: Mapping[str, object]) -> type[Settings]:
+    """The class of settings that belongs to the `kind` among values of a target.
+
+    Raises:
+        SettingError: there is no such platform.
+    """
+    kind = values.get("kind", DEFAULT_KIND)
+    if not isinstance(kind, str) or kind not in PLATFORMS:
+        raise SettingError("kind", f"target.kind cannot be {kind!r}", tuple(PLATFORMS), str(kind))
+    return PLATFORMS[kind].settings
+
+
+def read(values: Mapping[str, object]) -> Settings:
+    """The settings of a target by the values that a point gives it, checked; the platform is that of `kind`.
+
+    Raises:
+        SettingError: there is no such platform, or it cannot be set so.
+    """
+    kind, names = settings_of(values), setting_names()
+    for name in values:
+        if name not in names:
+            raise SettingError(name, f"target has no part {name!r}", names, name)
+    return kind.read(values)
+
+
+def typed(values: object) -> Settings:
+    """Settings as a file keeps them; what `Settings.check` refuses today is not looked at again."""
+    if isinstance(values, Settings):
+        return values
+    if not isinstance(values, Mapping):
+        raise ValueError("a target is a mapping")
+    return settings_of(values).model_validate(values)
+
+
+# A field of this type keeps the settings of any platform in a file and reads them back.
+AnySettings = Annotated[SerializeAsAny[Settings], BeforeValidator(typed)]
+
+
+def setting_names() -> tuple[str, ...]:
+    """All names that some platform gives to a setting, `kind` first."""
+    return tuple(dict.fromkeys(name for each in PLATFORMS.values() for name in each.settings.model_fields))
+
+
+def is_flag(name: str) -> bool:
+    """Whether a setting of that name is true or false."""
+    fields = (each.settings.model_fields.get(name) for each in PLATFORMS.values())
+    return any(field is not None and field.annotation is bool for field in fields)
+
+
+def at(url: str, site: Site | None = None) -> Platform[Any]:
+    """The platform on this machine that `url` leads to, else that of any address."""
+    platform_here = next((platform for each in PLATFORMS.values() if (platform := each.at(url)) is not None), None)
+    if platform_here is not None:
+        return platform_here
+    elsewhere = Url(site or Site())
+    elsewhere.prepare(UrlSettings(url=url))
+    return elsewhere
+
+
+class Platforms:
+    """The platforms of a study's points: each is opened at its first use, and all are left as they were at the end."""
+
+    def __init__(self, site: Site, folder: Path | None = None) -> None:
+        self._site = site
+        self._folder = folder
+        self._open: dict[str, Platform[Any]] = {}
+
+    def of(self, kind: str) -> Platform[Any]:
+        """The platform of a kind."""
+        if kind not in self._open:
+            self._open[kind] = PLATFORMS[kind](self._site, self._folder)
+        return self._open[kind]
+
+    def prepare(self, target: Settings) -> Platform[Any]:
+        """The platform of a target, brought to it.
+
+        Raises:
+            FramestormError: that cannot be done.
+        """
+        platform = self.of(target.kind)
+        platform.prepare(target)
+        return platform
+
+    def close(self) -> list[str]:
+        """What is to be said of what goes on running, or of what could not be ended."""
+        words = []
+        for platform in self._open.values():
+            try:
+                words.append(platform.close())
+            except FramestormError as error:
+                words.append(str(error))
+        return [each for each in words if each]

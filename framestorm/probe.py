@@ -1,0 +1,138 @@
+"""What a host tells of itself by /proc, systemd and its files.
+
+Sent to the host with the agent, and so, like that, for its own Python (3.10 or later) and nothing else.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import pwd
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+PROC = Path("/proc")
+
+
+class Usage(NamedTuple):
+    """What an account's processes have used so far, and the whole host."""
+
+    at_s: float
+    cpu_s: float
+    rss_bytes: int
+    processes: int
+    host_cpu_s: float
+    host_memory_bytes: int
+
+
+def usage(account: str) -> Usage:
+    """Of the account's processes (JMeter and its frame clients, or the function) and the children they waited for.
+
+    The unit's own accounting would do, but is not there in every container.
+    """
+    stats = [fields for pid in processes(account) if (fields := stat(str(pid)))]
+    # proc(5), from field 3 on: utime, stime, cutime, cstime; rss in pages
+    ticks = sum(int(word) for fields in stats for word in fields[11:15])
+    pages = sum(int(fields[21]) for fields in stats)
+    words = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
+    user, nice, system, _, _, irq, softirq, steal = map(int, words)
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    memory = dict(re.findall(r"(\w+): +(\d+) kB", (PROC / "meminfo").read_text()))
+    return Usage(
+        time.monotonic(),
+        ticks * tick_s,
+        pages * os.sysconf("SC_PAGE_SIZE"),
+        len(stats),
+        (user + nice + system + irq + softirq + steal) * tick_s,
+        (int(memory["MemTotal"]) - int(memory["MemAvailable"])) * 1024,
+    )
+
+
+def clients(pids: Iterable[int]) -> list[int]:
+    """Those of the processes that are users of a plan and, told to end by SIGTERM, first hand in what they have.
+
+    They are known by handling that signal, whatever they are called. JMeter does too (a slave's server has
+    its jar in the class path), and so does coreutils' timeout, which kills its client soon after.
+    """
+    users = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            status = dict(re.findall(r"^(\w+):\s*(.*)$", (PROC / str(pid) / "status").read_text(), re.MULTILINE))
+            handles_it = int(status.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1
+            is_jmeter = b"/ApacheJMeter.jar" in (PROC / str(pid) / "cmdline").read_bytes()
+            if handles_it and status["Name"] != "timeout" and not is_jmeter:
+                users.append(pid)
+    return users
+
+
+def processes(account: str) -> list[int]:
+    """The processes of an account."""
+    uid = pwd.getpwnam(account).pw_uid
+    pids = []
+    for folder in PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if folder.stat().st_uid == uid:
+                pids.append(int(folder.name))
+    return pids
+
+
+def stat(pid: str) -> list[str]:
+    """The fields of a process from its state on (proc(5), field 3), none when it is gone."""
+    try:
+        return (PROC / pid / "stat").read_text().rpartition(")")[2].split() if pid else []
+    except OSError:
+        return []
+
+
+def output(*command: str) -> str:
+    """What a command prints, on both of its outputs."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return done.stdout.decode(errors="replace").strip()
+
+
+def show(unit: str, *names: str) -> dict[str, str]:
+    """Properties of a unit of systemd's, empty where it has none."""
+    shown = output("systemctl", "show", unit, *(f"--property={name}" for name in names))
+    values = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
+    return {name: values.get(name, "") for name in names}
+
+
+def java_version() -> str | None:
+    """The version of the Java that is on the path."""
+    try:
+        match = re.search(r'version "([^"]+)"', output("java", "-version"))
+    except FileNotFoundError:
+        return None
+    return match.group(1) if match else None
+
+
+def jmeter_version(home: Path) -> str | None:
+    """The version of a JMeter, by its jar."""
+    cores = list(home.glob("lib/ext/ApacheJMeter_core-*.jar"))
+    return cores[0].stem.rpartition("-")[2] if cores else None
+
+
+def digest(folder: Path, names: Sequence[str]) -> str | None:
+    """One hash over the files that plans and clients need, None when one is missing."""
+    digest_of_all = hashlib.sha256()
+    for name in names:
+        try:
+            digest_of_all.update((folder / name).read_bytes())
+        except OSError:
+            return None
+    return digest_of_all.hexdigest()
+
+
+def lock_holder(path: Path) -> str | None:
+    """What the holder of a lock has written into its file, None when nobody holds it."""
+    with contextlib.suppress(FileNotFoundError), path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read()
+    return None

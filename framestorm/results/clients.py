@@ -1,0 +1,269 @@
+"""What the clients of a run said, from tree.xml and the journals, as samples.csv: one tidy row a sample.
+
+A sample is taken from the tree, and from the journal what the tree does not have.
+"""
+
+import csv
+import json
+import math
+import shutil
+from dataclasses import dataclass, field
+from itertools import repeat
+from pathlib import Path
+from typing import IO
+
+from framestorm.model.cause import TIMEOUTS
+from framestorm.model.sample import COMMON, ORIGIN, Line, is_sample
+from framestorm.results.jtl import user_cause
+from framestorm.results.tree import TreeSample, json_lines, read_tree
+
+IN_TREE, IN_JOURNAL = 1, 2
+
+
+@dataclass(slots=True)
+class UserHistory:
+    """One user as far as known; elapsed_ms is JMeter's (the whole process) or, without it, the client's own."""
+
+    user: str
+    host: str
+    start_ms: float | None = None
+    elapsed_ms: float | None = None
+    ok: bool | None = None
+    cause: str | None = None
+    causes: tuple[str, ...] = ()
+    planned_samples: int | None = None
+    in_tree: bool = False
+    has_last_line: bool = False
+    # For each of its samples by index: IN_TREE, IN_JOURNAL, both or 0.
+    sources: bytearray = field(default_factory=bytearray)
+
+    def add(self, index: int, source: int) -> int:
+        """Note that the sample with that index is in that source; returns in which it was before."""
+        if index >= len(self.sources):
+            self.sources.extend(bytes(index + 1 - len(self.sources)))
+        before = self.sources[index]
+        self.sources[index] = before | source
+        return before
+
+    def count(self, source: int) -> int:
+        """How many of its samples are in that source, and in no other."""
+        return self.sources.count(source)
+
+    @property
+    def samples(self) -> int:
+        """How many samples are known of it."""
+        return len(self.sources) - self.sources.count(0)
+
+    @property
+    def ended(self) -> bool:
+        return self.in_tree or self.has_last_line
+
+    @property
+    def censored(self) -> bool:
+        """Whether the elapsed time is only a lower bound: the user, or each of its failed samples, timed out."""
+        if not self.ended or self.ok:
+            return False
+        return self.cause == "user-timeout" or (bool(self.causes) and TIMEOUTS.issuperset(self.causes))
+
+
+@dataclass
+class ClientFiles:
+    """What tree.xml and the journals held beside samples.csv; counts are of samples unless they say otherwise.
+
+    from_killed_users: of those from the journal, the ones of users that JMeter ended before they could hand them in.
+    """
+
+    users: dict[str, UserHistory] = field(default_factory=dict)
+    labels: dict[str, int] = field(default_factory=dict)
+    tree_problem: str | None = None
+    journal_problem: str | None = None
+    has_journal: bool = False
+    from_tree: int = 0
+    from_journal: int = 0
+    from_killed_users: int = 0
+    tree_duplicates: int = 0
+    journal_duplicates: int = 0
+    tree_bad_lines: int = 0
+    journal_bad_lines: int = 0
+
+
+def read_clients(run_dir: Path, table: Path) -> ClientFiles:
+    """Stream tree.xml and the journals of `run_dir` into the CSV file `table`.
+
+    Memory grows by one byte a sample and some hundred bytes a user.
+    """
+    body = table.with_name(f"{table.name}.body")
+    try:
+        with body.open("w+", encoding="utf-8", newline="") as file:
+            reader = _Reader(_Rows(file))
+            reader.files.tree_problem = read_tree(run_dir / "tree.xml", reader.tree_sample, reader.tree_user)
+            for path in [run_dir / "journal.jsonl", *sorted(run_dir.glob("journal-*.jsonl"))]:
+                if path.exists():
+                    reader.journal(path)
+            reader.rows.save(table)
+    finally:
+        body.unlink(missing_ok=True)
+    return reader.files
+
+
+class _Rows:
+    """Rows of samples.csv. Which further figures there are is known after the last line only, so its header is too."""
+
+    def __init__(self, body: IO[str]) -> None:
+        self._body = body
+        self._writer = csv.writer(body, lineterminator="\n")
+        self._columns = dict.fromkeys([*COMMON, *ORIGIN])
+        self._narrowest = 0
+
+    def add(self, line: Line, host: str, thread: str, source: str) -> None:
+        values = line | {"host": host, "thread": thread, "source": source}
+        if not self._columns.keys() >= values.keys() - {"type"}:
+            self._columns |= dict.fromkeys(name for name in line if name != "type")
+        self._narrowest = self._narrowest or len(self._columns)
+        self._writer.writerow([_cell(values.get(name)) for name in self._columns])
+
+    def save(self, table: Path) -> None:
+        self._body.seek(0)
+        width = len(self._columns)
+        with table.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(self._columns)
+            if self._narrowest == width:
+                shutil.copyfileobj(self._body, file)
+            else:
+                writer.writerows([*row, *repeat("", width - len(row))] for row in csv.reader(self._body))
+
+
+class _Reader:
+    def __init__(self, rows: _Rows) -> None:
+        self.files = ClientFiles()
+        self.rows = rows
+        self._unnamed = 0
+
+    def tree_sample(self, text: str, outer: TreeSample) -> None:
+        try:
+            line = json.loads(text)
+        except ValueError:
+            line = None
+        self._tree_line(line, outer)
+
+    def _tree_line(self, line: object, outer: TreeSample) -> None:
+        if not is_sample(line):
+            self.files.tree_bad_lines += 1
+            return
+        attributes = outer.attributes
+        user = self._user(line["user"], attributes.get("hn"))
+        # The user's own sample is not read yet: this is how it will know whose it is.
+        attributes["user"] = user.user
+        if user.add(line["index"], IN_TREE) & IN_TREE:
+            self.files.tree_duplicates += 1
+            return
+        self.files.from_tree += 1
+        self._row(line, user, attributes.get("tn", ""), "tree")
+
+    def tree_user(self, sample: TreeSample) -> None:
+        text, attributes = "".join(sample.text), sample.attributes
+        # Lines of the process's output that the plan made no sub-results of are samples all the same.
+        if text.count('"sample"') > sample.samples:
+            for line in json_lines(text):
+                if is_sample(line) and not self._in_tree(line):
+                    self._tree_line(line, sample)
+        last_line: Line = {}
+        for line in json_lines(text[text.rfind("\n{", 0, len(text.rstrip())) + 1 :]):
+            if line.get("type") == "user" and isinstance(line.get("user"), str):
+                last_line = line
+        name = last_line.get("user") or attributes.get("user")
+        if name is None:
+            self._unnamed += 1
+            name = f"unnamed-{self._unnamed}"
+        user = self._user(name, attributes.get("hn"))
+        user.in_tree = True
+        user.start_ms = _number(attributes.get("ts"))
+        user.elapsed_ms = _number(attributes.get("t"))
+        user.ok = attributes.get("s") == "true"
+        if last_line:
+            self._end(user, last_line)
+        if not user.ok:
+            # The plan's own word goes before the client's last one, and that before a bare exit status.
+            cause = user_cause(attributes.get("rc", ""), attributes.get("rm", ""))
+            user.cause = user.cause if last_line and user.cause and cause.startswith("exit-") else cause
+            user.causes = user.causes or (user.cause,)
+
+    def journal(self, path: Path) -> None:
+        self.files.has_journal = True
+        with path.open("rb") as file:
+            for raw in file:
+                if not raw.endswith(b"\n"):
+                    self.files.journal_problem = f"{path.name} ends in the middle of a line; the line was left out"
+                    break
+                try:
+                    line = json.loads(raw)
+                except ValueError:
+                    line = None
+                self._journal_line(line)
+
+    def _journal_line(self, line: object) -> None:
+        if is_sample(line):
+            self._journal_sample(line)
+        elif isinstance(line, dict) and line.get("type") in ("start", "user") and isinstance(line.get("user"), str):
+            user = self._user(line["user"], None)
+            if user.start_ms is None:
+                user.start_ms = _number(line.get("start_ms"))
+            if line["type"] == "start":
+                user.planned_samples = int(_number(line.get("samples")) or 0)
+            elif not user.in_tree:
+                user.elapsed_ms = _number(line.get("duration_ms"))
+                user.ok = line.get("ok") is True
+                self._end(user, line)
+        else:
+            self.files.journal_bad_lines += 1
+
+    def _journal_sample(self, line: Line) -> None:
+        user = self._user(line["user"], None)
+        before = user.add(line["index"], IN_JOURNAL)
+        if before & IN_JOURNAL:
+            self.files.journal_duplicates += 1
+        elif not before:
+            self.files.from_journal += 1
+            # Ended by JMeter before it could say so: what it still wrote to the journal is no loss on the way.
+            self.files.from_killed_users += user.in_tree and not user.has_last_line
+            self._row(line, user, "", "journal")
+
+    def _end(self, user: UserHistory, last_line: Line) -> None:
+        user.has_last_line = True
+        causes, cause = last_line.get("causes"), last_line.get("cause")
+        user.cause = cause if isinstance(cause, str) else None
+        user.causes = tuple(causes) if isinstance(causes, dict) and causes else (user.cause,) if user.cause else ()
+
+    def _in_tree(self, line: Line) -> bool:
+        user = self.files.users.get(line["user"])
+        return user is not None and line["index"] < len(user.sources) and bool(user.sources[line["index"]] & IN_TREE)
+
+    def _user(self, name: str, host: str | None) -> UserHistory:
+        user = self.files.users.get(name)
+        if user is None:
+            # The client names a user <host>-<pid>-<start in ms>.
+            user = self.files.users[name] = UserHistory(name, host or name.rsplit("-", 2)[0])
+        return user
+
+    def _row(self, line: Line, user: UserHistory, thread: str, source: str) -> None:
+        labels = self.files.labels
+        labels[line["label"]] = labels.get(line["label"], 0) + 1
+        self.rows.add(line, user.host, thread, source)
+
+
+def _cell(value: object) -> object:
+    """A JSON value as a CSV cell: empty for null, true and false in lower case."""
+    if value is None:
+        return ""
+    if value is True or value is False:
+        return "true" if value else "false"
+    return value
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,207 @@
+"""samples.jtl, JMeter's CSV, read in columns: rows by label, users, and the samples of a plan without a client."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from framestorm.model.cause import CAUSES, TIMEOUTS, WORD
+from framestorm.model.sample import COMMON, ORIGIN, is_figure_name, is_length
+from framestorm.results.files import whole_lines
+
+USER = "user"  # the label of a virtual user that is a process
+NEEDED = ("timeStamp", "elapsed", "label", "success")
+OPTIONAL = (
+    "responseCode", "responseMessage", "failureMessage", "threadName", "bytes", "sentBytes", "Hostname",
+    "index", "intended_ms",
+)  # fmt: skip
+# Whatever other column there is, is a variable of the plan (JMeter's sample_variables), and so a further figure.
+OF_JMETER = frozenset({
+    *NEEDED, *OPTIONAL, "URL", "Latency", "IdleTime", "Connect", "dataType", "grpThreads", "allThreads", "Encoding",
+    "SampleCount", "ErrorCount", "Filename",
+})  # fmt: skip
+_TEXT = ("responseCode", "responseMessage", "failureMessage")
+_FROM_EXCEPTION = {
+    "connect-timeout": re.compile("connecttimeout|connect timed out"),
+    "timeout": re.compile("sockettimeout|read timed out"),
+    "connect": re.compile("connectexception|connection refused|unknownhost|noroutetohost"),
+    "reset": re.compile("nohttpresponse|socketexception|connection reset|connectionclosed|premature"),
+}
+
+
+def user_cause(code: str, message: str) -> str:
+    """Why a user's process failed: the plan's own word, or without it by JMeter's code and message (SystemSampler)."""
+    if WORD.fullmatch(message):
+        return message
+    lower = message.lower()
+    if "process timeout" in lower or "timed out" in lower:
+        return "user-timeout"
+    if "interrupted" in lower:
+        return "stopped"
+    return "not-started" if code == "500" else f"exit-{code or 'unknown'}"
+
+
+def request_cause(code: str, message: str, failure: str) -> str:
+    """Why a sample of JMeter's own samplers failed: the plan's own word, or without it by JMeter's texts."""
+    for word in (message, failure):
+        if word in CAUSES:
+            return word
+    text = f"{code} {message}".lower()
+    for cause, pattern in _FROM_EXCEPTION.items():
+        if pattern.search(text):
+            return cause
+    if re.fullmatch(r"[1345]\d\d", code):
+        return f"status-{code}"
+    if failure:
+        return "failed-check"
+    return message if WORD.fullmatch(message) else "unknown"
+
+
+@dataclass
+class Jtl:
+    """samples.jtl as far as it can be read; `rows` is None if not at all. Counts are of rows, by label and host.
+
+    figures: the columns that are further figures.
+    """
+
+    problem: str | None = None
+    rows: pl.LazyFrame | None = None
+    figures: tuple[str, ...] = ()
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    bad_rows: int = 0
+
+    def count(self, label: str) -> int:
+        """How many rows have that label."""
+        return sum(n for (name, _), n in self.counts.items() if name == label)
+
+    def labels(self) -> dict[str, int]:
+        """Rows by label, the most frequent first."""
+        counts = {label: self.count(label) for label, _ in self.counts}
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+@contextmanager
+def read_jtl(run_dir: Path, default_host: str) -> Iterator[Jtl]:
+    """Open `run_dir`/samples.jtl; a half last row is left out and told in `problem`."""
+    path = run_dir / "samples.jtl"
+    if not path.exists():
+        yield Jtl("samples.jtl is missing")
+        return
+    lines = whole_lines(path, quote=b'"')
+    if not lines.kept_bytes:
+        yield Jtl("samples.jtl is empty")
+        return
+    copy = run_dir / ".samples.jtl.whole.tmp"
+    problem = None
+    try:
+        if lines.cut_bytes:
+            problem = "samples.jtl ends in the middle of a row; the row was left out"
+            shutil.copyfile(path, copy)
+            with copy.open("r+b") as file:
+                file.truncate(lines.kept_bytes)
+        yield _scan(copy if lines.cut_bytes else path, default_host, problem)
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _scan(path: Path, default_host: str, problem: str | None) -> Jtl:
+    raw = pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True, ignore_errors=True, encoding="utf8-lossy")
+    columns = raw.collect_schema().names()
+    missing = [name for name in NEEDED if name not in columns]
+    if missing:
+        return Jtl(f"samples.jtl has no header line with {', '.join(missing)}; it cannot be read")
+    figures = tuple(name for name in columns if name not in OF_JMETER and is_figure_name(name))
+    rows = raw.select(
+        pl.col("timeStamp").cast(pl.Float64, strict=False).alias("start_ms"),
+        pl.col("elapsed").cast(pl.Float64, strict=False).alias("rtt_ms"),
+        pl.col("label").fill_null(""),
+        (pl.col("success") == "true").alias("ok"),
+        *(pl.col(name) if name in columns else pl.lit(None, pl.String).alias(name) for name in OPTIONAL),
+        # JMeter writes a variable that was never set as "null".
+        *(pl.col(name).replace(["null", "", name], None) for name in figures),
+    ).with_columns(
+        pl.col("Hostname").fill_null(default_host).alias("host"),
+        pl.col("threadName").fill_null("").alias("thread"),
+        pl.col(*_TEXT).fill_null(""),
+    )
+    good = pl.col("start_ms").is_not_null() & pl.col("rtt_ms").is_not_null() & pl.col("ok").is_not_null()
+    counted = (
+        rows.select("label", "host", good.alias("good"))
+        .group_by("label", "host", "good")
+        .len()
+        .collect(engine="streaming")
+    )
+    jtl = Jtl(problem, rows.filter(good), figures)
+    for label, host, is_good, n in counted.iter_rows():
+        if is_good:
+            jtl.counts[label, host] = n
+        else:
+            jtl.bad_rows += n
+    return jtl
+
+
+def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
+    """Write the rows to the CSV file `table` in the form of samples.csv, but not those of the label `without`."""
+    assert jtl.rows is not None  # noqa: S101 - the caller has seen such rows
+    rows = jtl.rows if without is None else jtl.rows.filter(pl.col("label") != without)
+    further: dict[str, pl.Expr] = {}
+    if "faces" in jtl.figures:
+        further["verified"] = pl.when(pl.col("faces").is_not_null()).then(pl.lit("false"))
+    further |= {
+        name: pl.col(name).cast(pl.Float64, strict=False) if is_length(name) else pl.col(name) for name in jtl.figures
+    }
+    samples = _with_cause(rows).select(
+        "label",
+        pl.col("thread").alias("user"),
+        pl.col("index").cast(pl.Float64, strict=False).cast(pl.Int64),
+        pl.col("intended_ms").cast(pl.Float64, strict=False),
+        "start_ms",
+        "rtt_ms",
+        pl.col("responseCode").cast(pl.Int64, strict=False).alias("status"),
+        _flag(pl.col("ok")),
+        "cause",
+        _flag(pl.col("cause").is_in(["timeout", "stopped"]).fill_null(value=False)).alias("censored"),
+        pl.col("sentBytes").cast(pl.Int64, strict=False).alias("sent_bytes"),
+        pl.col("bytes").cast(pl.Int64, strict=False).alias("received_bytes"),
+        "host",
+        "thread",
+        pl.lit("jtl").alias("source"),
+        **further,
+    )
+    samples.select(*COMMON, *ORIGIN, *further).sink_csv(table, float_precision=3)
+
+
+def read_users(jtl: Jtl) -> pl.DataFrame:
+    """The rows labelled user as the table that the summary is made of."""
+    assert jtl.rows is not None  # noqa: S101
+    users = _with_cause(jtl.rows.filter(pl.col("label") == USER), of_users=True)
+    return users.select(
+        pl.col("thread").alias("user"),
+        "host",
+        "start_ms",
+        pl.col("rtt_ms").alias("elapsed_ms"),
+        "ok",
+        "cause",
+        pl.col("cause").is_in(list(TIMEOUTS)).fill_null(value=False).alias("censored"),
+        pl.lit(value=True).alias("ended"),
+    ).collect(engine="streaming")
+
+
+def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
+    """The rows with their cause, null of those without error. There are few different texts of failures."""
+    key = pl.concat_str(*_TEXT, separator="\x1f")
+    failed = rows.filter(~pl.col("ok")).select(*_TEXT, key.alias("key")).unique().collect(engine="streaming")
+    causes = {
+        key: user_cause(code, message) if of_users else request_cause(code, message, failure)
+        for code, message, failure, key in failed.iter_rows()
+    }
+    cause = key.replace_strict(causes, default=None, return_dtype=pl.String) if causes else pl.lit(None, pl.String)
+    return rows.with_columns(pl.when(~pl.col("ok")).then(cause).alias("cause"))
+
+
+def _flag(value: pl.Expr) -> pl.Expr:
+    return pl.when(value).then(pl.lit("true")).otherwise(pl.lit("false")).alias(value.meta.output_name())

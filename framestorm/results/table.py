@@ -1,0 +1,174 @@
+"""samples.csv and the users as typed columns, with what every later step asks of a sample worked out once."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from framestorm.model.criteria import Group
+from framestorm.model.sample import is_length
+from framestorm.results.clients import UserHistory
+from framestorm.stats.checks import Floats
+from framestorm.stats.percentiles import Sample
+
+DType = pl.DataType | type[pl.DataType]
+# The common columns that later steps ask for, and further figures that they ask for by name: null where no sample has
+# them, for not every plan knows who answered, or whether it was a cold start.
+COLUMNS: dict[str, DType] = {
+    "label": pl.Categorical, "user": pl.Categorical, "index": pl.Int32, "intended_ms": pl.Float64,
+    "start_ms": pl.Float64, "rtt_ms": pl.Float64, "ok": pl.Boolean, "cause": pl.Categorical, "censored": pl.Boolean,
+    "host": pl.Categorical, "source": pl.Categorical,
+}  # fmt: skip
+FIGURES: dict[str, DType] = {
+    "handler_ms": pl.Float64, "model_ms": pl.Float64, "cold": pl.Boolean, "verified": pl.Boolean,
+    "worker": pl.Categorical,
+}  # fmt: skip
+USER_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "user": pl.String,
+    "host": pl.String,
+    "start_ms": pl.Float64,
+    "elapsed_ms": pl.Float64,
+    "ok": pl.Boolean,
+    "cause": pl.String,
+    "censored": pl.Boolean,
+    "ended": pl.Boolean,
+}
+SERIES_NAMES = {
+    "duration": "whole process",
+    "rtt": "response time",
+    "warm": "response time, warm",
+    "cold": "response time, cold",
+    "outside": "outside the handler",
+    "handler": "handler",
+    "model": "model",
+}
+
+
+def read_table(path: Path, label: str | None = None) -> pl.DataFrame:
+    """The columns of samples.csv that the report needs and every further figure that is a length, of one label or all.
+
+    `timed_out`: the response time is only a lower bound. A sample cut off by the run's stop did not fail by its own
+    slowness: it is a failure, but no time of it is used. A 504 is the platform's timeout and as much a lower bound as
+    the client's.
+    """
+    names = pl.scan_csv(path, infer_schema=False).collect_schema().names()
+    columns = COLUMNS | FIGURES | {name: pl.Float64 for name in names if is_length(name)}
+    raw = pl.scan_csv(path, schema_overrides={name: columns.get(name, pl.String) for name in names}, ignore_errors=True)
+    samples = raw.select(
+        pl.col(name) if name in names else pl.lit(None, dtype).alias(name) for name, dtype in columns.items()
+    )
+    if label is not None:
+        samples = samples.filter(pl.col("label").cast(pl.String) == label)
+    cause = pl.col("cause").cast(pl.String)
+    timed_out = (pl.col("censored") & (cause != "stopped").fill_null(value=True)) | (cause == "status-504")
+    return (
+        samples.with_columns(pl.col("ok", "censored").fill_null(value=False))
+        .with_columns(
+            (timed_out.fill_null(value=False) & ~pl.col("ok") & pl.col("rtt_ms").is_not_null()).alias("timed_out")
+        )
+        .collect(engine="streaming")
+    )
+
+
+def count_labels(path: Path) -> dict[str, int]:
+    """How many samples of samples.csv have each label."""
+    labels = pl.scan_csv(path, infer_schema=False).select(pl.col("label").drop_nulls()).group_by("label").len()
+    return dict(labels.collect(engine="streaming").iter_rows())
+
+
+def lengths(samples: pl.DataFrame) -> list[str]:
+    """The columns of a table of samples that are further figures and lengths, such as handler_ms."""
+    return [name for name in samples.columns if is_length(name)]
+
+
+def users_table(users: Iterable[UserHistory]) -> pl.DataFrame:
+    """The users found in tree and journal as columns."""
+    rows = [
+        (
+            u.user,
+            u.host,
+            u.start_ms,
+            u.elapsed_ms,
+            bool(u.ok),
+            u.cause if u.ended else "never-ended",
+            u.censored,
+            u.ended,
+        )
+        for u in users
+    ]
+    return pl.DataFrame(rows, schema=USER_SCHEMA, orient="row")
+
+
+def sample_group(samples: pl.DataFrame, label: str, *, at_rate: bool = False) -> Group:
+    """Times of the samples of one label that are without error, and of those that timed out as lower bounds.
+
+    at_rate: see `serving_ms`.
+    """
+    ok, cut = samples.filter("ok"), samples.filter("timed_out")
+    times = {"rtt": Sample(_floats(ok["rtt_ms"]), _floats(cut["rtt_ms"]))}
+    if ok["cold"].sum():
+        # What timed out never said whether it was cold: it belongs to neither.
+        times["warm"] = Sample(_floats(ok.filter(~pl.col("cold"))["rtt_ms"]))
+        times["cold"] = Sample(_floats(ok.filter("cold")["rtt_ms"]))
+    further = {"outside": ok["rtt_ms"] - ok["handler_ms"]}
+    further |= {name.removesuffix("_ms"): ok[name] for name in lengths(samples)}
+    for name, column in further.items():
+        values = _floats(column)
+        if values.size and name not in times:
+            times[name] = Sample(values)
+    return Group(label, samples.height, ok.height, _rate(ok.height, serving_ms(samples, at_rate=at_rate)), times)
+
+
+def user_group(users: pl.DataFrame) -> Group:
+    """Samples of the users: durations of those that ended well, and as lower bounds of those that ran out of time."""
+    ok = users.filter("ok")
+    sample = Sample(_floats(ok["elapsed_ms"]), _floats(users.filter("censored")["elapsed_ms"]))
+    return Group("user", users.height, ok.height, _rate(ok.height, span_ms(users, "elapsed_ms")), {"duration": sample})
+
+
+def span_ms(table: pl.DataFrame, length: str) -> tuple[float, float] | None:
+    """First start and last end, in epoch ms."""
+    if not table.height:
+        return None
+    first = table.select(pl.col("start_ms").min()).item()
+    last = table.select((pl.col("start_ms") + pl.col(length).fill_null(0)).max()).item()
+    return None if first is None or last is None else (float(first), float(last))
+
+
+def serving_ms(samples: pl.DataFrame, *, at_rate: bool) -> tuple[float, float] | None:
+    """When answers could come, in epoch ms: from the first start to the last end.
+
+    `at_rate`, they arrive at a fixed rate: from one pause before the first answer could be there. n answers of a steady
+    rate span n - 1 pauses, and none comes before a response time; a rate that is kept would else look missed by that.
+    """
+    span = span_ms(samples, "rtt_ms")
+    soonest_ms = samples.filter("ok")["rtt_ms"].min()
+    if span is None or not at_rate or samples.height < 2 or soonest_ms is None:
+        return span
+    starts = samples["start_ms"]
+    pause_ms = (float(starts.max()) - float(starts.min())) / (samples.height - 1)  # type: ignore[arg-type]
+    return span[0] + float(soonest_ms) - pause_ms, span[1]  # type: ignore[arg-type]
+
+
+def causes(table: pl.DataFrame) -> dict[str, int]:
+    """Failures by cause, most frequent first."""
+    counted = (
+        table.filter(~pl.col("ok"))
+        .select(pl.col("cause").cast(pl.String).fill_null("unknown"))
+        .group_by("cause")
+        .len()
+        .sort(["len", "cause"], descending=[True, False])
+    )
+    return dict(counted.iter_rows())
+
+
+def _rate(n_ok: int, span: tuple[float, float] | None) -> float | None:
+    if span is None or span[1] <= span[0]:
+        return None
+    return n_ok / (span[1] - span[0]) * 1000
+
+
+def _floats(column: pl.Series) -> Floats:
+    values: Floats = column.drop_nulls().to_numpy().astype(np.float64, copy=False)
+    return values

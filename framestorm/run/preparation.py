@@ -1,0 +1,242 @@
+"""The options of a run, and every check that can be made before anything of it starts."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from framestorm import paths
+from framestorm.errors import FramestormError, UsageError
+from framestorm.model import criteria
+from framestorm.model import plan as plans
+from framestorm.model.plan import Plan
+from framestorm.platform import registry
+from framestorm.platform.base import DEFAULT_PORT, Platform, Site
+from framestorm.platform.embedded import Embedded, EmbeddedSettings
+from framestorm.platform.url import NoPlatform, Url, check_reachable
+from framestorm.run import influxdb
+
+DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
+DEFAULT_ENCODING = "png-base64"
+NEEDED_DISK_BYTES = 200 * 2**20
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of the command line; `given`: the properties that it sets.
+
+    platform: brought to what is to be measured; without one it is found by the url, or is the embedded target.
+    """
+
+    plan: Path = DEFAULT_PLAN
+    given: Mapping[str, str] = field(default_factory=dict)
+    criteria: tuple[str, ...] = ()
+    run_dir: Path | None = None
+    samples_copy: Path | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+    slaves: str | None = None
+    inventory: Path = paths.INVENTORY
+    without_faulty: bool = False
+    continue_on_loss: bool = False
+    port: int = DEFAULT_PORT
+    platform: Platform[Any] | None = None
+    influxdb_url: str | None = None
+    is_for_gui: bool = False
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that passed every check here and has not started.
+
+    plan: its `path` is what JMeter reads: the plan of the options, or a copy of it for this run.
+    properties: the plan's properties that a user may set, as they are set; values: those and what is filled in.
+    jmeter_values: JMeter's own properties.
+    platform: where the function under test runs.
+    """
+
+    options: RunOptions
+    run_dir: Path
+    plan: Plan
+    properties: Mapping[str, str]
+    values: Mapping[str, str]
+    jmeter_values: Mapping[str, str]
+    platform: Platform[Any]
+
+    @property
+    def url(self) -> str:
+        """The address of the function under test; empty where there is none."""
+        return self.platform.url
+
+
+def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None, plan: Plan | None = None) -> Prepared:
+    """Check plan, properties, folders and target, cut the video, and work out the values of all properties.
+
+    Args:
+        options: the options of the command line.
+        run_dir: the folder that the run will make.
+        function_url: the address of the inventory's function, for a run over slaves that gives none.
+        plan: the plan of the options, if it has been read.
+
+    Raises:
+        UsageError: plan, properties or folder are wrong.
+        FramestormError: something that the run needs is missing.
+    """
+    plan = plan or plans.read(options.plan)
+    jmeter_values = _jmeter_values(plan, options.given)
+    properties = {**plan.defaults, **{name: value for name, value in options.given.items() if name in plan.settable}}
+    _check_output(options, run_dir)
+    _check_criteria(options, plan)
+    platform = _find_platform(plan, options, properties, function_url)
+    if plan.url is not None:
+        properties[plan.url.name] = platform.url
+    if plan.video is not None:
+        name = plan.video.name
+        given_path = Path(options.given[name]).expanduser().absolute() if name in options.given else None
+        properties[name] = str(given_path or paths.ROOT / properties[name])
+    if not options.is_for_gui:  # there it can be set, and the plan be edited without
+        _check_required(plan, properties)
+    if platform.url and not platform.runs_with_load:
+        check_reachable(platform.url)
+    values = {**properties, **_filled_in(plan, properties, run_dir)}
+    if plan.sample_variables:
+        # Only for the plans that set them: in the rows of any other JMeter would write "null".
+        jmeter_values["sample_variables"] = ",".join(plan.sample_variables)
+    if options.influxdb_url:
+        plan = replace(plan, path=influxdb.with_listener(options.plan, options.influxdb_url))
+    return Prepared(options, run_dir, plan, properties, values, jmeter_values, platform)
+
+
+def _jmeter_values(plan: Plan, given: Mapping[str, str]) -> dict[str, str]:
+    """JMeter's own properties among those of the command line; all others are checked against the plan."""
+    jmeter_values = {}
+    for name, value in given.items():
+        if name in plan.settable or not ("." in name or name in _jmeter_names()):
+            plan.check(name, value)
+            continue
+        jmeter_values[name] = value
+        if name not in _jmeter_names():
+            print(f"note: -J{name}: neither the plan nor JMeter's property files have it; passed on", file=sys.stderr)
+    return jmeter_values
+
+
+@cache
+def _jmeter_names() -> frozenset[str]:
+    """The names in JMeter's own property files."""
+    names: set[str] = set()
+    for path in (
+        *(paths.JMETER_HOME / "bin" / f"{name}.properties" for name in ("jmeter", "reportgenerator", "user")),
+        paths.JMX / "user.properties",
+    ):
+        names.update(re.findall(r"^#?\s*([\w.-]+)\s*=", path.read_text(errors="replace"), flags=re.MULTILINE))
+    return frozenset(names)
+
+
+def _find_platform(
+    plan: Plan, options: RunOptions, properties: Mapping[str, str], function_url: str | None
+) -> Platform[Any]:
+    """Where the function under test runs. A plan for any function is never given one by the kit."""
+    if plan.url is None or not plan.url.is_needed(properties):
+        return NoPlatform(Site())
+    has_default = plan.url.facets.is_embedded_by_default
+    if options.platform is not None and options.platform.url and not isinstance(options.platform, Url):
+        return options.platform
+    url = options.platform.url if options.platform else options.given.get(plan.url.name)
+    if has_default and url is None and options.slaves is None:
+        platform = Embedded(Site(options.port))
+        platform.prepare(EmbeddedSettings())
+        return platform
+    url = url or (function_url if has_default else properties.get(plan.url.name))
+    return registry.at(url) if url else NoPlatform(Site())
+
+
+def _check_required(plan: Plan, properties: Mapping[str, str]) -> None:
+    for name, each in plan.settable.items():
+        if each.facets.is_required and each.is_needed(properties) and not properties.get(name):
+            example = f", for example -J{name}=http://gateway:8080/function/noop" if each.facets.kind == "URL" else ""
+            raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
+
+
+def _check_criteria(options: RunOptions, plan: Plan) -> None:
+    labels = ("user", plan.label) if plan.has_users else (plan.label,)
+    for text in options.criteria:
+        label = criteria.parse(text, plan.label).label
+        if label not in labels:
+            raise UsageError(f"--fail-if '{text}': {plan.path.name} has no label {label}, only {' and '.join(labels)}")
+
+
+def choose_run_dir(options: RunOptions, suffix: str = "") -> Path:
+    """The folder of the options, or a new one named after the plan and the time."""
+    if options.run_dir is not None:
+        return options.run_dir.absolute()
+    return paths.DASHBOARDS / f"{options.plan.stem}{suffix}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+
+
+def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict[str, str]:
+    """The values that only Framestorm knows, of those properties that the plan lets it fill in.
+
+    Raises:
+        UsageError: the plan asks for a value that Framestorm does not have.
+        FramestormError: the video cannot be cut.
+    """
+    known = {
+        "python": paths.CLIENT_PYTHON,
+        "client_dir": paths.CLIENT,
+        "client_log": run_dir / "client.log",
+        "cache": paths.FRAME_CACHE,
+        "journal": run_dir / "journal.jsonl",
+        "tree": run_dir / "tree.xml",
+        "stop": run_dir / "stop",
+    }
+    if plan.video is not None:
+        known["frame_dir"] = _cut(Path(properties[plan.video.name]), properties.get("encoding", DEFAULT_ENCODING))
+    if unknown := [name for name in plan.filled_in if name not in known]:
+        raise UsageError(
+            f"{plan.path.name}: {unknown[0]} is to be filled in by Framestorm, which knows {', '.join(known)} only"
+        )
+    return {name: str(known[name]) for name in plan.filled_in}
+
+
+def _cut(video: Path, encoding: str) -> Path:
+    """Have the client cut the video into encoded frames, or find them in the cache; their folder."""
+    command: list[str | Path] = [paths.CLIENT_PYTHON, paths.CLIENT / "frames.py", "--video", video]
+    command += ["--encoding", encoding, "--cache", paths.FRAME_CACHE]
+    cutting = subprocess.run(command, capture_output=True, text=True, check=False)
+    if cutting.returncode != 0:
+        raise FramestormError(f"the video cannot be used: {cutting.stderr.strip()}")
+    return Path(json.loads(cutting.stdout)["folder"])
+
+
+def _check_output(options: RunOptions, run_dir: Path) -> None:
+    if run_dir.exists():
+        raise UsageError(f"{run_dir} exists; a run makes its own folder: choose another with -o")
+    if options.samples_copy is not None and options.samples_copy.exists():
+        raise UsageError(f"-l {options.samples_copy}: the file exists; results are never appended to or overwritten")
+    parent = next(folder for folder in run_dir.parents if folder.exists())
+    _check_writable(parent, "-o")
+    if options.samples_copy is not None:
+        _check_writable(options.samples_copy.absolute().parent, "-l")
+    free_bytes = shutil.disk_usage(parent).free
+    if free_bytes < NEEDED_DISK_BYTES:
+        raise FramestormError(
+            f"{parent} has {free_bytes / 2**20:.0f} MiB left and a run needs {NEEDED_DISK_BYTES / 2**20:.0f}; make room"
+        )
+
+
+def _check_writable(folder: Path, option: str) -> None:
+    probe = folder / f".framestorm-{os.getpid()}.probe"
+    try:
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise FramestormError(
+            f"{folder} cannot be written to: {error.strerror}; mend that, or choose another place with {option}"
+        ) from None

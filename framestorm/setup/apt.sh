@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Installs Debian packages as root, without starting the services they bring: apt.sh PACKAGE ...
+# What apt prints goes to stdout; what the user should know goes to stderr. Waits for any other apt or dpkg.
+# Used by run.sh before there is a Python, and by packages.py.
+set -o errexit -o nounset -o pipefail
+
+# DPKG_ROOT is dpkg's own variable for a system below another directory; the tests use it.
+POLICY="${DPKG_ROOT:-}/usr/sbin/policy-rc.d"
+LOCK="${DPKG_ROOT:-}/run/framestorm-packages.lock"
+MARK='# framestorm: while packages are installed'
+# What apt and dpkg print when another process has a lock.
+LOCKED='Could not get lock|[Uu]nable to (lock|acquire)|lock was locked'
+DEADLINE_S=$((SECONDS + ${APT_WAIT_S:-1800}))
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
+
+say() {
+    printf 'framestorm: %s\n' "$*" >&2
+}
+
+# One installation by this kit at a time on a machine: the next one would otherwise take away the policy of the first.
+lock() {
+    exec 9>"$LOCK"
+    flock --nonblock 9 && return
+    say "waiting for another set-up on this machine to install its packages ($LOCK)"
+    flock --timeout $((DEADLINE_S - SECONDS)) 9 || {
+        say "gave up waiting for $LOCK"
+        exit 1
+    }
+}
+
+# Runs apt-get until it gets apt's and dpkg's locks. The lock of the package lists has no timeout of its own.
+apt() {
+    local output status holder told='' timeout_s=0
+    output=$(mktemp)
+    while true; do
+        status=0
+        apt-get -q -o DPkg::Lock::Timeout="$timeout_s" "$@" >"$output" 2>&1 || status=$?
+        cat "$output"
+        if ((status == 0 || SECONDS >= DEADLINE_S)) || ! grep -qE "$LOCKED" "$output"; then
+            break
+        fi
+        holder=$(grep -oE 'held by process [0-9]+ \([^)]*\)' "$output" | head -n 1 || true)
+        [[ -n "$told" ]] || say "waiting for another package installation to finish${holder:+: its lock is $holder}"
+        told=yes timeout_s=30
+        sleep 1
+    done
+    rm -f -- "$output"
+    return "$status"
+}
+
+# Debian asks this program before a package may start its service (invoke-rc.d(8)). Left behind by a kill it forbids
+# nothing: it forbids only as long as the lock is held, by this process or by the apt-get that it started. A policy that
+# somebody else put there stays.
+forbid_services() {
+    if [[ -e "$POLICY" ]] && ! grep -qsF "$MARK" "$POLICY"; then
+        return
+    fi
+    trap 'rm -f -- "$POLICY"' EXIT
+    printf '#!/bin/sh\n%s\nflock --nonblock "%s" true && exit 0\nexit 101\n' "$MARK" "$LOCK" >"$POLICY"
+    chmod 755 "$POLICY"
+}
+
+installed() {
+    dpkg-query --show --showformat='${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p' | sort
+}
+
+# Keeps the services of new packages from starting at the next boot: only their programs are wanted.
+disable_services() {
+    local -a units
+    command -v systemctl >/dev/null || return 0
+    mapfile -t units < <(for package in "$@"; do
+        dpkg-query --listfiles "$package" | sed -nE 's,^(/usr)?/lib/systemd/system/([^/@]+\.(service|socket|timer))$,\2,p'
+    done | sort -u)
+    ((${#units[@]} == 0)) || systemctl disable --quiet "${units[@]}" || true
+}
+
+main() {
+    local before
+    local -a new
+    lock
+    before=$(installed)
+    forbid_services
+    # One archive out of reach does not matter if the packages come from another.
+    apt update || say "apt-get update failed; trying with the package lists that are here"
+    apt install --yes --no-upgrade "$@"
+    mapfile -t new < <(comm -13 <(printf '%s\n' "$before") <(installed))
+    ((${#new[@]} == 0)) || disable_services "${new[@]}"
+}
+
+main "$@"

@@ -1,0 +1,217 @@
+"""The set-up: what a checkout needs beyond its sources, made once in .local/ and again when its inputs change.
+
+Each piece leaves a stamp, the hash of what it was made from, as its last step: a piece that was interrupted has none
+and is made again from the start.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from framestorm import paths
+from framestorm.errors import FramestormError
+from framestorm.setup import packages
+
+STAMPS = paths.LOCAL / "stamps"
+LOG = paths.LOCAL / "setup.log"
+# One piece downloads while another is unpacked or compiled.
+AT_ONCE = 2
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Something made in .local/: remade when one of `inputs` changes or `output` is gone; made after what it needs."""
+
+    name: str
+    title: str
+    inputs: tuple[Path, ...]
+    output: Path
+    make: Callable[["Piece"], None]
+    needs: tuple["Piece", ...] = ()
+
+    @property
+    def stamp(self) -> Path:
+        return STAMPS / self.name
+
+    def fingerprint(self) -> str:
+        """Hash of the inputs and of what runs them: another Python, or a checkout that was moved, makes it anew."""
+        digest = hashlib.sha256(f"{sys.version_info[:2]} {paths.LOCAL.resolve().parent}".encode())
+        for path in self.inputs:
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+    def is_made(self) -> bool:
+        try:
+            return self.output.exists() and self.stamp.read_text() == self.fingerprint()
+        except FileNotFoundError:
+            return False
+
+
+def call(command: Sequence[str | Path]) -> None:
+    """Run a command of a piece's making, its output into the log of the set-up; raises FramestormError if it fails."""
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
+    )
+    # Written at its end and at once: other pieces are made at the same time.
+    with LOG.open("ab") as log:
+        log.write(f"$ {' '.join(str(word) for word in command)}\n".encode() + done.stdout)
+    if done.returncode != 0:
+        tail = "\n".join(done.stdout.decode(errors="replace").splitlines()[-12:])
+        raise FramestormError(f"set-up failed in `{command[0]} …`, whole output in {paths.shown(LOG)}:\n{tail}")
+
+
+def _make_java(piece: Piece) -> None:
+    """Link a Java 17: the one this JMeter is tested with, whichever is the machine's default."""
+    if _java_17() is None:
+        packages.install(["openjdk-17-jre"])
+    home = _java_17()
+    if home is None:
+        raise FramestormError("no Java 17 was found; install openjdk-17-jre, or point JAVA_HOME at one")
+    piece.output.unlink(missing_ok=True)
+    piece.output.symlink_to(home)
+
+
+def _java_17() -> Path | None:
+    homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
+    homes += sorted(Path("/usr/lib/jvm").glob("*17*")) if Path("/usr/lib/jvm").is_dir() else []
+    for home in homes:
+        # The full runtime: JMeter's GUI needs libawt_xawt, which the headless package leaves out.
+        if (home / "bin" / "java").exists() and (home / "lib" / "libawt_xawt.so").exists():
+            release = (home / "release").read_text() if (home / "release").exists() else ""
+            if 'JAVA_VERSION="17' in release:
+                return home
+    return None
+
+
+def _make_jmeter(piece: Piece) -> None:
+    if shutil.which("mvn") is None:
+        packages.install(["maven"])
+    # Assembled aside: old jars would stay among new ones, and a run may be reading what is there.
+    draft = piece.output.with_name(f"{piece.output.name}.new")
+    shutil.rmtree(draft, ignore_errors=True)
+    call(["mvn", "-q", "-B", "-C", "-f", paths.JMX / "pom.xml", "package", f"-Dhome={draft}"])
+    shutil.rmtree(piece.output, ignore_errors=True)
+    draft.rename(piece.output)
+
+
+def _make_venv(piece: Piece) -> None:
+    venv = piece.output
+    shutil.rmtree(venv, ignore_errors=True)
+    call([sys.executable, "-m", "venv", venv])
+    call(
+        [
+            venv / "bin" / "python",
+            "-m",
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            "--require-hashes",
+            "-r",
+            piece.inputs[0],
+        ]
+    )
+
+
+def _make_face_graph(piece: Piece) -> None:
+    call([paths.FUNCTION_PYTHON, piece.inputs[0], "--out", piece.output])
+
+
+def _make_sample_video(piece: Piece) -> None:
+    call([paths.CLIENT_PYTHON, piece.inputs[0], "--out", piece.output])
+
+
+def _venv(name: str, title: str, lock: Path) -> Piece:
+    return Piece(f"{name}-venv", title, (lock,), paths.LOCAL / f"{name}-venv", _make_venv)
+
+
+GRAPH = paths.FACE_BLUR / "graph"
+JAVA = Piece("java", "Java 17", (), paths.JAVA_HOME, _make_java)
+JMETER = Piece(
+    "jmeter", "JMeter 5.5 with its plug-ins", (paths.JMX / "pom.xml",), paths.JMETER_HOME, _make_jmeter, (JAVA,)
+)
+CLIENT_VENV = _venv("client", "Python environment of the frame client", paths.CLIENT / "requirements.txt")
+FUNCTION_VENV = _venv(
+    "function", "Python environment of the function, with TensorFlow", paths.FACE_BLUR / "requirements.txt"
+)
+FACE_GRAPH = Piece(
+    "face-graph",
+    "face detection graph",
+    (GRAPH / "build_graph.py", GRAPH / "requirements.txt"),
+    paths.FACE_GRAPH,
+    _make_face_graph,
+    (FUNCTION_VENV,),
+)
+SAMPLE_VIDEO = Piece(
+    "sample-video",
+    "sample video",
+    (paths.CLIENT / "sample_clip.py", paths.CLIENT / "sample-requirements.txt"),
+    paths.SAMPLE_VIDEO,
+    _make_sample_video,
+    (CLIENT_VENV,),
+)
+ANSIBLE_VENV = _venv("ansible", "Python environment of Ansible", paths.ANSIBLE / "requirements.txt")
+ANSIBLE_TEST_VENV = _venv(
+    "ansible-test", "Python environment of Ansible's tests", paths.ROOT / "tests" / "ansible-requirements.txt"
+)
+TEST_VENV = _venv("test", "Python environment of the tests", paths.ROOT / "tests" / "requirements.txt")
+
+FOR_A_RUN = (JAVA, FUNCTION_VENV, JMETER, CLIENT_VENV, FACE_GRAPH, SAMPLE_VIDEO)
+
+
+def ensure(pieces: Sequence[Piece] = FOR_A_RUN) -> None:
+    """Make what is not made yet, some of it side by side; nothing is printed when there is nothing to do.
+
+    Raises:
+        FramestormError: a piece could not be made; those made before it stay.
+    """
+    if all(piece.is_made() for piece in pieces):
+        return
+    STAMPS.mkdir(parents=True, exist_ok=True)
+    with _locked(), ThreadPoolExecutor(AT_ONCE) as pool:
+        waiting = [piece for piece in dict.fromkeys(pieces) if not piece.is_made()]
+        total = len(waiting)
+        running: dict[Future[None], Piece] = {}
+        while waiting or running:
+            unmade = {piece.name for piece in (*waiting, *running.values())}
+            ready = [piece for piece in waiting if not unmade & {need.name for need in piece.needs}]
+            for piece in ready[: AT_ONCE - len(running)]:
+                waiting.remove(piece)
+                running[pool.submit(_make, piece, f"{total - len(waiting)}/{total}")] = piece
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                del running[future]
+                future.result()
+
+
+def _make(piece: Piece, position: str) -> None:
+    _say(f"set-up {position}: {piece.title} …\n")
+    started_s = time.monotonic()
+    piece.stamp.unlink(missing_ok=True)
+    piece.make(piece)
+    piece.stamp.write_text(piece.fingerprint())
+    _say(f"set-up {position}: made in {time.monotonic() - started_s:.0f} s\n")
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """One set-up at a time in a checkout; the lock goes with the process that holds it."""
+    with (paths.LOCAL / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say(f"waiting for another set-up of this checkout to finish ({paths.shown(paths.LOCAL / 'lock')})\n")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

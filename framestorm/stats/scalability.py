@@ -1,0 +1,188 @@
+"""Gunther's Universal Scalability Law: how throughput grows, levels off, and falls with load."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from framestorm.stats.checks import LEVEL, Flags, Floats, pairs, positive
+from framestorm.stats.estimate import Estimate
+from framestorm.stats.means import t_quantile
+
+FEWEST_LOADS = 3
+
+
+@dataclass(frozen=True)
+class Usl:
+    """A fitted law: X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)).
+
+    lambda_per_s: throughput of one worker or user, in the throughput's unit.
+    sigma: contention, the share of the work that is serial, without a unit.
+    kappa: coherency, the cost of agreeing with each other, pair by pair, without a unit.
+    peak: load with the largest throughput, not rounded; None where throughput never falls (kappa 0).
+    peak_throughput: at the peak; without one the limit lambda / sigma, None where there is none either (sigma 0).
+    r_squared: share of the throughputs' variance that the law explains; None where they do not vary.
+    """
+
+    lambda_per_s: Estimate
+    sigma: Estimate
+    kappa: Estimate
+    peak: float | None
+    peak_throughput: float | None
+    r_squared: float | None
+
+    def throughput(self, workers: ArrayLike) -> Floats:
+        """What the law says for these loads, in the throughput's unit."""
+        return _law(np.asarray(workers, dtype=np.float64), self._parameters())
+
+    def _parameters(self) -> Floats:
+        return np.array([self.lambda_per_s.value, self.sigma.value, self.kappa.value])
+
+
+def fit_usl(workers: ArrayLike, throughput: ArrayLike, level: float = LEVEL) -> Usl:
+    """Fit the law by least squares of the throughput, with sigma and kappa not negative.
+
+    Gunther, Guerrilla Capacity Planning, 2007, chapters 4 to 6; least squares as R's package usl 2.0 has them.
+    Intervals are Student's, of a covariance that does not take errors to be of one size, as usl does, for those of
+    runs grow with the throughput (HC3 of MacKinnon and White, Some Heteroskedasticity-Consistent Covariance Matrix
+    Estimators with Improved Finite Sample Properties, Journal of Econometrics 29, 1985). They are approximate, and cut
+    off at 0. Superlinear speed-up (a negative sigma) is not in the law and is fitted as 0.
+
+    Args:
+        workers: load of each measurement (workers or users), above 0; repetitions of a load are separate measurements.
+        throughput: measured, per second, above 0.
+        level: of the intervals; with 3 measurements there is no spread and they have no ends.
+
+    Raises:
+        ValueError: fewer than 3 distinct loads, a value that is not above 0, or lengths that differ.
+    """
+    loads, measured = pairs(workers, throughput, "loads", "throughputs")
+    positive(loads, "loads")
+    positive(measured, "throughputs")
+    distinct = np.unique(loads)
+    if distinct.size < FEWEST_LOADS:
+        listed = ", ".join(f"{load:g}" for load in distinct)
+        raise ValueError(f"{distinct.size} distinct loads ({listed}): a scalability law needs at least {FEWEST_LOADS}")
+    parameters = _fit(loads, measured)
+    residuals = _law(loads, parameters) - measured
+    lambda_, sigma, kappa = (float(parameter) for parameter in parameters)
+    peak, peak_throughput = _peak(lambda_, sigma, kappa)
+    total = float(((measured - measured.mean()) ** 2).sum())
+    r_squared = 1 - float(residuals @ residuals) / total if total else None
+    return Usl(*_intervals(loads, parameters, residuals, level), peak, peak_throughput, r_squared)
+
+
+def _law(loads: Floats, parameters: Floats) -> Floats:
+    lambda_, sigma, kappa = parameters
+    law: Floats = lambda_ * loads / (1 + sigma * (loads - 1) + kappa * loads * (loads - 1))
+    return law
+
+
+def _slopes(loads: Floats, parameters: Floats) -> Floats:
+    lambda_, sigma, kappa = parameters
+    divisor = 1 + sigma * (loads - 1) + kappa * loads * (loads - 1)
+    by_sigma = -lambda_ * loads * (loads - 1) / divisor**2
+    return np.column_stack([loads / divisor, by_sigma, by_sigma * loads])
+
+
+def _fit(loads: Floats, measured: Floats) -> Floats:
+    """The best of the four laws with sigma and kappa free or 0; of equally good ones that with fewer parameters.
+
+    A solver that keeps to bounds stops short of them, and a kappa of 1e-15 instead of 0 would make up a peak.
+    """
+    best, least = np.zeros(3), math.inf
+    rounding = 1e-24 * float(measured @ measured)
+    for free in sorted(product((False, True), repeat=2), key=sum):
+        fitted = _fit_free(loads, measured, np.array([True, *free]))
+        squares = float(((_law(loads, fitted) - measured) ** 2).sum())
+        if squares < least * (1 - 1e-9) - rounding:
+            best, least = fitted, squares
+    return best
+
+
+def _fit_free(loads: Floats, measured: Floats, free: Flags) -> Floats:
+    from scipy import optimize  # slow to import, and rarely needed
+
+    unit = float((measured / loads).max())
+    share = measured / unit
+    start = np.where(free, [1.0, 0.05, 1e-3 / loads.max()], 0.0)
+    # The law is linear in loads / throughput: its solution there is a good start.
+    terms = np.column_stack([np.ones_like(loads), loads - 1, loads * (loads - 1)])[:, free]
+    linear = np.zeros(3)
+    linear[free] = optimize.nnls(terms, loads / share)[0]
+    if linear[0] > 0:
+        start = np.where(free, np.maximum([1 / linear[0], *(linear[1:] / linear[0])], 1e-9), 0.0)
+
+    def whole(free_ones: Floats) -> Floats:
+        parameters = np.zeros(3)
+        parameters[free] = free_ones
+        return parameters
+
+    def residuals(free_ones: Floats) -> Floats:
+        return _law(loads, whole(free_ones)) - share
+
+    def slopes(free_ones: Floats) -> Floats:
+        return _slopes(loads, whole(free_ones))[:, free]
+
+    solution = optimize.least_squares(
+        residuals, start[free], jac=slopes, bounds=(0, np.inf), x_scale="jac", ftol=1e-15, xtol=1e-15, gtol=1e-15
+    )
+    fitted = whole(_polished(solution.x, residuals, slopes))
+    fitted[0] *= unit
+    return fitted
+
+
+def _polished(solution: Floats, residuals: Callable[[Floats], Floats], slopes: Callable[[Floats], Floats]) -> Floats:
+    """Gauss-Newton steps as long as they bring the gradient nearer to 0.
+
+    The solver stops when the squares no longer change, which is at half the digits of the parameters.
+    """
+
+    def gradient(at: Floats) -> float:
+        steep = slopes(at)
+        return float(np.linalg.norm(residuals(at) @ steep / np.linalg.norm(steep, axis=0)))
+
+    for _ in range(50):
+        steep = slopes(solution)
+        lengths = np.linalg.norm(steep, axis=0)
+        step = np.linalg.lstsq(steep / lengths, residuals(solution), rcond=None)[0] / lengths
+        better: Floats = solution - step
+        if better.min() < 0 or gradient(better) >= gradient(solution):
+            break
+        solution = better
+    return solution
+
+
+def _intervals(
+    loads: Floats, parameters: Floats, residuals: Floats, level: float
+) -> tuple[Estimate, Estimate, Estimate]:
+    freedom = loads.size - parameters.size
+    t = t_quantile(level, max(1, freedom))
+    method = f"least squares, Student of the covariance (HC3), {level * 100:g} %, n = {loads.size}"
+    halves = None
+    if freedom > 0:
+        slopes = _slopes(loads, parameters)
+        inverse = np.linalg.pinv(slopes)  # of slopes, so that their product is not rounded first
+        left = 1 - (slopes * inverse.T).sum(axis=1)  # of each error, after the law has bent to its measurement
+        halves = t * np.sqrt(inverse**2 @ (residuals / np.maximum(left, 1e-9)) ** 2)
+
+    def interval(number: int) -> Estimate:
+        value = float(parameters[number])
+        if halves is None:
+            return Estimate(value, None, None, loads.size, method)
+        half = float(halves[number])
+        return Estimate(value, max(0.0, value - half), value + half, loads.size, method)
+
+    return interval(0), interval(1), interval(2)
+
+
+def _peak(lambda_: float, sigma: float, kappa: float) -> tuple[float | None, float | None]:
+    if sigma + kappa >= 1:  # more than one worker only costs
+        return 1.0, lambda_
+    if kappa > 0:
+        peak = math.sqrt((1 - sigma) / kappa)
+        return peak, float(_law(np.array([peak]), np.array([lambda_, sigma, kappa]))[0])
+    return None, lambda_ / sigma if sigma > 0 else None

@@ -1,0 +1,195 @@
+"""A study with the figures of its runs: of every point and metric the mean over its repetitions, and what was lost."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from framestorm.model.metric import METRICS, PERCENTILES, USER, is_of_run, is_rounded
+from framestorm.model.metric import metric as metric_of
+from framestorm.model.study import Derived, Value, Where
+from framestorm.model.study_summary import PointRun, PointState, PointSummary, RestrictedMean
+from framestorm.model.summary import Doubt
+from framestorm.stats.bootstrap import bootstrap
+from framestorm.stats.checks import Ends, Floats
+from framestorm.stats.estimate import Bound, Estimate
+from framestorm.stats.means import student
+from framestorm.stats.rounding import with_rounding
+from framestorm.stats.shares import design_effect, wilson
+from framestorm.study.answers.derived import inputs, may_be_negative
+from framestorm.study.answers.rows import ResultRow
+from framestorm.study.answers.samples import Samples, read_samples
+from framestorm.study.design.record import Point, StudyRecord
+
+# Summed over a point's runs, not averaged.
+COUNTS = (
+    "n_sent", "n", "ok", "failed", "timed_out", "rejected_warm_up", "rejected_cold", "rejected_warm",
+    "dropped_arrivals", "warnings",
+)  # fmt: skip
+
+
+class StudyResults:
+    """A study's record, its runs with their figures, and their samples."""
+
+    def __init__(self, folder: Path, record: StudyRecord, rows: Sequence[ResultRow]) -> None:
+        self.folder = folder
+        self.record = record
+        self.points = record.points
+        self.rows = list(rows)
+        self.derived: Mapping[str, Derived] = record.definition.derived
+        self.complete = [row for row in self.rows if row.is_complete]
+        self.by_cell = {(row.point.id, row.repetition): row for row in self.complete}
+        self.repetitions = sorted({row.repetition for row in self.complete})
+
+    def samples(self, row: ResultRow) -> Samples:
+        """The samples of a complete run."""
+        definition = self.record.definition
+        return read_samples(self.folder / row.run, definition.warm_up_s, definition.temperature)
+
+    def times(self, rows: Sequence[ResultRow], series: str) -> tuple[Floats, Floats]:
+        """Times in ms of complete runs together: in full, and cut off by a timeout."""
+        full, cut = zip(*(self.samples(row).times(series) for row in rows), strict=True)
+        return np.concatenate(full), np.concatenate(cut)
+
+    def matching(self, where: Where) -> list[Point]:
+        """The points with these levels; of a factor one level is meant, or any of a list."""
+        return [point for point in self.points if all(_has(point.factors, *level) for level in where.items())]
+
+    def runs(self, point: Point, repetitions: Sequence[int]) -> list[ResultRow]:
+        """The complete runs of a point in these repetitions."""
+        return [row for r in repetitions if (row := self.by_cell.get((point.id, r))) is not None]
+
+
+def _has(factors: Mapping[str, Value], name: str, level: Value | tuple[Value, ...]) -> bool:
+    return factors.get(name) in (level if isinstance(level, tuple) else (level,))
+
+
+def summarise_points(study: StudyResults) -> list[PointSummary]:
+    """Every point of the study, those without any run included."""
+    rows: dict[str, list[ResultRow]] = {point.id: [] for point in study.points}
+    for row in study.rows:
+        rows[row.point.id].append(row)
+    return [_point(study, point, rows[point.id]) for point in study.points]
+
+
+def _point(study: StudyResults, point: Point, rows: Sequence[ResultRow]) -> PointSummary:
+    done = [row for row in rows if row.is_complete]
+    planned = study.record.definition.repetitions
+    state: PointState = (
+        "complete" if len(done) >= planned else "missing" if not rows else "partial" if done else "failed"
+    )
+    names = dict.fromkeys((*METRICS, *(name for row in done for name in row.metrics), *study.derived))
+    doubts: dict[Doubt, int] = {}
+    for doubt in (doubt for row in done for doubt in dict.fromkeys(row.doubts)):
+        doubts[doubt] = doubts.get(doubt, 0) + 1
+    return PointSummary(
+        id=point.id,
+        factors=point.factors,
+        state=state,
+        planned=planned,
+        complete=len(done),
+        failed=len(rows) - len(done),
+        causes=list(dict.fromkeys(str(row.reason) for row in rows if not row.is_complete)),
+        counts={name: sum(row.count(name) for row in done) for name in COUNTS},
+        figures={name: figure for name in names if (figure := estimate(study, name, done)) is not None},
+        restricted_mean=_restricted_mean(study, done),
+        doubts=doubts,
+        runs=[_point_run(row) for row in rows],
+    )
+
+
+def _point_run(row: ResultRow) -> PointRun:
+    warnings = row.count("warnings") if row.metrics else None
+    return PointRun(row.repetition, row.run, row.state, row.reason, row.order, warnings, row.doubts)
+
+
+def estimate(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> Estimate | None:
+    """The metric over the complete runs of one point, with its interval; None without values."""
+    valued = [row for row in rows if row.metrics.get(metric) is not None]
+    if not valued or isinstance(valued[0].metrics[metric], bool):
+        return None
+    values = [float(row.metrics[metric] or 0) for row in valued]
+    kinds = {row.bounds.get(metric) for row in valued}
+    bound: Bound = "unsure" if "unsure" in kinds else "lower" if "lower" in kinds else "exact"
+    if metric_of(metric).counted_by:
+        value, ends, method = _share(study, metric, valued, values)
+    elif len(values) > 1:
+        mean = student(values)
+        value, ends, method = mean.value, (mean.low, mean.high), mean.method
+    else:
+        value, (ends, method) = values[0], _within(study, metric, valued[0])
+    if metric not in study.derived and is_rounded(metric):
+        ends = with_rounding(ends, value, values)
+    elif repeats_whole_ms(study, metric, valued):
+        ends = None, None
+    low, high = ends
+    least, most = limits(study, metric)
+    low = low if low is None or least is None else max(low, least)
+    high = high if high is None or most is None else min(high, most)
+    low, high = None if bound == "unsure" else low, None if bound != "exact" else high
+    return Estimate(value, low, high, len(values), method, bound)
+
+
+def _share(
+    study: StudyResults, metric: str, rows: Sequence[ResultRow], shares: Sequence[float]
+) -> tuple[float, Ends, str]:
+    """Of all samples together; its interval is of these, or of how far runs differ where that is wider."""
+    value, worth = share_of(study, metric, rows)
+    low, high = wilson(value * worth, worth) or (0.0, 1.0)
+    counted = "users" if metric_of(metric).counted_by == "users" else "samples"
+    method = f"Wilson, of {worth:.0f} {counted}"
+    of_runs = student(shares)
+    if of_runs.low is None or of_runs.high is None:
+        return value, (low, high), method
+    return value, (min(low, of_runs.low), max(high, of_runs.high)), f"the wider of {method}, and {of_runs.method}"
+
+
+def share_of(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> tuple[float, float]:
+    """A share over complete runs together, and how many independent samples (or users) it is of.
+
+    Failures of a run may come in clusters. Where there are more runs, how far these differ tells of that.
+    """
+    counted = [row.count(str(metric_of(metric).counted_by)) for row in rows]
+    share = sum((row.metrics[metric] or 0) * n for row, n in zip(rows, counted, strict=True)) / sum(counted)
+    is_alone = len(rows) == 1 and metric == "success"
+    return share, sum(counted) / (design_effect(study.samples(rows[0]).kept["ok"].to_numpy()) if is_alone else 1)
+
+
+def repeats_whole_ms(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> bool:
+    """Whether a derived metric is the same in all of several runs, which of times in whole ms says nothing."""
+    if len(rows) < 2 or metric not in study.derived or len({row.metrics.get(metric) for row in rows}) > 1:
+        return False
+    return any(map(is_rounded, inputs(study.derived, metric, rows[0].point.factors)))
+
+
+def limits(study: StudyResults, metric: str) -> Ends:
+    """The least and the most that a metric can be: the part of an interval between them holds the truth as often."""
+    is_share = metric not in study.derived and is_of_run(metric) and metric_of(metric).is_share
+    return None if may_be_negative(study.derived, metric) else 0.0, 1.0 if is_share else None
+
+
+def sample_statistic(study: StudyResults, metric: str) -> tuple[str, str] | None:
+    """The series of times and its statistic, as `stats.bootstrap` has it; None where samples do not give the metric."""
+    about = metric_of(metric)
+    if metric in study.derived or about.series in {None, USER} or about.statistic in {None, "min", "max"}:
+        return None
+    return about.series or "rtt", PERCENTILES.get(str(about.statistic), str(about.statistic))
+
+
+def _within(study: StudyResults, metric: str, row: ResultRow) -> tuple[Ends, str]:
+    """What a single run says about its own figure; nothing about what another run would have given."""
+    statistic = sample_statistic(study, metric)
+    if statistic is None or statistic[1] == "sd":
+        return (None, None), "one run"
+    samples, series = study.samples(row), statistic[0]
+    figure = bootstrap(samples.in_order(series), statistic[1], cut=samples.cut_off(series))
+    return (figure.low, figure.high), figure.method
+
+
+def _restricted_mean(study: StudyResults, rows: Sequence[ResultRow]) -> RestrictedMean | None:
+    if not any(row.bounds.get("mean_ms") for row in rows):
+        return None
+    times = [study.samples(row).times("rtt") for row in rows]
+    limit_ms = float(np.concatenate([cut for _, cut in times]).min())
+    means = [np.minimum(both, limit_ms).mean() for run in times if (both := np.concatenate(run)).size]
+    return RestrictedMean(student(means), limit_ms)

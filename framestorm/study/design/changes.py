@@ -1,0 +1,150 @@
+"""What is changed of a study: by the command line before its runs, and in the study.yml of its folder after them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from framestorm import paths
+from framestorm.errors import UsageError
+from framestorm.model.study import DEFINITION, Study
+from framestorm.study.design import matrix, reading
+from framestorm.study.design.folder import StudyFolder, file_sha256
+from framestorm.study.design.record import Point, StudyRecord
+from framestorm.study.design.yaml_lines import PointError, allowed_words, did_you_mean
+
+# Of a study that has runs: how they are judged and shown, not how they were made.
+CHANGEABLE = (
+    "title", "question", "metrics", "derived", "hypotheses", "charts", "published", "published_from",
+)  # fmt: skip
+
+
+def override(study: Study, properties: Mapping[str, str], repetitions: int | None) -> Study:
+    """The study with fixed properties and repetitions as set by -J and --repetitions.
+
+    Raises:
+        UsageError: a property is none of the plan's, is varied by the study, or its value is out of range.
+    """
+    varied = {
+        property_: name
+        for name, factor in study.factors.items()
+        for value in factor.values
+        for property_ in factor.level(name, value).properties
+    }
+    for name in properties:
+        if name in varied:
+            raise UsageError(f"-J{name}: the study varies it, by its factor {varied[name]}; choose levels by --only")
+    changes: dict[str, object] = {"properties": {**study.properties, **properties}}
+    if repetitions is not None:
+        if repetitions < 1:
+            raise UsageError(f"--repetitions {repetitions}: at least one is needed")
+        if study.stop and repetitions < 2:
+            raise UsageError(f"--repetitions {repetitions}: stop needs the variation between runs, so at least 2")
+        changes["repetitions"] = repetitions
+        if study.stop and study.stop.at_most < repetitions:
+            changes["stop"] = study.stop.model_copy(update={"at_most": repetitions})
+    changed = study.model_copy(update=changes)
+    points_of(changed)
+    return changed
+
+
+def points_of(study: Study) -> list[Point]:
+    """The points of a study, each with every value in range.
+
+    Raises:
+        UsageError: one cannot be.
+    """
+    try:
+        points = matrix.points(study)
+        for point in points:
+            matrix.estimate_s(study, point)
+    except PointError as error:
+        raise UsageError(f"{error.what}{allowed_words(error.allowed)}") from None
+    return points
+
+
+def parse_only(words: Iterable[str], study: Study) -> dict[str, list[str]]:
+    """`factor=level` or `factor=level,level` words as levels wanted by factor.
+
+    Raises:
+        UsageError: there is no such factor, or it has no such level.
+    """
+    only: dict[str, list[str]] = {}
+    for word in words:
+        name, equals, wanted = word.partition("=")
+        if not equals or not wanted:
+            raise UsageError(f"--only {word}: give factor=level, for example --only {_example(study)}")
+        if name not in study.factors:
+            raise UsageError(f"--only {word}: unknown factor {name!r}{_hint(name, list(study.factors))}")
+        levels = [matrix.as_text(value) for value in study.factors[name].values]
+        for level in [wanted] if wanted in levels else wanted.split(","):
+            if level not in levels:
+                raise UsageError(f"--only {word}: unknown level {level!r} of {name}{_hint(level, levels)}")
+            only.setdefault(name, []).append(level)
+    return only
+
+
+def choose(points: Sequence[Point], only: Mapping[str, Sequence[str]]) -> list[Point]:
+    """The points that have one of the levels wanted of each factor.
+
+    Raises:
+        UsageError: there is no such point.
+    """
+    chosen = [
+        point for point in points if all(matrix.as_text(point.factors[name]) in levels for name, levels in only.items())
+    ]
+    if not chosen:
+        wanted = ", ".join(f"{name}={level}" for name, levels in only.items() for level in levels)
+        raise UsageError(f"--only: the study has no point with {wanted}; ./run.sh study NAME --dry-run lists them")
+    return chosen
+
+
+def _example(study: Study) -> str:
+    name, factor = next(iter(study.factors.items()))
+    return f"{name}={matrix.as_text(factor.values[0])}"
+
+
+def _hint(value: str, words: Sequence[str]) -> str:
+    return did_you_mean(value, words) + allowed_words(words)
+
+
+def record_now(folder: StudyFolder) -> StudyRecord:
+    """The record of a study, judged as the study.yml in its folder says by now; `rejudged` names what has changed.
+
+    Raises:
+        UsageError: that file is wrong, or changes how runs are made; or published results cannot be read.
+    """
+    record = _record_now(folder)
+    name = record.definition.published
+    if name and ((folder.path / name).exists() or "published" in record.rejudged):
+        reading.check_published(folder.path / name)
+    return record
+
+
+def _record_now(folder: StudyFolder) -> StudyRecord:
+    record, file = folder.record, folder.path / DEFINITION
+    if not file.exists() or file_sha256(file) == record.file_sha256:
+        return record
+    now = definition_by(file, record)
+    changed = differing(record.definition, now)
+    if made := [key for key in changed if key not in CHANGEABLE]:
+        raise UsageError(
+            f"{paths.shown(file)}: the existing runs were made with another {', '.join(made)}. Put that back "
+            f"({paths.shown(folder.path)}/study.json has it); {', '.join(CHANGEABLE)} may be changed"
+        )
+    definition = record.definition.model_copy(update={key: getattr(now, key) for key in changed})
+    return replace(record, definition=definition, rejudged=tuple(changed))
+
+
+def definition_by(file: Path, record: StudyRecord) -> Study:
+    """The definition that a study.yml gives, with what the command line changed of it when the study was started.
+
+    Raises:
+        UsageError: the file is wrong.
+    """
+    study = reading.load(file, record.quick)
+    return override(study, record.overrides.properties, record.overrides.repetitions)
+
+
+def differing(then: Study, now: Study) -> list[str]:
+    """The keys of two definitions that differ; a study's name is that of its folder."""
+    return sorted(key for key in Study.model_fields if key != "name" and getattr(then, key) != getattr(now, key))

@@ -1,0 +1,254 @@
+"""The engine of studies: run after run, each into a folder of its own, until every point has its repetitions."""
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from framestorm import conductor, paths
+from framestorm.errors import FramestormError, UsageError
+from framestorm.machine import now_ms
+from framestorm.model import files
+from framestorm.model.metric import BY_NAME
+from framestorm.model.run import Record
+from framestorm.model.study import Study
+from framestorm.platform.base import Site
+from framestorm.platform.registry import Platforms
+from framestorm.report import build
+from framestorm.run import jmeter
+from framestorm.run.interrupts import Interrupts
+from framestorm.run.preparation import RunOptions
+from framestorm.study.design import matrix
+from framestorm.study.design.folder import LOG, StudyFolder
+from framestorm.study.design.record import COMPLETE, FAILED, PARTIAL, RUNNING, STOPPED, Point, RunLine
+
+# Never met: in a study failed frames are figures, and no reason to fail a run.
+NO_CRITERION = "success < 0 %"
+SAME_FAILURES = 3
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How the runs of a study are made: `gateway` and `slaves` as the command line gives them."""
+
+    gateway: str | None
+    slaves: str | None
+    inventory: Path
+    port: int
+    command: tuple[str, ...]
+    budget_s: float | None
+
+
+class Engine:
+    """Runs what of a study is still to be run."""
+
+    def __init__(self, study: Study, where: StudyFolder, runs: Runs) -> None:
+        self._study = study
+        self._folder = where
+        self._runs = runs
+        self._points = where.points
+        self._seed = where.record.seed
+        self._interrupts = Interrupts()
+        self._time_left = matrix.TimeLeft(study, self._points)
+        self._began_s = time.monotonic()
+        self._failures: list[str] = []
+        self._read: dict[str, tuple[dict[str, float], str | None]] = {}
+        self._main_metric = next((name for name in study.metrics if name in BY_NAME), "mean_ms")
+
+    def run(self) -> None:
+        """Make the runs that are missing; the folder has them, and how the study ended.
+
+        Raises:
+            UsageError: the very first run is refused; no other would fare better.
+        """
+        self._folder.update(state=RUNNING)
+        for moved in self._folder.set_aside():
+            self._say(f"{paths.shown(moved)}: left by a crash; its run is made again")
+        # A kill leaves "running"; so does an error that is none of a run's.
+        with self._interrupts.caught(), ExitStack() as stack:
+            self._look_over()
+            site = Site(self._runs.port, self._runs.gateway, over_slaves=self._runs.slaves is not None)
+            platforms = Platforms(site, self._folder.path)
+            stack.callback(self._leave, platforms)
+            for order, point, repetition in self.due():
+                self._one(platforms, order, point, repetition)
+                if why := self._stopped():
+                    self._say(why)
+                    break
+            lines = self._folder.lines()
+            is_whole = not self._stopped() and all(line.state == COMPLETE for line in lines.values())
+            state = COMPLETE if is_whole else STOPPED if self._stopped() else PARTIAL
+            self._folder.update(state=state, ended_ms=now_ms())
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a signal asked it to stop."""
+        return self._interrupts.count > 0
+
+    def _look_over(self) -> None:
+        """Say which of the complete runs have lost their files, or a part of them."""
+        for line in self._folder.lines().values():
+            if line.state == COMPLETE and (why := self._figures(line.run)[1]):
+                self._say(f"{line.run}: {why}; the run is made again")
+
+    def due(self) -> Iterator[tuple[int, Point, int]]:
+        """The runs without a complete one that can be read, in the order that the seed gives; with their places."""
+        order = 0
+        most = self._study.stop.at_most if self._study.stop else self._study.repetitions
+        for repetition in range(1, max(most, self._study.repetitions) + 1):
+            is_extra = repetition > self._study.repetitions
+            points = [point for point in self._points if not is_extra or self._is_too_wide(point, repetition)]
+            for point, _ in matrix.in_order(points, repetition, self._seed, self._study.order):
+                order += 1
+                line = self._folder.lines().get((point.id, repetition))
+                if line is None or line.state != COMPLETE or self._figures(line.run)[1]:
+                    if is_extra and self._is_budget_used():
+                        self._say("the budget is used up: no more repetitions where figures vary")
+                        return
+                    yield order, point, repetition
+
+    def _is_too_wide(self, point: Point, repetition: int) -> bool:
+        """Whether a point needs this repetition: the interval of those before it is wider than the stop rule allows."""
+        from framestorm.stats import means
+
+        stop = self._study.stop
+        if stop is None:
+            return False
+        lines = self._folder.lines()
+        before = [lines.get((point.id, number)) for number in range(1, repetition)]
+        figures = [self._figures(line.run)[0] for line in before if line and line.state == COMPLETE]
+        values = [each[stop.metric] for each in figures if stop.metric in each]
+        if len(values) < 2:
+            return False
+        width = means.relative_half_width(means.student(values))
+        return width is not None and 100 * width > stop.within_percent
+
+    def _figures(self, run_name: str) -> tuple[dict[str, float], str | None]:
+        """The metrics that a run has, or why it has none that can be read; its files are read once."""
+        from framestorm.study.answers import results
+
+        if run_name not in self._read:
+            run_dir = self._folder.path / run_name
+            figures, why = results.figures_or_why_not(run_dir, self._study.warm_up_s, self._study.temperature)
+            metrics = {name: float(value) for name, value in figures.metrics.items() if value is not None}
+            self._read[run_name] = metrics, why
+        return self._read[run_name]
+
+    def _one(self, platforms: Platforms, order: int, point: Point, repetition: int) -> None:
+        """Make one run and note how it ended; nothing is noted of one that was stopped before it began."""
+        began_s, started_ms, run_s = time.monotonic(), now_ms(), 0.0
+        run_dir = self._folder.new_run(order, point, repetition)
+        reason: str | None = None
+        try:
+            options = self._options(platforms, point, run_dir)
+            if self._interrupts.count:
+                return
+            run_began_s = time.monotonic()
+            try:
+                reason = self._run(options)
+            finally:
+                run_s = time.monotonic() - run_began_s
+        except FramestormError as error:
+            if self._interrupts.count and not run_dir.exists():
+                return
+            # Names and values were checked before: what is refused of the first run now is refused of all.
+            if isinstance(error, UsageError) and not self._folder.lines():
+                raise
+            reason = str(error)
+        run_name = run_dir.relative_to(self._folder.path).as_posix()
+        figures: dict[str, float] = {}
+        if not reason:
+            # A run of this name may have been read before, when its folder was missing.
+            self._read.pop(run_name, None)
+            figures, reason = self._figures(run_name)
+        if figures.get("n") == 0:
+            reason = (
+                f"nothing was measured: all of its {figures['n_sent']:.0f} samples were rejected, by a warm-up of "
+                f"{self._study.warm_up_s:g} s and temperature {self._study.temperature}; have it run longer"
+            )
+        took_s = time.monotonic() - began_s
+        line = RunLine(
+            point=point.id,
+            repetition=repetition,
+            run=run_name,
+            state=FAILED if reason else COMPLETE,
+            reason=reason,
+            started_ms=started_ms,
+            ended_ms=now_ms(),
+            engine_ms=round((took_s - run_s) * 1000),
+            order=order,
+        )
+        self._folder.append(line)
+        self._note(point, line, took_s, figures)
+
+    def _options(self, platforms: Platforms, point: Point, run_dir: Path) -> RunOptions:
+        """The options of a run, with the target brought to its point."""
+        return RunOptions(
+            plan=paths.ROOT / point.plan,
+            given=point.properties,
+            criteria=(NO_CRITERION,),
+            run_dir=run_dir,
+            slaves=self._runs.slaves,
+            inventory=self._runs.inventory,
+            port=self._runs.port,
+            platform=platforms.prepare(point.target),
+            command=self._runs.command,
+        )
+
+    def _run(self, options: RunOptions) -> str | None:
+        """Make the run and its report; why it does not count, None if it does."""
+        run_dir = conductor.run(options, self._interrupts)
+        try:
+            jmeter.make_dashboard(run_dir)
+        except FramestormError as error:
+            self._log(str(error))
+        verdict = build(run_dir)
+        record = files.read(run_dir / "run.json", Record)
+        if record.state != "complete":
+            return record.reason or record.state
+        return None if verdict.word in ("pass", "fail") else verdict.line
+
+    def _note(self, point: Point, line: RunLine, took_s: float, figures: Mapping[str, float]) -> None:
+        """Say how a run ended, and what is left."""
+        if line.state == COMPLETE:
+            self._failures.clear()
+            self._time_left.saw(point, took_s)
+        else:
+            self._failures.append(str(line.reason))
+        done = self._folder.lines()
+        planned = [(each, number) for each in self._points for number in range(1, self._study.repetitions + 1)]
+        left = [each for each, number in planned if (each.id, number) not in done]
+        words = [f"{line.state} in {matrix.shown_time(took_s)}"]
+        words += [f"{name} {figures[name]:.4g}" for name in (self._main_metric, "success") if name in figures]
+        words += [f"about {matrix.shown_time(self._time_left.of(left))} left"] if left else []
+        total = max(len(planned), line.order)
+        self._say(f"[{line.order}/{total}] {point.id} r{line.repetition}: {', '.join(words)}")
+        if line.reason:
+            self._say(f"    {line.reason}")
+        self._log(f"{line.run}: the engine itself took {line.engine_ms} ms")
+
+    def _stopped(self) -> str | None:
+        """Why no further run is made, None while there is no reason."""
+        if self._interrupts.count:
+            return f"stopped by {self._interrupts.name}"
+        same = self._failures[-SAME_FAILURES:]
+        if len(same) == SAME_FAILURES and len(set(same)) == 1 and self._is_budget_used():
+            return f"stopped: the budget is used up, and {len(self._failures)} runs in a row failed: {same[0]}"
+        return None
+
+    def _is_budget_used(self) -> bool:
+        return self._runs.budget_s is not None and time.monotonic() - self._began_s > self._runs.budget_s
+
+    def _leave(self, platforms: Platforms) -> None:
+        for words in platforms.close():
+            self._say(words)
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+        self._log(text)
+
+    def _log(self, text: str) -> None:
+        with (self._folder.path / LOG).open("a") as log:
+            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")

@@ -1,1 +1,0 @@
-"""Points run one after the other, and what has to be there before the first."""

@@ -1,0 +1,76 @@
+"""This machine's registries of Python and Maven packages, and how a host of the lab reaches them by the lab's proxy."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+from lab.hosts import CONTROLLER_ADDRESS, USER, Host
+from lab.network import PROXY_PORT, run
+
+CERTIFICATES = "/etc/ssl/lab.crt"  # what this machine trusts; base.py puts it there
+_MAVEN_SETTINGS = (Path.home() / ".m2/settings.xml", Path("/etc/maven/settings.xml"))
+_PIP_DEFAULTS = """
+from pip._internal.models.index import PyPI
+print(PyPI.simple_url, "https://" + PyPI.file_storage_domain)
+"""
+
+
+def urls() -> list[str]:
+    """Where pip and Maven on this machine get packages from, by their settings or else by their own defaults."""
+    return [*_pip_urls(), *_maven_urls()]
+
+
+def _pip_settings() -> dict[str, str]:
+    """pip's settings for indexes here, by name without its section."""
+    lines = run(sys.executable, "-m", "pip", "config", "list").splitlines()
+    settings = {name.rpartition(".")[2]: value.strip("'") for name, _, value in (line.partition("=") for line in lines)}
+    return {name: value for name, value in settings.items() if name in ("index-url", "extra-index-url")}
+
+
+def _pip_urls() -> list[str]:
+    chosen = _pip_settings()
+    defaults = [] if "index-url" in chosen else run(sys.executable, "-c", _PIP_DEFAULTS).split()
+    return [*defaults, *(url for value in chosen.values() for url in value.split())]
+
+
+def _maven_mirrors() -> str:
+    """The mirrors in Maven's settings here, except those by which Maven blocks plain HTTP."""
+    texts = [path.read_text() for path in _MAVEN_SETTINGS if path.is_file()]
+    visible = re.sub(r"<!--.*?-->", "", "".join(texts), flags=re.DOTALL)
+    mirrors = re.findall(r"<mirror>.*?</mirror>", visible, re.DOTALL)
+    return "".join(mirror for mirror in mirrors if "<blocked>" not in mirror)
+
+
+def _maven_urls() -> list[str]:
+    program = shutil.which("mvn")
+    text = _maven_mirrors()
+    if program is not None:
+        # What every project inherits: Maven's own default repository.
+        [builder] = (Path(program).resolve().parents[1] / "lib").glob("maven-model-builder-*.jar")
+        with zipfile.ZipFile(builder) as jar:
+            text += re.sub(r"<!--.*?-->", "", jar.read("org/apache/maven/model/pom-4.0.0.xml").decode())
+    return re.findall(r"<url>\s*(https?://[^<\s]+)", text)
+
+
+def configure(host: Host) -> None:
+    """Let pip and Maven on a host that is not started yet use the proxy, with this machine's indexes and mirrors."""
+    pip = {"proxy": f"http://{CONTROLLER_ADDRESS}:{PROXY_PORT}", "cert": CERTIFICATES, **_pip_settings()}
+    settings = host.disk / "etc/pip.conf"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("[global]\n" + "".join(f"{name} = {value}\n" for name, value in pip.items()))
+    proxies = "".join(
+        f"<proxy><id>{protocol}</id><protocol>{protocol}</protocol>"
+        f"<host>{CONTROLLER_ADDRESS}</host><port>{PROXY_PORT}</port></proxy>"
+        for protocol in ("http", "https")
+    )
+    folder = host.disk / "home" / USER / ".m2"
+    folder.mkdir(parents=True)
+    (folder / "settings.xml").write_text(
+        f"<settings><proxies>{proxies}</proxies><mirrors>{_maven_mirrors()}</mirrors></settings>\n"
+    )
+    for path in (folder, folder / "settings.xml"):
+        shutil.chown(path, 1000, 1000)

@@ -1,0 +1,277 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm.cli import main
+
+Make = Callable[..., Path]
+Steady = Callable[..., list[float]]
+NO_TIMES = {"reason": None, "started_ms": 0, "ended_ms": 0, "engine_ms": 0, "order": 1}
+
+
+def compare(folder: Path, *words: str | Path) -> tuple[int, dict[str, Any]]:
+    out = folder / "compared"
+    status = main(["compare", *map(str, words), "-o", str(out)])
+    made: dict[str, Any] = json.loads((out / "comparison.json").read_text())
+    return status, made
+
+
+def by_metric(made: dict[str, Any], number: int = 0) -> dict[str, Any]:
+    return {row["metric"]: row for row in made["comparisons"][number]["overall"]}
+
+
+def test_slower_beyond_the_threshold(
+    tmp_path: Path, make_run: Make, steady: Steady, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = make_run("a", steady(600, 1)), make_run("b", steady(600, 2, 1.4))
+    status, made = compare(tmp_path, a, b)
+    assert status == 3
+    row = by_metric(made)["median_ms"]
+    assert row["claim"] == "slower" and row["is_worse"]
+    assert row["ratio"]["low"] < 1.4 < row["ratio"]["high"]
+    assert row["difference"]["low"] < row["difference"]["value"] < row["difference"]["high"]
+    assert by_metric(made)["mean_ms"]["cliffs_delta"] > 0.8
+    assert by_metric(made)["served_per_s"]["claim"] == "lower"
+    assert by_metric(made)["p99_ms"]["why"] == "insufficient data (n < 1,000): n = 600"
+    said = capsys.readouterr().out
+    assert "Regression: " in said and "Median response time" in said
+
+
+def test_faster_is_no_regression(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    status, made = compare(tmp_path, make_run("a", steady(600, 1, 1.4)), make_run("b", steady(600, 2)))
+    assert status == 0
+    assert by_metric(made)["mean_ms"]["claim"] == "faster"
+    assert made["verdict"]["word"] == "none"
+
+
+def test_a_run_with_itself(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    run = make_run("a", steady(600, 1))
+    status, made = compare(tmp_path, run, run)
+    assert status == 0
+    assert {row["claim"] for row in by_metric(made).values()} == {"no significant difference", "not compared"}
+    assert any("compared with itself" in sentence for sentence in made["comparisons"][0]["warnings"])
+
+
+def test_one_run_a_side_is_said_to_be_little(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    _, made = compare(tmp_path, make_run("a", steady(60, 1)), make_run("b", steady(60, 2)))
+    assert any("one run each" in sentence for sentence in made["comparisons"][0]["warnings"])
+    assert "one run each" in (tmp_path / "compared" / "index.html").read_text()
+
+
+def test_repetitions(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    """By how far runs vary, not by how many frames they have."""
+    old = [make_run(f"a{n}", steady(300, n, factor)) for n, factor in enumerate((0.8, 1.0, 1.2))]
+    new = [make_run(f"b{n}", steady(300, 10 + n, factor)) for n, factor in enumerate((0.9, 1.1, 1.3))]
+    status, made = compare(tmp_path, ",".join(map(str, old)), ",".join(map(str, new)))
+    row = by_metric(made)["mean_ms"]
+    assert (status, row["claim"]) == (0, "no significant difference")
+    assert (row["baseline"]["repetitions"], row["candidate"]["repetitions"]) == (3, 3)
+    assert row["ratio"]["high"] / row["ratio"]["low"] > 1.5
+    assert not any("one run each" in sentence for sentence in made["comparisons"][0]["warnings"])
+
+
+def test_success_differs_by_100_points_at_most(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    old = [make_run(f"a{n}", steady(200, n), refused=tuple(range(refused))) for n, refused in enumerate((0, 160))]
+    new = [make_run(f"b{n}", steady(200, n), refused=tuple(range(refused))) for n, refused in enumerate((20, 180))]
+    _, made = compare(tmp_path, ",".join(map(str, old)), ",".join(map(str, new)))
+    success = by_metric(made)["success"]["difference"]
+    assert (success["low"], success["high"]) == (-1, 1)
+
+
+def test_one_run_against_repetitions(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    old = [make_run(f"a{n}", steady(300, n)) for n in range(4)]
+    _, made = compare(tmp_path, ",".join(map(str, old)), make_run("b", steady(300, 9, 3.0)))
+    assert by_metric(made)["mean_ms"]["claim"] == "slower"
+    assert any("B is a single run" in sentence for sentence in made["comparisons"][0]["warnings"])
+
+
+def test_several_against_the_first(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    runs = [make_run(name, steady(300, n, factor)) for n, (name, factor) in enumerate((("a", 1), ("b", 1), ("c", 2)))]
+    _, made = compare(tmp_path, *runs)
+    assert [(each["label"], each["against"]) for each in made["comparisons"]] == [("B", "A"), ("C", "A")]
+    assert by_metric(made, 0)["median_ms"]["claim"] == "no significant difference"
+    assert by_metric(made, 1)["median_ms"]["claim"] == "slower"
+
+
+def test_time_outs_of_the_new_side(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    a, b = make_run("a", steady(400, 1)), make_run("b", [*steady(399, 2), 25_000.0], cut=(399,))
+    _, made = compare(tmp_path, a, b)
+    mean = by_metric(made)["mean_ms"]
+    assert mean["bound"] == "at least" and mean["candidate"]["is_lower_bound"]
+    assert mean["ratio"]["high"] is None
+    assert by_metric(made)["median_ms"]["bound"] == "exact"
+
+
+def test_time_outs_of_both_sides(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    runs = [make_run(name, [*steady(399, n), 25_000.0], cut=(399,)) for n, name in enumerate("ab")]
+    _, made = compare(tmp_path, *runs)
+    mean = by_metric(made)["mean_ms"]
+    assert (mean["claim"], mean["bound"]) == ("not compared", "unknown")
+    assert "timeouts hide" in mean["why"]
+
+
+def test_fewer_right_answers(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    a, b = make_run("a", steady(400, 1)), make_run("b", steady(400, 1), refused=tuple(range(0, 400, 5)))
+    status, made = compare(tmp_path, a, b)
+    success = by_metric(made)["success"]
+    assert (status, success["claim"]) == (3, "lower")
+    assert success["difference"]["low"] < -0.2 < success["difference"]["high"] < -0.1
+    warnings = made["comparisons"][0]["warnings"]
+    assert [sentence for sentence in warnings if sentence.startswith("b: 20.0\u00a0% of the samples failed")]
+
+
+@pytest.mark.parametrize("refused", [300, 400])
+def test_success_is_judged_whatever_else_is(tmp_path: Path, make_run: Make, steady: Steady, refused: int) -> None:
+    """Those that were answered may be as fast as ever; where none was there is no time to judge."""
+    a, b = make_run("a", steady(400, 1)), make_run("b", steady(400, 1), refused=tuple(range(refused)))
+    status, made = compare(tmp_path, a, b, "--threshold", "mean 10 %")
+    states = {row["metric"]: row["state"] for row in made["thresholds"]}
+    assert (status, states["success"]) == (3, "regression")
+    assert states["mean_ms"] == ("missing" if refused == 400 else "within")
+
+
+def test_success_as_far_as_the_user_allows(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    a, b = make_run("a", steady(400, 1)), make_run("b", steady(400, 1), refused=tuple(range(0, 400, 5)))
+    status, made = compare(tmp_path, a, b, "--threshold", "success 30 points")
+    assert (status, [row["state"] for row in made["thresholds"]]) == (0, ["within"])
+
+
+@pytest.mark.parametrize(("n", "m", "status", "state"), [(400, 15, 1, "missing"), (15, 400, 0, "not compared")])
+def test_what_one_side_lacks(
+    tmp_path: Path, make_run: Make, steady: Steady, n: int, m: int, status: int, state: str
+) -> None:
+    """15 samples have no 95th percentile."""
+    words = ("--threshold", "p95 10 %")
+    found, made = compare(tmp_path, make_run("a", steady(n, 1)), make_run("b", steady(m, 1)), *words)
+    assert (found, made["thresholds"][-1]["state"]) == (status, state)
+    if state == "missing":
+        assert made["verdict"]["text"] == (
+            "B, p95 response time: none, though the baseline has it (b has 15 of them in 15 samples)"
+        )
+
+
+def test_what_was_set_otherwise(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    properties = {"users": "5", "sleep_s": "0", "frames": "37"}
+    host = {"name": "vm", "role": "generator", "cores": 4, "memory_bytes": 8_000_000_000}
+    b = make_run("b", steady(60, 2), properties=properties, hosts=[host], versions={"jmeter": "5.5", "java": "21"})
+    _, made = compare(tmp_path, make_run("a", steady(60, 1)), b)
+    changed = {
+        change["name"]: (change["baseline"], change["candidate"]) for change in made["comparisons"][0]["changes"]
+    }
+    assert changed == {
+        "property users": (["2"], ["5"]),
+        "property frames": ([], ["37"]),
+        "version java": (["17"], ["21"]),
+        "hosts": (["vm, 2 cores, 8.00\u00a0GB memory"], ["vm, 4 cores, 8.00\u00a0GB memory"]),
+    }
+    warnings = " ".join(made["comparisons"][0]["warnings"])
+    assert "compare machines, not settings" in warnings and "different versions (java)" in warnings
+
+
+def test_what_a_study_set_otherwise(tmp_path: Path, make_run: Make, make_study: Make, steady: Steady) -> None:
+    """A run has only the URL of its target; how the study set that up, its point says."""
+    study = make_study("s", lambda *_: {"mean_ms": 10.0})
+    (study / "runs").mkdir()
+    settings = json.loads((study / "study.json").read_text())
+    lines, runs = [], []
+    for number, point in enumerate(settings["points"][:2]):
+        point["target"] = {"kind": "openfaas", "function": "face-blur", "concurrency_limit": number}
+        runs.append(make_run(f"s/runs/{number}", steady(60, 1)))
+        lines.append({"point": point["id"], "repetition": 1, "run": f"runs/{number}", "state": "complete"} | NO_TIMES)
+    (study / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (study / "study.json").write_text(json.dumps(settings))
+    changed, bare = compared_settings(tmp_path / "1", *runs)
+    assert changed == {"target concurrency_limit": (["0"], ["1"])} and not bare
+    (study / "study.json").write_text(json.dumps(settings | {"gateway": "http://gateway:8080"}))
+    changed, bare = compared_settings(tmp_path / "2", *runs)
+    assert not changed and bare[0].startswith("Of the target only the URL is recorded in 0, 1: ")
+
+
+def settings_of(comparison: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    return {setting["name"]: (setting["baseline"], setting["candidate"]) for setting in comparison["changes"]}
+
+
+def compared_settings(folder: Path, *runs: Path) -> tuple[dict[str, Any], list[str]]:
+    """What was set otherwise, and what is said of targets of which that is not known."""
+    (each,) = compare(folder, *runs)[1]["comparisons"]
+    return settings_of(each), [sentence for sentence in each["warnings"] if "only the URL" in sentence]
+
+
+def test_only_the_address_is_known(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    embedded = {"kind": "embedded", "workers": 1}
+    a, b, c = make_run("a", steady(60, 1)), make_run("b", steady(60, 1)), make_run("c", steady(60, 1), target=embedded)
+    assert compared_settings(tmp_path / "1", a, b)[1][0].startswith("Of the target only the URL is recorded in a, b: ")
+    assert compared_settings(tmp_path / "2", c, c)[1] == []
+    assert "None that is recorded" in (tmp_path / "1" / "compared" / "index.html").read_text()
+
+
+def test_same_every_time(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    a, b = make_run("a", steady(300, 1)), make_run("b", steady(300, 2))
+    first = [compare(folder, a, b)[1]["comparisons"] for folder in (tmp_path / "1", tmp_path / "2")]
+    assert first[0] == first[1]
+
+
+def test_json_elsewhere_too(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    a = make_run("a", steady(60, 1))
+    _, made = compare(tmp_path, a, a, "--json", tmp_path / "c.json")
+    assert json.loads((tmp_path / "c.json").read_text()) == made
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["{a}"], "alone: two sides are needed"),
+        (["{a}", "nowhere"], "'nowhere' is neither a run nor a study"),
+        (["{a}", "{study}"], "runs are compared with runs and studies with studies"),
+        (["{a},{a}", "{a}"], "the same run twice"),
+        (["{a},{study}", "{a}"], "is a study: it has its repetitions in it"),
+        (["{a}", "{a}", "--threshold", "mean"], "expected a metric, a number and % or points"),
+        (["{a}", "{a}", "--threshold", "success 5 %"], "compared in points"),
+        (["{a}", "{a}", "--threshold", "mean 5 points"], "compared in %"),
+        (["{a}", "{a}", "--threshold", "speed 5 %"], "not known which way"),
+        (["{a}", "{a}", "--threshold", "user_p90_ms 5 %"], "there is no user_p90_ms"),
+        (["{a}", "{a}", "--threshold", "rate 150 %"], "rate cannot fall by 100 % or more"),
+        (["{a}", "{a}", "--json", "/nowhere/made.json"], "there is no folder /nowhere"),
+        (["{a}", "{a}", "--factor", "way=a,b"], "name one study and nothing else"),
+        (["{study}"], "or two levels of this one by --factor: way=fork,kept-alive; users=1,3,9"),
+        (["{study}", "--factor", "speed=1,2"], "no such factor; there are way=fork,kept-alive"),
+        (["{study}", "--factor", "way=fork,spoon"], "no such level; there are fork, kept-alive"),
+        (["{study}", "--factor", "way=fork"], "two or more different levels"),
+        (["{study}", "--factor", "way"], "expected NAME=LEVEL,LEVEL"),
+    ],
+)
+def test_wrong_usage(
+    make_run: Make, make_study: Make, steady: Steady, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    places = {"a": make_run("a", steady(30, 1)), "study": make_study("s", lambda way, n, k: {"mean_ms": 10.0 * n + k})}
+    assert main(["compare", *(word.format(**places) for word in words)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_output_is_made_new(
+    tmp_path: Path, make_run: Make, steady: Steady, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = make_run("a", steady(30, 1))
+    assert main(["compare", str(a), str(a), "-o", str(tmp_path)]) == 2
+    assert "exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [("summary.json", "make it by ./run.sh report"), ("samples.csv", "has no samples.csv")],
+)
+def test_no_report_yet(
+    make_run: Make, steady: Steady, capsys: pytest.CaptureFixture[str], broken: str, said: str
+) -> None:
+    a = make_run("a", steady(30, 1))
+    (a / broken).unlink()
+    assert main(["compare", str(a), str(a)]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_nothing_measured(make_run: Make, steady: Steady, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(make_run("a", steady(30, 1))), str(make_run("b", []))]) == 1
+    assert "b measured nothing" in capsys.readouterr().err

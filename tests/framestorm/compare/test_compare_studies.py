@@ -1,0 +1,284 @@
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from framestorm.cli import main
+
+Make = Callable[..., Path]
+# Fork ten times kept alive, what a repetition has in common, and noise of a percent.
+NOISE = {key: float(v) for key, v in enumerate(np.random.default_rng(6).normal(0, 0.01, 64))}
+
+
+def ways(way: str, users: int, repetition: int, factor: float = 1.0) -> dict[str, Any]:
+    noise = NOISE[(users * 7 + repetition * 3 + (way == "fork")) % 64]
+    mean_ms = factor * (500.0 if way == "fork" else 50.0) * users * (1 + 0.3 * repetition) * math.exp(noise)
+    return {"mean_ms": mean_ms, "median_ms": 0.9 * mean_ms, "p95_ms": 1.5 * mean_ms}
+
+
+def compare(folder: Path, *words: str | Path) -> tuple[int, dict[str, Any]]:
+    out = folder / "compared"
+    status = main(["compare", *map(str, words), "-o", str(out)])
+    made: dict[str, Any] = json.loads((out / "comparison.json").read_text())
+    return status, made
+
+
+def test_levels_of_one_study(tmp_path: Path, make_study: Make) -> None:
+    """Kept alive against fork, in pairs: what a repetition slows down it slows for both."""
+    status, made = compare(tmp_path, make_study("s", ways), "--factor", "way=fork,kept-alive")
+    (each,) = made["comparisons"]
+    assert (status, made["of"], each["pairs"]) == (0, "levels", "repetition")
+    assert each["shared"] == ["users=1", "users=3", "users=9"]
+    overall = each["overall"][0]
+    assert overall["metric"] == "mean_ms" and overall["claim"] == "faster"
+    logs = [
+        np.mean([math.log(ways("kept-alive", n, k)["mean_ms"] / ways("fork", n, k)["mean_ms"]) for n in (1, 3, 9)])
+        for k in (1, 2, 3)
+    ]
+    ends = stats.ttest_1samp(logs, 0).confidence_interval()
+    assert overall["ratio"]["value"] == pytest.approx(math.exp(np.mean(logs)), rel=1e-9)
+    assert overall["ratio"]["low"] == pytest.approx(math.exp(ends.low), rel=1e-9)
+    assert overall["ratio"]["high"] == pytest.approx(math.exp(ends.high), rel=1e-9)
+    assert {change["name"] for change in each["changes"]} == {"target function"}
+
+
+def test_two_repetitions(tmp_path: Path, make_study: Make) -> None:
+    """One degree of freedom: at the levels of small p-values the ends are beyond any number."""
+    _, made = compare(tmp_path, make_study("s", ways, repetitions=2), "--factor", "way=fork,kept-alive")
+    overall = made["comparisons"][0]["overall"][0]
+    logs = [
+        np.mean([math.log(ways("kept-alive", n, k)["mean_ms"] / ways("fork", n, k)["mean_ms"]) for n in (1, 3, 9)])
+        for k in (1, 2)
+    ]
+    assert overall["p_value"] == pytest.approx(stats.ttest_1samp(logs, 0).pvalue, rel=1e-6)
+    assert overall["claim"] == "faster"
+
+
+def test_one_point_is_said_once(tmp_path: Path, make_study: Make) -> None:
+    """All points together are the one, with the same claim; a second table of it would only be another family."""
+    study = make_study("s", ways, users=(3,))
+    _, made = compare(tmp_path, study, "--factor", "way=fork,kept-alive", "--threshold", "mean 10 %")
+    (each,) = made["comparisons"]
+    assert [row["claim"] for row in each["overall"]] == ["faster", "no significant difference"]
+    assert (each["points"], [row["point"] for row in made["thresholds"]]) == ([], [None, None])
+    page = (tmp_path / "compared" / "index.html").read_text()
+    assert "users=3" in page and "Point by point" not in page
+
+
+def test_the_same_order_pairs(tmp_path: Path, make_study: Make) -> None:
+    first = make_study("first", ways)
+    for name, seed, pairs in (("same", 1, "repetition"), ("other", 2, None)):
+        again = make_study(name, lambda *at: ways(*at, 1.2), seed=seed)
+        _, made = compare(tmp_path / name / "out", first, again)
+        (each,) = made["comparisons"]
+        assert each["pairs"] == pairs
+        # Unpaired, what repetitions have in common hides the fifth; paired it cancels.
+        assert each["overall"][0]["claim"] == ("slower" if pairs else "no significant difference")
+
+
+def test_points_of_one_only(tmp_path: Path, make_study: Make) -> None:
+    _, made = compare(tmp_path, make_study("a", ways), make_study("b", ways, users=(3, 9, 12), seed=2))
+    (each,) = made["comparisons"]
+    assert each["only_baseline"] == ["way=fork, users=1", "way=kept-alive, users=1"]
+    assert each["only_candidate"] == ["way=fork, users=12", "way=kept-alive, users=12"]
+    assert {row["point"] for row in each["points"]} == set(each["shared"])
+
+
+def test_regression_at_one_point(tmp_path: Path, make_study: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    def worse_at_nine(way: str, users: int, repetition: int) -> dict[str, Any]:
+        return ways(way, users, repetition, 4.0 if (way, users) == ("fork", 9) else 1.0)
+
+    words = ("--threshold", "mean 50 %", "--json", tmp_path / "c.json")
+    status, made = compare(tmp_path, make_study("a", ways), make_study("b", worse_at_nine), *words)
+    assert made["command"][4:] == ["--threshold", "mean 50 %"]
+    regressions = [row for row in made["thresholds"] if row["state"] == "regression"]
+    assert status == 3
+    assert [row["point"] for row in regressions] == ["way=fork, users=9"]
+    assert "at way=fork, users=9" in capsys.readouterr().out
+
+
+def test_failed_runs_are_left_out_and_counted(tmp_path: Path, make_study: Make) -> None:
+    def failing(way: str, users: int, repetition: int) -> dict[str, Any] | None:
+        return None if (way, users, repetition) == ("fork", 3, 2) else ways(way, users, repetition)
+
+    _, made = compare(tmp_path, make_study("a", ways), make_study("b", failing))
+    (each,) = made["comparisons"]
+    assert "1 run of b failed and are left out." in each["warnings"]
+    assert each["overall"][0]["candidate"]["repetitions"] == 2
+
+
+@pytest.mark.parametrize("right", [10, 0])
+def test_success_is_judged_whatever_else_is(tmp_path: Path, make_study: Make, right: int) -> None:
+    def refusing(way: str, users: int, repetition: int) -> dict[str, Any]:
+        refused = {"ok": right, "success": right / 37}
+        return (ways(way, users, repetition) if right else {}) | (refused if way == "kept-alive" else {})
+
+    words = ("--factor", "way=fork,kept-alive", "--threshold", "mean 10 %")
+    study = make_study("s", lambda *at: ways(*at) if at[0] == "fork" else refusing(*at))
+    status, made = compare(tmp_path, study, *words)
+    states = {(row["metric"], row["point"]): row["state"] for row in made["thresholds"]}
+    assert (status, states["success", None]) == (3, "regression")
+    assert states["mean_ms", "users=3"] == ("within" if right else "missing")
+    warnings = made["comparisons"][0]["warnings"]
+    assert [
+        sentence
+        for sentence in warnings
+        if sentence.startswith("way=kept-alive: ") and "of the samples failed" in sentence
+    ]
+
+
+def test_a_point_that_one_side_lacks(tmp_path: Path, make_study: Make) -> None:
+    def lacking(way: str, users: int, repetition: int) -> dict[str, Any] | None:
+        return None if (way, users) == ("fork", 9) else ways(way, users, repetition)
+
+    status, made = compare(tmp_path, make_study("a", ways), make_study("b", lacking), "--threshold", "mean 50 %")
+    assert (status, made["verdict"]["word"]) == (1, "missing")
+    assert made["verdict"]["text"] == (
+        "B, mean response time at way=fork, users=9: none, though the baseline has it (no run of it is complete), "
+        "and 1 more"
+    )
+    assert "Cannot be compared" in (tmp_path / "compared" / "index.html").read_text()
+
+
+def test_one_repetition_pairs_points(tmp_path: Path, make_study: Make) -> None:
+    """How far the three points differ stands in for repetitions; at a single point there is nothing to stand in."""
+    status, made = compare(tmp_path, make_study("s", ways, repetitions=1), "--factor", "way=fork,kept-alive")
+    (each,) = made["comparisons"]
+    overall = each["overall"][0]
+    logs = [math.log(ways("kept-alive", n, 1)["mean_ms"] / ways("fork", n, 1)["mean_ms"]) for n in (1, 3, 9)]
+    ends = stats.ttest_1samp(logs, 0).confidence_interval()
+    assert (status, overall["claim"], each["pairs"]) == (0, "faster", "point")
+    assert overall["ratio"]["value"] == pytest.approx(math.exp(np.mean(logs)), rel=1e-9)
+    assert overall["ratio"]["low"] == pytest.approx(math.exp(ends.low), rel=1e-9)
+    assert overall["ratio"]["high"] == pytest.approx(math.exp(ends.high), rel=1e-9)
+    assert overall["difference"]["low"] is None  # of geometric means there is none over points
+    assert {row["claim"] for row in each["points"] if row["metric"] == "mean_ms"} == {"not compared"}
+    assert [warning for warning in each["warnings"] if "n < 2 repetitions" in warning]
+
+
+def test_one_repetition_against_several(tmp_path: Path, make_study: Make) -> None:
+    """As with runs: what varies is known of one side only."""
+    studies = make_study("a", ways), make_study("b", ways, repetitions=1)
+    for number, sides in enumerate((studies, studies[::-1])):
+        _, made = compare(tmp_path / str(number), *sides)
+        one, many = "BA" if number == 0 else "AB"
+        variation = f"assumed to be that of {many}."
+        (warning,) = made["comparisons"][0]["warnings"]
+        assert warning.startswith(f"{one} is a single repetition") and warning.endswith(variation)
+        assert made["comparisons"][0]["pairs"] is None
+
+
+def test_a_study_with_itself(tmp_path: Path, make_study: Make) -> None:
+    study = make_study("s", ways)
+    _, made = compare(tmp_path / "1", study, study)
+    assert made["comparisons"][0]["warnings"] == ["A and B share s: it is compared with itself."]
+    _, levels = compare(tmp_path / "2", study, "--factor", "way=fork,kept-alive")
+    assert levels["comparisons"][0]["warnings"] == []
+
+
+def test_one_repetition_of_shares(tmp_path: Path, make_study: Make) -> None:
+    """Success is averaged as it is; where all points are alike, single samples still vary."""
+
+    def worse(way: str, users: int, repetition: int) -> dict[str, Any]:
+        return ways(way, users, repetition) | {"ok": 17, "success": 17 / 37}
+
+    studies = [make_study(name, values, repetitions=1) for name, values in (("a", ways), ("b", worse))]
+    _, made = compare(tmp_path, *studies)
+    (each,) = made["comparisons"]
+    success = next(row for row in each["overall"] if row["metric"] == "success")
+    assert success["claim"] == "lower"
+    assert success["difference"]["value"] == pytest.approx(17 / 37 - 1)
+    assert success["difference"]["low"] < 17 / 37 - 1 < success["difference"]["high"] < 0
+    assert [warning for warning in each["warnings"] if warning.startswith("A and B ran once each:")]
+
+
+def test_one_repetition_of_one_point_has_no_interval(tmp_path: Path, make_study: Make) -> None:
+    study = make_study("s", ways, repetitions=1, users=(3,))
+    status, made = compare(tmp_path, study, "--factor", "way=fork,kept-alive")
+    rows = made["comparisons"][0]["overall"]
+    assert (status, made["verdict"]["word"]) == (0, "inconclusive")
+    assert {row["claim"] for row in rows} == {"not compared"}
+    assert rows[0]["why"].startswith("insufficient data (n < 2")
+
+
+def test_time_outs(tmp_path: Path, make_study: Make) -> None:
+    def cut(way: str, users: int, repetition: int) -> dict[str, Any]:
+        return ways(way, users, repetition) | ({"cut_off": "mean_ms p95_ms"} if (way, users) == ("fork", 9) else {})
+
+    _, made = compare(tmp_path, make_study("s", cut), "--factor", "way=fork,kept-alive")
+    by_metric = {row["metric"]: row for row in made["comparisons"][0]["overall"]}
+    assert (by_metric["mean_ms"]["bound"], by_metric["mean_ms"]["ratio"]["low"]) == ("at most", None)
+    assert by_metric["mean_ms"]["claim"] == "faster"
+    assert by_metric["median_ms"]["bound"] == "exact"
+
+
+def test_hidden_on_both_sides(tmp_path: Path, make_study: Make) -> None:
+    def cut(way: str, users: int, repetition: int) -> dict[str, Any]:
+        return ways(way, users, repetition) | ({"cut_off": "mean_ms"} if users == 9 else {})
+
+    _, made = compare(tmp_path, make_study("a", cut), make_study("b", cut))
+    overall = made["comparisons"][0]["overall"][0]
+    assert "2 of 6 points left out" in overall["why"]
+    at_nine = [
+        row for row in made["comparisons"][0]["points"] if row["metric"] == "mean_ms" and "users=9" in row["point"]
+    ]
+    assert {row["claim"] for row in at_nine} == {"not compared"}
+
+
+def test_success_differs_by_100_points_at_most(tmp_path: Path, make_study: Make) -> None:
+    def wild(way: str, users: int, repetition: int) -> dict[str, Any]:
+        right = 37 if repetition == 1 else 2
+        return ways(way, users, repetition) | {"ok": right, "success": right / 37}
+
+    studies = [make_study(name, wild, repetitions=2, seed=seed) for seed, name in enumerate("ab")]
+    _, made = compare(tmp_path, *studies)
+    success = next(row for row in made["comparisons"][0]["overall"] if row["metric"] == "success")
+    assert (success["difference"]["low"], success["difference"]["high"]) == (-1, 1)
+
+
+def test_success_that_is_all_alike_still_varies(tmp_path: Path, make_study: Make) -> None:
+    """Three times 36 of 37 is no proof against three times 37 of 37."""
+    _, made = compare(
+        tmp_path, make_study("a", ways), make_study("b", lambda *at: ways(*at) | {"ok": 36, "success": 36 / 37})
+    )
+    at_points = [row for row in made["comparisons"][0]["points"] if row["metric"] == "success"]
+    assert {row["claim"] for row in at_points} == {"no significant difference"}
+
+
+@pytest.mark.parametrize(
+    ("new_ms", "claim", "ends"),
+    [(4.0, "no significant difference", (3 / 3, 5 / 1)), (8.0, "slower", (7 / 3, 9 / 1))],
+)
+def test_whole_milliseconds_that_repeat_are_not_exact(
+    tmp_path: Path, make_study: Make, new_ms: float, claim: str, ends: tuple[float, float]
+) -> None:
+    """JMeter's times: 2 and 2 ms against 4 and 4 may all be 3."""
+    a, b = (make_study(name, lambda *_, ms=ms: {"mean_ms": ms}) for name, ms in (("a", 2.0), ("b", new_ms)))
+    _, made = compare(tmp_path, a, b)
+    (each,) = made["comparisons"]
+    for row in (each["overall"][0], each["points"][0]):
+        assert (row["metric"], row["claim"]) == ("mean_ms", claim)
+        assert (row["ratio"]["low"], row["ratio"]["high"]) == pytest.approx(ends)
+
+
+def test_settings_of_studies(tmp_path: Path, make_study: Make) -> None:
+    _, made = compare(tmp_path, make_study("a", ways), make_study("b", ways, quick=True, gateway="http://gateway:8080"))
+    changed = {change["name"]: change["candidate"] for change in made["comparisons"][0]["changes"]}
+    assert changed == {"study quick": ["yes"], "study gateway": ["http://gateway:8080"]}
+
+
+def test_another_version(make_study: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = make_study("a", ways), make_study("b", ways, format=7)
+    assert main(["compare", str(a), str(b)]) == 2
+    assert "has format 7" in capsys.readouterr().err
+
+
+def test_no_point_in_common(make_study: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = make_study("a", ways), make_study("b", ways, users=(2,))
+    assert main(["compare", str(a), str(b)]) == 1
+    assert "no point in common" in capsys.readouterr().err

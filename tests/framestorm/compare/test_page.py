@@ -1,0 +1,107 @@
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from framestorm.cli import main
+from framestorm.compare.page import charts, page_html
+from framestorm.inference.wording import ratio as ratio_text
+from framestorm.model import files
+from framestorm.model.comparison import Comparison
+
+Make = Callable[..., Path]
+Steady = Callable[..., list[float]]
+
+
+@pytest.fixture
+def made(tmp_path: Path, make_run: Make, steady: Steady) -> Path:
+    out = tmp_path / "compared"
+    runs = [make_run("a", steady(400, 1)), make_run("b<b>", [*steady(399, 2, 1.5), 25_000.0], cut=(399,))]
+    assert main(["compare", *map(str, runs), "-o", str(out)]) == 3
+    return out
+
+
+def load(folder: Path) -> Comparison:
+    return files.read(folder / "comparison.json", Comparison)
+
+
+def test_made_of_its_json_alone(made: Path) -> None:
+    assert page_html(load(made)) == (made / "index.html").read_text()
+
+
+def test_how_to_repeat_it(made: Path, tmp_path: Path) -> None:
+    """As it stands: with the folder that it made it would stop at once."""
+    assert load(made).command == ("./run.sh", "compare", str(tmp_path / "a"), str(tmp_path / "b<b>"))
+
+
+def test_every_number_follows_the_json(made: Path) -> None:
+    page = (made / "index.html").read_text()
+    for place in (("baseline", "value"), ("candidate", "value"), ("ratio", "value"), ("ratio", "low")):
+        changed = json.loads((made / "comparison.json").read_text())
+        changed["comparisons"][0]["overall"][1][place[0]][place[1]] *= 2.137
+        (made / "comparison.json").write_text(json.dumps(changed))
+        assert page_html(load(made)) != page, place
+
+
+def test_needs_nothing_from_outside(made: Path) -> None:
+    page = (made / "index.html").read_text()
+    scripts = re.findall(r"<script>.*?</script>", page, flags=re.DOTALL)
+    own = page.replace(max(scripts, key=len), "")
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?:https?:)?//""", own)
+    assert "<b>" not in own
+
+
+def test_draws_in_a_browser(made: Path, draws: Callable[[Path, int], None]) -> None:
+    draws(made, len(charts(load(made))))
+
+
+def test_says_what_has_to_be_said(made: Path) -> None:
+    page = (made / "index.html").read_text()
+    for words in (
+        "Regression",
+        "one run each",
+        "lower bounds",
+        "To repeat",
+        "Download as SVG",
+        "The machine was busy.",
+    ):
+        assert words in page
+
+
+def test_charts(made: Path) -> None:
+    ratios, spread = charts(load(made))
+    assert ratios.title == "Ratios" and ratios.xaxis["type"] == "log"
+    by_name = {trace["name"]: trace for trace in ratios.traces}
+    assert "Median response time" in by_name["for the worse"]["y"]
+    assert spread.title == "Response times, cumulative"
+    assert max(spread.traces[1]["y"]) == pytest.approx(100 * 399 / 400)
+
+
+def test_what_was_refused_is_in_the_share(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+    """One that refuses most and answers the rest at once is not the faster for it."""
+    runs = [make_run("a", steady(40, 1)), make_run("b", steady(40, 2, 0.1), cut=(0,), refused=tuple(range(1, 30)))]
+    main(["compare", *map(str, runs), "-o", str(tmp_path / "compared")])
+    _, spread = charts(load(tmp_path / "compared"))
+    assert [max(trace["y"]) for trace in spread.traces] == [100, 25]
+    assert spread.caption.endswith(
+        "Timed out, and never reached: 1 of B. Failed otherwise, and never reached: 29 of B."
+    )
+
+
+def test_no_bar_without_an_interval(made: Path) -> None:
+    summary = json.loads((made / "comparison.json").read_text())
+    for row in summary["comparisons"][0]["overall"]:
+        row["claim"], row["is_worse"] = "not compared", None
+        for scale in ("ratio", "difference"):
+            if row[scale]:
+                row[scale]["low"] = row[scale]["high"] = None
+    (made / "comparison.json").write_text(json.dumps(summary))
+    (only,) = charts(load(made))[0].traces
+    assert only["name"] == "no interval" and not any(only["error_x"]["array"])
+
+
+@pytest.mark.parametrize(("ratio", "text"), [(1.0, "1.000"), (0.9996, "1.000"), (0.0664, "0.0664"), (51.23, "51.2")])
+def test_ratios_in_words(ratio: float, text: str) -> None:
+    assert ratio_text(ratio) == text

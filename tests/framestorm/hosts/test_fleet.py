@@ -1,0 +1,218 @@
+"""A run's hosts as a whole, by members that answer as agents would."""
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm import paths
+from framestorm.errors import FramestormError
+from framestorm.hosts import fleet, messages
+from framestorm.hosts.fleet import Fleet, finished_hosts
+from framestorm.hosts.inventory import Host, Hosts
+from framestorm.hosts.messages import Beat, Begin, Description, Facts, Order
+from framestorm.run import preparation
+from framestorm.run.preparation import RunOptions, prepare
+
+DESCRIBED = Description(client="/kit/client/client.py", runs="/runs", rmi_port=8001)
+
+
+class FakeMember:
+    """A member whose agent does all that it is ordered to."""
+
+    def __init__(self, host: Host, run_dir: Path) -> None:
+        self.host, self.run_dir = host, run_dir
+        self.facts = Facts(DESCRIBED, host.name, "17", "5.5", "kit", {}, 2, 2**32, 2**33)
+        self.share: dict[str, str] = {}
+        self.clock_offset_ms = 0.12345
+        self.lost: str | None = None
+        self.lost_ms: int | None = None
+        self.unwritable: str | None = None
+        self.lines: dict[str, int] | None = {}
+        self.exit_status: int | None = None
+        self.beats: list[Beat] = []
+        self.orders: list[Order] = []
+        self.reasons: list[str] = []
+        self.closed = False
+
+    def learn(self, kit_files: list[str]) -> None:
+        pass
+
+    def ask(self, order: Order, kind: Any, timeout_s: float) -> messages.Ready:
+        self.order(order)
+        return messages.Ready()
+
+    def order(self, order: Order) -> None:
+        self.orders.append(order)
+
+    def look(self) -> str | None:
+        if self.lost is None and self.reasons:
+            self.lost, self.lost_ms = self.reasons.pop(), 1_790_000_000_000
+            return self.lost
+        return None
+
+    def handed_in(self, timeout_s: float) -> bool:
+        return self.lines is not None
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fleet]:
+    """A fleet of slaves and a master that has begun."""
+    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    monkeypatch.setattr(preparation, "_cut", lambda video, encoding: Path("/here/frames"))
+    monkeypatch.setattr(fleet, "Member", FakeMember)
+    monkeypatch.setattr(
+        fleet.preflight,
+        "faults",
+        lambda members, slaves, plan: {
+            member: [faults[member.host.name]] if member.host.name in faults else [] for member in members
+        },
+    )
+    faults: dict[str, str] = {}
+
+    def make(slaves: int = 2, users: str = "4", bad: tuple[str, ...] = (), **options: Any) -> Fleet:
+        faults.update({name: f"{name} is bad" for name in bad})
+        run_dir = tmp_path / "run7"
+        given = {"url": "http://192.0.2.9/f", "users": users}
+        prepared = prepare(RunOptions(paths.JMX / "face-blur.jmx", given, slaves="slaves", **options), run_dir)
+        run_dir.mkdir()
+        hosts = [Host(f"slave{number}", (), f"192.0.2.{number}") for number in range(1, slaves + 1)]
+        made = Fleet(prepared, Hosts(hosts, Host("master1", (), "192.0.2.8"), [Host("function1", (), "192.0.2.9")]))
+        made.start()
+        return made
+
+    return make
+
+
+def members(made: Fleet) -> list[Any]:
+    return [*made.slaves]
+
+
+def test_each_slave_begins_with_its_share(make: Callable[..., Fleet]) -> None:
+    made = make(users="5")
+    assert [slave.share["users"] for slave in made.slaves] == ["3", "2"]
+    assert all(isinstance(slave.orders[0], Begin) for slave in members(made))
+    roles = {host.inventory_name: host.role for host in made.hosts()}
+    assert roles == {"slave1": "slave", "slave2": "slave", "master1": "master", "function1": "target"}
+    assert {host.clock_offset_ms for host in made.hosts()} == {0.123}
+    assert "-R" in made.arguments
+    assert made.rmi().slave_ports == "8001"
+
+
+def test_slaves_without_a_user_are_left_out(make: Callable[..., Fleet]) -> None:
+    made = make(slaves=3, users="2")
+    assert [slave.host.name for slave in made.slaves] == ["slave1", "slave2"]
+    (missing,) = made.collect()
+    assert "slave3" in missing and "fewer users than slaves" in missing
+
+
+def test_a_fault_stops_the_run_unless_the_others_may_go_on(make: Callable[..., Fleet], tmp_path: Path) -> None:
+    with pytest.raises(FramestormError, match="slave2 is bad"):
+        make(bad=("slave2",))
+    (tmp_path / "run7").rmdir()
+    made = make(bad=("slave2",), without_faulty=True)
+    assert [slave.host.name for slave in made.slaves] == ["slave1"]
+    assert made.collect() == ["slave2 is bad"]
+    for bad in (("master1",), ("slave1", "slave2")):
+        (tmp_path / "run7" / "resources.csv").unlink(missing_ok=True)
+        (tmp_path / "run7").rmdir()
+        with pytest.raises(FramestormError, match="is bad"):
+            make(bad=bad, without_faulty=True)
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_lost_slave_is_told_with_its_share(goes_on: bool, make: Callable[..., Fleet]) -> None:
+    made = make(users="5", continue_on_loss=goes_on)
+    members(made)[1].reasons = ["the connection ended"]
+    trouble = made.trouble()
+    assert (trouble is None) == goes_on
+    (missing,) = made.collect()
+    assert "slave2 was lost at 14:13:20 UTC: the connection ended" in missing
+    assert "(2 of 5 users)" in missing
+    (loss,) = made.losses()
+    assert (loss.host, loss.reason, loss.time_ms, loss.share) == (
+        "slave2", "the connection ended", 1_790_000_000_000, {"users": "2"},
+    )  # fmt: skip
+
+
+def test_a_lost_master_always_ends_the_run(make: Callable[..., Fleet]) -> None:
+    made = make(continue_on_loss=True)
+    made.master.reasons = ["no sign of life"]  # type: ignore[union-attr]
+    assert "master1 was lost" in (made.trouble() or "")
+
+
+def test_what_cannot_be_kept_here_is_no_loss(make: Callable[..., Fleet]) -> None:
+    made = make()
+    made.slaves[0].unwritable = "journal.jsonl cannot be written: No space left on device"
+    assert "No space left" in (made.trouble() or "")
+    assert made.losses() == ()
+
+
+def test_jmeter_waiting_for_a_dead_slave_is_ended(
+    make: Callable[..., Fleet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "CONTROLLER_GRACE_S", 0.0)
+    made = make(slaves=3, continue_on_loss=True)
+    members(made)[2].reasons = ["the connection ended"]
+    log = tmp_path / "run7" / "jmeter.log"
+    log.write_text("Finished remote host: 192.0.2.1:8001 (1)\n")
+    assert made.trouble() is None and made.exit_status() is None
+    log.write_text("Finished remote host: 192.0.2.1:8001 (1)\nFinished remote host: 192.0.2.2:8001 (2)\n")
+    assert made.trouble() is None
+    made.trouble()
+    assert made.exit_status() == 143
+
+
+def test_lines_that_did_not_come_are_counted(make: Callable[..., Fleet], tmp_path: Path) -> None:
+    made = make()
+    (tmp_path / "run7" / "journal-slave1.jsonl").write_text("a\nb\n")
+    made.slaves[0].lines = {"journal-slave1.jsonl": 2}
+    made.slaves[1].lines = {"journal-slave2.jsonl": 3}
+    made.master.lines = None  # type: ignore[union-attr]
+    assert made.collect() == [
+        "slave2 has 3 lines of journal-slave2.jsonl, 0 of them arrived",
+        "master1 did not deliver the rest of its files",
+    ]
+    assert all(isinstance(slave.orders[-1], messages.End) for slave in members(made))
+
+
+def test_beats_are_rows_of_resources(make: Callable[..., Fleet], tmp_path: Path) -> None:
+    made = make()
+    made.slaves[0].beats.append(Beat(5000.0, 150.0, 1000, 7, 80.0, 2000, 0.5))
+    made.function.beats.append(Beat(5001.0, 50.0, 3000, 1, 60.0, 4000, 0.25))  # type: ignore[union-attr]
+    made.wait(0)
+    with (tmp_path / "run7" / "resources.csv").open(newline="") as file:
+        rows = [(row["host"], row["part"], row["rss_bytes"], row["cpu_percent"]) for row in csv.DictReader(file)]
+    assert rows == [
+        ("slave1", "generator", "1000", "150.0"), ("slave1", "host", "2000", "80.0"),
+        ("function1", "target", "3000", "50.0"), ("function1", "host", "4000", "60.0"),
+    ]  # fmt: skip
+
+
+def test_all_are_told_to_stop_once_and_closed_at_the_end(make: Callable[..., Fleet]) -> None:
+    made = make()
+    made.stop_gently()
+    made.stop_gently()
+    assert [order for order in members(made)[0].orders if isinstance(order, messages.Stop)] == [messages.Stop()]
+    made.close()
+    assert all(slave.closed for slave in members(made))
+
+
+@pytest.mark.parametrize(
+    ("lines", "finished"),
+    [
+        (["Finished remote host: 10.0.0.11:8001 (1790000000000)"], {"10.0.0.11"}),
+        (["Finished remote host: slave-1 (1790000000000)", "Finished remote host: 10.0.0.1"], {"slave-1", "10.0.0.1"}),
+        (["Starting the test on host 10.0.0.1:8001 @ 2026"], set()),
+    ],
+)
+def test_a_host_has_finished_by_its_whole_address(lines: list[str], finished: set[str], tmp_path: Path) -> None:
+    log = tmp_path / "jmeter.log"
+    assert finished_hosts(log) == set()
+    log.write_text("".join(f"2026-11-22 10:00:00,000 INFO o.a.j.JMeter: {line}\n" for line in lines))
+    assert finished_hosts(log) == finished

@@ -1,0 +1,125 @@
+"""An agent on this machine, spoken to as to one on another."""
+
+import os
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from framestorm.hosts import messages
+from framestorm.hosts.inventory import Host
+from framestorm.hosts.member import HostError, Member
+from framestorm.hosts.messages import Begin, Chunk, Done, Facts, Failed
+
+
+@dataclass(frozen=True)
+class Here(Host):
+    """This machine as a host, reached without ssh and without root."""
+
+    def ssh(self, remote_command: str) -> list[str]:
+        return ["sh", "-c", remote_command.replace("sudo -n ", "")]
+
+
+@pytest.fixture
+def member(tmp_path: Path) -> Iterator[Member]:
+    member = Member(Here("slave1", ("slaves",), "127.0.0.1"), tmp_path)
+    yield member
+    member.close()
+
+
+def test_the_agent_starts_from_what_is_sent(member: Member) -> None:
+    member.measure_clock()
+    assert abs(member.clock_offset_ms) < 1000
+
+
+def test_a_host_that_was_not_deployed_says_so(member: Member) -> None:
+    if Path("/etc/framestorm/host.json").exists():
+        pytest.skip("this machine is a host of a deployment")
+    with pytest.raises(HostError, match=r"slave1: it has no /etc/framestorm/host.json; run ./run.sh deploy"):
+        member.ask(messages.TellFacts([]), Facts, 20)
+
+
+def test_a_host_is_lost_from_its_last_sign_of_life_on(member: Member) -> None:
+    member.measure_clock()
+    heard_ms = time.time() * 1000
+    assert member.look() is None
+    os.kill(member._agent.pid, 9)
+    member._agent.wait()
+    time.sleep(2)
+    assert member.look() == "the connection ended"
+    assert member.lost_ms is not None
+    assert abs(member.lost_ms - heard_ms) < 1500
+    assert member.look() is None, "said once"
+
+
+@pytest.fixture
+def saying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Member]]:
+    """Return what makes a member whose agent says this, read only after its end was seen, as on a busy machine."""
+    listen = Member._listen
+    monkeypatch.setattr(Member, "_listen", lambda member: (time.sleep(0.5), listen(member)))
+    members = []
+
+    def end_with(*answers: messages.Answer | bytes, ordered: str = "journal.jsonl") -> Member:
+        words = b"".join(each if isinstance(each, bytes) else messages.line(each) for each in answers).decode()
+
+        class EndsAtOnce(Here):
+            def ssh(self, remote_command: str) -> list[str]:
+                return ["sh", "-c", f"printf %s {shlex.quote(words)}"]
+
+        (tmp_path / "run").mkdir(exist_ok=True)
+        members.append(Member(EndsAtOnce("slave1", ("slaves",), "127.0.0.1"), tmp_path / "run"))
+        members[-1].order(Begin("run", "me", {}, {ordered: "journal.jsonl"}))
+        members[-1]._agent.wait()
+        return members[-1]
+
+    yield end_with
+    for member in members:
+        member.close()
+
+
+def test_files_handed_in_last_are_waited_for(saying: Callable[..., Member], tmp_path: Path) -> None:
+    member = saying(Chunk("journal.jsonl", "YQpiCg=="), Done({"journal.jsonl": 2}))
+    assert member.handed_in(20)
+    assert member.lines == {"journal.jsonl": 2}
+    assert (tmp_path / "run" / "journal.jsonl").read_text() == "a\nb\n"
+
+
+def test_a_loss_is_told_in_the_agent_s_own_words(saying: Callable[..., Member]) -> None:
+    failed = Failed("the disk is full")
+    assert saying(failed).look() == "the disk is full"
+    with pytest.raises(HostError, match="slave1: the disk is full"):
+        saying(failed).ask(messages.TellFacts([]), Facts, 20)
+
+
+@pytest.mark.parametrize("name", ["../escaped", "/tmp/framestorm-escaped", "run.json", "samples.jtl"])
+def test_only_files_that_were_ordered_are_taken(name: str, saying: Callable[..., Member], tmp_path: Path) -> None:
+    for answers in ((Chunk(name, "YQ=="), Done()), (Done({name: 1}),)):
+        member = saying(*answers)
+        assert "its agent said" in (member.look() or "")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert not Path("/tmp/framestorm-escaped").exists()
+
+
+def test_a_disk_that_is_full_here_is_no_loss_of_the_host(saying: Callable[..., Member], tmp_path: Path) -> None:
+    (tmp_path / "run" / "journal.jsonl").mkdir(parents=True)
+    member = saying(Chunk("journal.jsonl", "YQ=="), Done({"journal.jsonl": 1}))
+    assert member.handed_in(20)
+    assert member.look() is None
+    assert "journal.jsonl cannot be written" in (member.unwritable or "")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"no JSON\n", b"[]\n", b'{"type": "Nonsense"}\n', b'{"type": "Exit", "status": "x"}\n', b'{"type": "Beat"}\n',
+     b'{"type": "Facts", "described": {"rmi_port": "many"}}\n'],
+)  # fmt: skip
+def test_an_answer_of_another_form_is_a_fault_of_its_host(answer: bytes, saying: Callable[..., Member]) -> None:
+    assert "its agent said" in (saying(answer).look() or "")
+
+
+def test_the_agent_is_seen_by_its_name(member: Member) -> None:
+    member.measure_clock()
+    assert "framestorm-agent" in shlex.split(" ".join(map(str, member._agent.args)))[-1]  # type: ignore[union-attr]

@@ -1,0 +1,109 @@
+"""What slaves and master are ordered to do for a run."""
+
+import base64
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from framestorm import paths
+from framestorm.hosts import orders
+from framestorm.hosts.inventory import Host
+from framestorm.hosts.member import Member
+from framestorm.hosts.messages import Begin, Description
+from framestorm.run import preparation
+from framestorm.run.preparation import Prepared, RunOptions, prepare
+
+DESCRIBED = Description(
+    python="/kit/python", client="/kit/client/client.py", cache="/state/cache", video="/kit/sample.mp4",
+    runs="/state/runs", log="/log/server.log", folder="/kit", jmeter="/jmeter", rmi_port=8001,
+)  # fmt: skip
+
+
+def member(name: str, address: str, **share: str) -> Member:
+    facts = SimpleNamespace(described=DESCRIBED)
+    return cast(Member, SimpleNamespace(host=Host(name, (), address), facts=facts, share=share))
+
+
+def properties(order: Begin) -> dict[str, str]:
+    text = base64.b64decode(order.files["run.properties"]).decode("ascii")
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    monkeypatch.setattr(preparation, "_cut", lambda video, encoding: Path("/here/frames"))
+
+    def make(plan: str = "face-blur", run: str = "run7", **given: str) -> Prepared:
+        options = RunOptions(
+            paths.JMX / f"{plan}.jmx", {"url": "http://192.0.2.9/f", **given}, slaves="slaves", extra={"own": "1"}
+        )
+        return prepare(options, tmp_path / run)
+
+    return make
+
+
+def test_a_slave_gets_its_share_and_its_own_paths(make) -> None:
+    order = orders.slave_order(make(users="5"), member("slave1", "192.0.2.1", users="3"))
+    values = properties(order)
+    assert (values["users"], values["own"], values["url"]) == ("3", "1", "http://192.0.2.9/f")
+    assert (values["python"], values["client_dir"], values["video"]) == (
+        "/kit/python", "/kit/client", "/kit/sample.mp4",
+    )  # fmt: skip
+    for name in ("journal", "stop", "client_log"):
+        assert values[name].startswith("/state/runs/run7/")
+    assert (order.run, order.command, list(order.files)) == ("run7", None, ["run.properties"])
+    assert order.follow == {
+        "journal-slave1.jsonl": "journal.jsonl",
+        "client-slave1.log": "client.log",
+        "jmeter-server-slave1.log": "/log/server.log",
+    }
+    assert order.cut == ["--video", "/kit/sample.mp4", "--encoding", values["encoding"], "--cache", "/state/cache"]
+
+
+def test_a_folder_there_has_no_space_in_its_name(make) -> None:
+    order = orders.slave_order(make(run="my 'run'\n"), member("slave1", "192.0.2.1", users="3"))
+    assert order.run == "my__run__"
+    assert properties(order)["stop"] == "/state/runs/my__run__/stop"
+
+
+def test_ones_own_video_goes_along(make, tmp_path: Path) -> None:
+    (tmp_path / "mine.mp4").write_bytes(b"video")
+    order = orders.slave_order(make(video=str(tmp_path / "mine.mp4"), encoding="jpeg"), member("s", "192.0.2.1"))
+    assert base64.b64decode(order.files["video.mp4"]) == b"video"
+    assert properties(order)["video"] == "/state/runs/run7/video.mp4"
+    assert order.cut is not None and order.cut[1:4] == ["/state/runs/run7/video.mp4", "--encoding", "jpeg"]
+
+
+def test_a_plan_without_a_video_cuts_none(make) -> None:
+    assert orders.slave_order(make("requests"), member("s", "192.0.2.1")).cut is None
+
+
+def test_the_master_gets_plan_and_slaves(make) -> None:
+    slaves = [member("slave1", "192.0.2.1"), member("slave2", "192.0.2.2")]
+    order = orders.controller_order(make(), member("master1", "192.0.2.5"), slaves)
+    assert base64.b64decode(order.files["jmx/face-blur.jmx"]) == (paths.JMX / "face-blur.jmx").read_bytes()
+    assert order.command is not None
+    words = " ".join(order.command)
+    assert "-R 192.0.2.1:8001,192.0.2.2:8001" in words
+    assert "-Djava.rmi.server.hostname=192.0.2.5" in words and "-Jmode=Standard" in words
+    assert "-t /state/runs/run7/jmx/face-blur.jmx" in words
+    assert set(order.follow) == {"samples.jtl", "tree.xml", "jmeter.log", "jmeter.out"}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("plain", "plain"), (" led", "\\ led"), ("a\\b", "a\\\\b"), ('"é"\n', '"\\u00e9"\\n')]
+)
+def test_properties_are_as_java_reads_them(value: str, text: str) -> None:
+    assert orders._properties_file({"name": value}) == f"name={text}\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("ports", "ssl", "of_slaves", "of_controller"),
+    [((8001, 8001), False, "8001", "8002 and 8003"), ((8001, 9001), True, "8001 and 8002, 9001 and 9002", "any")],
+)
+def test_ports_and_mode(ports: tuple[int, ...], ssl: bool, of_slaves: str, of_controller: str) -> None:
+    way = orders.rmi(Description(rmi_port=port, rmi_ssl=ssl) for port in ports)
+    assert (way.mode, way.ssl, way.slave_ports, way.controller_ports) == ("Standard", ssl, of_slaves, of_controller)

@@ -1,0 +1,86 @@
+"""Why a host cannot take part, by what it tells of itself."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from framestorm import paths, probe
+from framestorm.hosts import preflight
+from framestorm.hosts.inventory import Host
+from framestorm.hosts.member import HostError, Member
+from framestorm.hosts.messages import Description, Facts
+
+PLAN = paths.JMX / "face-blur.jmx"
+DESCRIBED = Description(name="slave1", unit="server.service")
+GOOD = Facts(DESCRIBED, "slave1", "17", "5.5", "", {"LoadState": "loaded"}, 2, 2**32, 2**33)
+
+
+class FakeMember(SimpleNamespace):
+    """A member that tells these facts, or cannot be reached."""
+
+    __hash__ = object.__hash__
+
+    def learn(self, kit_files: list[str]) -> None:
+        if self.silent:
+            raise HostError(f"{self.host.name}: no answer")
+        if self.facts.kit == "":
+            self.facts = replace(self.facts, kit=probe.digest(paths.ROOT, kit_files))
+
+
+def member(name: str = "slave1", offset_ms: float = 0.0, silent: bool = False, **facts: Any) -> Member:
+    told = replace(GOOD, **{"hostname": name, **facts})
+    fake = FakeMember(host=Host(name, (), "192.0.2.1"), facts=told, clock_offset_ms=offset_ms, silent=silent)
+    return cast(Member, fake)
+
+
+def faults(*members: Member) -> list[list[str]]:
+    return list(preflight.faults(members, members, PLAN).values())
+
+
+@pytest.fixture(autouse=True)
+def jmeter_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight.jmeter, "version", lambda: "5.5")
+
+
+@pytest.mark.parametrize("offset_ms", [0.0, 100.0, -100.0])
+def test_a_good_host_takes_part(offset_ms: float) -> None:
+    assert faults(member(offset_ms=offset_ms, free_bytes=200 * 2**20)) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"jmeter": "5.4"}, "JMeter 5.4"),
+        ({"kit": "other"}, "another version of the client"),
+        ({"unit": {"LoadState": "not-found"}}, "no unit server.service"),
+        ({"busy_with": "run7 of here"}, "run7 of here"),
+        ({"free_bytes": 200 * 2**20 - 1}, "199 MiB"),
+        ({"offset_ms": 100.1}, "+100 ms"),
+        ({"offset_ms": -250.0}, "-250 ms"),
+        ({"silent": True}, "no answer"),
+    ],
+)
+def test_each_fault_is_named_with_its_host(facts: dict[str, Any], reason: str) -> None:
+    ((fault,),) = faults(member(**facts))
+    assert fault.startswith("slave1") and reason in fault
+
+
+def test_all_have_the_java_that_most_have() -> None:
+    ok, also_ok, (fault,) = faults(member("a"), member("b"), member("c", java="21"))
+    assert ok == also_ok == []
+    assert "Java 21" in fault and "17" in fault
+
+
+def test_two_hosts_of_one_name_could_not_be_told_apart() -> None:
+    first, (fault,), other = faults(member("a", hostname="debian"), member("b", hostname="debian"), member("c"))
+    assert first == other == []
+    assert "b calls itself debian, as a does" in fault
+
+
+def test_the_kit_s_files_are_those_of_client_and_plan() -> None:
+    files = preflight.kit_files(PLAN)
+    assert "client/client.py" in files and "jmx/groovy/user.groovy" in files
+    assert all((paths.ROOT / Path(name)).is_file() for name in files)

@@ -1,0 +1,73 @@
+"""Causes: the words of clients and plans stand in the one table, and the table has no others."""
+
+import ast
+import re
+from itertools import chain
+
+import pytest
+
+from framestorm import paths
+from framestorm.model.cause import CAUSES, TIMEOUTS, WORD, Side, describe
+
+# Words of clients, which are also those of Groovy, have their rows; these are made by the results themselves.
+BY_RESULTS = {"never-ended", "failed-check", "unknown"}
+STATUS = {word for word in CAUSES if word.startswith("status-")}
+MODULES = ("answer", "caller", "dispatch", "send", "user", "verify", "lines")
+
+
+def client_words() -> set[str]:
+    """What the client's modules return, assign or pass as a cause."""
+    words = set()
+    for module in MODULES:
+        for node in ast.walk(ast.parse((paths.CLIENT / f"{module}.py").read_text())):
+            match node:
+                case ast.Return(value=value) | ast.Assign(value=value):
+                    values = [value]
+                case ast.Call(args=args, keywords=keywords):
+                    values = [*args, *(keyword.value for keyword in keywords)]
+                case ast.IfExp(body=body, orelse=orelse):
+                    values = [body, orelse]
+                case ast.Tuple(elts=values):
+                    pass
+                case _:
+                    continue
+            words |= {value.value for value in values if isinstance(value, ast.Constant) and is_word(value.value)}
+    return words
+
+
+def is_word(value: object) -> bool:
+    return isinstance(value, str) and bool(WORD.fullmatch(value)) and (value in CAUSES or "-" in value)
+
+
+def groovy_words() -> set[str]:
+    """What the plans' scripts return or choose as a cause."""
+    texts = [(paths.JMX / "groovy" / f"{name}.groovy").read_text() for name in ("answer", "user")]
+    literals = chain.from_iterable(re.findall(r"(?:return|\?|(?<!\w):) '([a-z][a-z0-9-]*)'", text) for text in texts)
+    return set(literals)
+
+
+def test_clients_and_plans_say_the_words_of_the_table() -> None:
+    headers = {"x-call-id", "x-duration-seconds", "x-worker", "image-format"}
+    assert client_words() - headers - CAUSES.keys() == set()
+    assert groovy_words() - CAUSES.keys() == set()
+    assert CAUSES.keys() - client_words() - groovy_words() == BY_RESULTS | STATUS
+
+
+@pytest.mark.parametrize("word", sorted(CAUSES))
+def test_each_cause_is_a_word_with_a_sentence(word: str) -> None:
+    cause = CAUSES[word]
+    assert WORD.fullmatch(word) and cause.word == word
+    assert cause.sentence and not cause.sentence.endswith(".")
+    assert cause.is_timeout is (word in TIMEOUTS)
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence", "side"),
+    [
+        ("status-418", "HTTP 418", Side.FUNCTION),
+        ("exit-3", "the client's process ended with exit status 3", Side.GENERATOR),
+        ("too-rude", "too-rude", Side.FUNCTION),
+    ],
+)
+def test_a_word_without_a_row(word: str, sentence: str, side: Side) -> None:
+    assert (describe(word).sentence, describe(word).side) == (sentence, side)

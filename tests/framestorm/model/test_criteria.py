@@ -1,0 +1,151 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from framestorm.model.criteria import CriteriaError, Group, judge, parse
+from framestorm.stats.percentiles import Sample
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("frame p95 > 2 s", ("frame", "rtt", "p95", "95", ">", 2000.0)),
+        ("p95>2s", ("frame", "rtt", "p95", "95", ">", 2000.0)),
+        ("frame p99.9 >= 350 ms", ("frame", "rtt", "p99.9", "99.9", ">=", 350.0)),
+        ("frame median > 0.5 min", ("frame", "rtt", "median", "50", ">", 30_000.0)),
+        ("frame handler p95 > 1 s", ("frame", "handler", "p95", "95", ">", 1000.0)),
+        ("frame warm max > 1 s", ("frame", "warm", "max", None, ">", 1000.0)),
+        ("model mean > 40 ms", ("frame", "model", "mean", None, ">", 40.0)),
+        ("frame success < 99.5 %", ("frame", "rtt", "success", None, "<", 0.995)),
+        ("failures > 0", ("frame", "rtt", "errors", None, ">", 0.0)),
+        ("failures>1%", ("frame", "rtt", "errors", None, ">", 0.01)),
+        ("errors > 1 %", ("frame", "rtt", "errors", None, ">", 0.01)),
+        ("request first_token_ms p95 > 1 s", ("request", "first_token", "p95", "95", ">", 1000.0)),
+        ("user mean > 30 s", ("user", "duration", "mean", None, ">", 30_000.0)),
+        ("USER Success <= 50 %", ("user", "duration", "success", None, "<=", 0.5)),
+        ("frame rate < 5/s", ("frame", "rtt", "rate", None, "<", 5.0)),
+        ("frame rate < 300 /min", ("frame", "rtt", "rate", None, "<", 5.0)),
+        ("frame n < 100", ("frame", "rtt", "n", None, "<", 100.0)),
+        ("request p95 > 2 s", ("request", "rtt", "p95", "95", ">", 2000.0)),
+        ("task success < 100 %", ("task", "rtt", "success", None, "<", 1.0)),
+    ],
+)
+def test_understood(text: str, expected: tuple[object, ...]) -> None:
+    c = parse(text, "frame" if expected[0] == "user" else str(expected[0]))
+    assert (c.label, c.series, c.metric, c.percent, c.op, pytest.approx(c.limit)) == expected
+
+
+def test_without_a_label_it_is_of_what_the_run_counts() -> None:
+    assert parse("p95 > 2 s", "request").label == "request"
+    assert parse("user mean > 2 s", "request").label == "user"
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "series"),
+    [
+        ("p95 > 2 s", "sample", "rtt"),
+        ("handler p95 > 2 s", "sample", "handler"),
+        ("first_token_ms p95 > 2 s", "sample", "first_token"),
+        ("login p95 > 2 s", "login", "rtt"),
+        ("login handler p95 > 2 s", "login", "handler"),
+        ("user mean > 2 s", "user", "duration"),
+    ],
+)
+def test_any_word_may_be_a_label(text: str, label: str, series: str) -> None:
+    assert (parse(text).label, parse(text).series) == (label, series)
+
+
+@pytest.mark.parametrize(
+    ("text", "marked", "words"),
+    [
+        ("", "", "empty"),
+        ("frame p95 > 2 parsecs", "parsecs", "'ms' or 's' or 'min'"),
+        ("frame p95 > 2", "", "'ms' or 's' or 'min'"),
+        ("frame p95 > fast", "fast", "a number"),
+        ("frame p95 = 2 s", "=", ">, >=, <, <="),
+        ("frame p95 2 s", "2", ">, >=, <, <="),
+        ("frame p95", "", ">, >=, <, <="),
+        ("frame p100 > 2 s", "p100", "max"),
+        ("frame p0 > 2 s", "p0", "min"),
+        ("frame worst > 2 s", "worst", "success, errors"),
+        ("frame success < 99", "", "'%'"),
+        ("frame success < 0.99 s", "s", "'%'"),
+        ("frame success < 101 %", "101", "above 100 %"),
+        ("frame warm success < 99 %", "warm", "times only"),
+        ("user warm p95 > 2 s", "warm", "expected a metric"),
+        ("user model_ms p95 > 2 s", "model_ms", "expected a metric"),
+        ("frame slow p95 > 2 s", "slow", "expected a series of times (rtt, warm"),
+        ("frame rate < 5", "", "'/s' or '/min'"),
+        ("frame p95 > -2 s", "-2", "below 0"),
+        ("frame p95 > 2,5 s", ",", "ms"),
+        ("frame p95 > 2 s or so", "or", "unexpected 'or'"),
+        ("frame n < 5 s", "s", "no unit"),
+    ],
+)
+def test_errors_point_at_the_word(text: str, marked: str, words: str) -> None:
+    with pytest.raises(CriteriaError) as caught:
+        parse(text, "frame")
+    problem, shown, mark = str(caught.value).split("\n")
+    assert words in problem
+    start, end = mark.index("^"), mark.rindex("^") + 1
+    assert shown[start:end] == marked
+    assert caught.value.exit_status == 2
+
+
+def group(ok: list[float], cut: list[float] | None = None, fast_failures: int = 0) -> dict[str, Group]:
+    cut = cut or []
+    sample = Sample(np.array(ok, float), np.array(cut, float))
+    return {"frame": Group("frame", len(ok) + len(cut) + fast_failures, len(ok), 4.0, {"rtt": sample})}
+
+
+CUT = group([1000.0] * 90, [25_000.0] * 10)
+MIXED = group([100.0, 300.0], [200.0])
+
+
+@pytest.mark.parametrize(
+    ("groups", "text", "state", "measured"),
+    [
+        (group([100.0] * 99 + [5000.0]), "frame p99 > 2 s", "passed", "100 ms"),
+        (group([100.0] * 98 + [5000.0] * 2), "frame p99 > 2 s", "failed", "5.00 s"),
+        (group([100.0] * 99, fast_failures=1), "frame success < 99 %", "passed", "99.0 %"),
+        (group([100.0] * 98, fast_failures=2), "frame success < 99 %", "failed", "98.0 %"),
+        (group([100.0] * 98, fast_failures=2), "failures > 1", "failed", "2"),
+        (group([100.0] * 98, fast_failures=2), "failures > 2 %", "passed", "2.0 %"),
+        (group([100.0]), "rate < 5/s", "failed", "4.00/s"),
+        (group([100.0]), "n < 2", "failed", "1"),
+        # A percentile among time-outs is judged by its bound.
+        (CUT, "frame p50 > 2 s", "passed", "1.00 s"),
+        (CUT, "frame p95 > 2 s", "failed", "> 25.0 s"),
+        (CUT, "frame p95 < 2 s", "passed", "> 25.0 s"),
+        (CUT, "frame p95 > 30 s", "unjudged", "> 25.0 s"),
+        (CUT, "frame p95 < 30 s", "unjudged", "> 25.0 s"),
+        (CUT, "frame mean > 3 s", "failed", "> 3.40 s"),
+        (CUT, "frame mean > 4 s", "unjudged", "> 3.40 s"),
+        (CUT, "frame max >= 25 s", "failed", "> 25.0 s"),
+        (CUT, "frame min > 2 s", "passed", "1.00 s"),
+        (MIXED, "frame p33 > 200 ms", "passed", "100 ms"),
+        (MIXED, "frame p90 > 200 ms", "failed", "> 300 ms"),
+        # Never a pass by lack of data.
+        (group([]), "frame p95 > 2 s", "unjudged", "no samples"),
+        (group([]), "frame failures > 0", "unjudged", "no samples"),
+        (group([]), "frame n < 1", "failed", "0"),
+        (group([], fast_failures=3), "frame p95 > 2 s", "unjudged", "no samples"),
+        (group([1.0]), "frame cold p95 > 2 s", "unjudged", "no samples"),
+        (group([1.0]), "user success < 99 %", "unjudged", "no samples"),
+    ],
+)
+def test_judged(groups: dict[str, Group], text: str, state: str, measured: str) -> None:
+    judgement = judge(parse(text, "frame"), groups)
+    assert (judgement.state, judgement.measured.replace("\u00a0", " ")) == (state, measured)
+    assert bool(judgement.why) == (state != "passed")
+
+
+def test_read_before_anything_is_set_up() -> None:
+    """The command line checks criteria with the system's Python, before the environment with numpy is there."""
+    code = (
+        "import sys; from framestorm.model import criteria; criteria.parse('p95 > 2 s', 'frame');"
+        "sys.exit(bool({'numpy', 'polars', 'jinja2'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

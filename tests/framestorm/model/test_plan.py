@@ -1,0 +1,177 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from framestorm import paths
+from framestorm.errors import UsageError
+from framestorm.model import plan as plans
+from framestorm.model.plan import Plan, Sampler
+
+WritePlan = Callable[..., Plan]
+PLAN = """<?xml version="1.0" encoding="UTF-8"?>
+<jmeterTestPlan version="1.2"><hashTree>
+  <TestPlan testname="orders" enabled="true"/>
+  <hashTree>
+    <Arguments testname="User Defined Variables" enabled="true">
+      <collectionProp name="Arguments.arguments">
+        VARIABLES
+      </collectionProp>
+      <stringProp name="TestPlan.comments">not a property: ${__P(comment,1)}</stringProp>
+    </Arguments>
+    <hashTree/>
+    <SetupThreadGroup testname="set-up" enabled="true"/>
+    <hashTree><JSR223Sampler testname="compile" enabled="true"/><hashTree/></hashTree>
+    <kg.apc.UltimateThreadGroup testname="buyers" enabled="true">
+      <stringProp name="threads">${__P(my.threads,4)}</stringProp>
+      <stringProp name="TestPlan.comments">Steady load.
+my.threads: number of buyers [whole number >= 1; total over all slaves]</stringProp>
+    </kg.apc.UltimateThreadGroup>
+    <hashTree>
+      <IfController testname="if" enabled="true"/>
+      <hashTree>
+        <HTTPSamplerProxy testname="order" enabled="true">
+          <stringProp name="path">/${__P(path,a\\,b(c))}?x=${__urlencode(${__P(query,)})}</stringProp>
+        </HTTPSamplerProxy>
+        <hashTree><SampleTimeout testname="timeout" enabled="true"/><hashTree/></hashTree>
+      </hashTree>
+    </hashTree>
+    <ThreadGroup testname="off" enabled="false"/>
+    <hashTree><SystemSampler testname="user" enabled="true"><p>${__P(off,1)}</p></SystemSampler><hashTree/></hashTree>
+  </hashTree>
+</hashTree></jmeterTestPlan>
+"""
+
+
+@pytest.fixture
+def write_plan(tmp_path: Path) -> WritePlan:
+    """Return a function that writes a plan with these variables, each (value, description), and reads it."""
+
+    def write(**variables: tuple[str, str]) -> Plan:
+        arguments = "".join(
+            f'<elementProp name="{name}" elementType="Argument"><stringProp name="Argument.name">{name}</stringProp>'
+            f'<stringProp name="Argument.value">{value}</stringProp>'
+            f'<stringProp name="Argument.desc">{description.replace("<", "&lt;")}</stringProp></elementProp>'
+            for name, (value, description) in variables.items()
+        )
+        path = tmp_path / "orders.jmx"
+        path.write_text(PLAN.replace("VARIABLES", arguments))
+        return plans.read(path)
+
+    return write
+
+
+def test_a_plan_is_its_enabled_elements(write_plan: WritePlan) -> None:
+    plan = write_plan(a=("${__P(a,1)}", "first"))
+    assert (plan.name, plan.label, plan.has_users) == ("orders", "order", False)
+    assert [(group.name, group.is_main) for group in plan.thread_groups] == [("set-up", False), ("buyers", True)]
+    assert plan.samplers == (Sampler("HTTPSamplerProxy", "order"),)
+    assert plan.defaults == {"a": "1", "my.threads": "4", "path": "a,b(c)", "query": ""}
+    assert [each.name for each in plan.totals] == ["my.threads"]
+    assert plan.settable["my.threads"].meaning == "number of buyers"
+
+
+@pytest.mark.parametrize(
+    ("value", "defaults"),
+    [
+        ("${__P(x)}", {"x": "1"}),
+        ("${__property(x)}", {"x": "x"}),
+        ("${__property(x,variable,5)}", {"x": "5"}),
+        ("${__P(x,${__P(y,2)})}", {"y": "2"}),
+        ("${__P(x,1)} and ${__P(x,2)}", {}),
+        ("${__P(x,1)} and ${__P(x,1)}", {"x": "1"}),
+        ("${__P(${name},1)} ${__Px(x,1)} __P(x,1) ${__P(x,1", {}),
+        ("https://host/${__P(x,http://h/?a=b)}", {"x": "http://h/?a=b"}),
+    ],
+)
+def test_references_as_jmeter_reads_them(write_plan: WritePlan, value: str, defaults: dict[str, str]) -> None:
+    of_plan = write_plan(v=(value, "")).defaults
+    assert {name: of_plan[name] for name in ("x", "y") if name in of_plan} == defaults
+
+
+@pytest.mark.parametrize(
+    ("description", "right", "wrong"),
+    [
+        ("n [whole number >= 1]", ["1", "12"], ["0", "1.5", "-1", "five", "", "nan"]),
+        ("n [number >= 0, in s]", ["0", "0.5"], ["-0.1", "nan", "inf", "1 s"]),
+        ("n [number -1 to 1]", ["-1", "0.5"], ["-1.1", "2"]),
+        ("n [one of png-base64, png]", ["png"], ["gif", "png-base64, png", ""]),
+        ("n", ["anything", ""], []),
+        ("n [see below]", ["anything"], []),
+    ],
+)
+def test_a_value_is_of_its_kind(write_plan: WritePlan, description: str, right: list[str], wrong: list[str]) -> None:
+    plan = write_plan(x=("${__P(x,1)}", description))
+    for value in right:
+        plan.check("x", value)
+    for value in wrong:
+        with pytest.raises(UsageError, match="x must be"):
+            plan.check("x", value)
+
+
+def test_what_a_plan_asks_of_the_kit(write_plan: WritePlan) -> None:
+    plan = write_plan(
+        target=("${__P(target,)}", "URL of it [URL; required unless mode is local]"),
+        mode=("${__P(mode,local)}", "where [one of local, remote]"),
+        film=("${__P(film,a.mp4)}", "film [video file]"),
+        stop=("${__P(stop,stop)}", "stop file [filled in by Framestorm]"),
+        label=("purchase", "the label [read by Framestorm]"),
+        sample_variables=("a,b", "columns [read by Framestorm]"),
+    )
+    assert plan.url and plan.video
+    assert (plan.url.name, plan.video.name, plan.filled_in) == ("target", "film", ("stop",))
+    assert (plan.label, plan.sample_variables) == ("purchase", ("a", "b"))
+    assert not plan.url.is_needed({"mode": "local"}) and plan.url.is_needed({"mode": "remote"})
+    assert "stop" not in plan.defaults and not plan.url.facets.is_embedded_by_default
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "words"),
+    [
+        ("x", "n [whole number >= 1; total over slaves]", "'total over slaves'"),
+        ("x", "n [text; total over all slaves]", "is a number"),
+        ("x", "a constant [read by Framestorm]", "only label and sample_variables"),
+    ],
+)
+def test_facets_that_are_wrong_are_refused(write_plan: WritePlan, name: str, description: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        write_plan(**{name: ("${__P(x,1)}", description)})
+
+
+def test_properties_that_a_plan_does_not_have(write_plan: WritePlan) -> None:
+    plan = write_plan(users=("${__P(users,1)}", ""), stop=("${__P(stop,s)}", "[x] file [filled in by Framestorm]"))
+    with pytest.raises(UsageError, match=r"no property user; did you mean users\? Its properties: my.threads"):
+        plan.check("user", "5")
+    with pytest.raises(UsageError, match="filled in by Framestorm"):
+        plan.check("stop", "x")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "no plan"), ("<jmeterTestPlan", "cannot be read"), ("<project/>", "<project>"), ("", "cannot be read")],
+)
+def test_what_is_no_plan_is_refused(tmp_path: Path, content: str | None, words: str) -> None:
+    path = tmp_path / "x.jmx"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UsageError, match=words):
+        plans.read(path)
+
+
+def test_assignments() -> None:
+    given = ["users=1", "url=http://h/?a=b", "users=2", "video="]
+    assert plans.parse_assignments(given) == {"users": "2", "url": "http://h/?a=b", "video": ""}
+    for word in ("users", "=5"):
+        with pytest.raises(UsageError, match="name=value"):
+            plans.parse_assignments([word])
+
+
+@pytest.mark.parametrize("path", sorted(paths.JMX.glob("*.jmx")), ids=lambda path: path.stem)
+def test_the_kit_s_plans(path: Path) -> None:
+    plan = plans.read(path)
+    assert plan.name == path.stem and plan.label and plan.url
+    for name, each in plan.settable.items():
+        assert (each.meaning and each.facets.text) or name == "body", name
+        assert each.default is not None and (each.default == "" or each.facets.allow(each.default)), name
+        assert name.endswith("_per_s") == (each.facets.unit == "1/s"), name
+        assert name.endswith("_s") == ((each.facets.unit or "").endswith("s")), name

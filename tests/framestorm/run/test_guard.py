@@ -1,0 +1,93 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from framestorm import guard
+from framestorm.guard import Guarded
+
+# Starts a child that leaves its session and ignores SIGTERM, the worst that a plan may start; then waits for ever.
+STUBBORN = r"""
+import os, signal, subprocess, sys, time
+child = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
+orphaner = f"import subprocess, sys\nprint(subprocess.Popen([sys.executable, '-c', {child!r}], "
+orphaner += "start_new_session=True, stdout=subprocess.DEVNULL).pid)"
+print(subprocess.run([sys.executable, "-c", orphaner], stdout=subprocess.PIPE, text=True).stdout.strip(), flush=True)
+time.sleep(600)
+"""
+
+
+def wait_for(condition: Callable[[], object], timeout_s: float = 20) -> None:
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline_s, "waited in vain"
+        time.sleep(0.05)
+
+
+def printed_pid(log: Path) -> int:
+    wait_for(lambda: log.exists() and log.read_text().strip())
+    return int(log.read_text())
+
+
+def gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize(("code", "status"), [("pass", 0), ("raise SystemExit(7)", 7), ("import os; os.abort()", 134)])
+def test_status_is_the_commands(tmp_path: Path, code: str, status: int) -> None:
+    with Guarded([sys.executable, "-c", code], tmp_path / "log", os.environ) as guarded:
+        assert guarded.wait(20) == status
+
+
+def test_stop_ends_orphans_that_ignore_being_asked(tmp_path: Path) -> None:
+    with Guarded([sys.executable, "-c", STUBBORN], tmp_path / "log", os.environ) as guarded:
+        orphan = printed_pid(tmp_path / "log")
+        assert orphan in [process.pid for process in guarded.processes()]
+    assert gone(orphan)
+
+
+def test_a_command_that_ends_leaves_no_orphan(tmp_path: Path) -> None:
+    code = STUBBORN.replace("\ntime.sleep(600)\n", "\n")
+    with Guarded([sys.executable, "-c", code], tmp_path / "log", os.environ) as guarded:
+        assert guarded.wait(20) == 0
+        assert gone(printed_pid(tmp_path / "log"))
+
+
+@pytest.mark.parametrize("killed", ["conductor", "guard"])
+def test_nothing_outlives_a_kill(tmp_path: Path, killed: str) -> None:
+    # The stand-in for a conductor: it starts a guard with a pipe as Guarded does, then hangs.
+    conductor = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import subprocess, sys, time\n"
+            "guard = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=open(sys.argv[-1], 'w'))\n"
+            "print(guard.pid, flush=True)\n"
+            "time.sleep(600)",
+            *(sys.executable, guard.__file__, sys.executable, "-c", STUBBORN, str(tmp_path / "log")),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert conductor.stdout is not None
+        guard_pid = int(conductor.stdout.readline())
+        orphan = printed_pid(tmp_path / "log")
+        command = [process.pid for process in psutil.Process(guard_pid).children()]
+        if killed == "conductor":
+            conductor.kill()
+            wait_for(lambda: all(map(gone, [guard_pid, orphan, *command])), timeout_s=10)
+        else:
+            os.kill(guard_pid, signal.SIGKILL)
+            # Its command goes with it; what the command had let go of is nobody's then.
+            wait_for(lambda: gone(command[0]), timeout_s=10)
+            os.kill(orphan, signal.SIGKILL)
+    finally:
+        conductor.kill()
+        conductor.communicate()

@@ -1,0 +1,34 @@
+import csv
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from framestorm.errors import FramestormError
+from framestorm.run import jmeter
+
+HEADER = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,sentBytes,grpThreads,allThreads,URL,Latency,IdleTime,Connect\n"  # noqa: E501
+
+
+def row(number: int, elapsed_ms: int) -> str:
+    return f"{1_700_000_000_000 + number},{elapsed_ms},frame,200,OK,t 1-1,text,true,,10,10,1,1,null,0,0,0\n"
+
+
+def test_a_dashboard_is_made_of_what_a_killed_jmeter_left(tmp_path: Path) -> None:
+    random.seed(7)
+    rows = [row(number, random.randrange(1, 99)) for number in range(50)]  # noqa: S311
+    (tmp_path / "samples.jtl").write_text(HEADER + "".join(rows) + row(50, 1)[:30])
+    jmeter.make_dashboard(tmp_path)
+    jmeter.make_dashboard(tmp_path)  # and again, over the first
+    assert json.loads((tmp_path / "jmeter" / "statistics.json").read_text())["frame"]["sampleCount"] == 50
+    with (tmp_path / "samples.jtl").open() as samples:
+        assert sum(1 for _ in csv.reader(samples)) == 52  # the raw file stays as it was left
+
+
+@pytest.mark.parametrize("content", [None, "", HEADER, HEADER + row(0, 1)[:20]])
+def test_without_samples_there_is_no_dashboard(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "samples.jtl").write_text(content)
+    with pytest.raises(FramestormError, match="holds no sample"):
+        jmeter.make_dashboard(tmp_path)

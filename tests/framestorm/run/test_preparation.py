@@ -1,0 +1,112 @@
+"""Properties of a run: the plan's, those that Framestorm fills in, and JMeter's own."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from framestorm import paths
+from framestorm.errors import FramestormError, UsageError
+from framestorm.model import plan as plans
+from framestorm.run import influxdb, preparation
+from framestorm.run.preparation import RunOptions, prepare
+
+
+@pytest.fixture(autouse=True)
+def no_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparation.Embedded, "_check_port", lambda *_: None)
+    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    monkeypatch.setattr(preparation, "_cut", lambda video, encoding: Path("/cache") / encoding)
+
+
+def options(name: str, **given: str) -> RunOptions:
+    return RunOptions(plan=paths.JMX / f"{name}.jmx", given=given)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "slaves", "kind", "url"),
+    [
+        ("face-blur", {}, None, "embedded", "http://127.0.0.1:8080/function/face-blur"),
+        ("face-blur", {"url": "http://h/f"}, None, "url", "http://h/f"),
+        ("face-blur", {}, "slaves", "url", "http://inventory/f"),
+        ("requests", {"url": "http://h/f"}, "slaves", "url", "http://h/f"),
+        ("tasks", {}, None, "none", ""),
+        ("tasks", {"mode": "push", "url": "http://h/f"}, None, "url", "http://h/f"),
+    ],
+)
+def test_where_the_function_is(
+    name: str, given: dict[str, str], slaves: str | None, kind: str, url: str, tmp_path: Path
+) -> None:
+    asked = RunOptions(plan=paths.JMX / f"{name}.jmx", given=given, slaves=slaves)
+    prepared = prepare(asked, tmp_path / "run", "http://inventory/f")
+    assert (prepared.platform.kind, prepared.url, prepared.values["url"]) == (kind, url, url)
+
+
+@pytest.mark.parametrize(("name", "given"), [("requests", {}), ("tasks", {"mode": "push"})])
+def test_a_url_that_is_needed_is_not_guessed(name: str, given: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="-Jurl="):
+        prepare(options(name, **given), tmp_path / "run", "http://inventory/f")
+    in_gui = RunOptions(plan=paths.JMX / f"{name}.jmx", given=given, is_for_gui=True)
+    assert prepare(in_gui, tmp_path / "run").url == ""
+
+
+@pytest.mark.parametrize("path", sorted(paths.JMX.glob("*.jmx")), ids=lambda path: path.stem)
+def test_only_what_the_plan_declares_is_filled_in(path: Path, tmp_path: Path) -> None:
+    plan = plans.read(path)
+    prepared = prepare(options(path.stem, url="http://h/f"), tmp_path / "run")
+    assert prepared.values.keys() == {*plan.filled_in, *plan.settable}
+    assert prepared.properties.keys() == set(plan.settable)
+    assert ("sample_variables" in prepared.jmeter_values) != plan.has_users
+    assert prepared.values["tree"] == str(tmp_path / "run" / "tree.xml")
+
+
+def test_the_video_is_cut_as_it_is_sent(tmp_path: Path) -> None:
+    prepared = prepare(options("face-blur-http", video="mine.mp4", encoding="jpeg"), tmp_path / "run")
+    assert prepared.values["frame_dir"] == "/cache/jpeg"
+    assert prepared.properties["video"] == str(Path("mine.mp4").absolute())
+    assert prepare(options("face-blur"), tmp_path / "run").properties["video"] == str(paths.SAMPLE_VIDEO)
+
+
+def test_a_plan_may_not_ask_for_what_is_not_there(tmp_path: Path) -> None:
+    text = (paths.JMX / "face-blur.jmx").read_text().replace("__P(python,", "__P(interpreter,")
+    (tmp_path / "plan.jmx").write_text(text)
+    with pytest.raises(UsageError, match=r"interpreter .*python, client_dir"):
+        prepare(RunOptions(plan=tmp_path / "plan.jmx"), tmp_path / "run")
+
+
+def test_jmeters_own_properties_are_passed_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = {"jmeter.save.saveservice.output_format": "xml", "server_port": "1", "my.own": "x"}
+    prepared = prepare(options("face-blur", users="4", **given), tmp_path / "run")
+    assert prepared.jmeter_values == given
+    assert (prepared.properties["users"], prepared.properties["hold_s"]) == ("4", "30")
+    notes = capsys.readouterr().err
+    assert "-Jmy.own" in notes and "server_port" not in notes
+
+
+@pytest.mark.parametrize("given", [{"user": "5"}, {"users": "0"}, {"python": "python3"}])
+def test_other_properties_are_refused(given: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"-J{next(iter(given))}="):
+        prepare(options("face-blur", **given), tmp_path / "run")
+
+
+def test_a_criterion_is_of_a_label_of_the_plan(tmp_path: Path) -> None:
+    asked = RunOptions(plan=paths.JMX / "requests.jmx", given={"url": "http://h/f"}, criteria=("frame p95 > 2 s",))
+    with pytest.raises(UsageError, match="request"):
+        prepare(asked, tmp_path / "run")
+
+
+@pytest.mark.parametrize("place", ["no/such/folder/samples.jtl", "a-file/samples.jtl"])
+def test_where_samples_cannot_be_copied_is_found_before_the_load(place: str, tmp_path: Path) -> None:
+    (tmp_path / "a-file").touch()
+    asked = replace(options("face-blur"), samples_copy=tmp_path / place)
+    with pytest.raises(FramestormError, match="-l"):
+        prepare(asked, tmp_path / "run")
+
+
+def test_the_token_of_influxdb_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INFLUXDB_TOKEN", "a-secret")
+    monkeypatch.setattr(influxdb, "PLANS", tmp_path / "plans")
+    asked = RunOptions(plan=paths.JMX / "face-blur.jmx", influxdb_url="http://h:8086/write?db=jmeter")
+    copy = prepare(asked, tmp_path / "run").plan.path
+    assert "BackendListener" in copy.read_text() and "a-secret" not in copy.read_text()
+    assert (copy.parent / "groovy" / "stop.groovy").is_file()

@@ -1,0 +1,40 @@
+import csv
+import os
+import socket
+import sys
+from pathlib import Path
+
+from framestorm.guard import Guarded
+from framestorm.run.resources import ResourceLog
+
+# Children that come and go between two samples, each busy for a while; at last what they took, by the kernel's account.
+BUSY = """
+import resource, subprocess, sys, time
+until = time.monotonic() + 5
+while time.monotonic() < until:
+    subprocess.run([sys.executable, "-S", "-c", "for _ in range(2_000_000): pass"])
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, flush=True)
+time.sleep(2.5)
+"""
+
+
+def test_short_lived_children_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "resources.csv"
+    with (
+        Guarded([sys.executable, "-c", BUSY], tmp_path / "log", os.environ) as guarded,
+        ResourceLog(path, socket.gethostname(), {"generator": guarded}),
+    ):
+        assert guarded.wait(60) == 0
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["host"] for row in rows} == {socket.gethostname()}
+    parts = [row for row in rows if row["part"] == "generator"]
+    times_s = [float(row["time_ms"]) / 1000 for row in parts]
+    shares = [float(row["cpu_percent"]) / 100 for row in parts]
+    assert all(share >= 0 for share in shares)
+    counted_s = shares[0] + sum(
+        share * (end_s - start_s) for share, start_s, end_s in zip(shares[1:], times_s, times_s[1:], strict=False)
+    )
+    # A sum over living processes alone would see but a fraction: each child lives for a tenth of a second.
+    assert float((tmp_path / "log").read_text()) * 0.7 < counted_s < float((tmp_path / "log").read_text()) * 1.3 + 0.2

@@ -1,0 +1,40 @@
+"""run.sh makes the conductor's Python environment once, also when it is started twice at the same time."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from framestorm import paths
+
+# Takes its time for an environment, in which it puts itself.
+PYTHON = """#!/bin/bash
+case "$*" in
+*"-m venv "*) echo made >>"$MADE"; sleep 1; mkdir -p "${@: -1}/bin"; cp "$0" "${@: -1}/bin/python" ;;
+*"-m framestorm"*) echo "started with ${@: -1}" ;;
+esac
+"""
+
+
+def test_two_first_starts_make_one_environment(tmp_path: Path) -> None:
+    shutil.copy2(paths.ROOT / "run.sh", tmp_path)
+    (tmp_path / "framestorm").mkdir()
+    (tmp_path / "framestorm" / "requirements.txt").write_text("one\n")
+    python = tmp_path / "bin" / "python3"
+    python.parent.mkdir()
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    made = tmp_path / "made"
+    environment = {**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "MADE": str(made)}
+
+    def start(word: str) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen([tmp_path / "run.sh", word], stdout=pipe, stderr=pipe, text=True, env=environment)
+
+    outputs = [process.communicate(timeout=120) for process in [start("one"), start("two")]]
+    assert [stdout for stdout, _ in outputs] == ["started with one\n", "started with two\n"]
+    assert sum("waiting for another set-up" in stderr for _, stderr in outputs) == 1
+    assert made.read_text() == "made\n"
+    (tmp_path / "framestorm" / "requirements.txt").write_text("two\n")
+    assert start("three").communicate(timeout=120)[0] == "started with three\n"
+    assert made.read_text() == "made\nmade\n"

@@ -1,0 +1,175 @@
+"""Debian packages: installed by one process at a time, which waits for others and starts no service."""
+
+import fcntl
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from framestorm import paths, testing
+from framestorm.errors import FramestormError
+from framestorm.setup import packages
+
+STATUS = "Package: tool\nStatus: install ok installed\nArchitecture: all\nVersion: 1\nMaintainer: a\nDescription: a\n\n"
+ISOLATED = """
+Dir "{root}"; Dir::State::status "{root}/var/lib/dpkg/status"; Dir::Etc::main "none"; Dir::Etc::parts "none";
+Dir::Etc::sourcelist "none"; Dir::Etc::sourceparts "none"; APT::Sandbox::User "root"; APT::Architectures {{ "amd64"; }};
+"""
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Path:
+    """A system below a directory of its own with one package; its apt and dpkg are this machine's."""
+    for folder in (
+        "usr/sbin",
+        "run",
+        "tmp",
+        "var/lib/dpkg",
+        "var/lib/apt/lists/partial",
+        "var/cache/apt/archives/partial",
+    ):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "var/lib/dpkg/status").write_text(STATUS)
+    (tmp_path / "apt.conf").write_text(ISOLATED.format(root=tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def start(system: Path) -> Iterator[Start]:
+    """Start apt.sh on that system."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(*names: str, **environment: str) -> subprocess.Popen[str]:
+        variables = {**os.environ, "DPKG_ROOT": str(system), "APT_CONFIG": str(system / "apt.conf"), **environment}
+        pipe = subprocess.PIPE
+        command = ["bash", packages.SCRIPT, *names]
+        processes.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=variables))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock as apt and dpkg do."""
+    with path.open("w") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        yield
+
+
+def fake_apt(folder: Path, script: str) -> str:
+    """The PATH with an apt-get that runs this script."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / "apt-get").write_text(f"#!/bin/bash\n{script}\n")
+    (folder / "bin" / "apt-get").chmod(0o755)
+    return f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize(
+    "lock", ["var/lib/apt/lists/lock", "var/lib/dpkg/lock-frontend", "var/cache/apt/archives/lock"]
+)
+def test_it_waits_for_another_apt_and_says_so(system: Path, start: Start, lock: str) -> None:
+    with locked(system / lock):
+        process = start("tool")
+        assert process.stderr is not None
+        assert "waiting for another package installation" in process.stderr.readline()
+        assert process.poll() is None
+    stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stdout + stderr
+    assert "Skipping tool, it is already installed" in stdout
+
+
+def test_it_does_not_wait_for_ever(system: Path, start: Start) -> None:
+    with locked(system / "var/lib/dpkg/lock-frontend"):
+        process = start("tool", APT_WAIT_S="0")
+        stdout, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "lock-frontend" in stdout
+
+
+def test_two_installations_of_this_kit_wait_for_each_other(system: Path, start: Start) -> None:
+    release = system / "release"
+    path = fake_apt(system, f'echo "$@" >>{system}/calls; while [ ! -e {release} ]; do sleep 0.05; done')
+    first = start("one", PATH=path)
+    while not (system / "calls").exists():
+        assert first.poll() is None
+    second = start("two", PATH=path)
+    assert second.stderr is not None
+    assert "waiting for another set-up" in second.stderr.readline()
+    release.touch()
+    assert (first.wait(timeout=120), second.wait(timeout=120)) == (0, 0)
+    installed = [line.split()[-1] for line in (system / "calls").read_text().splitlines() if " install " in line]
+    assert installed == ["one", "two"]
+
+
+def test_no_service_may_start_while_packages_are_installed(system: Path, start: Start) -> None:
+    policy = system / "usr/sbin/policy-rc.d"
+    path = fake_apt(system, f"{policy}; echo status $?")
+    stdout, _ = start("tool", PATH=path).communicate(timeout=120)
+    assert stdout.split("\n")[:2] == ["status 101", "status 101"]
+    assert not policy.exists()
+
+
+def test_what_a_kill_leaves_forbids_nothing_and_is_removed(system: Path, start: Start) -> None:
+    policy = system / "usr/sbin/policy-rc.d"
+    path = fake_apt(system, "kill -KILL $PPID")
+    start("tool", PATH=path).communicate(timeout=120)
+    assert policy.exists()
+    # It holds until the apt-get of the killed installation has ended too.
+    deadline_s = time.monotonic() + 60
+    while subprocess.run([policy], check=False).returncode != 0:
+        assert time.monotonic() < deadline_s
+    assert start("tool").wait(timeout=120) == 0
+    assert not policy.exists()
+
+
+def test_a_policy_of_somebody_else_stays(system: Path, start: Start) -> None:
+    policy = system / "usr/sbin/policy-rc.d"
+    policy.write_text("#!/bin/sh\nexit 0\n")
+    assert start("tool").wait(timeout=120) == 0
+    assert policy.read_text() == "#!/bin/sh\nexit 0\n"
+
+
+def test_a_package_that_does_not_exist_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "LOCAL", tmp_path)
+    monkeypatch.setattr(packages.os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", fake_apt(tmp_path, "echo 'E: Unable to locate package'; exit 100"))
+    monkeypatch.setenv("DPKG_ROOT", str(tmp_path))
+    (tmp_path / "usr/sbin").mkdir(parents=True)
+    (tmp_path / "run").mkdir()
+    with pytest.raises(FramestormError, match=r"no-such-package` failed(.|\n)*Unable to locate package"):
+        packages.install(["no-such-package"])
+
+
+def test_missing_packages_are_found() -> None:
+    assert packages.missing(["bash", "no-such-package"]) == ["no-such-package"]
+
+
+def test_a_user_who_may_not_install_is_told_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(packages, "_sudo_asks_nothing", lambda: False)
+    monkeypatch.setattr(packages.sys.stdin, "isatty", lambda: False, raising=False)
+    with pytest.raises(FramestormError, match="as root: apt-get install no-such-package"):
+        packages.install(["no-such-package"])
+
+
+@pytest.mark.parametrize(("after", "status"), [({"bash"}, 0), ({"bash", "sudo", "git"}, 1)])
+def test_a_package_that_a_test_installs_fails_the_tests(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], after: set[str], status: int
+) -> None:
+    states = iter([frozenset({"bash"}), frozenset(after)])
+    monkeypatch.setattr(testing, "_set_up", lambda: None)
+    monkeypatch.setattr(testing, "_passes", lambda *words, **options: True)
+    monkeypatch.setattr(packages, "installed", lambda: next(states))
+    assert testing.run([]) == status
+    output = capsys.readouterr()
+    assert ("git sudo" in output.out) == ("failed: packages" in output.err) == bool(status)

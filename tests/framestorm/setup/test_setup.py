@@ -1,0 +1,112 @@
+import fcntl
+import queue
+import threading
+from pathlib import Path
+
+import pytest
+
+from framestorm import paths
+from framestorm.errors import FramestormError
+from framestorm.run import jmeter, preparation
+from framestorm.setup import pieces as setup
+
+
+@pytest.fixture
+def piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> setup.Piece:
+    monkeypatch.setattr(paths, "LOCAL", tmp_path)
+    monkeypatch.setattr(setup, "STAMPS", tmp_path / "stamps")
+    (tmp_path / "input").write_text("one")
+
+    def make(piece: setup.Piece) -> None:
+        with piece.output.open("a") as made:
+            made.write(f"made from {piece.inputs[0].read_text()}\n")
+
+    return setup.Piece("piece", "a piece", (tmp_path / "input",), tmp_path / "output", make)
+
+
+def test_a_piece_is_made_once(piece: setup.Piece, capsys: pytest.CaptureFixture[str]) -> None:
+    setup.ensure([piece])
+    assert "1/1: a piece" in capsys.readouterr().err
+    setup.ensure([piece])
+    assert piece.output.read_text() == "made from one\n"
+    assert capsys.readouterr().err == ""
+
+
+def test_a_piece_is_made_again_when_its_input_changes_or_its_output_is_gone(piece: setup.Piece) -> None:
+    setup.ensure([piece])
+    piece.inputs[0].write_text("two")
+    setup.ensure([piece])
+    assert piece.output.read_text() == "made from one\nmade from two\n"
+    piece.output.unlink()
+    setup.ensure([piece])
+    assert piece.output.read_text() == "made from two\n"
+
+
+def test_an_interrupted_piece_is_made_again(piece: setup.Piece) -> None:
+    whole_make = piece.make
+
+    def interrupted(piece: setup.Piece) -> None:
+        whole_make(piece)
+        raise KeyboardInterrupt
+
+    setup.ensure([piece])
+    piece.inputs[0].write_text("two")
+    with pytest.raises(KeyboardInterrupt):
+        setup.ensure([setup.Piece(piece.name, piece.title, piece.inputs, piece.output, interrupted)])
+    setup.ensure([piece])
+    assert piece.output.read_text() == "made from one\nmade from two\nmade from two\n"
+
+
+def test_set_up_that_waits_for_another_says_so(piece: setup.Piece, monkeypatch: pytest.MonkeyPatch) -> None:
+    messages: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(setup, "_say", messages.put)
+    with (paths.LOCAL / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=setup.ensure, args=([piece],))
+        waiting.start()
+        assert "waiting for another set-up" in messages.get(timeout=60)
+        assert not piece.output.exists()
+    waiting.join()
+    assert piece.output.exists()
+
+
+def test_a_java_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "JAVA_HOME", tmp_path)
+    with pytest.raises(FramestormError, match="no Java at"):
+        jmeter.run_command(tmp_path / "plan.jmx", {}, tmp_path, 1)
+
+
+def test_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = preparation.shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(preparation.shutil, "disk_usage", lambda path: usage._replace(free=1 << 20))
+    with pytest.raises(FramestormError, match="1 MiB left"):
+        preparation.prepare(preparation.RunOptions(), tmp_path / "run")
+
+
+def test_pieces_are_made_side_by_side_but_after_what_they_need(piece: setup.Piece) -> None:
+    together = threading.Barrier(2, timeout=60)
+    order = []
+
+    def make(made: setup.Piece) -> None:
+        if made.name != "last":
+            together.wait()
+        order.append(made.name)
+        made.output.touch()
+
+    def another(name: str, *needs: setup.Piece) -> setup.Piece:
+        return setup.Piece(name, name, (), piece.output.with_name(name), make, needs)
+
+    first, second = another("first"), another("second")
+    setup.ensure([another("last", first, second), first, second])
+    assert sorted(order[:2]) == ["first", "second"] and order[2] == "last"
+
+
+def test_a_piece_that_fails_ends_the_set_up_and_those_that_need_it_are_not_made(piece: setup.Piece) -> None:
+    def fail(_: setup.Piece) -> None:
+        raise FramestormError("no space left")
+
+    broken = setup.Piece("broken", "broken", (), piece.output.with_name("broken"), fail)
+    dependent = setup.Piece("piece", "a piece", piece.inputs, piece.output, piece.make, (broken,))
+    with pytest.raises(FramestormError, match="no space left"):
+        setup.ensure([broken, dependent])
+    assert not piece.output.exists()

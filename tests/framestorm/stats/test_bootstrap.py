@@ -1,0 +1,199 @@
+import math
+import tracemalloc
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import signal, stats
+
+from framestorm.stats.bootstrap import bootstrap, change_of, draw, percentile_ends, statistic_of
+from framestorm.stats.percentiles import interval_ranks
+
+
+def latencies(seed: int, n: int) -> NDArray[np.float64]:
+    return np.random.default_rng(seed).lognormal(3, 0.5, n)
+
+
+def dependent(noise: np.random.Generator, n: int, rho: float) -> NDArray[np.float64]:
+    """Log-normal times in ms, each depending on the one before."""
+    innovations = noise.standard_normal(n + 200) * math.sqrt(1 - rho**2)
+    made: NDArray[np.float64] = 40 * np.exp(0.5 * signal.lfilter([1], [1, -rho], innovations)[200:])
+    return made
+
+
+def test_draws_of_a_mean_are_scipys_bootstrap_widened() -> None:
+    """The same generator draws the same resamples; their deviations grow by sqrt(n / (n - 3)), in proportion."""
+    row = latencies(1, 50)
+    expected = stats.bootstrap((row,), np.mean, n_resamples=999, method="percentile", rng=np.random.default_rng(4))
+    plain = expected.bootstrap_distribution
+    seen = draw(row, block=1, seed=4, resamples=999)
+    assert seen.values == pytest.approx(row.mean() * (plain / row.mean()) ** math.sqrt(50 / 47), rel=1e-9)
+    interval, ordered = bootstrap(row, block=1, seed=4, resamples=999), np.sort(seen.values)
+    assert (interval.value, interval.low, interval.high) == (row.mean(), ordered[24], ordered[974])
+    # Of values that are not all above 0 they grow as they are.
+    moved = draw(row - 20, block=1, seed=4, resamples=999)
+    assert moved.values == pytest.approx(moved.value + (plain - row.mean()) * math.sqrt(50 / 47), rel=1e-9)
+
+
+@pytest.mark.parametrize("statistic", ["median", "90", "99"])
+def test_percentile_of_independent_samples_has_le_boudecs_interval(statistic: str) -> None:
+    """Ends lie within two ranks of the exact ones."""
+    row = latencies(3, 1000)
+    share = Fraction("50" if statistic == "median" else statistic) / 100
+    seen = bootstrap(row, statistic, block=1, resamples=40_000)
+    low, high = interval_ranks(1000, share)
+    assert low is not None and high is not None and seen.low is not None and seen.high is not None
+    ordered = np.sort(row)
+    assert seen.value == ordered[math.ceil(share * 1000) - 1]
+    assert ordered[low - 3] <= seen.low <= ordered[low + 1]
+    assert ordered[high - 3] <= seen.high <= ordered[min(999, high + 1)]
+
+
+def test_interval_of_few_independent_samples_is_near_students() -> None:
+    row = np.random.default_rng(5).normal(100, 1, 12)
+    seen, expected = bootstrap(row, block=1), stats.ttest_1samp(row, 0).confidence_interval()
+    assert (seen.low, seen.high) == pytest.approx((expected.low, expected.high), abs=0.1)
+
+
+@pytest.mark.parametrize("n", [1, 4])
+@pytest.mark.parametrize("statistic", ["mean", "median", "99"])
+def test_too_few_samples_have_no_ends(n: int, statistic: str) -> None:
+    seen = bootstrap(latencies(1, n), statistic)
+    assert (seen.low, seen.high, seen.n) == (None, None, n)
+
+
+def test_ends_beyond_the_sample_are_not_known() -> None:
+    few = bootstrap(latencies(2, 50), "99", block=1)
+    assert few.low is not None and few.low < few.value and few.high is None
+    assert bootstrap(latencies(2, 50), "1", block=1).low is None
+    assert bootstrap(latencies(2, 50), "100").low is None
+
+
+def test_equal_samples() -> None:
+    for statistic in ("mean", "median"):
+        seen = bootstrap([5.0] * 20, statistic)
+        assert (seen.value, seen.low, seen.high) == (5.0, 5.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "statistic", "rank"), [(1, "median", 1), (4, "median", 2), (5, "median", 3), (100, "99.5", 100), (9, "1", 1)]
+)
+def test_statistic_of_is_the_nearest_rank(n: int, statistic: str, rank: int) -> None:
+    assert statistic_of(np.random.default_rng(1).permutation(np.arange(1.0, n + 1)), statistic) == rank
+
+
+def test_mean_and_scale() -> None:
+    row = latencies(6, 300)
+    assert statistic_of(row, "mean") == row.mean()
+    for statistic in ("mean", "95"):
+        plain, scaled = draw(row, statistic, resamples=500), draw(1000 * row, statistic, resamples=500)
+        assert scaled.values == pytest.approx(1000 * plain.values, rel=1e-9)
+
+
+def test_standard_deviation() -> None:
+    """Of normal samples near the interval by the chi-squared distribution."""
+    row = np.random.default_rng(9).normal(100, 5, 400)
+    seen = bootstrap(row, "sd", block=1)
+    exact = np.sqrt(399 * row.var(ddof=1) / stats.chi2.ppf([0.975, 0.025], 399))
+    assert seen.value == row.std(ddof=1)
+    assert (seen.low, seen.high) == pytest.approx(tuple(exact), rel=0.03)
+    equal, alone = bootstrap([5.0] * 20, "sd"), bootstrap([5.0], "sd")
+    assert (equal.value, equal.low, equal.high) == (0.0, 0.0, 0.0)
+    assert math.isnan(alone.value) and (alone.low, alone.high) == (None, None)
+
+
+def test_figures_of_one_run_are_drawn_alike() -> None:
+    row = dependent(np.random.default_rng(2), 300, 0.5)
+    mean, double = draw(row, seed=3, block=4), draw(2 * row, seed=3, block=4)
+    assert double.values / mean.values == pytest.approx(np.full(mean.values.size, 2.0))
+    median = draw(row, "median", seed=3, block=4)
+    assert np.corrcoef(mean.values, median.values)[0, 1] > 0.5
+
+
+def test_times_that_were_cut_off_hide_the_upper_end() -> None:
+    row = np.append(latencies(4, 200), np.full(8, 1000.0))
+    cut = row == 1000.0
+    mean, median, p95 = (bootstrap(row, statistic, cut=cut, block=1) for statistic in ("mean", "median", "95"))
+    assert mean.low is not None and mean.high is None
+    assert median.high is not None and median.high < 1000 and p95.low is not None and p95.high is None
+    # A time in full as long as the wait for a time-out is known.
+    assert bootstrap([5.0] * 30, "median", cut=np.arange(30) > 25, block=1).high == 5.0
+
+
+def test_dependent_samples_have_wider_intervals() -> None:
+    row = dependent(np.random.default_rng(12), 1000, 0.8)
+    loose, right = bootstrap(row, block=1), bootstrap(row)
+    assert loose.low is not None and loose.high is not None and right.low is not None and right.high is not None
+    assert right.high - right.low > 2 * (loose.high - loose.low)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "95"])
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_halves_and_resamplings_of_one_run_do_not_differ(rho: float, statistic: str) -> None:
+    """At a level of 99 %: of 200 pairs two are expected to differ by chance, and ten are allowed to."""
+    noise, claims = np.random.default_rng(10), 0
+    for number in range(200):
+        run = dependent(noise, 800, rho)
+        pair = noise.choice(run, (2, run.size)) if number % 2 else (run[:400], run[400:])
+        a, b = (draw(row, statistic, seed=[number, side], resamples=2000) for side, row in enumerate(pair))
+        low, high = percentile_ends(*change_of(a, b, "ratio"), level=0.99)
+        claims += (low is not None and low > 1) or (high is not None and high < 1)
+    assert claims <= 10
+
+
+def test_apart() -> None:
+    a, b = draw(latencies(1, 60), seed=1, resamples=99), draw(latencies(2, 80), seed=2, resamples=99)
+    for as_, expected in (("difference", a.values - b.values), ("ratio", a.values / b.values)):
+        least, most = change_of(a, b, "ratio" if as_ == "ratio" else "difference")
+        assert least == pytest.approx(expected) and most == pytest.approx(expected)
+
+
+def test_apart_of_what_is_not_known() -> None:
+    """Of 50 samples the 99th percentile is the largest: how far beyond them the true one lies they do not say."""
+    few, many = draw(latencies(3, 50), "99", block=1), draw(np.full(1500, 1.0), "99", block=1)
+    low, high = percentile_ends(*change_of(few, many, "difference"))
+    assert low is not None and low > 0 and high is None
+    low, high = percentile_ends(*change_of(many, few, "ratio"))
+    assert low is None and high is not None and high < 1
+    assert percentile_ends(*change_of(few, few, "ratio")) == (None, None)
+    cut = draw(np.append(np.full(99, 2.0), 9.0), cut=np.arange(100) == 99)
+    low, high = percentile_ends(*change_of(cut, many, "ratio"))
+    assert low is not None and low > 1 and high is None
+
+
+def test_memory_is_bounded() -> None:
+    """Resamples of 100,000 samples each are not held together: they alone would be 8 GB."""
+    row = dependent(np.random.default_rng(15), 100_000, 0)
+    tracemalloc.start()
+    bootstrap(row, "99")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100e6
+
+
+def test_tied_samples() -> None:
+    """Times rounded to whole ms, in the order of their size: equal ones are no dependence."""
+    seen = bootstrap([1.0] * 11 + [2.0] * 9, "median", block=1)
+    assert (seen.value, seen.low, seen.high) == (1.0, 1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"samples": []}, "samples: there are none"),
+        ({"samples": [1.0, float("nan")]}, "samples: number 2 of 2 is nan"),
+        ({"statistic": "p95"}, "statistic 'p95'"),
+        ({"statistic": "0"}, "statistic '0'"),
+        ({"statistic": "101"}, "statistic '101'"),
+        ({"statistic": "1/0"}, "statistic '1/0'"),
+        ({"block": 4}, "a block of 4 samples: there are 3"),
+        ({"block": 0}, "a block of 0 samples"),
+        ({"cut": [True]}, "3 samples but 1 marks"),
+        ({"level": 95}, "level 95"),
+    ],
+)
+def test_refusals(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        bootstrap(**{"samples": [1.0, 2.0, 3.0]} | arguments)

@@ -1,0 +1,46 @@
+import math
+
+import numpy as np
+import pytest
+
+from framestorm.stats.shares import design_effect, margins, newcombe, wilson
+
+
+# Newcombe 1998, table II, method 10; (c) and (d) of the same table are at the edge.
+@pytest.mark.parametrize(
+    ("first", "second", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((10, 10), (0, 20), 0.6791, 1.0000),
+        ((10, 10), (0, 10), 0.6075, 1.0000),
+    ],
+)
+def test_newcombe_as_published(first: tuple[int, int], second: tuple[int, int], low: float, high: float) -> None:
+    ends = newcombe((first[0] / first[1], first[1]), (second[0] / second[1], second[1]), 0.95)
+    assert ends == pytest.approx((low, high), abs=5e-5)
+
+
+def test_margins_of_a_single_share_are_wilsons() -> None:
+    low, high = wilson(45, 50)  # type: ignore[misc]
+    assert margins([(1, 0.9, 50)], 0.95) == pytest.approx((0.9 - low, high - 0.9))
+    assert margins([(-2, 0.9, 50)], 0.95) == pytest.approx((2 * (high - 0.9), 2 * (0.9 - low)))
+    logs = math.log(0.9) - math.log(low), math.log(high) - math.log(0.9)
+    assert margins([(1, 0.9, 50)], 0.95, of_logs=True) == pytest.approx(logs)
+
+
+@pytest.mark.parametrize(("truth", "n"), [((0.97, 0.9, 0.99), 40), ((0.5, 0.3, 0.7), 25)])
+def test_margins_of_a_mean_cover_it(truth: tuple[float, ...], n: int) -> None:
+    noise, held = np.random.default_rng(5), 0
+    for _ in range(1500):
+        seen = noise.binomial(n, truth) / n
+        below, above = margins([(1 / 3, share, n) for share in seen], 0.95)
+        held += seen.mean() - below <= np.mean(truth) <= seen.mean() + above
+    assert 0.93 < held / 1500 < 0.985
+
+
+def test_design_effect() -> None:
+    alone = np.random.default_rng(3).random(3000) > 0.1
+    assert design_effect(alone) < 1.6
+    assert design_effect(np.repeat(alone[:300], 10)) > 5
+    assert design_effect(np.ones(50, dtype=bool)) == 1.0

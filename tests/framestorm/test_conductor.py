@@ -1,0 +1,34 @@
+import pytest
+
+from framestorm import paths
+from framestorm.conductor import _check_for_slaves
+from framestorm.errors import UsageError
+from framestorm.hosts.inventory import Host, Hosts
+from framestorm.model import plan
+from framestorm.run.preparation import RunOptions
+
+
+def hosts(count: int, functions: int = 1) -> Hosts:
+    def host(name: str) -> Host:
+        return Host(name, (), "192.0.2.1")
+
+    return Hosts([host(f"slave{number}") for number in range(count)], None, [host("function1")] * functions)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "there", "words"),
+    [
+        ("tasks", {}, hosts(2), r"no total to split over 2 slaves \(slave0, slave1\)"),
+        ("face-blur", {}, hosts(2, functions=0), r"\[function\] of .* is empty"),
+        ("tasks", {}, hosts(1), None),
+        ("requests", {"url": "http://192.0.2.1/"}, hosts(2, functions=0), None),
+        ("face-blur", {}, hosts(2), None),
+    ],
+)
+def test_what_slaves_cannot_take(name: str, given: dict[str, str], there: Hosts, words: str | None) -> None:
+    options = RunOptions(plan=paths.JMX / f"{name}.jmx", given=given, slaves="slaves")
+    if words is None:
+        _check_for_slaves(options, plan.read(options.plan), there)
+    else:
+        with pytest.raises(UsageError, match=words):
+            _check_for_slaves(options, plan.read(options.plan), there)

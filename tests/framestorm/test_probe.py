@@ -1,0 +1,53 @@
+import getpass
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from framestorm import probe
+
+
+def test_usage_is_of_an_account_and_of_the_whole_host() -> None:
+    usage = probe.usage(getpass.getuser())
+    assert usage.processes >= 1
+    assert usage.cpu_s > 0
+    assert usage.rss_bytes >= os.sysconf("SC_PAGE_SIZE")
+    assert 0 < usage.host_memory_bytes < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_missing_file_has_no_digest(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    assert probe.digest(tmp_path, ["a"]) != probe.digest(tmp_path, [])
+    assert probe.digest(tmp_path, ["a", "b"]) is None
+
+
+HANDLES = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: None); print(flush=True); time.sleep(60)"
+IGNORES = "import time; print(flush=True); time.sleep(60)"
+
+
+@pytest.mark.parametrize(
+    ("command", "is_client"),
+    [
+        ([sys.executable, "-c", HANDLES, "any_client.py"], True),
+        ([sys.executable, "-c", IGNORES, "client.py"], False),
+        ([sys.executable, "-c", HANDLES, "-jar", "/opt/jmeter/bin/ApacheJMeter.jar"], False),
+        ([sys.executable, "-c", HANDLES, "-cp", "/opt/jmeter/bin/ApacheJMeter.jar:/opt/jmeter/lib/*"], False),
+    ],
+)
+def test_a_client_is_what_handles_being_told_to_end(command: list[str], is_client: bool) -> None:
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert probe.clients([process.pid, 2**22]) == ([process.pid] if is_client else [])
+        process.kill()
+
+
+def test_a_timeout_around_a_client_is_none_itself() -> None:
+    with subprocess.Popen(["timeout", "60", sys.executable, "-c", HANDLES], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        (child,) = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+        assert probe.clients([process.pid, child]) == [child]
+        os.kill(child, 9)

@@ -1,0 +1,53 @@
+"""Which registries the lab's hosts are let through to, by this machine's own settings."""
+
+from pathlib import Path
+
+import pytest
+
+from lab import registries
+from lab.hosts import Host
+
+MAVEN = """<settings><!-- <mirror><url>http://commented.example/</url></mirror> --><mirrors>
+<mirror><id>ours</id><mirrorOf>*</mirrorOf><url>https://maven.example/all</url></mirror>
+<mirror><id>blocker</id><mirrorOf>external:http:*</mirrorOf><url>http://0.0.0.0/</url><blocked>true</blocked></mirror>
+</mirrors></settings>"""
+
+
+@pytest.fixture
+def maven_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "settings.xml"
+    monkeypatch.setattr(registries, "_MAVEN_SETTINGS", (path,))
+    monkeypatch.setattr(registries.shutil, "which", lambda name: None)
+    return path
+
+
+def test_settings_of_pip_and_maven_are_followed(maven_settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    maven_settings.write_text(MAVEN)
+    monkeypatch.setenv("PIP_INDEX_URL", "https://pip.example/simple")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://one.example/ https://two.example/")
+    assert sorted(registries.urls()) == [
+        "https://maven.example/all",
+        "https://one.example/",
+        "https://pip.example/simple",
+        "https://two.example/",
+    ]
+
+
+def test_without_settings_pip_uses_its_own_index(maven_settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registries, "_pip_settings", lambda: {})
+    assert [url.startswith("https://") for url in registries.urls()] == [True, True]
+
+
+def test_a_host_gets_the_proxy_and_the_same_registries(
+    maven_settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maven_settings.write_text(MAVEN)
+    monkeypatch.setenv("PIP_INDEX_URL", "https://pip.example/simple")
+    monkeypatch.setattr(Host, "folder", tmp_path)
+    monkeypatch.setattr(registries.shutil, "chown", lambda *_: None)
+    registries.configure(Host("master1"))
+    pip = (tmp_path / "disk/etc/pip.conf").read_text().splitlines()
+    assert {"proxy = http://198.18.0.254:3128", "index-url = https://pip.example/simple"} < set(pip)
+    maven = (tmp_path / "disk/home/tester/.m2/settings.xml").read_text()
+    assert maven.count("<host>198.18.0.254</host><port>3128</port>") == 2
+    assert "https://maven.example/all" in maven and "blocked" not in maven
