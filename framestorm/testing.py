@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from framestorm import paths
+from framestorm.errors import UsageError
 from framestorm.platform.openfaas import docker, docker_images, parts
 from framestorm.setup import packages
 from framestorm.setup import pieces as setup
@@ -30,7 +31,15 @@ def run(words: Sequence[str]) -> int:
 
     Returns:
         0 only if everything passed.
+
+    Raises:
+        UsageError: all tests were asked for without root.
     """
+    if not words and os.geteuid() != 0:
+        raise UsageError(
+            "the tests of the lab and of OpenFaaS need root: run `sudo ./run.sh test`; "
+            "without root name those of a folder that needs none: `./run.sh test tests/framestorm`"
+        )
     _set_up()
     failed = [] if words else _failed_checks()
     before = packages.installed()

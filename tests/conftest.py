@@ -93,7 +93,7 @@ def ansible_tool(*words: str | Path, cwd: Path = ANSIBLE) -> subprocess.Complete
 def lab_cli() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
     """The lab's command line; whatever lab there is at the end goes."""
     if os.geteuid() != 0:
-        pytest.skip("the lab needs root")
+        pytest.fail("the lab needs root: run the tests as root or by sudo")
     yield lab_command
     done = lab_command("down")
     assert done.returncode == 0, done.stderr

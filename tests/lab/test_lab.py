@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from framestorm import testing
+from framestorm.errors import UsageError
 from lab import groups, keys, network
 from lab.__main__ import main
 from lab.hosts import HOME, Host, LabError, planned
@@ -152,6 +154,8 @@ def test_without_root_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert main(["up"]) == 1
     assert "needs root; run it as root or by sudo" in capsys.readouterr().err
+    with pytest.raises(UsageError, match=r"`sudo ./run.sh test`"):
+        testing.run([])
 
 
 def test_hosts_have_addresses_of_their_own() -> None:

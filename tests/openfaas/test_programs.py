@@ -48,11 +48,11 @@ def test_the_dashboard_shows_metrics_that_are_recorded():
 
 def test_a_long_run_is_asked_for_in_pieces_without_gap_or_overlap(monkeypatch):
     monkeypatch.setattr(metrics, "STEPS_AT_ONCE", 3)
-    rate = metrics.Metric("rate", "rate(x[10s])")
+    rate = metrics.PrometheusSeries("rate", "rate(x[10s])")
     for end_s, spans in ((7, [(0, 2), (3, 5), (6, 7)]), (0, [(0, 0)])):
         asked = [words for _, words in metrics._queries(rate, 0, end_s)]
         assert [(words["start"], words["end"]) for words in asked] == spans
-    assert list(metrics._queries(metrics.Metric("x", "x"), 5, 11.5)) == [
+    assert list(metrics._queries(metrics.PrometheusSeries("x", "x"), 5, 11.5)) == [
         ("query", {"query": "x[6500ms]", "time": 11.5})
     ]
 

@@ -170,6 +170,6 @@ def test_a_package_that_a_test_installs_fails_the_tests(
     monkeypatch.setattr(testing, "_set_up", lambda: None)
     monkeypatch.setattr(testing, "_passes", lambda *words, **options: True)
     monkeypatch.setattr(packages, "installed", lambda: next(states))
-    assert testing.run([]) == status
+    assert testing.run(["tests"]) == status
     output = capsys.readouterr()
     assert ("git sudo" in output.out) == ("failed: packages" in output.err) == bool(status)
