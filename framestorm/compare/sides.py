@@ -20,8 +20,7 @@ from framestorm.results.jtl import read_jtl, read_users
 from framestorm.results.table import lengths, read_table, serving_ms
 from framestorm.stats.checks import Floats
 from framestorm.stats.percentiles import Sample
-from framestorm.study.design.folder import FILE, StudyFolder
-from framestorm.study.design.record import Point, StudyRecord
+from framestorm.study.design.folder import FILE, Point, StudyFolder, StudyRecord
 
 RUN, STUDY = "run.json", "study.json"
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -313,5 +312,5 @@ def _target(folder: Path, record: Record) -> dict[str, Any] | None:
         return None
     run = f"runs/{folder.name}"
     ids = {line.point for line in study.lines().values() if line.run == run}
-    targets = [point.target for point in study.points if point.id in ids and point.target.kind != "url"]
+    targets = [point.target for point in study.record.points if point.id in ids and point.target.kind != "url"]
     return targets[0].model_dump() if targets else None

@@ -20,7 +20,9 @@ from pydantic import (
     PlainSerializer,
     RootModel,
     Tag,
+    ValidationInfo,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
 from pydantic_core import CoreSchema, core_schema
@@ -51,14 +53,16 @@ class Meaning:
         return {"description": self.words, **handler(core)}
 
 
-PLAIN = "plain"
-LEVELS = "a list of values, or a mapping from level to what it sets"
-DERIVED = "arithmetic that starts with =, or a comparison with another point"
+PLAIN, MAPPING = "plain", "mapping"
 
 
-def either(plain: type | UnionType, otherwise: str) -> Discriminator:
-    """Which of two forms a value has, so that errors are of the form that was meant; `otherwise` says both in words."""
-    return Discriminator(lambda value: PLAIN if isinstance(value, plain) else otherwise)
+def either(plain: type | UnionType, words: str) -> Discriminator:
+    """Which of two forms a value has, so that errors are of the form that was meant; `words` say both."""
+
+    def form(value: object) -> str | None:
+        return PLAIN if isinstance(value, plain) else MAPPING if isinstance(value, dict | BaseModel) else None
+
+    return Discriminator(form, custom_error_type=MEANING, custom_error_message=words)
 
 
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -102,6 +106,19 @@ class Noun(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _note_model(cls, content: object, info: ValidationInfo) -> object:
+        """Note for the reader of study.yml which model a mapping is read as; its `context` is where."""
+        if info.context is not None:
+            info.context[id(content)] = cls
+        return content
+
+    @classmethod
+    def keys(cls) -> list[str]:
+        """The keys that study.yml may have there."""
+        return [field.alias or name for name, field in cls.model_fields.items() if field.description]
+
 
 class Level(Noun):
     """What one level of a factor sets; a text that starts with = is calculated for each point."""
@@ -119,8 +136,8 @@ class Factor(RootModel[tuple[Value, ...] | dict[str, Level]]):
 
     model_config = ConfigDict(frozen=True)
     root: Annotated[
-        Annotated[Values, Tag(PLAIN)] | Annotated[dict[LevelName, Level], Field(min_length=1), Tag(LEVELS)],
-        either(list | tuple, LEVELS),
+        Annotated[Values, Tag(PLAIN)] | Annotated[dict[LevelName, Level], Field(min_length=1), Tag(MAPPING)],
+        either(list | tuple, "a list of values, or a mapping from level to what it sets"),
     ]
 
     @property
@@ -173,8 +190,8 @@ class Against(Noun):
 
 
 Derived = Annotated[
-    Annotated[Expression, Tag(PLAIN)] | Annotated[Against, Tag(DERIVED)],
-    either(str, DERIVED),
+    Annotated[Expression, Tag(PLAIN)] | Annotated[Against, Tag(MAPPING)],
+    either(str, "arithmetic that starts with =, or a comparison with another point"),
 ]
 
 

@@ -1,29 +1,28 @@
 """`./run.sh study`: lists studies, shows what one would do, runs it, resumes it."""
 
 import argparse
+import contextlib
+import os
 import secrets
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
 from framestorm.model import plan
-from framestorm.model.study import DEFINITION, Study
+from framestorm.model.study import DEFINITION
 from framestorm.platform.base import DEFAULT_PORT, Check
-from framestorm.run import record
+from framestorm.run import record as versions
 from framestorm.setup import pieces as setup
-from framestorm.study import listing, readiness
+from framestorm.study import readiness
 from framestorm.study.design import changes, folder, matrix, reading
-from framestorm.study.design.folder import StudyFolder
-from framestorm.study.design.record import COMPLETE, Overrides, Point, Resumption
-from framestorm.study.readiness import Location
-
-if TYPE_CHECKING:
-    from framestorm.study.engine import Engine
+from framestorm.study.design.folder import COMPLETE, Overrides, Resumption, StudyFolder, StudyRecord
+from framestorm.study.design.yaml_lines import choices
 
 EXIT_STATUS = "exit status: 0 all runs complete, 1 nothing could be run, 2 wrong usage, 4 runs failed or it was stopped"
 # A study is resumed with the options that it was started with.
@@ -50,12 +49,12 @@ def main(words: Sequence[str]) -> int:
     """
     options = _parser().parse_args(list(words))
     if options.list:
-        return listing.show()
+        return _list()
     if options.all == (options.study is not None):
         raise UsageError("say which study: a name as in ./run.sh study --list, a path, or --all")
     if options.all:
         return _all(options, words)
-    return (_resume(options, words) if options.resume else _start(options, words, options.study)).exit_status
+    return (_resume(options) if options.resume else _start(options, words, options.study)).exit_status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -106,7 +105,7 @@ def _all(options: argparse.Namespace, words: Sequence[str]) -> int:
     if options.resume or options.folder:
         raise UsageError("--all starts every study in a new folder; leave out --resume and -o")
     ended: dict[str, Ended] = {}
-    for name in listing.names():
+    for name in _names():
         print(f"== {name}", file=sys.stderr, flush=True)
         try:
             ended[name] = _start(options, words, name)
@@ -120,72 +119,97 @@ def _all(options: argparse.Namespace, words: Sequence[str]) -> int:
     return max((each.exit_status for each in ended.values()), default=0)
 
 
+def _names() -> list[str]:
+    """The studies in studies/."""
+    return sorted(file.parent.name for file in paths.STUDIES.glob(f"*/{DEFINITION}"))
+
+
+def _list() -> int:
+    """Print every study with its size and time; 2 if one of them is wrong."""
+    status = 0
+    for name in _names():
+        try:
+            full = reading.load(paths.STUDIES / name)
+        except UsageError as error:
+            print(f"{name}\n  {error}")
+            status = error.exit_status
+            continue
+        print(f"{name}: {full.title}\n  full  {readiness.size(full, matrix.points(full))}")
+        with contextlib.suppress(UsageError):  # it has no quick form; one that it has was checked with the full
+            quick = reading.load(paths.STUDIES / name, quick=True)
+            print(f"  quick {readiness.size(quick, matrix.points(quick))}")
+    return status
+
+
+def _find(name: str) -> Path:
+    """The study.yml of a study by its name or path.
+
+    Raises:
+        UsageError: there is no such study.
+    """
+    for candidate in (paths.STUDIES / name / DEFINITION, Path(name) / DEFINITION, Path(name)):
+        if _is_file(candidate):
+            return candidate.resolve()
+    raise UsageError(f"studies/ has no study {name}{choices(name, _names())}; or give the path of a {DEFINITION}")
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file exists; False also for a path that no file can have."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises OSError of a name that is too long
+
+
 def _start(options: argparse.Namespace, words: Sequence[str], name: str) -> Ended:
-    file = listing.find(name)
-    loaded = reading.load(file, options.quick)
-    properties = plan.parse_assignments(options.assignments)
-    study = changes.override(loaded, properties, options.repetitions)
-    points = changes.choose(changes.points_of(study), changes.parse_only(options.only, study))
-    location = _location(options, options.gateway, options.slaves, paths.INVENTORY, DEFAULT_PORT)
-    seed = secrets.randbelow(SEEDS) if options.seed is None else options.seed
-    budget = _budget(study, points, options.over_budget)
-    if options.dry_run:
-        ordered = matrix.schedule(points, study.repetitions, seed, study.order)
-        runs = [(order, *run) for order, run in enumerate(ordered, start=1)]
-        checks = [*readiness.checks(study, file, points, location), budget]
-        return Ended(listing.dry_run(study, points, runs, seed, location, checks), "dry run")
-    _check(study, file, points, location)
-    if not budget.is_there:
-        raise UsageError(f"{study.name} {budget.words}")
-    where = StudyFolder.create(
-        options.folder.absolute() if options.folder else folder.new_path(study.name, options.quick),
+    file = _find(name)
+    overrides = Overrides(plan.parse_assignments(options.assignments), options.repetitions)
+    definition = changes.override(reading.load(file, options.quick), overrides)
+    points = changes.choose(changes.points_of(definition), changes.parse_only(options.only, definition))
+    study = StudyRecord.begin(
         file,
-        study,
+        definition,
         points,
+        seed=secrets.randbelow(SEEDS) if options.seed is None else options.seed,
+        inventory=str((options.inventory or paths.INVENTORY).absolute()),
+        port=DEFAULT_PORT if options.port is None else options.port,
         quick=options.quick,
-        seed=seed,
         command=("./run.sh", "study", *words),
         only=tuple(options.only),
-        overrides=Overrides(properties, options.repetitions),
+        overrides=overrides,
         gateway=options.gateway,
         slaves=options.slaves,
-        inventory=str(location.inventory),
-        port=location.port,
     )
-    return _run(where, study, location, options.over_budget)
+    budget = _budget(study, options.over_budget)
+    if options.dry_run:
+        ordered = matrix.schedule(points, definition.repetitions, study.seed, definition.order)
+        runs = [(order, *run) for order, run in enumerate(ordered, start=1)]
+        return Ended(readiness.show(study, runs, [*readiness.checks(study, file.parent), budget]), "dry run")
+    _make_ready(study, file.parent)
+    if not budget.is_there:
+        raise UsageError(f"{study.name} {budget.words}")
+    path = options.folder.absolute() if options.folder else folder.new_path(study.name, options.quick)
+    allowed_min = None if options.over_budget else definition.budget_min
+    return _run(StudyFolder.create(path, study), allowed_min)
 
 
-def _resume(options: argparse.Namespace, words: Sequence[str]) -> Ended:
+def _resume(options: argparse.Namespace) -> Ended:
+    from framestorm.study.engine import Engine
+
     for name, option in NOT_WITH_RESUME.items():
         if getattr(options, name) not in (None, []):
             raise UsageError(f"--resume continues with the options that the study was started with; leave out {option}")
     where = _folder_to_resume(options)
-    started = where.record
     _check_same(where)
-    study = started.definition
-    location = _location(options, started.gateway, started.slaves, Path(started.inventory), started.port)
-    file = where.path / DEFINITION
+    inventory = str(options.inventory.absolute()) if options.inventory else where.record.inventory
+    port = where.record.port if options.port is None else options.port
+    study = replace(where.record, inventory=inventory, port=port)
     if options.dry_run:
-        left = list(_engine(where, study, location, budget_s=None).due())
-        checks = readiness.checks(study, file, where.points, location)
-        return Ended(listing.dry_run(study, where.points, left, started.seed, location, checks), "dry run")
-    _check(study, file, where.points, location)
-    kit = record.kit()
-    if kit.commit != started.kit.commit:
-        then = started.kit.commit
+        left = list(Engine(where).due())
+        return Ended(readiness.show(study, left, [*readiness.checks(study, where.path)]), "dry run")
+    _make_ready(study, where.path)
+    kit, then = versions.kit(), study.kit.commit
+    if kit.commit != then:
         print(f"note: the runs so far were made at commit {then}, the next are at {kit.commit}", file=sys.stderr)
-    resumed = (*started.resumed, Resumption(now_ms(), kit))
-    where.update(inventory=str(location.inventory), port=location.port, resumed=resumed)
-    return _run(where, study, location, over_budget=True)
-
-
-def _location(
-    options: argparse.Namespace, gateway: str | None, slaves: str | None, inventory: Path, port: int
-) -> Location:
-    """Where a study runs: inventory and port as the options say, or these."""
-    return Location(
-        gateway, slaves, (options.inventory or inventory).absolute(), port if options.port is None else options.port
-    )
+    where.update(inventory=inventory, port=port, resumed=(*study.resumed, Resumption(now_ms(), kit)))
+    return _run(where)
 
 
 def _folder_to_resume(options: argparse.Namespace) -> StudyFolder:
@@ -197,9 +221,9 @@ def _folder_to_resume(options: argparse.Namespace) -> StudyFolder:
     name_or_path = Path(options.study)
     if options.folder is None:
         for each in (name_or_path, paths.DASHBOARDS / name_or_path):
-            if listing.is_file(each / folder.FILE):
+            if _is_file(each / folder.FILE):
                 return StudyFolder(each.resolve())
-        return folder.newest_unfinished(listing.find(options.study), options.quick)
+        return folder.newest_unfinished(_find(options.study), options.quick)
     where = StudyFolder(options.folder.absolute())
     name, file = where.record.name, Path(where.record.file)
     if options.study != name and name_or_path.resolve() not in (file, file.parent, where.path.resolve()):
@@ -236,49 +260,50 @@ def _check_same(where: StudyFolder) -> None:
         )
 
 
-def _check(study: Study, file: Path, points: Sequence[Point], location: Location) -> None:
+def _make_ready(study: StudyRecord, study_dir: Path) -> None:
     """Check everything that the study needs, and make the set-up.
 
     Raises:
         FramestormError: something is missing.
     """
-    # Once more with the set-up: slaves are looked up by a part of it.
-    for make in (True, False) if location.slaves is not None else (True,):
-        missing = [check for check in readiness.checks(study, file, points, location) if not check.is_there]
+
+    def check() -> None:
+        missing = [check for check in readiness.checks(study, study_dir) if not check.is_there]
         if missing:
             raise FramestormError("\n".join(f"{check.what}: {check.words}" for check in missing))
-        if make:
-            setup.ensure(readiness.pieces(points, location))
+
+    check()
+    setup.ensure(readiness.pieces(study))
+    if study.slaves is not None:  # they are looked up by a part of the set-up
+        check()
 
 
-def _budget(study: Study, points: Sequence[Point], is_over_allowed: bool) -> Check:
+def _budget(study: StudyRecord, is_over_allowed: bool) -> Check:
     """Whether a study fits the budget that it gives itself."""
-    if study.budget_min is None:
+    budget_min, estimated_s = study.definition.budget_min, _estimate_s(study)
+    if budget_min is None:
         return Check("budget", True, "the study has none")
-    estimated_s = matrix.total_s(study, points)
-    takes = f"takes about {matrix.shown_time(estimated_s)}, and its budget_min allows {study.budget_min:g} min"
-    if estimated_s <= study.budget_min * 60:
-        return Check("budget", True, takes)
-    if is_over_allowed:
-        return Check("budget", True, f"{takes}: allowed by --over-budget")
-    how = "choose points by --only, take --quick or fewer --repetitions, or allow it by --over-budget"
-    return Check("budget", False, f"{takes}: {how}")
+    is_over = estimated_s > budget_min * 60
+    words = f"takes about {matrix.shown_time(estimated_s)}, and its budget_min allows {budget_min:g} min"
+    if is_over:
+        words += ": choose points by --only, take --quick or fewer --repetitions, or allow it by --over-budget"
+    return Check("budget", is_over_allowed or not is_over, words)
 
 
-def _engine(where: StudyFolder, study: Study, location: Location, budget_s: float | None) -> "Engine":
-    from framestorm.study.engine import Engine, Runs
-
-    runs = Runs(location.gateway, location.slaves, location.inventory, location.port, where.record.command, budget_s)
-    return Engine(study, where, runs)
+def _estimate_s(study: StudyRecord) -> float:
+    """How long the whole study takes, without the repetitions that its stop rule may add."""
+    return study.definition.repetitions * matrix.time_s(study.points)
 
 
-def _run(where: StudyFolder, study: Study, location: Location, over_budget: bool) -> Ended:
+def _run(where: StudyFolder, budget_min: float | None = None) -> Ended:
     """Make the missing runs, then the page."""
-    estimated_s = matrix.total_s(study, where.points)
-    count = f"{len(where.points)} points x {study.repetitions}"
-    print(f"{study.name}: {count}, about {matrix.shown_time(estimated_s)}; {paths.shown(where.path)}", file=sys.stderr)
-    budget_s = None if over_budget or study.budget_min is None else study.budget_min * 60
-    engine = _engine(where, study, location, budget_s)
+    from framestorm.study.engine import Engine
+
+    study = where.record
+    runs = f"{len(study.points)} points x {study.definition.repetitions}"
+    time = matrix.shown_time(_estimate_s(study))
+    print(f"{study.name}: {runs}, about {time}; {paths.shown(where.path)}", file=sys.stderr)
+    engine = Engine(where, budget_min)
     try:
         with where.locked():
             engine.run()
@@ -300,11 +325,7 @@ def build(study_dir: Path) -> Ended:
     """
     from framestorm.study.page import page
 
-    StudyFolder(study_dir)
-    outcome = page.build(study_dir)
-    print(outcome.text)
-    verdicts: dict[str, list[str]] = {}
-    for hypothesis in outcome.summary.hypotheses:
-        verdicts.setdefault(hypothesis.verdict, []).append(hypothesis.name)
-    words = [f"{verdict}: {', '.join(names)}" for verdict, names in verdicts.items()]
-    return Ended(outcome.exit_status, "; ".join([page.progress_text(outcome.summary), *words]))
+    summary = page.build(study_dir)
+    print(page.terminal_text(summary, study_dir / "index.html"))
+    verdicts = [f"{n} {verdict}" for verdict, n in summary.verdicts.items() if n]
+    return Ended(page.exit_status(summary), ", ".join([page.progress_text(summary), *verdicts]))

@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from framestorm import conductor, paths
@@ -13,49 +12,33 @@ from framestorm.machine import now_ms
 from framestorm.model import files
 from framestorm.model.metric import BY_NAME
 from framestorm.model.run import Record
-from framestorm.model.study import Study
-from framestorm.platform.base import Site
 from framestorm.platform.registry import Platforms
 from framestorm.report import build
 from framestorm.run import jmeter
 from framestorm.run.interrupts import Interrupts
 from framestorm.run.preparation import RunOptions
 from framestorm.study.design import matrix
-from framestorm.study.design.folder import LOG, StudyFolder
-from framestorm.study.design.record import COMPLETE, FAILED, PARTIAL, RUNNING, STOPPED, Point, RunLine
+from framestorm.study.design.folder import COMPLETE, FAILED, LOG, PARTIAL, RUNNING, STOPPED, Point, RunLine, StudyFolder
 
 # Never met: in a study failed frames are figures, and no reason to fail a run.
 NO_CRITERION = "success < 0 %"
 SAME_FAILURES = 3
 
 
-@dataclass(frozen=True)
-class Runs:
-    """How the runs of a study are made: `gateway` and `slaves` as the command line gives them."""
-
-    gateway: str | None
-    slaves: str | None
-    inventory: Path
-    port: int
-    command: tuple[str, ...]
-    budget_s: float | None
-
-
 class Engine:
-    """Runs what of a study is still to be run."""
+    """Runs what of a study is still to be run; once `budget_min` is used up, it adds no repetition."""
 
-    def __init__(self, study: Study, where: StudyFolder, runs: Runs) -> None:
-        self._study = study
+    def __init__(self, where: StudyFolder, budget_min: float | None = None) -> None:
         self._folder = where
-        self._runs = runs
-        self._points = where.points
-        self._seed = where.record.seed
+        self._record = where.record
+        self._study = where.record.definition
+        self._budget_min = budget_min
         self._interrupts = Interrupts()
-        self._time_left = matrix.TimeLeft(study, self._points)
+        self._overheads_s: list[float] = []
         self._began_s = time.monotonic()
         self._failures: list[str] = []
         self._read: dict[str, tuple[dict[str, float], str | None]] = {}
-        self._main_metric = next((name for name in study.metrics if name in BY_NAME), "mean_ms")
+        self._main_metric = next((name for name in self._study.metrics if name in BY_NAME), "mean_ms")
 
     def run(self) -> None:
         """Make the runs that are missing; the folder has them, and how the study ended.
@@ -69,8 +52,7 @@ class Engine:
         # A kill leaves "running"; so does an error that is none of a run's.
         with self._interrupts.caught(), ExitStack() as stack:
             self._look_over()
-            site = Site(self._runs.port, self._runs.gateway, over_slaves=self._runs.slaves is not None)
-            platforms = Platforms(site, self._folder.path)
+            platforms = Platforms(self._record.site, self._folder.path)
             stack.callback(self._leave, platforms)
             for order, point, repetition in self.due():
                 self._one(platforms, order, point, repetition)
@@ -99,8 +81,8 @@ class Engine:
         most = self._study.stop.at_most if self._study.stop else self._study.repetitions
         for repetition in range(1, max(most, self._study.repetitions) + 1):
             is_extra = repetition > self._study.repetitions
-            points = [point for point in self._points if not is_extra or self._is_too_wide(point, repetition)]
-            for point, _ in matrix.in_order(points, repetition, self._seed, self._study.order):
+            points = [point for point in self._record.points if not is_extra or self._is_too_wide(point, repetition)]
+            for point, _ in matrix.in_order(points, repetition, self._record.seed, self._study.order):
                 order += 1
                 line = self._folder.lines().get((point.id, repetition))
                 if line is None or line.state != COMPLETE or self._figures(line.run)[1]:
@@ -190,11 +172,11 @@ class Engine:
             given=point.properties,
             criteria=(NO_CRITERION,),
             run_dir=run_dir,
-            slaves=self._runs.slaves,
-            inventory=self._runs.inventory,
-            port=self._runs.port,
+            slaves=self._record.slaves,
+            inventory=Path(self._record.inventory),
+            port=self._record.port,
             platform=platforms.prepare(point.target),
-            command=self._runs.command,
+            command=self._record.command,
         )
 
     def _run(self, options: RunOptions) -> str | None:
@@ -214,15 +196,15 @@ class Engine:
         """Say how a run ended, and what is left."""
         if line.state == COMPLETE:
             self._failures.clear()
-            self._time_left.saw(point, took_s)
+            self._overheads_s.append(took_s - point.load_s)
         else:
             self._failures.append(str(line.reason))
         done = self._folder.lines()
-        planned = [(each, number) for each in self._points for number in range(1, self._study.repetitions + 1)]
+        planned = [(each, number) for each in self._record.points for number in range(1, self._study.repetitions + 1)]
         left = [each for each, number in planned if (each.id, number) not in done]
         words = [f"{line.state} in {matrix.shown_time(took_s)}"]
         words += [f"{name} {figures[name]:.4g}" for name in (self._main_metric, "success") if name in figures]
-        words += [f"about {matrix.shown_time(self._time_left.of(left))} left"] if left else []
+        words += [f"about {matrix.shown_time(matrix.time_s(left, self._overheads_s))} left"] if left else []
         total = max(len(planned), line.order)
         self._say(f"[{line.order}/{total}] {point.id} r{line.repetition}: {', '.join(words)}")
         if line.reason:
@@ -239,7 +221,7 @@ class Engine:
         return None
 
     def _is_budget_used(self) -> bool:
-        return self._runs.budget_s is not None and time.monotonic() - self._began_s > self._runs.budget_s
+        return self._budget_min is not None and time.monotonic() - self._began_s > 60 * self._budget_min
 
     def _leave(self, platforms: Platforms) -> None:
         for words in platforms.close():

@@ -1,7 +1,6 @@
-"""Checks of what a study needs: set-up, slaves, and what its platforms need."""
+"""What a study would run, and whether all that it needs is there: set-up, slaves, and what its platforms need."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,69 +9,82 @@ from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.hosts.inventory import find_hosts
 from framestorm.model.study import Study
-from framestorm.platform.base import Check, Platform, Site, attempt
+from framestorm.platform.base import Check, Platform, attempt
 from framestorm.platform.registry import PLATFORMS, Platforms
 from framestorm.setup import pieces as setup
-from framestorm.study.design import reading
-from framestorm.study.design.record import Point
+from framestorm.study.design import matrix, reading
+from framestorm.study.design.folder import Point, StudyRecord
 
 
-@dataclass(frozen=True)
-class Location:
-    """Where a study runs, by the command line."""
+def checks(study: StudyRecord, folder: Path) -> Iterator[Check]:
+    """Every check of what a study needs beyond its definition; nothing is started or made.
 
-    gateway: str | None
-    slaves: str | None
-    inventory: Path
-    port: int
-
-    @property
-    def site(self) -> Site:
-        """What of it is the platforms'."""
-        return Site(self.port, self.gateway, over_slaves=self.slaves is not None)
-
-
-def checks(study: Study, study_file: Path, points: Sequence[Point], location: Location) -> list[Check]:
-    """Every check of what a study needs beyond its definition; nothing is started or made."""
-    return list(_checks(study, study_file, points, location))
-
-
-def pieces(points: Sequence[Point], location: Location) -> list[setup.Piece]:
-    """The set-up that the points need."""
-    wanted = list(setup.FOR_A_RUN)
-    for platform in _platforms(points, location):
-        wanted += [piece for piece in platform.pieces() if piece not in wanted]
-    return [*wanted, setup.ANSIBLE_VENV] if location.slaves is not None else wanted
-
-
-def _platforms(points: Sequence[Point], location: Location) -> list[Platform[Any]]:
-    """The platforms that the points need."""
-    platforms = Platforms(location.site)
-    return [platforms.of(kind) for kind in dict.fromkeys(point.target.kind for point in points)]
-
-
-def _checks(study: Study, study_file: Path, points: Sequence[Point], location: Location) -> Iterator[Check]:
-    missing = [piece.title for piece in pieces(points, location) if not piece.is_made()]
+    `folder` has its study.yml and the published results.
+    """
+    missing = [piece.title for piece in pieces(study) if not piece.is_made()]
     yield Check("set-up", True, f"to be made: {', '.join(missing)}" if missing else "made")
-    if study.published:
-        file = study_file.parent / study.published
+    if study.definition.published:
+        file = folder / study.definition.published
         yield attempt("published", paths.shown(file), partial(reading.check_published, file))
-    if location.slaves is not None:
-        yield _slaves(location)
-    platforms = _platforms(points, location)
-    if location.gateway is not None and not any(platform.takes_gateway for platform in platforms):
+    if study.slaves is not None:
+        yield _slaves(study.slaves, Path(study.inventory))
+    platforms = _platforms(study)
+    if study.gateway is not None and not any(platform.takes_gateway for platform in platforms):
         kinds = " or ".join(kind for kind, platform in PLATFORMS.items() if platform.takes_gateway)
         yield Check("gateway", False, f"--gateway: the study has no target of kind {kinds}; leave it out")
     for platform in platforms:
-        targets = {point.id: point.target for point in points if point.target.kind == platform.kind}
-        yield from platform.checks(targets, study.target)
+        targets = {point.id: point.target for point in study.points if point.target.kind == platform.kind}
+        yield from platform.checks(targets, study.definition.target)
 
 
-def _slaves(location: Location) -> Check:
+def _slaves(names: str, inventory: Path) -> Check:
     if not setup.ANSIBLE_VENV.is_made():
-        return Check("slaves", True, f"{location.slaves}; not looked up before the set-up is made")
+        return Check("slaves", True, f"{names}; not looked up before the set-up is made")
     try:
-        slaves = find_hosts(location.inventory, str(location.slaves)).slaves
+        slaves = find_hosts(inventory, names).slaves
     except FramestormError as error:
         return Check("slaves", False, str(error))
     return Check("slaves", True, ", ".join(slave.name for slave in slaves))
+
+
+def pieces(study: StudyRecord) -> list[setup.Piece]:
+    """The set-up that a study needs."""
+    of_platforms = [piece for platform in _platforms(study) for piece in platform.pieces()]
+    of_slaves = [setup.ANSIBLE_VENV] if study.slaves is not None else []
+    return list(dict.fromkeys([*setup.FOR_A_RUN, *of_platforms, *of_slaves]))
+
+
+def _platforms(study: StudyRecord) -> list[Platform[Any]]:
+    platforms = Platforms(study.site)
+    return [platforms.of(kind) for kind in dict.fromkeys(point.target.kind for point in study.points)]
+
+
+def show(study: StudyRecord, runs: Sequence[tuple[int, Point, int]], needed: Sequence[Check]) -> int:
+    """Print runs, each with its number in the order, and what they need; 1 if something of that is missing."""
+    definition = study.definition
+    order = f"seed {study.seed}" if definition.order == "randomised" else definition.order
+    is_all = len(runs) == len(study.points) * definition.repetitions
+    left_s = matrix.time_s(point for _, point, _ in runs)
+    left = "" if is_all else f", {len(runs)} left in about {matrix.shown_time(left_s)}"
+    print(f"{study.name}: {size(definition, study.points)}{left}, order: {order}")
+    for number, point, repetition in runs:
+        print(f"{number:>4}  {point.id} r{repetition}  ({matrix.shown_time(point.load_s)} of load)")
+    print()
+    platforms = Platforms(study.site)
+    for point in {point.id: point for _, point, _ in runs}.values():
+        properties = " ".join(f"{name}={value}" for name, value in point.properties.items())
+        target = platforms.of(point.target.kind).describe(point.target)
+        print(f"{point.id}\n      {point.plan} {properties}\n      {target}")
+    print()
+    for check in needed:
+        print(f"{'ok' if check.is_there else 'MISSING':<8}{check.what}: {check.words}")
+    return 0 if all(check.is_there for check in needed) else 1
+
+
+def size(study: Study, points: Sequence[Point]) -> str:
+    """How many runs a study has, and how long they take."""
+    runs = len(points) * study.repetitions
+    more = f", up to {len(points) * study.stop.at_most} where they vary" if study.stop else ""
+    took = matrix.shown_time(study.repetitions * matrix.time_s(points))
+    budget = f" (budget: {study.budget_min:g} min)" if study.budget_min else ""
+    return f"{len(points)} points x {study.repetitions} repetitions = {runs} runs{more}, about {took}{budget}"

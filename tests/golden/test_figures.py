@@ -82,7 +82,7 @@ class Kept:
     def _study(self, name: str) -> StudySummary:
         for run in sorted((self.folder / name / "runs").iterdir()):
             self.run(f"{name}/runs/{run.name}")
-        return study_page.build(self.folder / name).summary
+        return study_page.build(self.folder / name)
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,7 @@ from framestorm.stats.percentiles import Sample
 from framestorm.study.answers.derived import derive, inputs
 from framestorm.study.answers.rows import Number, ResultRow
 from framestorm.study.answers.samples import Samples, read_samples
-from framestorm.study.design.folder import StudyFolder
-from framestorm.study.design.record import COMPLETE, FAILED
+from framestorm.study.design.folder import COMPLETE, FAILED, StudyFolder
 
 Value = Number
 LOWER: Bound = "lower"
@@ -50,7 +49,7 @@ def result_rows(folder: StudyFolder) -> list[ResultRow]:
     Of a point and repetition that was tried again the last line counts.
     """
     definition = folder.record.definition
-    points = {point.id: point for point in folder.points}
+    points = {point.id: point for point in folder.record.points}
     order = {name: place for place, name in enumerate(points)}
     rows = []
     lines = [line for line in folder.lines().values() if line.point in points]

@@ -10,7 +10,7 @@ from framestorm.model.files import replacing
 from framestorm.model.metric import METRICS
 from framestorm.model.summary import Doubt
 from framestorm.stats.estimate import Bound
-from framestorm.study.design.record import COMPLETE, Point, StudyRecord
+from framestorm.study.design.folder import COMPLETE, Point, StudyRecord
 
 Number = float | int | bool | None
 FILE = "results.csv"

@@ -19,7 +19,7 @@ from framestorm.stats.shares import design_effect, wilson
 from framestorm.study.answers.derived import inputs, may_be_negative
 from framestorm.study.answers.rows import ResultRow
 from framestorm.study.answers.samples import Samples, read_samples
-from framestorm.study.design.record import Point, StudyRecord
+from framestorm.study.design.folder import Point, StudyRecord
 
 # Summed over a point's runs, not averaged.
 COUNTS = (

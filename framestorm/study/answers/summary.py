@@ -27,9 +27,8 @@ from framestorm.study.answers.claims import answer
 from framestorm.study.answers.knees import scalability
 from framestorm.study.answers.results import result_rows
 from framestorm.study.answers.study_results import StudyResults, summarise_points
-from framestorm.study.design.folder import StudyFolder
+from framestorm.study.design.folder import StudyFolder, StudyRecord
 from framestorm.study.design.matrix import as_number
-from framestorm.study.design.record import StudyRecord
 
 FILES = {
     "results.csv": "a row per point and repetition, with every metric",

@@ -13,7 +13,7 @@ from framestorm.stats.checks import Floats
 from framestorm.stats.estimate import Bound
 from framestorm.stats.rounding import ratio_ends, rounding_ms
 from framestorm.study.answers.study_results import StudyResults, repeats_whole_ms
-from framestorm.study.design.record import Point
+from framestorm.study.design.folder import Point
 
 # A repetition with this share of its cells or less is left out: filling up would invent most of it.
 LEAST_SHARE = 0.5

@@ -8,9 +8,8 @@ from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.study import DEFINITION, Study
 from framestorm.study.design import matrix, reading
-from framestorm.study.design.folder import StudyFolder, file_sha256
-from framestorm.study.design.record import Point, StudyRecord
-from framestorm.study.design.yaml_lines import PointError, allowed_words, did_you_mean
+from framestorm.study.design.folder import Overrides, Point, StudyFolder, StudyRecord, file_sha256
+from framestorm.study.design.yaml_lines import PointError, choices
 
 # Of a study that has runs: how they are judged and shown, not how they were made.
 CHANGEABLE = (
@@ -18,12 +17,13 @@ CHANGEABLE = (
 )  # fmt: skip
 
 
-def override(study: Study, properties: Mapping[str, str], repetitions: int | None) -> Study:
+def override(study: Study, overrides: Overrides) -> Study:
     """The study with fixed properties and repetitions as set by -J and --repetitions.
 
     Raises:
         UsageError: a property is none of the plan's, is varied by the study, or its value is out of range.
     """
+    properties, repetitions = overrides.properties, overrides.repetitions
     varied = {
         property_: name
         for name, factor in study.factors.items()
@@ -42,9 +42,7 @@ def override(study: Study, properties: Mapping[str, str], repetitions: int | Non
         changes["repetitions"] = repetitions
         if study.stop and study.stop.at_most < repetitions:
             changes["stop"] = study.stop.model_copy(update={"at_most": repetitions})
-    changed = study.model_copy(update=changes)
-    points_of(changed)
-    return changed
+    return study.model_copy(update=changes)
 
 
 def points_of(study: Study) -> list[Point]:
@@ -54,12 +52,9 @@ def points_of(study: Study) -> list[Point]:
         UsageError: one cannot be.
     """
     try:
-        points = matrix.points(study)
-        for point in points:
-            matrix.estimate_s(study, point)
+        return matrix.points(study)
     except PointError as error:
-        raise UsageError(f"{error.what}{allowed_words(error.allowed)}") from None
-    return points
+        raise UsageError(str(error)) from None
 
 
 def parse_only(words: Iterable[str], study: Study) -> dict[str, list[str]]:
@@ -72,13 +67,14 @@ def parse_only(words: Iterable[str], study: Study) -> dict[str, list[str]]:
     for word in words:
         name, equals, wanted = word.partition("=")
         if not equals or not wanted:
-            raise UsageError(f"--only {word}: give factor=level, for example --only {_example(study)}")
+            example = next(f"{each}={matrix.as_text(factor.values[0])}" for each, factor in study.factors.items())
+            raise UsageError(f"--only {word}: give factor=level, for example --only {example}")
         if name not in study.factors:
-            raise UsageError(f"--only {word}: unknown factor {name!r}{_hint(name, list(study.factors))}")
+            raise UsageError(f"--only {word}: unknown factor {name!r}{choices(name, list(study.factors))}")
         levels = [matrix.as_text(value) for value in study.factors[name].values]
         for level in [wanted] if wanted in levels else wanted.split(","):
             if level not in levels:
-                raise UsageError(f"--only {word}: unknown level {level!r} of {name}{_hint(level, levels)}")
+                raise UsageError(f"--only {word}: unknown level {level!r} of {name}{choices(level, levels)}")
             only.setdefault(name, []).append(level)
     return only
 
@@ -96,15 +92,6 @@ def choose(points: Sequence[Point], only: Mapping[str, Sequence[str]]) -> list[P
         wanted = ", ".join(f"{name}={level}" for name, levels in only.items() for level in levels)
         raise UsageError(f"--only: the study has no point with {wanted}; ./run.sh study NAME --dry-run lists them")
     return chosen
-
-
-def _example(study: Study) -> str:
-    name, factor = next(iter(study.factors.items()))
-    return f"{name}={matrix.as_text(factor.values[0])}"
-
-
-def _hint(value: str, words: Sequence[str]) -> str:
-    return did_you_mean(value, words) + allowed_words(words)
 
 
 def record_now(folder: StudyFolder) -> StudyRecord:
@@ -142,7 +129,7 @@ def definition_by(file: Path, record: StudyRecord) -> Study:
         UsageError: the file is wrong.
     """
     study = reading.load(file, record.quick)
-    return override(study, record.overrides.properties, record.overrides.repetitions)
+    return override(study, record.overrides)
 
 
 def differing(then: Study, now: Study) -> list[str]:

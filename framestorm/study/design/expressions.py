@@ -9,7 +9,6 @@ from typing import cast
 
 from simpleeval import DEFAULT_OPERATORS, SimpleEval  # type: ignore[import-untyped]
 
-MARK = "="
 MAX_LENGTH = 500
 # Powers are of floats: a whole power of whole numbers may take for ever.
 OPERATORS = {kind: DEFAULT_OPERATORS[kind] for kind in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv)} | {
@@ -27,11 +26,6 @@ Number = int | float
 
 class ExpressionError(ValueError):
     """An expression cannot be read, or has no value; the message says which and why."""
-
-
-def is_expression(value: object) -> bool:
-    """Whether a value of study.yml is to be calculated."""
-    return isinstance(value, str) and value.startswith(MARK)
 
 
 @dataclass(frozen=True)
@@ -54,20 +48,12 @@ class Expression:
         evaluator.nodes[ast.Attribute] = lambda node: values[ast.unparse(node)]
         try:
             result = evaluator.eval(self.text, previously_parsed=self._tree)
-            is_number = not isinstance(result, complex) and math.isfinite(result)
-        except ZeroDivisionError:
-            raise ExpressionError(f"{self.text}: division by zero{self._with(values)}") from None
-        except OverflowError:
-            raise ExpressionError(f"{self.text}: the result is too large{self._with(values)}") from None
-        except (TypeError, ValueError):  # roots of what is below 0 on the way, or no number
-            is_number = False
-        if not is_number:
-            raise ExpressionError(f"{self.text}: the result is not a number{self._with(values)}")
+            if isinstance(result, complex) or not math.isfinite(result):
+                raise ValueError("the result is not a number")
+        except (ArithmeticError, TypeError, ValueError) as error:
+            used = ", ".join(f"{name} = {values[name]}" for name in sorted(self.names)) or "no names"
+            raise ExpressionError(f"{self.text} cannot be calculated with {used}: {error}") from None
         return cast("Number", result)
-
-    def _with(self, values: Mapping[str, Number]) -> str:
-        used = ", ".join(f"{name} = {values[name]}" for name in sorted(self.names))
-        return f" (with {used})" if used else ""
 
 
 def parse(text: str) -> Expression:
@@ -77,7 +63,7 @@ def parse(text: str) -> Expression:
         ExpressionError: it is not arithmetic, or holds more than that.
     """
     text = text.strip()
-    body = text.removeprefix(MARK).strip()
+    body = text.removeprefix("=").strip()
     if len(body) > MAX_LENGTH:
         raise ExpressionError(f"{text[:40]}…: an expression has at most {MAX_LENGTH} characters")
     try:

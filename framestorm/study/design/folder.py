@@ -1,4 +1,4 @@
-"""A study's folder: its record, a line for each run that ended, and the runs themselves."""
+"""A study's folder: what it was started with and its points, a line for each run that ended, and the runs."""
 
 import fcntl
 import hashlib
@@ -9,19 +9,20 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
 from framestorm.model import files
-from framestorm.model.files import FileError
-from framestorm.model.study import DEFINITION, Study
-from framestorm.platform.base import FILES
+from framestorm.model.files import FORMAT, FileError
+from framestorm.model.run import Kit
+from framestorm.model.study import DEFINITION, Study, Value
+from framestorm.platform.base import DEFAULT_PORT, FILES, Site
+from framestorm.platform.registry import AnySettings
 from framestorm.run import record
-from framestorm.study.design.record import COMPLETE, Point, RunLine, StudyRecord
 
 FILE = "study.json"
 RUNS = "runs.jsonl"
@@ -31,6 +32,112 @@ OWN_FILES = (
     DEFINITION, FILE, RUNS, LOG, "runs", "results.csv", "summary.json", "junit.xml", "index.html", *FILES,
 )  # fmt: skip
 MAX_NAME_LENGTH = 120
+
+
+@dataclass(frozen=True)
+class Point:
+    """One cell of the matrix: its level of each factor, and the plan, properties and target that this comes to.
+
+    load_s: how long the load of a run takes, as run_s estimates it.
+    """
+
+    id: str
+    factors: dict[str, Value]
+    plan: str
+    properties: dict[str, str]
+    target: AnySettings
+    load_s: float = 0
+
+
+COMPLETE: Literal["complete"] = "complete"
+FAILED: Literal["failed"] = "failed"
+# Of a study as a whole; "running" also where the conductor was killed, "partial" where runs failed.
+RUNNING: Literal["running"] = "running"
+STOPPED: Literal["stopped"] = "stopped"
+PARTIAL: Literal["partial"] = "partial"
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """A run that ended, a line of runs.jsonl: times are epoch ms, `engine_ms` what the engine itself took for it."""
+
+    point: str
+    repetition: int
+    run: str
+    state: Literal["complete", "failed"]
+    reason: str | None
+    started_ms: int
+    ended_ms: int
+    engine_ms: int
+    order: int
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line changed of the study: properties by -J, and --repetitions."""
+
+    properties: dict[str, str]
+    repetitions: int | None = None
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """When a study was resumed, and by which version."""
+
+    time_ms: int
+    kit: Kit
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """The content of study.json: a study as it was started. Times are epoch ms.
+
+    definition: the study in the form that is run: --quick, -J and --repetitions applied.
+    file: the study.yml that it was started with, whose copy had the hash `file_sha256`.
+    rejudged: keys of the definition that were changed after the runs; empty in study.json itself.
+    """
+
+    name: str
+    kit: Kit
+    started_ms: int
+    definition: Study
+    file_sha256: str
+    points: tuple[Point, ...]
+    seed: int
+    inventory: str = ""
+    port: int = DEFAULT_PORT
+    format: int = FORMAT
+    kind: Literal["study"] = "study"
+    state: Literal["running", "complete", "stopped", "partial"] = RUNNING
+    ended_ms: int | None = None
+    quick: bool = False
+    command: tuple[str, ...] = ()
+    file: str = ""
+    only: tuple[str, ...] = ()
+    overrides: Overrides = Overrides({})
+    gateway: str | None = None
+    slaves: str | None = None
+    resumed: tuple[Resumption, ...] = ()
+    rejudged: tuple[str, ...] = ()
+
+    @classmethod
+    def begin(cls, file: Path, definition: Study, points: Sequence[Point], **settings: Any) -> Self:
+        """The record of a study of this file that begins now; `settings` are its further fields."""
+        return cls(
+            name=definition.name,
+            kit=record.kit(),
+            started_ms=now_ms(),
+            definition=definition,
+            file_sha256=file_sha256(file),
+            points=tuple(points),
+            file=str(file),
+            **settings,
+        )
+
+    @property
+    def site(self) -> Site:
+        """Where its functions run."""
+        return Site(self.port, self.gateway, over_slaves=self.slaves is not None)
 
 
 class StudyFolder:
@@ -51,47 +158,24 @@ class StudyFolder:
             raise UsageError(f"{paths.shown(path)} has no {' and no '.join(lost)}: put that back, or run it again")
 
     @classmethod
-    def create(cls, path: Path, study_file: Path, study: Study, points: Sequence[Point], **settings: Any) -> Self:
-        """Make a new study's folder.
-
-        Args:
-            path: where; it must not exist yet.
-            study_file: the study.yml that is copied into it, with the published results beside it.
-            study: what is run, in its final form.
-            points: the points that are run.
-            settings: further fields of its record: seed, inventory, port, quick, command, only, ...
+    def create(cls, path: Path, study: StudyRecord) -> Self:
+        """Make a new study's folder, with its study.yml and the published results beside that one.
 
         Raises:
             UsageError: the folder exists, or cannot be made.
         """
         try:
             path.mkdir(parents=True)
-        except FileExistsError:
-            raise UsageError(f"{path} exists; a study needs a new folder, choose another by -o") from None
         except OSError as error:
-            raise UsageError(f"{path} cannot be made: {error.strerror}; choose another folder by -o") from None
-        shutil.copyfile(study_file, path / DEFINITION)
-        if study.published:
-            shutil.copyfile(study_file.parent / study.published, path / study.published)
+            raise UsageError(f"{path} cannot be made: {error.strerror}; choose a new folder by -o") from None
+        file = Path(study.file)
+        shutil.copyfile(file, path / DEFINITION)
+        if published := study.definition.published:
+            shutil.copyfile(file.parent / published, path / published)
         (path / "runs").mkdir()
         (path / RUNS).touch()
-        content = StudyRecord(
-            name=study.name,
-            kit=record.kit(),
-            started_ms=now_ms(),
-            definition=study,
-            file_sha256=file_sha256(path / DEFINITION),
-            points=tuple(points),
-            file=str(study_file),
-            **settings,
-        )
-        files.write(path / FILE, content, indent=2)
+        files.write(path / FILE, study, indent=2)
         return cls(path)
-
-    @property
-    def points(self) -> tuple[Point, ...]:
-        """The points of the study, as they were when it began."""
-        return self.record.points
 
     def update(self, **fields: Any) -> None:
         """Change fields of the record; on disk when this returns, whole or not at all."""

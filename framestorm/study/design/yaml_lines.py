@@ -1,33 +1,49 @@
-"""YAML with the line of everything in it, so that each problem of a study.yml is reported with its line."""
+"""A YAML file with the line of everything in it, and what is wrong with it, each problem with its line."""
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.constructor import ConstructorError, DuplicateKeyError, RoundTripConstructor
-from ruamel.yaml.error import MarkedYAMLError
-from ruamel.yaml.nodes import Node
-from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.constructor import SafeConstructor
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from framestorm import paths
 from framestorm.errors import UsageError
+from framestorm.model.study import MEANING, Noun
 
+M = TypeVar("M", bound=BaseModel)
 # Where something stands in a YAML file, from the outermost mapping inwards: keys of mappings, indices of lists.
 YamlPath = tuple[str | int, ...]
 MAX_DEPTH = 40
-MAX_SHOWN = 40
+MAX_SHOWN = 60
+HINTS = {bool: " (an unquoted true or false is not a text)", type(None): " (nothing stands there)"}
 
 
 class PointError(ValueError):
-    """A problem of a study: what is wrong, where study.yml says it, what was read there and what is allowed."""
+    """A problem of a study: where study.yml says it, what is wrong, what is allowed and what was read there."""
 
-    def __init__(self, place: YamlPath, what: str, allowed: Sequence[str] = (), seen: str | None = None) -> None:
-        self.place, self.what, self.allowed, self.seen = place, what, tuple(allowed), seen
-        super().__init__(what)
+    def __init__(self, place: YamlPath, what: str, allowed: Iterable[object] = (), value: object = None) -> None:
+        self.place = place
+        super().__init__(f"{what}{choices(value, [str(each) for each in allowed])}")
+
+
+def choices(value: object, allowed: Sequence[str]) -> str:
+    """The end of a message that lists what is allowed and proposes what is nearest to a value."""
+    nearest = difflib.get_close_matches(str(value), allowed, n=1) if value is not None else []
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    return f"{hint}; allowed: {', '.join(allowed)}" if allowed else ""
+
+
+def shown_place(place: YamlPath) -> str:
+    """A place as one would write it: hypotheses[0].claims[1].where."""
+    words = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    return words.removeprefix(".") or "the file"
 
 
 class Problems:
@@ -40,22 +56,15 @@ class Problems:
 
     def add(self, place: YamlPath, what: str, allowed: Iterable[object] = (), value: object = None) -> None:
         """Note a problem at a place; of what is `allowed`, the word nearest to `value` is proposed."""
-        words = [str(word) for word in allowed]
-        self.add_line(self.line(place), f"{what}{did_you_mean(value, words)}{allowed_words(words)}")
+        self.add_error(PointError(place, what, allowed, value))
 
     def add_error(self, error: PointError) -> None:
-        """Note a problem that was raised."""
-        self.add(error.place, error.what, error.allowed, error.seen)
-
-    def add_line(self, line: int, what: str) -> None:
-        """Note a problem on a line."""
-        self._messages.setdefault(f"{paths.shown(self._path)}:{line}: {what}", line)
-
-    def line(self, place: YamlPath) -> int:
-        """The line of a place, or of what it would stand in."""
+        """Note a problem that was raised, on the line of its place or of what that would stand in."""
+        place = error.place
         while place and place not in self.lines:
             place = place[:-1]
-        return self.lines.get(place, 1)
+        line = self.lines.get(place, 1)
+        self._messages.setdefault(f"{paths.shown(self._path)}:{line}: {error}", line)
 
     def __bool__(self) -> bool:
         return bool(self._messages)
@@ -66,15 +75,11 @@ class Problems:
             raise UsageError("\n".join(sorted(self._messages, key=self._messages.__getitem__)))
 
 
-def did_you_mean(value: object, words: Sequence[str]) -> str:
-    """The end of a message that proposes the word nearest to a value; empty where none is near."""
-    nearest = difflib.get_close_matches(str(value), words, n=1) if value is not None else []
-    return f"; did you mean {nearest[0]}?" if nearest else ""
+class _Constructor(SafeConstructor):
+    """Reads dates as texts."""
 
 
-def allowed_words(words: Sequence[str]) -> str:
-    """The end of a message that lists what is allowed; empty without words."""
-    return f"; allowed: {', '.join(words)}" if words else ""
+_Constructor.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)
 
 
 def read(path: Path) -> tuple[Any, Problems]:
@@ -85,78 +90,82 @@ def read(path: Path) -> tuple[Any, Problems]:
     """
     problems = Problems(path)
     content = None
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = _Constructor
     try:
         text = path.read_text()
-        yaml = YAML(typ="rt")
-        yaml.Constructor = _Constructor
-        content = _plain(yaml.load(text), (), problems)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{paths.shown(path)} cannot be read: {error}") from None
-    except DuplicateKeyError as error:
-        key = str(error.problem).split('"')[1]
-        problems.add_line(_line(error), f"{key} is in this mapping twice; leave one out")
+        _note_lines(yaml.compose(text), (), problems)
+        problems.check()
+        content = yaml.load(text)
     except MarkedYAMLError as error:
-        problems.add_line(_line(error), f"this is not YAML: {error.problem or error.context}")
-    except ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        problems.add_line(line, f"this is not YAML: it holds the character #x{error.character:02x}; remove it")
+        mark = error.problem_mark or error.context_mark
+        problems.lines[()] = mark.line + 1 if mark else 1
+        problems.add((), f"this is not YAML: {error.problem or error.context}")
+    except (OSError, ValueError, YAMLError) as error:
+        raise UsageError(f"{paths.shown(path)} cannot be read: {error}") from None
     problems.check()
     return content, problems
 
 
-class _Constructor(RoundTripConstructor):
-    """Reads dates as texts, and gives the line of a number that cannot be read."""
-
-    def construct_object(self, node: Node, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep)
-        except ValueError as error:  # a number of thousands of digits
-            what = f"{str(node.value)[:MAX_SHOWN]}… cannot be read ({error})"
-            raise ConstructorError(None, None, what, node.start_mark) from None
-
-
-_Constructor.add_constructor("tag:yaml.org,2002:timestamp", RoundTripConstructor.construct_scalar)
-
-
-def _line(error: MarkedYAMLError) -> int:
-    mark = error.problem_mark or error.context_mark
-    return int(mark.line) + 1 if mark else 1
-
-
-def _plain(node: Any, place: YamlPath, problems: Problems) -> Any:
-    """A value as plain Python; notes the line of each key and item, and every key that is not a text."""
+def _note_lines(node: Node | None, place: YamlPath, problems: Problems) -> None:
+    """Note the line of each key and item, and every key that is not a text."""
+    if node is None:
+        return
+    problems.lines.setdefault(place, node.start_mark.line + 1)
     if len(place) > MAX_DEPTH:
         problems.add(place, "this is nested too deeply, or contains itself")
-        return None
-    if isinstance(node, CommentedSeq):
-        problems.lines.setdefault(place, node.lc.line + 1)
-        for index in range(len(node)):
-            problems.lines[(*place, index)] = node.lc.item(index)[0] + 1
-        return [_plain(item, (*place, index), problems) for index, item in enumerate(node)]
-    if isinstance(node, CommentedMap):
-        problems.lines.setdefault(place, node.lc.line + 1)
-        plain = {}
-        for key, value in node.items():
-            # What comes by a merge key (<<) has the line on which it was written, where that is known.
-            is_merged = key not in (node.lc.data or {})
-            line = problems.line(place) if is_merged else node.lc.key(key)[0] + 1
-            if not isinstance(key, str):
-                shown = (
-                    "a list or a mapping"
-                    if isinstance(key, tuple | dict)
-                    else f'{_text(key)}; quote it: "{_text(key)}"'
-                )
-                problems.add_line(line, f"a name has to be a text, and this is {shown}")
-                continue
-            if not is_merged:
-                problems.lines[(*place, key)] = line
-            plain[key] = _plain(value, (*place, key), problems)
-        return plain
-    for kind in (bool, int, float, str):
-        if isinstance(node, kind):
-            return kind(node)
-    return node
+    elif isinstance(node, SequenceNode):
+        for index, item in enumerate(node.value):
+            _note_lines(item, (*place, index), problems)
+    elif isinstance(node, MappingNode):
+        for key, value in node.value:
+            inner = (*place, str(key.value))
+            problems.lines[inner] = key.start_mark.line + 1
+            if key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
+                problems.add(inner, "a name has to be a text; put this one in quotes")
+            _note_lines(value, inner, problems)
 
 
-def _text(key: object) -> str:
-    return json.dumps(key, default=str)
+def validated(model: type[M], content: object, problems: Problems) -> M:
+    """What the content of the file is as a `model`.
+
+    Raises:
+        UsageError: it is none.
+    """
+    models: dict[int, type[Noun]] = {}
+    try:
+        return model.model_validate(content, context=models)
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            kind, last = each["type"], each["loc"][-1]
+            place, around, value = _locate(each["loc"], content)
+            what, inside = shown_place(place), f" in {shown_place(place[:-1])}" if place[1:] else ""
+            hint = HINTS.get(type(value), "")
+            if kind == "extra_forbidden":
+                problems.add(place, f"unknown key {last!r}{inside}", models[id(around)].keys(), last)
+            elif kind == "missing":
+                problems.add(place, f"{last} is missing in {what}")
+            elif last == "[key]":
+                problems.add(place, f"the name {place[-1]!r}{inside} has to be {each['msg']}")
+            elif kind == "literal_error":
+                allowed = re.findall(r"'([^']*)'", each["ctx"]["expected"])
+                problems.add(place, f"{what} cannot be {value!r}{hint}", allowed, value)
+            elif kind != "too_short" or not value:  # else those that are wrong have problems of their own
+                text = json.dumps(value, default=str)
+                shown = text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}…"
+                wanted = f", but has to be {each['msg']}" if kind == MEANING else f": {each['msg']}"
+                problems.add(place, f"{what} is {shown}{hint}{wanted}")
+        problems.check()
+        raise
+
+
+def _locate(loc: tuple[str | int, ...], content: object) -> tuple[YamlPath, object, object]:
+    """Where an error is in the content, without pydantic's own steps; what is around it, and what stands there."""
+    place: list[str | int] = []
+    around = content
+    for step in loc:
+        children = dict(enumerate(content)) if isinstance(content, list) else content
+        if isinstance(children, dict) and step in children:
+            place.append(step)
+            around, content = content, children[step]
+    return tuple(place), around, content

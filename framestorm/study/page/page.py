@@ -1,7 +1,6 @@
 """A study's page and the files beside it, made of the folder's runs; of an unfinished study it says what is missing."""
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 
 from framestorm import paths
@@ -20,8 +19,7 @@ from framestorm.stats.estimate import Estimate
 from framestorm.study.answers.rows import write_rows
 from framestorm.study.answers.summary import StudySummary, study_of, summarise
 from framestorm.study.design.changes import record_now
-from framestorm.study.design.folder import StudyFolder
-from framestorm.study.design.record import STOPPED, StudyRecord
+from framestorm.study.design.folder import STOPPED, StudyFolder, StudyRecord
 from framestorm.study.page.charts import study_charts
 
 # A verdict's class in the style sheet.
@@ -41,16 +39,7 @@ DOUBTS: dict[Doubt, str] = {
 }
 
 
-@dataclass(frozen=True)
-class StudyOutcome:
-    """How a study came out: the exit status that goes with it, a few lines for the terminal, and its summary."""
-
-    exit_status: int
-    text: str
-    summary: StudySummary
-
-
-def build(study_dir: Path) -> StudyOutcome:
+def build(study_dir: Path) -> StudySummary:
     """Make results.csv, summary.json, junit.xml and index.html of a study's folder, each whole or not at all.
 
     Raises:
@@ -69,7 +58,7 @@ def build(study_dir: Path) -> StudyOutcome:
         write_text(study_dir / "index.html", page_html(summary))
     except OSError as error:
         raise ReportError(f"the page of {study_dir} cannot be written: {error}") from error
-    return StudyOutcome(exit_status(summary), terminal_text(summary, study_dir / "index.html"), summary)
+    return summary
 
 
 def exit_status(summary: StudySummary) -> int:

@@ -21,8 +21,8 @@ from framestorm.run import jmeter
 from framestorm.run.preparation import RunOptions
 from framestorm.study import readiness
 from framestorm.study.design import matrix
-from framestorm.study.design.folder import StudyFolder
-from framestorm.study.engine import Engine, Runs
+from framestorm.study.design.folder import StudyFolder, StudyRecord
+from framestorm.study.engine import Engine
 
 STUDY = {
     "title": "Revisions",
@@ -127,14 +127,12 @@ def test_the_points_of_a_study_are_prepared_on_it(tmp_path: Path, monkeypatch: p
     study = Study.model_validate({**STUDY, "name": "revisions"})
     points = matrix.points(study)
     assert [point.target.model_dump()["scale"] for point in points] == [1, 2]
-    place = readiness.Location(None, None, paths.INVENTORY, 8080)
-    checks = {check.what: check.words for check in readiness.checks(study, Path("study.yml"), points, place)}
-    assert checks["fake"] == "2 points, echo"
     (tmp_path / "study.yml").write_text("")
-    folder = StudyFolder.create(
-        tmp_path / "made", tmp_path / "study.yml", study, points, seed=1, inventory="", port=8080
-    )
-    assert [point.target for point in folder.points] == [point.target for point in points]
+    record = StudyRecord.begin(tmp_path / "study.yml", study, points, seed=1)
+    checks = {check.what: check.words for check in readiness.checks(record, tmp_path)}
+    assert checks["fake"] == "2 points, echo"
+    folder = StudyFolder.create(tmp_path / "made", record)
+    assert [point.target for point in folder.record.points] == [point.target for point in points]
     urls = []
 
     def run(_self: Engine, options: RunOptions) -> str:
@@ -143,7 +141,7 @@ def test_the_points_of_a_study_are_prepared_on_it(tmp_path: Path, monkeypatch: p
         return "measured nothing"
 
     monkeypatch.setattr(Engine, "_run", run)
-    Engine(study, folder, Runs(None, None, paths.INVENTORY, 8080, (), None)).run()
+    Engine(folder).run()
     assert urls == ["http://127.0.0.1:9/echo"] * 2
     assert sorted(call[1] for call in Fake.calls if call[0] == "scale") == [1, 2]
     assert Fake.calls[-1] == "close"

@@ -16,8 +16,7 @@ from framestorm.model.summary import Summary
 from framestorm.study.answers.study_results import StudyResults
 from framestorm.study.answers.summary import study_of
 from framestorm.study.design import matrix, reading
-from framestorm.study.design.folder import StudyFolder
-from framestorm.study.design.record import Point, RunLine
+from framestorm.study.design.folder import Point, RunLine, StudyFolder, StudyRecord
 
 BOTH = {"users": [1, 2], "way": {"fork": {}, "kept-alive": {}}}
 START_MS = 1_790_000_000_000
@@ -99,9 +98,9 @@ class FakeStudy:
         file = content if isinstance(content, Path) else self._write(content or {}, published)
         study = reading.load(file, quick)
         points = matrix.points(study)
-        fixed = {"seed": 17, "command": ("./run.sh", "study", study.name), "inventory": "", "port": 8080}
-        chosen = fixed | {"quick": quick} | settings
-        folder = StudyFolder.create(self.tmp_path / f"{study.name}-20260101T000000Z", file, study, points, **chosen)
+        chosen = {"seed": 17, "command": ("./run.sh", "study", study.name), "quick": quick} | settings
+        record = StudyRecord.begin(file, study, points, **chosen)
+        folder = StudyFolder.create(self.tmp_path / f"{study.name}-20260101T000000Z", record)
         order = 0
         for repetition in range(1, study.repetitions + 1):
             for point in points:

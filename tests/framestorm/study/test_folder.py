@@ -1,8 +1,6 @@
 """A study's folder: what a crash leaves of it, and what another version may make of it."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -10,8 +8,7 @@ from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model.study import Study
 from framestorm.study.design import folder, matrix
-from framestorm.study.design.folder import StudyFolder
-from framestorm.study.design.record import COMPLETE, FAILED, Point, RunLine
+from framestorm.study.design.folder import COMPLETE, FAILED, Point, RunLine, StudyFolder, StudyRecord
 
 CONTENT = {
     "title": "Kept",
@@ -27,9 +24,6 @@ STUDY = Study.model_validate({**CONTENT, "name": "kept"})
 POINTS = matrix.points(STUDY)
 
 
-FIXED = {"seed": 1, "inventory": "inventory.ini", "port": 8080}
-
-
 def line(order=1, state=COMPLETE, repetition=1, run="runs/0001-users=1-r1", point="users=1"):
     return RunLine(point, repetition, run, state, None if state == COMPLETE else "why", 1, 2, 3, order)
 
@@ -39,7 +33,7 @@ def made(tmp_path):
     file = tmp_path / "study.yml"
     file.write_text("title: Kept\n")
     (tmp_path / "published.csv").write_text("users,mean_ms\n")
-    return StudyFolder.create(tmp_path / "made", file, STUDY, POINTS, **FIXED)
+    return StudyFolder.create(tmp_path / "made", StudyRecord.begin(file, STUDY, POINTS, seed=1))
 
 
 def test_what_it_is_made_of(made):
@@ -55,9 +49,9 @@ def test_what_it_is_made_of(made):
     assert (record.definition, record.points) == (STUDY, tuple(POINTS))
 
 
-def test_it_is_never_made_over(made, tmp_path):
-    with pytest.raises(UsageError, match="exists; a study needs a new folder"):
-        StudyFolder.create(made.path, tmp_path / "study.yml", STUDY, POINTS, **FIXED)
+def test_it_is_never_made_over(made):
+    with pytest.raises(UsageError, match="made cannot be made: File exists; choose a new folder by -o"):
+        StudyFolder.create(made.path, made.record)
 
 
 def test_the_last_line_of_a_point_and_repetition_counts(made):
@@ -140,26 +134,10 @@ def test_what_a_folder_has_lost_is_said(made, name):
         StudyFolder(made.path)
 
 
-def test_one_process_at_a_time(made):
-    code = """
-import sys
-from pathlib import Path
-from framestorm.study.design.folder import StudyFolder
-with StudyFolder(Path(sys.argv[1])).locked():
-    print("locked", flush=True)
-    sys.stdin.read()
-"""
-    other = subprocess.Popen(
-        [sys.executable, "-c", code, made.path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=paths.ROOT,
-    )
-    assert other.stdout.readline() == "locked\n"
-    with pytest.raises(FramestormError, match="is being run by another process"), made.locked():
+def test_one_at_a_time(made):
+    is_refused = pytest.raises(FramestormError, match="is being run by another process")
+    with made.locked(), is_refused, StudyFolder(made.path).locked():
         pass
-    other.communicate()
     with made.locked():
         pass
 
@@ -175,7 +153,7 @@ def begin(tmp_path, monkeypatch):
         file.write_text("title: Kept\n")
         (file.parent / "published.csv").write_text("users,mean_ms\n")
         path = paths.DASHBOARDS / folder_name
-        where = StudyFolder.create(path, file, STUDY, POINTS, **FIXED | settings)
+        where = StudyFolder.create(path, StudyRecord.begin(file, STUDY, POINTS, seed=1, **settings))
         where.update(started_ms=started_ms)
         return where, file
 

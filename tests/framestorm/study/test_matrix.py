@@ -42,7 +42,7 @@ def test_a_point_is_what_its_levels_set():
     assert point.properties == {"hold_s": "1.5", "body": "java of 3", "users": "3"}
     assert (point.target.function, point.target.replicas, point.target.route) == ("noop-java", 3, "gateway")
     assert point.target.environment == {"a": "1"}
-    assert matrix.estimate_s(study(), point) == 1.5
+    assert point.load_s == 1.5
 
 
 def test_environments_are_put_together():
@@ -55,7 +55,7 @@ def test_a_level_may_change_the_plan_and_the_estimate():
     changed = study(factors={"way": way}, target={"function": "noop"}, properties={"hold_s": 4})
     points = matrix.points(changed)
     assert [point.plan for point in points] == ["jmx/requests.jmx", "jmx/request-rate.jmx"]
-    assert [matrix.estimate_s(changed, point) for point in points] == [4, 8]
+    assert [point.load_s for point in points] == [4, 8]
 
 
 def test_a_property_has_to_be_of_every_plan_it_goes_to():
@@ -71,7 +71,7 @@ def test_a_property_has_to_be_of_every_plan_it_goes_to():
         (
             {"users": [1, 3], "load": {"light": {}, "heavy": {"properties": {"users": 50}}}},
             ("factors", "load", "heavy", "properties", "users"),
-            "users=1 and load=heavy both set users; a point has it from one factor",
+            "users=1 and load=heavy both set properties.users; a point has it from one factor",
         ),
         (
             {"size": {"big": {"target": {"replicas": 5}}}, "target.replicas": [1, 2]},
@@ -86,7 +86,7 @@ def test_a_property_has_to_be_of_every_plan_it_goes_to():
         (
             {name: {"on": {"plan": "jmx/requests.jmx"}} for name in ("one", "two")},
             ("factors", "two", "on", "plan"),
-            "both set the plan",
+            "both set plan",
         ),
     ],
 )
@@ -114,7 +114,7 @@ def test_two_factors_set_variables_of_one_environment():
 )
 def test_the_embedded_target_is_not_of_every_plan(plan, properties, is_right):
     factors = {"way": {"only": {}}}
-    changed = study(plan=plan, target={"kind": "embedded"}, properties=properties, factors=factors)
+    changed = study(plan=plan, target={"kind": "embedded"}, properties=properties, factors=factors, run_s=1)
     if is_right:
         assert matrix.points(changed)
         return

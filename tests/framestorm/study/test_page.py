@@ -15,9 +15,9 @@ from framestorm.model.summary import LabelSummary, Times
 from framestorm.stats.estimate import Estimate
 from framestorm.study.answers.summary import StudySummary, read_published
 from framestorm.study.design import reading
-from framestorm.study.design.record import Overrides
+from framestorm.study.design.folder import Overrides
 from framestorm.study.page.charts import study_charts
-from framestorm.study.page.page import build, command_text, page_html
+from framestorm.study.page.page import build, command_text, exit_status, page_html, terminal_text
 
 STUDIES = sorted(path.parent.name for path in (paths.ROOT / "studies").glob("*/study.yml"))
 CONTENT: dict[str, Any] = {
@@ -81,9 +81,9 @@ def test_made_of_the_summary_alone(made: Path) -> None:
 
 
 def test_says_how_it_came_out(made: Path) -> None:
-    outcome = build(made)
-    assert outcome.exit_status == 0
-    lines = outcome.text.splitlines()
+    summary = build(made)
+    assert exit_status(summary) == 0
+    lines = terminal_text(summary, made / "index.html").splitlines()
     assert lines[0] == "made-up: 18 of 18 runs complete."
     assert lines[1] == "  confirmed      forks are slow: A fork takes more than twice as long."
     assert "9.00 times [" in lines[2]
@@ -116,10 +116,10 @@ def test_quick_and_unfinished_studies_say_so(fake_study: Any, simulate: Any) -> 
         return simulate(point, repetition) if repetition < 3 else None
 
     folder = fake_study.make(some, {**CONTENT, "quick": {"repetitions": 3}}, quick=True, published=PUBLISHED)
-    outcome = build(folder)
+    summary = build(folder)
     page = (folder / "index.html").read_text()
-    assert outcome.exit_status == 4
-    assert "12 of 18 runs complete" in outcome.text
+    assert exit_status(summary) == 4
+    assert "12 of 18 runs complete" in terminal_text(summary, folder)
     assert "few repetitions and short runs; not for publication" in page
     assert "12 of 18 runs complete" in page
 
@@ -131,9 +131,11 @@ def test_failed_points_stay_with_their_cause(fake_study: Any, simulate: Any, mak
         return simulate(point, repetition)
 
     folder = fake_study.make(some, CONTENT, published=PUBLISHED)
-    outcome = build(folder)
-    assert outcome.exit_status == 4
-    assert "3 of 3 runs failed at users=4,way=fork: the gateway said <b>502</b> & no more" in outcome.text
+    summary = build(folder)
+    assert exit_status(summary) == 4
+    assert "3 of 3 runs failed at users=4,way=fork: the gateway said <b>502</b> & no more" in terminal_text(
+        summary, folder
+    )
     page = (folder / "index.html").read_text()
     assert page.count("the gateway said &lt;b&gt;502&lt;/b&gt; &amp; no more") >= 2
     suite = ET.fromstring((folder / "junit.xml").read_text())[0]  # noqa: S314 - written just above
@@ -144,13 +146,13 @@ def test_failed_points_stay_with_their_cause(fake_study: Any, simulate: Any, mak
 
 def test_nothing_could_be_run(fake_study: Any, make_result: Any) -> None:
     folder = fake_study.make(lambda point, _: make_result(reason="no OpenFaaS"), CONTENT, published=PUBLISHED)
-    assert build(folder).exit_status == 1
+    assert exit_status(build(folder)) == 1
     assert "Nothing was measured" in (folder / "index.html").read_text()
 
 
 def test_a_study_without_any_run_yet(fake_study: Any) -> None:
     folder = fake_study.make(lambda point, _: None, CONTENT, published=PUBLISHED)
-    assert build(folder).exit_status == 1
+    assert exit_status(build(folder)) == 1
     suite = ET.fromstring((folder / "junit.xml").read_text())[0]  # noqa: S314
     assert suite.get("skipped") == "6"
 
@@ -362,9 +364,9 @@ def test_the_pages_of_the_five_studies(
     function = make_function(replica, cores_mean=0.2, memory_max_bytes=1e6, throttled_mean=0.1)
 
     folder = fake_study.make(run, paths.ROOT / "studies" / name / "study.yml", quick=quick)
-    outcome = build(folder)
+    build(folder)
     summary = load(folder)
-    assert outcome.exit_status == 0
+    assert exit_status(summary) == 0
     assert len(summary.hypotheses) == len(study.hypotheses)
     if not quick:
         titles = [chart.title for chart in study_charts(summary)]
