@@ -113,7 +113,7 @@ def _run(words: Sequence[str]) -> int:
 
 def _gui(words: Sequence[str]) -> int:
     """Open a plan in JMeter's GUI, with the target and the properties of a run."""
-    from framestorm.run import gui
+    from framestorm.run.load import open_gui
 
     parser = argparse.ArgumentParser(
         prog="./run.sh gui", description="Open a plan in JMeter's GUI; Run works there as ./run.sh does."
@@ -123,7 +123,8 @@ def _gui(words: Sequence[str]) -> int:
     asked = parser.parse_args(list(words))
     asked.plan = asked.plan_word or asked.plan
     _set_up()
-    return gui.open_plan(_options(asked, words, is_for_gui=True))
+    open_gui(_options(asked, words, is_for_gui=True))
+    return 0
 
 
 def _study(words: Sequence[str]) -> int:

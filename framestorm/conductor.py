@@ -2,31 +2,57 @@
 
 import os
 import shutil
+import signal
 import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.fleet import Fleet
 from framestorm.hosts.inventory import Hosts, find_hosts
-from framestorm.machine import now_ms
+from framestorm.machine import in_background, now_ms
 from framestorm.model import files
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.run import JMeterProcess, Record, Target
 from framestorm.run import record
-from framestorm.run.interrupts import Interrupts
 from framestorm.run.live import LiveView
-from framestorm.run.load import Load, LocalLoad
+from framestorm.run.load import LocalLoad
 from framestorm.run.preparation import Prepared, RunOptions, choose_run_dir, prepare
 
 POLL_S = 0.2
 # How long a gentle stop may take before JMeter is told to interrupt its users, then is ended.
 INTERRUPT_AFTER_S = 15.0
 END_AFTER_S = 25.0
+
+
+class Interrupts:
+    """Counts the signals that ask to stop: the first stops gently, the second at once."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.name = ""
+
+    @contextmanager
+    def caught(self) -> Iterator[None]:
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = [signal.signal(number, self._note) for number in numbers]
+        try:
+            yield
+        finally:
+            for number, handler in zip(numbers, before, strict=True):
+                signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        self.name = signal.Signals(number).name
+        if self.count == 1:
+            print("\nstopping gently, the report follows; once more ends it at once", file=sys.stderr, flush=True)
 
 
 def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
@@ -61,7 +87,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         jmeter = JMeterProcess(load.arguments)
         begun = replace(begun, started_ms=now_ms(), hosts=load.hosts(), rmi=load.rmi(), jmeter=jmeter)
         _save(run_dir, begun)
-        with LiveView(run_dir, plan.has_users, plan.label):
+        with in_background(LiveView(run_dir, plan.has_users, plan.label).watch):
             reason = _watch(load, interrupts)
         reasons = [reason, *load.collect()]
         if not interrupts.count and not any(reasons) and load.exit_status() != 0:
@@ -96,7 +122,7 @@ def _check_for_slaves(options: RunOptions, plan: Plan, hosts: Hosts) -> None:
             f"{options.plan.name} has no total to split over {len(hosts.slaves)} slaves ({names}): name one with -R"
         )
     url = plan.url
-    if url and url.facets.is_embedded_by_default and url.name not in options.given and hosts.function_url is None:
+    if url and plans.EMBEDDED in url.facets and url.name not in options.given and hosts.function_url is None:
         raise UsageError(f"[function] of {options.inventory} is empty: give the function under test as -J{url.name}=")
 
 
@@ -116,7 +142,7 @@ def _begun(prepared: Prepared) -> Record:
         given={**options.given, **options.extra},
         criteria=options.criteria,
         default_criteria=not options.criteria,
-        target=Target(platform.kind, prepared.url or None, platform.settings_as_text()),
+        target=Target(platform.kind, platform.url or None, platform.settings_as_text()),
         versions=record.versions(),
     )
 
@@ -125,7 +151,7 @@ def _save(run_dir: Path, state: Record) -> None:
     files.write(run_dir / record.FILE, state, indent=2)
 
 
-def _watch(load: Load, interrupts: Interrupts) -> str | None:
+def _watch(load: Fleet | LocalLoad, interrupts: Interrupts) -> str | None:
     """Wait for JMeter's end, stopping it where asked to or where something is lost; why it was stopped."""
     reason: str | None = None
     stopping_since_s = 0.0

@@ -1,8 +1,10 @@
-"""This machine: its addresses, the processes that hold its ports, and waiting for other processes."""
+"""This machine: its addresses, the holders of its ports, waiting for other processes, work in the background."""
 
+import contextlib
 import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,6 +30,19 @@ def wait_until(condition: Callable[[], T], within_s: float, poll_s: float = POLL
         if value or time.monotonic() >= deadline_s:
             return value
         time.sleep(poll_s)
+
+
+@contextlib.contextmanager
+def in_background(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Do `work` in a thread beside the block; it is to return soon after its event is set, at the block's end."""
+    is_over = threading.Event()
+    thread = threading.Thread(target=work, args=(is_over,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def own_addresses() -> set[str]:

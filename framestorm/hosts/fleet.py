@@ -19,7 +19,7 @@ from framestorm.model.run import Host, Loss, Rmi
 from framestorm.run import jmeter
 from framestorm.run.load import save_metrics
 from framestorm.run.preparation import Prepared
-from framestorm.run.resources import FIELDS, host_row, part_row
+from framestorm.run.resources import FIELDS, row
 
 BEGIN_WITHIN_S = 120.0
 END_WITHIN_S = 30.0
@@ -70,7 +70,7 @@ class Fleet:
         self.slaves = members
         if self._hosts.master is not None:
             self.master = Member(self._hosts.master, self._run_dir)
-        if (function := self._hosts.function_at(self._prepared.url)) is not None:
+        if (function := self._hosts.function_at(self._prepared.platform.url)) is not None:
             self.function = Member(function, self._run_dir)
         faults = preflight.faults(self._members(), members, self._prepared.plan.path)
         reasons = [reason for member in self._members() for reason in faults[member]]
@@ -272,8 +272,8 @@ class Fleet:
                 part = "target" if member is self.function else "generator"
                 for beat in beats:
                     where = (int(beat.time_ms), member.facts.hostname)
-                    writer.writerow(part_row(*where, part, beat.cpu_percent, beat.rss_bytes, beat.processes))
-                    writer.writerow(host_row(*where, beat.host_cpu_percent, beat.host_memory_bytes, beat.load))
+                    writer.writerow(row(*where, part, beat.cpu_percent, beat.rss_bytes, beat.processes))
+                    writer.writerow(row(*where, "host", beat.host_cpu_percent, beat.host_memory_bytes, load=beat.load))
 
 
 def finished_hosts(log: Path) -> set[str]:

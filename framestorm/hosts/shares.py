@@ -17,7 +17,7 @@ def split(plan: Plan, values: Mapping[str, str], slaves: int) -> list[dict[str, 
         if total.name not in values:
             raise UsageError(f"-J{total.name}= has to be set: it is split over the slaves")
         # What is whole stays whole: 5 users on 2 slaves are 3 and 2.
-        if total.facets.kind == "whole number":
+        if total.is_whole_number:
             parts = [str(part) for part in _whole_parts(int(values[total.name]), slaves)]
         else:
             parts = [f"{part:f}" for part in _even_parts(Decimal(values[total.name]), slaves)]

@@ -26,66 +26,23 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from framestorm import paths
 from framestorm.errors import UsageError
 
-Kind = Literal["text", "whole number", "number", "choice", "URL", "video file"]
+URL, VIDEO = "URL", "video file"
+TOTAL, EMBEDDED = "total over all slaves", "embedded target if not set"
+_FILLED_IN, _CONSTANT = "filled in by Framestorm", "read by Framestorm"
 _NUMBER = r"-?\d+(?:\.\d+)?"
-_KIND = re.compile(
-    rf"(?P<kind>text|URL|video file|whole number|number)"
-    rf"(?: >= (?P<least>{_NUMBER})| (?P<low>{_NUMBER}) to (?P<high>{_NUMBER}))?(?:, in (?P<unit>\S+))?"
+_RANGE = re.compile(
+    rf"(?P<whole>whole )?number(?: >= (?P<least>{_NUMBER})| (?P<low>{_NUMBER}) to (?P<high>{_NUMBER}))?(?:, in \S+)?"
 )
 _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
-_REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<word>\S+))?")
-_FLAGS = {
-    "total over all slaves": "is_total",
-    "embedded target if not set": "is_embedded_by_default",
-    "filled in by Framestorm": "is_filled_in",
-    "read by Framestorm": "is_constant",
-}
+_REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
+_WORDS = {"text", URL, VIDEO, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
 _CALL = re.compile(r"\$\{__(P|property)\(")
-_PROCESS_SAMPLER = "SystemSampler"
-
-
-@dataclass(frozen=True)
-class Facets:
-    """What the facets of a description say; `text` is their text, `kind_text` that of the kind alone.
-
-    is_total: each slave gets its part; is_filled_in: Framestorm sets it for each run, and nobody else;
-    is_embedded_by_default: it is the address of the embedded target where it is not set;
-    is_constant: it is no property; unless: the other property, and its value with which this one is not needed.
-    """
-
-    text: str = ""
-    kind: Kind = "text"
-    kind_text: str = "text"
-    unit: str | None = None
-    minimum: float = -math.inf
-    maximum: float = math.inf
-    words: tuple[str, ...] = ()
-    is_total: bool = False
-    is_filled_in: bool = False
-    is_embedded_by_default: bool = False
-    is_constant: bool = False
-    is_required: bool = False
-    unless: tuple[str, str] | None = None
-
-    def allow(self, value: str) -> bool:
-        """Whether a property of this kind may have this value."""
-        if self.kind == "choice":
-            return value in self.words
-        if self.kind not in ("number", "whole number"):
-            return True
-        try:
-            number = float(int(value)) if self.kind == "whole number" else float(value)
-        except ValueError:
-            return False
-        return self.minimum <= number <= self.maximum and math.isfinite(number)
 
 
 @dataclass(frozen=True)
@@ -95,87 +52,75 @@ class Property:
     name: str
     default: str | None
     meaning: str
-    facets: Facets = Facets()
+    facets: tuple[str, ...] = ()
+
+    @property
+    def is_whole_number(self) -> bool:
+        return any(facet.startswith("whole number") for facet in self.facets)
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it has to be set, always or for some value of another property."""
+        return any(_REQUIRED.fullmatch(facet) for facet in self.facets)
 
     def is_needed(self, values: Mapping[str, str]) -> bool:
         """Whether the plan needs it when its other properties have these values."""
-        return self.facets.unless is None or values.get(self.facets.unless[0]) != self.facets.unless[1]
+        matches = [match for facet in self.facets if (match := _REQUIRED.fullmatch(facet)) and match["name"]]
+        return all(values.get(match["name"]) != match["value"] for match in matches)
 
     def check(self, value: str) -> None:
         """Raise UsageError unless the property may have this value."""
-        if not self.facets.allow(value):
-            article = "" if self.facets.kind == "choice" else "a "
-            raise UsageError(f"-J{self.name}={value}: {self.name} must be {article}{self.facets.kind_text}")
+        for facet in self.facets:
+            if not _allows(facet, value):
+                article = "a " if "number" in facet else ""
+                raise UsageError(f"-J{self.name}={value}: {self.name} must be {article}{facet}")
 
 
-@dataclass(frozen=True)
-class Sampler:
-    """An enabled sampler: the name of its class, and the label of its samples."""
-
-    kind: str
-    label: str
-
-
-@dataclass(frozen=True)
-class ThreadGroup:
-    """An enabled thread group with its enabled samplers."""
-
-    kind: str
-    name: str
-    samplers: tuple[Sampler, ...]
-
-    @property
-    def is_main(self) -> bool:
-        """Whether it makes load: not a set-up or tear-down group."""
-        return not self.kind.startswith(("Setup", "Post"))
+def _allows(facet: str, value: str) -> bool:
+    if choice := _CHOICE.fullmatch(facet):
+        return value in choice["words"].split(", ")
+    wanted = _RANGE.fullmatch(facet)
+    if wanted is None:
+        return True
+    try:
+        number = float(int(value) if wanted["whole"] else value)
+    except ValueError:
+        return False
+    least, most = wanted["least"] or wanted["low"] or "-inf", wanted["high"] or "inf"
+    return float(least) <= number <= float(most) and math.isfinite(number)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A JMeter plan; `properties` are in the plan's order, `label` is empty where no sampler is enabled."""
+    """A JMeter plan; `label` is empty where no sampler is enabled.
+
+    settable: the properties that a user may set, by name, in the plan's order; filled_in: the names of the others.
+    has_users: virtual users are processes, each of which is a sample of its own.
+    """
 
     path: Path
     name: str
     comment: str
-    thread_groups: tuple[ThreadGroup, ...]
-    properties: tuple[Property, ...]
+    settable: Mapping[str, Property]
+    filled_in: tuple[str, ...]
     label: str
-    sample_variables: tuple[str, ...] = ()
-
-    @property
-    def samplers(self) -> tuple[Sampler, ...]:
-        """The enabled samplers of all groups that make load."""
-        return tuple(sampler for group in self.thread_groups if group.is_main for sampler in group.samplers)
-
-    @property
-    def has_users(self) -> bool:
-        """Whether virtual users are processes, each of which is a sample of its own."""
-        return any(sampler.kind == _PROCESS_SAMPLER for sampler in self.samplers)
-
-    @cached_property
-    def settable(self) -> dict[str, Property]:
-        """The properties that a user may set, by name."""
-        return {each.name: each for each in self.properties if not each.facets.is_filled_in}
-
-    @property
-    def filled_in(self) -> tuple[str, ...]:
-        """The names of the properties that Framestorm fills in."""
-        return tuple(each.name for each in self.properties if each.facets.is_filled_in)
+    has_users: bool
+    sample_variables: tuple[str, ...]
 
     @property
     def totals(self) -> tuple[Property, ...]:
         """The properties that are split over slaves."""
-        return tuple(each for each in self.properties if each.facets.is_total)
+        return tuple(each for each in self.settable.values() if TOTAL in each.facets)
 
     @property
     def url(self) -> Property | None:
         """The property with the address of the function under test."""
-        return next((each for each in self.properties if each.facets.kind == "URL"), None)
+        return next((each for each in self.settable.values() if URL in each.facets), None)
 
     @property
     def video(self) -> Property | None:
         """The property with the video whose frames are sent."""
-        return next((each for each in self.properties if each.facets.kind == "video file"), None)
+        return next((each for each in self.settable.values() if VIDEO in each.facets), None)
 
     @property
     def defaults(self) -> dict[str, str]:
@@ -211,27 +156,28 @@ def read(path: Path) -> Plan:
         raise UsageError(f"{path} cannot be read as a JMeter plan: {error}") from None
     if root.tag != "jmeterTestPlan":
         raise UsageError(f"{path} is no JMeter plan: its outermost element is <{root.tag}>, not <jmeterTestPlan>")
-    elements = list(_enabled(root, None))
+    elements = list(_enabled(root, ""))
     try:
-        properties = _properties(element for element, _ in elements)
-        constants = _constants(element for element, _ in elements)
+        properties = _properties([element for element, _ in elements])
+        constants = _constants([element for element, _ in elements])
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from None
-    groups = tuple(
-        ThreadGroup(_kind(group), group.get("testname", ""), tuple(_samplers(elements, group)))
-        for group, _ in elements
-        if group.tag.endswith("ThreadGroup")
-    )
-    labels = [sampler.label for group in groups if group.is_main for sampler in group.samplers]
+    # Not those of fragments, nor those that set up or tear down.
+    samplers = [
+        element
+        for element, group in elements
+        if element.tag.endswith(("Sampler", "SamplerProxy")) and group and not group.startswith(("Setup", "Post"))
+    ]
     columns = constants.get("sample_variables", "")
     test_plan = next((element for element, _ in elements if element.tag == "TestPlan"), root)
     return Plan(
         path=path,
         name=test_plan.get("testname", ""),
         comment=_field(test_plan, "TestPlan.comments"),
-        thread_groups=groups,
-        properties=tuple(properties),
-        label=constants.get("label") or next(iter(labels), ""),
+        settable={each.name: each for each in properties if _FILLED_IN not in each.facets},
+        filled_in=tuple(each.name for each in properties if _FILLED_IN in each.facets),
+        label=constants.get("label") or next((sampler.get("testname", "") for sampler in samplers), ""),
+        has_users=any(sampler.tag.endswith("SystemSampler") for sampler in samplers),
         sample_variables=tuple(columns.split(",")) if columns else (),
     )
 
@@ -251,7 +197,7 @@ def parse_assignments(words: Iterable[str], letter: str = "-J") -> dict[str, str
     return values
 
 
-def parse_description(description: str) -> tuple[str, Facets]:
+def _described(description: str) -> tuple[str, tuple[str, ...]]:
     """The meaning and the facets of a description; brackets in which nothing is a facet belong to the meaning.
 
     Raises:
@@ -259,40 +205,23 @@ def parse_description(description: str) -> tuple[str, Facets]:
     """
     description = description.strip()
     match = re.fullmatch(r"(?P<meaning>.*\S)\s*\[(?P<facets>[^\[\]]*)\]", description, flags=re.DOTALL)
-    if match is None:
-        return description, Facets()
-    texts = [text.strip() for text in match["facets"].split(";")]
-    facets, unknown = Facets(text="; ".join(texts)), []
-    for text in texts:
-        extended = _with_facet(facets, text)
-        unknown += [text] if extended is None else []
-        facets = extended or facets
-    if len(unknown) == len(texts):
-        return description, Facets()
+    facets = tuple(facet.strip() for facet in match["facets"].split(";")) if match else ()
+    unknown = [
+        facet
+        for facet in facets
+        if facet not in _WORDS and not any(form.fullmatch(facet) for form in (_RANGE, _CHOICE, _REQUIRED))
+    ]
+    if match is None or len(unknown) == len(facets):
+        return description, ()
     if unknown:
         raise ValueError(f"'{unknown[0]}' in '{description}' is not understood; framestorm/model/plan.py lists what is")
-    if facets.is_total and "number" not in facets.kind:
+    if TOTAL in facets and not any(map(_RANGE.fullmatch, facets)):
         raise ValueError(f"'{description}': a total over all slaves is a number or a whole number")
     return match["meaning"], facets
 
 
-def _with_facet(facets: Facets, text: str) -> Facets | None:
-    """`facets` and what one more says; None if it is none."""
-    if text in _FLAGS:
-        return replace(facets, **{_FLAGS[text]: True})  # type: ignore[arg-type]
-    if match := _REQUIRED.fullmatch(text):
-        return replace(facets, is_required=True, unless=(match["name"], match["word"]) if match["name"] else None)
-    if match := _CHOICE.fullmatch(text):
-        return replace(facets, kind="choice", kind_text=text, words=tuple(match["words"].split(", ")))
-    if match := _KIND.fullmatch(text):
-        least, most = match["least"] or match["low"] or "-inf", match["high"] or "inf"
-        bounds = {"minimum": float(least), "maximum": float(most)}
-        return replace(facets, kind=match["kind"], kind_text=text, unit=match["unit"], **bounds)  # type: ignore[arg-type]
-    return None
-
-
-def _enabled(tree: ET.Element, group: ET.Element | None) -> Iterator[tuple[ET.Element, ET.Element | None]]:
-    """Every enabled element of a hashTree with its thread group; its children are in the next hashTree."""
+def _enabled(tree: ET.Element, group: str) -> Iterator[tuple[ET.Element, str]]:
+    """Every enabled element of a hashTree with the tag of its thread group; its children are in the next hashTree."""
     element = None
     for child in tree:
         if child.tag != "hashTree":
@@ -300,21 +229,11 @@ def _enabled(tree: ET.Element, group: ET.Element | None) -> Iterator[tuple[ET.El
             if element is not None:
                 yield element, group
         elif tree.tag == "jmeterTestPlan" or element is not None:
-            is_group = element is not None and element.tag.endswith("ThreadGroup")
-            yield from _enabled(child, element if is_group else group)
+            tag = element.tag if element is not None else ""
+            yield from _enabled(child, tag if tag.endswith("ThreadGroup") else group)
 
 
-def _samplers(elements: Iterable[tuple[ET.Element, ET.Element | None]], group: ET.Element) -> Iterator[Sampler]:
-    for element, its_group in elements:
-        if its_group is group and element.tag.endswith(("Sampler", "SamplerProxy")):
-            yield Sampler(_kind(element), element.get("testname", ""))
-
-
-def _kind(element: ET.Element) -> str:
-    return element.tag.rpartition(".")[2]
-
-
-def _properties(elements: Iterable[ET.Element]) -> Iterator[Property]:
+def _properties(elements: Iterable[ET.Element]) -> list[Property]:
     """Each property once, at its first place; its description is the first that is not empty."""
     defaults: dict[str, str | None] = {}
     descriptions: dict[str, str] = {}
@@ -325,18 +244,17 @@ def _properties(elements: Iterable[ET.Element]) -> Iterator[Property]:
                 is_same = defaults.get(name, default) == default
                 defaults[name] = default if is_plain and is_same else None
                 descriptions[name] = descriptions.get(name) or description or _comment_line(element, name)
-    for name, default in defaults.items():
-        meaning, facets = parse_description(descriptions[name])
-        yield Property(name, default, meaning, facets)
+    return [Property(name, default, *_described(descriptions[name])) for name, default in defaults.items()]
 
 
 def _constants(elements: Iterable[ET.Element]) -> dict[str, str]:
     """The user defined variables that are read by Framestorm, by name."""
-    constants = {}
-    for element in elements:
-        for argument in element.iterfind(".//elementProp[@elementType='Argument']"):
-            if parse_description(_field(argument, "Argument.desc"))[1].is_constant:
-                constants[_field(argument, "Argument.name")] = _field(argument, "Argument.value")
+    arguments = (each for element in elements for each in element.iterfind(".//elementProp[@elementType='Argument']"))
+    constants = {
+        _field(each, "Argument.name"): _field(each, "Argument.value")
+        for each in arguments
+        if _CONSTANT in _described(_field(each, "Argument.desc"))[1]
+    }
     if unknown := constants.keys() - {"label", "sample_variables"}:
         raise ValueError(f"{min(unknown)} is read by Framestorm: only label and sample_variables are")
     return constants
@@ -379,24 +297,16 @@ def _references(text: str) -> Iterator[tuple[str, str | None]]:
 
 def _parameters(text: str) -> list[str]:
     """The parameters at the beginning of `text`, up to their closing bracket, as JMeter's FunctionParser takes them."""
-    parameters, braces, brackets, is_escaped = [""], 0, 0, False
-    for index, char in enumerate(text):
-        if is_escaped or char == "\\":
-            parameters[-1] += char if is_escaped else ""
-            is_escaped = not is_escaped
-            continue
-        if char == "," and not braces and not brackets:
+    parameters, braces, brackets = [""], 0, 0
+    for part in re.findall(r"\\.|\$\{|.", text, flags=re.DOTALL):
+        if part == ")" and not braces and not brackets:
+            return parameters
+        if part == "," and not braces and not brackets:
             parameters.append("")
             continue
-        if char == ")" and not braces:
-            if not brackets:
-                return parameters
-            brackets -= 1
-        elif char == "(" and not braces:
-            brackets += 1
-        elif char == "{" and text[index - 1 : index] == "$":
-            braces += 1
-        elif char == "}" and braces:
-            braces -= 1
-        parameters[-1] += char
+        if part in ("${", "}"):
+            braces = max(0, braces + (1 if part == "${" else -1))
+        elif part in ("(", ")") and not braces:
+            brackets += 1 if part == "(" else -1
+        parameters[-1] += part.removeprefix("\\")
     return [""]

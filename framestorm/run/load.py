@@ -1,72 +1,36 @@
-"""JMeter driving a run's load: what any way of it can be asked, and the way on this machine alone."""
+"""JMeter driving a run's load on this machine, and a plan in JMeter's GUI."""
 
 import contextlib
 import csv
 import os
 import signal
 import socket
+import subprocess
+import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from framestorm import probe
+from framestorm import paths, probe
 from framestorm.errors import FramestormError
 from framestorm.guard import Guarded
-from framestorm.machine import now_ms
+from framestorm.machine import in_background, now_ms
 from framestorm.model.run import Host, Loss, Rmi
 from framestorm.platform.base import Platform, Reading
-from framestorm.run import jmeter
-from framestorm.run.preparation import Prepared
+from framestorm.run import influxdb, jmeter
+from framestorm.run.preparation import Prepared, RunOptions, choose_run_dir, prepare
 from framestorm.run.record import this_host
-from framestorm.run.resources import ResourceLog
+from framestorm.run.resources import log_resources
 
 METRICS = "metrics.csv"
 
 
-class Load(Protocol):
-    """JMeter under way, here or over slaves; to be closed however the run ends."""
-
-    arguments: tuple[str, ...]
-
-    def start(self) -> None:
-        """Start target and JMeter; raises FramestormError, and has sent nothing then."""
-
-    def hosts(self) -> tuple[Host, ...]:
-        """The machines that take part."""
-
-    def rmi(self) -> Rmi | None:
-        """How samples come from the slaves, and why in that way; None without slaves."""
-
-    def wait(self, timeout_s: float) -> int | None:
-        """JMeter's exit status, waited for up to `timeout_s`; None while it runs."""
-
-    def exit_status(self) -> int | None:
-        """JMeter's exit status, None while it runs."""
-
-    def trouble(self) -> str | None:
-        """Why the run is to be stopped, None while all is well."""
-
-    def stop_gently(self) -> None:
-        """Start no new users, have those under way hand in what they have; called again until JMeter has ended."""
-
-    def interrupt(self) -> None:
-        """Tell JMeter to interrupt its users and end."""
-
-    def stop(self) -> None:
-        """End JMeter and all it started."""
-
-    def collect(self) -> list[str]:
-        """After the end, have everything here that was measured; says what is missing."""
-
-    def losses(self) -> tuple[Loss, ...]:
-        """The hosts that were lost."""
-
-    def close(self) -> None:
-        """Leave nothing running."""
-
-
 class LocalLoad:
-    """JMeter on this machine, beside a target that runs for it or against a function elsewhere."""
+    """JMeter on this machine, beside a target that runs for it or against a function elsewhere.
+
+    It can be asked what hosts/fleet.py's Fleet can; to be closed however the run ends.
+    """
 
     def __init__(self, prepared: Prepared) -> None:
         self.arguments: tuple[str, ...] = ()
@@ -79,32 +43,43 @@ class LocalLoad:
         self._started_ms = now_ms()
 
     def start(self) -> None:
-        run_dir = self._prepared.run_dir
+        """Start target and JMeter; raises FramestormError, and has sent nothing then."""
+        run_dir, options = self._prepared.run_dir, self._prepared.options
+        plan = self._prepared.plan.path
+        if options.influxdb_url:
+            plan = self._stack.enter_context(influxdb.with_listener(plan, options.influxdb_url))
         target = self._stack.enter_context(self._platform.serving(run_dir))
         self._has_target = bool(target)
-        values = {**self._prepared.values, **self._prepared.jmeter_values, **self._prepared.options.extra}
-        command = jmeter.run_command(self._prepared.plan.path, values, run_dir, self._stop_port)
+        values = {**self._prepared.values, **self._prepared.jmeter_values, **options.extra}
+        command = jmeter.run_command(plan, values, run_dir, self._stop_port)
         self.arguments = tuple(command[1:])
         self._jmeter = self._stack.enter_context(Guarded(command, run_dir / "jmeter.out", jmeter.environment()))
         parts = {"generator": self._jmeter, **target}
-        self._stack.enter_context(ResourceLog(run_dir / "resources.csv", socket.gethostname(), parts))
+        log = partial(log_resources, run_dir / "resources.csv", socket.gethostname(), parts)
+        self._stack.enter_context(in_background(log))
 
     def hosts(self) -> tuple[Host, ...]:
+        """The machines that take part."""
         return (this_host("generator and target" if self._has_target else "generator"),)
 
-    def rmi(self) -> None:
+    def rmi(self) -> Rmi | None:
+        """How samples come from the slaves: there are none."""
         return None
 
     def wait(self, timeout_s: float) -> int | None:
+        """JMeter's exit status, waited for up to `timeout_s`; None while it runs."""
         return self._jmeter.wait(timeout_s)
 
     def exit_status(self) -> int | None:
+        """JMeter's exit status, None while it runs."""
         return self._jmeter.exit_status()
 
     def trouble(self) -> str | None:
+        """Why the run is to be stopped, None while all is well."""
         return self._platform.trouble()
 
     def stop_gently(self) -> None:
+        """Start no new users, have those under way hand in what they have; called again until JMeter has ended."""
         # The plan's own stop. JMeter's Shutdown message would have some thread groups interrupt their users.
         (self._prepared.run_dir / "stop").touch()
         # Again at each turn: a user may start between a plan's last look and its end.
@@ -115,19 +90,24 @@ class LocalLoad:
         self._stopped_clients.update(running)
 
     def interrupt(self) -> None:
+        """Tell JMeter to interrupt its users and end."""
         jmeter.interrupt(self._stop_port)
 
     def stop(self) -> None:
+        """End JMeter and all it started."""
         self._jmeter.stop()
 
     def collect(self) -> list[str]:
+        """After the end, have everything here that was measured; says what is missing."""
         (self._prepared.run_dir / "stop").unlink(missing_ok=True)
         return save_metrics(self._platform, self._prepared.run_dir, self._started_ms, now_ms())
 
     def losses(self) -> tuple[Loss, ...]:
+        """The hosts that were lost: there are no others."""
         return ()
 
     def close(self) -> None:
+        """Leave nothing running."""
         self._stack.close()
 
 
@@ -143,3 +123,20 @@ def save_metrics(platform: Platform[Any], run_dir: Path, start_ms: float, end_ms
             writer.writerow(Reading._fields)
             writer.writerows(readings)
     return []
+
+
+def open_gui(options: RunOptions) -> None:
+    """Open a plan in JMeter's GUI with the target and properties of a run, and wait until the window is closed.
+
+    The folder keeps the results of the window's runs: tree.xml and journal.jsonl, to which each run appends.
+    """
+    run_dir = choose_run_dir(options, suffix="-gui")
+    prepared = prepare(options, run_dir)
+    run_dir.mkdir(parents=True)
+    with prepared.platform.serving(run_dir):
+        print(f"opening JMeter's window; runs in it write their files to {paths.shown(run_dir)}", file=sys.stderr)
+        command = jmeter.gui_command(options.plan, {**prepared.values, **prepared.jmeter_values}, run_dir)
+        process = subprocess.run(command, env=jmeter.environment(), capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        output = process.stderr.strip() or process.stdout.strip()
+        raise FramestormError(f"JMeter's GUI ended with status {process.returncode}: {output}")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,6 @@ class RunOptions:
 class Prepared:
     """A run that passed every check here and has not started.
 
-    plan: its `path` is what JMeter reads: the plan of the options, or a copy of it for this run.
     properties: the plan's properties that a user may set, as they are set; values: those and what is filled in.
     jmeter_values: JMeter's own properties.
     platform: where the function under test runs.
@@ -70,11 +69,6 @@ class Prepared:
     values: Mapping[str, str]
     jmeter_values: Mapping[str, str]
     platform: Platform[Any]
-
-    @property
-    def url(self) -> str:
-        """The address of the function under test; empty where there is none."""
-        return self.platform.url
 
 
 def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None, plan: Plan | None = None) -> Prepared:
@@ -93,6 +87,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     plan = plan or plans.read(options.plan)
     jmeter_values = _jmeter_values(plan, options.given)
     properties = {**plan.defaults, **{name: value for name, value in options.given.items() if name in plan.settable}}
+    if options.influxdb_url:
+        influxdb.check_address(options.influxdb_url)
     _check_output(options, run_dir)
     _check_criteria(options, plan)
     platform = _find_platform(plan, options, properties, function_url)
@@ -110,8 +106,6 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if plan.sample_variables:
         # Only for the plans that set them: in the rows of any other JMeter would write "null".
         jmeter_values["sample_variables"] = ",".join(plan.sample_variables)
-    if options.influxdb_url:
-        plan = replace(plan, path=influxdb.with_listener(options.plan, options.influxdb_url))
     return Prepared(options, run_dir, plan, properties, values, jmeter_values, platform)
 
 
@@ -146,7 +140,7 @@ def _find_platform(
     """Where the function under test runs. A plan for any function is never given one by the kit."""
     if plan.url is None or not plan.url.is_needed(properties):
         return NoPlatform(Site())
-    has_default = plan.url.facets.is_embedded_by_default
+    has_default = plans.EMBEDDED in plan.url.facets
     if options.platform is not None and options.platform.url and not isinstance(options.platform, Url):
         return options.platform
     url = options.platform.url if options.platform else options.given.get(plan.url.name)
@@ -160,8 +154,8 @@ def _find_platform(
 
 def _check_required(plan: Plan, properties: Mapping[str, str]) -> None:
     for name, each in plan.settable.items():
-        if each.facets.is_required and each.is_needed(properties) and not properties.get(name):
-            example = f", for example -J{name}=http://gateway:8080/function/noop" if each.facets.kind == "URL" else ""
+        if each.is_required and each.is_needed(properties) and not properties.get(name):
+            example = f", for example -J{name}=http://gateway:8080/function/noop" if plans.URL in each.facets else ""
             raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
 
 

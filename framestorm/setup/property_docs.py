@@ -34,9 +34,10 @@ def _section(plan: Plan) -> str:
 
 def _row(each: Property) -> str:
     default = {None: "computed by JMeter", "": "empty"}.get(each.default, f"`{each.default}`")
-    if each.facets.is_embedded_by_default:
+    if plans.EMBEDDED in each.facets:
         default = "the embedded target's"
-    return f"| `{each.name}` | {default} | {each.meaning} | {each.facets.text or each.facets.kind} |\n"
+    facets = "; ".join(each.facets) or "text"
+    return f"| `{each.name}` | {default} | {each.meaning} | {facets} |\n"
 
 
 if __name__ == "__main__":

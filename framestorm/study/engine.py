@@ -15,7 +15,6 @@ from framestorm.model.run import Record
 from framestorm.platform.registry import Platforms
 from framestorm.report import build
 from framestorm.run import jmeter
-from framestorm.run.interrupts import Interrupts
 from framestorm.run.preparation import RunOptions
 from framestorm.study.design import matrix
 from framestorm.study.design.folder import COMPLETE, FAILED, LOG, PARTIAL, RUNNING, STOPPED, Point, RunLine, StudyFolder
@@ -33,7 +32,7 @@ class Engine:
         self._record = where.record
         self._study = where.record.definition
         self._budget_min = budget_min
-        self._interrupts = Interrupts()
+        self._interrupts = conductor.Interrupts()
         self._overheads_s: list[float] = []
         self._began_s = time.monotonic()
         self._failures: list[str] = []

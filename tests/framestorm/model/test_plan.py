@@ -6,7 +6,7 @@ import pytest
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
-from framestorm.model.plan import Plan, Sampler
+from framestorm.model.plan import EMBEDDED, Plan
 
 WritePlan = Callable[..., Plan]
 PLAN = """<?xml version="1.0" encoding="UTF-8"?>
@@ -64,8 +64,6 @@ def write_plan(tmp_path: Path) -> WritePlan:
 def test_a_plan_is_its_enabled_elements(write_plan: WritePlan) -> None:
     plan = write_plan(a=("${__P(a,1)}", "first"))
     assert (plan.name, plan.label, plan.has_users) == ("orders", "order", False)
-    assert [(group.name, group.is_main) for group in plan.thread_groups] == [("set-up", False), ("buyers", True)]
-    assert plan.samplers == (Sampler("HTTPSamplerProxy", "order"),)
     assert plan.defaults == {"a": "1", "my.threads": "4", "path": "a,b(c)", "query": ""}
     assert [each.name for each in plan.totals] == ["my.threads"]
     assert plan.settable["my.threads"].meaning == "number of buyers"
@@ -122,7 +120,7 @@ def test_what_a_plan_asks_of_the_kit(write_plan: WritePlan) -> None:
     assert (plan.url.name, plan.video.name, plan.filled_in) == ("target", "film", ("stop",))
     assert (plan.label, plan.sample_variables) == ("purchase", ("a", "b"))
     assert not plan.url.is_needed({"mode": "local"}) and plan.url.is_needed({"mode": "remote"})
-    assert "stop" not in plan.defaults and not plan.url.facets.is_embedded_by_default
+    assert "stop" not in plan.defaults and EMBEDDED not in plan.url.facets
 
 
 @pytest.mark.parametrize(
@@ -171,7 +169,9 @@ def test_the_kit_s_plans(path: Path) -> None:
     plan = plans.read(path)
     assert plan.name == path.stem and plan.label and plan.url
     for name, each in plan.settable.items():
-        assert (each.meaning and each.facets.text) or name == "body", name
-        assert each.default is not None and (each.default == "" or each.facets.allow(each.default)), name
-        assert name.endswith("_per_s") == (each.facets.unit == "1/s"), name
-        assert name.endswith("_s") == ((each.facets.unit or "").endswith("s")), name
+        assert (each.meaning and each.facets) or name == "body", name
+        assert each.default is not None, name
+        if each.default:
+            plan.check(name, each.default)
+        units = [facet.partition(", in ")[2] for facet in each.facets if ", in " in facet]
+        assert units == (["1/s"] if name.endswith("_per_s") else ["s"] if name.endswith("_s") else []), name

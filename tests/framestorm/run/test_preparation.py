@@ -39,7 +39,7 @@ def test_where_the_function_is(
 ) -> None:
     asked = RunOptions(plan=paths.JMX / f"{name}.jmx", given=given, slaves=slaves)
     prepared = prepare(asked, tmp_path / "run", "http://inventory/f")
-    assert (prepared.platform.kind, prepared.url, prepared.values["url"]) == (kind, url, url)
+    assert (prepared.platform.kind, prepared.platform.url, prepared.values["url"]) == (kind, url, url)
 
 
 @pytest.mark.parametrize(("name", "given"), [("requests", {}), ("tasks", {"mode": "push"})])
@@ -47,7 +47,7 @@ def test_a_url_that_is_needed_is_not_guessed(name: str, given: dict[str, str], t
     with pytest.raises(UsageError, match="-Jurl="):
         prepare(options(name, **given), tmp_path / "run", "http://inventory/f")
     in_gui = RunOptions(plan=paths.JMX / f"{name}.jmx", given=given, is_for_gui=True)
-    assert prepare(in_gui, tmp_path / "run").url == ""
+    assert prepare(in_gui, tmp_path / "run").platform.url == ""
 
 
 @pytest.mark.parametrize("path", sorted(paths.JMX.glob("*.jmx")), ids=lambda path: path.stem)
@@ -103,10 +103,12 @@ def test_where_samples_cannot_be_copied_is_found_before_the_load(place: str, tmp
         prepare(asked, tmp_path / "run")
 
 
-def test_the_token_of_influxdb_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_is_added_beside_the_plan_without_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JMeter finds a plan's scripts and data by paths relative to its folder: that is where the copy has to be."""
     monkeypatch.setenv("INFLUXDB_TOKEN", "a-secret")
-    monkeypatch.setattr(influxdb, "PLANS", tmp_path / "plans")
-    asked = RunOptions(plan=paths.JMX / "face-blur.jmx", influxdb_url="http://h:8086/write?db=jmeter")
-    copy = prepare(asked, tmp_path / "run").plan.path
-    assert "BackendListener" in copy.read_text() and "a-secret" not in copy.read_text()
-    assert (copy.parent / "groovy" / "stop.groovy").is_file()
+    plan = tmp_path / "mine.jmx"
+    plan.write_bytes((paths.JMX / "face-blur.jmx").read_bytes())
+    with influxdb.with_listener(plan, "http://h:8086/write?db=jmeter") as copy:
+        assert copy.parent == plan.parent
+        assert "BackendListener" in copy.read_text() and "a-secret" not in copy.read_text()
+    assert list(tmp_path.iterdir()) == [plan] and "BackendListener" not in plan.read_text()

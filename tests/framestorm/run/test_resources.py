@@ -1,11 +1,12 @@
 import csv
 import os
-import socket
 import sys
+from functools import partial
 from pathlib import Path
 
 from framestorm.guard import Guarded
-from framestorm.run.resources import ResourceLog
+from framestorm.machine import in_background
+from framestorm.run.resources import log_resources
 
 # Children that come and go between two samples, each busy for a while; at last what they took, by the kernel's account.
 BUSY = """
@@ -23,12 +24,12 @@ def test_short_lived_children_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "resources.csv"
     with (
         Guarded([sys.executable, "-c", BUSY], tmp_path / "log", os.environ) as guarded,
-        ResourceLog(path, socket.gethostname(), {"generator": guarded}),
+        in_background(partial(log_resources, path, "here", {"generator": guarded})),
     ):
         assert guarded.wait(60) == 0
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {row["host"] for row in rows} == {socket.gethostname()}
+    assert {row["host"] for row in rows} == {"here"}
     parts = [row for row in rows if row["part"] == "generator"]
     times_s = [float(row["time_ms"]) / 1000 for row in parts]
     shares = [float(row["cpu_percent"]) / 100 for row in parts]
