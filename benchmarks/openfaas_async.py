@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from benchmarks.openfaas_bench import Caller, deploy, openfaas, p50
 from client.callbacks import Receiver
 from framestorm.platform.openfaas import stack
+from framestorm.platform.openfaas.config import QUEUE_AT_ONCE
 from framestorm.platform.openfaas.layout import GATEWAY_URL
-from framestorm.platform.openfaas.services import QUEUE_AT_ONCE
 
 DONE_WITHIN_S = 120.0
 

@@ -11,7 +11,7 @@ import csv
 import subprocess
 
 from benchmarks.openfaas_bench import Caller, deploy, openfaas, p50
-from framestorm.platform.openfaas import state
+from framestorm.platform.openfaas import services
 from framestorm.platform.openfaas.layout import GATEWAY_URL, PROVIDER_URL
 from framestorm.setup import packages
 
@@ -63,7 +63,7 @@ def capacity(seconds: int) -> None:
 
 
 def weight() -> None:
-    started = state.read()
+    started = services.read()
     process = started.services["provider"].process() if started else None
     assert process is not None
     print(f"provider: {process.memory_info().rss / 1e6:.0f} MB resident after that load (to reach: < 50)")

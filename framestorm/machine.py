@@ -1,19 +1,27 @@
-"""This machine: its addresses, the holders of its ports, waiting for other processes, work in the background."""
+"""This machine: its addresses, ports and what answers there, waiting for others, work in the background."""
 
 import contextlib
 import socket
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 
 from framestorm import paths
+from framestorm.errors import FramestormError, UsageError
+
+if TYPE_CHECKING:
+    from requests import Response
 
 LOOPBACK = "127.0.0.1"
 POLL_S = 0.1
+REQUEST_WITHIN_S = 30.0
+PROBE_WITHIN_S = 2.0
+CONNECT_WITHIN_S = 5.0
 T = TypeVar("T")
 
 
@@ -76,3 +84,56 @@ def last_lines(log: Path) -> str:
     """The end of a log, as an error shows it."""
     lines = log.read_text(errors="replace").splitlines()[-8:] if log.exists() else []
     return f"the end of {paths.shown(log)}:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def request(
+    method: str,
+    url: str,
+    *,
+    content: Any = None,
+    auth: tuple[str, str] | None = None,
+    timeout_s: float = REQUEST_WITHIN_S,
+) -> "Response":
+    """Send a request with JSON content, past any proxy of the environment, which must not get passwords; the answer.
+
+    Raises:
+        FramestormError: nothing answered.
+    """
+    import requests  # takes 0.1 s, which a run without such a part is spared
+
+    with requests.Session() as session:
+        session.trust_env = False
+        try:
+            return session.request(method, url, json=content, auth=auth, timeout=timeout_s)
+        except requests.RequestException as error:
+            raise FramestormError(f"{method} {url}: {error}") from None
+
+
+def answers(url: str, timeout_s: float = PROBE_WITHIN_S) -> bool:
+    """Whether a page is there."""
+    try:
+        return request("GET", url, timeout_s=timeout_s).status_code // 100 == 2
+    except FramestormError:
+        return False
+
+
+def check_reachable(url: str) -> None:
+    """See that something accepts connections where a URL points; no request is made, a function may be costly.
+
+    Raises:
+        UsageError: the URL has no http(s) scheme or no host.
+        FramestormError: nothing answers there.
+    """
+    parts = urllib.parse.urlsplit(url)
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError as error:
+        raise UsageError(f"-Jurl={url}: {error}") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise UsageError(f"-Jurl={url}: a URL starts with http:// or https:// and a host")
+    try:
+        socket.create_connection((parts.hostname, port), timeout=CONNECT_WITHIN_S).close()
+    except OSError as error:
+        raise FramestormError(
+            f"nothing answers at {parts.hostname}:{port} ({error}); does the gateway run, is the url right?"
+        ) from None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.platform.openfaas import docker, docker_images, parts
+from framestorm.platform.openfaas import docker, parts
 from framestorm.setup import packages
 from framestorm.setup import pieces as setup
 from lab import base as lab_base
@@ -62,7 +62,7 @@ def _set_up() -> None:
         return
     with ThreadPoolExecutor(1) as pool:
         lab_base_made = pool.submit(lab.prepare)
-        setup.ensure([docker_images.BASE_IMAGE, *pieces])
+        setup.ensure([docker.BASE_IMAGE, *pieces])
         lab_base_made.result()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Annotated, ClassVar, Generic, NamedTuple, Self, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
@@ -114,24 +114,23 @@ class Settings(BaseModel):
         if kind == "missing":
             return SettingError(name, f"a target of kind {target} needs its {name}")
         if kind == "literal_error":
-            return SettingError(name, f"target.{name} cannot be {value!r}", cls.choices(name), str(value))
+            allowed = get_args(cls.model_fields[name].annotation)
+            return SettingError(name, f"target.{name} cannot be {value!r}", allowed, str(value))
         must_be = _MUST_BE.get(kind, message)
         return SettingError(name, f"target.{name} is {json.dumps(value, default=str)}, but has to be {must_be}")
 
-    @classmethod
-    def choices(cls, name: str) -> tuple[str, ...]:
-        """The values that a setting may have, where they can be listed."""
-        options = getattr(cls.model_fields[name].annotation, "__args__", ())
-        return tuple(option for option in options if isinstance(option, str))
+    def describe(self) -> str:
+        """The target in words: its kind, and what is set otherwise than by default."""
+        changed = self.model_dump(exclude_defaults=True, exclude={"kind"})
+        return ", ".join([self.kind, *(f"{name} {value}" for name, value in changed.items())])
 
     def texts(self) -> dict[str, str]:
         """All settings but kind and url as texts, those that are not set left out: what a run's record keeps."""
-        plain = self.model_dump(exclude={"kind", "url"}, exclude_none=True)
-        texts = {name: value for name, value in plain.items() if not isinstance(value, dict)}
-        for name, value in plain.items():
-            if isinstance(value, dict):
-                texts |= {f"{name}.{key}": each for key, each in value.items()}
-        return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in texts.items()}
+        texts: dict[str, str] = {}
+        for name, value in self.model_dump(exclude={"kind", "url"}, exclude_none=True).items():
+            parts = {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
+            texts |= {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in parts.items()}
+        return texts
 
 
 class Reading(NamedTuple):
@@ -211,10 +210,6 @@ class Platform(ABC, Generic[S]):
             usual: the settings of the study itself, as they are written; a point may differ from them.
         """
 
-    @abstractmethod
-    def describe(self, settings: S) -> str:
-        """The target in words."""
-
     def prepare(self, settings: S) -> str:
         """Bring the function to the settings, ready to answer; its `url`.
 
@@ -244,14 +239,6 @@ class Platform(ABC, Generic[S]):
             FramestormError: it cannot be asked.
         """
         return None
-
-    def scale(self, replicas: int) -> None:
-        """Set the number of replicas of the function under test, and wait for them.
-
-        Raises:
-            FramestormError: it cannot, or they do not get ready.
-        """
-        raise FramestormError(f"a target of kind {self.kind} cannot be scaled")
 
     def settings_as_text(self) -> dict[str, str]:
         """What the function was brought to, as far as that was done here."""

@@ -11,8 +11,7 @@ from typing import Literal
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.guard import Guarded
-from framestorm.machine import LOOPBACK, last_lines, port_holder, wait_until
-from framestorm.platform import http
+from framestorm.machine import LOOPBACK, answers, last_lines, port_holder, wait_until
 from framestorm.platform.base import Check, Platform, Settings, attempt
 
 LOG = "target.log"
@@ -38,9 +37,6 @@ class Embedded(Platform[EmbeddedSettings]):
         if not self.site.over_slaves:
             yield attempt(f"port {self.site.port}", "free", lambda: self._check_port("kind: url"))
 
-    def describe(self, settings: EmbeddedSettings) -> str:
-        return "the embedded target"
-
     def _bring_to(self, settings: EmbeddedSettings) -> str:
         if self.site.over_slaves:
             return ""
@@ -65,13 +61,11 @@ class Embedded(Platform[EmbeddedSettings]):
     def _wait_until_ready(self, guarded: Guarded, log: Path) -> None:
         """Wait for the model to be loaded and warmed up."""
         ready = f"http://{LOOPBACK}:{self.site.port}/_/ready"
-        if wait_until(lambda: guarded.exit_status() is not None or http.answers(ready), READY_WITHIN_S):
-            if (status := guarded.exit_status()) is None:
-                return
-            why = f"ended with status {status} before it was ready"
-        else:
-            why = f"was not ready in {READY_WITHIN_S:.0f} s"
-        raise FramestormError(f"the embedded target {why}; {last_lines(log)}")
+        is_ready = wait_until(lambda: guarded.exit_status() is not None or answers(ready), READY_WITHIN_S)
+        if (status := guarded.exit_status()) is not None:
+            raise FramestormError(f"the embedded target ended with status {status}; {last_lines(log)}")
+        if not is_ready:
+            raise FramestormError(f"the embedded target was not ready in {READY_WITHIN_S:.0f} s; {last_lines(log)}")
 
     def _check_port(self, instead: str) -> None:
         """Refuse a port that cannot be had; `instead` is how to test what listens on it.

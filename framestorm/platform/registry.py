@@ -1,16 +1,52 @@
-"""The platforms that there are, by their kind; one more is one line here."""
+"""The platforms that there are, by their kind; one more is one line here. The smallest ones: any address, and none."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, SerializeAsAny
+from pydantic import BeforeValidator, Field, SerializeAsAny
 
 from framestorm.errors import FramestormError
-from framestorm.platform.base import Platform, SettingError, Settings, Site
+from framestorm.machine import check_reachable
+from framestorm.platform.base import Check, Platform, SettingError, Settings, Site, attempt
 from framestorm.platform.embedded import Embedded
 from framestorm.platform.openfaas.platform import OpenFaas
-from framestorm.platform.url import Url, UrlSettings
+
+
+class UrlSettings(Settings):
+    """A function is known by its address alone."""
+
+    kind: Literal["url"] = "url"
+    url: str = Field(min_length=1, description="The function's address.")
+
+
+class Url(Platform[UrlSettings]):
+    """A function that runs wherever its address leads, run by somebody else."""
+
+    kind = "url"
+    settings = UrlSettings
+
+    def checks(self, points: Mapping[str, UrlSettings], usual: Mapping[str, object]) -> Iterator[Check]:
+        for url in sorted({settings.url for settings in points.values()}):
+            yield attempt(url, "answers", partial(check_reachable, url))
+
+    def _bring_to(self, settings: UrlSettings) -> str:
+        return settings.url
+
+
+class NoPlatform(Platform[Settings]):
+    """Nothing that the kit sends to: the plan has no url, or its users work where they are."""
+
+    kind = "none"
+    settings = Settings
+
+    def checks(self, points: Mapping[str, Settings], usual: Mapping[str, object]) -> Iterator[Check]:
+        yield from ()
+
+    def _bring_to(self, settings: Settings) -> str:
+        return ""
+
 
 PLATFORMS: dict[str, type[Platform[Any]]] = {each.kind: each for each in (OpenFaas, Embedded, Url)}
 # Of a study's target that names no kind.
@@ -35,11 +71,7 @@ def read(values: Mapping[str, object]) -> Settings:
     Raises:
         SettingError: there is no such platform, or it cannot be set so.
     """
-    kind, names = settings_of(values), setting_names()
-    for name in values:
-        if name not in names:
-            raise SettingError(name, f"target has no part {name!r}", names, name)
-    return kind.read(values)
+    return settings_of(values).read(values)
 
 
 def typed(values: object) -> Settings:

@@ -15,13 +15,14 @@ from typing import Any
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
+from framestorm.machine import check_reachable
 from framestorm.model import criteria
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.platform import registry
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
-from framestorm.platform.url import NoPlatform, Url, check_reachable
+from framestorm.platform.registry import NoPlatform, Url
 from framestorm.run import influxdb
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"

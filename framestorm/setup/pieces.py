@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from framestorm import paths
@@ -103,34 +104,25 @@ def _make_jmeter(piece: Piece) -> None:
     draft.rename(piece.output)
 
 
-def _make_venv(piece: Piece) -> None:
-    venv = piece.output
-    shutil.rmtree(venv, ignore_errors=True)
-    call([sys.executable, "-m", "venv", venv])
-    call(
-        [
-            venv / "bin" / "python",
-            "-m",
-            "pip",
-            "install",
-            "--disable-pip-version-check",
-            "--require-hashes",
-            "-r",
-            piece.inputs[0],
-        ]
-    )
+def pip_install(python: Path, lock: Path, *options: str | Path) -> None:
+    """Install the packages of a lock file."""
+    call([python, "-m", "pip", "install", "--disable-pip-version-check", "--require-hashes", *options, "-r", lock])
 
 
-def _make_face_graph(piece: Piece) -> None:
-    call([paths.FUNCTION_PYTHON, piece.inputs[0], "--out", piece.output])
+def make_venv(folder: Path, lock: Path) -> None:
+    """Make a Python environment anew, with the packages of a lock file."""
+    shutil.rmtree(folder, ignore_errors=True)
+    call([sys.executable, "-m", "venv", folder])
+    pip_install(folder / "bin" / "python", lock)
 
 
-def _make_sample_video(piece: Piece) -> None:
-    call([paths.CLIENT_PYTHON, piece.inputs[0], "--out", piece.output])
+def _make_by_script(piece: Piece, python: Path) -> None:
+    call([python, piece.inputs[0], "--out", piece.output])
 
 
 def _venv(name: str, title: str, lock: Path) -> Piece:
-    return Piece(f"{name}-venv", title, (lock,), paths.LOCAL / f"{name}-venv", _make_venv)
+    folder = paths.LOCAL / f"{name}-venv"
+    return Piece(f"{name}-venv", title, (lock,), folder, lambda piece: make_venv(folder, lock))
 
 
 GRAPH = paths.FACE_BLUR / "graph"
@@ -147,7 +139,7 @@ FACE_GRAPH = Piece(
     "face detection graph",
     (GRAPH / "build_graph.py", GRAPH / "requirements.txt"),
     paths.FACE_GRAPH,
-    _make_face_graph,
+    partial(_make_by_script, python=paths.FUNCTION_PYTHON),
     (FUNCTION_VENV,),
 )
 SAMPLE_VIDEO = Piece(
@@ -155,7 +147,7 @@ SAMPLE_VIDEO = Piece(
     "sample video",
     (paths.CLIENT / "sample_clip.py", paths.CLIENT / "sample-requirements.txt"),
     paths.SAMPLE_VIDEO,
-    _make_sample_video,
+    partial(_make_by_script, python=paths.CLIENT_PYTHON),
     (CLIENT_VENV,),
 )
 ANSIBLE_VENV = _venv("ansible", "Python environment of Ansible", paths.ANSIBLE / "requirements.txt")

@@ -70,11 +70,9 @@ def show(study: StudyRecord, runs: Sequence[tuple[int, Point, int]], needed: Seq
     for number, point, repetition in runs:
         print(f"{number:>4}  {point.id} r{repetition}  ({matrix.shown_time(point.load_s)} of load)")
     print()
-    platforms = Platforms(study.site)
     for point in {point.id: point for _, point, _ in runs}.values():
         properties = " ".join(f"{name}={value}" for name, value in point.properties.items())
-        target = platforms.of(point.target.kind).describe(point.target)
-        print(f"{point.id}\n      {point.plan} {properties}\n      {target}")
+        print(f"{point.id}\n      {point.plan} {properties}\n      {point.target.describe()}")
     print()
     for check in needed:
         print(f"{'ok' if check.is_there else 'MISSING':<8}{check.what}: {check.words}")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from framestorm import paths
-from framestorm.platform.openfaas import config, docker, docker_images, gateway, stack
-from framestorm.platform.openfaas.docker_images import IN_IMAGE
+from framestorm.platform.openfaas import config, docker, gateway, stack
+from framestorm.platform.openfaas.docker import IN_IMAGE
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, GATEWAY_URL, PROVIDER_URL, STACK
 
 
@@ -114,9 +114,9 @@ DOCKERFILES = {
     "face-blur": ("python.Dockerfile", "SERVE=face-blur/app.py --host 0.0.0.0 --port", "FORK=face-blur/fork.py"),
 }
 # The packages that the stand-in for pip does not install are those of the base.
-PACKAGES = ("--env", f"PYTHONPATH=/packages:{docker_images.ROOT}/python")
+PACKAGES = ("--env", f"PYTHONPATH=/packages:{docker.ROOT}/python")
 # What later ones take the name of is removed by the next start of the docker backend.
-LABEL = ("--label", docker_images.LABEL)
+LABEL = ("--label", docker.LABEL)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def build(openfaas, tmp_path_factory):
 
     make("watchdog", "FROM scratch\nCOPY fwatchdog /fwatchdog\n", {"fwatchdog": BIN / "watchdog"})
     for name, (_, program, script) in STAND_INS.items():
-        steps = f"FROM {docker_images.ALL}\nUSER root\nCOPY {program} /usr/bin/{program}\nWORKDIR /\n"
+        steps = f"FROM {docker.ALL}\nUSER root\nCOPY {program} /usr/bin/{program}\nWORKDIR /\n"
         steps += "RUN ln -sf python3 /usr/bin/python\n"
         make(name, steps, {program: f"#!/bin/sh\nset -e\n{script}\n"})
     shutil.copytree(FUNCTIONS, folder / "function", ignore=shutil.ignore_patterns("openfaas", "kind"))
@@ -143,7 +143,7 @@ def build(openfaas, tmp_path_factory):
 
     def run(image: str, dockerfile: str, target: str, *arguments: str) -> None:
         given = [f"{published}_IMAGE=stand-in/{name}" for name, (published, _, _) in STAND_INS.items()]
-        given += [f"JRE_IMAGE={docker_images.ALL}", *arguments]
+        given += [f"JRE_IMAGE={docker.ALL}", *arguments]
         given += [f"{kind}_WATCHDOG_IMAGE=stand-in/watchdog" for kind in ("CLASSIC", "OF")]
         words = [word for argument in given for word in ("--build-arg", argument)]
         words += ["--file", str(folder / "function" / "images" / dockerfile), "--target", target]

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from framestorm.errors import FramestormError
-from framestorm.platform.openfaas import cli, gateway, parts, services, stack, state
+from framestorm.platform.openfaas import cli, gateway, parts, services, stack
 from framestorm.platform.openfaas.layout import BIN, CONFIG, GATEWAY_URL, PROVIDER_PORT
 
 PARTS = ["provider", "nats", "alertmanager", "prometheus", "gateway", "queue-worker"]
@@ -74,10 +74,10 @@ def test_a_taken_port_is_named():
         taken.listen()
         with pytest.raises(FramestormError, match=rf"port {PROVIDER_PORT} of the provider is taken by .*{os.getpid()}"):
             stack.up("process")
-    assert state.read() is None
+    assert services.read() is None
 
 
-def test_a_part_that_ends_at_once_is_told_with_its_last_words():
+def test_a_part_that_ends_at_once_is_told_with_its_last_words(tmp_path):
     program = services.Program("broken", [parts.binary("provider"), "-backend", "tape"], lambda: False)
     with pytest.raises(FramestormError, match="-state is missing"):
-        services.start(program)
+        services.start(program, services.State("none"), tmp_path / "state.json")

@@ -1,13 +1,12 @@
 """`./run.sh target`: the local OpenFaaS started, shown, changed and stopped."""
 
 import argparse
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from framestorm import paths
-from framestorm.errors import FramestormError, UsageError
-from framestorm.platform.openfaas import balancers, deployment, gateway, stack, state
+from framestorm.errors import UsageError
+from framestorm.platform.openfaas import balancers, gateway, services, stack
 from framestorm.platform.openfaas.layout import CREDENTIALS, FAAS_CLI, GATEWAY_URL, LOGS, PROMETHEUS_URL, STACK
 
 BACKENDS = ("process", "docker")
@@ -19,44 +18,64 @@ def main(argv: Sequence[str]) -> int:
     Raises:
         FramestormError: it could not be done, or the words are wrong.
     """
+    parser = _parser()
+    arguments, more = parser.parse_known_args(list(argv))
+    if more and arguments.verb != "deploy":
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    match arguments.verb:
+        case "openfaas":
+            stack.up(arguments.backend)
+            _show_use()
+        case "status":
+            return _show_status()
+        case "down":
+            ended = stack.down()
+            print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
+        case "deploy":
+            if not arguments.file.is_file():
+                raise UsageError(f"there is no stack file {arguments.file}")
+            gateway.deploy(arguments.file, [*more, *(["--filter", arguments.filter] if arguments.filter else [])])
+        case "scale":
+            gateway.scale(arguments.function, arguments.replicas)
+            gateway.wait_for_replicas(arguments.function, arguments.replicas)
+        case "balance":
+            balancers.start(arguments.kind, arguments.function, arguments.policy)
+            print(_balancer(arguments.kind))
+        case "restart":
+            stack.restart(arguments.part)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="./run.sh target", description="A real OpenFaaS on this machine, which keeps running until `down`."
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
-    def verb(name: str, action: Callable[[argparse.Namespace], int], help_text: str) -> argparse.ArgumentParser:
-        added = verbs.add_parser(name, help=help_text, description=help_text)
-        added.set_defaults(action=action)
-        return added
+    def verb(name: str, help_text: str) -> argparse.ArgumentParser:
+        return verbs.add_parser(name, help=help_text, description=help_text)
 
-    up = verb("openfaas", _up, "build it (on first use) and start it, or start its missing parts")
+    up = verb("openfaas", "build it (on first use) and start it, or start its missing parts")
     up.add_argument("--backend", choices=BACKENDS, default=BACKENDS[0], help="how replicas run (default: %(default)s)")
-    verb("status", _status, "show its parts, functions, replicas and balancers; exit status 1 if a part has ended")
-    verb("down", _down, "stop all of its parts")
-    deploy = verb("deploy", _deploy, "check a stack file, then deploy it by faas-cli, whose other options may follow")
+    verb("status", "show its parts, functions, replicas and balancers; exit status 1 if a part has ended")
+    verb("down", "stop all of its parts")
+    deploy = verb("deploy", "check a stack file, then deploy it by faas-cli, whose other options may follow")
     deploy.add_argument("-f", dest="file", type=Path, default=STACK, help=f"default: {paths.shown(STACK)}")
     deploy.add_argument(
         "--filter", metavar="NAME", help="only this function, or those that match a pattern such as noop*"
     )
-    scale = verb("scale", _scale, "set a function's number of replicas, through the gateway, and wait for them")
+    scale = verb("scale", "set a function's number of replicas, through the gateway, and wait for them")
     scale.add_argument("function")
     scale.add_argument("replicas", type=int)
-    balance = verb("balance", _balance, "start a balancer over a function's ready replicas, without the gateway")
+    balance = verb("balance", "start a balancer over a function's ready replicas, without the gateway")
     balance.add_argument("kind", choices=tuple(balancers.KINDS))
     balance.add_argument("function")
     balance.add_argument("--policy", choices=balancers.POLICIES, default=balancers.POLICIES[0])
-    restart = verb("restart", _restart, "end one part and start it again")
-    restart.add_argument("part")
-    arguments, more = parser.parse_known_args(list(argv))
-    if more and arguments.verb != "deploy":
-        parser.error(f"unrecognized arguments: {' '.join(more)}")
-    arguments.more = more
-    action: Callable[[argparse.Namespace], int] = arguments.action
-    return action(arguments)
+    verb("restart", "end one part and start it again").add_argument("part")
+    return parser
 
 
-def _up(arguments: argparse.Namespace) -> int:
-    stack.up(arguments.backend)
+def _show_use() -> None:
     cli, stack_file = paths.shown(FAAS_CLI), paths.shown(STACK)
     print(f"gateway     {GATEWAY_URL}")
     print(f"Prometheus  {PROMETHEUS_URL}")
@@ -64,11 +83,10 @@ def _up(arguments: argparse.Namespace) -> int:
     print(f"run         ./run.sh -Jurl={GATEWAY_URL}/function/face-blur")
     print(f"faas-cli    {cli} login --password-stdin <{paths.shown(CREDENTIALS)}/basic-auth-password")
     print(f"            {cli} deploy --filter face-blur -f {stack_file}")
-    return 0
 
 
-def _status(_arguments: argparse.Namespace) -> int:
-    started = state.read()
+def _show_status() -> int:
+    started = services.read()
     if started is None:
         print("the local OpenFaaS was not started")
         return 1
@@ -76,52 +94,21 @@ def _status(_arguments: argparse.Namespace) -> int:
         alive = "running" if service.process() else f"ENDED; see {paths.shown(LOGS / name)}.log"
         print(f"{name:<14}{service.pid:>8}  {alive}")
     dead = started.dead()
-    if "provider" not in dead:
-        for function in gateway.functions():
-            ready, wanted = function.get("availableReplicas", 0), function.get("replicas", 0)
-            print(f"function {function['name']}: {ready} of {wanted} replicas ready, image {function['image']}")
-            for replica in gateway.replicas(function["name"]):
-                address = replica.get("address", "")
-                print(f"  {replica['name']}  {replica['state']}  {address}  {replica['in_flight']} in flight")
-    for kind, service in balancers.running().items():
-        alive = balancers.describe(kind) if service.process() else "ENDED"
-        print(f"balancer {kind}: {alive}")
+    for function in gateway.functions() if "provider" not in dead else ():
+        ready, wanted = function.get("availableReplicas", 0), function.get("replicas", 0)
+        print(f"function {function['name']}: {ready} of {wanted} replicas ready, image {function['image']}")
+        for replica in gateway.replicas(function["name"]):
+            address = replica.get("address", "")
+            print(f"  {replica['name']}  {replica['state']}  {address}  {replica['in_flight']} in flight")
+    for kind in balancers.running():
+        print(_balancer(kind))
     return 1 if dead else 0
 
 
-def _down(_arguments: argparse.Namespace) -> int:
-    ended = stack.down()
-    print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
-    return 0
-
-
-def _deploy(arguments: argparse.Namespace) -> int:
-    if not arguments.file.is_file():
-        raise UsageError(f"there is no stack file {arguments.file}")
-    deployment.deploy(arguments.file, [*arguments.more, *(["--filter", arguments.filter] if arguments.filter else [])])
-    return 0
-
-
-def _scale(arguments: argparse.Namespace) -> int:
-    gateway.scale(arguments.function, arguments.replicas)
-    gateway.wait_for_replicas(arguments.function, arguments.replicas)
-    return 0
-
-
-def _balance(arguments: argparse.Namespace) -> int:
-    print(balancers.start(arguments.kind, arguments.function, arguments.policy))
-    print(balancers.describe(arguments.kind))
-    return 0
-
-
-def _restart(arguments: argparse.Namespace) -> int:
-    stack.restart(arguments.part)
-    return 0
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except FramestormError as error:
-        print(f"framestorm: {error}", file=sys.stderr)
-        sys.exit(error.exit_status)
+def _balancer(kind: str) -> str:
+    """A started balancer in words."""
+    if balancers.running()[kind].process() is None:
+        return f"balancer {kind}: ENDED; see {paths.shown(LOGS / kind)}.log"
+    what = balancers.balanced(kind)
+    workers = f"{len(what.workers)} of {what.function}: {', '.join(what.workers)}"
+    return f"balancer {kind}: {balancers.KINDS[kind].url} {what.policy} over {workers}"

@@ -1,40 +1,134 @@
-"""Configuration files of the local OpenFaaS: metrics, the autoscaling alert as OpenFaaS ships it, credentials."""
+"""What the parts of the local OpenFaaS are started with: commands, configuration files, credentials."""
 
 import json
 import secrets
-from pathlib import Path
 
 from framestorm.errors import FramestormError
+from framestorm.machine import answers, listens
 from framestorm.model import files
 from framestorm.platform.openfaas import images
 from framestorm.platform.openfaas.layout import (
     ALERTMANAGER_PORT,
+    BIN,
     CONFIG,
     CREDENTIALS,
     GATEWAY_METRICS_PORT,
+    GATEWAY_PORT,
     GATEWAY_URL,
+    HOME,
     HOST,
+    LOGS,
+    NAMESPACE,
+    NATS_PORT,
+    PROMETHEUS_PORT,
+    PROMETHEUS_URL,
     PROVIDER_PORT,
+    PROVIDER_STATE,
     PROVIDER_URL,
+    READ_WRITE_TIMEOUT_S,
+    UPSTREAM_TIMEOUT_S,
     USER,
 )
+from framestorm.platform.openfaas.services import Program
 
-Content = dict[str, object]
 PASSWORD_FILE = CREDENTIALS / "basic-auth-password"
 # At least two scrapes within the alert's 10 s.
 SCRAPE_INTERVAL = "2s"
 # What replicas use is to be known of a few seconds of load, too.
 REPLICA_INTERVAL = "1s"
+# Longer than any request may take: a queued one still at work must not be given to another worker.
+ACK_WAIT_S = READ_WRITE_TIMEOUT_S + 5
+QUEUE_AT_ONCE = 4
+
+
+def programs(backend: str, queue_at_once: int = QUEUE_AT_ONCE) -> list[Program]:
+    """All parts in the order of starting: each needs only those before it."""
+    alertmanager_url = f"http://{HOST}:{ALERTMANAGER_PORT}"
+    common = {
+        "faas_nats_address": HOST,
+        "faas_nats_port": str(NATS_PORT),
+        "basic_auth": "true",
+        "secret_mount_path": str(CREDENTIALS),
+    }
+    of_gateway = {
+        "read_timeout": f"{READ_WRITE_TIMEOUT_S}s",
+        "write_timeout": f"{READ_WRITE_TIMEOUT_S}s",
+        "upstream_timeout": f"{UPSTREAM_TIMEOUT_S}s",
+        "functions_provider_url": f"{PROVIDER_URL}/",
+        "function_namespace": NAMESPACE,
+        "scale_from_zero": "true",
+        "faas_prometheus_host": HOST,
+        "faas_prometheus_port": str(PROMETHEUS_PORT),
+    }
+    of_queue_worker = {
+        "faas_gateway_address": HOST,
+        "faas_gateway_port": str(GATEWAY_PORT),
+        "gateway_invoke": "true",
+        "max_inflight": str(queue_at_once),
+        "ack_wait": f"{ACK_WAIT_S}s",
+    }
+    queue_log = LOGS / "queue-worker.log"
+    return [
+        Program(
+            "provider",
+            [
+                *(BIN / "provider", "-port", str(PROVIDER_PORT), "-backend", backend, "-state", PROVIDER_STATE),
+                *("-images", CONFIG / "images.json", "-watchdog", BIN / "watchdog", "-credentials", CREDENTIALS),
+                *("-namespace", NAMESPACE, "-upstream-timeout", f"{READ_WRITE_TIMEOUT_S}s"),
+            ],
+            lambda: answers(f"{PROVIDER_URL}/healthz"),
+            (PROVIDER_PORT,),
+        ),
+        Program(
+            "nats",
+            [BIN / "nats-streaming-server", "-a", HOST, "-p", str(NATS_PORT), "-cid", "faas-cluster", "-st", "memory"],
+            lambda: listens(NATS_PORT),
+            (NATS_PORT,),
+        ),
+        Program(
+            "alertmanager",
+            [
+                *("prometheus-alertmanager", f"--config.file={CONFIG / 'alertmanager.yml'}"),
+                *(f"--storage.path={HOME / 'alertmanager'}", f"--web.listen-address={HOST}:{ALERTMANAGER_PORT}"),
+                "--cluster.listen-address=",
+            ],
+            lambda: answers(f"{alertmanager_url}/-/ready"),
+            (ALERTMANAGER_PORT,),
+        ),
+        Program(
+            "prometheus",
+            [
+                *("prometheus", f"--config.file={CONFIG / 'prometheus.yml'}"),
+                *(f"--storage.tsdb.path={HOME / 'prometheus'}", "--storage.tsdb.retention.time=7d"),
+                # A function that is gone is not shown for minutes more.
+                *("--query.lookback-delta=10s", f"--web.listen-address={HOST}:{PROMETHEUS_PORT}"),
+            ],
+            lambda: answers(f"{PROMETHEUS_URL}/-/ready"),
+            (PROMETHEUS_PORT,),
+        ),
+        Program(
+            "gateway",
+            [BIN / "gateway"],
+            lambda: answers(f"{GATEWAY_URL}/healthz"),
+            (GATEWAY_PORT, GATEWAY_METRICS_PORT),
+            {**common, **of_gateway},
+        ),
+        Program(
+            "queue-worker",
+            [BIN / "nats-queue-worker"],
+            lambda: queue_log.exists() and "Listening on" in queue_log.read_text(errors="replace"),
+            (),
+            {**common, **of_queue_worker},
+        ),
+    ]
 
 
 def write() -> None:
-    """Write all of them; the password stays what it was."""
-    _credentials()
-    # JSON is YAML: what is written by a library needs no quoting by hand.
-    _write(CONFIG / "prometheus.yml", _prometheus())
-    _write(CONFIG / "alert.rules.yml", _alert_rules())
-    _write(CONFIG / "alertmanager.yml", _alertmanager())
-    (CONFIG / "images.json").write_text(images.as_json())
+    """Write the configuration files; the password stays what it was."""
+    _make_password()
+    CONFIG.mkdir(parents=True, exist_ok=True)
+    for name, content in _files().items():
+        (CONFIG / name).write_text(json.dumps(content, indent=2))
 
 
 def password() -> str:
@@ -49,12 +143,7 @@ def password() -> str:
         raise FramestormError("the local OpenFaaS was never started; start it by: ./run.sh target openfaas") from None
 
 
-def _write(path: Path, content: Content) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=2))
-
-
-def _credentials() -> None:
+def _make_password() -> None:
     CREDENTIALS.mkdir(parents=True, exist_ok=True)
     CREDENTIALS.chmod(0o700)
     (CREDENTIALS / "basic-auth-user").write_text(USER)
@@ -64,25 +153,24 @@ def _credentials() -> None:
             draft.write_text(secrets.token_urlsafe(24))
 
 
-def _prometheus() -> Content:
-    def job(name: str, port: int) -> Content:
-        return {"job_name": name, "static_configs": [{"targets": [f"{HOST}:{port}"]}]}
-
+def _files() -> dict[str, object]:
+    """The content of each file by its name. JSON is YAML: what is written by a library needs no quoting by hand."""
     watchdogs = {"url": f"{PROVIDER_URL}/system/replicas?format=prometheus", "refresh_interval": SCRAPE_INTERVAL}
-    return {
+    prometheus = {
         "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},
         "rule_files": ["alert.rules.yml"],
         "scrape_configs": [
-            job("gateway", GATEWAY_METRICS_PORT),
-            job("provider", PROVIDER_PORT) | {"scrape_interval": REPLICA_INTERVAL},
+            {"job_name": "gateway", "static_configs": _at(GATEWAY_METRICS_PORT)},
+            {
+                "job_name": "provider",
+                "static_configs": _at(PROVIDER_PORT),
+                "scrape_interval": REPLICA_INTERVAL,
+            },
             {"job_name": "watchdog", "http_sd_configs": [watchdogs]},
         ],
-        "alerting": {"alertmanagers": [{"static_configs": [{"targets": [f"{HOST}:{ALERTMANAGER_PORT}"]}]}]},
+        "alerting": {"alertmanagers": [{"static_configs": _at(ALERTMANAGER_PORT)}]},
     }
-
-
-def _alert_rules() -> Content:
-    """OpenFaaS's own rule: more than 5 successful requests a second for 5 s."""
+    # OpenFaaS's own rule: more than 5 successful requests a second for 5 s.
     rule = {
         "alert": "APIHighInvocationRate",
         "expr": 'sum(rate(gateway_function_invocation_total{code="200"}[10s])) BY (function_name) > 5',
@@ -90,24 +178,28 @@ def _alert_rules() -> Content:
         "labels": {"service": "gateway", "severity": "major"},
         "annotations": {"summary": "High invocation total on {{ $labels.function_name }}"},
     }
-    return {"groups": [{"name": "openfaas", "rules": [rule]}]}
-
-
-def _alertmanager() -> Content:
     scale_up = {
         "url": f"{GATEWAY_URL}/system/alert",
         "send_resolved": True,
-        "http_config": {
-            "basic_auth": {"username": USER, "password_file": str(PASSWORD_FILE)},
-        },
+        "http_config": {"basic_auth": {"username": USER, "password_file": str(PASSWORD_FILE)}},
+    }
+    route = {
+        "group_by": ["alertname", "function_name"],
+        "group_wait": "5s",
+        "group_interval": "10s",
+        "repeat_interval": "30s",
+        "receiver": "scale-up",
     }
     return {
-        "route": {
-            "group_by": ["alertname", "function_name"],
-            "group_wait": "5s",
-            "group_interval": "10s",
-            "repeat_interval": "30s",
-            "receiver": "scale-up",
+        "prometheus.yml": prometheus,
+        "alert.rules.yml": {"groups": [{"name": "openfaas", "rules": [rule]}]},
+        "alertmanager.yml": {
+            "route": route,
+            "receivers": [{"name": "scale-up", "webhook_configs": [scale_up]}],
         },
-        "receivers": [{"name": "scale-up", "webhook_configs": [scale_up]}],
+        "images.json": images.catalogue(images.HERE),
     }
+
+
+def _at(port: int) -> list[dict[str, list[str]]]:
+    return [{"targets": [f"{HOST}:{port}"]}]

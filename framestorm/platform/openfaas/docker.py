@@ -1,31 +1,58 @@
-"""The Docker engine for the docker backend: the machine's own where there is one, else Debian's while it is needed."""
+"""The docker backend: an engine, the machine's own or Debian's while it is needed, and images made without a registry.
 
+A base image is made from the distribution's packages, and the functions are put on top of it.
+"""
+
+import contextlib
+import hashlib
+import json
 import shutil
 import subprocess
-import time
+import sys
 from pathlib import Path
 
+from framestorm import paths
 from framestorm.errors import FramestormError
-from framestorm.platform.openfaas import services, state
-from framestorm.platform.openfaas.layout import HOME
-from framestorm.platform.openfaas.services import Program
-from framestorm.platform.openfaas.state import State
+from framestorm.platform.openfaas import parts, services
+from framestorm.platform.openfaas.images import Image, Places, catalogue
+from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, NAMESPACE
+from framestorm.platform.openfaas.services import Program, State
 from framestorm.setup import packages
+from framestorm.setup import pieces as setup
+from framestorm.setup.pieces import Piece
 
+# Of an engine that this kit starts; kept apart from whatever a user's own engine has.
 STATE = HOME / "docker.json"
-# Kept apart from whatever a user's own engine has.
-ROOT = HOME / "docker"
+DATA = HOME / "docker"
 PID_FILE = HOME / "docker.pid"
 # Holds unix sockets, whose paths may have at most 107 letters.
 EXEC_ROOT = "/run/framestorm-docker"
 BRIDGE_ADDRESS = "198.19.255.1/24"
 
+PREFIX = "framestorm"
+TAG = "0.1"
+LABEL = "framestorm.image"
+BASE = f"{PREFIX}/base"
+# Has every function; the images that are deployed add to it only what they start.
+ALL = f"{PREFIX}/functions:{TAG}"
+PACKAGES = ("ca-certificates", "nodejs", "openjdk-17-jre-headless", "python3")
+LOCK = paths.FACE_BLUR / "requirements.txt"
+ROOT = Path("/opt/framestorm")
+IN_IMAGE = Places(
+    bin=ROOT / "bin",
+    functions=ROOT / "function",
+    python="/usr/bin/python3",
+    node="/usr/bin/node",
+    java="/usr/bin/java",
+    java_classes=ROOT / "noop-java",
+    face_graph=ROOT / "face.pb",
+)
+USER = "10001:10001"
+
 
 def is_running() -> bool:
     """Whether an engine answers."""
-    if shutil.which("docker") is None:
-        return False
-    return subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
+    return bool(shutil.which("docker")) and _succeeds("info")
 
 
 def needed_packages() -> tuple[str, ...]:
@@ -43,26 +70,22 @@ def ensure_engine() -> None:
         return
     packages.install(needed_packages())
     PID_FILE.unlink(missing_ok=True)
-    options: list[str | Path] = ["--data-root", ROOT, "--exec-root", EXEC_ROOT, "--pidfile", PID_FILE]
+    options: list[str | Path] = ["--data-root", DATA, "--exec-root", EXEC_ROOT, "--pidfile", PID_FILE]
     # Containers are reached over the bridge from here alone: no rule of the machine's firewall is touched.
     options += ["--iptables=false", "--ip-forward=false", "--ip-masq=false", "--bip", BRIDGE_ADDRESS]
-    program = Program("dockerd", ["dockerd", *options], is_running)
-    state.write(State("docker", {"dockerd": state.of(services.start(program))}), STATE)
+    services.start(Program("dockerd", ["dockerd", *options], is_running), State("docker"), STATE)
 
 
 def stop_engine() -> None:
-    """End the engine if this kit started it; containers end with it."""
-    started = state.read(STATE)
-    if started is None:
-        return
-    state.end(list(started.services.values()))
-    subprocess.run(["ip", "link", "delete", "docker0"], capture_output=True, check=False)
-    STATE.unlink()
-
-
-def image_exists(image: str) -> bool:
-    """Whether the engine has an image of that name."""
-    return subprocess.run(["docker", "image", "inspect", image], capture_output=True, check=False).returncode == 0
+    """Remove containers that a killed provider left behind, and end the engine if this kit started it."""
+    if is_running():
+        # The engine may be removing one of them already.
+        with contextlib.suppress(FramestormError):
+            run("rm", "--force", *run("ps", "-aq", "--filter", f"label=framestorm.openfaas={NAMESPACE}").split())
+    if (started := services.read(STATE)) is not None:
+        services.end(started.services.values())
+        subprocess.run(["ip", "link", "delete", "docker0"], capture_output=True, check=False)
+        STATE.unlink()
 
 
 def run(*arguments: str, timeout_s: float = 600.0) -> str:
@@ -71,19 +94,116 @@ def run(*arguments: str, timeout_s: float = 600.0) -> str:
     Raises:
         FramestormError: it failed or took too long; with the end of its output.
     """
-    started_s = time.monotonic()
+    pipe, stdout = subprocess.PIPE, subprocess.STDOUT
+    command = ["docker", *arguments]
     try:
-        done = subprocess.run(
-            ["docker", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        done = subprocess.run(command, stdout=pipe, stderr=stdout, text=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired:
-        raise FramestormError(f"docker {arguments[0]}: not done in {time.monotonic() - started_s:.0f} s") from None
+        raise FramestormError(f"docker {arguments[0]}: not done in {timeout_s:.0f} s") from None
     if done.returncode != 0:
         tail = "\n".join(done.stdout.splitlines()[-12:])
         raise FramestormError(f"docker {' '.join(arguments)} failed:\n{tail}")
     return done.stdout
+
+
+def _succeeds(*arguments: str) -> bool:
+    return subprocess.run(["docker", *arguments], capture_output=True, check=False).returncode == 0
+
+
+def make_images() -> None:
+    """Make the images of all functions; the base, which takes minutes, only when what it is made from has changed.
+
+    Raises:
+        FramestormError: a step failed, with the end of its output.
+    """
+    base = _ensure_base()
+    context = HOME / "image"
+    shutil.rmtree(context, ignore_errors=True)
+    _fill(context)
+    (context / "Dockerfile").write_text(
+        f"FROM {base}\nENV PYTHONPATH={ROOT}/python HOME=/tmp LANG=C.UTF-8\nCOPY . {ROOT}/\nUSER {USER}\n"
+        "WORKDIR /tmp\nEXPOSE 8080\n"
+    )
+    _build(ALL, context)
+    for name, image in catalogue(IN_IMAGE).items():
+        folder = context / "one"
+        folder.mkdir(exist_ok=True)
+        (folder / "Dockerfile").write_text(_dockerfile(image))
+        _build(f"{PREFIX}/{name}:{TAG}", folder)
+    shutil.rmtree(context)
+    # Those that the new ones have taken the names of, and the bases (2 GB each) of former recipes.
+    run("image", "prune", "--force", "--filter", f"label={LABEL}")
+    for former in set(run("image", "ls", "--format", "{{.Repository}}:{{.Tag}}", BASE).split()) - {base}:
+        _succeeds("image", "rm", former)  # one that somebody has built upon stays
+
+
+def _ensure_base() -> str:
+    """The tag of the base image, which is made, in minutes, if what it is made from has changed."""
+    recipe = hashlib.sha256(f"{PACKAGES} {LOCK.read_text()}".encode()).hexdigest()[:12]
+    if not _succeeds("image", "inspect", f"{BASE}:{recipe}"):
+        _make_base(f"{BASE}:{recipe}")
+    return f"{BASE}:{recipe}"
+
+
+def _make_base_piece(_piece: Piece) -> None:
+    was_running = is_running()
+    ensure_engine()
+    try:
+        _ensure_base()
+    finally:
+        if not was_running:
+            stop_engine()
+
+
+# So that the tests find the base image made.
+BASE_IMAGE = Piece("docker-base", "base image of the functions", (LOCK, Path(__file__)), DATA, _make_base_piece)
+
+
+def _build(tag: str, folder: Path) -> None:
+    run("build", "--quiet", "--network", "none", "--label", LABEL, "--tag", tag, str(folder))
+
+
+def _dockerfile(image: Image) -> str:
+    environment = dict(image["env"])
+    # 0.0.0.0: in a container of its own.
+    command = [word.format(host="0.0.0.0", port=8080) for word in image.get("command", [])]  # noqa: S104
+    if "fprocess" in image:
+        environment["fprocess"] = image["fprocess"]
+        command = [str(IN_IMAGE.bin / "watchdog")]
+    lines = [f"ENV {name}={json.dumps(value)}" for name, value in environment.items()]
+    return "\n".join([f"FROM {ALL}", *lines, f"CMD {json.dumps(command)}", ""])
+
+
+def _fill(context: Path) -> None:
+    """Copy what goes into the image, under the names it has in the checkout."""
+    sources = {BIN / name: Path("bin") / name for name in ("watchdog", "noop", "sleep", "cpu")}
+    for pattern in ("*.py", "face-blur/*.py", "noop/python/noop.py", "noop/node/noop.js"):
+        sources |= {path: Path("function") / path.relative_to(FUNCTIONS) for path in FUNCTIONS.glob(pattern)}
+    for source, target in {**sources, paths.FACE_GRAPH: Path("face.pb")}.items():
+        (context / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, context / target)
+    shutil.copytree(parts.JAVA_CLASSES, context / "noop-java")
+
+
+def _make_base(tag: str) -> None:
+    """Unpack a minimal system with the runtimes, add the function's Python packages, import it as an image."""
+    from lab import base
+    from lab.hosts import LabError
+
+    print(f"making the base image {tag} from the distribution's packages (once, some minutes) …", file=sys.stderr)
+    packages.install(["mmdebstrap"])
+    root = HOME / "base"
+    shutil.rmtree(root, ignore_errors=True)
+    try:
+        with setup.LOG.open("ab") as log:
+            base.unpack(root, PACKAGES, base.archives(), log)
+    except LabError as error:
+        raise FramestormError(str(error)) from None
+    version = next(root.glob("usr/lib/python3.*")).name.removeprefix("python")
+    target = ("--only-binary=:all:", "--python-version", version, "--target", root / "opt/framestorm/python")
+    setup.pip_install(Path(sys.executable), LOCK, *target)
+    with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as tar:
+        done = subprocess.run(["docker", "import", "-", tag], stdin=tar.stdout, capture_output=True, check=False)
+    if done.returncode or tar.returncode:
+        raise FramestormError(f"docker import failed: {done.stderr.decode(errors='replace').strip()}")
+    shutil.rmtree(root)

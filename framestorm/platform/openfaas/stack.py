@@ -2,17 +2,15 @@
 
 import fcntl
 import shutil
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from framestorm.errors import FramestormError
 from framestorm.machine import last_lines
-from framestorm.platform.openfaas import balancers, config, docker, docker_images, parts, services, state
-from framestorm.platform.openfaas.layout import HOME, LOGS, NAMESPACE, PROVIDER_STATE, STATE
-from framestorm.platform.openfaas.services import Program
-from framestorm.platform.openfaas.state import State
+from framestorm.platform.openfaas import balancers, config, docker, parts, services
+from framestorm.platform.openfaas.layout import HOME, LOGS, PROVIDER_STATE, STATE
+from framestorm.platform.openfaas.services import State
 from framestorm.setup import pieces as setup
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
@@ -27,78 +25,66 @@ def up(backend: str) -> State:
     """
     setup.ensure(parts.PIECES)
     with _locked():
-        before = state.read()
+        before = services.read()
         if before is not None and before.backend == backend and not before.dead():
             return before
-        programs = services.programs(backend)
+        programs = config.programs(backend)
         if before is None:
             # Control groups are the machine's: with the ports taken, what is in them is of another checkout.
             services.check_ports_free(programs)
         _end()
         if backend == "docker":
             docker.ensure_engine()
-            docker_images.ensure()
+            docker.make_images()
         config.write()
         services.check_ports_free(programs)
-        return _start(backend, programs)
-
-
-def _start(backend: str, programs: Sequence[Program]) -> State:
-    started = State(backend, {})
-    try:
-        for program in programs:
-            process = services.launch(program)
-            # Before it is ready: should this process be killed now, the next start still knows of what it left.
-            started = State(backend, {**started.services, program.name: state.of(process.pid)})
-            state.write(started)
-            services.wait_until_ready(program, process)
-    except BaseException:
-        _end()
-        raise
-    return started
+        started = State(backend)
+        try:
+            for program in programs:
+                started = services.start(program, started)
+        except BaseException:
+            _end()
+            raise
+        return started
 
 
 def down() -> list[str]:
     """End all and forget deployments and secrets; the names of what was still running."""
     with _locked():
         running = _end()
-    for kept in (PROVIDER_STATE / "functions.json", PROVIDER_STATE / "secrets"):
-        shutil.rmtree(kept) if kept.is_dir() else kept.unlink(missing_ok=True)
+    (PROVIDER_STATE / "functions.json").unlink(missing_ok=True)
+    shutil.rmtree(PROVIDER_STATE / "secrets", ignore_errors=True)
     return running
 
 
 def _end() -> list[str]:
     """End exactly what was started, also what a killed part left behind; functions are there again after `up`."""
-    balancers.stop_all()
-    before = state.read()
-    running: list[str] = []
-    if before is not None:
-        running = [name for name, service in before.services.items() if service.process() is not None]
-        # The gateway first: no new requests; the provider last, it lets those under way finish.
-        for name in reversed(list(before.services)):
-            state.end([before.services[name]], grace_s=15.0 if name == "provider" else 5.0)
-        STATE.unlink()
+    balancers.stop(*balancers.running())
+    before = services.read() or State("none")
+    running = [name for name, service in before.services.items() if service.process() is not None]
+    # The gateway first: no new requests; the provider last, it lets those under way finish.
+    for name in reversed(list(before.services)):
+        services.end([before.services[name]], grace_s=15.0 if name == "provider" else 5.0)
+    STATE.unlink(missing_ok=True)
     _clear_cgroups()
-    if before is not None and before.backend == "docker":
-        _remove_containers()
+    if before.backend == "docker":
         docker.stop_engine()
     return running
 
 
-def restart(name: str, queue_at_once: int = services.QUEUE_AT_ONCE) -> None:
+def restart(name: str, queue_at_once: int = config.QUEUE_AT_ONCE) -> None:
     """End one part and start it again, as after an update of it; `queue_at_once` is for the queue-worker.
 
     Raises:
         FramestormError: nothing was started, or there is no part of that name.
     """
     with _locked():
-        before = state.read()
+        before = services.read()
         if before is None or name not in before.services:
             raise FramestormError(f"no {name} of the local OpenFaaS was started; start all by ./run.sh target openfaas")
-        program = next(each for each in services.programs(before.backend, queue_at_once) if each.name == name)
-        state.end([before.services[name]])
-        pid = services.start(program)
-        state.write(State(before.backend, {**before.services, name: state.of(pid)}))
+        program = next(each for each in config.programs(before.backend, queue_at_once) if each.name == name)
+        services.end([before.services[name]])
+        services.start(program, before)
 
 
 def queue_at_once() -> int:
@@ -107,12 +93,11 @@ def queue_at_once() -> int:
     Raises:
         FramestormError: it does not run.
     """
-    started = state.read()
-    service = started.services.get("queue-worker") if started else None
-    process = service.process() if service else None
+    started = services.read()
+    process = started.services["queue-worker"].process() if started else None
     if process is None:
         raise FramestormError("the queue-worker does not run; see ./run.sh target status")
-    return int(process.environ().get("max_inflight", services.QUEUE_AT_ONCE))
+    return int(process.environ().get("max_inflight", config.QUEUE_AT_ONCE))
 
 
 @contextmanager
@@ -127,30 +112,18 @@ def _locked() -> Iterator[None]:
 def _clear_cgroups() -> None:
     """End what is in the replicas' control groups, which the provider alone makes, and remove these."""
     for parent in {*CGROUP_ROOT.glob(CGROUP), *CGROUP_ROOT.glob(f"*/{CGROUP}")}:
-        for group in [*parent.iterdir(), parent]:
-            if not group.is_dir():
-                continue
+        for group in [*(path for path in parent.iterdir() if path.is_dir()), parent]:
             pids = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
-            state.end([state.of(pid) for pid in pids], grace_s=0)
+            services.end([services.of(pid) for pid in pids], grace_s=0)
             try:
                 group.rmdir()
             except OSError:
                 continue
 
 
-def _remove_containers() -> None:
-    """Remove containers that a killed provider left behind."""
-    if shutil.which("docker") is None or not docker.is_running():
-        return
-    label = f"label=framestorm.openfaas={NAMESPACE}"
-    containers = subprocess.run(["docker", "ps", "-aq", "--filter", label], capture_output=True, text=True, check=False)
-    if ids := containers.stdout.split():
-        subprocess.run(["docker", "rm", "--force", *ids], capture_output=True, check=False)
-
-
 def ended_parts() -> str | None:
     """Why a run against the local OpenFaaS cannot be trusted any more: which part ended, with its last output."""
-    started = state.read()
+    started = services.read()
     dead = started.dead() if started else []
     if not dead:
         return None

@@ -77,14 +77,11 @@ class OpenFaasSettings(Settings):
         if self.route == "direct" and self.replicas != 1:
             raise SettingError("route", f"route direct is the address of one replica, and there are {self.replicas}")
         if self.autoscale and self.route not in GATEWAY_ROUTES:
-            raise SettingError(
-                "autoscale",
-                f"autoscale with route {self.route}: OpenFaaS scales by the requests that its gateway counts",
-            )
+            what = f"autoscale with route {self.route}: OpenFaaS scales by the requests that its gateway counts"
+            raise SettingError("autoscale", what)
         if self.autoscale and self.replicas > self.autoscale_max:
-            raise SettingError(
-                "replicas", f"{self.replicas} replicas are more than autoscale_max, {self.autoscale_max}"
-            )
+            what = f"{self.replicas} replicas are more than autoscale_max, {self.autoscale_max}"
+            raise SettingError("replicas", what)
         if self.route in balancers.KINDS and self.policy not in balancers.KINDS[self.route].policies:
             policies = tuple(balancers.KINDS[self.route].policies)
             raise SettingError("policy", f"{self.route} has no policy {self.policy!r}", policies, self.policy)

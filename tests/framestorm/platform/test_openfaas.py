@@ -1,16 +1,19 @@
-"""The local OpenFaaS where nothing of it runs: what is refused, and what is left behind."""
+"""OpenFaaS where nothing of it runs: what is refused, what is left behind, what a point makes of a function."""
 
 import stat
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from framestorm.errors import FramestormError
 from framestorm.platform.base import Site
-from framestorm.platform.openfaas import cli, config, services, stack, state
+from framestorm.platform.openfaas import cli, config, services, stack
 from framestorm.platform.openfaas.platform import OpenFaas
-from framestorm.platform.openfaas.target import OpenFaasSettings
+from framestorm.platform.openfaas.target import OpenFaasSettings, stack_functions
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +21,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout in which it was never started."""
     monkeypatch.setattr(config, "CREDENTIALS", tmp_path)
     monkeypatch.setattr(config, "PASSWORD_FILE", tmp_path / "basic-auth-password")
-    monkeypatch.setattr(state.read, "__defaults__", (tmp_path / "state.json",))
+    monkeypatch.setattr(services.read, "__defaults__", (tmp_path / "state.json",))
     monkeypatch.setattr(stack, "HOME", tmp_path)
     return tmp_path
 
@@ -35,11 +38,11 @@ def test_verbs_before_the_start_say_how_to_start(words: list[str]) -> None:
 def test_a_password_is_made_whole_and_for_its_owner_alone(before: str | None) -> None:
     if before is not None:
         config.PASSWORD_FILE.write_text(before)  # left by a full disk
-    config._credentials()
+    config._make_password()
     password = config.password()
     assert len(password) >= 24
     assert stat.S_IMODE(config.PASSWORD_FILE.stat().st_mode) == 0o600
-    config._credentials()
+    config._make_password()
     assert config.password() == password
 
 
@@ -63,3 +66,63 @@ def test_functions_elsewhere_are_taken_as_they_are(monkeypatch: pytest.MonkeyPat
     assert platform.prepare(settings) == "http://192.0.2.1:8080/async-function/noop"
     assert platform.settings_as_text() == {"function": "noop"}
     assert (platform.pieces(), platform.trouble(), platform.metrics(0, 1), platform.close()) == ((), None, None, None)
+
+
+def test_ending_a_process_does_not_wait_for_its_parent_to_notice() -> None:
+    """The first process of a container may leave zombies for seconds."""
+    command = "sleep 60 >/dev/null & echo $!; exec sleep 60 >/dev/null"
+    with subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = services.of(int(parent.stdout.readline()))
+        started_s = time.monotonic()
+        services.end([child])
+        assert time.monotonic() - started_s < services.GRACE_S / 2
+        assert child.process() is None
+        assert parent.poll() is None
+        services.end([services.of(parent.pid)])
+
+
+def target(**values: object) -> OpenFaasSettings:
+    return OpenFaasSettings.read({"function": "noop", **values})
+
+
+@pytest.mark.parametrize(
+    ("values", "usual", "refused"),
+    [
+        ({}, {}, None),
+        ({"route": "queue"}, {}, None),
+        ({"route": "direct"}, {}, "route direct"),
+        ({"replicas": 3}, {}, "replicas 3"),
+        # The same in all points: taken as it is there.
+        ({"replicas": 3, "cpu": "250m"}, {"replicas": 3, "cpu": "250m"}, None),
+        ({"replicas": 5, "cpu": "250m"}, {"replicas": 3, "cpu": "250m"}, "replicas 5"),
+        ({"replicas": 1}, {"replicas": "=users"}, None),
+        ({"replicas": 2}, {"replicas": "=users"}, "replicas 2"),
+        ({"autoscale": True}, {}, "autoscale True"),
+        ({"concurrency_limit": 8}, {"concurrency_limit": 0}, "concurrency_limit 8"),
+        ({"environment": {"a": "1"}}, {}, "environment {'a': '1'}"),
+    ],
+)
+def test_of_a_gateway_elsewhere(values: dict[str, object], usual: dict[str, object], refused: str | None) -> None:
+    assert target(**values).refused_by_gateway_elsewhere(usual) == refused
+
+
+def test_a_stack_file_has_just_the_function_as_the_point_wants_it() -> None:
+    wanted = target(
+        function="noop-fork", replicas=2, autoscale=True, concurrency_limit=8, cpu="250m",
+        environment={"read_timeout": "9s"},
+    )  # fmt: skip
+    content = YAML(typ="safe").load(wanted.stack_file())
+    assert list(content["functions"]) == ["noop-fork"]
+    entry = content["functions"]["noop-fork"]
+    before = stack_functions()["noop-fork"]
+    assert entry["image"] == before["image"]
+    assert entry["environment"] == {**before["environment"], "read_timeout": "9s", "max_inflight": "8"}
+    assert entry["limits"] == {"cpu": "250m"}
+    assert entry["labels"] == {"com.openfaas.scale.min": "2", "com.openfaas.scale.max": "5"}
+
+
+def test_without_autoscaling_the_replicas_stay_as_many() -> None:
+    content = YAML(typ="safe").load(target(replicas=3).stack_file())
+    assert content["functions"]["noop"]["labels"] == {"com.openfaas.scale.min": "3", "com.openfaas.scale.max": "3"}
+    assert "limits" not in content["functions"]["noop"]

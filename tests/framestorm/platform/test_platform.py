@@ -56,12 +56,8 @@ class Fake(Platform[FakeSettings]):
     def checks(self, points: Mapping[str, FakeSettings], usual: Mapping[str, object]) -> Iterator[Check]:
         yield Check("fake", True, f"{len(points)} points, {usual['service']}")
 
-    def describe(self, settings: FakeSettings) -> str:
-        return f"{settings.service} x {settings.scale}"
-
     def _bring_to(self, settings: FakeSettings) -> str:
-        self.calls.append(("prepare", settings.service))
-        self.scale(settings.scale)
+        self.calls.append(("prepare", settings.service, settings.scale))
         return "http://127.0.0.1:9/echo"
 
     @contextmanager
@@ -75,9 +71,6 @@ class Fake(Platform[FakeSettings]):
     def metrics(self, start_ms: float, end_ms: float) -> list[Reading]:
         assert start_ms < end_ms
         return [Reading(int(end_ms), "replicas_ready", "echo", "", 2.0)]
-
-    def scale(self, replicas: int) -> None:
-        self.calls.append(("scale", replicas))
 
     def close(self) -> str:
         self.calls.append("close")
@@ -111,7 +104,7 @@ def test_a_run_against_a_fourth_platform(tmp_path: Path, monkeypatch: pytest.Mon
         (row,) = csv.DictReader(file)
     assert (row["metric"], row["function"], row["value"]) == ("replicas_ready", "echo", "2.0")
     assert platforms.close() == ["fake runs on"]
-    assert Fake.calls == [("prepare", "echo"), ("scale", 2), "serving", "close"]
+    assert Fake.calls == [("prepare", "echo", 2), "serving", "close"]
 
 
 def test_trouble_of_the_platform_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +136,7 @@ def test_the_points_of_a_study_are_prepared_on_it(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(Engine, "_run", run)
     Engine(folder).run()
     assert urls == ["http://127.0.0.1:9/echo"] * 2
-    assert sorted(call[1] for call in Fake.calls if call[0] == "scale") == [1, 2]
+    assert sorted(call[2] for call in Fake.calls if call[0] == "prepare") == [1, 2]
     assert Fake.calls[-1] == "close"
 
 
@@ -185,3 +178,4 @@ def test_settings_survive_a_file() -> None:
     settings = registry.read({"function": "noop", "replicas": 2, "environment": {"a": "1"}})
     assert registry.typed(settings.model_dump()) == settings
     assert settings.texts()["environment.a"] == "1"
+    assert settings.describe() == "openfaas, function noop, replicas 2, environment {'a': '1'}"

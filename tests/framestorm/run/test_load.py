@@ -12,7 +12,7 @@ from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
 from framestorm.platform.base import Reading, Site
-from framestorm.platform.url import NoPlatform
+from framestorm.platform.registry import NoPlatform
 from framestorm.run import jmeter
 from framestorm.run.load import LocalLoad, save_metrics
 from framestorm.run.preparation import RunOptions, prepare

@@ -269,7 +269,10 @@ def test_what_is_wrong_is_said_with_its_line(load, was, becomes, said):
 @pytest.mark.parametrize(
     ("factor", "said"),
     [
-        ("target.replica: [1, 3]", "target has no part 'replica'; did you mean replicas?; allowed: kind, "),
+        (
+            "target.replica: [1, 3]",
+            "target.replica is not valid for kind openfaas; did you mean replicas?; allowed: kind, ",
+        ),
         ("target.kind: [opnfaas]", "target.kind cannot be 'opnfaas'; did you mean openfaas?; allowed: openfaas, "),
         ("target.route: [gatewy, nginx]", "target.route cannot be 'gatewy'; did you mean gateway?"),
         ("target.policy: [foo]", "target.policy cannot be 'foo'; allowed: round-robin"),
