@@ -10,7 +10,7 @@ from framestorm.model.comparison import Setting
 from framestorm.model.run import Host, Kit, Record
 from framestorm.model.units import plural, size
 from framestorm.report.document import value
-from framestorm.results.files import read_run
+from framestorm.results.reading import read_run
 
 Settings = dict[str, tuple[str, ...]]
 

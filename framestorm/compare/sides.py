@@ -15,8 +15,8 @@ from framestorm.model.files import FileError, FormatError, read
 from framestorm.model.run import Record, Target
 from framestorm.model.study import Value
 from framestorm.model.summary import Summary
-from framestorm.results.files import read_run
 from framestorm.results.jtl import read_jtl, read_users
+from framestorm.results.reading import read_run
 from framestorm.results.table import lengths, read_table, serving_ms
 from framestorm.stats.checks import Floats
 from framestorm.stats.percentiles import Sample
@@ -193,7 +193,8 @@ def _read_run(folder: Path) -> Run:
         raise FramestormError(f"{error}; make it by ./run.sh report {paths.shown(folder)}") from None
     if not (folder / "samples.csv").is_file():
         raise FramestormError(f"{folder.name} has no samples.csv; make it by ./run.sh report {paths.shown(folder)}")
-    frames = read_table(folder / "samples.csv", summary.label).sort("start_ms", maintain_order=True)
+    frames = read_table(folder / "samples.csv").filter(pl.col("label") == summary.label)
+    frames = frames.sort("start_ms", maintain_order=True)
     if not frames.height:
         raise FramestormError(f"{folder.name} measured nothing: samples.csv has no sample to compare")
     return replace(run_of(folder, record, summary, frames, _users(folder)), target=_target(folder, record))
@@ -214,10 +215,10 @@ def run_of(folder: Path, record: Record, summary: Summary, frames: pl.DataFrame,
 
 def _users(folder: Path) -> Times:
     """Users that ended well, and as lower bounds those that ran out of time; JMeter's own times."""
-    with read_jtl(folder, "") as jtl:
-        if jtl.rows is None or not jtl.count("user"):
-            return Times(np.empty(0), np.empty(0, dtype=bool))
-        users = read_users(jtl).sort("start_ms").filter(pl.col("ok") | pl.col("censored"))
+    jtl = read_jtl(folder, "")
+    if jtl.rows is None or not jtl.count("user"):
+        return Times(np.empty(0), np.empty(0, dtype=bool))
+    users = read_users(jtl).sort("start_ms").filter(pl.col("ok") | pl.col("censored"))
     return Times(_floats(users["elapsed_ms"]), (~users["ok"]).to_numpy())
 
 

@@ -39,6 +39,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
+State = Literal["passed", "failed", "unjudged"]
 EXAMPLES = "'frame p95 > 2 s', 'frame success < 99 %', 'user mean > 30 s', 'frame rate < 5/s'"
 _TOKEN = re.compile(r"\s*(?:(?P<op>[<>=!]+)|(?P<number>-?\d+(?:\.\d+)?)|(?P<word>%|/?[^\W\d][\w.,-]*|\S))")
 
@@ -77,11 +78,10 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """A criterion and how it came out; `measured` is a figure in words."""
+class Judgement(Criterion):
+    """A criterion and how it came out; `measured` is the figure in words, `why` a sentence unless it passed."""
 
-    criterion: Criterion
-    state: Literal["passed", "failed", "unjudged"]
+    state: State
     measured: str
     value: float | None
     bound: Bound | None
@@ -211,29 +211,24 @@ def _quoted(token: _Token) -> str:
 def judge(criterion: Criterion, groups: Mapping[str, Group]) -> Judgement:
     """Judge a criterion by the groups measured; without samples it is `unjudged`, which counts as failed."""
     group = groups.get(criterion.label) or Group(criterion.label)
-    if not group.n and criterion.metric != "n":
-        why = f"no {criterion.label} was measured, so it cannot be judged and counts as failed"
-        return Judgement(criterion, "unjudged", "no samples", None, None, why)
-    figure = _measure(criterion, group)
+    figure = _measure(criterion, group) if group.n or criterion.metric == "n" else None
     if figure is None:
-        why = f"no {criterion.label} has a {criterion.series} time, so it cannot be judged and counts as failed"
-        return Judgement(criterion, "unjudged", "no samples", None, None, why)
+        what = "was measured" if not group.n else f"has a {criterion.series} time"
+        why = f"no {criterion.label} {what}, so it cannot be judged and counts as failed"
+        return Judgement(**vars(criterion), state="unjudged", measured="no samples", value=None, bound=None, why=why)
     measured = _in_words(criterion, figure)
     beyond = figure.value > criterion.limit or (figure.value == criterion.limit and criterion.op in (">=", "<"))
-    if figure.bound == "lower" and not beyond:
+    state: State = "failed" if OPERATORS[criterion.op](figure.value, criterion.limit) else "passed"
+    if figure.bound == "lower":
+        # Beyond the limit it settles the question: the true figure is no smaller.
+        state = "unjudged" if not beyond else "failed" if criterion.op in (">", ">=") else "passed"
+    why = f"{criterion.text} holds: measured {measured}" if state == "failed" else ""
+    if state == "unjudged":
         why = (
             f"timeouts hide the figure: it is above {units.duration(figure.value)}, so whether it meets the limit is "
             "not known; counts as failed"
         )
-        return Judgement(criterion, "unjudged", measured, figure.value, figure.bound, why)
-    # A lower bound beyond the limit settles it: the true figure is no smaller.
-    held = (
-        criterion.op in (">", ">=")
-        if figure.bound == "lower"
-        else OPERATORS[criterion.op](figure.value, criterion.limit)
-    )
-    why = "" if not held else f"{criterion.text} holds: measured {measured}"
-    return Judgement(criterion, "failed" if held else "passed", measured, figure.value, figure.bound, why)
+    return Judgement(**vars(criterion), state=state, measured=measured, value=figure.value, bound=figure.bound, why=why)
 
 
 def _measure(criterion: Criterion, group: Group) -> Estimate | None:

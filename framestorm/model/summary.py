@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from framestorm import paths
+from framestorm.model.criteria import Judgement
 from framestorm.model.files import FORMAT, schema, write_text
 from framestorm.model.run import Record
 from framestorm.model.series import Series
-from framestorm.stats.estimate import Bound, Estimate
+from framestorm.stats.estimate import Estimate
 
 SCHEMA_FILE = paths.ROOT / "docs" / "summary.schema.json"
 VerdictWord = Literal["pass", "fail", "partial", "unjudged"]
-CriterionState = Literal["passed", "failed", "unjudged"]
 # The grave warnings by kind, for whoever counts them over many runs.
 Doubt = Literal["saturated", "not_offered", "slave_lost", "replica_lost", "replicas_short", "clock"]
 
@@ -37,23 +37,6 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class JudgedCriterion:
-    """A criterion and how it came out; `measured` is the figure in words, `why` a sentence unless it passed."""
-
-    text: str
-    label: str
-    series: str
-    metric: str
-    op: str
-    limit: float
-    state: CriterionState
-    measured: str
-    value: float | None
-    bound: Bound | None
-    why: str
-
-
-@dataclass(frozen=True)
 class Times:
     """Figures of one series of times in ms; `censored` of the n were cut off by a timeout and are lower bounds."""
 
@@ -66,11 +49,6 @@ class Times:
     p95: Estimate | None
     p99: Estimate | None
     max: Estimate | None
-
-    def get(self, name: str) -> Estimate | None:
-        """The figure of that name."""
-        figure: Estimate | None = getattr(self, name)
-        return figure
 
 
 @dataclass(frozen=True)
@@ -246,7 +224,7 @@ class Summary:
     name: str
     label: str
     verdict: Verdict
-    criteria: list[JudgedCriterion]
+    criteria: list[Judgement]
     missing: list[str]
     warnings: list[str]
     doubts: list[Doubt]

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from framestorm.model import criteria as grammar
+from framestorm.model.files import write, write_text
 from framestorm.model.summary import Verdict
 
 
@@ -17,6 +19,21 @@ def build(run_dir: Path, criteria: Sequence[str] | None = None) -> Verdict:
         FormatError: the folder is of another format.
         ReportError: the folder holds nothing of a run, or cannot be written.
     """
-    from framestorm.report.building import build_files  # loads polars, which takes long
+    # These load polars, which takes long.
+    from framestorm.report.junit import junit_xml
+    from framestorm.report.page import page_html
+    from framestorm.report.summary import summarise
+    from framestorm.results.reading import RAW_FILES, ReportError, read_results
 
-    return build_files(run_dir, criteria).verdict
+    if not any((run_dir / name).exists() for name in RAW_FILES):
+        raise ReportError(f"{run_dir} is not the folder of a run: it has none of {', '.join(RAW_FILES)}")
+    for text in criteria or ():
+        grammar.parse(text)
+    try:
+        summary = summarise(run_dir, read_results(run_dir), criteria)
+        write(run_dir / "summary.json", summary)
+        write_text(run_dir / "junit.xml", junit_xml(summary))
+        write_text(run_dir / "index.html", page_html(summary))
+    except OSError as error:
+        raise ReportError(f"the report of {run_dir} cannot be written: {error}") from error
+    return summary.verdict

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from framestorm.model import units
 from framestorm.report.figure import Chart
-from framestorm.results.files import ReportError
+from framestorm.results.reading import ReportError
 
 TEMPLATES = Path(__file__).parent / "templates"
 # All but utc and value give a dash for what is not known.

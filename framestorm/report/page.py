@@ -7,8 +7,7 @@ from framestorm.model.run import Target
 from framestorm.model.summary import Range, Summary
 from framestorm.report.charts import charts
 from framestorm.report.document import render
-from framestorm.results.losses import share_text
-from framestorm.results.table import SERIES_NAMES
+from framestorm.results.hosts import share_text
 from framestorm.stats.estimate import Estimate
 
 COLUMNS = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99", "max": "max"}
@@ -19,6 +18,13 @@ TARGET_WORDS = {
     "url": "",
     "embedded": "embedded: the function's own server, started on the generator",
     "none": "none: tasks run in a pool of processes on the generator",
+}
+SERIES_NAMES = {
+    "duration": "whole process",
+    "rtt": "response time",
+    "warm": "response time, warm",
+    "cold": "response time, cold",
+    "outside": "outside the handler",
 }
 MAX_REPLICAS = 20  # with a row of their own
 STATE_WORDS = {"passed": "passed", "failed": "failed", "unjudged": "not judged"}

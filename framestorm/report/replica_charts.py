@@ -18,9 +18,7 @@ from framestorm.report.figure import (
     line,
     scaled,
 )
-from framestorm.results.replica_use import NETWORK
-
-THROTTLED = "cpu_throttled_share"
+from framestorm.results.replicas import NETWORK, THROTTLED
 
 
 class Drawing(NamedTuple):

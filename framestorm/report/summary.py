@@ -6,14 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
-from framestorm.model.criteria import Criterion, Group, Judgement, judge, parse
-from framestorm.model.run import Record
+from framestorm.model.criteria import Group, Judgement, judge, parse
 from framestorm.model.series import Mark
 from framestorm.model.summary import (
     Facts,
     FunctionSummary,
     HostSummary,
-    JudgedCriterion,
     LabelSummary,
     Load,
     LostHost,
@@ -25,8 +23,7 @@ from framestorm.model.summary import (
 )
 from framestorm.model.units import plural
 from framestorm.report import series, trust
-from framestorm.results import completeness, losses, replicas
-from framestorm.results.machines import read_machines, summarise_machines
+from framestorm.results import completeness, hosts, replicas
 from framestorm.results.reading import RunResults
 from framestorm.results.table import causes, sample_group, span_ms, user_group
 from framestorm.stats.percentiles import Sample
@@ -55,26 +52,33 @@ EXIT_STATUS: dict[VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3, "par
 
 
 def summarise(run_dir: Path, results: RunResults, criteria: Sequence[str] | None) -> Summary:
-    """The whole of summary.json."""
+    """The whole of summary.json; `criteria` replace those of the run."""
     record, samples, users, label = results.record, results.samples, results.users, results.label
     groups = {"user": user_group(users)} if users.height else {}
     groups[label] = sample_group(samples, label, at_rate=record.is_open_model)
     load = span_ms(samples, "rtt_ms") or span_ms(users, "elapsed_ms")
     origin_ms = record.started_ms or (load[0] if load else 0.0)
-    resources = read_machines(run_dir / "resources.csv")
-    machines = summarise_machines(resources, record, load)
-    lost_hosts = losses.read_losses(record, samples, origin_ms)
+    resources = hosts.read_machines(run_dir / "resources.csv")
+    lost_hosts = hosts.read_losses(record, samples, origin_ms)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
-    judgements = [judge(criterion, groups) for criterion in _criteria(record, criteria, groups, label)]
-    missing = completeness.missing(results, groups)
-    evidence = trust.Evidence(
-        record=record,
-        samples=samples,
+    texts = record.criteria if criteria is None else criteria
+    judgements = [judge(parse(text, label), groups) for text in texts or [f"{name} success < 100 %" for name in groups]]
+    missing = completeness.missing(results)
+    summary = Summary(
+        name=run_dir.resolve().name,
         label=label,
+        verdict=_verdict(judgements, missing, groups, label),
+        criteria=judgements,
+        missing=missing,
+        warnings=[],
+        doubts=[],
+        run=record,
+        load=Load(load[0], load[1], load[1] - load[0]) if load else None,
         labels={name: _label_summary(group, users if name == "user" else samples) for name, group in groups.items()},
-        machines=machines,
+        hosts=_hosts(results, groups[label], {loss.host: loss.at_s for loss in lost_hosts}),
         losses=lost_hosts,
+        machines=hosts.summarise_machines(resources, record, load),
         functions=functions,
         facts=Facts(
             unverified=samples.filter(pl.col("ok") & ~pl.col("verified")).height,
@@ -82,24 +86,6 @@ def summarise(run_dir: Path, results: RunResults, criteria: Sequence[str] | None
             from_killed_users=results.clients.from_killed_users,
             arrivals=completeness.read_arrivals(run_dir) if record.state == "complete" else None,
         ),
-        has_metrics=None if metrics is None else bool(metrics.height),
-    )
-    return Summary(
-        name=run_dir.resolve().name,
-        label=label,
-        verdict=_verdict(judgements, missing, groups, label),
-        criteria=[_judged(judgement) for judgement in judgements],
-        missing=missing,
-        warnings=trust.warnings(evidence),
-        doubts=trust.doubts(evidence),
-        run=record,
-        load=Load(load[0], load[1], load[1] - load[0]) if load else None,
-        labels=evidence.labels,
-        hosts=_hosts(evidence, groups[label], completeness.reconciliation(results)),
-        losses=lost_hosts,
-        machines=machines,
-        functions=functions,
-        facts=evidence.facts,
         files=[
             RunFile(path, what.format(label=label)) for name, what in FILES.items() for path in _paths(run_dir, name)
         ],
@@ -111,6 +97,7 @@ def summarise(run_dir: Path, results: RunResults, criteria: Sequence[str] | None
             marks=_marks(lost_hosts, functions),
         ),
     )
+    return replace(summary, warnings=trust.warnings(summary, samples), doubts=trust.doubts(summary, samples))
 
 
 def _paths(run_dir: Path, name: str) -> list[str]:
@@ -128,30 +115,6 @@ def _marks(lost_hosts: list[LostHost], functions: list[FunctionSummary]) -> list
         for group in function.vanished
     ]
     return sorted(marks, key=lambda mark: mark.at_s)
-
-
-def _criteria(
-    record: Record, replacements: Sequence[str] | None, groups: Mapping[str, Group], label: str
-) -> list[Criterion]:
-    texts = record.criteria if replacements is None else replacements
-    return [parse(text, label) for text in texts or [f"{name} success < 100 %" for name in groups]]
-
-
-def _judged(judgement: Judgement) -> JudgedCriterion:
-    criterion = judgement.criterion
-    return JudgedCriterion(
-        text=criterion.text,
-        label=criterion.label,
-        series=criterion.series,
-        metric=criterion.metric,
-        op=criterion.op,
-        limit=criterion.limit,
-        state=judgement.state,
-        measured=judgement.measured,
-        value=judgement.value,
-        bound=judgement.bound,
-        why=judgement.why,
-    )
 
 
 def _verdict(
@@ -184,13 +147,12 @@ def _verdict(
 def _label_summary(group: Group, table: pl.DataFrame) -> LabelSummary:
     """The figures of one label; `table` holds its samples."""
     low, high = wilson(group.ok, group.n) or (None, None)
-    timed_out = table["censored" if group.label == "user" else "timed_out"]
     return LabelSummary(
         label=group.label,
         n=group.n,
         ok=group.ok,
         failed=group.n - group.ok,
-        timed_out=int(timed_out.sum()),
+        timed_out=int(table["censored" if group.label == "user" else "timed_out"].sum()),
         causes=causes(table),
         success=group.ok / group.n if group.n else None,
         success_low=low,
@@ -214,13 +176,11 @@ def _times(sample: Sample) -> Times:
     )
 
 
-def _hosts(
-    evidence: trust.Evidence, whole: Group, reconciliation: Mapping[str, completeness.HostCounts]
-) -> list[HostSummary]:
+def _hosts(results: RunResults, whole: Group, lost_at: Mapping[str, float]) -> list[HostSummary]:
     """What each host sent and what came of it; also of a host that is alone, and of a slave that sent nothing."""
-    record, samples = evidence.record, evidence.samples
+    record, samples = results.record, results.samples
+    reconciliation = completeness.reconciliation(results)
     senders = {str(host) for host in samples["host"].unique()}
-    lost_at = {loss.host: loss.at_s for loss in evidence.losses}
     slaves = {host.name for host in record.hosts if host.role == "slave"}
     rows = []
     for name in sorted(senders | reconciliation.keys() | slaves):
@@ -232,13 +192,13 @@ def _hosts(
         rows.append(
             HostSummary(
                 host=name,
-                share=losses.share_of(host.share, record) if host else {},
+                share=hosts.share_of(host.share, record) if host else {},
                 clock_offset_ms=host.clock_offset_ms if host else None,
                 lost_s=lost_at.get(name),
-                users=counts.users if counts else None,
-                sent=counts.sent if counts else None,
-                in_tree=counts.in_tree if counts else None,
-                in_samples=counts.in_samples if counts else None,
+                users=counts["users"] if counts else None,
+                sent=counts["sent"] if counts else None,
+                in_tree=counts["in_tree"] if counts else None,
+                in_samples=counts["in_samples"] if counts else None,
                 shown=group.n,
                 ok=group.ok,
                 rate_per_s=group.rate_per_s,

@@ -1,14 +1,10 @@
 """When figures cannot be trusted as the function's own: each warning says why, by how much, and what to do."""
 
-from dataclasses import dataclass
-
 import polars as pl
 
-from framestorm.model.run import Record
-from framestorm.model.summary import Doubt, Facts, FunctionSummary, LabelSummary, LostHost, Machine
+from framestorm.model.summary import Doubt, Machine, Summary
 from framestorm.model.units import count, duration, percent, plural
-from framestorm.results.losses import share_text
-from framestorm.results.machines import BUSY_SHARE
+from framestorm.results.hosts import BUSY_SHARE, share_text
 
 BUSY_TIME = 0.2  # of the run
 OTHER_WORK_CORES = 0.2
@@ -29,60 +25,45 @@ CLOCK_SLACK_MS = 1000.0
 MIN_N = {"p90": 10, "p95": 20, "p99": 100}
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What warnings are judged by; has_metrics: None without metrics.csv, False if it is empty for the load's time."""
-
-    record: Record
-    samples: pl.DataFrame
-    label: str
-    labels: dict[str, LabelSummary]
-    machines: list[Machine]
-    losses: list[LostHost]
-    functions: list[FunctionSummary]
-    facts: Facts
-    has_metrics: bool | None
-
-
-def warnings(evidence: Evidence) -> list[str]:
-    """Sentences, the gravest first."""
+def warnings(summary: Summary, samples: pl.DataFrame) -> list[str]:
+    """Sentences, the gravest first, on a run whose summary has all else."""
     return [
-        *_losses(evidence),
-        *_replicas(evidence),
-        *_arrivals(evidence),
-        *_saturation(evidence),
-        *_clocks(evidence),
-        *_few_samples(evidence),
-        *_times(evidence),
-        *_facts(evidence),
+        *_losses(summary),
+        *_replicas(summary),
+        *_arrivals(summary),
+        *_saturation(summary),
+        *_clocks(summary, samples),
+        *_few_samples(summary),
+        *_times(summary),
+        *_facts(summary),
     ]
 
 
-def doubts(evidence: Evidence) -> list[Doubt]:
+def doubts(summary: Summary, samples: pl.DataFrame) -> list[Doubt]:
     """The grave ones of a run's warnings by their kinds, for whoever counts them over many runs."""
     kinds: dict[Doubt, bool] = {
-        "saturated": any(_is_saturated(machine) for machine in evidence.machines),
-        "not_offered": bool(_arrivals(evidence)),
-        "slave_lost": bool(evidence.losses),
-        "replica_lost": any(function.lost for function in evidence.functions),
-        "replicas_short": any(function.short_s for function in evidence.functions),
-        "clock": bool(_clocks(evidence)),
+        "saturated": any(_is_saturated(machine) for machine in summary.machines),
+        "not_offered": bool(_arrivals(summary)),
+        "slave_lost": bool(summary.losses),
+        "replica_lost": any(function.lost for function in summary.functions),
+        "replicas_short": any(function.short_s for function in summary.functions),
+        "clock": bool(_clocks(summary, samples)),
     }
     return [kind for kind, holds in kinds.items() if holds]
 
 
-def _losses(evidence: Evidence) -> list[str]:
+def _losses(summary: Summary) -> list[str]:
     sentences = []
-    for loss in evidence.losses:
+    for loss in summary.losses:
         reason = f" ({loss.reason})" if loss.reason else ""
         event = f"{loss.host} was lost {duration(loss.at_s * 1000)} after the start{reason}"
         share = share_text(loss.share)
         if not share:
             sentences.append(f"{event}. Samples that it had not delivered by then are missing.")
             continue
-        last = f"No {evidence.label} of this host arrived."
+        last = f"No {summary.label} of this host arrived."
         if loss.last_sample_s is not None:
-            last = f"Its last {evidence.label} that arrived started at {duration(loss.last_sample_s * 1000)}."
+            last = f"Its last {summary.label} that arrived started at {duration(loss.last_sample_s * 1000)}."
         sentences.append(
             f"{event}: its share of the load, {share}, was missing from then on. {last} Throughput and times after "
             "the loss are of the smaller load; figures of the whole run mix both."
@@ -90,11 +71,11 @@ def _losses(evidence: Evidence) -> list[str]:
     return sentences
 
 
-def _replicas(evidence: Evidence) -> list[str]:
-    if evidence.has_metrics is False:
+def _replicas(summary: Summary) -> list[str]:
+    if not summary.functions and any(file.path == "metrics.csv" for file in summary.files):
         return ["metrics.csv has no figures of the time of the load: what the replicas did is not known."]
     sentences = []
-    for each in evidence.functions:
+    for each in summary.functions:
         for group in each.vanished:
             names = "" if group.replicas < len(group.names) else f" ({', '.join(group.names)})"
             sentences.append(
@@ -105,9 +86,8 @@ def _replicas(evidence: Evidence) -> list[str]:
         unseen = each.lost - sum(group.replicas for group in each.vanished)
         if unseen > 0:
             sentences.append(
-                f"{plural(unseen, 'replica')} of {each.function} ended without being scaled down and "
-                f"{'was' if unseen == 1 else 'were'} replaced between two measurements. Requests in progress there "
-                "were lost."
+                f"{plural(unseen, 'replica')} of {each.function} ended without being scaled down, replaced between two "
+                "measurements. Requests in progress there were lost."
             )
         if each.short_s:
             worst = each.short_worst
@@ -123,28 +103,28 @@ def _is_saturated(machine: Machine) -> bool:
     return machine.part == "host" and machine.busy_time is not None and machine.busy_time >= BUSY_TIME
 
 
-def _arrivals(evidence: Evidence) -> list[str]:
-    due, sent = evidence.facts.arrivals, evidence.samples.height
+def _arrivals(summary: Summary) -> list[str]:
+    due, sent = summary.facts.arrivals, summary.main.n
     # One arrival too many is what a rate that does not divide evenly may count, on each slave.
-    slaves = sum(host.role == "slave" for host in evidence.record.hosts)
+    slaves = sum(host.role == "slave" for host in summary.run.hosts)
     if due is None or due - sent <= max(1, slaves):
         return []
-    limit = evidence.record.properties.get("concurrency_limit")
+    limit = summary.run.properties.get("concurrency_limit")
     return [
         f"{count(due - sent)} of {plural(due, 'arrival')} were dropped: all threads that concurrency_limit={limit} "
         "allows were waiting for an answer. The configured rate was not offered; success rate and times are of the "
-        f"{count(sent)} {evidence.label}s that were sent. Raise concurrency_limit, or read the throughput as what the "
+        f"{count(sent)} {summary.label}s that were sent. Raise concurrency_limit, or read the throughput as what the "
         "function can handle."
     ]
 
 
-def _saturation(evidence: Evidence) -> list[str]:
-    machines, hosts = evidence.machines, evidence.record.hosts
+def _saturation(summary: Summary) -> list[str]:
+    machines, run = summary.machines, summary.run
     if not machines:
         return ["resources.csv is missing or empty: it is not known whether the load generator was the bottleneck."]
     sentences = []
     measured = {machine.host for machine in machines if machine.part == "host"}
-    unmeasured = [host.name for host in hosts if host.role in ("slave", "target") and host.name not in measured]
+    unmeasured = [host.name for host in run.hosts if host.role in ("slave", "target") and host.name not in measured]
     if unmeasured:
         sentences.append(
             f"resources.csv has no figures of {_listed(unmeasured)}: it is not known whether the bottleneck was there."
@@ -152,95 +132,88 @@ def _saturation(evidence: Evidence) -> list[str]:
     for machine in machines:
         if machine.part != "host" or machine.busy_time is None:
             continue
-        host = evidence.record.host(machine.host)
+        host = run.host(machine.host)
+        role = host.role if host else ""
         parts = {m.part: m.cores_mean for m in machines if m.host == machine.host and m.part != "host"}
         rest = machine.cores_mean - sum(parts.values())
         use = [f"the {part} used {mean:.2f} cores" for part, mean in parts.items()]
         if parts and rest > OTHER_WORK_CORES:
             use.append(f"other processes {rest:.2f}")
+        on_average = f" ({_listed(use)} on average)" if use else ""
         if _is_saturated(machine):
-            shares = f"{_listed(use)} on average" if use else "use by part is not known"
             sentences.append(
                 f"{machine.host} was saturated: at least {percent(BUSY_SHARE)} of its {machine.cores} cores were busy "
-                f"for {percent(machine.busy_time)} of the run ({shares}). "
-                + SATURATED.get(host.role if host else "", SATURATED_ALONE)
+                f"for {percent(machine.busy_time)} of the run{on_average}. {SATURATED.get(role, SATURATED_ALONE)}"
             )
-        elif host and host.role == "generator and target" and parts:
+        elif role == "generator and target" and parts:
             sentences.append(
-                f"Generator and target shared {machine.host} ({_listed(use)} on average). The machine was not "
-                "saturated, but the two compete for caches and cores. For figures to publish, run the target on a "
-                "machine of its own."
+                f"Generator and target shared {machine.host}{on_average}. The machine was not saturated, but the two "
+                "compete for caches and cores. For figures to publish, run the target on a machine of its own."
             )
     return sentences
 
 
-def _clocks(evidence: Evidence) -> list[str]:
+def _clocks(summary: Summary, samples: pl.DataFrame) -> list[str]:
+    run, label = summary.run, summary.label
     sentences = [
         f"The clock of {host.name} was off by {duration(host.clock_offset_ms)}: durations are right, but the place of "
         "its samples in the charts over time is not."
-        for host in evidence.record.hosts
+        for host in run.hosts
         if abs(host.clock_offset_ms) > CLOCK_OFFSET_MS
     ]
-    samples, label = evidence.samples, evidence.label
     negative = samples.filter(pl.col("rtt_ms") < 0).height
     if negative:
         sentences.append(
             f"The response time of {plural(negative, label)} is negative: a clock ran backwards. Do not use these "
             "figures."
         )
-    start_ms, end_ms = evidence.record.started_ms, evidence.record.ended_ms
-    if start_ms is not None and end_ms is not None:
-        during = pl.col("start_ms").is_between(start_ms - CLOCK_SLACK_MS, end_ms + CLOCK_SLACK_MS)
+    if run.started_ms is not None and run.ended_ms is not None:
+        during = pl.col("start_ms").is_between(run.started_ms - CLOCK_SLACK_MS, run.ended_ms + CLOCK_SLACK_MS)
         outside = samples.filter(~during).height
         if outside:
             sentences.append(f"{plural(outside, label)} started before or after the run: a clock was set, or is wrong.")
     return sentences
 
 
-def _few_samples(evidence: Evidence) -> list[str]:
+def _few_samples(summary: Summary) -> list[str]:
     sentences = []
-    for label, summary in evidence.labels.items():
-        if label == "user" and "users" not in evidence.record.properties:
+    for label, figures in summary.labels.items():
+        if label == "user" and "users" not in summary.run.properties:
             continue  # the plan has a fixed number of them, however long it runs
-        times = next(iter(summary.times.values()), None)
-        if times is None or not times.n:
-            continue
-        largest = [name for name, n in MIN_N.items() if times.n < n]
+        n = next((times.n for times in figures.times.values()), 0)
+        largest = [name for name, least in MIN_N.items() if 0 < n < least]
         if largest:
             sentences.append(
-                f"Insufficient data: of {plural(times.n, f'{label} time')}, {_listed(largest)} "
+                f"Insufficient data: of {plural(n, f'{label} time')}, {_listed(largest)} "
                 f"{'is' if len(largest) == 1 else 'are'} just the largest (marked †). Run longer."
             )
     return sentences
 
 
-def _times(evidence: Evidence) -> list[str]:
-    samples = evidence.labels[evidence.label]
-    if not samples.n:
-        return []
-    sentences = []
-    if samples.timed_out:
+def _times(summary: Summary) -> list[str]:
+    main, sentences = summary.main, []
+    if main.timed_out:
         sentences.append(
-            f"{plural(samples.timed_out, samples.label)} timed out: the time waited is a lower bound of the response "
+            f"{plural(main.timed_out, main.label)} timed out: the time waited is a lower bound of the response "
             "time (marked >). All other times are of successful samples only."
         )
-    stopped = samples.causes.get("stopped", 0)
+    stopped = main.causes.get("stopped", 0)
     if stopped:
         sentences.append(
-            f"{plural(stopped, samples.label)} failed because the run was stopped: errors, without a response time."
+            f"{plural(stopped, main.label)} failed because the run was stopped: errors, without a response time."
         )
-    other = samples.failed - samples.timed_out - stopped
+    other = main.failed - main.timed_out - stopped
     if other:
         sentences.append(
-            f"{plural(other, samples.label)} failed for another reason ({percent(other / samples.n)}): counted by "
+            f"{plural(other, main.label)} failed for another reason ({percent(other / main.n)}): counted by "
             "cause, excluded from response times. An error can be faster than a success: read both together."
         )
     return sentences
 
 
-def _facts(evidence: Evidence) -> list[str]:
-    facts, sentences = evidence.facts, []
-    if facts.unverified and "video" in evidence.record.properties:
+def _facts(summary: Summary) -> list[str]:
+    facts, sentences = summary.facts, []
+    if facts.unverified and "video" in summary.run.properties:
         sentences.append(
             f"{count(facts.unverified)} of the answers count as correct without a check of the image: verify_share is "
             "below 1, or the plan does not use the frame client."
@@ -250,7 +223,7 @@ def _facts(evidence: Evidence) -> list[str]:
         sentences.append(f"samples.jtl has samples with other labels, shown in JMeter's dashboard only: {labels}.")
     if facts.from_killed_users:
         sentences.append(
-            f"{plural(facts.from_killed_users, evidence.label)} of users that JMeter ended (user_timeout_s) are known "
+            f"{plural(facts.from_killed_users, summary.label)} of users that JMeter ended (user_timeout_s) are known "
             "from the journal only."
         )
     return sentences

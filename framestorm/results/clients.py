@@ -7,6 +7,7 @@ import csv
 import json
 import math
 import shutil
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import IO
 from framestorm.model.cause import TIMEOUTS
 from framestorm.model.sample import COMMON, ORIGIN, Line, is_sample
 from framestorm.results.jtl import user_cause
-from framestorm.results.tree import TreeSample, json_lines, read_tree
+from framestorm.results.tree import TreeReader, TreeSample
 
 IN_TREE, IN_JOURNAL = 1, 2
+TREE, JOURNAL = "tree.xml", "the journal"
 
 
 @dataclass(slots=True)
@@ -31,7 +33,7 @@ class UserHistory:
     ok: bool | None = None
     cause: str | None = None
     causes: tuple[str, ...] = ()
-    planned_samples: int | None = None
+    planned_samples: int = 0
     in_tree: bool = False
     has_last_line: bool = False
     # For each of its samples by index: IN_TREE, IN_JOURNAL, both or 0.
@@ -44,15 +46,6 @@ class UserHistory:
         before = self.sources[index]
         self.sources[index] = before | source
         return before
-
-    def count(self, source: int) -> int:
-        """How many of its samples are in that source, and in no other."""
-        return self.sources.count(source)
-
-    @property
-    def samples(self) -> int:
-        """How many samples are known of it."""
-        return len(self.sources) - self.sources.count(0)
 
     @property
     def ended(self) -> bool:
@@ -70,21 +63,21 @@ class UserHistory:
 class ClientFiles:
     """What tree.xml and the journals held beside samples.csv; counts are of samples unless they say otherwise.
 
+    labels: samples by label.
     from_killed_users: of those from the journal, the ones of users that JMeter ended before they could hand them in.
+    twice, bad_lines: by the name of the file.
     """
 
     users: dict[str, UserHistory] = field(default_factory=dict)
-    labels: dict[str, int] = field(default_factory=dict)
+    labels: Counter[str] = field(default_factory=Counter)
     tree_problem: str | None = None
     journal_problem: str | None = None
     has_journal: bool = False
     from_tree: int = 0
     from_journal: int = 0
     from_killed_users: int = 0
-    tree_duplicates: int = 0
-    journal_duplicates: int = 0
-    tree_bad_lines: int = 0
-    journal_bad_lines: int = 0
+    twice: Counter[str] = field(default_factory=Counter)
+    bad_lines: Counter[str] = field(default_factory=Counter)
 
 
 def read_clients(run_dir: Path, table: Path) -> ClientFiles:
@@ -96,7 +89,7 @@ def read_clients(run_dir: Path, table: Path) -> ClientFiles:
     try:
         with body.open("w+", encoding="utf-8", newline="") as file:
             reader = _Reader(_Rows(file))
-            reader.files.tree_problem = read_tree(run_dir / "tree.xml", reader.tree_sample, reader.tree_user)
+            reader.files.tree_problem = TreeReader(reader.tree_sample, reader.tree_user).read(run_dir / "tree.xml")
             for path in [run_dir / "journal.jsonl", *sorted(run_dir.glob("journal-*.jsonl"))]:
                 if path.exists():
                     reader.journal(path)
@@ -120,7 +113,8 @@ class _Rows:
         if not self._columns.keys() >= values.keys() - {"type"}:
             self._columns |= dict.fromkeys(name for name in line if name != "type")
         self._narrowest = self._narrowest or len(self._columns)
-        self._writer.writerow([_cell(values.get(name)) for name in self._columns])
+        cells = [values.get(name) for name in self._columns]
+        self._writer.writerow([str(cell).lower() if isinstance(cell, bool) else cell for cell in cells])
 
     def save(self, table: Path) -> None:
         self._body.seek(0)
@@ -138,25 +132,18 @@ class _Reader:
     def __init__(self, rows: _Rows) -> None:
         self.files = ClientFiles()
         self.rows = rows
-        self._unnamed = 0
 
     def tree_sample(self, text: str, outer: TreeSample) -> None:
-        try:
-            line = json.loads(text)
-        except ValueError:
-            line = None
-        self._tree_line(line, outer)
-
-    def _tree_line(self, line: object, outer: TreeSample) -> None:
+        line = _parsed(text)
         if not is_sample(line):
-            self.files.tree_bad_lines += 1
+            self.files.bad_lines[TREE] += 1
             return
         attributes = outer.attributes
         user = self._user(line["user"], attributes.get("hn"))
         # The user's own sample is not read yet: this is how it will know whose it is.
         attributes["user"] = user.user
         if user.add(line["index"], IN_TREE) & IN_TREE:
-            self.files.tree_duplicates += 1
+            self.files.twice[TREE] += 1
             return
         self.files.from_tree += 1
         self._row(line, user, attributes.get("tn", ""), "tree")
@@ -165,24 +152,21 @@ class _Reader:
         text, attributes = "".join(sample.text), sample.attributes
         # Lines of the process's output that the plan made no sub-results of are samples all the same.
         if text.count('"sample"') > sample.samples:
-            for line in json_lines(text):
+            for row in text.splitlines():
+                line = _parsed(row)
                 if is_sample(line) and not self._in_tree(line):
-                    self._tree_line(line, sample)
-        last_line: Line = {}
-        for line in json_lines(text[text.rfind("\n{", 0, len(text.rstrip())) + 1 :]):
-            if line.get("type") == "user" and isinstance(line.get("user"), str):
-                last_line = line
-        name = last_line.get("user") or attributes.get("user")
-        if name is None:
-            self._unnamed += 1
-            name = f"unnamed-{self._unnamed}"
+                    self.tree_sample(row, sample)
+        last_line = _parsed(text[text.rfind("\n{", 0, len(text.rstrip())) + 1 :].partition("\n")[0])
+        if not _is_of_user(last_line, "user"):
+            last_line = {}
+        name = last_line.get("user") or attributes.get("user") or f"unnamed-{len(self.files.users) + 1}"
         user = self._user(name, attributes.get("hn"))
         user.in_tree = True
         user.start_ms = _number(attributes.get("ts"))
         user.elapsed_ms = _number(attributes.get("t"))
         user.ok = attributes.get("s") == "true"
         if last_line:
-            self._end(user, last_line)
+            _end(user, last_line)
         if not user.ok:
             # The plan's own word goes before the client's last one, and that before a bare exit status.
             cause = user_cause(attributes.get("rc", ""), attributes.get("rm", ""))
@@ -196,16 +180,20 @@ class _Reader:
                 if not raw.endswith(b"\n"):
                     self.files.journal_problem = f"{path.name} ends in the middle of a line; the line was left out"
                     break
-                try:
-                    line = json.loads(raw)
-                except ValueError:
-                    line = None
-                self._journal_line(line)
+                self._journal_line(_parsed(raw))
 
-    def _journal_line(self, line: object) -> None:
+    def _journal_line(self, line: Line) -> None:
         if is_sample(line):
-            self._journal_sample(line)
-        elif isinstance(line, dict) and line.get("type") in ("start", "user") and isinstance(line.get("user"), str):
+            user = self._user(line["user"], None)
+            before = user.add(line["index"], IN_JOURNAL)
+            if before & IN_JOURNAL:
+                self.files.twice[JOURNAL] += 1
+            elif not before:
+                self.files.from_journal += 1
+                # Ended by JMeter before it could say so: what it still wrote to the journal is no loss on the way.
+                self.files.from_killed_users += user.in_tree and not user.has_last_line
+                self._row(line, user, "", "journal")
+        elif _is_of_user(line, "start", "user"):
             user = self._user(line["user"], None)
             if user.start_ms is None:
                 user.start_ms = _number(line.get("start_ms"))
@@ -214,26 +202,9 @@ class _Reader:
             elif not user.in_tree:
                 user.elapsed_ms = _number(line.get("duration_ms"))
                 user.ok = line.get("ok") is True
-                self._end(user, line)
+                _end(user, line)
         else:
-            self.files.journal_bad_lines += 1
-
-    def _journal_sample(self, line: Line) -> None:
-        user = self._user(line["user"], None)
-        before = user.add(line["index"], IN_JOURNAL)
-        if before & IN_JOURNAL:
-            self.files.journal_duplicates += 1
-        elif not before:
-            self.files.from_journal += 1
-            # Ended by JMeter before it could say so: what it still wrote to the journal is no loss on the way.
-            self.files.from_killed_users += user.in_tree and not user.has_last_line
-            self._row(line, user, "", "journal")
-
-    def _end(self, user: UserHistory, last_line: Line) -> None:
-        user.has_last_line = True
-        causes, cause = last_line.get("causes"), last_line.get("cause")
-        user.cause = cause if isinstance(cause, str) else None
-        user.causes = tuple(causes) if isinstance(causes, dict) and causes else (user.cause,) if user.cause else ()
+            self.files.bad_lines[JOURNAL] += 1
 
     def _in_tree(self, line: Line) -> bool:
         user = self.files.users.get(line["user"])
@@ -247,18 +218,28 @@ class _Reader:
         return user
 
     def _row(self, line: Line, user: UserHistory, thread: str, source: str) -> None:
-        labels = self.files.labels
-        labels[line["label"]] = labels.get(line["label"], 0) + 1
+        self.files.labels[line["label"]] += 1
         self.rows.add(line, user.host, thread, source)
 
 
-def _cell(value: object) -> object:
-    """A JSON value as a CSV cell: empty for null, true and false in lower case."""
-    if value is None:
-        return ""
-    if value is True or value is False:
-        return "true" if value else "false"
-    return value
+def _parsed(text: str | bytes) -> Line:
+    """The JSON object that a line holds; empty if it holds none."""
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return {}
+    return line if isinstance(line, dict) else {}
+
+
+def _is_of_user(line: Line, *types: str) -> bool:
+    return line.get("type") in types and isinstance(line.get("user"), str)
+
+
+def _end(user: UserHistory, last_line: Line) -> None:
+    user.has_last_line = True
+    causes, cause = last_line.get("causes"), last_line.get("cause")
+    user.cause = cause if isinstance(cause, str) else None
+    user.causes = tuple(causes) if isinstance(causes, dict) and causes else (user.cause,) if user.cause else ()
 
 
 def _number(value: object) -> float | None:

@@ -1,11 +1,9 @@
 """What a run lost: every sentence here makes the run partial, and none of it is guessed."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
 from pathlib import Path
 
-from framestorm.model.criteria import Group
 from framestorm.model.units import count, plural
 from framestorm.results.clients import IN_JOURNAL, IN_TREE
 from framestorm.results.reading import RunResults
@@ -21,17 +19,7 @@ ARRIVALS = re.compile(r'\{"type":"arrivals","due":(\d+)|ArrivalsThreadStarter: .
 LOGS = ("jmeter.log", "jmeter-server-*.log")
 
 
-@dataclass
-class HostCounts:
-    """Samples of one host: sent (journal), received (tree.xml, samples.jtl); and its users."""
-
-    users: int = 0
-    sent: int = 0
-    in_tree: int = 0
-    in_samples: int = 0
-
-
-def missing(results: RunResults, groups: Mapping[str, Group]) -> list[str]:
+def missing(results: RunResults) -> list[str]:
     """Sentences on what is missing or contradicts itself; empty if the run is complete."""
     record, clients, jtl = results.record, results.clients, results.jtl
     sentences = [results.problem] if results.problem else []
@@ -48,7 +36,7 @@ def missing(results: RunResults, groups: Mapping[str, Group]) -> list[str]:
         sentences += _client_files(results)
     elif clients.tree_problem and clients.tree_problem != "tree.xml is missing":
         sentences.append(clients.tree_problem)
-    if not sum(group.n for group in groups.values()):
+    if not results.samples.height and not results.users.height:
         sentences.append(f"no {results.label} and no user was measured")
     return sentences
 
@@ -61,19 +49,18 @@ def _client_files(results: RunResults) -> list[str]:
         sentences.append("journal.jsonl is missing: what was sent cannot be compared with what came back")
     unfinished = [user for user in clients.users.values() if not user.ended]
     if unfinished:
-        planned = sum(max(0, (user.planned_samples or 0) - user.samples) for user in unfinished)
+        known = [len(user.sources) - user.sources.count(0) for user in unfinished]
+        planned = sum(max(0, user.planned_samples - n) for user, n in zip(unfinished, known, strict=True))
         left = f"; {plural(planned, label)} of theirs never arrived" if planned else ""
         sentences.append(f"{plural(len(unfinished), 'user')} started and never ended{left}")
     lost = clients.from_journal - clients.from_killed_users
     if lost:
         sentences.append(f"{plural(lost, label)} of the journal did not reach tree.xml (taken from the journal)")
-    unsent = sum(user.count(IN_TREE) for user in clients.users.values())
+    unsent = sum(user.sources.count(IN_TREE) for user in clients.users.values())
     if clients.has_journal and unsent:
         sentences.append(f"{plural(unsent, label)} of tree.xml {'is' if unsent == 1 else 'are'} not in the journal")
-    bad = {"tree.xml": clients.tree_bad_lines, "the journal": clients.journal_bad_lines}
-    sentences += [f"{plural(n, 'line')} of {where} cannot be read" for where, n in bad.items() if n]
-    twice = {"tree.xml": clients.tree_duplicates, "the journal": clients.journal_duplicates}
-    sentences += [f"{plural(n, label)} of {where} arrived twice (counted once)" for where, n in twice.items() if n]
+    sentences += [f"{plural(n, 'line')} of {where} cannot be read" for where, n in clients.bad_lines.items()]
+    sentences += [f"{plural(n, label)} of {where} arrived twice (counted once)" for where, n in clients.twice.items()]
     rows = sum(jtl.count(name) for name in clients.labels or [label])
     if jtl.rows is not None and not clients.tree_problem and rows != clients.from_tree:
         in_tree = plural(clients.from_tree, label)
@@ -81,19 +68,19 @@ def _client_files(results: RunResults) -> list[str]:
     return sentences
 
 
-def reconciliation(results: RunResults) -> dict[str, HostCounts]:
-    """What each host sent, and what of it was received."""
-    hosts: dict[str, HostCounts] = {}
+def reconciliation(results: RunResults) -> dict[str, Counter[str]]:
+    """By host: its users, and its samples sent (journal), in_tree (received) and in_samples (samples.jtl)."""
+    hosts: dict[str, Counter[str]] = {}
     for user in results.clients.users.values():
-        counts = hosts.setdefault(user.host, HostCounts())
-        in_both = user.count(IN_TREE | IN_JOURNAL)
-        counts.users += 1
-        counts.sent += in_both + user.count(IN_JOURNAL)
-        counts.in_tree += in_both + user.count(IN_TREE)
-    labels = results.clients.labels or {results.label: 0}
+        in_both = user.sources.count(IN_TREE | IN_JOURNAL)
+        hosts.setdefault(user.host, Counter()).update(
+            users=1,
+            sent=in_both + user.sources.count(IN_JOURNAL),
+            in_tree=in_both + user.sources.count(IN_TREE),
+        )
     for (label, host), n in results.jtl.counts.items():
-        if label in labels:
-            hosts.setdefault(host, HostCounts()).in_samples += n
+        if label in (results.clients.labels or [results.label]):
+            hosts.setdefault(host, Counter()).update(in_samples=n)
     return hosts
 
 

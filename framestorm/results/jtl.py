@@ -1,9 +1,7 @@
 """samples.jtl, JMeter's CSV, read in columns: rows by label, users, and the samples of a plan without a client."""
 
+import io
 import re
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import polars as pl
 
 from framestorm.model.cause import CAUSES, TIMEOUTS, WORD
 from framestorm.model.sample import COMMON, ORIGIN, is_figure_name, is_length
-from framestorm.results.files import whole_lines
+from framestorm.results.tree import CHUNK_BYTES
 
 USER = "user"  # the label of a virtual user that is a process
 NEEDED = ("timeStamp", "elapsed", "label", "success")
@@ -79,37 +77,25 @@ class Jtl:
         return sum(n for (name, _), n in self.counts.items() if name == label)
 
     def labels(self) -> dict[str, int]:
-        """Rows by label, the most frequent first."""
-        counts = {label: self.count(label) for label, _ in self.counts}
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        """Rows by label."""
+        return {label: self.count(label) for label in sorted({label for label, _ in self.counts})}
 
 
-@contextmanager
-def read_jtl(run_dir: Path, default_host: str) -> Iterator[Jtl]:
+def read_jtl(run_dir: Path, default_host: str) -> Jtl:
     """Open `run_dir`/samples.jtl; a half last row is left out and told in `problem`."""
     path = run_dir / "samples.jtl"
     if not path.exists():
-        yield Jtl("samples.jtl is missing")
-        return
-    lines = whole_lines(path, quote=b'"')
-    if not lines.kept_bytes:
-        yield Jtl("samples.jtl is empty")
-        return
-    copy = run_dir / ".samples.jtl.whole.tmp"
+        return Jtl("samples.jtl is missing")
+    kept = _whole_rows(path)
+    if not kept:
+        return Jtl("samples.jtl is empty")
     problem = None
-    try:
-        if lines.cut_bytes:
-            problem = "samples.jtl ends in the middle of a row; the row was left out"
-            shutil.copyfile(path, copy)
-            with copy.open("r+b") as file:
-                file.truncate(lines.kept_bytes)
-        yield _scan(copy if lines.cut_bytes else path, default_host, problem)
-    finally:
-        copy.unlink(missing_ok=True)
-
-
-def _scan(path: Path, default_host: str, problem: str | None) -> Jtl:
-    raw = pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True, ignore_errors=True, encoding="utf8-lossy")
+    if kept < path.stat().st_size:
+        problem = "samples.jtl ends in the middle of a row; the row was left out"
+    raw = pl.scan_csv(
+        io.BytesIO(path.read_bytes()[:kept]) if problem else path,
+        infer_schema=False, truncate_ragged_lines=True, ignore_errors=True, encoding="utf8-lossy",
+    )  # fmt: skip
     columns = raw.collect_schema().names()
     missing = [name for name in NEEDED if name not in columns]
     if missing:
@@ -142,6 +128,23 @@ def _scan(path: Path, default_host: str, problem: str | None) -> Jtl:
         else:
             jtl.bad_rows += n
     return jtl
+
+
+def _whole_rows(path: Path) -> int:
+    """How many bytes of a CSV file are whole rows; a line end inside a quotation ends none."""
+    kept = position = quotes = 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            pieces = chunk.split(b'"')
+            end = position = position + len(chunk)
+            for number, piece in reversed(list(enumerate(pieces))):
+                end -= len(piece)
+                if (quotes + number) % 2 == 0 and b"\n" in piece:
+                    kept = end + piece.rindex(b"\n") + 1
+                    break
+                end -= 1
+            quotes += len(pieces) - 1
+    return kept
 
 
 def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:

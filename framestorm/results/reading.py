@@ -1,20 +1,25 @@
-"""A run's raw files, read once and made into samples.csv: all that its figures are made of."""
+"""A run's raw files, read once although they may be broken, and made into samples.csv: all its figures rest on it."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from framestorm.model.files import replacing
+from framestorm.errors import FramestormError
+from framestorm.model.files import FileError, FormatError, read, replacing
 from framestorm.model.run import Record
 from framestorm.results.clients import ClientFiles, read_clients
-from framestorm.results.files import read_run
 from framestorm.results.jtl import USER, Jtl, read_jtl, read_users, write_samples
-from framestorm.results.table import count_labels, read_table, users_table
+from framestorm.results.table import read_table, users_table
 
 SAMPLES = "samples.csv"
 RAW_FILES = ("tree.xml", "journal.jsonl", "samples.jtl", SAMPLES, "run.json")
+
+
+class ReportError(FramestormError):
+    """A report cannot be made; the message says of what, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +40,23 @@ class RunResults:
     @property
     def other_labels(self) -> dict[str, int]:
         """How many rows of samples.jtl have another label than users and the main samples."""
-        others = {name: n for name, n in self.jtl.labels().items() if name != self.label}
-        if self.users.height:
-            others.pop(USER, None)
-        return dict(sorted(others.items()))
+        ours = {self.label, USER} if self.users.height else {self.label}
+        return {name: n for name, n in self.jtl.labels().items() if name not in ours}
+
+
+def read_run(run_dir: Path) -> tuple[Record, str | None]:
+    """The record of a run, and a sentence if run.json is missing or broken (then the record has defaults only).
+
+    Raises:
+        FormatError: run.json is of another format.
+    """
+    try:
+        return read(run_dir / "run.json", Record), None
+    except FormatError:
+        raise
+    except FileError as error:
+        problem = str(error).removeprefix(f"{run_dir}{os.sep}")
+        return Record(), f"{problem}: settings, hosts and target of the run are not known"
 
 
 def read_results(run_dir: Path) -> RunResults:
@@ -49,9 +67,9 @@ def read_results(run_dir: Path) -> RunResults:
         OSError: samples.csv cannot be written.
     """
     record, problem = read_run(run_dir)
-    host = record.hosts[0].name if record.hosts else "this host"
     path = run_dir / SAMPLES
-    with read_jtl(run_dir, host) as jtl, replacing(path) as table:
+    jtl = read_jtl(run_dir, record.hosts[0].name if record.hosts else "this host")
+    with replacing(path) as table:
         # Without a record nobody says whether those labelled user are processes.
         has_users = bool(jtl.count(USER)) and (record.has_users or record.plan is None)
         clients = read_clients(run_dir, table)
@@ -63,8 +81,11 @@ def read_results(run_dir: Path) -> RunResults:
             # An archive that kept the table only: better than nothing, and the report says that it is incomplete.
             table.unlink()
             table.hardlink_to(path)
-        label = main_label(record, count_labels(table))
-        samples = read_table(table, label)
+        samples = read_table(table)
+    counts = dict(samples["label"].cast(pl.String).drop_nulls().value_counts().iter_rows())
+    label = main_label(record, counts)
+    if counts.get(label, 0) < samples.height:
+        samples = samples.filter(pl.col("label") == label)
     return RunResults(record, problem, label, samples, users, clients, jtl)
 
 

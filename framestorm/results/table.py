@@ -12,41 +12,46 @@ from framestorm.results.clients import UserHistory
 from framestorm.stats.checks import Floats
 from framestorm.stats.percentiles import Sample
 
-DType = pl.DataType | type[pl.DataType]
+Schema = dict[str, type[pl.DataType]]
 # The common columns that later steps ask for, and further figures that they ask for by name: null where no sample has
 # them, for not every plan knows who answered, or whether it was a cold start.
-COLUMNS: dict[str, DType] = {
+COLUMNS: Schema = {
     "label": pl.Categorical, "user": pl.Categorical, "index": pl.Int32, "intended_ms": pl.Float64,
     "start_ms": pl.Float64, "rtt_ms": pl.Float64, "ok": pl.Boolean, "cause": pl.Categorical, "censored": pl.Boolean,
     "host": pl.Categorical, "source": pl.Categorical,
 }  # fmt: skip
-FIGURES: dict[str, DType] = {
+FIGURES: Schema = {
     "handler_ms": pl.Float64, "model_ms": pl.Float64, "cold": pl.Boolean, "verified": pl.Boolean,
     "worker": pl.Categorical,
 }  # fmt: skip
-USER_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "user": pl.String,
-    "host": pl.String,
-    "start_ms": pl.Float64,
-    "elapsed_ms": pl.Float64,
-    "ok": pl.Boolean,
-    "cause": pl.String,
-    "censored": pl.Boolean,
-    "ended": pl.Boolean,
-}
-SERIES_NAMES = {
-    "duration": "whole process",
-    "rtt": "response time",
-    "warm": "response time, warm",
-    "cold": "response time, cold",
-    "outside": "outside the handler",
-    "handler": "handler",
-    "model": "model",
-}
+USER_SCHEMA: Schema = {
+    "user": pl.String, "host": pl.String, "start_ms": pl.Float64, "elapsed_ms": pl.Float64, "ok": pl.Boolean,
+    "cause": pl.String, "censored": pl.Boolean, "ended": pl.Boolean,
+}  # fmt: skip
 
 
-def read_table(path: Path, label: str | None = None) -> pl.DataFrame:
-    """The columns of samples.csv that the report needs and every further figure that is a length, of one label or all.
+def scan_rows(path: Path, schema: Schema, optional: tuple[str, ...] = ()) -> pl.LazyFrame:
+    """The columns of a CSV file, but for broken rows; nothing if the file or a column that is not optional is missing.
+
+    A row is broken if a number is missing that is not optional.
+    """
+    if not path.exists() or not path.stat().st_size:
+        return pl.LazyFrame(schema=schema)
+    raw = pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True, ignore_errors=True)
+    names = raw.collect_schema().names()
+    needed = [name for name in schema if name not in optional]
+    if not set(needed) <= set(names):
+        return pl.LazyFrame(schema=schema)
+    columns = [
+        (pl.col(name) if name in names else pl.lit(None)).cast(dtype, strict=False).alias(name)
+        for name, dtype in schema.items()
+    ]
+    rows = raw.select(columns).drop_nulls([name for name in needed if schema[name] == pl.Float64])
+    return rows.with_columns(pl.col(pl.String).fill_null(""))
+
+
+def read_table(path: Path) -> pl.DataFrame:
+    """The columns of samples.csv that the report needs and every further figure that is a length.
 
     `timed_out`: the response time is only a lower bound. A sample cut off by the run's stop did not fail by its own
     slowness: it is a failure, but no time of it is used. A 504 is the platform's timeout and as much a lower bound as
@@ -58,23 +63,12 @@ def read_table(path: Path, label: str | None = None) -> pl.DataFrame:
     samples = raw.select(
         pl.col(name) if name in names else pl.lit(None, dtype).alias(name) for name, dtype in columns.items()
     )
-    if label is not None:
-        samples = samples.filter(pl.col("label").cast(pl.String) == label)
-    cause = pl.col("cause").cast(pl.String)
-    timed_out = (pl.col("censored") & (cause != "stopped").fill_null(value=True)) | (cause == "status-504")
+    timed_out = (pl.col("censored") & pl.col("cause").ne_missing("stopped")) | pl.col("cause").eq_missing("status-504")
     return (
         samples.with_columns(pl.col("ok", "censored").fill_null(value=False))
-        .with_columns(
-            (timed_out.fill_null(value=False) & ~pl.col("ok") & pl.col("rtt_ms").is_not_null()).alias("timed_out")
-        )
+        .with_columns((timed_out & ~pl.col("ok") & pl.col("rtt_ms").is_not_null()).alias("timed_out"))
         .collect(engine="streaming")
     )
-
-
-def count_labels(path: Path) -> dict[str, int]:
-    """How many samples of samples.csv have each label."""
-    labels = pl.scan_csv(path, infer_schema=False).select(pl.col("label").drop_nulls()).group_by("label").len()
-    return dict(labels.collect(engine="streaming").iter_rows())
 
 
 def lengths(samples: pl.DataFrame) -> list[str]:
@@ -85,18 +79,10 @@ def lengths(samples: pl.DataFrame) -> list[str]:
 def users_table(users: Iterable[UserHistory]) -> pl.DataFrame:
     """The users found in tree and journal as columns."""
     rows = [
-        (
-            u.user,
-            u.host,
-            u.start_ms,
-            u.elapsed_ms,
-            bool(u.ok),
-            u.cause if u.ended else "never-ended",
-            u.censored,
-            u.ended,
-        )
-        for u in users
-    ]
+        (user.user, user.host, user.start_ms, user.elapsed_ms, bool(user.ok),
+         user.cause if user.ended else "never-ended", user.censored, user.ended)
+        for user in users
+    ]  # fmt: skip
     return pl.DataFrame(rows, schema=USER_SCHEMA, orient="row")
 
 

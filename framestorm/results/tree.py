@@ -1,16 +1,12 @@
 """JMeter's XML result tree, read as a stream: users with their samples, in constant memory, even if cut off."""
 
-import json
 import re
 import xml.parsers.expat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
-from framestorm.model.sample import Line
-from framestorm.results.files import CHUNK_BYTES
-
+CHUNK_BYTES = 1 << 18
 # Characters that JMeter writes although XML 1.0 has no place for them (a client that prints garbage).
 _CONTROL = bytes(63 if code < 32 and code not in (9, 10, 13) else code for code in range(256))
 _REFERENCE = re.compile(rb"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
@@ -30,20 +26,13 @@ class TreeSample:
         return self.attributes.get("lb") == "user"
 
 
-SampleHandler = Callable[[str, TreeSample], None]
-UserHandler = Callable[[TreeSample], None]
+class TreeReader:
+    """Calls on_sample(line, user's sample) for each sample of a user, and on_user(sample) as the user ends.
 
-
-def read_tree(path: Path, on_sample: SampleHandler, on_user: UserHandler) -> str | None:
-    """Read `path`; call on_sample(line, user's sample) for each sample of a user and on_user(sample) as the user ends.
-
-    Those of a user whose own sample was cut off are still given. Returns a sentence if the file was not whole.
+    Those of a user whose own sample was cut off are still given.
     """
-    return _Reader(on_sample, on_user).read(path)
 
-
-class _Reader:
-    def __init__(self, on_sample: SampleHandler, on_user: UserHandler) -> None:
+    def __init__(self, on_sample: Callable[[str, TreeSample], None], on_user: Callable[[TreeSample], None]) -> None:
         self._on_sample = on_sample
         self._on_user = on_user
         self._open: list[TreeSample] = []
@@ -59,9 +48,17 @@ class _Reader:
         self._parser = parser
 
     def read(self, path: Path) -> str | None:
+        """Read the file; returns a sentence if it was not whole."""
+        rest = b""
         try:
             with path.open("rb") as file:
-                self._feed(file)
+                while chunk := file.read(CHUNK_BYTES):
+                    chunk = rest + chunk
+                    # A reference may lie across two chunks: hold back what could be the start of one.
+                    cut = chunk.rfind(b"&", -_REFERENCE_BYTES)
+                    chunk, rest = (chunk[:cut], chunk[cut:]) if cut >= 0 else (chunk, b"")
+                    self._parser.Parse(_clean(chunk), False)
+            self._parser.Parse(_clean(rest), True)
         except FileNotFoundError:
             return "tree.xml is missing"
         except xml.parsers.expat.ExpatError:
@@ -70,16 +67,6 @@ class _Reader:
                 return f"tree.xml goes on after its end (line {line}); what follows was left out"
             return f"tree.xml is cut off or damaged at line {line}, byte {byte:,}; all before it was used"
         return None
-
-    def _feed(self, file: BinaryIO) -> None:
-        rest = b""
-        while chunk := file.read(CHUNK_BYTES):
-            chunk = rest + chunk
-            # A reference may lie across two chunks: hold back what could be the start of one.
-            cut = chunk.rfind(b"&", -_REFERENCE_BYTES)
-            chunk, rest = (chunk[:cut], chunk[cut:]) if cut >= 0 else (chunk, b"")
-            self._parser.Parse(_clean(chunk), False)
-        self._parser.Parse(_clean(rest), True)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if name in ("sample", "httpSample"):
@@ -97,16 +84,13 @@ class _Reader:
         elif name == "testResults":
             self._ended = True
         elif name in ("sample", "httpSample"):
-            self._end_sample(self._open.pop())
-
-    def _end_sample(self, sample: TreeSample) -> None:
-        if sample.is_user:
-            self._on_user(sample)
-            return
-        user = next((outer for outer in reversed(self._open) if outer.is_user), None)
-        if user is not None:
-            user.samples += 1
-            self._on_sample("".join(sample.text), user)
+            sample = self._open.pop()
+            user = next((outer for outer in reversed(self._open) if outer.is_user), None)
+            if sample.is_user:
+                self._on_user(sample)
+            elif user is not None:
+                user.samples += 1
+                self._on_sample("".join(sample.text), user)
 
     def _refuse(self, *_: object) -> None:
         raise xml.parsers.expat.ExpatError("a document type is not expected here")
@@ -121,17 +105,3 @@ def _reference(match: re.Match[bytes]) -> bytes:
     code = int(match[1], 16) if match[1] else int(match[2])
     legal = code in (9, 10, 13) or 32 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000
     return match[0] if legal else b"?"
-
-
-def json_lines(text: str) -> list[Line]:
-    """The JSON objects among the lines of a client's stdout; anything else on it is passed over."""
-    objects = []
-    for line in text.splitlines():
-        if line.startswith("{"):
-            try:
-                value = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(value, dict):
-                objects.append(value)
-    return objects

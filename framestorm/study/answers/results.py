@@ -154,7 +154,7 @@ def _users(summary: Summary) -> tuple[dict[str, Value], dict[str, Bound]]:
     if not users:
         return {}, {}
     times = users.times.get("duration")
-    figures = {name: figure for name, of in USER_FIGURES.items() if times and (figure := times.get(of))}
+    figures = {name: figure for name, of in USER_FIGURES.items() if times and (figure := getattr(times, of))}
     return (
         {"users": users.n, "user_success": users.success} | {name: figure.value for name, figure in figures.items()},
         {name: LOWER for name, figure in figures.items() if figure.bound == "lower"},

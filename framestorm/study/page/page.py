@@ -14,7 +14,7 @@ from framestorm.model.summary import Doubt
 from framestorm.model.units import plural
 from framestorm.report.document import render
 from framestorm.report.junit import Case, suite_xml
-from framestorm.results.files import ReportError
+from framestorm.results.reading import ReportError
 from framestorm.stats.estimate import Estimate
 from framestorm.study.answers.rows import write_rows
 from framestorm.study.answers.summary import StudySummary, study_of, summarise

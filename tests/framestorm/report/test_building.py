@@ -12,7 +12,7 @@ from framestorm.model.criteria import CriteriaError
 from framestorm.model.files import read
 from framestorm.model.summary import Summary
 from framestorm.report import build
-from framestorm.results.files import ReportError
+from framestorm.results.reading import ReportError
 
 MADE = ("samples.csv", "summary.json", "junit.xml", "index.html")
 
