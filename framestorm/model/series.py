@@ -6,14 +6,8 @@ Times on the x axis are seconds since the run's start, lengths are ms; None is a
 from dataclasses import dataclass, field
 
 Values = list[float | None]
-
-
-@dataclass(frozen=True)
-class Points:
-    """Single points."""
-
-    x: Values = field(default_factory=list)
-    y: Values = field(default_factory=list)
+# By name the values of curves over one x, or x and y of single points.
+Curves = dict[str, Values]
 
 
 @dataclass(frozen=True)
@@ -25,24 +19,18 @@ class UserLine:
 
 
 @dataclass(frozen=True)
-class Band:
-    """5th percentile, median and 95th percentile of all users."""
-
-    low: Values
-    mid: Values
-    high: Values
-
-
-@dataclass(frozen=True)
 class ByIndex:
-    """A length by the sample's index; `step` indices share a point, `users` had any."""
+    """A length by the sample's index; `step` indices share a point, `users` had any.
+
+    band: low, mid and high, the 5th percentile, median and 95th percentile of all users.
+    """
 
     step: int
     users: int
     x: list[int]
     lines: list[UserLine]
-    band: Band | None = None
-    timed_out: Points = field(default_factory=Points)
+    band: Curves | None
+    timed_out: Curves
 
 
 @dataclass(frozen=True)
@@ -52,31 +40,26 @@ class OverTime:
     width_s: float
     shown: int
     of: int
-    warm: Points
-    cold: Points
-    timed_out: Points
+    warm: Curves
+    cold: Curves
+    timed_out: Curves
     x: list[float]
     mid: Values
     high: Values
 
 
 @dataclass(frozen=True)
-class Rates:
-    """Samples of one host started per second, by bin: without error, and failed."""
-
-    ok: Values
-    failed: Values
-
-
-@dataclass(frozen=True)
 class SuccessOverTime:
-    """Percent of samples without error by bin of the start, and rates by host; closed_model: users wait for answers."""
+    """Percent of samples without error by bin of the start, and by host those started per second: ok, and failed.
+
+    closed_model: users wait for answers.
+    """
 
     width_s: float
     closed_model: bool
     x: list[float]
     ratio: Values
-    hosts: dict[str, Rates]
+    hosts: dict[str, Curves]
 
 
 @dataclass(frozen=True)
@@ -84,8 +67,8 @@ class Bins:
     """Counts between edges in ms, of warm and of cold samples; None where there are none of them."""
 
     edges: list[float]
-    warm: list[int] | None = None
-    cold: list[int] | None = None
+    warm: list[int] | None
+    cold: list[int] | None
 
 
 @dataclass(frozen=True)
@@ -118,15 +101,6 @@ class MachineLine:
 
 
 @dataclass(frozen=True)
-class ReplicaCounts:
-    """Replicas of one function that were wanted and ready; `short`: those ready while fewer were than wanted."""
-
-    wanted: Values
-    ready: Values
-    short: Values
-
-
-@dataclass(frozen=True)
 class ReplicaLine:
     """One replica's line; `number` is its colour in every chart."""
 
@@ -146,11 +120,14 @@ class ReplicaUse:
 
 @dataclass(frozen=True)
 class ReplicasOverTime:
-    """Replicas by function on one grid of times, and what each held, by metric."""
+    """Replicas by function on one grid of times, and what each held, by metric.
+
+    counts: how many were wanted and ready; short: those ready while fewer were than wanted.
+    """
 
     x: list[float]
     of_functions: int
-    counts: dict[str, ReplicaCounts]
+    counts: dict[str, Curves]
     use: dict[str, ReplicaUse]
 
 

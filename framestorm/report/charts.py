@@ -1,6 +1,7 @@
 """Series of the summary to charts: each with a title, axes with units, and a caption that says what to read off."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from framestorm.model.series import (
     Bins,
@@ -9,7 +10,10 @@ from framestorm.model.series import (
     InFlight,
     MachineLine,
     OverTime,
+    ReplicasOverTime,
+    ReplicaUse,
     SuccessOverTime,
+    Values,
 )
 from framestorm.model.summary import Machine, Summary
 from framestorm.model.units import count, plural
@@ -29,9 +33,9 @@ from framestorm.report.figure import (
     dots,
     line,
     marked,
-    timed_out,
+    scaled,
 )
-from framestorm.report.replica_charts import replica_charts
+from framestorm.results.replicas import NETWORK, THROTTLED
 
 MAX_HOSTS_BY_PART = 3
 # Titles of the figures that are drawn by index.
@@ -39,15 +43,55 @@ FIGURE_NAMES = {"rtt_ms": "Response time", "handler_ms": "Handler time", "model_
 FILLED = {"fill": "tozeroy", "fillcolor": BAND}
 
 
+class Drawing(NamedTuple):
+    """How a metric of replicas is drawn: units by the smallest value from which on each fits."""
+
+    title: str
+    axis: str
+    caption: str
+    units: Sequence[tuple[float, str, float]] = ((0.0, "", 1.0),)
+
+
+DRAWINGS = {
+    "in_flight": Drawing(
+        "Requests in each replica",
+        "requests in flight",
+        "Requests that each replica has and has not yet answered. One line above the others means that the load "
+        "balancer does not distribute evenly.",
+    ),
+    "cpu_cores": Drawing("CPU use of replicas", "cores busy", "Cores that each replica used, mean of the last 10 s."),
+    THROTTLED: Drawing(
+        "CPU throttling of replicas",
+        "periods throttled (%)",
+        "Share of the periods of 100 ms, over the last 10 s, in which a replica used up its CPU limit and had to wait "
+        "for the next: response times then measure the limit.",
+        ((0.0, "", 0.01),),
+    ),
+    "memory_bytes": Drawing(
+        "Memory of replicas",
+        "memory",
+        "Memory of each replica. A line that keeps rising under a steady load is a leak; where a line ends, the "
+        "replica ended.",
+        ((1e10, " (GB)", 1e9), (0.0, " (MB)", 1e6)),
+    ),
+    NETWORK: Drawing(
+        "Network traffic of replicas",
+        "received and sent",
+        "Bytes that each replica received and sent, mean of the last 10 s, including the headers of all layers.",
+        ((1e6, " (MB/s)", 1e6), (0.0, " (kB/s)", 1e3)),
+    ),
+}
+
+
 def charts(summary: Summary) -> list[Chart]:
     """The charts that the summary has series for."""
     series, label = summary.series, summary.label
     clock = Clock.of(series)
-    drawn = [_by_index(lines, _figure_name(name), label) for name, lines in series.by_index.items()]
+    drawn = [_by_index(lines, name, label) for name, lines in series.by_index.items()]
     if series.over_time:
         drawn.append(_over_time(series.over_time, clock, label))
     if series.replicas:
-        drawn += replica_charts(series.replicas, clock)
+        drawn += _replica_charts(series.replicas, clock)
     if series.success_over_time:
         drawn += [_success(series.success_over_time, clock, label), _throughput(series.success_over_time, clock, label)]
     if series.in_flight:
@@ -61,111 +105,87 @@ def charts(summary: Summary) -> list[Chart]:
     return drawn
 
 
-def _figure_name(name: str) -> str:
-    return FIGURE_NAMES.get(name) or name.removesuffix("_ms").replace("_", " ").capitalize()
-
-
-def _by_index(data: ByIndex, what: str, label: str) -> Chart:
-    band, cut, x = data.band, data.timed_out, data.x
+def _by_index(data: ByIndex, name: str, label: str) -> Chart:
+    what = FIGURE_NAMES.get(name) or name.removesuffix("_ms").replace("_", " ").capitalize()
+    band, x = data.band, data.x
     # Each chart has its own unit: one for all three would hide the model beside the response time.
-    axis = Lengths.of(*(user.y for user in data.lines), band.high if band else [], cut.y)
-    traces = []
+    axis = Lengths.of(*(user.y for user in data.lines), band["high"] if band else [], data.timed_out["y"])
+    caption, traces = "One line per user, in the order of their starts.", []
     if band:
         hidden = {"hoverinfo": "skip", "mode": "lines"}
-        traces.append(line(x, axis.y(band.low), "5 %", BAND, 0) | hidden | {"showlegend": False})
         fill = {"fill": "tonexty", "fillcolor": BAND}
-        traces.append(line(x, axis.y(band.high), "5 % to 95 % of all", BAND, 0) | hidden | fill)
-    for number, user in enumerate(data.lines):
-        name, y = f"user {user.user}", axis.y(user.y)
-        if band:
-            example = {"legendgroup": "examples", "showlegend": number == 0}
-            traces.append(line(x, y, name, QUIET, 1) | example | {"name": name if number else "single users"})
-        else:
-            dash = "solid" if number < len(LINE_COLOURS) else "dot"
-            traces.append(line(x, y, name, LINE_COLOURS[number % len(LINE_COLOURS)], dash=dash))
-    if band:
-        traces.append(line(x, axis.y(band.mid), "median", MAIN, 2.2))
-    traces += timed_out(cut.x, axis.y(cut.y))
-    return Chart(
-        name=f"{what.lower().replace(' ', '-')}-by-index",
-        title=f"{what} by {label}",
-        caption=_by_index_caption(data, label) + _log_note(axis),
-        traces=traces,
-        xaxis=axis_title(f"{label} (index)"),
-        yaxis=axis.axis(what.lower()),
-        choices=axis.choices(),
-        chosen="log",
-    )
-
-
-def _by_index_caption(data: ByIndex, label: str) -> str:
-    if data.band:
-        whose = f"all {plural(data.users, 'user')}" if data.users else f"all {label}s"
-        text = f"Median of {whose}, and the band from the 5th to the 95th percentile"
-        text += f"; {len(data.lines)} users as examples." if data.lines else "."
+        traces.append(line(x, axis.y(band["low"]), "5 %", BAND, 0) | hidden | {"showlegend": False})
+        traces.append(line(x, axis.y(band["high"]), "5 % to 95 % of all", BAND, 0) | hidden | fill)
+        for number, user in enumerate(data.lines):
+            example = {"legendgroup": "examples", "showlegend": not number}
+            traces.append(
+                line(x, axis.y(user.y), f"user {user.user}" if number else "single users", QUIET, 1) | example
+            )
+        traces.append(line(x, axis.y(band["mid"]), "median", MAIN, 2.2))
+        all_of = plural(data.users, "user") if data.users else f"{label}s"
+        caption = f"Median of all {all_of}, and the band from the 5th to the 95th percentile"
+        caption += f"; {len(data.lines)} users as examples." if data.lines else "."
     else:
-        text = "One line per user, in the order of their starts."
+        for number, user in enumerate(data.lines):
+            dash = "solid" if number < len(LINE_COLOURS) else "dot"
+            traces.append(line(x, axis.y(user.y), f"user {user.user}", _colour(number), dash=dash))
     if data.step > 1:
-        text += f" Each point is the median of {data.step} {label}s in a row."
-    text += f" A peak at the same index for every user comes from that {label}; one only at the start is a cold start."
-    return text + (" A cross is a timeout: the true time is longer." if data.timed_out.x else "")
+        caption += f" Each point is the median of {data.step} {label}s in a row."
+    caption += (
+        f" A peak at the same index for every user comes from that {label}; one only at the start is a cold start."
+    )
+    if data.timed_out["x"]:
+        caption += " A cross is a timeout: the true time is longer."
+        traces.append(_timed_out(data.timed_out["x"], axis.y(data.timed_out["y"])))
+    slug = f"{what.lower().replace(' ', '-')}-by-index"
+    title, xaxis = f"{what} by {label}", axis_title(f"{label} (index)")
+    return Chart(slug, title, caption, traces, xaxis, axis.axis(what.lower())).with_scales(axis)
 
 
 def _over_time(data: OverTime, clock: Clock, label: str) -> Chart:
     warm, cold, cut = data.warm, data.cold, data.timed_out
-    axis = Lengths.of(warm.y, cold.y, cut.y)
+    axis = Lengths.of(warm["y"], cold["y"], cut["y"])
     x = clock.x(data.x)
     traces = [
-        dots(clock.x(warm.x), axis.y(warm.y), label, QUIET),
+        dots(clock.x(warm["x"]), axis.y(warm["y"]), label, QUIET),
         line(x, axis.y(data.mid), "median", MAIN, 2.2),
         line(x, axis.y(data.high), "95th percentile", SECOND),
     ]
-    if cold.x:
-        traces.append(dots(clock.x(cold.x), axis.y(cold.y), f"cold {label}", SECOND, symbol="diamond", size=7))
-    traces += timed_out(clock.x(cut.x), axis.y(cut.y))
+    if cold["x"]:
+        traces.append(dots(clock.x(cold["x"]), axis.y(cold["y"]), f"cold {label}", SECOND, symbol="diamond", size=7))
+    if cut["x"]:
+        traces.append(_timed_out(clock.x(cut["x"]), axis.y(cut["y"])))
     shown = f" {count(data.shown)} of {count(data.of)} {label}s are drawn." if data.shown < data.of else ""
     caption = (
         f"Each {label} at its start; median and 95th percentile of each {_seconds(data.width_s)}.{shown} "
         "Lines that keep rising mean that the function falls behind; a peak only at the start is warm-up."
     )
-    return Chart(
-        name="response-time-over-time",
-        title="Response time over time",
-        caption=caption + _log_note(axis),
-        traces=traces,
-        xaxis=clock.axis(),
-        yaxis=axis.axis("response time"),
-        choices=axis.choices(),
-        chosen="log",
-    )
+    title, yaxis = "Response time over time", axis.axis("response time")
+    return Chart("response-time-over-time", title, caption, traces, clock.axis(), yaxis).with_scales(axis)
+
+
+def _timed_out(x: Values, y: Values) -> Json:
+    return dots(x, y, "timed out (at least)", BAD, symbol="x-thin-open", size=8)
 
 
 def _success(data: SuccessOverTime, clock: Clock, label: str) -> Chart:
-    return Chart(
-        name="success-over-time",
-        title="Success rate over time",
-        caption=(
-            f"Share of the {label}s started in each {_seconds(data.width_s)} that succeeded; a gap means that none "
-            "started."
-        ),
-        traces=[line(clock.x(data.x), data.ratio, "success rate", MAIN, 2, shape="hvh")],
-        xaxis=clock.axis(),
-        yaxis=axis_title("success rate") | {"range": [0, 104], "ticksuffix": " %"},
+    caption = (
+        f"Share of the {label}s started in each {_seconds(data.width_s)} that succeeded; a gap means that none started."
     )
+    traces = [line(clock.x(data.x), data.ratio, "success rate", MAIN, 2, shape="hvh")]
+    yaxis = axis_title("success rate") | {"range": [0, 104], "ticksuffix": " %"}
+    return Chart("success-over-time", "Success rate over time", caption, traces, clock.axis(), yaxis)
 
 
 def _throughput(data: SuccessOverTime, clock: Clock, label: str) -> Chart:
-    hosts, x = data.hosts, clock.x(data.x)
-    width = data.width_s / clock.scale * 0.92
-    bar: Json = {"type": "bar", "x": x, "width": width}
+    hosts = data.hosts
+    bar: Json = {"type": "bar", "x": clock.x(data.x), "width": data.width_s / clock.scale * 0.92}
     traces = [
-        bar | {"y": rates.ok, "name": "successful" if len(hosts) == 1 else host, "marker": {"color": colour}}
-        for (host, rates), colour in zip(hosts.items(), LINE_COLOURS * len(hosts), strict=False)
+        bar | {"y": rates["ok"], "name": host if len(hosts) > 1 else "successful", "marker": {"color": _colour(number)}}
+        for number, (host, rates) in enumerate(hosts.items())
     ]
-    failed = [
-        round(sum(rate or 0.0 for rate in rates), 3)
-        for rates in zip(*(part.failed for part in hosts.values()), strict=True)
-    ]
+    by_host = zip(*(rates["failed"] for rates in hosts.values()), strict=True)
+    failed = [round(sum(rate or 0.0 for rate in rates), 3) for rates in by_host]
     if any(failed):
         traces.append(bar | {"y": failed, "name": "failed", "marker": {"color": BAD}})
     by = " by the host that sent them" if len(hosts) > 1 else ""
@@ -175,63 +195,39 @@ def _throughput(data: SuccessOverTime, clock: Clock, label: str) -> Chart:
     )
     if data.closed_model:
         caption += f" A user sends its next {label} only after the last answer: a slow function gets less load."
-    return Chart(
-        name="throughput",
-        title=f"{label.capitalize()}s per second",
-        caption=caption,
-        traces=traces,
-        xaxis=clock.axis(),
-        yaxis=axis_title(f"{label}s per second"),
-        layout={"barmode": "stack"},
-    )
+    title, yaxis = f"{label.capitalize()}s per second", axis_title(f"{label}s per second")
+    return Chart("throughput", title, caption, traces, clock.axis(), yaxis, {"barmode": "stack"})
 
 
 def _in_flight(data: InFlight, clock: Clock) -> Chart:
+    title = f"{data.what.capitalize()} in flight over time"
+    caption = "Sent and not yet answered. At a fixed arrival rate, a line that keeps rising is a growing queue."
     if data.what == "users":
-        title, caption = (
-            "Users over time",
-            "Users whose process was running: the load as it was, which may be less than configured.",
-        )
-    else:
-        title = f"{data.what.capitalize()} in flight over time"
-        caption = "Sent and not yet answered. At a fixed arrival rate, a line that keeps rising is a growing queue."
-    whole = {"dtick": 1} if max(data.y) <= 8 else {}
-    return Chart(
-        name="in-flight",
-        title=title,
-        caption=caption,
-        traces=[line(clock.x(data.x), data.y, data.what, MAIN, shape="hv") | FILLED],
-        xaxis=clock.axis(),
-        yaxis=axis_title(data.what) | whole,
-    )
+        title = "Users over time"
+        caption = "Users whose process was running: the load as it was, which may be less than configured."
+    traces = [line(clock.x(data.x), data.y, data.what, MAIN, shape="hv") | FILLED]
+    yaxis = axis_title(data.what) | ({"dtick": 1} if max(data.y) <= 8 else {})
+    return Chart("in-flight", title, caption, traces, clock.axis(), yaxis)
 
 
 def _histogram(data: Histogram, label: str) -> Chart:
     axis = Lengths.of(data.linear.edges)
-    scales = {"linear": data.linear, "log": data.log}
-    traces = [
-        trace | {"visible": scale == "linear"} for scale, bins in scales.items() for trace in _steps(bins, axis, label)
-    ]
+    by_scale = {"linear": _steps(data.linear, axis, label), "log": _steps(data.log, axis, label)}
+    traces = [steps | {"visible": scale == "linear"} for scale, of in by_scale.items() for steps in of]
     choices: dict[str, list[Json]] = {
         f"{shown} time": [
-            {"visible": [scale == shown for scale, bins in scales.items() for _ in _steps(bins, axis, label)]},
+            {"visible": [scale == shown for scale, of in by_scale.items() for _ in of]},
             {"xaxis.type": shown, "xaxis.autorange": True},
         ]
-        for shown in scales
+        for shown in by_scale
     }
     caption = "How often each response time occurred. With two peaks, one average describes neither."
     for n, where in ((data.above, "beyond the right end (see the log axis)"), (data.timed_out, "timed out")):
         caption += f" Not drawn: {plural(n, label)} {where}." if n else ""
-    return Chart(
-        name="response-time-histogram",
-        title="Distribution of response times",
-        caption=caption,
-        traces=traces,
-        xaxis=axis_title(f"response time of successful {label}s ({axis.unit})"),
-        yaxis=axis_title(f"{label}s"),
-        choices=choices,
-        chosen="linear time",
-    )
+    title, xaxis = "Distribution of response times", axis_title(f"response time of successful {label}s ({axis.unit})")
+    chart = Chart("response-time-histogram", title, caption, traces, xaxis, axis_title(f"{label}s"))
+    chart.choices, chart.chosen = choices, "linear time"
+    return chart
 
 
 def _steps(bins: Bins, axis: Lengths, label: str) -> list[Json]:
@@ -246,42 +242,90 @@ def _steps(bins: Bins, axis: Lengths, label: str) -> list[Json]:
 
 def _machines(lines: Sequence[MachineLine], machines: Sequence[Machine], clock: Clock) -> Chart:
     hosts = list(dict.fromkeys(each.host for each in lines))
-    few = len(hosts) <= MAX_HOSTS_BY_PART
     colours = {"generator": MAIN, "target": SECOND, "host": INK}
     traces = []
     for each in lines:
-        number, name = hosts.index(each.host), {"host": "whole machine"}.get(each.part, each.part)
-        if few:
-            label = name if len(hosts) == 1 else f"{each.host} {name}"
-            dash = ("solid", "dash", "dot")[number]
-            traces.append(line(clock.x(each.x), each.y, label, colours.get(each.part, QUIET), dash=dash))
+        number, x = hosts.index(each.host), clock.x(each.x)
+        if len(hosts) <= MAX_HOSTS_BY_PART:
+            part = "whole machine" if each.part == "host" else each.part
+            name, dash = part if len(hosts) == 1 else f"{each.host} {part}", ("solid", "dash", "dot")[number]
+            traces.append(line(x, each.y, name, colours.get(each.part, QUIET), dash=dash))
         elif each.part == "host":  # each part of many hosts: more lines than can be told apart
-            traces.append(line(clock.x(each.x), each.y, each.host, LINE_COLOURS[number % len(LINE_COLOURS)]))
+            traces.append(line(x, each.y, each.host, _colour(number)))
+    chart = Chart("processor-use", "CPU use", "Cores in use.", traces, clock.axis(), axis_title("cores busy"))
     cores = {machine.cores for machine in machines if machine.part == "host" and machine.cores}
-    layout: Json = {}
-    yaxis = axis_title("cores busy")
-    caption = "Cores in use."
     if len(cores) == 1:
         top = cores.pop()
         limit = {"color": BAD, "width": 1, "dash": "dash"}
-        layout["shapes"] = [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": top, "y1": top, "line": limit}]
-        yaxis |= {"range": [0, top * 1.08]}
-        caption += " The dashed line is all cores; where the machine reaches it, times include waiting for a core."
+        chart.layout = {
+            "shapes": [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": top, "y1": top, "line": limit}]
+        }
+        chart.yaxis["range"] = [0, top * 1.08]
+        chart.caption += (
+            " The dashed line is all cores; where the machine reaches it, times include waiting for a core."
+        )
     if any(machine.part == "target" for machine in machines):
-        caption += " Generator and function share the machine: what one uses, the other cannot."
-    return Chart(
-        name="processor-use",
-        title="CPU use",
-        caption=caption,
-        traces=traces,
-        xaxis=clock.axis(),
-        yaxis=yaxis,
-        layout=layout,
-    )
+        chart.caption += " Generator and function share the machine: what one uses, the other cannot."
+    return chart
 
 
-def _log_note(axis: Lengths) -> str:
-    return " The time axis is logarithmic at first." if axis.log else ""
+def _replica_charts(data: ReplicasOverTime, clock: Clock) -> list[Chart]:
+    throttled = data.use.get(THROTTLED)
+    is_throttled = throttled is not None and any(throttled.whole)
+    drawn = [_replica_counts(data, clock)]
+    for name in DRAWINGS:
+        if name in data.use and (name != THROTTLED or is_throttled):
+            drawn.append(_replica_use(name, data.use[name], clock, data.x))
+            if name == "cpu_cores" and throttled is not None and not is_throttled:
+                drawn[-1].caption += " None was throttled by a CPU limit."
+    return drawn
+
+
+def _replica_counts(data: ReplicasOverTime, clock: Clock) -> Chart:
+    x, alone = clock.x(data.x), len(data.counts) == 1
+    traces: list[Json] = []
+    short: list[tuple[float | None, float]] = []
+    for number, (function, counts) in enumerate(data.counts.items()):
+        prefix, colour = "" if alone else f"{function} ", _colour(number)
+        traces.append(line(x, counts["ready"], f"{prefix}ready", colour, 2, shape="hv"))
+        wanted = line(x, counts["wanted"], f"{prefix}wanted", INK if alone else colour, dash="dash", shape="hv")
+        traces.append(wanted)
+        short += [(at, value) for at, value in zip(x, counts["short"], strict=True) if value is not None]
+    if short:
+        short_x, short_y = zip(*short, strict=True)
+        traces.append(dots(short_x, short_y, "fewer ready than wanted", BAD, symbol="diamond", size=7))
+    most = max((value or 0 for of in data.counts.values() for value in (*of["wanted"], *of["ready"])), default=0)
+    caption = "Replicas wanted, and those ready for requests."
+    if data.of_functions > len(data.counts):
+        caption += f" The {len(data.counts)} busiest of {count(data.of_functions)} functions are drawn."
+    yaxis = axis_title("replicas") | ({"dtick": 1, "range": [0, most + 0.5]} if most <= 8 else {})
+    return Chart("replicas-over-time", "Replicas over time", caption, traces, clock.axis(), yaxis)
+
+
+def _replica_use(metric: str, data: ReplicaUse, clock: Clock, at_s: list[float]) -> Chart:
+    drawing, x = DRAWINGS[metric], clock.x(at_s)
+    largest = max(value or 0 for value in data.whole)
+    unit, scale = next((unit, scale) for least, unit, scale in drawing.units if largest >= least)
+    traces = [line(x, scaled(each.y, scale), each.name, _colour(each.number)) for each in data.lines]
+    caption = drawing.caption
+    if data.replicas > len(data.lines):
+        caption += f" {len(data.lines)} of {count(data.replicas)} replicas are drawn."
+    name, yaxis = f"replicas-{metric.replace('_', '-')}", axis_title(f"{drawing.axis}{unit}")
+    chart = Chart(name, drawing.title, caption, traces, clock.axis(), yaxis)
+    if data.replicas > 1:
+        how = "mean" if metric == THROTTLED else "sum"
+        traces.append(line(x, scaled(data.whole, scale), f"{how} of all", INK, 2.2))
+        # Under the sum of many, each of them is a flat line.
+        axis, chart.chosen = {"yaxis.autorange": True}, f"with the {how}"
+        chart.choices = {
+            chart.chosen: [{"visible": [True] * len(traces)}, axis],
+            "replicas only": [{"visible": [*([True] * len(data.lines)), False]}, axis],
+        }
+    return chart
+
+
+def _colour(number: int) -> str:
+    return LINE_COLOURS[number % len(LINE_COLOURS)]
 
 
 def _seconds(width_s: float) -> str:

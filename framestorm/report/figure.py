@@ -44,6 +44,17 @@ class Chart:
     panels: int = 1
     height_rem: float | None = None
 
+    def with_scales(self, axis: "Lengths") -> "Chart":
+        """The chart with a choice between a linear and a logarithmic axis of times, where it matters which."""
+        if axis.log:
+            self.caption += " The time axis is logarithmic at first."
+            self.chosen = "log"
+            self.choices = {
+                name: [{}, {"yaxis.type": name, "yaxis.tickmode": mode, "yaxis.autorange": True}]
+                for name, mode in (("linear", "auto"), ("log", "array"))
+            }
+        return self
+
     def figure(self) -> Json:
         """As Plotly takes it; title and legend go into downloads only, for the page has its own."""
         layout = {"xaxis": self.xaxis, "yaxis": {"rangemode": "tozero"} | self.yaxis, **self.layout}
@@ -127,22 +138,9 @@ class Lengths:
         return cls(scale, unit, 0 < middle * LOG_RATIO < top, ticks)
 
     def axis(self, what: str) -> Json:
-        ticks = {
-            "type": "log",
-            "tickmode": "array",
-            "tickvals": self.ticks,
-            "ticktext": [f"{v:,g}" for v in self.ticks],
-        }
+        labels = [f"{tick:,g}" for tick in self.ticks]
+        ticks = {"type": "log", "tickmode": "array", "tickvals": self.ticks, "ticktext": labels}
         return axis_title(f"{what} ({self.unit})") | (ticks if self.log else {})
-
-    def choices(self) -> dict[str, list[Json]]:
-        """A linear and a logarithmic axis, where it matters which."""
-        if not self.log:
-            return {}
-        return {
-            name: [{}, {"yaxis.type": name, "yaxis.tickmode": mode, "yaxis.autorange": True}]
-            for name, mode in (("linear", "auto"), ("log", "array"))
-        }
 
     def y(self, values: Sequence[float | None]) -> Values:
         return scaled(values, self.scale)
@@ -208,7 +206,3 @@ def line(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, width: floa
 def dots(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, *, symbol: str = "circle", size: int = 4) -> Json:
     marker = {"color": colour, "size": size, "symbol": symbol, "opacity": 0.7 if symbol == "circle" else 1}
     return {"type": "scatter", "mode": "markers", "x": x, "y": y, "name": name, "marker": marker}
-
-
-def timed_out(x: Sequence[Any], y: Sequence[Any]) -> list[Json]:
-    return [dots(x, y, "timed out (at least)", BAD, symbol="x-thin-open", size=8)] if x else []

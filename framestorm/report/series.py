@@ -2,25 +2,22 @@
 
 import numpy as np
 import polars as pl
-from polars.dataframe.group_by import GroupBy
 
 from framestorm.model.series import (
-    Band,
     Bins,
     ByIndex,
+    Curves,
     Histogram,
     InFlight,
     MachineLine,
     OverTime,
-    Points,
-    Rates,
     Series,
     SuccessOverTime,
     UserLine,
     Values,
 )
 from framestorm.model.summary import LostHost
-from framestorm.results.table import lengths
+from framestorm.results.table import lengths, span_ms
 from framestorm.stats.checks import Floats
 
 MAX_LINES = 12  # users with a line of their own, as long as there are no more of them
@@ -31,6 +28,7 @@ MAX_TIME_BINS = 120
 SAMPLES_PER_BIN = 10
 MAX_STEPS = 600
 BIN_WIDTHS_S = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400)
+IS_COLD = pl.col("cold").fill_null(value=False)
 
 
 def sample_series(samples: pl.DataFrame, origin_ms: float) -> Series:
@@ -38,13 +36,21 @@ def sample_series(samples: pl.DataFrame, origin_ms: float) -> Series:
     if not samples.height:
         return Series()
     timed = samples.with_columns(((pl.col("start_ms") - origin_ms) / 1000).alias("t_s"))
-    width_s = bin_width_s(timed)
-    indexed = {name: by_index(timed, name) for name in ("rtt_ms", *lengths(timed))}
+    low_s, high_s = timed.select(pl.col("t_s").min(), pl.col("t_s").max().alias("high")).row(0)
+    # A round bin width that leaves enough samples in a bin and not too many bins.
+    bins = min(MAX_TIME_BINS, max(5, samples.height // SAMPLES_PER_BIN))
+    width_s = float(next((width for width in BIN_WIDTHS_S if width * bins >= high_s - low_s), BIN_WIDTHS_S[-1]))
+    first = int(np.floor(low_s / width_s))
+    timed = timed.with_columns(((pl.col("t_s") / width_s).floor().cast(pl.Int64) - first).alias("bin"))
+    # A clock that went astray must not make a million bins.
+    n_bins = min(int(np.floor(high_s / width_s)) - first + 1, 20 * MAX_TIME_BINS)
+    x = [round((first + bin_ + 0.5) * width_s, 3) for bin_ in range(n_bins)]
+    indexed = {name: by_index(samples, name) for name in ("rtt_ms", *lengths(samples))}
     return Series(
         by_index={name: lines for name, lines in indexed.items() if lines},
-        over_time=over_time(timed, width_s),
-        success_over_time=success_over_time(timed, width_s),
-        histogram=histogram(timed),
+        over_time=over_time(timed, width_s, x),
+        success_over_time=success_over_time(timed, width_s, x),
+        histogram=histogram(samples),
     )
 
 
@@ -54,66 +60,51 @@ def by_index(samples: pl.DataFrame, name: str) -> ByIndex | None:
     measured = samples.select("user", "index", "start_ms", "ok", "source", name).filter(has_value)
     if not measured.height:
         return None
-    step = int(measured.select(pl.col("index").max()).item()) // MAX_INDEX_BINS + 1
+    highest = int(measured.select(pl.col("index").max()).item())
+    step = highest // MAX_INDEX_BINS + 1
+    n_bins = highest // step + 1
     measured = measured.with_columns((pl.col("index") // step).alias("bin"))
-    n_bins = int(measured.select(pl.col("bin").max()).item()) + 1
     # Samples of JMeter's HTTP sampler have no user: their threads mean nothing.
     of_users = measured.filter(pl.col("source") != "jtl")
     first = of_users.group_by("user").agg(pl.col("start_ms").min()).sort("start_ms", "user")
     n_users = first.height
-    shown = range(n_users)
-    if n_users > MAX_LINES:
-        shown = range(0, n_users, -(-n_users // MAX_SHOWN))
-    names = {first["user"][number]: number + 1 for number in shown}
+    is_many = n_users > MAX_LINES
+    names = {first["user"][n]: n + 1 for n in range(0, n_users, -(-n_users // MAX_SHOWN) if is_many else 1)}
     lines = (
         of_users.filter(pl.col("user").is_in(list(names)))
         .group_by("user", "bin")
         .agg(_quantile(name, 0.5))
-        .sort("bin")
         .partition_by("user", as_dict=True)
     )
     band = None
-    if n_users > MAX_LINES or not n_users:
-        quantiles = measured.group_by("bin").agg(
-            _quantile(name, 0.05).alias("low"), _quantile(name, 0.5).alias("mid"), _quantile(name, 0.95).alias("high")
-        )
-        band = Band(*(_spread(quantiles, end, n_bins) for end in ("low", "mid", "high")))
-    timed_out = Points()
+    if is_many or not n_users:
+        quantiles = {"low": 0.05, "mid": 0.5, "high": 0.95}
+        binned = measured.group_by("bin").agg(_quantile(name, q).alias(end) for end, q in quantiles.items())
+        band = {end: spread(binned, end, n_bins) for end in quantiles}
+    timed_out: Curves = {"x": [], "y": []}
     if name == "rtt_ms":
         cut = _thinned(samples.filter(pl.col("timed_out") & pl.col("index").is_not_null()), MAX_POINTS // 4)
-        timed_out = Points([float(index) for index in cut["index"]], _rounded(cut[name]))
+        timed_out = {"x": _rounded(cut["index"]), "y": _rounded(cut[name])}
     return ByIndex(
         step=step,
         users=n_users,
         x=[bin_ * step for bin_ in range(n_bins)],
-        lines=[UserLine(number, _spread(lines[(user,)], name, n_bins)) for user, number in names.items()],
+        lines=[UserLine(number, spread(lines[(user,)], name, n_bins)) for user, number in names.items()],
         band=band,
         timed_out=timed_out,
     )
 
 
-def bin_width_s(samples: pl.DataFrame) -> float:
-    """A round bin width that leaves enough samples in a bin and not too many bins."""
-    length_s = float(samples.select(pl.col("t_s").max() - pl.col("t_s").min()).item())
-    bins = min(MAX_TIME_BINS, max(5, samples.height // SAMPLES_PER_BIN))
-    return float(next((width for width in BIN_WIDTHS_S if width * bins >= length_s), BIN_WIDTHS_S[-1]))
-
-
-def over_time(samples: pl.DataFrame, width_s: float) -> OverTime | None:
+def over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> OverTime | None:
     """Response times by their start: points (every n-th if there are many), median and 95th percentile of each bin."""
-    timed = samples.select("t_s", "rtt_ms", "ok", "cold", "timed_out").filter(
+    timed = samples.select("t_s", "bin", "rtt_ms", "ok", "cold", "timed_out").filter(
         (pl.col("ok") | pl.col("timed_out")) & pl.col("rtt_ms").is_not_null()
     )
     if not timed.height:
         return None
-    is_cold = pl.col("cold").fill_null(value=False)
-    warm = _thinned(timed.filter(pl.col("ok") & ~is_cold), MAX_POINTS)
-    cold, cut = (
-        _thinned(timed.filter(which), MAX_POINTS // 4) for which in (pl.col("ok") & is_cold, pl.col("timed_out"))
-    )
-    binned = _bins(timed, width_s).agg(_quantile("rtt_ms", 0.5).alias("mid"), _quantile("rtt_ms", 0.95).alias("high"))
-    first, n_bins = _bin_range(samples, width_s)
-    binned = binned.with_columns(pl.col("bin") - first)
+    warm = _thinned(timed.filter(pl.col("ok") & ~IS_COLD), MAX_POINTS)
+    cold, cut = (_thinned(timed.filter(of), MAX_POINTS // 4) for of in (pl.col("ok") & IS_COLD, pl.col("timed_out")))
+    binned = timed.group_by("bin").agg(_quantile("rtt_ms", 0.5).alias("mid"), _quantile("rtt_ms", 0.95).alias("high"))
     return OverTime(
         width_s=width_s,
         shown=warm.height + cold.height + cut.height,
@@ -121,28 +112,26 @@ def over_time(samples: pl.DataFrame, width_s: float) -> OverTime | None:
         warm=_points(warm),
         cold=_points(cold),
         timed_out=_points(cut),
-        x=_middles(first, n_bins, width_s),
-        mid=_spread(binned, "mid", n_bins),
-        high=_spread(binned, "high", n_bins),
+        x=x,
+        mid=spread(binned, "mid", len(x)),
+        high=spread(binned, "high", len(x)),
     )
 
 
-def success_over_time(samples: pl.DataFrame, width_s: float) -> SuccessOverTime:
+def success_over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> SuccessOverTime:
     """By bin of the start: the success rate in percent, and each host's successful and failed samples per second."""
-    first, n_bins = _bin_range(samples, width_s)
     n_ok = pl.col("ok").sum()
-    counted = _bins(samples, width_s, "host").agg(n_ok, (pl.len() - n_ok).alias("failed"))
-    counted = counted.with_columns(pl.col("bin") - first, pl.col("host").cast(pl.String).fill_null(""))
-    whole = counted.group_by("bin").agg(pl.col("ok").sum(), pl.col("failed").sum())
-    ratio = whole.with_columns((100 * pl.col("ok") / (pl.col("ok") + pl.col("failed"))).alias("ratio"))
-    rates = counted.with_columns(pl.col("ok", "failed") / width_s)
+    ratio = samples.group_by("bin").agg((100 * n_ok / pl.len()).alias("ratio"))
+    rates = samples.group_by(pl.col("host").cast(pl.String).fill_null(""), "bin").agg(
+        n_ok / width_s, ((pl.len() - n_ok) / width_s).alias("failed")
+    )
     return SuccessOverTime(
         width_s=width_s,
         closed_model=bool((samples["source"] != "jtl").any()),
-        x=_middles(first, n_bins, width_s),
-        ratio=_spread(ratio, "ratio", n_bins),
+        x=x,
+        ratio=spread(ratio, "ratio", len(x)),
         hosts={
-            str(host): Rates(*(_spread(part, name, n_bins, empty=0.0) for name in ("ok", "failed")))
+            str(host): {name: spread(part, name, len(x), empty=0.0) for name in ("ok", "failed")}
             for (host,), part in sorted(rates.partition_by("host", as_dict=True).items())
         },
     )
@@ -153,8 +142,7 @@ def histogram(samples: pl.DataFrame) -> Histogram | None:
     ok = samples.select("ok", "cold", "rtt_ms").filter(pl.col("ok") & pl.col("rtt_ms").is_not_null())
     if not ok.height:
         return None
-    is_cold = pl.col("cold").fill_null(value=False)
-    warm, cold = (ok.filter(which)["rtt_ms"].to_numpy() for which in (~is_cold, is_cold))
+    warm, cold = (ok.filter(which)["rtt_ms"].to_numpy() for which in (~IS_COLD, IS_COLD))
     both = np.concatenate([warm, cold])
     top = min(float(both.max()), 2 * float(np.quantile(both, 0.99)))
     linear = _edges(both[both <= top])
@@ -177,7 +165,8 @@ def in_flight(
     starts = table.filter(pl.col("start_ms").is_not_null())
     if not starts.height:
         return None
-    last = max(_last_ms(users, "elapsed_ms"), _last_ms(samples, "rtt_ms"))
+    spans = [span for span in (span_ms(users, "elapsed_ms"), span_ms(samples, "rtt_ms")) if span]
+    last = max(end for _, end in spans)
     begin = np.sort(starts["start_ms"].to_numpy())
     # A user that never ended counts until its host was lost, or until the last sign of life of the run.
     end_ms = pl.col("start_ms") + pl.col(length)
@@ -197,14 +186,19 @@ def machines_over_time(machines: pl.DataFrame, origin_ms: float) -> list[Machine
     """Cores kept busy by host and part."""
     if not machines.height:
         return []
-    timed = machines.with_columns(((pl.col("time_ms") - origin_ms) / 1000).alias("t_s"))
-    length_s = float(timed.select(pl.col("t_s").max() - pl.col("t_s").min()).item())
-    width_s = max(1.0, length_s / MAX_STEPS)
-    lines = []
-    for (host, part), rows in timed.group_by("host", "part", maintain_order=True):
-        binned = _bins(rows, width_s).agg(pl.col("cores").mean(), pl.col("t_s").mean()).sort("bin")
-        lines.append(MachineLine(str(host), str(part), _rounded(binned["t_s"], 1), _rounded(binned["cores"], 3)))
-    return sorted(lines, key=lambda line: (line.host, line.part))
+    t_s = (pl.col("time_ms") - origin_ms) / 1000
+    first_ms, last_ms = machines["time_ms"][0], machines["time_ms"][-1]
+    width_s = max(1.0, (last_ms - first_ms) / 1000 / MAX_STEPS)
+    binned = (
+        machines.with_columns(t_s.alias("t_s"), (t_s / width_s).floor().alias("bin"))
+        .group_by("host", "part", "bin")
+        .agg(pl.col("cores").mean(), pl.col("t_s").mean())
+        .sort("bin")
+    )
+    return [
+        MachineLine(str(host), str(part), _rounded(rows["t_s"], 1), _rounded(rows["cores"], 3))
+        for (host, part), rows in sorted(binned.partition_by("host", "part", as_dict=True).items())
+    ]
 
 
 def _edges(values: Floats) -> Floats:
@@ -222,23 +216,8 @@ def _edges(values: Floats) -> Floats:
     return edges
 
 
-def _points(samples: pl.DataFrame) -> Points:
-    return Points(_rounded(samples["t_s"], 3), _rounded(samples["rtt_ms"]))
-
-
-def _bins(samples: pl.DataFrame, width_s: float, *by: str) -> GroupBy:
-    return samples.group_by(*by, (pl.col("t_s") / width_s).floor().cast(pl.Int64).alias("bin"))
-
-
-def _bin_range(samples: pl.DataFrame, width_s: float) -> tuple[int, int]:
-    low, high = samples.select(pl.col("t_s").min(), pl.col("t_s").max().alias("high")).row(0)
-    first = int(np.floor(low / width_s))
-    # A clock that went astray must not make a million bins.
-    return first, min(int(np.floor(high / width_s)) - first + 1, 20 * MAX_TIME_BINS)
-
-
-def _middles(first: int, n_bins: int, width_s: float) -> list[float]:
-    return [round((first + bin_ + 0.5) * width_s, 3) for bin_ in range(n_bins)]
+def _points(samples: pl.DataFrame) -> Curves:
+    return {"x": _rounded(samples["t_s"], 3), "y": _rounded(samples["rtt_ms"])}
 
 
 def _quantile(column: str, quantile: float) -> pl.Expr:
@@ -246,26 +225,21 @@ def _quantile(column: str, quantile: float) -> pl.Expr:
     return pl.col(column).quantile(quantile, "equiprobable")
 
 
-def _spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None = None) -> Values:
+def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None = None) -> Values:
     """Values by bin number, `empty` (a gap) where a bin had none."""
-    spread: Values = [empty] * n_bins
+    values: Values = [empty] * n_bins
     for number, value in binned.select("bin", column).iter_rows():
         if 0 <= number < n_bins and value is not None:
-            spread[number] = round(value, 3)
-    return spread
+            values[number] = round(value, 3)
+    return values
 
 
 def _thinned(samples: pl.DataFrame, most: int) -> pl.DataFrame:
     return samples.gather_every(-(-samples.height // most)) if samples.height > most else samples
 
 
-def _last_ms(table: pl.DataFrame, length: str) -> float:
-    last = table.select((pl.col("start_ms") + pl.col(length).fill_null(0)).max()).item()
-    return float("-inf") if last is None else float(last)
-
-
 def _rounded(column: pl.Series, digits: int = 2) -> Values:
-    return [None if value is None else round(value, digits) for value in column.to_list()]
+    return [None if value is None else round(float(value), digits) for value in column.to_list()]
 
 
 def _list(values: Floats, digits: int = 4) -> list[float]:

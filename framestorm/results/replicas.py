@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import polars as pl
 
-from framestorm.model.series import ReplicaCounts, ReplicaLine, ReplicasOverTime, ReplicaUse, Values
+from framestorm.model.series import Curves, ReplicaLine, ReplicasOverTime, ReplicaUse, Values
 from framestorm.model.summary import FunctionSummary, Range, Replica, ShortOfReplicas, VanishedReplicas
 from framestorm.results.table import scan_rows
 
@@ -217,11 +217,11 @@ def replicas_over_time(
             if (name,) in of_replica
         ]
         use[metric] = ReplicaUse(len(of_replica), grid.spread(_whole(rows, metric), how), lines)
-    counts = {}
+    counts: dict[str, Curves] = {}
     for name in drawn:
         rows = metrics.filter(pl.col("function") == name)
-        wanted, ready = (grid.spread(_of(rows, metric), "min") for metric in COUNTS)
-        counts[name] = ReplicaCounts(wanted, ready, grid.spread(_short(rows).rename({"ready": "value"}), "min"))
+        counts[name] = {name: grid.spread(_of(rows, metric), "min") for metric, name in COUNTS.items()}
+        counts[name]["short"] = grid.spread(_short(rows).rename({"ready": "value"}), "min")
     return ReplicasOverTime(grid.x(origin_ms), len(functions), counts, use)
 
 
