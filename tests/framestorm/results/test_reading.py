@@ -1,18 +1,25 @@
-"""A run's raw files as one typed table."""
+"""A run's raw files as one typed table, and what is missing in them."""
 
 import csv
+import json
+import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from framestorm import paths
+from framestorm.model import plan
 from framestorm.model.run import Record
+from framestorm.results.completeness import missing, reconciliation
 from framestorm.results.jtl import request_cause, user_cause
 from framestorm.results.reading import main_label, read_results
-from framestorm.results.table import lengths, read_table, sample_group
+from framestorm.results.table import causes, lengths, read_table, sample_group, user_group
 
 HEADER = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "success", "failureMessage")
+START_MS = 1_790_000_000_000
 
 
 def write_jtl(folder: Path, figures: tuple[str, ...], *rows: tuple[Any, ...]) -> None:
@@ -20,15 +27,17 @@ def write_jtl(folder: Path, figures: tuple[str, ...], *rows: tuple[Any, ...]) ->
         csv.writer(file).writerows([(*HEADER, *figures), *rows])
 
 
+def edit_lines(path: Path, edit: Callable[[list[str]], list[str]]) -> None:
+    path.write_text("".join(edit(path.read_text().splitlines(keepends=True))))
+
+
 @pytest.mark.parametrize(
     ("record", "counts", "label"),
     [
         ({}, {}, "sample"),
         ({"label": "task"}, {}, "task"),
-        ({"label": "task"}, {"task": 1}, "task"),
         ({"label": "login"}, {"login": 1, "search": 9}, "login"),
         ({"label": "frame"}, {"request": 2, "other": 1}, "request"),
-        ({}, {"request": 1, "frame": 5}, "frame"),
         ({}, {"b": 1, "a": 1}, "a"),
     ],
 )
@@ -53,7 +62,6 @@ def test_any_column_of_the_plan_is_a_further_figure(tmp_path: Path) -> None:
     assert not {"tokens", "begun_at"} & set(times)
     written = pl.read_csv(tmp_path / "samples.csv", infer_schema=False)
     assert written.columns[-4:] == ["first_token_ms", "tokens", "cold", "begun_at_ms"]
-    assert written["label"].to_list() == ["chat", "chat", "login"]
     assert read_table(tmp_path / "samples.csv")["label"].to_list() == ["chat", "chat", "login"]
 
 
@@ -64,18 +72,19 @@ def test_a_label_user_without_processes_is_a_label_like_others(tmp_path: Path) -
     assert (results.label, results.samples.height, results.users.height) == ("user", 1, 0)
 
 
-def test_columns_grow_with_the_figures(three_users: Any) -> None:
+def test_every_field_of_a_line_is_a_column(three_users: Any) -> None:
     """A figure that only some samples have, and late ones, is a column of samples.csv all the same."""
     three_users.users[1].frames[5] |= {"first_token_ms": 12.5, "model_name": 'a,"b"'}
     three_users.users[2].frames[0] |= {"late": True}
     folder = three_users.write()
     results = read_results(folder)
-    with (folder / "samples.csv").open(newline="") as file:
-        header, *rows = list(csv.reader(file))
-    assert header[-3:] == ["first_token_ms", "model_name", "late"]
-    assert {len(row) for row in rows} == {len(header)}
-    assert [row[-3:] for row in rows if any(row[-3:])] == [["12.5", 'a,"b"', ""], ["", "", "true"]]
-    assert results.samples["first_token_ms"].drop_nulls().to_list() == [12.5]
+    rows = pl.read_csv(folder / "samples.csv")
+    line, first = three_users.users[0].frames[0], rows.row(0, named=True)
+    assert {name: first[name] for name in line if name != "type"} == {k: v for k, v in line.items() if k != "type"}
+    assert (first["host"], first["thread"], first["source"]) == ("master", "user 1-1", "tree")
+    assert rows.columns[-3:] == ["first_token_ms", "model_name", "late"]
+    late = rows.select(rows.columns[-3:]).filter(~pl.all_horizontal(pl.all().is_null())).rows()
+    assert late == [(12.5, 'a,"b"', None), (None, None, True)]
     assert "first_token" in sample_group(results.samples, "frame").samples
 
 
@@ -84,18 +93,19 @@ def test_columns_grow_with_the_figures(three_users: Any) -> None:
     [
         ("200", "too-few-faces", "", "too-few-faces"),
         ("200", "OK", "not-json", "not-json"),
-        ("status-201", "status-201", "", "status-201"),
+        ("reset", "reset", "", "reset"),
         ("201", "status-201", "", "status-201"),
         ("Non HTTP response code: org.apache.http.conn.ConnectTimeoutException", "x", "", "connect-timeout"),
         ("Non HTTP response code: java.net.SocketTimeoutException", "Read timed out", "", "timeout"),
+        ("Non HTTP … org.apache.http.conn.HttpHostConnectException", "Connection refused", "", "connect"),
         ("Non HTTP response code: java.net.UnknownHostException", "nowhere", "", "connect"),
+        ("Non HTTP response code: org.apache.http.NoHttpResponseException", "failed to respond", "", "reset"),
         ("Non HTTP response code: java.net.SocketException", "Connection reset", "", "reset"),
-        ("503", "Service Unavailable", "", "status-503"),
         ("503", "oops", "", "status-503"),
-        ("200", "OK", "Test failed: text expected", "failed-check"),
+        ("200", "OK", "Test failed: text expected,\nbut \"this\" came", "failed-check"),
         ("200", "OK", "", "unknown"),
     ],
-)
+)  # fmt: skip
 def test_why_a_request_failed(code: str, message: str, failure: str, cause: str) -> None:
     assert request_cause(code, message, failure) == cause
 
@@ -113,3 +123,204 @@ def test_why_a_request_failed(code: str, message: str, failure: str, cause: str)
 )
 def test_why_a_user_failed(code: str, message: str, cause: str) -> None:
     assert user_cause(code, message) == cause
+
+
+@pytest.mark.parametrize(("message", "cause"), [("OK", "reset"), ("not-json-lines", "not-json-lines")])
+def test_the_plans_word_goes_before_the_clients(fake_run: Any, message: str, cause: str) -> None:
+    user = fake_run.user([{}, {"cause": "reset"}])
+    user.code, user.message = "1", message
+    assert causes(read_results(fake_run.write()).users) == {cause: 1}
+
+
+def test_samples_of_jmeters_own_sampler(tmp_path: Path) -> None:
+    figures = ("index", "handler_ms", "cold", "faces")
+    rows = [
+        (START_MS, 50, "frame", "200", "OK", "true", "", 0, "40.5", "true", 1),
+        (START_MS + 100, 51, "frame", "504", "GATEWAY TIMEOUT", "false", "", 1, "null", "null", "null"),
+        (START_MS + 200, 52, "frame", "Non HTTP … java.net.SocketTimeoutException", "-", "false", "", 2, "", "", ""),
+        (START_MS + 300, 53, "frame", "200", "OK", "false", 'said "no",\nthen more', 3, "30", "false", 1),
+    ]
+    write_jtl(tmp_path, figures, *rows)
+    samples = read_results(tmp_path).samples
+    assert samples["cause"].to_list() == [None, "status-504", "timeout", "failed-check"]
+    assert samples["index"].to_list() == [0, 1, 2, 3]
+    assert samples["handler_ms"].to_list() == [40.5, None, None, 30.0]
+    assert samples["timed_out"].to_list() == [False, True, True, False], "the client's time-out and the platform's"
+    assert samples["verified"].to_list() == [False, None, None, False]
+
+
+@pytest.mark.parametrize("place", [*range(101, 140, 3), 166, 170, 180])
+def test_a_half_row_of_the_jtl_is_left_out(tmp_path: Path, place: int) -> None:
+    """Wherever the file is cut, also within a quotation that holds line ends."""
+    write_jtl(tmp_path, (), (1, 5, "a", 200, "OK", "true", ""), (2, 6, "a", 500, 'a "x",\nb', "false", "c\n\n d"))
+    content = (tmp_path / "samples.jtl").read_bytes()
+    (tmp_path / "samples.jtl").write_bytes(content[: min(place, len(content) - 1)])
+    results = read_results(tmp_path)
+    assert results.samples["rtt_ms"].to_list() == [5.0]
+    assert results.jtl.problem == "samples.jtl ends in the middle of a row; the row was left out"
+
+
+def test_requests_at_a_rate(tmp_path: Path, make_jtl: Callable[..., None]) -> None:
+    rows = [
+        {"timeStamp": START_MS + 100 * i + (50 if i >= 90 else 0), "elapsed": 20, "label": "request",
+         "responseCode": "200", "responseMessage": "OK", "success": "true", "threadName": "arrivals 1-1",
+         "intended_ms": START_MS + 100 * i, "worker": "" if i == 7 else f"replica-{i % 2}"}
+        for i in range(100)
+    ]  # fmt: skip
+    make_jtl(tmp_path / "samples.jtl", rows, plan.read(paths.JMX / "requests.jmx").sample_variables)
+    samples = read_results(tmp_path).samples
+    assert (samples["start_ms"] - samples["intended_ms"]).to_list() == [0] * 90 + [50] * 10
+    assert samples["worker"].value_counts(sort=True)["count"].to_list() == [50, 49, 1]
+    assert samples["index"].null_count() == 100
+
+
+@pytest.mark.parametrize("name", ["tree.xml", "samples.jtl", "journal.jsonl"])
+def test_cut_off_anywhere(three_users: Any, name: str) -> None:
+    """A file of a run that died is cut anywhere: it is always told, and each frame is there once."""
+    folder = three_users.write()
+    whole = (folder / name).read_bytes()
+    chance = random.Random(name)  # noqa: S311
+    places = [0, 1, 30, len(whole) - 2, *(chance.randrange(len(whole)) for _ in range(6))]
+    if name == "tree.xml":
+        second = whole.index(b"<responseData", 5000)
+        places += [whole.index(b'lb="frame"') + 3, second + 5, second + 60, whole.index(b"</responseData>", second) + 9]
+    for place in places:
+        (folder / name).write_bytes(whole[:place])
+        results = read_results(folder)
+        assert results.samples.height == 111, (name, place)
+        if name != "journal.jsonl" or not whole[:place].endswith(b"\n"):
+            assert any(name.removesuffix(".jsonl") in sentence for sentence in missing(results)), (name, place)
+
+
+@pytest.mark.parametrize(
+    "gone", ["tree.xml", "journal.jsonl", "samples.jtl", "run.json", "tree.xml journal.jsonl", "tree.xml samples.jtl"]
+)
+def test_missing_files(three_users: Any, gone: str) -> None:
+    folder = three_users.write()
+    for name in gone.split():
+        (folder / name).unlink()
+    results = read_results(folder)
+    assert results.samples.height == 111
+    sentences = missing(results)
+    for name in gone.split():
+        assert any(name in sentence for sentence in sentences), (name, sentences)
+
+
+def test_only_the_table_is_left(three_users: Any) -> None:
+    folder = three_users.write()
+    read_results(folder)
+    for name in ("tree.xml", "journal.jsonl", "samples.jtl"):
+        (folder / name).unlink()
+    results = read_results(folder)
+    assert results.samples.height == 111
+    assert missing(results)
+
+
+def test_killed_run(three_users: Any) -> None:
+    """The conductor was killed: state running, the last user in the journal only and without its end."""
+    three_users.user([{} for _ in range(5)], end=False)
+    last = three_users.users[-1]
+    last.start["samples"] = 37
+    folder = three_users.write(state="running", ended_ms=None)
+    tree = (folder / "tree.xml").read_text()
+    (folder / "tree.xml").write_text(tree[: tree.index(last.name) - 300])
+    results = read_results(folder)
+    sentences = missing(results)
+    assert "recorded no end" in sentences[0]
+    assert any("1 user started and never ended; 32 frames of theirs never arrived" in text for text in sentences)
+    assert causes(results.users)["never-ended"] == 1
+    assert results.samples["source"].value_counts().sort("count").rows() == [("journal", 5), ("tree", 111)]
+
+
+def test_user_that_jmeter_ended(fake_run: Any) -> None:
+    """user_timeout_s passed: JMeter kept what was said so far; what only the journal has is no loss."""
+    user = fake_run.user([{} for _ in range(6)], end=False)
+    user.code, user.message = "500", "System Sampler interrupted … java.lang.InterruptedException: Process timeout"
+    rest = user.frames.pop()
+    folder = fake_run.write()
+    with (folder / "journal.jsonl").open("a") as file:
+        file.write(json.dumps(rest | {"ok": False, "cause": "stopped", "censored": True}) + "\n")
+    results = read_results(folder)
+    assert missing(results) == []
+    assert causes(results.users) == {"user-timeout": 1}
+    assert user_group(results.users).samples["duration"].percentile("50").bound == "lower"  # type: ignore[union-attr]
+    assert causes(results.samples) == {"stopped": 1}
+    assert not results.samples["timed_out"].any(), "a frame cut off by the stop is in no time"
+    assert results.clients.from_killed_users == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "sentence"),
+    [
+        ("journal.jsonl", lambda rows: rows[:5] + rows[6:], "1 frame of tree.xml is not in the journal"),
+        (
+            "samples.jtl",
+            lambda rows: rows[:5] + rows[6:],
+            "samples.jtl has 110 rows labelled frame, but tree.xml holds 111 frames",
+        ),
+        ("journal.jsonl", lambda rows: [*rows, rows[5]], "1 frame of the journal arrived twice (counted once)"),
+        (
+            "journal.jsonl",
+            lambda rows: [*rows, '{"type":"sample","label":"frame","user":7}\n'],
+            "1 line of the journal cannot be read",
+        ),
+        ("samples.jtl", lambda rows: [*rows, "half,a,row\n"], "1 row of samples.jtl cannot be read"),
+        ("tree.xml", lambda rows: [*rows, "<?xml version='1.0'?><testResults/>"], "tree.xml goes on after its end"),
+    ],
+)
+def test_contradictions_are_told(
+    three_users: Any, name: str, edit: Callable[[list[str]], list[str]], sentence: str
+) -> None:
+    folder = three_users.write()
+    edit_lines(folder / name, edit)
+    (told,) = missing(read_results(folder))
+    assert told.startswith(sentence)
+
+
+def test_frames_without_sub_results_come_from_the_output(fake_run: Any) -> None:
+    """A plan whose post-processor is gone: the users' own output still holds all frames."""
+    user = fake_run.user([{} for _ in range(4)])
+    folder = fake_run.write()
+    tree = (folder / "tree.xml").read_text()
+    start, end = tree.index("  <sample"), tree.rindex("  </sample>") + len("  </sample>\n")
+    (folder / "tree.xml").write_text(tree[:start] + tree[end:])
+    edit_lines(folder / "samples.jtl", lambda rows: [row for row in rows if ",frame," not in row])
+    results = read_results(folder)
+    assert results.samples.height == len(user.frames)
+    assert missing(results) == ["samples.jtl has 0 rows labelled frame, but tree.xml holds 4 frames"]
+
+
+def test_garbage_in_the_tree(fake_run: Any) -> None:
+    """Characters that XML has no place for, as JMeter writes them raw or as references, do not end the reading."""
+    for _ in range(2):
+        fake_run.user([{}, {}])
+    folder = fake_run.write()
+    garbage = "\x00\x1b[31m&#x0;&#27;&#xD800;<![CDATA[x]]> Ünïcode ✓\n"
+    data, tree = '\n  <responseData class="java.lang.String">', (folder / "tree.xml").read_text()
+    end = tree.index("</responseData>\n  <samplerData")
+    spoilt = (tree[:end] + garbage + tree[end:]).replace(data, data + garbage)
+    (folder / "tree.xml").write_text(spoilt)
+    results = read_results(folder)
+    assert missing(results) == []
+    assert all(user.has_last_line for user in results.clients.users.values())
+
+
+def test_entities_are_refused(fake_run: Any) -> None:
+    fake_run.user([{}])
+    folder = fake_run.write()
+    bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]>\n'
+    edit_lines(folder / "tree.xml", lambda rows: [rows[0], bomb, *rows[1:]])
+    results = read_results(folder)
+    assert "damaged" in missing(results)[0]
+    assert results.samples.height == 1, "the journal has it"
+
+
+def test_hosts_are_told_apart(fake_run: Any) -> None:
+    for number in range(4):
+        fake_run.user([{}] * 5, host=f"slave{number % 2 + 1}")
+    folder = fake_run.write()
+    (folder / "journal.jsonl").rename(folder / "journal-slave1.jsonl")
+    results = read_results(folder)
+    assert missing(results) == []
+    counts = {"users": 2, "sent": 10, "in_tree": 10, "in_samples": 10}
+    assert reconciliation(results) == {"slave1": counts, "slave2": counts}
