@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -47,13 +48,10 @@ def test_the_table_has_each_slave(slave_lost: Any) -> None:
     build(folder)
     rows = {row.host: row for row in load(folder).hosts}
     assert {name: row.lost_s for name, row in rows.items()} == {"slave1": None, "slave2": 41.0, "slave3": None}
-    assert {name: row.clock_offset_ms for name, row in rows.items()} == {
-        "slave1": 0.125,
-        "slave2": 0.25,
-        "slave3": 0.375,
-    }
+    assert [row.clock_offset_ms for row in rows.values()] == [0.125, 0.25, 0.375]
     assert rows["slave3"].shown == 0, "a slave that sent nothing has a row"
     assert rows["slave1"].rate_per_s > 3
+    assert rows["slave1"].p50.value != rows["slave2"].p50.value
     page = (folder / "index.html").read_text()
     for text in ("2 of 5 users", "0.250\u00a0ms", ">41.0\u00a0s<"):
         assert text in page
@@ -107,8 +105,6 @@ def test_no_loss_no_mark(slave_lost: Any) -> None:
     ("role", "cpu", "said"),
     [
         ("slave", "199.0", "slave2 was saturated: at least 90.0 % of its 2 cores were busy"),
-        ("slave", "199.0", "Use fewer users or more slaves."),
-        ("master", "199.0", "Slaves may have waited"),
         ("target", "199.0", "The function had to wait for a core"),
         ("slave", "120.0", None),
     ],
@@ -124,10 +120,8 @@ def test_saturation_of_one_host(slave_lost: Any, role: str, cpu: str, said: str 
     text = "\n".join(load(folder).warnings).replace("\u00a0", " ")
     assert said in text if said else "saturated" not in text
     assert load(folder).doubts == (["saturated"] if said else [])
-    page = (folder / "index.html").read_text()
     assert "slave1 was saturated" not in text
-    assert "shared" not in text.replace("shares", "")
-    assert "share the machine" not in page, "generator and target are apart in a run over slaves"
+    assert "Generator and target" not in text, "they are apart in a run over slaves"
 
 
 def test_a_slave_without_figures_of_its_machine(slave_lost: Any) -> None:
@@ -136,15 +130,9 @@ def test_a_slave_without_figures_of_its_machine(slave_lost: Any) -> None:
     (folder / "resources.csv").write_text("\n".join(line for line in lines if "slave2" not in line) + "\n")
     build(folder)
     assert any("has no figures of slave2" in text for text in load(folder).warnings)
-
-
-def test_the_machines_table_has_load_and_memory(slave_lost: Any) -> None:
-    folder = slave_lost.write_slaves(SHARES, {})
-    build(folder)
     machines = {(row.host, row.part): row for row in load(folder).machines}
     assert (machines["slave1", "host"].load_max, machines["slave1", "host"].rss_max_bytes) == (3.25, 2e9)
     assert machines["slave1", "generator"].load_max is None
-    assert "3.2</td>" in (folder / "index.html").read_text()
 
 
 def test_how_samples_came_is_told_with_the_reason(slave_lost: Any) -> None:
@@ -152,7 +140,7 @@ def test_how_samples_came_is_told_with_the_reason(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {}, rmi=asdict(way))
     build(folder)
     page = (folder / "index.html").read_text()
-    assert "Standard, ports 8001 on slaves, 8002 and 8003 on the" in page
+    assert re.search(r"Standard, ports 8001 on slaves,\s+8002 and 8003 on the controller", page)
     assert "complete rows go before speed" in page
 
 

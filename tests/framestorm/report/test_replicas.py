@@ -39,12 +39,7 @@ def test_a_table_and_charts(folder: Path, make_metrics: Make) -> None:
     make_metrics(folder / "metrics.csv", THREE, lambda _: 3, length_s=120)
     assert build(folder).word == "pass"
     (row,) = load(folder).functions
-    assert (row.function, row.wanted, row.ready, row.seen) == (
-        "face-blur",
-        Range(3, 3),
-        Range(3, 3),
-        3,
-    )
+    assert (row.function, row.wanted, row.ready, row.seen) == ("face-blur", Range(3, 3), Range(3, 3), 3)
     assert row.in_flight_max == pytest.approx(2 + 2.1 + 2.2)
     assert (row.cores_mean, row.cores_max) == (pytest.approx(2.52), pytest.approx(2.52))
     assert row.memory_max_bytes == pytest.approx(715e6)
@@ -55,17 +50,12 @@ def test_a_table_and_charts(folder: Path, make_metrics: Make) -> None:
         for n in range(3)
     ]
     made = drawn(folder)
-    assert set(made) == {
-        "replicas-over-time",
-        "replicas-in-flight",
-        "replicas-cpu-cores",
-        "replicas-memory-bytes",
-        "replicas-network-bytes-per-s",
-    }, "nothing was throttled"
+    names = ("over-time", "in-flight", "cpu-cores", "memory-bytes", "network-bytes-per-s")
+    assert list(made) == [f"replicas-{name}" for name in names], "nothing was throttled"
     assert made["replicas-network-bytes-per-s"].traces[1]["y"][10] == pytest.approx(60 * 1.05), "kB/s"
     assert "None was throttled by a CPU limit" in made["replicas-cpu-cores"].caption
-    names = [trace["name"] for trace in made["replicas-memory-bytes"].traces]
-    assert names == ["k1-1", "k1-2", "k1-3", "sum of all"]
+    lines = [trace["name"] for trace in made["replicas-memory-bytes"].traces]
+    assert lines == ["k1-1", "k1-2", "k1-3", "sum of all"]
     assert not any("replica" in text for text in load(folder).warnings)
     page = (folder / "index.html").read_text()
     assert "<h2>Function and replicas</h2>" in page
@@ -123,6 +113,14 @@ def test_a_vanished_replica_is_seen(folder: Path, make_metrics: Make) -> None:
     assert line["y"][21:] == [None] * len(line["y"][21:])
 
 
+def add_counters(folder: Path, *rows: tuple[float, int, float]) -> None:
+    """What the provider itself counted: seconds since the start, replicas lost, seconds short of them."""
+    with (folder / "metrics.csv").open("a") as file:
+        for at_s, lost, short_s in rows:
+            time_ms = 1_790_000_000_000 + at_s * 1000
+            file.write(f"{time_ms},replicas_lost,face-blur,,{lost}\n{time_ms},replicas_short_s,face-blur,,{short_s}\n")
+
+
 def test_replaced_between_two_looks(folder: Path, make_metrics: Make) -> None:
     """Always three ready, and yet one was lost."""
     make_metrics(folder / "metrics.csv", THREE | {"k1-3": (0, 41.0), "k1-4": (41.0, 1e9)}, lambda _: 3, length_s=120)
@@ -134,15 +132,12 @@ def test_replaced_between_two_looks(folder: Path, make_metrics: Make) -> None:
 
 def test_the_providers_own_count_goes_before_the_scrapes(folder: Path, make_metrics: Make) -> None:
     make_metrics(folder / "metrics.csv", THREE, lambda _: 3, length_s=120)
-    with (folder / "metrics.csv").open("a") as file:
-        for at_s, lost, short_s in ((2, 1, 7.5), (60, 2, 7.9), (110, 2, 8.0)):
-            time_ms = 1_790_000_000_000 + at_s * 1000
-            file.write(f"{time_ms},replicas_lost,face-blur,,{lost}\n{time_ms},replicas_short_s,face-blur,,{short_s}\n")
+    add_counters(folder, (2, 1, 7.5), (60, 2, 7.9), (110, 2, 8.0))
     build(folder)
     (row,) = load(folder).functions
     assert (row.lost, row.vanished, row.short_s) == (1, [], pytest.approx(0.5))
     said = "\n".join(load(folder).warnings).replace("\u00a0", " ")
-    assert "1 replica of face-blur ended without being scaled down and was replaced" in said
+    assert "1 replica of face-blur ended without being scaled down, replaced between" in said
     assert "fewer replicas ready than wanted for 500 ms of the load:" in said
 
 
@@ -150,10 +145,7 @@ def test_a_deployment_before_the_run_is_no_loss(folder: Path, make_metrics: Make
     """Prometheus still told of the old one's replicas, and its counters begin anew."""
     old = {"k0-1": (-10.0, 2.0), "k0-2": (-10.0, 2.0)}
     make_metrics(folder / "metrics.csv", old | {"k1-1": (2.0, 1e9)}, lambda at_s: 2 if at_s < 2 else 1, length_s=120)
-    with (folder / "metrics.csv").open("a") as file:
-        for at_s, lost, short_s in ((1, 3, 7.5), (4, 0, 0.1), (110, 0, 0.1)):
-            time_ms = 1_790_000_000_000 + at_s * 1000
-            file.write(f"{time_ms},replicas_lost,face-blur,,{lost}\n{time_ms},replicas_short_s,face-blur,,{short_s}\n")
+    add_counters(folder, (1, 3, 7.5), (4, 0, 0.1), (110, 0, 0.1))
     build(folder)
     (row,) = load(folder).functions
     assert (row.lost, row.vanished, row.short_s) == (0, [], 0)
@@ -254,5 +246,5 @@ def test_a_long_run_stays_small(fake_run: Any, make_metrics: Make) -> None:
     build(folder)
     series = load(folder).series.replicas
     assert len(series.x) <= MAX_BINS + 1
-    assert min(series.counts["face-blur"].ready) == 11, "a dip of six seconds is not averaged away"
+    assert min(series.counts["face-blur"]["ready"]) == 11, "a dip of six seconds is not averaged away"
     assert (folder / "index.html").stat().st_size < 8_000_000

@@ -16,7 +16,7 @@ START_MS = 1_790_000_000_000
 JTL_HEADER = (
     "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,sentBytes,"
     "grpThreads,allThreads,URL,Latency,IdleTime,Connect,Hostname"
-).split(",")
+)
 URL = "http://127.0.0.1:8080/function/face-blur"
 Line = dict[str, Any]
 
@@ -213,8 +213,8 @@ def jtl_rows(users: list[FakeUser]) -> list[dict[str, Any]]:
 
 def write_jtl(path: Path, rows: list[dict[str, Any]], extra: tuple[str, ...] = ()) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(",".join([*JTL_HEADER, *(f'"{name}"' for name in extra)]) + "\n")
-        writer = csv.DictWriter(file, [*JTL_HEADER, *extra], lineterminator="\n", restval="")
+        file.write(",".join([JTL_HEADER, *(f'"{name}"' for name in extra)]) + "\n")
+        writer = csv.DictWriter(file, [*JTL_HEADER.split(","), *extra], lineterminator="\n", restval="")
         writer.writerows(rows)
 
 

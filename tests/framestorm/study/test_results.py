@@ -89,8 +89,9 @@ def test_agrees_with_the_report_of_the_run(tmp_path: Path, make_frames: Any) -> 
     times = summary.main.times
     assert (found["n"], found["ok"], found["timed_out"]) == (41, 39, 1)
     for metric, figure in (("mean_ms", "mean"), ("median_ms", "p50"), ("p95_ms", "p95"), ("p99_ms", "p99")):
-        assert found[metric] == times["rtt"].get(figure).value
-        assert (bounds.get(metric) == "lower") == (times["rtt"].get(figure).bound == "lower")
+        estimate = getattr(times["rtt"], figure)
+        assert found[metric] == estimate.value
+        assert (bounds.get(metric) == "lower") == (estimate.bound == "lower")
     assert found["handler_mean_ms"] == times["handler"].mean.value
     assert found["user_median_ms"] == summary.users.times["duration"].p50.value
     assert found["served_per_s"] == pytest.approx(summary.main.rate_per_s, rel=1e-12)
