@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from framestorm.compare import runs
+from framestorm.compare.questions import of_runs
 from framestorm.compare.sides import Run, RunSide, read_sides, run_of
 from framestorm.inference.contrasts import judge_differences
 from framestorm.model.comparison import NOT_COMPARED, NOT_SIGNIFICANT
 from framestorm.model.run import Record
 from framestorm.results.table import read_table
+from framestorm.study.answers.samples import Samples
 
 PIECES = 60
 WANTED = 0.95
@@ -57,15 +58,16 @@ def halves(frames: pl.DataFrame, random: np.random.Generator) -> tuple[Run, Run]
                 part = frames[int(edges[piece]) : int(edges[piece + 1])]
                 pieces.append(part.with_columns(pl.col("start_ms") - at_ms[piece] + clock_ms))
                 clock_ms += at_ms[piece + 1] - at_ms[piece]
-        made.append(run_of(Path("half"), Record(), None, pl.concat(pieces)))
+        half = pl.concat(pieces)
+        made.append(run_of(Path("half"), Record(), None, Samples(half, half, half.height)))
     return made[0], made[1]
 
 
 def claims(frames: pl.DataFrame, random: np.random.Generator) -> list[str]:
     """The metrics of which a comparison of two halves claims a difference."""
     a, b = halves(frames, random)
-    compared = judge_differences(runs.questions(RunSide("A", (a,)), RunSide("B", (b,))))
-    return [contrast.metric for contrast in compared if contrast.claim not in {NOT_SIGNIFICANT, NOT_COMPARED}]
+    compared = judge_differences(of_runs(RunSide("A", (a,)), RunSide("B", (b,))).overall)
+    return [contrast.metric for contrast in compared.values() if contrast.claim not in {NOT_SIGNIFICANT, NOT_COMPARED}]
 
 
 def main(words: list[str]) -> int:

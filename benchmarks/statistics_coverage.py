@@ -20,13 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import signal, stats
 
-from framestorm.compare import runs
-from framestorm.compare.sides import Run, RunSide, Times
-from framestorm.stats.bootstrap import bootstrap
-from framestorm.stats.means import paired_ratio, student, welch_difference, welch_ratio, without_repetition
+from framestorm.compare import questions
+from framestorm.compare.sides import Run, RunSide
+from framestorm.stats.bootstrap import draw
+from framestorm.stats.evidence import of_shares, over_repetitions
+from framestorm.stats.means import student, welch, without_repetition
 from framestorm.stats.percentiles import Sample, interval_ranks
 from framestorm.stats.scalability import fit_usl
-from framestorm.stats.shares import design_effect, newcombe, wilson
+from framestorm.stats.shares import design_effect, wilson
+from framestorm.study.answers.samples import Times
 
 Floats = NDArray[np.float64]
 Ends = tuple[float | None, float | None]
@@ -77,7 +79,7 @@ def trend_run_once(noise: np.random.Generator) -> Ends:
     return ends(without_repetition(logs, centred / (centred @ centred), np.column_stack([np.ones(9), x])))
 
 
-def over_repetitions() -> Iterator[Case]:
+def of_repetitions() -> Iterator[Case]:
     for n in (3, 5, 10):
         yield Case(f"Student, mean of {n} runs", MEAN_MS, lambda noise, n=n: ends(student(run_means(noise, n))))
     yield Case("mean ratio of 6 pairs run once", math.log(SLOWER), settings_run_once)
@@ -86,18 +88,19 @@ def over_repetitions() -> Iterator[Case]:
 
         def pairs(noise: np.random.Generator, n: int = n) -> Ends:
             shared = noise.lognormal(0, 0.3, n)
-            return ends(paired_ratio(SLOWER * shared * run_means(noise, n), shared * run_means(noise, n)))
+            new, old = SLOWER * shared * run_means(noise, n), shared * run_means(noise, n)
+            return over_repetitions(old, new, paired=True)["ratio"].interval()
 
         yield Case(f"paired ratio, {n} repetitions", SLOWER, pairs)
         yield Case(
             f"Welch ratio, {n} against {n} runs",
             SLOWER,
-            lambda noise, n=n: ends(welch_ratio(SLOWER * run_means(noise, n), run_means(noise, n))),
+            lambda noise, n=n: over_repetitions(run_means(noise, n), SLOWER * run_means(noise, n))["ratio"].interval(),
         )
     yield Case(
         "Welch difference, 5 against 3 runs",
         (SLOWER - 1) * MEAN_MS,
-        lambda noise: ends(welch_difference(SLOWER * run_means(noise, 5), run_means(noise, 3))),
+        lambda noise: ends(welch(SLOWER * run_means(noise, 5), run_means(noise, 3))),
     )
 
 
@@ -136,7 +139,7 @@ def within_runs() -> Iterator[Case]:
 
         def within(noise: np.random.Generator, statistic: str = statistic, n: int = n) -> Ends:
             seed = int(noise.integers(1 << 32))
-            return ends(bootstrap(times_ms(noise, n), statistic, seed=seed, resamples=RESAMPLES))
+            return ends(draw(times_ms(noise, n), statistic, seed=seed, resamples=RESAMPLES).estimate())
 
         yield Case(f"bootstrap, {statistic} of {n}, dependent", truth, within)
 
@@ -149,7 +152,7 @@ def run_of_times(times: Floats) -> RunSide:
 
 
 def between_runs() -> Iterator[Case]:
-    runs.RESAMPLES = RESAMPLES
+    questions.RESAMPLES = RESAMPLES
     for metric, truth, n in (
         ("mean_ms", SLOWER, 100),
         ("mean_ms", SLOWER, 300),
@@ -161,7 +164,7 @@ def between_runs() -> Iterator[Case]:
         def apart(noise: np.random.Generator, metric: str = metric, n: int = n) -> Ends:
             seed = int(noise.integers(1 << 32))
             old, new = run_of_times(times_ms(noise, n)), run_of_times(SLOWER * times_ms(noise, n))
-            (found,) = (each for each in runs.questions(old, new, (seed, seed + 1)) if each.metric == metric)
+            (found,) = (each for each in questions.of_runs(old, new, (seed, seed + 1)).overall if each.metric == metric)
             return found.evidence["ratio"].interval()
 
         yield Case(f"compare, one run a side, ratio of {metric} of {n}, dependent", truth, apart)
@@ -170,7 +173,7 @@ def between_runs() -> Iterator[Case]:
         def success(noise: np.random.Generator, failing: float = failing, clustered: int = clustered) -> Ends:
             sides = [np.repeat(noise.random(600 // clustered) > share, clustered) for share in (failing, 2 * failing)]
             worth = 600 / max(design_effect(side) for side in sides)
-            return newcombe((float(sides[0].mean()), worth), (float(sides[1].mean()), worth), NOMINAL)
+            return of_shares([(1.0, float(sides[0].mean()), worth), (-1.0, float(sides[1].mean()), worth)]).interval()
 
         yield Case(f"compare, difference of success of 600, in clusters of {clustered}", failing, success)
 
@@ -201,7 +204,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=2000, help="for each interval (default: %(default)s)")
     studies, kept = parser.parse_args().studies, True
-    for part in (over_repetitions, of_counts, within_runs, between_runs, of_scalability):
+    for part in (of_repetitions, of_counts, within_runs, between_runs, of_scalability):
         for case in part():
             # A seed of its own: an interval's figure does not change when another is added.
             seen = coverage(case, studies, np.random.default_rng([2026, *case.name.encode()]))

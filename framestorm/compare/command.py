@@ -1,23 +1,30 @@
 """`./run.sh compare`: find the sides, compare them, leave the page, and say in a few lines how it came out."""
 
 import argparse
+import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from framestorm import paths
+from framestorm.compare.comparing import compare
+from framestorm.compare.page import page_html, terminal_text
+from framestorm.compare.sides import RunSide, Sides, StudySide, factors_text, levels, read_sides
 from framestorm.errors import FramestormError, UsageError
-
-if TYPE_CHECKING:
-    from framestorm.compare.sides import RunSide, StudySide
-    from framestorm.inference.contrasts import Threshold
+from framestorm.inference.contrasts import Threshold
+from framestorm.model.files import dump, write_text
+from framestorm.model.metric import PERCENTILES, SERIES, column, metric
 
 EXIT_STATUS = (
     "exit status: 0 no regression shown, 1 the sides cannot be compared, or a judged figure is missing, 2 wrong usage, "
     "3 regression beyond a threshold"
 )
+# A tenth is what separate runs on a quiet machine may differ by; a point of success is one failure in a hundred.
+ALWAYS = "success 1 point"
+DEFAULTS = ("mean 10 %", "median 10 %", "p95 10 %", ALWAYS)
+EXAMPLES = "'mean 5 %', 'handler p95 10 %', 'success 1 point', 'rate 5 %'"
+SHORT_NAMES = {"rate": "served_per_s", "served": "served_per_s", "errors": "failed"}
+_FORM = re.compile(r"\s*(?P<metric>[a-z][\w ]*?)\s+(?P<limit>\d+(?:\.\d+)?)\s*(?P<unit>%|points?)\s*", re.IGNORECASE)
 
 
 def main(words: Sequence[str]) -> int:
@@ -27,8 +34,37 @@ def main(words: Sequence[str]) -> int:
         UsageError: names, factor or thresholds are wrong, or the output is there already; nothing was written.
         FramestormError: what is named cannot be compared.
     """
-    from framestorm.compare import thresholds as limits
+    asked = _parser().parse_args(list(words))
+    name = f"compare-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    out_dir: Path = (asked.out_dir or paths.DASHBOARDS / name).absolute()
+    for path in (out_dir, asked.json):
+        if path is not None and path.exists():
+            raise UsageError(f"{path} exists; a comparison overwrites nothing; choose another by -o or --json")
+    if asked.json is not None and not asked.json.absolute().parent.is_dir():
+        raise UsageError(f"--json {asked.json}: there is no folder {asked.json.parent}")
+    thresholds = _thresholds(asked.thresholds)
+    sides = _sides(asked.sides, asked.factor)
+    _check(thresholds, sides)
+    # Without -o and --json: done again as it stands, it finds those that it made.
+    command = ["./run.sh", "compare", *asked.sides, *(("--factor", asked.factor) if asked.factor else ())]
+    command += [word for text in asked.thresholds for word in ("--threshold", text)]
+    factor = asked.factor.partition("=")[0] if asked.factor else None
+    comparison = compare(sides, thresholds, out_dir, command, factor)
+    text = dump(comparison, indent=1) + "\n"
+    try:
+        out_dir.mkdir(parents=True)
+        write_text(out_dir / "comparison.json", text)
+        write_text(out_dir / "index.html", page_html(comparison))
+        if asked.json is not None:
+            write_text(asked.json.absolute(), text)
+    except OSError as error:
+        raise FramestormError(f"the comparison cannot be written: {error}") from error
+    print(terminal_text(comparison))
+    print(f"comparison: {paths.shown(out_dir / 'index.html')}")
+    return comparison.verdict.exit_status
 
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="./run.sh compare",
         description=(
@@ -47,94 +83,76 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument(
         "--threshold", metavar="LIMIT", dest="thresholds", action="append", default=[],
         help="what counts as a regression, such as 'mean 5 %%', 'handler p95 10 %%' or 'success 1 point'; may be "
-        f"repeated (default: {', '.join(limits.DEFAULTS).replace('%', '%%')}; success is always judged)",
+        f"repeated (default: {', '.join(DEFAULTS).replace('%', '%%')}; success is always judged)",
     )  # fmt: skip
     parser.add_argument("--json", metavar="FILE", type=Path, help="also write comparison.json to this new file")
     parser.add_argument(
-        "-o",
-        metavar="DIR",
-        dest="out_dir",
-        type=Path,
+        "-o", metavar="DIR", dest="out_dir", type=Path,
         help="new folder for the comparison (default: dashboards/compare-<UTC time>)",
-    )
-    asked = parser.parse_args(list(words))
-    name = f"compare-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-    out_dir: Path = (asked.out_dir or paths.DASHBOARDS / name).absolute()
-    for path in (out_dir, asked.json):
-        if path is not None and path.exists():
-            raise UsageError(f"{path} exists; a comparison overwrites nothing; choose another by -o or --json")
-    if asked.json is not None and not asked.json.absolute().parent.is_dir():
-        raise UsageError(f"--json {asked.json}: there is no folder {asked.json.parent}")
-    thresholds = limits.parse_all(asked.thresholds)
-    # Without -o and --json: done again as it stands, it finds those that it made.
-    command = ["./run.sh", "compare", *asked.sides, *(("--factor", asked.factor) if asked.factor else ())]
-    command += [word for text in asked.thresholds for word in ("--threshold", text)]
-    return _compare(asked.sides, asked.factor, thresholds, Output(out_dir, asked.json, tuple(command)))
+    )  # fmt: skip
+    return parser
 
 
-@dataclass(frozen=True)
-class Output:
-    """Where the comparison goes, and the command that makes it."""
-
-    folder: Path
-    json_file: Path | None
-    command: tuple[str, ...]
-
-
-def _compare(names: Sequence[str], factor: str | None, thresholds: Sequence["Threshold"], output: Output) -> int:
-    from framestorm.compare.comparing import compare
-    from framestorm.compare.page import page_html, terminal_text
-    from framestorm.model.files import dump, write_text
-
-    sides = _sides(names, factor)
-    _check(thresholds, sides)
-    factor_name = factor.partition("=")[0] if factor else None
-    comparison = compare(sides, thresholds, output.folder, output.command, factor_name)
-    text = dump(comparison, indent=1) + "\n"
-    try:
-        output.folder.mkdir(parents=True)
-        write_text(output.folder / "comparison.json", text)
-        write_text(output.folder / "index.html", page_html(comparison))
-        if output.json_file is not None:
-            write_text(output.json_file.absolute(), text)
-    except OSError as error:
-        raise FramestormError(f"the comparison cannot be written: {error}") from error
-    print(terminal_text(comparison))
-    print(f"comparison: {paths.shown(output.folder / 'index.html')}")
-    return comparison.verdict.exit_status
-
-
-def _sides(names: Sequence[str], factor: str | None) -> "Sequence[RunSide] | Sequence[StudySide]":
-    from framestorm.compare.sides import StudySide, factors_text, levels, read_sides
-
+def _sides(names: Sequence[str], factor: str | None) -> Sides:
     sides = read_sides(names)
     if factor is not None:
-        name, equals, chosen = factor.partition("=")
-        if len(sides) != 1 or not isinstance(sides[0], StudySide):
-            raise UsageError("--factor compares levels of one study: name one study and nothing else")
-        if not equals:
-            raise UsageError(f"--factor {factor}: expected NAME=LEVEL,LEVEL; the factors are {factors_text(sides[0])}")
-        return levels(sides[0], name, chosen.split(","))
+        return levels(sides, factor)
     if len(sides) < 2:
-        hint = (
-            f"; or two levels of this one by --factor: {factors_text(sides[0])}"
-            if isinstance(sides[0], StudySide)
-            else ""
-        )
+        (side,) = sides
+        hint = f"; or two levels of this one by --factor: {factors_text(side)}" if isinstance(side, StudySide) else ""
         raise UsageError(f"{names[0]} alone: two sides are needed, the first of them the baseline{hint}")
     return sides
 
 
-def _check(thresholds: Sequence["Threshold"], sides: "Sequence[RunSide] | Sequence[StudySide]") -> None:
+def _check(thresholds: Sequence[Threshold], sides: Sides) -> None:
     """See that what is to be judged is measured at all."""
-    from framestorm.compare.runs import metrics_of
-    from framestorm.compare.sides import StudySide
-    from framestorm.model.metric import metric
-
-    names: dict[str, None] = {}
+    names = {"success", "served_per_s"}
     for side in sides:
-        names |= dict.fromkeys(side.results.columns if isinstance(side, StudySide) else metrics_of(side))
+        names |= {*side.runs[0].series()} if isinstance(side, RunSide) else {*side.columns}
     for threshold in thresholds:
         if threshold.metric not in names:
             judged = ", ".join(sorted(name for name in names if metric(name).worse is not None))
             raise UsageError(f"--threshold {threshold.text!r}: there is no {threshold.metric}; there are {judged}")
+
+
+def _thresholds(texts: Sequence[str]) -> list[Threshold]:
+    """The thresholds of a comparison; success is always among them, for times alone look better the more fail."""
+    chosen = [parse_threshold(text) for text in texts or DEFAULTS]
+    success = parse_threshold(ALWAYS)
+    return chosen if any(each.metric == success.metric for each in chosen) else [*chosen, success]
+
+
+def parse_threshold(text: str) -> Threshold:
+    """Read `metric limit unit`: how much worse a metric of the candidate may be before it is a regression.
+
+    Raises:
+        UsageError: it is not understood; the message says what is allowed.
+    """
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--threshold {text!r}: expected a metric, a number and % or points, e.g. {EXAMPLES}")
+    about = metric(_metric_name(match["metric"]))
+    if about.worse is None:
+        raise UsageError(
+            f"--threshold {text!r}: it is not known which way {match['metric']!r} gets worse; give a time (mean, "
+            "median, p95, p99, also of handler, model or user), success or rate, or a study metric with a direction"
+        )
+    if about.is_share == (match["unit"] == "%"):
+        unit = "points, e.g. 'success 1 point'" if about.is_share else "%, e.g. 'mean 5 %'"
+        raise UsageError(f"--threshold {text!r}: {match['metric']} is compared in {unit}")
+    limit = float(match["limit"]) / 100
+    if about.worse == "lower" and limit >= 1:
+        raise UsageError(
+            f"--threshold {text!r}: {match['metric']} cannot fall by 100 % or more, so it would never be a regression"
+        )
+    return Threshold(" ".join(text.split()), about.name, limit)
+
+
+def _metric_name(words: str) -> str:
+    """The metric's name for what a person writes: `p95`, `handler mean`, `success`, `rate`, or the name itself."""
+    name = "_".join(words.lower().split())
+    series, _, statistic = name.rpartition("_")
+    series = {"frame": "", "rtt": ""}.get(series, series)
+    if statistic in {"mean", *PERCENTILES} and series in SERIES:
+        return column(series, statistic)
+    return SHORT_NAMES.get(name, name)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from framestorm.compare.sides import Run, RunSide, StudySide, settings_of
@@ -110,8 +109,9 @@ def _of_study(side: StudySide, shared: Iterable[str]) -> Settings:
 
 def _records(side: StudySide) -> list[Record]:
     """run.json of each complete run; a study that came without its runs has the kit of study.json at least."""
-    folders = [side.folder / Path(str(name)) for name in side.results["run"]] if "run" in side.results.columns else []
-    read = [record for record, problem in map(read_run, folders) if not problem]
+    read = [
+        record for record, problem in (read_run(side.folder / row["run"]) for row in side.rows.values()) if not problem
+    ]
     return read or [Record(kit=side.study.kit)]
 
 

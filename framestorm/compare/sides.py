@@ -1,8 +1,10 @@
 """What is compared: the names given on the command line, found and read."""
 
+import csv
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,49 +13,40 @@ import polars as pl
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
+from framestorm.model.comparison import SideFigure
 from framestorm.model.files import FileError, FormatError, read
+from framestorm.model.metric import PERCENTILES, RESPONSE, USER, column
 from framestorm.model.run import Record, Target
 from framestorm.model.study import Value
 from framestorm.model.summary import Summary
 from framestorm.results.jtl import read_jtl, read_users
 from framestorm.results.reading import read_run
-from framestorm.results.table import lengths, read_table, serving_ms
-from framestorm.stats.checks import Floats
-from framestorm.stats.percentiles import Sample
-from framestorm.study.design.folder import FILE, Point, StudyFolder, StudyRecord
+from framestorm.results.table import serving_ms
+from framestorm.stats.checks import Flags, Floats
+from framestorm.study.answers.rows import FILE as RESULTS
+from framestorm.study.answers.samples import Samples, Times, read_samples
+from framestorm.study.design.folder import COMPLETE, FILE, Point, StudyFolder, StudyRecord
+from framestorm.study.design.matrix import as_number
 
-RUN, STUDY = "run.json", "study.json"
+RUN, STUDY = "run.json", FILE
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-@dataclass(frozen=True)
-class Times:
-    """Times in ms in the order of their starts; `cut` marks those that are only lower bounds (timeouts)."""
-
-    values_ms: Floats
-    cut: np.ndarray[Any, np.dtype[np.bool_]]
-
-    @property
-    def n(self) -> int:
-        return int(self.values_ms.size)
-
-    def sample(self) -> Sample:
-        return Sample(self.values_ms[~self.cut], self.values_ms[self.cut])
+STATISTICS = {"mean": "mean"} | PERCENTILES
+RATE = "served_per_s"
 
 
 @dataclass(frozen=True)
 class Run:
     """One run as read.
 
-    times: by series, "" is the response time; ended_ms: the end of each sample without error; serving_ms: when these
-    could come; target: as `targets` has it.
+    times: by series; ended_ms: the end of each sample without error; serving_ms: when these could come; target: its
+    settings, None where no more than its URL is known.
     """
 
     folder: Path
     record: Record
-    summary: Summary
+    summary: Summary | None
     times: dict[str, Times]
-    right: np.ndarray[Any, np.dtype[np.bool_]]
+    right: Flags
     ended_ms: Floats
     serving_ms: tuple[float, float] | None
     target: dict[str, Any] | None = None
@@ -62,12 +55,28 @@ class Run:
     def name(self) -> str:
         return self.folder.name
 
+    def series(self) -> dict[str, str]:
+        """The metrics of times that it may have, each with its series."""
+        return {column(series, statistic): series for series in self.times for statistic in STATISTICS}
+
     @property
-    def rate_per_s(self) -> float | None:
-        """Right answers a second."""
-        if self.serving_ms is None or self.serving_ms[1] <= self.serving_ms[0]:
-            return None
-        return self.ended_ms.size / (self.serving_ms[1] - self.serving_ms[0]) * 1000
+    def timed_out(self) -> int:
+        return int(self.times[RESPONSE].cut.sum()) if RESPONSE in self.times else 0
+
+    @cached_property
+    def figures(self) -> dict[str, SideFigure]:
+        """The figures that are compared, by metric, without percentiles that are just the largest sample."""
+        figures = {}
+        for series, times in self.times.items():
+            sample = times.sample()
+            for name in STATISTICS:
+                figure = sample.mean() if name == "mean" else sample.percentile(PERCENTILES[name])
+                if figure and not figure.few:
+                    figures[column(series, name)] = SideFigure(figure.value, figure.bound == "lower", times.n)
+        if self.serving_ms is not None and self.serving_ms[1] > self.serving_ms[0]:
+            rate = self.ended_ms.size / (self.serving_ms[1] - self.serving_ms[0]) * 1000
+            figures[RATE] = SideFigure(rate, n=self.ended_ms.size)
+        return figures
 
 
 @dataclass(frozen=True)
@@ -82,36 +91,68 @@ class RunSide:
         first = self.runs[0].name
         return first if len(self.runs) == 1 else f"{first} and {len(self.runs) - 1} more"
 
+    def series(self) -> dict[str, str]:
+        """The metrics of times that all runs may have, each with its series."""
+        first = self.runs[0].series()
+        return {name: series for name, series in first.items() if all(series in run.times for run in self.runs)}
+
+    def metrics(self) -> list[str]:
+        """What has a figure."""
+        return [name for name in [*self.series(), RATE] if self.figures(name)]
+
+    def figures(self, name: str) -> dict[int, SideFigure]:
+        """A metric by repetition, where it is known."""
+        return {number: run.figures[name] for number, run in enumerate(self.runs) if name in run.figures}
+
 
 @dataclass(frozen=True)
 class StudySide:
     """One study, or one level of a factor of it: study.json, and the rows of results.csv that are complete.
 
-    points: by what two sides may have in common, their factors. schedule: two sides that have the same one ran the same
-    points in the same order in each repetition, so that repetitions pair.
+    points: by what two sides may have in common, their factors. rows: the cells of a row by point and repetition.
+    schedule: two sides that have the same one ran the same points in the same order in each repetition, so that
+    repetitions pair.
     """
 
     label: str
     name: str
     folder: Path
     study: StudyRecord
-    results: pl.DataFrame
+    columns: list[str]
+    rows: dict[tuple[str, int], dict[str, str]]
     left_out: int
     points: dict[str, Point]
     schedule: str
 
     @property
-    def repetitions(self) -> int:
-        """How many repetitions have a complete run."""
-        return self.results["repetition"].n_unique()
+    def repetitions(self) -> set[int]:
+        """Those that have a complete run."""
+        return {repetition for _, repetition in self.rows}
 
-    def values(self, point: str, metric: str) -> dict[int, float]:
+    def figures(self, point: str, name: str) -> dict[int, SideFigure]:
         """A metric of the point with that key by repetition, where it is known."""
-        if metric not in self.results.columns:
-            return {}
-        rows = self.results.filter(pl.col("point") == self.points[point].id)
-        values = rows.select("repetition", pl.col(metric).cast(pl.Float64, strict=False)).drop_nulls()
-        return {int(repetition): float(value) for repetition, value in values.iter_rows()}
+        figures = {}
+        for (id_, repetition), row in self.rows.items():
+            value = as_number(row.get(name, "")) if id_ == self.points[point].id else None
+            if value is not None:
+                is_cut = name in row.get("cut_off", "").split()
+                figures[repetition] = SideFigure(float(value), is_cut)
+        return figures
+
+    def total(self, point: str, name: str) -> int:
+        """The sum of what is counted in all repetitions of a point."""
+        return int(sum(figure.value for figure in self.figures(point, name).values()))
+
+    def levels(self) -> dict[str, list[str]]:
+        """The levels of each factor, in order."""
+        levels: dict[str, dict[str, None]] = {}
+        for point in self.points.values():
+            for name, level in point.factors.items():
+                levels.setdefault(name, {})[str(level)] = None
+        return {name: list(of_factor) for name, of_factor in levels.items()}
+
+
+Sides = Sequence[RunSide] | Sequence[StudySide]
 
 
 def point_key(factors: dict[str, Value], without: str | None = None) -> str:
@@ -129,32 +170,25 @@ def read_sides(words: Sequence[str]) -> list[RunSide] | list[StudySide]:
     if len(words) > len(LABELS):
         raise UsageError(f"{len(words)} sides; at most {len(LABELS)} can be compared")
     by_side = [_folders(word) for word in words]
-    kinds = {word: _kind(folders[0]) for word, folders in zip(words, by_side, strict=True)}
-    if len(set(kinds.values())) > 1:
-        are = ", ".join(f"{word} is a {kind.removesuffix('.json')}" for word, kind in kinds.items())
-        raise UsageError(f"{are}: runs are compared with runs and studies with studies")
-    if STUDY in kinds.values():
+    are_studies = [(folders[0] / STUDY).is_file() for folders in by_side]
+    if len(set(are_studies)) > 1:
+        study, run = words[are_studies.index(True)], words[are_studies.index(False)]
+        raise UsageError(f"{study} is a study and {run} a run: runs are compared with runs and studies with studies")
+    if are_studies[0]:
         return [_read_study(label, folders[0]) for label, folders in zip(LABELS, by_side, strict=False)]
-    cache: dict[Path, Run] = {}
-    for folder in (folder for folders in by_side for folder in folders):
-        if folder not in cache:
-            cache[folder] = _read_run(folder)
+    runs = {folder: _read_run(folder) for folder in dict.fromkeys(folder for each in by_side for folder in each)}
     return [
-        RunSide(label, tuple(cache[folder] for folder in folders))
+        RunSide(label, tuple(runs[folder] for folder in folders))
         for label, folders in zip(LABELS, by_side, strict=False)
     ]
 
 
 def _folders(word: str) -> list[Path]:
     """The folders that a word names: one, or several runs with commas between; a folder's name may hold commas too."""
-    whole = _find(word)
-    if whole is not None:
-        return [whole]
-    parts, folders = word.split(","), []
+    parts, folders = word.split(","), list[Path]()
     while parts:
-        ends = (end for end in range(len(parts), 0, -1) if _find(",".join(parts[:end])) is not None)
-        end = next(ends, 0)
-        folder = _find(",".join(parts[:end])) if end else None
+        ends = range(len(parts), 0, -1)
+        end, folder = next(((end, at) for end in ends if (at := _find(",".join(parts[:end])))), (0, None))
         if folder is None:
             raise UsageError(
                 f"{parts[0] or word!r} is neither a run nor a study: no {RUN} and no {STUDY} in it, nor in a folder of "
@@ -162,8 +196,8 @@ def _folders(word: str) -> list[Path]:
             )
         folders.append(folder)
         parts = parts[end:]
-    studies = [folder for folder in folders if _kind(folder) == STUDY]
-    if studies:
+    studies = [folder for folder in folders if (folder / STUDY).is_file()]
+    if studies and len(folders) > 1:
         raise UsageError(f"{studies[0].name} is a study: it has its repetitions in it, only runs are given with commas")
     if len(set(folders)) < len(folders):
         raise UsageError(f"{word}: the same run twice; a repetition is a run of its own")
@@ -171,14 +205,8 @@ def _folders(word: str) -> list[Path]:
 
 
 def _find(word: str) -> Path | None:
-    if not word:
-        return None
-    candidates = (Path(word), paths.DASHBOARDS / word)
+    candidates = (Path(word), paths.DASHBOARDS / word) if word else ()
     return next((f.resolve() for f in candidates if (f / RUN).is_file() or (f / STUDY).is_file()), None)
-
-
-def _kind(folder: Path) -> str:
-    return STUDY if (folder / STUDY).is_file() else RUN
 
 
 def _read_run(folder: Path) -> Run:
@@ -193,33 +221,32 @@ def _read_run(folder: Path) -> Run:
         raise FramestormError(f"{error}; make it by ./run.sh report {paths.shown(folder)}") from None
     if not (folder / "samples.csv").is_file():
         raise FramestormError(f"{folder.name} has no samples.csv; make it by ./run.sh report {paths.shown(folder)}")
-    frames = read_table(folder / "samples.csv").filter(pl.col("label") == summary.label)
-    frames = frames.sort("start_ms", maintain_order=True)
-    if not frames.height:
+    samples = read_samples(folder, label=summary.label)
+    if not samples.sent:
         raise FramestormError(f"{folder.name} measured nothing: samples.csv has no sample to compare")
-    return replace(run_of(folder, record, summary, frames, _users(folder)), target=_target(folder, record))
+    run = run_of(folder, record, summary, samples)
+    times = run.times | {USER: users} if (users := _users(folder)).n else run.times
+    return replace(run, times=times, target=_target(folder, record))
 
 
-def run_of(folder: Path, record: Record, summary: Summary, frames: pl.DataFrame, users: Times | None = None) -> Run:
-    """A run of its frames, in the order of their starts."""
+def run_of(folder: Path, record: Record, summary: Summary | None, samples: Samples) -> Run:
+    """A run of its samples."""
+    frames = samples.loaded
+    times = {series: samples.times(series) for series in (RESPONSE, *samples.figures())}
     ok = frames.filter("ok")
-    seen = frames.filter((pl.col("ok") & pl.col("rtt_ms").is_not_null()) | pl.col("timed_out"))
-    times = {"": Times(_floats(seen["rtt_ms"]), seen["timed_out"].to_numpy())}
-    times |= {name.removesuffix("_ms"): _all_full(ok[name]) for name in lengths(frames)}
-    times |= {"user": users} if users is not None else {}
-    ended = (ok["start_ms"] + ok["rtt_ms"]).drop_nulls().sort()
-    known = {name: series for name, series in times.items() if series.n}
+    ended_ms = (ok["start_ms"] + ok["rtt_ms"]).drop_nulls().sort().to_numpy()
+    known = {series: of_series for series, of_series in times.items() if of_series.n}
     serving = serving_ms(frames, at_rate=record.is_open_model)
-    return Run(folder, record, summary, known, frames["ok"].to_numpy(), _floats(ended), serving)
+    return Run(folder, record, summary, known, frames["ok"].to_numpy(), ended_ms, serving)
 
 
 def _users(folder: Path) -> Times:
     """Users that ended well, and as lower bounds those that ran out of time; JMeter's own times."""
     jtl = read_jtl(folder, "")
-    if jtl.rows is None or not jtl.count("user"):
+    if jtl.rows is None or not jtl.count(USER):
         return Times(np.empty(0), np.empty(0, dtype=bool))
     users = read_users(jtl).sort("start_ms").filter(pl.col("ok") | pl.col("censored"))
-    return Times(_floats(users["elapsed_ms"]), (~users["ok"]).to_numpy())
+    return Times.of(users, pl.col("elapsed_ms"), ~pl.col("ok"))
 
 
 def _read_study(label: str, folder: Path) -> StudySide:
@@ -227,66 +254,57 @@ def _read_study(label: str, folder: Path) -> StudySide:
         study = read(folder / STUDY, StudyRecord)
     except FileError as error:
         raise UsageError(str(error)) from None
-    path = folder / "results.csv"
+    path = folder / RESULTS
     if not path.is_file():
         raise FramestormError(f"{folder.name} has no results.csv yet; ./run.sh report {paths.shown(folder)}")
-    results = pl.read_csv(path, infer_schema_length=None, schema_overrides={"point": pl.String, "state": pl.String})
-    complete = results.filter(pl.col("state") == "complete")
-    if not complete.height:
+    with path.open(encoding="utf-8", newline="") as file:
+        table = csv.DictReader(file)
+        rows = list(table)
+        columns = list(table.fieldnames or ())
+    complete = {(row["point"], int(row["repetition"])): row for row in rows if row["state"] == COMPLETE}
+    if not complete:
         raise FramestormError(f"{folder.name}: no point is complete, there is nothing to compare")
     points = {point_key(point.factors): point for point in study.points}
     schedule = json.dumps([study.seed, study.definition.order, sorted(points)])
-    left_out = results.height - complete.height
-    return StudySide(label, folder.name, folder, study, complete, left_out, points, schedule)
+    left_out = len(rows) - len(complete)
+    return StudySide(label, folder.name, folder, study, columns, complete, left_out, points, schedule)
 
 
-def levels(side: StudySide, factor: str, chosen: Sequence[str]) -> list[StudySide]:
-    """A study taken apart by the levels of one factor; what ran in one repetition pairs.
+def levels(sides: Sides, factor: str) -> list[StudySide]:
+    """A study taken apart by levels of one factor, NAME=LEVEL,LEVEL; what ran in one repetition pairs.
 
     Raises:
-        UsageError: the study has no such factor or level, or fewer than two levels are wanted.
+        UsageError: it is not one study, or has no such factor or level, or fewer than two levels are wanted.
     """
-    by_factor = _levels_of(side)
-    if factor not in by_factor:
-        raise UsageError(f"--factor {factor}: {side.name} has no such factor; there are {factors_text(side)}")
-    unknown = [level for level in chosen if level not in by_factor[factor]]
-    if unknown:
-        raise UsageError(f"--factor {factor}={unknown[0]}: no such level; there are {', '.join(by_factor[factor])}")
-    if len(set(chosen)) < 2 or len(set(chosen)) < len(chosen):
-        raise UsageError(f"--factor {factor}={','.join(chosen)}: two or more different levels are compared")
-    sides = []
+    (side,) = sides if len(sides) == 1 else (None,)
+    if not isinstance(side, StudySide):
+        raise UsageError("--factor compares levels of one study: name one study and nothing else")
+    name, _, text = factor.partition("=")
+    chosen, known = text.split(","), side.levels().get(name, [])
+    if len(set(chosen)) < max(2, len(chosen)) or not known or not set(chosen) <= set(known):
+        raise UsageError(
+            f"--factor {factor}: expected NAME=LEVEL,LEVEL with two or more different levels of a factor of "
+            f"{side.name}: {factors_text(side)}"
+        )
+    parts = []
     for label, level in zip(LABELS, chosen, strict=False):
-        points = [point for point in side.points.values() if str(point.factors.get(factor)) == level]
-        of_level = side.results.filter(pl.col("point").is_in([point.id for point in points]))
-        if not of_level.height:
-            raise FramestormError(f"{side.name}: no point with {factor}={level} is complete")
-        by_key = {point_key(point.factors, factor): point for point in points}
-        name = f"{factor}={level}"
-        sides.append(replace(side, label=label, name=name, results=of_level, points=by_key, schedule=str(side.folder)))
-    return sides
+        points = {
+            point_key(point.factors, name): point
+            for point in side.points.values()
+            if str(point.factors.get(name)) == level
+        }
+        ids = {point.id for point in points.values()}
+        rows = {cell: row for cell, row in side.rows.items() if cell[0] in ids}
+        if not rows:
+            raise FramestormError(f"{side.name}: no point with {name}={level} is complete")
+        of_level = f"{name}={level}"
+        parts.append(replace(side, label=label, name=of_level, rows=rows, points=points, schedule=str(side.folder)))
+    return parts
 
 
 def factors_text(side: StudySide) -> str:
     """A study's factors and their levels, as they are given with --factor."""
-    return "; ".join(f"{name}={','.join(levels)}" for name, levels in _levels_of(side).items())
-
-
-def _levels_of(side: StudySide) -> dict[str, list[str]]:
-    levels: dict[str, dict[str, None]] = {}
-    for point in side.points.values():
-        for name, level in point.factors.items():
-            levels.setdefault(name, {})[str(level)] = None
-    return {name: list(of_factor) for name, of_factor in levels.items()}
-
-
-def _all_full(column: pl.Series) -> Times:
-    values = _floats(column.drop_nulls())
-    return Times(values, np.zeros(values.size, dtype=bool))
-
-
-def _floats(column: pl.Series) -> Floats:
-    values: Floats = column.drop_nulls().to_numpy().astype(np.float64, copy=False)
-    return values
+    return "; ".join(f"{name}={','.join(of_factor)}" for name, of_factor in side.levels().items())
 
 
 def settings_of(target: Target) -> dict[str, Any]:
@@ -311,7 +329,6 @@ def _target(folder: Path, record: Record) -> dict[str, Any] | None:
     # A gateway elsewhere is asked for its functions as they are there.
     if study.record.gateway is not None:
         return None
-    run = f"runs/{folder.name}"
-    ids = {line.point for line in study.lines().values() if line.run == run}
+    ids = {line.point for line in study.lines().values() if line.run == f"runs/{folder.name}"}
     targets = [point.target for point in study.record.points if point.id in ids and point.target.kind != "url"]
     return targets[0].model_dump() if targets else None

@@ -3,10 +3,10 @@
 Both kinds of claims are corrected for multiple comparisons (Holm).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from framestorm.inference.evidence import Evidence, holm, two_sided
+from framestorm.inference.wording import change_and_interval
 from framestorm.model.comparison import (
     NEUTRAL,
     NOT_COMPARED,
@@ -15,12 +15,13 @@ from framestorm.model.comparison import (
     Change,
     Claim,
     Contrast,
-    Scale,
+    JudgedThreshold,
     SideFigure,
     State,
 )
 from framestorm.model.metric import Metric, Worse, metric
 from framestorm.stats.effects import magnitude
+from framestorm.stats.evidence import Evidence, Scale, holm
 
 OPEN = "neither end of its interval is known: too few samples, or timeouts hide them"
 NOT_IN_FAMILY = "alone it would be a regression; not significant after correction for multiple comparisons"
@@ -38,10 +39,11 @@ def share_without_time(n: int, ok: int, timed_out: int) -> float | None:
     return failed / n if failed > MANY_FAILED * n else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
     """`candidate` against `baseline` before it is judged; no evidence where nothing can be said, and then `why`.
 
+    side: the candidate's label.
     ratio_of_means: the ratio, where it is not that of the two figures: over repetitions it is of geometric means.
     """
 
@@ -54,6 +56,7 @@ class Question:
     effect: float | None = None
     why: str | None = None
     ratio_of_means: float | None = None
+    side: str = ""
 
     @property
     def about(self) -> Metric:
@@ -64,30 +67,6 @@ class Question:
         """The scale on which differences are claimed."""
         has_ratio = self.value("ratio") is not None and ("ratio" in self.evidence or not self.evidence)
         return "ratio" if has_ratio and not self.about.is_share else "difference"
-
-    @property
-    def p_value(self) -> float | None:
-        """Of no difference; None without an interval."""
-        if self.is_open or self.scale not in self.evidence:
-            return None
-        return two_sided(self.evidence[self.scale], NEUTRAL[self.scale])
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether the two sides are the same without any spread, such as a rate that was set in both."""
-        neutral = NEUTRAL[self.scale]
-        return self.scale in self.evidence and self.evidence[self.scale].interval() == (neutral, neutral)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is an interval of which neither end is known."""
-        return self.scale in self.evidence and self.evidence[self.scale].interval() == (None, None)
-
-    @property
-    def direction(self) -> Worse:
-        """The way in which the candidate more probably differs."""
-        evidence, neutral = self.evidence[self.scale], NEUTRAL[self.scale]
-        return "higher" if evidence.above(neutral) < evidence.below(neutral) else "lower"
 
     def value(self, scale: Scale) -> float | None:
         """The ratio, None where a figure is not above 0, or the difference."""
@@ -108,52 +87,10 @@ class Question:
 class Missing:
     """A metric that the baseline has and the candidate has not; `why` says what there is instead."""
 
+    side: str
     metric: str
     why: str
     point: str | None = None
-
-
-def judge_differences(family: Sequence[Question]) -> list[Contrast]:
-    """What is claimed of each; of all families like this one, at most 5 % hold any wrong claim (Holm).
-
-    Constants do not count: of them no claim can be wrong.
-    """
-    p_values = [question.p_value for question in family]
-    tested = [
-        (number, p)
-        for number, (question, p) in enumerate(zip(family, p_values, strict=True))
-        if p is not None and not question.is_constant
-    ]
-    stands = holm([p for _, p in tested])
-    claimed = {number for (number, _), stand in zip(tested, stands, strict=True) if stand}
-    return [
-        _contrast(question, p, question.direction if number in claimed else None)
-        for number, (question, p) in enumerate(zip(family, p_values, strict=True))
-    ]
-
-
-def _contrast(question: Question, p_value: float | None, direction: Worse | None) -> Contrast:
-    about, effect = question.about, question.effect
-    claim: Claim = NOT_COMPARED if p_value is None else NOT_SIGNIFICANT
-    if direction is not None:
-        claim = TIME_CLAIMS[direction] if about.is_time else direction
-    return Contrast(
-        metric=question.metric,
-        point=question.point,
-        baseline=question.baseline,
-        candidate=question.candidate,
-        difference=question.change("difference"),
-        ratio=question.change("ratio"),
-        scale=question.scale,
-        bound=BOUNDS[question.baseline.is_lower_bound, question.candidate.is_lower_bound],
-        p_value=p_value,
-        claim=claim,
-        is_worse=None if direction is None or about.worse is None else direction == about.worse,
-        cliffs_delta=effect,
-        cliffs_magnitude=None if effect is None else magnitude(effect),
-        method=question.method,
-        why=OPEN if question.is_open else question.why,
-    )
 
 
 @dataclass(frozen=True)
@@ -164,72 +101,125 @@ class Threshold:
     metric: str
     limit: float
 
+    @property
+    def scale(self) -> Scale:
+        return "difference" if metric(self.metric).is_share else "ratio"
 
-@dataclass(frozen=True)
-class Judged:
-    """A threshold and what it is about: a question of one side, or why there is none."""
+    @property
+    def sign(self) -> int:
+        """1 where more is worse, else -1."""
+        return 1 if metric(self.metric).worse == "higher" else -1
 
-    threshold: Threshold
-    label: str
-    about: Question | Missing | None
-    state: State
-    why: str | None = None
+    @property
+    def margin(self) -> float:
+        """The difference or ratio beyond which it is a regression."""
+        return NEUTRAL[self.scale] + self.sign * self.limit
+
+
+def judge_differences(family: Sequence[Question]) -> dict[Question, Contrast]:
+    """What is claimed of each; of all families like this one, at most 5 % hold any wrong claim (Holm).
+
+    What is the same on both sides without any spread, such as a rate that was set in both, does not count: of that no
+    claim can be wrong.
+    """
+    contrasts = {question: _unclaimed(question) for question in family}
+    tested = [
+        question
+        for question, contrast in contrasts.items()
+        if contrast.p_value is not None
+        and question.evidence[question.scale].interval() != (NEUTRAL[question.scale],) * 2
+    ]
+    for question, stands in zip(tested, holm([contrasts[each].p_value or 0.0 for each in tested]), strict=True):
+        if stands:
+            contrasts[question] = _claimed(question, contrasts[question])
+    return contrasts
+
+
+def _unclaimed(question: Question) -> Contrast:
+    evidence = question.evidence.get(question.scale)
+    is_open = evidence is not None and evidence.interval() == (None, None)
+    p_value = None if evidence is None or is_open else evidence.two_sided(NEUTRAL[question.scale])
+    return Contrast(
+        metric=question.metric,
+        point=question.point,
+        baseline=question.baseline,
+        candidate=question.candidate,
+        difference=question.change("difference"),
+        ratio=question.change("ratio"),
+        scale=question.scale,
+        bound=BOUNDS[question.baseline.is_lower_bound, question.candidate.is_lower_bound],
+        p_value=p_value,
+        claim=NOT_COMPARED if p_value is None else NOT_SIGNIFICANT,
+        is_worse=None,
+        cliffs_delta=question.effect,
+        cliffs_magnitude=None if question.effect is None else magnitude(question.effect),
+        method=question.method,
+        why=OPEN if is_open else question.why,
+    )
+
+
+def _claimed(question: Question, contrast: Contrast) -> Contrast:
+    about, evidence, neutral = question.about, question.evidence[question.scale], NEUTRAL[question.scale]
+    direction: Worse = "higher" if evidence.above(neutral) < evidence.below(neutral) else "lower"
+    claim = TIME_CLAIMS[direction] if about.is_time else direction
+    return replace(contrast, claim=claim, is_worse=None if about.worse is None else direction == about.worse)
 
 
 def judge_thresholds(
-    thresholds: Sequence[Threshold],
-    questions: Sequence[tuple[str, Question]],
-    missing: Sequence[tuple[str, Missing]] = (),
-) -> list[Judged]:
-    """Judge every question, given with its side's label, by every threshold on its metric; what is missing has no pass.
+    thresholds: Sequence[Threshold], contrasts: Mapping[Question, Contrast], missing: Sequence[Missing] = ()
+) -> list[JudgedThreshold]:
+    """Judge every question by every threshold on its metric; what is missing has no pass.
 
     A regression is a worsening beyond the threshold that the interval shows; that at most 2.5 % of all judgements like
     this one call a regression what is none, they are held together by Holm's procedure.
     """
-    rows = [(each, label, q) for each in thresholds for label, q in questions if q.metric == each.metric]
-    tested = [number for number, (_, _, question) in enumerate(rows) if _scale(question) in question.evidence]
-    stands = holm([2 * _p_of_no_worsening(rows[number][0], rows[number][2]) for number in tested])
-    regressions = {number for number, stand in zip(tested, stands, strict=True) if stand}
-    judged = [Judged(*row, "regression") if number in regressions else _judged(*row) for number, row in enumerate(rows)]
+    pairs = [(each, question) for each in thresholds for question in contrasts if question.metric == each.metric]
+    tested = [(each, question) for each, question in pairs if each.scale in question.evidence]
+    stands = holm([2 * _p_of_no_worsening(each, question.evidence[each.scale]) for each, question in tested])
+    regressions = {pair for pair, is_regression in zip(tested, stands, strict=True) if is_regression}
+    judged = []
+    for threshold, question in pairs:
+        is_regression = (threshold, question) in regressions
+        state, why = ("regression", None) if is_regression else _state_of(threshold, question)
+        change = change_and_interval(contrasts[question])
+        judged.append(_judged(threshold, question, state, why, change))
     judged += [
-        Judged(each, label, what, "missing", what.why)
+        _judged(each, what, "missing", what.why, "none, though the baseline has it")
         for each in thresholds
-        for label, what in missing
+        for what in missing
         if what.metric == each.metric
     ]
-    measured = {each.threshold.metric for each in judged}
+    measured = {each.threshold for each in judged}
     return judged + [
-        Judged(each, "", None, "not compared", "the baseline has none")
+        JudgedThreshold(
+            each.text, each.metric, each.limit, "", None, "not compared", "the baseline has none",
+            f"{metric(each.metric).title}: not measured on both sides",
+        )
         for each in thresholds
-        if each.metric not in measured
-    ]
+        if each.text not in measured
+    ]  # fmt: skip
 
 
-def _judged(threshold: Threshold, label: str, question: Question) -> Judged:
-    evidence = question.evidence.get(_scale(question))
-    if evidence is None:
-        return Judged(threshold, label, question, "not compared", question.why)
-    low, high = evidence.interval()
-    margin = _margin(threshold, question)
+def _judged(
+    threshold: Threshold, of: Question | Missing, state: State, why: str | None, change: str
+) -> JudgedThreshold:
+    where = f" at {of.point}" if of.point else ""
+    text = f"{of.side}, {metric(of.metric).label}{where}: {change}"
+    return JudgedThreshold(threshold.text, of.metric, threshold.limit, of.side, of.point, state, why, text)
+
+
+def _state_of(threshold: Threshold, question: Question) -> tuple[State, str | None]:
+    """How it came out where no regression was shown."""
+    if threshold.scale not in question.evidence:
+        return "not compared", question.why
     # The end towards the better, and the one towards the worse, as far as they lie beyond the margin.
-    sign = 1 if question.about.worse == "higher" else -1
-    better, worse = (low, high) if sign > 0 else (high, low)
-    if worse is not None and sign * (worse - margin) <= 0:
-        return Judged(threshold, label, question, "within")
-    is_beyond = better is not None and sign * (better - margin) > 0
-    return Judged(threshold, label, question, "inconclusive", NOT_IN_FAMILY if is_beyond else None)
+    better, worse = question.evidence[threshold.scale].interval()[:: threshold.sign]
+    if worse is not None and threshold.sign * (worse - threshold.margin) <= 0:
+        return "within", None
+    is_beyond = better is not None and threshold.sign * (better - threshold.margin) > 0
+    return "inconclusive", NOT_IN_FAMILY if is_beyond else None
 
 
-def _scale(question: Question) -> Scale:
-    return "difference" if question.about.is_share else "ratio"
-
-
-def _margin(threshold: Threshold, question: Question) -> float:
-    worse = threshold.limit if question.about.worse == "higher" else -threshold.limit
-    return worse if question.about.is_share else 1 + worse
-
-
-def _p_of_no_worsening(threshold: Threshold, question: Question) -> float:
+def _p_of_no_worsening(threshold: Threshold, evidence: Evidence) -> float:
     """The p-value of no worsening beyond the threshold."""
-    evidence, margin = question.evidence[_scale(question)], _margin(threshold, question)
-    return evidence.above(margin) if question.about.worse == "higher" else evidence.below(margin)
+    return evidence.above(threshold.margin) if threshold.sign > 0 else evidence.below(threshold.margin)

@@ -6,8 +6,8 @@ from typing import Literal
 from framestorm.model.files import FORMAT
 from framestorm.model.metric import Metric, metric
 from framestorm.model.run import Kit
+from framestorm.stats.evidence import Scale
 
-Scale = Literal["ratio", "difference"]
 Bound = Literal["exact", "at least", "at most", "unknown"]
 Claim = Literal["slower", "faster", "higher", "lower", "no significant difference", "not compared"]
 State = Literal["regression", "missing", "within", "inconclusive", "not compared"]

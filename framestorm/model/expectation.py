@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -48,6 +49,14 @@ class Expectation:
         if self.meets(low, high):
             return CONFIRMED
         return REJECTED if self.fails(low, high) else INCONCLUSIVE
+
+
+def whole_verdict(verdicts: Sequence[Verdict], *, one_is_enough: bool = False) -> Verdict:
+    """Confirmed if all are (or one, where that is enough), rejected if one is (or all), else inconclusive."""
+    enough, all_ = (any, all) if one_is_enough else (all, any)
+    if enough(verdict == CONFIRMED for verdict in verdicts):
+        return CONFIRMED
+    return REJECTED if all_(verdict == REJECTED for verdict in verdicts) else INCONCLUSIVE
 
 
 def parse(text: str) -> Expectation:

@@ -7,8 +7,7 @@ from framestorm.model.expectation import Verdict
 from framestorm.model.study import Value
 from framestorm.model.summary import Doubt
 from framestorm.stats.estimate import Estimate
-from framestorm.stats.knee import Knee
-from framestorm.stats.scalability import Usl
+from framestorm.stats.scalability import Knee, Usl
 
 Levels = dict[str, Value]
 PointState = Literal["complete", "partial", "failed", "missing"]

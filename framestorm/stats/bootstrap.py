@@ -1,38 +1,93 @@
-"""What one run's samples say of their own mean or percentile: its resamples, and an interval from them."""
+"""What one run's samples say of their own mean or percentile: resamples of them, as evidence.
+
+Successive samples of a run depend on each other: whole blocks of them are drawn.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from framestorm.stats.checks import LEVEL, Ends, Floats, check_level, finite
+from framestorm.stats.checks import LEVEL, Ends, Floats, finite
 from framestorm.stats.estimate import Estimate
-from framestorm.stats.resampling import BlockMeans, choose_block, resample_blocks
+from framestorm.stats.evidence import Evidence, Scale
 
 RESAMPLES = 10_000
+LEAST_UNITS = 5  # blocks of a sample, or nothing is said of its spread
+MOST_UNITS = 2_000  # blocks a resample: more of them cost time and change the interval by less than 2 %
+_AT_ONCE = 1 << 20  # drawn blocks held in memory together: 8 MB of indices, 8 MB of means
 Seed = int | Sequence[int] | np.random.Generator
 
 
 @dataclass(frozen=True)
-class Resamples:
-    """A statistic of one sample and of its resamples, in the sample's unit.
+class Resamples(Evidence):
+    """Evidence for a statistic of one sample, or for a change of two, by resamples; in the sample's unit.
 
-    values: one a resample, as far from `value` as the true one may be; -inf or inf where that is beyond the sample, NaN
-        where there are too few samples to tell. Sums, differences and ratios of those of independent samples are
-        resamples of the sum, difference or ratio.
-    most: the largest that each may be: `values`, or inf where a time that was cut off hides it.
+    Percentile interval and its p-value (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 13 and
+    16); one is added to both counts, so that no p-value is below what so many resamples can tell (Davison and Hinkley,
+    Bootstrap Methods and their Application, 1997, section 4.2.5).
+
+    value: the statistic itself.
+    least: one a resample, as far from `value` as the true one may be; -inf or inf where that is beyond the sample, NaN
+        where there are too few samples to tell: it speaks for nothing. Sums, differences and ratios of those of
+        independent samples are resamples of the sum, difference or ratio.
+    most: the largest that each may be: `least`, or inf where a time that was cut off hides it.
     block: successive samples that were drawn together; n: samples.
     """
 
     value: float
-    values: Floats
+    least: Floats
     most: Floats
-    block: int
-    n: int
+    block: int = 1
+    n: int = 0
+
+    def interval(self, level: float = LEVEL) -> Ends:
+        """The ends that leave out (1 - level) / 2 of the resamples each; what is not known counts against either."""
+        tail = (1 - level) / 2
+        # Order statistics: interpolated ones would not be numbers beside an infinite value.
+        low = float(np.quantile(np.where(np.isnan(self.least), -np.inf, self.least), tail, method="lower"))
+        high = float(np.quantile(np.where(np.isnan(self.most), np.inf, self.most), 1 - tail, method="higher"))
+        return low if math.isfinite(low) else None, high if math.isfinite(high) else None
+
+    def above(self, at: float) -> float:
+        return float((1 + np.count_nonzero(~(self.least > at))) / (1 + self.least.size))
+
+    def below(self, at: float) -> float:
+        return float((1 + np.count_nonzero(~(self.most < at))) / (1 + self.most.size))
+
+    def estimate(self) -> Estimate:
+        """The statistic with its interval; what another run would have given is not in it."""
+        method = f"block bootstrap within one run, 95 %, {self.least.size} resamples, blocks of {self.block}"
+        return Estimate(self.value, *self.interval(), self.n, method)
+
+    def change_from(self, old: "Resamples", scale: Scale) -> "Resamples":
+        """The difference from an independent sample, or the ratio to it, both of times above 0."""
+        # Both beyond what is known: they can be any way apart, and that is no number.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if scale == "difference":
+                return Resamples(self.value - old.value, self.least - old.most, self.most - old.least)
+            # What lies below the smallest time is above 0 at least; a ratio of 0 only says that it is not known.
+            least = np.maximum(self.least, 0) / np.maximum(old.most, 0)
+            most = np.maximum(self.most, 0) / np.maximum(old.least, 0)
+            least, most = np.where(least == 0, -np.inf, least), np.where(most == 0, -np.inf, most)
+            return Resamples(self.value / old.value, least, most)
+
+
+@dataclass(frozen=True)
+class BlockMeans:
+    """Means of resamples of one sample.
+
+    means: one a resample, in the sample's unit; mean: the sample's own.
+    scale: by what to multiply a deviation from `mean` for it to be as wide as the mean's true error; NaN where fewer
+        than LEAST_UNITS blocks do not tell.
+    """
+
+    means: Floats
+    mean: float
+    scale: float
 
 
 def draw(
@@ -62,9 +117,9 @@ def draw(
         resamples: how many; the accuracy of what is made of them and the time grow with it, memory hardly does.
 
     Raises:
-        ValueError: no samples, one not finite, a statistic that is not known, or a block longer than the sample.
+        ValueError: no samples, or one is not finite.
     """
-    row, random = finite(samples, "samples"), np.random.default_rng(seed)
+    row, random = finite(samples), np.random.default_rng(seed)
     value = statistic_of(row, statistic)
     block = choose_block(row) if block is None else block
     if statistic == "mean":
@@ -83,36 +138,6 @@ def draw(
     return Resamples(value, values, _most(values, row, cut, statistic), block, row.size)
 
 
-def bootstrap(
-    samples: ArrayLike,
-    statistic: str = "mean",
-    *,
-    cut: ArrayLike | None = None,
-    block: int | None = None,
-    seed: Seed = 0,
-    resamples: int = RESAMPLES,
-    level: float = LEVEL,
-) -> Estimate:
-    """A statistic of one run's samples with its percentile interval; what another run would have given is not in it.
-
-    Args:
-        samples: in the order they were taken.
-        statistic: as of `draw`, as are `cut`, `block`, `seed` and `resamples`.
-        cut: see `draw`.
-        block: see `draw`.
-        seed: see `draw`.
-        resamples: see `draw`.
-        level: share of intervals that hold the true figure.
-
-    Raises:
-        ValueError: as `draw`, or `level` is not between 0 and 1.
-    """
-    drawn = draw(samples, statistic, cut=cut, block=block, seed=seed, resamples=resamples)
-    low, high = percentile_ends(drawn.values, drawn.most, level=level)
-    method = f"block bootstrap within one run, {level * 100:g} %, {resamples} resamples, blocks of {drawn.block}"
-    return Estimate(drawn.value, low, high, drawn.n, method)
-
-
 def statistic_of(row: Floats, statistic: str) -> float:
     """The "mean", "sd", "median" or a percentile as text (nearest rank, as in the report), in the samples' unit."""
     if statistic == "mean":
@@ -123,36 +148,10 @@ def statistic_of(row: Floats, statistic: str) -> float:
     return float(np.partition(row, rank - 1)[rank - 1])
 
 
-def change_of(a: Resamples, b: Resamples, scale: Literal["difference", "ratio"]) -> tuple[Floats, Floats]:
-    """Resamples of a - b, or of a / b of times above 0, of two independent samples: the least and the most of each."""
-    # Both beyond what is known: they can be any way apart, and that is no number.
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if scale == "difference":
-            return a.values - b.most, a.most - b.values
-        # What lies below the smallest time is above 0 at least; a ratio of 0 only says that it is not known.
-        least, most = (np.maximum(of, 0) / np.maximum(to, 0) for of, to in ((a.values, b.most), (a.most, b.values)))
-        return np.where(least == 0, -np.inf, least), np.where(most == 0, -np.inf, most)
-
-
-def percentile_ends(values: Floats, most: Floats | None = None, *, level: float = LEVEL) -> Ends:
-    """The ends that leave out (1 - level) / 2 of the resamples each (Efron and Tibshirani, 1993, chapter 13).
-
-    What is not known (NaN) counts against either end; an end beyond what is known is None. `most`: see `Resamples`.
-    """
-    check_level(level)
-    tail, most = (1 - level) / 2, values if most is None else most
-    # Order statistics: interpolated ones would not be numbers beside an infinite value.
-    low = float(np.quantile(np.where(np.isnan(values), -np.inf, values), tail, method="lower"))
-    high = float(np.quantile(np.where(np.isnan(most), np.inf, most), 1 - tail, method="higher"))
-    return low if math.isfinite(low) else None, high if math.isfinite(high) else None
-
-
 def _most(values: Floats, row: Floats, cut: ArrayLike | None, statistic: str) -> Floats:
-    hidden = np.zeros(row.size, dtype=np.bool_) if cut is None else np.asarray(cut, dtype=np.bool_)
-    if hidden.shape != row.shape:
-        raise ValueError(f"{row.size} samples but {hidden.size} marks of being cut off: as many of each are wanted")
-    if not hidden.any():
+    if cut is None or not np.any(cut):
         return values
+    hidden = np.asarray(cut, dtype=np.bool_)
     # A percentile is known up to the last time in full before the first that was cut off.
     in_full = row[~hidden & (row <= row[hidden].min())]
     limit = in_full.max() if in_full.size and statistic not in {"mean", "sd"} else -np.inf
@@ -187,10 +186,118 @@ def _percentiles(
 
 
 def _share(statistic: str) -> Fraction:
-    try:
-        share = Fraction("50" if statistic == "median" else statistic) / 100
-    except (ValueError, ZeroDivisionError):
-        share = Fraction(0)
-    if not 0 < share <= 1:
-        raise ValueError(f"statistic {statistic!r}: mean, sd, median or a percentile such as '95' is wanted")
-    return share
+    return Fraction("50" if statistic == "median" else statistic) / 100
+
+
+def choose_block(samples: ArrayLike) -> int:
+    """How many successive samples make a block, so that blocks are as good as independent.
+
+    `block_length`, but at least the cube root of the number of samples, for dependence is not seen in a short run (of
+    that order is the best length: Hall, Horowitz and Jing, On Blocking Rules for the Bootstrap with Dependent Data,
+    Biometrika 82, 1995), and at most so many that LEAST_UNITS pairs of blocks are left. Raises what `block_length`
+    raises.
+    """
+    row = finite(samples)
+    length = round(max(math.cbrt(row.size), block_length(row)))
+    return max(1, min(length, row.size // (2 * LEAST_UNITS)))
+
+
+def block_length(samples: ArrayLike) -> float:
+    """The best length of a block, in samples; below 1 where they do not depend on each other.
+
+    The length with the least mean squared error of the variance, from the autocorrelation up to the lag beyond which
+    none is left (Politis and White, Automatic Block-Length Selection for the Dependent Bootstrap, Econometric Reviews
+    23(1), 2004, for the circular bootstrap, as corrected by Patton, Politis and White, 28(4), 2009).
+
+    samples: in the order they were taken.
+    """
+    row = finite(samples)
+    n = row.size
+    centred = row - row.mean()
+    variance = float(centred @ centred) / n
+    # Less than rounding errors of equal samples: no spread, no dependence.
+    if n < 8 or variance <= 1e-24 * float(row @ row) / n:
+        return 0.0
+    lag = _last_lag(centred, variance)
+    lags = np.arange(1, min(2 * lag, n - 1) + 1)
+    taper = np.minimum(1.0, 2 * (1 - lags / max(1, 2 * lag)))  # flat-top lag window
+    covariances = np.array([float(centred[k:] @ centred[:-k]) / n for k in lags])
+    spectrum = variance + 2 * float(taper @ covariances)
+    curvature = 2 * float(taper @ (lags * covariances))
+    if spectrum <= 0:
+        return 0.0
+    length = (1.5 * curvature**2 / spectrum**2 * n) ** (1 / 3)
+    return float(min(length, 3 * math.sqrt(n), n / 3))
+
+
+def _last_lag(centred: Floats, variance: float) -> int:
+    """The lag after which autocorrelation stays within what chance gives (Politis and White, section 3.2)."""
+    n = centred.size
+    run = max(5, math.ceil(math.sqrt(math.log10(n))))
+    most = math.ceil(math.sqrt(n)) + run
+    chance = 2 * math.sqrt(math.log10(n) / n)
+    within = 0
+    last_beyond = 0
+    for k in range(1, min(most, n - 1) + 1):
+        correlation = float(centred[k:] @ centred[:-k]) / n / variance
+        if abs(correlation) < chance:
+            within += 1
+            if within == run:
+                return k - run
+        else:
+            within, last_beyond = 0, k
+    return last_beyond
+
+
+def resample_blocks(row: Floats, block: int, resamples: int, random: np.random.Generator) -> BlockMeans:
+    """Draw blocks of successive samples, with replacement and round the end, and take each resample's mean.
+
+    The circular block bootstrap (Kuensch, The Jackknife and the Bootstrap for General Stationary Observations, Annals
+    of Statistics 17(3), 1989; Politis and Romano, A Circular Block-Resampling Procedure for Stationary Data, 1992);
+    blocks of 1 are the usual bootstrap of independent samples. `scale` undoes what makes it too narrow: that m blocks
+    show (m - 1) / m of the variance (Hesterberg, What Teachers Should Know About the Bootstrap, The American
+    Statistician 69(4), 2015); that their spread is itself estimated, for which Student's t has (m - 1) / (m - 3) times
+    the variance of the normal distribution; and dependence that goes beyond a block (`_beyond`).
+
+    A sample of more than MOST_UNITS blocks is cut into longer ones, which are right whenever shorter ones are.
+    """
+    n = row.size
+    independent = block == 1
+    block = max(block, math.ceil(n / MOST_UNITS))
+    draws = math.ceil(n / block)
+    block_means = _block_means(row, block)
+    means = np.empty(resamples)
+    rows_at_once = max(1, _AT_ONCE // draws)
+    for first in range(0, resamples, rows_at_once):
+        rows = min(rows_at_once, resamples - first)
+        means[first : first + rows] = block_means[random.integers(0, n, (rows, draws))].mean(axis=1)
+    mean, beyond = float(row.mean()), 1.0 if independent else _beyond(row, block)
+    # What goes beyond a block is seen by blocks of twice its length, of which there are half as many.
+    units = n / block if independent else n / (2 * block)
+    if units < LEAST_UNITS:
+        return BlockMeans(means, mean, math.nan)
+    variance = draws * block / (n - block) * (units - 1) / (units - 3)
+    return BlockMeans(means, mean, math.sqrt(variance) * beyond)
+
+
+def _block_means(row: Floats, block: int) -> Floats:
+    if block == 1:
+        return row
+    sums = np.cumsum(np.concatenate([[0.0], row - row.mean(), (row - row.mean())[: block - 1]]))
+    means: Floats = (sums[block:] - sums[:-block]) / block + row.mean()
+    return means
+
+
+def _beyond(row: Floats, block: int) -> float:
+    """By what factor the standard error is too small as blocks cut dependence at their ends; at least 1.
+
+    2 V(2 block) - V(block), V the variance of the mean by blocks of that length, has no such error of first order
+    (Politis and Romano, Bias-Corrected Nonparametric Spectral Estimation, Journal of Time Series Analysis 16(1), 1995).
+    """
+    if 4 * block > row.size:
+        return 1.0
+    short, twice = (
+        length * float(_block_means(row, length).var()) * row.size / (row.size - length)
+        for length in (block, 2 * block)
+    )
+    return math.sqrt(max(1.0, 2 * twice / short - 1)) if short > 0 else 1.0

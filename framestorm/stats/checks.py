@@ -1,4 +1,4 @@
-"""Kinds of values that statistics share, and checks of what goes into them; their errors say which value is wrong."""
+"""Kinds of values that statistics share, and the check of what goes into them."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,48 +10,27 @@ Ends = tuple[float | None, float | None]
 LEVEL = 0.95
 
 
-def finite(values: ArrayLike, what: str = "values") -> Floats:
+def finite(values: ArrayLike) -> Floats:
     """`values` as one row of floats.
 
     Raises:
-        ValueError: none are there, one is not finite, or they have more than one dimension.
+        ValueError: none are there, or one is not finite.
     """
     row = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    if row.ndim != 1:
-        raise ValueError(f"{what}: one row of numbers is wanted, not an array of shape {row.shape}")
-    if not row.size:
-        raise ValueError(f"{what}: there are none")
-    wrong = np.flatnonzero(~np.isfinite(row))
-    if wrong.size:
-        raise ValueError(f"{what}: number {wrong[0] + 1} of {row.size} is {row[wrong[0]]}, not a finite number")
+    if not row.size or not np.isfinite(row).all():
+        raise ValueError(f"finite numbers are wanted, one at least, not {row}")
     return row
 
 
-def pairs(a: ArrayLike, b: ArrayLike, what_a: str, what_b: str) -> tuple[Floats, Floats]:
-    """Two rows of the same length.
-
-    Raises:
-        ValueError: as `finite`, or their lengths differ.
-    """
-    row_a, row_b = finite(a, what_a), finite(b, what_b)
-    if row_a.size != row_b.size:
-        raise ValueError(f"{row_a.size} {what_a} but {row_b.size} {what_b}: as many of each are wanted")
-    return row_a, row_b
+def hull(first: Ends, second: Ends) -> Ends:
+    """The interval that holds two others; an end is not known if either is not."""
+    (low_1, high_1), (low_2, high_2) = first, second
+    low = None if low_1 is None or low_2 is None else min(low_1, low_2)
+    return low, None if high_1 is None or high_2 is None else max(high_1, high_2)
 
 
-def positive(values: ArrayLike, what: str = "values") -> Floats:
-    """`values` as one row of floats above 0, as logarithms and ratios need them.
-
-    Raises:
-        ValueError: as `finite`, or one is 0 or less.
-    """
-    row = finite(values, what)
-    if row.min() <= 0:
-        raise ValueError(f"{what}: {row.min()} is among them; ratios and logarithms need numbers above 0")
-    return row
-
-
-def check_level(level: float) -> None:
-    """Raises ValueError unless the level of an interval is a share between 0 and 1."""
-    if not 0 < level < 1:
-        raise ValueError(f"level {level}: a share between 0 and 1 is wanted, e.g. 0.95")
+def clipped(ends: Ends, least: float | None, most: float | None) -> Ends:
+    """The interval without what cannot be."""
+    low, high = ends
+    low = low if low is None or least is None else max(low, least)
+    return low, high if high is None or most is None else min(high, most)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from framestorm.stats.checks import Floats, finite
+from framestorm.stats.checks import finite
 
 
 def cliffs_delta(a: ArrayLike, cut_a: ArrayLike, b: ArrayLike, cut_b: ArrayLike) -> float:
@@ -16,27 +16,16 @@ def cliffs_delta(a: ArrayLike, cut_a: ArrayLike, b: ArrayLike, cut_b: ArrayLike)
     leaves open which is longer count as neither (Gehan, A Generalized Wilcoxon Test for Comparing Arbitrarily
     Singly-Censored Samples, Biometrika 52, 1965).
 
-    Args:
-        a: what was measured in full.
-        cut_a: times of the same sample that were cut off, and are longer in truth.
-        b: as `a`, of the other sample.
-        cut_b: as `cut_a`, of the other sample.
-
-    Raises:
-        ValueError: a sample is empty, or a value is not finite.
+    a, b: what was measured in full; cut_a, cut_b: times of the same sample that were cut off, and are longer in truth.
     """
-    sides = [
-        (np.asarray(full, dtype=np.float64), np.asarray(cut, dtype=np.float64))
-        for full, cut in ((a, cut_a), (b, cut_b))
-    ]
-    n_a, n_b = (finite(np.concatenate(side), name).size for side, name in zip(sides, "ab", strict=True))
-    return (_longer(sides[0], sides[1]) - _longer(sides[1], sides[0])) / (n_a * n_b)
+    n_a, n_b = (finite(np.concatenate(side)).size for side in ((a, cut_a), (b, cut_b)))
+    return (_longer(a, cut_a, b) - _longer(b, cut_b, a)) / (n_a * n_b)
 
 
-def _longer(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> int:
-    """In how many pairs a is known to be longer than b."""
-    full = np.sort(b[0])
-    return int(np.searchsorted(full, a[0], side="left").sum() + np.searchsorted(full, a[1], side="right").sum())
+def _longer(full: ArrayLike, cut: ArrayLike, than: ArrayLike) -> int:
+    """In how many pairs a value is known to be longer than one of `than`."""
+    row = np.sort(np.asarray(than, dtype=np.float64))
+    return int(np.searchsorted(row, full, side="left").sum() + np.searchsorted(row, cut, side="right").sum())
 
 
 def magnitude(delta: float) -> str:
@@ -56,11 +45,8 @@ def hedges_g(a: ArrayLike, b: ArrayLike) -> float | None:
     With the exact factor gamma(m / 2) / (sqrt(m / 2) gamma((m - 1) / 2)), m = n_a + n_b - 2 (Hedges, Distribution
     Theory for Glass's Estimator of Effect Size, Journal of Educational Statistics 6(2), 1981). None where it is not
     defined: fewer than 4 values in all, or no spread.
-
-    Raises:
-        ValueError: a sample is empty, or a value is not finite.
     """
-    row_a, row_b = finite(a, "a"), finite(b, "b")
+    row_a, row_b = finite(a), finite(b)
     freedom = row_a.size + row_b.size - 2
     if freedom < 2:
         return None

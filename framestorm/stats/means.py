@@ -1,7 +1,8 @@
-"""Means over repetitions of one setting, and of two: in pairs of the same repetition, or each setting by itself.
+"""Means over repetitions of one setting, and the difference of two such means.
 
 Student's and Welch's intervals are worked out here, not by scipy.stats: that takes half a second to import, and warns
-of rows without spread, which are common here.
+of rows without spread, which are common here. Of ratios, take the logarithms: so averaged, a:b and b:a agree (Fleming
+and Wallace, How Not to Lie with Statistics, CACM 29(3), 1986). Values are finite, and there is one at least.
 """
 
 import math
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from framestorm.stats.checks import LEVEL, Floats, check_level, finite, pairs, positive
+from framestorm.stats.checks import LEVEL, Floats, finite
 from framestorm.stats.estimate import Estimate
 
 
@@ -20,32 +21,13 @@ def student(values: ArrayLike, level: float = LEVEL) -> Estimate:
     mean +- t(n - 1) * s / sqrt(n) (Student, The Probable Error of a Mean, Biometrika 6, 1908; Le Boudec, Performance
     Evaluation of Computer and Communication Systems, 2010, chapter 2). One value has no ends; equal values have both
     at the mean.
-
-    Raises:
-        ValueError: no values, or one is not finite; `level` is not between 0 and 1.
     """
     row = finite(values)
-    mean, half = float(row.mean()), _half_width(row, level)
-    method = f"Student, {level * 100:g} %, n = {row.size}"
-    if half is None:
+    mean, method = float(row.mean()), f"Student, {level * 100:g} %, n = {row.size}"
+    if row.size == 1:
         return Estimate(mean, None, None, 1, method)
+    half = t_quantile(level, row.size - 1) * float(row.std(ddof=1)) / math.sqrt(row.size)
     return Estimate(mean, mean - half, mean + half, row.size, method)
-
-
-def geometric(values: ArrayLike, level: float = LEVEL) -> Estimate:
-    """The geometric mean of ratios, with Student's interval of their logarithms carried back; no unit.
-
-    So averaged, a:b and b:a agree (Fleming and Wallace, How Not to Lie with Statistics, CACM 29(3), 1986).
-
-    Raises:
-        ValueError: as `student`, or a value is 0 or less.
-    """
-    logs = np.log(positive(values, "ratios"))
-    mean, half = float(logs.mean()), _half_width(logs, level)
-    method = f"geometric mean, Student of logarithms, {level * 100:g} %, n = {logs.size}"
-    if half is None:
-        return Estimate(math.exp(mean), None, None, 1, method)
-    return Estimate(math.exp(mean), _exp(mean - half), _exp(mean + half), logs.size, method)
 
 
 def without_repetition(values: ArrayLike, weights: ArrayLike, design: ArrayLike, level: float = LEVEL) -> Estimate:
@@ -60,9 +42,6 @@ def without_repetition(values: ArrayLike, weights: ArrayLike, design: ArrayLike,
         weights: n weights, in the span of the columns of `design`.
         design: (n, k) columns of the model, e.g. one of ones for a mean.
         level: the share of cases in which the interval holds the true sum.
-
-    Raises:
-        ValueError: as `student`.
     """
     row, weight, model = finite(values), np.asarray(weights, float), np.asarray(design, float)
     parameters, _, rank, _ = np.linalg.lstsq(model, row)
@@ -76,66 +55,23 @@ def without_repetition(values: ArrayLike, weights: ArrayLike, design: ArrayLike,
     return Estimate(value, value - half, value + half, row.size, method)
 
 
-def paired_difference(values_a: ArrayLike, values_b: ArrayLike, level: float = LEVEL) -> Estimate:
-    """The mean of a - b over repetitions, Student's interval of the differences, in the values' unit.
-
-    Args:
-        values_a: one value a repetition.
-        values_b: the same, in the same order of repetitions.
-        level: share of intervals that hold the true difference.
-
-    Raises:
-        ValueError: none, not as many of a as of b, or one is not finite.
-    """
-    row_a, row_b = pairs(values_a, values_b, "values of a", "values of b")
-    return student(row_a - row_b, level)
-
-
-def paired_ratio(values_a: ArrayLike, values_b: ArrayLike, level: float = LEVEL) -> Estimate:
-    """The geometric mean of a / b over repetitions, Student's interval of the log ratios; no unit.
-
-    What a repetition slows down or speeds up, it does to both, and it cancels (Jain, The Art of Computer Systems
-    Performance Analysis, 1991, section 13.4.1; ratios as in `geometric`).
-
-    Raises:
-        ValueError: as `paired_difference`, or a value is 0 or less.
-    """
-    row_a, row_b = pairs(values_a, values_b, "values of a", "values of b")
-    return geometric(positive(row_a, "values of a") / positive(row_b, "values of b"), level)
-
-
-def welch_difference(values_a: ArrayLike, values_b: ArrayLike, level: float = LEVEL) -> Estimate:
+def welch(values_a: ArrayLike, values_b: ArrayLike, level: float = LEVEL) -> Estimate:
     """mean(a) - mean(b) of repetitions that are no pairs, in the values' unit; the two may spread differently.
 
     Welch's interval (The Generalization of Student's Problem when Several Different Population Variances are Involved,
     Biometrika 34, 1947), degrees of freedom by Satterthwaite. If one side has a single value, the other's spread
     stands for both (Student's interval with equal variances). Without any spread known there are no ends.
-
-    Raises:
-        ValueError: none, or one is not finite.
     """
-    row_a, row_b = finite(values_a, "values of a"), finite(values_b, "values of b")
+    row_a, row_b = finite(values_a), finite(values_b)
+    n_a, n_b = row_a.size, row_b.size
     value = float(row_a.mean() - row_b.mean())
+    name = "Student with equal variances" if 1 in (n_a, n_b) else "Welch"
+    method = f"{name}, {level * 100:g} %, n = {n_a} and {n_b}"
     error, freedom = _standard_error(row_a, row_b)
-    name = "Student with equal variances" if 1 in (row_a.size, row_b.size) else "Welch"
-    method = f"{name}, {level * 100:g} %, n = {row_a.size} and {row_b.size}"
     if not freedom:
-        return Estimate(value, None, None, row_a.size + row_b.size, method)
-    t = t_quantile(level, freedom)
-    return Estimate(value, value - t * error, value + t * error, row_a.size + row_b.size, method)
-
-
-def welch_ratio(values_a: ArrayLike, values_b: ArrayLike, level: float = LEVEL) -> Estimate:
-    """The ratio of geometric means, a / b, of repetitions that are no pairs; no unit.
-
-    Welch's interval of the logarithms, carried back (ratios as in `geometric`).
-
-    Raises:
-        ValueError: none, one is not finite, or one is 0 or less.
-    """
-    logs = welch_difference(np.log(positive(values_a, "values of a")), np.log(positive(values_b, "values of b")), level)
-    low, high = (None if end is None else _exp(end) for end in (logs.low, logs.high))
-    return Estimate(math.exp(logs.value), low, high, logs.n, f"ratio of geometric means, {logs.method}, of logarithms")
+        return Estimate(value, None, None, n_a + n_b, method)
+    half = t_quantile(level, freedom) * error
+    return Estimate(value, value - half, value + half, n_a + n_b, method)
 
 
 def _standard_error(row_a: Floats, row_b: Floats) -> tuple[float, float]:
@@ -162,20 +98,4 @@ def relative_half_width(interval: Estimate) -> float | None:
 
 def t_quantile(level: float, df: float) -> float:
     """The t beyond which lies (1 - level) / 2 of Student's distribution."""
-    check_level(level)
     return float(special.stdtrit(df, (1 + level) / 2))
-
-
-def _exp(end: float) -> float:
-    """e to the power of an interval's end; infinite where no number is as large, as with two values at a high level."""
-    try:
-        return math.exp(end)
-    except OverflowError:
-        return math.inf
-
-
-def _half_width(row: Floats, level: float) -> float | None:
-    t = t_quantile(level, max(1, row.size - 1))
-    if row.size == 1:
-        return None
-    return t * float(row.std(ddof=1)) / math.sqrt(row.size)

@@ -1,18 +1,66 @@
-"""Gunther's Universal Scalability Law: how throughput grows, levels off, and falls with load."""
+"""How throughput grows with load: Gunther's Universal Scalability Law, and where the served rate stops following."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from framestorm.stats.checks import LEVEL, Flags, Floats, pairs, positive
+from framestorm.stats.checks import LEVEL, Flags, Floats, finite
 from framestorm.stats.estimate import Estimate
-from framestorm.stats.means import t_quantile
+from framestorm.stats.means import student, t_quantile, welch
 
 FEWEST_LOADS = 3
+
+
+@dataclass(frozen=True)
+class Knee:
+    """The load from which on, up to the largest tried, what is served falls short of what is offered.
+
+    It lies above `follows_to`, and at `at` at the latest: between two loads that were tried, nothing is known.
+
+    follows_to: the largest load that surely follows; 0 where none does. If it is the largest of all, there is no knee
+        up to it.
+    at: the smallest load from which on each falls short with its whole interval; None where the largest does not.
+    shares: mean served / offered at each load, in ascending order of loads.
+    """
+
+    follows_to: float
+    at: float | None
+    shares: tuple[float, ...]
+
+
+def knee(served: Mapping[float, Sequence[float]], within: float, *, closed: bool = False) -> Knee | None:
+    """Find the knee, given what share of the offered rate may be missing; None where there is nothing to go by.
+
+    A load falls short if served - (1 - within) * offered is below 0 with its whole interval, and surely follows if no
+    part of the interval is below 0. The knee as throughput's (Jain, The Art of Computer Systems Performance Analysis,
+    1991, section 3.3), found by intervals instead of by eye: Student's, and Welch's with `closed`. One repetition of a
+    load leaves it undecided.
+
+    Args:
+        served: the rates served, one a repetition and per second, by what was offered: a rate per second, or with
+            `closed` any measure of load such as users or workers.
+        within: share of the offered rate that may be missing, e.g. 0.05.
+        closed: users wait for answers, so no rate is offered: then it is the rate served at the smallest load, grown
+            in proportion (its own spread counts, and it follows by definition).
+    """
+    points = sorted((load, finite(rates)) for load, rates in served.items())
+    base = points[0][1] / points[0][0] if closed and points and points[0][0] > 0 else None
+    if len(points) < 2 or points[0][0] <= 0 or (base is not None and base.mean() <= 0):
+        return None
+    follows_to, at = 0.0, None
+    for number, (load, rates) in enumerate(points):
+        least = (1 - within) * load
+        margin = student(rates - least) if base is None else welch(rates, least * base)
+        if (closed and number == 0) or (margin.low is not None and margin.low >= 0):
+            follows_to = load
+        is_short = not (closed and number == 0) and margin.high is not None and margin.high < 0
+        at = (load if at is None else at) if is_short else None
+    unit = 1.0 if base is None else float(base.mean())
+    return Knee(follows_to, at, tuple(float(rates.mean() / (load * unit)) for load, rates in points))
 
 
 @dataclass(frozen=True)
@@ -52,20 +100,12 @@ def fit_usl(workers: ArrayLike, throughput: ArrayLike, level: float = LEVEL) -> 
     off at 0. Superlinear speed-up (a negative sigma) is not in the law and is fitted as 0.
 
     Args:
-        workers: load of each measurement (workers or users), above 0; repetitions of a load are separate measurements.
+        workers: load of each measurement (workers or users), above 0, FEWEST_LOADS distinct ones at least; repetitions
+            of a load are separate measurements.
         throughput: measured, per second, above 0.
         level: of the intervals; with 3 measurements there is no spread and they have no ends.
-
-    Raises:
-        ValueError: fewer than 3 distinct loads, a value that is not above 0, or lengths that differ.
     """
-    loads, measured = pairs(workers, throughput, "loads", "throughputs")
-    positive(loads, "loads")
-    positive(measured, "throughputs")
-    distinct = np.unique(loads)
-    if distinct.size < FEWEST_LOADS:
-        listed = ", ".join(f"{load:g}" for load in distinct)
-        raise ValueError(f"{distinct.size} distinct loads ({listed}): a scalability law needs at least {FEWEST_LOADS}")
+    loads, measured = finite(workers), finite(throughput)
     parameters = _fit(loads, measured)
     residuals = _law(loads, parameters) - measured
     lambda_, sigma, kappa = (float(parameter) for parameter in parameters)

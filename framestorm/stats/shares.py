@@ -28,22 +28,13 @@ def wilson(ok: float, n: float, z: float = Z) -> tuple[float, float] | None:
     return (0.0 if ok == 0 else (centre - half) / scale, 1.0 if ok == n else (centre + half) / scale)
 
 
-def newcombe(a: tuple[float, float], b: tuple[float, float], level: float) -> tuple[float, float]:
-    """The interval of a - b, each given as (share, n); right also near 0 and 1.
-
-    Hybrid score interval, method 10 of Newcombe, Interval Estimation for the Difference between Independent
-    Proportions, Statistics in Medicine 17, 1998.
-    """
-    below, above = margins([(1.0, *a), (-1.0, *b)], level)
-    return a[0] - b[0] - below, a[0] - b[0] + above
-
-
 def margins(terms: Iterable[tuple[float, float, float]], level: float, *, of_logs: bool = False) -> tuple[float, float]:
     """How far below and above the sum of weight * share its interval reaches, each term given as (weight, share, n).
 
     By what each share's own interval, Wilson's, reaches to the side that matters, squared and added (MOVER of Zou and
     Donner, Construction of Confidence Limits about Effect Measures, Statistics in Medicine 27, 2008; of two shares it
-    is Newcombe's). n may be the number of independent samples that dependent ones are worth (`design_effect`).
+    is method 10 of Newcombe, Interval Estimation for the Difference between Independent Proportions, Statistics in
+    Medicine 17, 1998). n may be the number of independent samples that dependent ones are worth (`design_effect`).
 
     of_logs: of the sum of weight * log(share), for ratios; shares are above 0.
     """

@@ -7,35 +7,24 @@ import numpy as np
 
 from framestorm.inference import wording
 from framestorm.inference.contrasts import share_without_time
-from framestorm.inference.evidence import (
-    ByFormula,
-    Formula,
-    known_or_wider,
-    of_estimate,
-    of_shares,
-    opened,
-    transformed,
-    wider,
-    within,
-)
-from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED, Verdict
+from framestorm.model.expectation import INCONCLUSIVE, REJECTED, whole_verdict
 from framestorm.model.metric import metric as metric_of
 from framestorm.model.study import Claim, Hypothesis
 from framestorm.model.study_summary import ClaimAnswer, EffectSize, HypothesisAnswer
 from framestorm.model.units import percent, plural
-from framestorm.stats.bootstrap import percentile_ends
-from framestorm.stats.checks import Ends, Floats
-from framestorm.stats.effects import cliffs_delta, hedges_g, magnitude
+from framestorm.stats.bootstrap import Resamples
+from framestorm.stats.checks import LEVEL, Ends, Floats, clipped, hull
+from framestorm.stats.effects import hedges_g, magnitude
 from framestorm.stats.estimate import Estimate
+from framestorm.stats.evidence import LARGEST_LOG
 from framestorm.stats.means import student, without_repetition
+from framestorm.stats.shares import margins
 from framestorm.study.answers.derived import inputs
 from framestorm.study.answers.knees import judge_knee
 from framestorm.study.answers.single_runs import resample
 from framestorm.study.answers.study_results import StudyResults, limits, sample_statistic, share_of
 from framestorm.study.answers.table import Cell, Table, groups, numbers, read_table
 
-# Beyond this no ratio means anything: two repetitions may give an end without a number for it.
-LARGEST_LOG = 25.0
 MAX_NAMED = 4
 # By whether the lower and the upper end are not known.
 CUT_NOTES = {
@@ -55,14 +44,6 @@ def _hypothesis(study: StudyResults, hypothesis: Hypothesis) -> HypothesisAnswer
     claims = [judge(study, claim) for claim in hypothesis.claims]
     verdict = whole_verdict([claim.verdict for claim in claims], one_is_enough=hypothesis.any)
     return HypothesisAnswer(hypothesis.name, hypothesis.text, hypothesis.published, verdict, hypothesis.any, claims)
-
-
-def whole_verdict(verdicts: list[Verdict], *, one_is_enough: bool) -> Verdict:
-    """Confirmed if all are (or one, where that is enough), rejected if one is (or all), else inconclusive."""
-    enough, all_ = (any, all) if one_is_enough else (all, any)
-    if enough(verdict == CONFIRMED for verdict in verdicts):
-        return CONFIRMED
-    return REJECTED if all_(verdict == REJECTED for verdict in verdicts) else INCONCLUSIVE
 
 
 def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
@@ -136,34 +117,37 @@ def _weights(claim: Claim, table: Table) -> Floats | None:
 
 
 def _estimate(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> Estimate:
-    """The figure and its interval, by evidence that is as wide as everything that is known of it asks for."""
+    """The figure and its interval, as wide as everything that is known of it asks for."""
     # Sums of equal figures differ in the last digit, which is neither more nor less than expected.
     scale = float(np.abs(table.values).max()) or 1.0
     by_repetition = np.round(weights @ table.values / scale, 12) * scale
     mean = student(by_repetition)
-    formula, method = of_estimate(lambda level: student(by_repetition, level)), mean.method
+    value, ends, method = mean.value, (mean.low, mean.high), mean.method
     if by_repetition.size == 1:
-        formula, method = _of_single_runs(study, claim, table, weights)
+        ends, method = _of_single_runs(study, claim, table, weights)
     if metric_of(claim.metric).counted_by:
         # A few repetitions are often all alike; how single samples vary is in the interval at least.
-        terms = list(_terms(study, claim, table, weights))
-        formula = known_or_wider(formula, of_shares(terms, of_logs=table.as_ratio, value=mean.value))
+        below, above = margins(_terms(study, claim, table, weights), LEVEL, of_logs=table.as_ratio)
+        of_samples = value - below, value + above
+        low, high = ends
+        ends = hull((of_samples[0] if low is None else low, of_samples[1] if high is None else high), of_samples)
         method = f"{method}, or wider, by Wilson's of the samples"
     below, above = _rounding(table, weights)
-    formula = wider(formula, lambda _: (mean.value - below, mean.value + above))
+    low, high = hull(ends, (value - below, value + above))
     opens_below, opens_above = _opens(table, weights)
-    formula = opened(formula, math.isinf(below) or opens_below, math.isinf(above) or opens_above)
+    low = None if opens_below or math.isinf(below) else low
+    high = None if opens_above or math.isinf(above) else high
     if table.as_ratio:
-        back = _slope_percent if claim.trend else math.exp
-        formula = transformed(formula, lambda end: None if end > LARGEST_LOG else back(end))
+        value = _from_log(claim, value)
+        low, high = (None if end is None or end > LARGEST_LOG else _from_log(claim, end) for end in (low, high))
     if wording.claim_kind(claim) == "value":
-        formula = within(formula, *limits(study, claim.metric))
-    value = mean.value if not table.as_ratio else back(mean.value)
-    return Estimate(value, *ByFormula(formula).interval(), len(table.repetitions), method)
+        low, high = clipped((low, high), *limits(study, claim.metric))
+    return Estimate(value, low, high, len(table.repetitions), method)
 
 
-def _slope_percent(log_slope: float) -> float:
-    return 100 * math.expm1(log_slope)
+def _from_log(claim: Claim, log: float) -> float:
+    """The ratio, or in percent the growth for each unit of a trend."""
+    return 100 * math.expm1(log) if claim.trend else math.exp(log)
 
 
 def _is_plain_share(claim: Claim) -> bool:
@@ -196,23 +180,19 @@ def _rounding(table: Table, weights: Floats) -> tuple[float, float]:
     return float(size @ np.where(rises, below, above)), float(size @ np.where(rises, above, below))
 
 
-def _of_single_runs(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> tuple[Formula, str]:
+def _of_single_runs(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> tuple[Ends, str]:
     """The interval of one run a point: how far the points differ, and at least how far the samples of each run do."""
-    values, design = table.values[:, 0], _design(claim, table)
-    between = without_repetition(values, weights, design)
-    of_points = of_estimate(lambda level: without_repetition(values, weights, design, level))
+    between = without_repetition(table.values[:, 0], weights, _design(claim, table))
     resamples = _resamples(study, table, claim.metric)
     if resamples is None:
-        return of_points, between.method
+        return (between.low, between.high), between.method
     with np.errstate(invalid="ignore"):  # what is not known to either side
         drawn = weights @ resamples
-
-    def of_samples(level: float) -> Ends:
-        return percentile_ends(drawn, level=level)
-
+    within = Resamples(between.value, drawn, drawn).interval()
     if between.low is None or between.high is None:
-        return of_samples, "block bootstrap within one run of each point; run-to-run variation is not included"
-    return wider(of_samples, of_points), f"{between.method}, or wider, by a block bootstrap within the runs"
+        return within, "block bootstrap within one run of each point; run-to-run variation is not included"
+    ends = hull(within, (between.low, between.high))
+    return ends, f"{between.method}, or wider, by a block bootstrap within the runs"
 
 
 def _design(claim: Claim, table: Table) -> Floats:
@@ -248,13 +228,13 @@ def _effect(study: StudyResults, claim: Claim, table: Table) -> EffectSize | Non
         return None
     statistic = sample_statistic(study, claim.metric)
     # Of a spread or a rate only an effect size over the runs speaks.
-    series = statistic[0] if statistic and statistic[1] != "sd" else None
-    effects: list[float | None] = []
+    by_samples = statistic is not None and statistic[1] != "sd"
+    effects = []
     for cell in table.cells:
         sides = [study.runs(point, table.repetitions) for point in cell.points]
-        if series:
-            a, b = (study.times(side, series) for side in sides)
-            effects.append(cliffs_delta(*a, *b) if all(sum(part.size for part in of) for of in (a, b)) else None)
+        if statistic and by_samples:
+            a, b = (study.times(side, statistic[0]) for side in sides)
+            effects.append(a.cliffs_delta(b) if a.n and b.n else None)
         else:
             figures = [[value for row in side if (value := row.value(claim.metric)) is not None] for side in sides]
             effects.append(hedges_g(*figures))
@@ -262,7 +242,7 @@ def _effect(study: StudyResults, claim: Claim, table: Table) -> EffectSize | Non
     if not values or len(values) < len(effects):
         return None
     value = float(np.mean(values))
-    if series:
+    if by_samples:
         return EffectSize("Cliff's delta", "samples", value, magnitude(value))
     return EffectSize("Hedges' g", "runs", value, None)
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from framestorm.model.study import Against, Derived, Value
+from framestorm.model.study import Derived, Value
 from framestorm.study.answers.rows import ResultRow
-from framestorm.study.design.expressions import Expression, ExpressionError, parse
+from framestorm.study.design.expressions import ExpressionError, parse
+from framestorm.study.design.matrix import as_number
 
 # How a figure is set against another: of the run's own, and of the other.
 AGAINST: dict[str, Callable[[Any, Any], Any]] = {
@@ -24,12 +25,11 @@ def derive(definitions: Mapping[str, Derived], rows: Sequence[ResultRow]) -> Non
     """
     measured = [row for row in rows if row.metrics]
     for name, definition in definitions.items():
-        if isinstance(definition, str):
-            expression = parse(definition)
-            for row in measured:
-                row.metrics[name] = _calculated(expression, names_of(row))
-        else:
-            _against(name, definition, measured)
+        for row in measured:
+            try:
+                row.metrics[name] = _value(definition, row, measured)
+            except (ExpressionError, ZeroDivisionError):
+                row.metrics[name] = None
 
 
 def inputs(definitions: Mapping[str, Derived], metric: str, factors: Mapping[str, Value] | None = None) -> set[str]:
@@ -65,7 +65,7 @@ def may_be_negative(definitions: Mapping[str, Derived], metric: str) -> bool:
 def names_of(row: ResultRow) -> dict[str, float]:
     """What an expression may use of a run: its numbers among metrics, properties and factors; the last win."""
     named = {**row.metrics, **row.point.properties, **row.point.factors}
-    return {name: number for name, value in named.items() if (number := _number(value)) is not None}
+    return {name: float(number) for name, value in named.items() if (number := as_number(value)) is not None}
 
 
 def others(row: ResultRow, rows: Sequence[ResultRow], fixed: Mapping[str, Value]) -> list[ResultRow]:
@@ -73,33 +73,14 @@ def others(row: ResultRow, rows: Sequence[ResultRow], fixed: Mapping[str, Value]
     return [
         other
         for other in rows
-        if other.repetition == row.repetition and other.point.factors == {**row.point.factors, **fixed}
+        if other.line.repetition == row.line.repetition and other.point.factors == {**row.point.factors, **fixed}
     ]
 
 
-def _calculated(expression: Expression, names: Mapping[str, float]) -> float | None:
-    try:
-        return float(expression.value(names))
-    except ExpressionError:
-        return None
-
-
-def _against(name: str, definition: Against, rows: Sequence[ResultRow]) -> None:
-    metric, how = definition.metric, AGAINST[definition.as_]
-    for row in rows:
-        own = row.metrics.get(metric)
-        of_others = [other.metrics.get(metric) for other in others(row, rows, definition.against)]
-        values = [value for value in of_others if value is not None]
-        try:
-            row.metrics[name] = how(own, sum(values) / len(values)) if own is not None and values else None
-        except ZeroDivisionError:
-            row.metrics[name] = None
-
-
-def _number(value: object) -> float | None:
-    if value is None or isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
+def _value(definition: Derived, row: ResultRow, rows: Sequence[ResultRow]) -> float | None:
+    if isinstance(definition, str):
+        return float(parse(definition).value(names_of(row)))
+    own = row.value(definition.metric)
+    of_others = [other.value(definition.metric) for other in others(row, rows, definition.against)]
+    values = [value for value in of_others if value is not None]
+    return AGAINST[definition.as_](own, sum(values) / len(values)) if own is not None and values else None

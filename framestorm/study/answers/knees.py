@@ -1,21 +1,23 @@
 """How throughput grows with load: where it stops following, and the scalability law that fits it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from framestorm.inference import wording
 from framestorm.model import study as design
-from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED, Verdict
+from framestorm.model.expectation import INCONCLUSIVE, Verdict, whole_verdict
 from framestorm.model.metric import metric as metric_of
 from framestorm.model.study import Claim, Value
 from framestorm.model.study_summary import ClaimAnswer, LawCurve, ScalabilityLine
 from framestorm.model.units import plural
-from framestorm.stats.knee import Knee, knee
-from framestorm.stats.scalability import FEWEST_LOADS, fit_usl
+from framestorm.stats.scalability import FEWEST_LOADS, Knee, fit_usl, knee
 from framestorm.study.answers.study_results import StudyResults
 from framestorm.study.answers.table import Cell, groups
+from framestorm.study.design.folder import Point
+from framestorm.study.design.matrix import as_number
 
 WITHIN = 0.05
 SERVED = "served_per_s"
@@ -24,40 +26,56 @@ LOADS = ("users", "workers", "target.replicas", "rate_per_s")
 CLOSED = LOADS[:3]
 CURVE_POINTS = 33
 METHOD = "above the largest load that certainly keeps up, by Student's or Welch's interval at each load"
-Rates = dict[Cell, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The rates at the points that differ in their load only, one a repetition, by load; `empty` have none."""
+
+    factors: dict[str, Value]
+    rates: dict[float, list[float]]
+    empty: list[Cell]
+
+
+def _lines(study: StudyResults, points: Sequence[Point], over: str, metric: str) -> Iterator[_Line]:
+    cells = [Cell(point, None, point.factors) for point in points]
+    for places in groups(cells, over):
+        line = _Line({name: value for name, value in cells[places[0]].factors.items() if name != over}, {}, [])
+        for cell in (cells[place] for place in places):
+            runs = study.runs(cell.point, study.repetitions)
+            if rates := [value for row in runs if (value := row.value(metric)) is not None]:
+                line.rates[float(cell.factors[over])] = rates
+            else:
+                line.empty.append(cell)
+        yield line
 
 
 def judge_knee(study: StudyResults, claim: Claim, asked: design.Knee) -> ClaimAnswer:
     """A claim on where a metric stops following a factor; where several lines are meant, each has to meet it."""
-    over, within = asked.over, asked.within_percent / 100
-    cells = [Cell(point, None, point.factors) for point in study.matching(claim.where)]
-    fixed = {name for name, levels in claim.where.items() if not isinstance(levels, tuple)} | {over}
-    parts, notes = [], []
+    over, within, points = asked.over, asked.within_percent / 100, study.matching(claim.where)
+    fixed = [name for name, levels in claim.where.items() if not isinstance(levels, tuple)]
+    parts, notes, n = [], [], 0
     verdicts: list[Verdict] = []
     knees: list[Knee] = []
-    n = 0
-    for places in groups(cells, over):
-        line = [cells[place] for place in places]
-        name = wording.settings({k: v for k, v in line[0].factors.items() if k not in fixed})
-        rates, empty = _rates(study, line, claim.metric)
-        if empty:
-            notes.append(f"No figure at {'; '.join(cell.name for cell in empty)}.")
-        one = _knee(rates, over, within)
-        n = max([n, *map(len, rates.values())])
-        if one is None:
-            parts.append(f"{name}: insufficient data" if name else "insufficient data")
-            verdicts.append(INCONCLUSIVE)
-            continue
-        knees.append(one)
-        verdicts.append(INCONCLUSIVE if empty else claim.expect.verdict(*_between(one)))
-        is_last = one.follows_to == max(_load(cell, over) for cell in rates)
-        parts.append(f"{f'{name}: ' if name else ''}{_in_words(one, over, is_last=is_last)}")
+    for line in _lines(study, points, over, claim.metric):
+        name = wording.settings({name: value for name, value in line.factors.items() if name not in fixed})
+        if line.empty:
+            notes.append(f"No figure at {'; '.join(cell.name for cell in line.empty)}.")
+        n = max([n, *map(len, line.rates.values())])
+        one, words = knee(line.rates, within, closed=over in CLOSED), "insufficient data"
+        verdict = INCONCLUSIVE
+        if one is not None:
+            knees.append(one)
+            words = _in_words(one, over, is_last=one.follows_to == max(line.rates))
+            # Above the largest load that follows; beyond those that were tried nothing is known.
+            verdict = verdict if line.empty else claim.expect.verdict(math.nextafter(one.follows_to, math.inf), one.at)
+        verdicts.append(verdict)
+        parts.append(f"{name}: {words}" if name else words)
     where = f" at {wording.settings(claim.where)}" if claim.where else ""
-    highs = [high for one in knees if math.isfinite(high := _between(one)[1])]
     ats = [one.at for one in knees if one.at is not None]
-    is_whole = bool(knees) and len(ats) == len(knees)
+    at = max(ats) if ats and len(ats) == len(knees) else None
     return ClaimAnswer(
-        verdict=_whole(verdicts),
+        verdict=whole_verdict(verdicts) if verdicts else INCONCLUSIVE,
         sentence=(
             f"{metric_of(claim.metric).title}{where}, knee over {wording.factor(over)}: "
             f"{'; '.join(parts) or 'this study has no such point'} ({plural(n, 'repetition')}, within "
@@ -66,47 +84,14 @@ def judge_knee(study: StudyResults, claim: Claim, asked: design.Knee) -> ClaimAn
         kind="knee",
         metric=claim.metric,
         expect=claim.expect.text,
-        value=max(ats) if is_whole else None,
+        value=at,
         low=min((one.follows_to for one in knees), default=None),
-        high=max(highs) if highs and len(highs) == len(knees) else None,
+        high=at,
         n=n,
-        cells=[cell.name for cell in cells],
+        cells=[Cell(point, None, point.factors).name for point in points],
         method=METHOD,
         notes=notes,
     )
-
-
-def _whole(verdicts: Sequence[Verdict]) -> Verdict:
-    if verdicts and all(verdict == CONFIRMED for verdict in verdicts):
-        return CONFIRMED
-    return REJECTED if REJECTED in verdicts else INCONCLUSIVE
-
-
-def _rates(study: StudyResults, cells: Sequence[Cell], metric: str) -> tuple[Rates, list[Cell]]:
-    """The values of each cell that has any, one a repetition, and the cells that have none."""
-    rates = {
-        cell: tuple(v for row in study.runs(cell.point, study.repetitions) if (v := row.value(metric)) is not None)
-        for cell in cells
-    }
-    return {cell: values for cell, values in rates.items() if values}, [cell for cell in cells if not rates[cell]]
-
-
-def _load(cell: Cell, over: str) -> float:
-    return float(cell.factors[over])
-
-
-def _knee(rates: Mapping[Cell, Sequence[float]], over: str, within: float) -> Knee | None:
-    if len(rates) < 2:
-        return None
-    try:
-        return knee([_load(cell, over) for cell in rates], list(rates.values()), within, closed=over in CLOSED)
-    except ValueError:
-        return None
-
-
-def _between(one: Knee) -> tuple[float, float]:
-    """The smallest and the largest load at which the knee may lie; beyond those that were tried nothing is known."""
-    return math.nextafter(one.follows_to, math.inf), math.inf if one.at is None else one.at
 
 
 def _in_words(one: Knee, over: str, *, is_last: bool) -> str:
@@ -123,40 +108,29 @@ def scalability(study: StudyResults) -> list[ScalabilityLine]:
     """For every line of throughput over users, workers, replicas or rate: the law's parameters, and the knee."""
     metric = "throughput_per_s" if "throughput_per_s" in study.derived else SERVED
     lines = []
-    for over in (name for name in LOADS if len(_numbers(study, name)) > 1):
-        cells = [Cell(point, None, point.factors) for point in study.points if _is_number(point.factors.get(over))]
-        if over == "target.replicas" and (users := _numbers(study, "users")):
+    for over in LOADS:
+        points = [point for point in study.points if _is_number(point.factors.get(over))]
+        users = [as_number(point.factors.get("users")) or 0 for point in study.points]
+        if over == "target.replicas" and max(users) > 0:
             # One load says how replicas scale: the largest.
-            cells = [cell for cell in cells if cell.factors.get("users") == max(users)]
-        for places in groups(cells, over):
-            rates, _ = _rates(study, [cells[place] for place in places], metric)
-            if line := _line(rates, over, metric):
-                lines.append(line)
+            points = [point for point in points if point.factors.get("users") == max(users)]
+        for line in _lines(study, points, over, metric):
+            if len(line.rates) >= FEWEST_LOADS and (drawn := _scalability(line, over, metric)):
+                lines.append(drawn)
     return lines
 
 
-def _line(rates: Rates, over: str, metric: str) -> ScalabilityLine | None:
-    if len(rates) < FEWEST_LOADS:
-        return None
-    one = _knee(rates, over, WITHIN)
-    pairs = [(_load(cell, over), value) for cell, values in rates.items() for value in values]
-    fit = None
-    if over in CLOSED and len({load for load, _ in pairs}) >= FEWEST_LOADS and all(value > 0 for _, value in pairs):
-        fit = fit_usl([load for load, _ in pairs], [value for _, value in pairs])
-    if one is None and fit is None:
-        return None
-    loads = sorted({load for load, _ in pairs})
-    factors = {name: value for name, value in next(iter(rates)).factors.items() if name != over}
-    drawn = None
-    if fit:
+def _scalability(line: _Line, over: str, metric: str) -> ScalabilityLine | None:
+    one, fit, drawn = knee(line.rates, WITHIN, closed=over in CLOSED), None, None
+    pairs = [(load, rate) for load, rates in line.rates.items() for rate in rates]
+    loads = sorted(line.rates)
+    if over in CLOSED and min(min(pair) for pair in pairs) > 0:
+        fit = fit_usl([load for load, _ in pairs], [rate for _, rate in pairs])
         curve = np.geomspace(loads[0], loads[-1], CURVE_POINTS)
         drawn = LawCurve(curve.tolist(), fit.throughput(curve).tolist())
-    return ScalabilityLine(over, metric, factors, loads, one, fit, drawn)
-
-
-def _numbers(study: StudyResults, factor: str) -> list[float]:
-    levels = {point.factors.get(factor) for point in study.points}
-    return sorted(float(level) for level in levels if level is not None and _is_number(level))
+    if one is None and fit is None:
+        return None
+    return ScalabilityLine(over, metric, line.factors, loads, one, fit, drawn)
 
 
 def _is_number(value: Value | None) -> bool:

@@ -1,46 +1,27 @@
 """The figures of each run of a study, made of the run folders alone."""
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from framestorm.errors import FramestormError
 from framestorm.model.files import read
-from framestorm.model.metric import METRICS, OUTSIDE, PERCENTILES, column
-from framestorm.model.summary import Doubt, Summary
+from framestorm.model.metric import METRICS, OPEN, OUTSIDE, PERCENTILES, RESPONSE, column
+from framestorm.model.summary import Summary
 from framestorm.results.table import serving_ms, span_ms
-from framestorm.stats.estimate import Bound
-from framestorm.stats.percentiles import Sample
+from framestorm.stats.checks import Floats
+from framestorm.stats.estimate import Bound, Estimate
 from framestorm.study.answers.derived import derive, inputs
-from framestorm.study.answers.rows import Number, ResultRow
+from framestorm.study.answers.rows import Number, ResultRow, RunFigures
 from framestorm.study.answers.samples import Samples, read_samples
-from framestorm.study.design.folder import COMPLETE, FAILED, StudyFolder
+from framestorm.study.design.folder import FAILED, StudyFolder
+from framestorm.study.design.matrix import as_number
 
-Value = Number
 LOWER: Bound = "lower"
 UNSURE: Bound = "unsure"
 USER_FIGURES = {"user_mean_ms": "mean", "user_median_ms": "p50", "user_p95_ms": "p95"}
-
-
-@dataclass(frozen=True)
-class RunFigures:
-    """What one run gave.
-
-    metrics: every metric by name, None where the run has none.
-    bounds: those that timeouts cut off: "lower" for a lower bound, "unsure" for a figure that may lie on either side.
-    doubts: kinds of grave warnings of the run's own report.
-    """
-
-    metrics: dict[str, Value]
-    bounds: dict[str, Bound]
-    doubts: tuple[Doubt, ...]
-
-
-NO_FIGURES = RunFigures({}, {}, ())
 
 
 def result_rows(folder: StudyFolder) -> list[ResultRow]:
@@ -48,21 +29,15 @@ def result_rows(folder: StudyFolder) -> list[ResultRow]:
 
     Of a point and repetition that was tried again the last line counts.
     """
-    definition = folder.record.definition
-    points = {point.id: point for point in folder.record.points}
-    order = {name: place for place, name in enumerate(points)}
+    definition, lines = folder.record.definition, folder.lines()
     rows = []
-    lines = [line for line in folder.lines().values() if line.point in points]
-    for line in sorted(lines, key=lambda line: (order[line.point], line.repetition)):
-        row = ResultRow(
-            points[line.point], line.repetition, line.run, line.state, line.reason, line.order, line.started_ms,
-            line.ended_ms, line.engine_ms,
-        )  # fmt: skip
-        if row.is_complete:
-            figures, why = figures_or_why_not(folder.path / line.run, definition.warm_up_s, definition.temperature)
-            row.state, row.reason = (FAILED, why) if why else (COMPLETE, None)
-            row.metrics, row.bounds, row.doubts = dict(figures.metrics), dict(figures.bounds), figures.doubts
-        rows.append(row)
+    for point in folder.record.points:
+        for line in sorted((line for line in lines.values() if line.point == point.id), key=lambda a: a.repetition):
+            row = ResultRow(point, line)
+            if row.is_complete:
+                figures, why = figures_or_why_not(folder.path / line.run, definition.warm_up_s, definition.temperature)
+                row = ResultRow(point, replace(line, state=FAILED, reason=why) if why else line, figures)
+            rows.append(row)
     derive(definition.derived, rows)
     for row in rows:
         for name in definition.derived:
@@ -76,7 +51,7 @@ def figures_or_why_not(run_dir: Path, warm_up_s: float, temperature: str) -> tup
     try:
         return figures_of_run(run_dir, warm_up_s, temperature), None
     except (OSError, ValueError, FramestormError, pl.exceptions.PolarsError) as error:
-        return NO_FIGURES, f"the run's files cannot be read: {error}"
+        return RunFigures(), f"the run's files cannot be read: {error}"
 
 
 def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str) -> RunFigures:
@@ -109,7 +84,7 @@ def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str) -> RunFigu
     return RunFigures(metrics, bounds | user_bounds, tuple(summary.doubts))
 
 
-def _counts(samples: Samples) -> dict[str, Value]:
+def _counts(samples: Samples) -> dict[str, Number]:
     kept = samples.kept
     n, ok = kept.height, int(kept["ok"].sum())
     return {
@@ -120,36 +95,38 @@ def _counts(samples: Samples) -> dict[str, Value]:
     }  # fmt: skip
 
 
-def _times(samples: Samples) -> tuple[dict[str, Value], dict[str, Bound]]:
-    found: dict[str, Value] = {}
+def _times(samples: Samples) -> tuple[dict[str, Number], dict[str, Bound]]:
+    values: dict[str, Number] = {}
     bounds: dict[str, Bound] = {}
-    known_start = samples.kept["intended_ms"].null_count() < samples.kept.height
-    for series, prefix in (("rtt", ""), ("open", "open_")):
-        if series == "rtt" or known_start:
-            sample = Sample(*samples.times(series))
-            figures = {"mean": sample.mean()} | {name: sample.percentile(p) for name, p in PERCENTILES.items()}
-            if series == "rtt":
-                figures |= {"min": sample.extreme(largest=False), "max": sample.extreme(largest=True)}
-                found["mean_is_lower_bound"] = bool(sample.censored) if sample.n else None
-            values = {f"{prefix}{name}_ms": figure for name, figure in figures.items()}
-            found |= {name: figure.value if figure else None for name, figure in values.items()}
-            bounds |= {name: LOWER for name, figure in values.items() if figure and figure.bound == "lower"}
-    seen = samples.in_order("rtt")
-    found["sd_ms"] = _deviation(seen)
-    if found.get("mean_is_lower_bound"):
+    series = [RESPONSE, OPEN, OUTSIDE, *samples.figures()]
+    if samples.kept["intended_ms"].null_count() == samples.kept.height:
+        series.remove(OPEN)
+    for name in series:
+        times = samples.times(name)
+        sample = times.sample()
+        # By the very sum of the report, to the last digit.
+        figures: dict[str, Estimate | None] = {"mean": sample.mean()}
+        figures |= {statistic: sample.percentile(percent) for statistic, percent in PERCENTILES.items()}
+        if name == RESPONSE:
+            figures |= {"min": sample.extreme(largest=False), "max": sample.extreme(largest=True)}
+            values["mean_is_lower_bound"] = bool(sample.censored) if sample.n else None
+        if name != OPEN:
+            values[column(name, "sd")] = _deviation(times.values_ms)
+        for statistic, figure in figures.items():
+            values[column(name, statistic)] = figure.value if figure else None
+            if figure and figure.bound == "lower":
+                bounds[column(name, statistic)] = LOWER
+    if values["mean_is_lower_bound"]:
         # Values that all end at the timeout spread less than the true ones, or more.
         bounds["sd_ms"] = UNSURE
-    for series in (OUTSIDE, *samples.figures()):
-        times = samples.times(series)[0]
-        sample = Sample(times)
-        # By the very sum of the report, to the last digit.
-        figures = {"mean": sample.mean()} | {name: sample.percentile(p) for name, p in PERCENTILES.items()}
-        found |= {column(series, name): figure.value if figure else None for name, figure in figures.items()}
-        found[column(series, "sd")] = _deviation(times)
-    return found, bounds
+    return values, bounds
 
 
-def _users(summary: Summary) -> tuple[dict[str, Value], dict[str, Bound]]:
+def _deviation(values: Floats) -> float | None:
+    return float(values.std(ddof=1)) if values.size > 1 else None
+
+
+def _users(summary: Summary) -> tuple[dict[str, Number], dict[str, Bound]]:
     users = summary.users
     if not users:
         return {}, {}
@@ -161,89 +138,72 @@ def _users(summary: Summary) -> tuple[dict[str, Value], dict[str, Bound]]:
     )
 
 
-def _rates(samples: Samples, summary: Summary) -> dict[str, Value]:
+def _rates(samples: Samples, summary: Summary) -> dict[str, Number]:
     loaded = samples.loaded
-    found: dict[str, Value] = {"asked_per_s": _number(summary.run.properties.get("rate_per_s"))}
+    asked = as_number(summary.run.properties.get("rate_per_s"))
+    rates: dict[str, Number] = {"asked_per_s": None if asked is None else float(asked)}
     due = summary.facts.arrivals
     if due is not None:
         # One arrival too many is what a rate that does not divide evenly may count.
-        found["dropped_arrivals"] = due - samples.sent if due - samples.sent > 1 else 0
+        rates["dropped_arrivals"] = due - samples.sent if due - samples.sent > 1 else 0
     span = span_ms(loaded, "rtt_ms")
     if span is None:
-        return found
-    found["total_s"] = (span[1] - span[0]) / 1000
+        return rates
+    rates["total_s"] = (span[1] - span[0]) / 1000
     serving = serving_ms(loaded, at_rate=summary.run.is_open_model)
     if serving is not None and serving[1] > serving[0]:
-        found["served_per_s"] = int(loaded["ok"].sum()) / (serving[1] - serving[0]) * 1000
+        rates["served_per_s"] = int(loaded["ok"].sum()) / (serving[1] - serving[0]) * 1000
     starts_s = float(loaded.select(pl.col("start_ms").max() - pl.col("start_ms").min()).item()) / 1000
     if starts_s > 0:
         # n starts span n - 1 pauses: this way a steady rate comes out as itself.
-        found["offered_per_s"] = (loaded.height - 1) / starts_s
-    return found
+        rates["offered_per_s"] = (loaded.height - 1) / starts_s
+    return rates
 
 
-def _workers(samples: Samples, summary: Summary) -> dict[str, Value]:
+def _workers(samples: Samples, summary: Summary) -> dict[str, Number]:
     named = samples.loaded["worker"].drop_nulls()
     ready = max((each.ready.max for each in summary.functions if each.ready), default=None)
-    found: dict[str, Value] = {"replicas_max": ready}
-    if named.len():
-        shares = named.value_counts()["count"].to_numpy() / named.len()
-        # A worker that never had anything to do is in no answer.
-        idle = ready is not None and ready > shares.size
-        found |= {
-            "workers_seen": int(shares.size),
-            "worker_share_max": _float(shares.max()),
-            "worker_share_min": 0.0 if idle else _float(shares.min()),
-        }
-    return found
-
-
-def _machines(summary: Summary) -> dict[str, Value]:
-    machines, functions = summary.machines, summary.functions
-    targets = [machine for machine in machines if machine.part == "target"]
-    replicas = [replica for function in functions for replica in function.replicas]
-    cores = [replica.cores_mean for replica in replicas]
-    ways = [(replica.received_bytes_per_s, replica.sent_bytes_per_s) for replica in replicas]
-    network = [None if received is None or sent is None else received + sent for received, sent in ways]
+    if not named.len():
+        return {"replicas_max": ready}
+    shares = [count / named.len() for count in named.value_counts()["count"]]
+    # A worker that never had anything to do is in no answer.
+    is_one_idle = ready is not None and ready > len(shares)
     return {
-        "target_cores_mean": _sum(functions, "cores_mean") if functions else _sum(targets, "cores_mean"),
-        "target_memory_max_bytes": _largest(functions, "memory_max_bytes")
-        if functions
-        else _largest(targets, "rss_max_bytes"),
-        "throttled_mean": _largest(functions, "throttled_mean"),
-        **_ends_of(cores, "worker_cores_{}"),
-        **_ends_of(network, "worker_network_{}_bytes_per_s"),
-        "generator_cores_mean": _sum([each for each in machines if each.part == "generator"], "cores_mean"),
-        "host_busy_time": _largest([each for each in machines if each.part == "host"], "busy_time"),
+        "replicas_max": ready,
+        "workers_seen": len(shares),
+        "worker_share_max": max(shares),
+        "worker_share_min": 0.0 if is_one_idle else min(shares),
     }
 
 
-def _ends_of(of_replicas: Sequence[float | None], name: str) -> dict[str, Value]:
-    known = [value for value in of_replicas if value is not None]
-    return {name.format("max"): max(known), name.format("min"): min(known)} if known else {}
+def _machines(summary: Summary) -> dict[str, Number]:
+    functions = summary.functions
+    targets, generators, hosts = (
+        [machine for machine in summary.machines if machine.part == part] for part in ("target", "generator", "host")
+    )
+    replicas = [replica for function in functions for replica in function.replicas]
+    ways = [(replica.received_bytes_per_s, replica.sent_bytes_per_s) for replica in replicas]
+    cores = _known(replica.cores_mean for replica in replicas)
+    network = _known(None if received is None or sent is None else received + sent for received, sent in ways)
+    target_cores = [each.cores_mean for each in functions] or [each.cores_mean for each in targets]
+    memory = [each.memory_max_bytes for each in functions] or [each.rss_max_bytes for each in targets]
+    return {
+        "target_cores_mean": _sum(target_cores),
+        "target_memory_max_bytes": max(_known(memory), default=None),
+        "throttled_mean": max(_known(each.throttled_mean for each in functions), default=None),
+        "worker_cores_max": max(cores, default=None),
+        "worker_cores_min": min(cores, default=None),
+        "worker_network_max_bytes_per_s": max(network, default=None),
+        "worker_network_min_bytes_per_s": min(network, default=None),
+        "generator_cores_mean": _sum(each.cores_mean for each in generators),
+        "host_busy_time": max(_known(each.busy_time for each in hosts), default=None),
+    }
 
 
-def _deviation(values: Any) -> float | None:
-    return _float(values.std(ddof=1)) if values.size > 1 else None
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [float(value) for value in values if value is not None]
 
 
-def _float(value: Any) -> float:
-    return float(value)
-
-
-def _number(text: Any) -> float | None:
-    try:
-        number = float(text)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _sum(nouns: Iterable[object], name: str) -> float | None:
-    known = [value for noun in nouns if (value := getattr(noun, name)) is not None]
-    return float(sum(known)) if known else None
-
-
-def _largest(nouns: Iterable[object], name: str) -> float | None:
-    known = [value for noun in nouns if (value := getattr(noun, name)) is not None]
-    return float(max(known)) if known else None
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = _known(values)
+    return sum(known) if known else None

@@ -1,45 +1,53 @@
 """A study's runs with their figures, and results.csv: a row a point and repetition, made of the run folders alone."""
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from framestorm.model.files import replacing
 from framestorm.model.metric import METRICS
 from framestorm.model.summary import Doubt
 from framestorm.stats.estimate import Bound
-from framestorm.study.design.folder import COMPLETE, Point, StudyRecord
+from framestorm.study.design.folder import COMPLETE, Point, RunLine, StudyRecord
 
 Number = float | int | bool | None
 FILE = "results.csv"
 
 
-@dataclass
-class ResultRow:
-    """A run of a study: how it ended, and its figures if it is complete.
+@dataclass(frozen=True)
+class RunFigures:
+    """What one run gave.
 
-    metrics: by name, None where the run has none; bounds: of those that timeouts cut off, see `Estimate`.
+    metrics: every metric by name, None where the run has none.
+    bounds: those that timeouts cut off: "lower" for a lower bound, "unsure" for a figure that may lie on either side.
     doubts: kinds of grave warnings of the run's own report.
     """
 
-    point: Point
-    repetition: int
-    run: str
-    state: Literal["complete", "failed"]
-    reason: str | None
-    order: int
-    started_ms: float
-    ended_ms: float
-    engine_ms: float
     metrics: dict[str, Number] = field(default_factory=dict)
     bounds: dict[str, Bound] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
 
+
+@dataclass(frozen=True)
+class ResultRow:
+    """A run of a study: its point, how it ended, and its figures if it is complete."""
+
+    point: Point
+    line: RunLine
+    figures: RunFigures = RunFigures()
+
     @property
     def is_complete(self) -> bool:
-        return self.state == COMPLETE
+        return self.line.state == COMPLETE
+
+    @property
+    def metrics(self) -> dict[str, Number]:
+        return self.figures.metrics
+
+    @property
+    def bounds(self) -> dict[str, Bound]:
+        return self.figures.bounds
 
     def value(self, metric: str) -> float | None:
         """A metric as a number; None where the run has none."""
@@ -51,14 +59,13 @@ class ResultRow:
         return int(self.metrics.get(metric) or 0)
 
 
-def write_rows(study_dir: Path, study: StudyRecord, rows: Iterable[ResultRow]) -> Path:
+def write_rows(study_dir: Path, study: StudyRecord, rows: Sequence[ResultRow]) -> Path:
     """Make results.csv: whole or not at all.
 
     Numbers are written so that reading them gives the same number again. A metric that is named as a factor has no
     column of its own. After the metrics of the catalogue come those of further figures, the derived ones, and
     `cut_off`: the metrics, by a space between them, that timeouts made lower bounds, or left without a meaning.
     """
-    rows = list(rows)
     factors = list(study.definition.factors)
     columns = ["study", "point", *factors, "repetition", "run", "state", "reason"]
     further = sorted({name for row in rows for name in row.metrics} - {*METRICS, *study.definition.derived})
@@ -69,8 +76,8 @@ def write_rows(study_dir: Path, study: StudyRecord, rows: Iterable[ResultRow]) -
         writer.writerow(columns)
         for row in rows:
             of_row = {
-                "study": study.name, "point": row.point.id, "repetition": row.repetition, "run": row.run,
-                "state": row.state, "reason": row.reason,
+                "study": study.name, "point": row.point.id, "repetition": row.line.repetition, "run": row.line.run,
+                "state": row.line.state, "reason": row.line.reason,
                 "cut_off": " ".join(name for name in columns if name in row.bounds),
             }  # fmt: skip
             cells = {**row.metrics, **of_row, **row.point.factors}

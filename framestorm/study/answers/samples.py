@@ -1,27 +1,67 @@
 """The samples of one run that count: those after the warm-up, of the temperature asked for; the others are counted."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import numpy as np
 import polars as pl
 
-from framestorm.model.metric import OPEN, OUTSIDE
-from framestorm.results.table import read_table
-from framestorm.stats.checks import Floats
+from framestorm.model.metric import OPEN, OUTSIDE, RESPONSE
+from framestorm.results.table import lengths, read_table
+from framestorm.stats.checks import Flags, Floats
+from framestorm.stats.effects import cliffs_delta
+from framestorm.stats.percentiles import Sample
 
 # Times of a sample by series that are no figure of it as it stands; the first two are known as lower bounds where a
 # timeout cut them off. Open: from the intended start on (Tene, How Not to Measure Latency, 2013), so that a late start
 # is not counted as if it never was.
 TIMES = {
-    "rtt": pl.col("rtt_ms"),
+    RESPONSE: pl.col("rtt_ms"),
     OPEN: (pl.col("start_ms") - pl.col("intended_ms")).clip(lower_bound=0.0) + pl.col("rtt_ms"),
     OUTSIDE: pl.col("rtt_ms") - pl.col("handler_ms"),
 }
-NO_FIGURES = {"start_ms", "intended_ms", "rtt_ms"}
-WITH_CUT = ("rtt", OPEN)
+WITH_CUT = (RESPONSE, OPEN)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times in ms in the order of their starts; `cut` marks those that are only lower bounds (timeouts)."""
+
+    values_ms: Floats
+    cut: Flags
+
+    @classmethod
+    def of(cls, table: pl.DataFrame, time: pl.Expr, cut: pl.Expr) -> Self:
+        timed = table.select(time.cast(pl.Float64).alias("time"), cut.alias("cut")).drop_nulls("time")
+        return cls(timed["time"].to_numpy(), timed["cut"].to_numpy())
+
+    @classmethod
+    def together(cls, parts: Sequence["Times"]) -> Self:
+        """Those of several runs."""
+        return cls(np.concatenate([part.values_ms for part in parts]), np.concatenate([part.cut for part in parts]))
+
+    @property
+    def n(self) -> int:
+        return int(self.values_ms.size)
+
+    @property
+    def full_ms(self) -> Floats:
+        """Those that were measured in full."""
+        return self.values_ms[~self.cut]
+
+    @property
+    def cut_ms(self) -> Floats:
+        return self.values_ms[self.cut]
+
+    def sample(self) -> Sample:
+        return Sample(self.full_ms, self.cut_ms)
+
+    def cliffs_delta(self, other: "Times") -> float:
+        """How much more often these are longer than others than the reverse."""
+        return cliffs_delta(self.full_ms, self.cut_ms, other.full_ms, other.cut_ms)
 
 
 @dataclass(frozen=True)
@@ -36,51 +76,31 @@ class Samples:
     loaded: pl.DataFrame
     kept: pl.DataFrame
     sent: int
-    rejected_warm_up: int
-    rejected_cold: int
-    rejected_warm: int
+    rejected_warm_up: int = 0
+    rejected_cold: int = 0
+    rejected_warm: int = 0
 
     def figures(self) -> list[str]:
         """The further figures in ms that samples carry, such as handler for handler_ms."""
-        columns = (name for name in self.kept.columns if name.endswith("_ms") and name not in NO_FIGURES)
-        return [name.removesuffix("_ms") for name in columns]
+        return [name.removesuffix("_ms") for name in lengths(self.kept)]
 
-    def times(self, series: str) -> tuple[Floats, Floats]:
-        """Times in ms in order of start: of the samples without error, and those cut off by a timeout."""
-        return self._times(series, pl.col("ok")), self._times(series, pl.col("timed_out"), empty=series not in WITH_CUT)
-
-    def in_order(self, series: str) -> Floats:
-        """Both kinds of times in ms, in order of start."""
-        return self._times(series, _counted(series))
-
-    def cut_off(self, series: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """For each time of `in_order` whether a timeout cut it off."""
-        timed = self.kept.filter(_counted(series)).select(_time(series).alias("time"), "timed_out").drop_nulls("time")
-        return timed["timed_out"].to_numpy()
-
-    def _times(self, series: str, which: pl.Expr, *, empty: bool = False) -> Floats:
-        if empty:
-            return np.empty(0)
-        times: Floats = self.kept.filter(which).select(_time(series))[:, 0].drop_nulls().to_numpy().astype(np.float64)
-        return times
-
-
-def _time(series: str) -> pl.Expr:
-    return TIMES[series] if series in TIMES else pl.col(f"{series}_ms")
-
-
-def _counted(series: str) -> pl.Expr:
-    return pl.col("ok") | pl.col("timed_out") if series in WITH_CUT else pl.col("ok")
+    def times(self, series: str) -> Times:
+        """Those of the samples without error and, of response times, as lower bounds those that timed out."""
+        is_counted = pl.col("ok") | pl.col("timed_out") if series in WITH_CUT else pl.col("ok")
+        return Times.of(self.kept.filter(is_counted), TIMES.get(series, pl.col(f"{series}_ms")), pl.col("timed_out"))
 
 
 @lru_cache(maxsize=8)
-def read_samples(run_dir: Path, warm_up_s: float, temperature: str) -> Samples:
-    """Samples of `run_dir`'s samples.csv; `temperature` is warm, cold or any.
+def read_samples(run_dir: Path, warm_up_s: float = 0, temperature: str = "any", label: str | None = None) -> Samples:
+    """Samples of `run_dir`'s samples.csv, of one label or all; `temperature` is warm, cold or any.
 
     Rejected are those that started within `warm_up_s` of the run's first, and then those of the other temperature.
     What does not say whether it was cold stays.
     """
-    frames = read_table(run_dir / "samples.csv").sort("start_ms", maintain_order=True)
+    frames = read_table(run_dir / "samples.csv")
+    frames = (frames if label is None else frames.filter(pl.col("label") == label)).sort(
+        "start_ms", maintain_order=True
+    )
     loaded = frames.filter(pl.col("start_ms") >= pl.col("start_ms").min() + 1000 * warm_up_s) if warm_up_s else frames
     wrong = {"warm": pl.col("cold"), "cold": ~pl.col("cold")}.get(temperature)
     kept = loaded if wrong is None else loaded.filter(~wrong.fill_null(value=False))

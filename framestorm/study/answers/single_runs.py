@@ -8,9 +8,8 @@ import math
 import numpy as np
 
 from framestorm.model.study import Against
-from framestorm.stats.bootstrap import draw
+from framestorm.stats.bootstrap import choose_block, draw
 from framestorm.stats.checks import Floats
-from framestorm.stats.resampling import choose_block
 from framestorm.study.answers.derived import AGAINST, inputs, names_of, others
 from framestorm.study.answers.rows import ResultRow
 from framestorm.study.answers.study_results import StudyResults, sample_statistic
@@ -40,7 +39,7 @@ def _resample(study: StudyResults, row: ResultRow, metric: str, block: int) -> F
     if values is None:
         return None
     name = statistic[1] if statistic else "mean"
-    resamples = draw(values, name, block=min(block, values.size), seed=[*row.run.encode()]).values
+    resamples = draw(values, name, block=min(block, values.size), seed=[*row.line.run.encode()]).least
     return np.clip(resamples, 0, 1) if metric == SUCCESS else resamples
 
 
@@ -53,7 +52,7 @@ def _values(study: StudyResults, row: ResultRow, metric: str) -> Floats | None:
         # 2000).
         return np.append(right, [1.0, 0.0]) if right.size else None
     statistic = sample_statistic(study, metric)
-    values = study.samples(row).in_order(statistic[0]) if statistic else np.empty(0)
+    values = study.samples(row).times(statistic[0]).values_ms if statistic else np.empty(0)
     return values if values.size else None
 
 

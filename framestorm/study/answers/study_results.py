@@ -5,20 +5,20 @@ from pathlib import Path
 
 import numpy as np
 
-from framestorm.model.metric import METRICS, PERCENTILES, USER, is_of_run, is_rounded
+from framestorm.model.metric import METRICS, PERCENTILES, RESPONSE, USER, is_of_run, is_rounded
 from framestorm.model.metric import metric as metric_of
 from framestorm.model.study import Derived, Value, Where
 from framestorm.model.study_summary import PointRun, PointState, PointSummary, RestrictedMean
 from framestorm.model.summary import Doubt
-from framestorm.stats.bootstrap import bootstrap
-from framestorm.stats.checks import Ends, Floats
+from framestorm.stats.bootstrap import draw
+from framestorm.stats.checks import Ends, clipped, hull
 from framestorm.stats.estimate import Bound, Estimate
+from framestorm.stats.evidence import rounding_ms
 from framestorm.stats.means import student
-from framestorm.stats.rounding import with_rounding
 from framestorm.stats.shares import design_effect, wilson
 from framestorm.study.answers.derived import inputs, may_be_negative
 from framestorm.study.answers.rows import ResultRow
-from framestorm.study.answers.samples import Samples, read_samples
+from framestorm.study.answers.samples import Samples, Times, read_samples
 from framestorm.study.design.folder import Point, StudyRecord
 
 # Summed over a point's runs, not averaged.
@@ -38,18 +38,17 @@ class StudyResults:
         self.rows = list(rows)
         self.derived: Mapping[str, Derived] = record.definition.derived
         self.complete = [row for row in self.rows if row.is_complete]
-        self.by_cell = {(row.point.id, row.repetition): row for row in self.complete}
-        self.repetitions = sorted({row.repetition for row in self.complete})
+        self.by_cell = {(row.point.id, row.line.repetition): row for row in self.complete}
+        self.repetitions = sorted({row.line.repetition for row in self.complete})
 
     def samples(self, row: ResultRow) -> Samples:
         """The samples of a complete run."""
         definition = self.record.definition
-        return read_samples(self.folder / row.run, definition.warm_up_s, definition.temperature)
+        return read_samples(self.folder / row.line.run, definition.warm_up_s, definition.temperature)
 
-    def times(self, rows: Sequence[ResultRow], series: str) -> tuple[Floats, Floats]:
-        """Times in ms of complete runs together: in full, and cut off by a timeout."""
-        full, cut = zip(*(self.samples(row).times(series) for row in rows), strict=True)
-        return np.concatenate(full), np.concatenate(cut)
+    def times(self, rows: Sequence[ResultRow], series: str) -> Times:
+        """Times of complete runs together."""
+        return Times.together([self.samples(row).times(series) for row in rows])
 
     def matching(self, where: Where) -> list[Point]:
         """The points with these levels; of a factor one level is meant, or any of a list."""
@@ -80,7 +79,7 @@ def _point(study: StudyResults, point: Point, rows: Sequence[ResultRow]) -> Poin
     )
     names = dict.fromkeys((*METRICS, *(name for row in done for name in row.metrics), *study.derived))
     doubts: dict[Doubt, int] = {}
-    for doubt in (doubt for row in done for doubt in dict.fromkeys(row.doubts)):
+    for doubt in (doubt for row in done for doubt in dict.fromkeys(row.figures.doubts)):
         doubts[doubt] = doubts.get(doubt, 0) + 1
     return PointSummary(
         id=point.id,
@@ -89,7 +88,7 @@ def _point(study: StudyResults, point: Point, rows: Sequence[ResultRow]) -> Poin
         planned=planned,
         complete=len(done),
         failed=len(rows) - len(done),
-        causes=list(dict.fromkeys(str(row.reason) for row in rows if not row.is_complete)),
+        causes=list(dict.fromkeys(str(row.line.reason) for row in rows if not row.is_complete)),
         counts={name: sum(row.count(name) for row in done) for name in COUNTS},
         figures={name: figure for name in names if (figure := estimate(study, name, done)) is not None},
         restricted_mean=_restricted_mean(study, done),
@@ -99,8 +98,8 @@ def _point(study: StudyResults, point: Point, rows: Sequence[ResultRow]) -> Poin
 
 
 def _point_run(row: ResultRow) -> PointRun:
-    warnings = row.count("warnings") if row.metrics else None
-    return PointRun(row.repetition, row.run, row.state, row.reason, row.order, warnings, row.doubts)
+    line, warnings = row.line, row.count("warnings") if row.metrics else None
+    return PointRun(line.repetition, line.run, line.state, line.reason, line.order, warnings, row.figures.doubts)
 
 
 def estimate(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> Estimate | None:
@@ -119,13 +118,11 @@ def estimate(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> Est
     else:
         value, (ends, method) = values[0], _within(study, metric, valued[0])
     if metric not in study.derived and is_rounded(metric):
-        ends = with_rounding(ends, value, values)
+        off = rounding_ms(values)
+        ends = hull(ends, (value - off, value + off))
     elif repeats_whole_ms(study, metric, valued):
         ends = None, None
-    low, high = ends
-    least, most = limits(study, metric)
-    low = low if low is None or least is None else max(low, least)
-    high = high if high is None or most is None else min(high, most)
+    low, high = clipped(ends, *limits(study, metric))
     low, high = None if bound == "unsure" else low, None if bound != "exact" else high
     return Estimate(value, low, high, len(values), method, bound)
 
@@ -135,13 +132,13 @@ def _share(
 ) -> tuple[float, Ends, str]:
     """Of all samples together; its interval is of these, or of how far runs differ where that is wider."""
     value, worth = share_of(study, metric, rows)
-    low, high = wilson(value * worth, worth) or (0.0, 1.0)
+    ends: Ends = wilson(value * worth, worth) or (0.0, 1.0)
     counted = "users" if metric_of(metric).counted_by == "users" else "samples"
     method = f"Wilson, of {worth:.0f} {counted}"
     of_runs = student(shares)
-    if of_runs.low is None or of_runs.high is None:
-        return value, (low, high), method
-    return value, (min(low, of_runs.low), max(high, of_runs.high)), f"the wider of {method}, and {of_runs.method}"
+    if of_runs.low is None:
+        return value, ends, method
+    return value, hull(ends, (of_runs.low, of_runs.high)), f"the wider of {method}, and {of_runs.method}"
 
 
 def share_of(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> tuple[float, float]:
@@ -173,7 +170,7 @@ def sample_statistic(study: StudyResults, metric: str) -> tuple[str, str] | None
     about = metric_of(metric)
     if metric in study.derived or about.series in {None, USER} or about.statistic in {None, "min", "max"}:
         return None
-    return about.series or "rtt", PERCENTILES.get(str(about.statistic), str(about.statistic))
+    return about.series or RESPONSE, PERCENTILES.get(str(about.statistic), str(about.statistic))
 
 
 def _within(study: StudyResults, metric: str, row: ResultRow) -> tuple[Ends, str]:
@@ -181,15 +178,15 @@ def _within(study: StudyResults, metric: str, row: ResultRow) -> tuple[Ends, str
     statistic = sample_statistic(study, metric)
     if statistic is None or statistic[1] == "sd":
         return (None, None), "one run"
-    samples, series = study.samples(row), statistic[0]
-    figure = bootstrap(samples.in_order(series), statistic[1], cut=samples.cut_off(series))
+    times = study.samples(row).times(statistic[0])
+    figure = draw(times.values_ms, statistic[1], cut=times.cut).estimate()
     return (figure.low, figure.high), figure.method
 
 
 def _restricted_mean(study: StudyResults, rows: Sequence[ResultRow]) -> RestrictedMean | None:
     if not any(row.bounds.get("mean_ms") for row in rows):
         return None
-    times = [study.samples(row).times("rtt") for row in rows]
-    limit_ms = float(np.concatenate([cut for _, cut in times]).min())
-    means = [np.minimum(both, limit_ms).mean() for run in times if (both := np.concatenate(run)).size]
+    times = [study.samples(row).times(RESPONSE) for row in rows]
+    limit_ms = float(Times.together(times).cut_ms.min())
+    means = [np.minimum(run.values_ms, limit_ms).mean() for run in times if run.n]
     return RestrictedMean(student(means), limit_ms)

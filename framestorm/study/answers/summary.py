@@ -6,14 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+import polars as pl
+
 from framestorm.model import study as design
 from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED, Verdict
 from framestorm.model.files import FORMAT, FileError, read
 from framestorm.model.metric import BY_NAME, PERCENTILES
 from framestorm.model.run import Host, Record
-from framestorm.model.study import Value
+from framestorm.model.study import Chart, Value
 from framestorm.model.study_summary import (
     HypothesisAnswer,
+    IndexBand,
     IndexCell,
     PointSummary,
     Progress,
@@ -21,8 +24,8 @@ from framestorm.model.study_summary import (
     ScalabilityLine,
 )
 from framestorm.model.summary import RunFile
+from framestorm.report.series import MAX_INDEX_BINS
 from framestorm.stats.estimate import Bound, Estimate
-from framestorm.study.answers.by_index import times_by_index
 from framestorm.study.answers.claims import answer
 from framestorm.study.answers.knees import scalability
 from framestorm.study.answers.results import result_rows
@@ -39,6 +42,9 @@ FILES = {
     "junit.xml": "a test case per point, for CI",
     "study.log": "what was done when",
 }
+# Of the chart of kind per-frame.
+RESPONSE_TIME = "rtt_ms"
+QUANTILES = {"low": 0.05, "mid": 0.5, "high": 0.95}
 MADE_HERE = frozenset({"results.csv", "summary.json", "junit.xml"})
 
 
@@ -116,7 +122,7 @@ def _levels(definition: design.Study, published: Sequence[PublishedPoint] | None
 
 
 def _progress(study: StudyResults, points: list[PointSummary]) -> Progress:
-    costs_ms = [row.engine_ms for row in study.rows]
+    costs_ms = [row.line.engine_ms for row in study.rows]
     return Progress(
         points=len(points),
         planned_runs=sum(max(point.planned, point.complete) for point in points),
@@ -126,8 +132,8 @@ def _progress(study: StudyResults, points: list[PointSummary]) -> Progress:
             state: sum(point.state == state for point in points)
             for state in ("complete", "partial", "failed", "missing")
         },
-        started_ms=min((row.started_ms for row in study.rows), default=None),
-        ended_ms=max((row.ended_ms for row in study.rows), default=None),
+        started_ms=min((row.line.started_ms for row in study.rows), default=None),
+        ended_ms=max((row.line.ended_ms for row in study.rows), default=None),
         engine_mean_ms=sum(costs_ms) / len(costs_ms) if costs_ms else None,
         engine_max_ms=max(costs_ms, default=None),
         doubts={
@@ -142,7 +148,7 @@ def _first_record(study: StudyResults) -> Record:
     """The record of the first run that has one, for hosts and versions."""
     for row in study.complete:
         try:
-            return read(study.folder / row.run / "run.json", Record)
+            return read(study.folder / row.line.run / "run.json", Record)
         except FileError:
             continue
     return Record()
@@ -182,3 +188,38 @@ def _level(text: str, levels: Sequence[Value]) -> Value:
             return level
     number = as_number(text)
     return number if number is not None and not any(isinstance(level, str) for level in levels) else text
+
+
+def times_by_index(study: StudyResults, chart: Chart) -> list[IndexCell]:
+    """By level of `panels` and `rows`: median and 5 % to 95 % of all users and repetitions, by index and figure.
+
+    A response that timed out counts with the time waited; further figures are of the samples without error.
+    """
+    parts: dict[tuple[Value | None, Value | None], list[pl.DataFrame]] = {}
+    for point in study.matching(chart.where):
+        place = (point.factors.get(chart.panels or ""), point.factors.get(str(chart.rows)))
+        for row in study.runs(point, study.repetitions):
+            samples = study.samples(row)
+            columns = [RESPONSE_TIME, *(f"{name}_ms" for name in samples.figures())]
+            parts.setdefault(place, []).append(samples.kept.select("index", "ok", "timed_out", *columns))
+    cells = []
+    for (panel, level), tables in parts.items():
+        samples_of_cell = pl.concat(tables, how="diagonal").filter(pl.col("index").is_not_null())
+        if samples_of_cell.height and (cell := _cell(samples_of_cell, panel, level, len(tables))):
+            cells.append(cell)
+    return cells
+
+
+def _cell(samples: pl.DataFrame, panel: Value | None, level: Value | None, runs: int) -> IndexCell | None:
+    step = int(samples.select(pl.col("index").max()).item()) // MAX_INDEX_BINS + 1
+    binned = samples.with_columns((pl.col("index") // step * step).alias("x"))
+    bands: dict[str, IndexBand] = {}
+    for column in (name for name in binned.columns if name.endswith("_ms")):
+        counted = pl.col("ok") | pl.col("timed_out") if column == RESPONSE_TIME else pl.col("ok")
+        timed = binned.filter(counted & pl.col(column).is_not_null())
+        quantiles = [pl.col(column).quantile(q, "equiprobable").alias(name) for name, q in QUANTILES.items()]
+        by_index = timed.group_by("x").agg(*quantiles).sort("x")
+        if by_index.height:
+            low, mid, high = ([round(value, 2) for value in by_index[name]] for name in QUANTILES)
+            bands[column] = IndexBand(by_index["x"].to_list(), low, mid, high)
+    return IndexCell(panel, level, runs, step, int(samples["timed_out"].sum()), bands) if bands else None

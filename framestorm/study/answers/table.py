@@ -11,7 +11,7 @@ from framestorm.model.metric import is_rounded
 from framestorm.model.study import Claim, Value
 from framestorm.stats.checks import Floats
 from framestorm.stats.estimate import Bound
-from framestorm.stats.rounding import ratio_ends, rounding_ms
+from framestorm.stats.evidence import log_ratio_ends, rounding_ms
 from framestorm.study.answers.study_results import StudyResults, repeats_whole_ms
 from framestorm.study.design.folder import Point
 
@@ -163,8 +163,8 @@ def _rounding(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -
     if not as_ratio:
         return sum(offs), sum(offs)
     value = float(np.log(sides[0]).mean() - np.log(sides[1]).mean())
-    low, high = ratio_ends(sides[0], sides[1], (offs[0], offs[1]))
-    return math.inf if low is None else value - math.log(low), math.inf if high is None else math.log(high) - value
+    low, high = log_ratio_ends(sides[0], sides[1], (offs[0], offs[1]))
+    return math.inf if low is None else value - low, math.inf if high is None else high - value
 
 
 def _fill(table: Table, rows: Sequence[Mapping[int, float]]) -> None:

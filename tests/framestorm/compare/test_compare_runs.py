@@ -148,8 +148,8 @@ def test_what_one_side_lacks(
     found, made = compare(tmp_path, make_run("a", steady(n, 1)), make_run("b", steady(m, 1)), *words)
     assert (found, made["thresholds"][-1]["state"]) == (status, state)
     if state == "missing":
-        assert made["verdict"]["text"] == (
-            "B, p95 response time: none, though the baseline has it (b has 15 of them in 15 samples)"
+        assert made["verdict"]["text"].startswith(
+            "B, p95 response time: none, though the baseline has it (b has too few"
         )
 
 
@@ -237,8 +237,8 @@ def test_json_elsewhere_too(tmp_path: Path, make_run: Make, steady: Steady) -> N
         (["{a}", "{a}", "--json", "/nowhere/made.json"], "there is no folder /nowhere"),
         (["{a}", "{a}", "--factor", "way=a,b"], "name one study and nothing else"),
         (["{study}"], "or two levels of this one by --factor: way=fork,kept-alive; users=1,3,9"),
-        (["{study}", "--factor", "speed=1,2"], "no such factor; there are way=fork,kept-alive"),
-        (["{study}", "--factor", "way=fork,spoon"], "no such level; there are fork, kept-alive"),
+        (["{study}", "--factor", "speed=1,2"], "a factor of s: way=fork,kept-alive; users=1,3,9"),
+        (["{study}", "--factor", "way=fork,spoon"], "a factor of s: way=fork,kept-alive"),
         (["{study}", "--factor", "way=fork"], "two or more different levels"),
         (["{study}", "--factor", "way"], "expected NAME=LEVEL,LEVEL"),
     ],

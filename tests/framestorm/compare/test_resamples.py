@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from benchmarks.compare_itself import claims, made_up
-from framestorm.compare import runs
-from framestorm.compare.sides import Times
+from framestorm.compare import questions
+from framestorm.study.answers.samples import Times
 
-SEED = runs.seed(0, "")
+SEED = questions.seed(0, "")
 
 
 def full(values: Any) -> Times:
@@ -19,7 +19,7 @@ def test_what_follows_on_each_other_counts_less() -> None:
     random = np.random.default_rng(9)
     alone = full(random.normal(50, 3, 600))
     together = full(np.repeat(random.normal(50, 3, 60), 10))
-    spread = [runs.resamples_of_times(times, SEED)["mean"].values.std() for times in (alone, together)]
+    spread = [questions.resamples_of_times(times, SEED)["mean"].least.std() for times in (alone, together)]
     assert spread[1] > 2 * spread[0]
 
 
@@ -33,20 +33,20 @@ def test_what_follows_on_each_other_counts_less() -> None:
     ],
 )
 def test_a_percentile_needs_samples_beyond_it(n: int, there: set[str]) -> None:
-    assert runs.resamples_of_times(full(np.arange(n)), SEED).keys() == there
+    assert questions.resamples_of_times(full(np.arange(n)), SEED).keys() == there
 
 
 def test_time_outs_are_lower_bounds() -> None:
     cut = np.random.default_rng(3).permutation(240) < 40
-    drawn = runs.resamples_of_times(Times(np.where(cut, 1000.0, 50.0), cut), SEED)
-    assert np.isinf(drawn["mean"].most).all() and np.isfinite(drawn["mean"].values).all()
+    drawn = questions.resamples_of_times(Times(np.where(cut, 1000.0, 50.0), cut), SEED)
+    assert np.isinf(drawn["mean"].most).all() and np.isfinite(drawn["mean"].least).all()
     assert (drawn["median"].most == 51.0).all(), "whole ms: one may be hidden"
     assert np.isinf(drawn["p95"].most).mean() > 0.9
 
 
 def test_a_run_compared_with_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Halves of one run, drawn anew each time: benchmarks/compare_itself.py does it 200 times and with real runs."""
-    monkeypatch.setattr(runs, "RESAMPLES", 2000)
+    monkeypatch.setattr(questions, "RESAMPLES", 2000)
     random = np.random.default_rng(11)
     wrong = sum(bool(claims(made_up(random, 800), random)) for _ in range(25))
     assert wrong <= 1

@@ -8,8 +8,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import signal, stats
 
-from framestorm.stats.bootstrap import bootstrap, change_of, draw, percentile_ends, statistic_of
+from framestorm.stats.bootstrap import LEAST_UNITS, block_length, choose_block, draw, resample_blocks, statistic_of
+from framestorm.stats.estimate import Estimate
 from framestorm.stats.percentiles import interval_ranks
+
+
+def bootstrap(samples: Any, statistic: str = "mean", **more: Any) -> Estimate:
+    return draw(samples, statistic, **more).estimate()
 
 
 def latencies(seed: int, n: int) -> NDArray[np.float64]:
@@ -29,12 +34,12 @@ def test_draws_of_a_mean_are_scipys_bootstrap_widened() -> None:
     expected = stats.bootstrap((row,), np.mean, n_resamples=999, method="percentile", rng=np.random.default_rng(4))
     plain = expected.bootstrap_distribution
     seen = draw(row, block=1, seed=4, resamples=999)
-    assert seen.values == pytest.approx(row.mean() * (plain / row.mean()) ** math.sqrt(50 / 47), rel=1e-9)
-    interval, ordered = bootstrap(row, block=1, seed=4, resamples=999), np.sort(seen.values)
+    assert seen.least == pytest.approx(row.mean() * (plain / row.mean()) ** math.sqrt(50 / 47), rel=1e-9)
+    interval, ordered = bootstrap(row, block=1, seed=4, resamples=999), np.sort(seen.least)
     assert (interval.value, interval.low, interval.high) == (row.mean(), ordered[24], ordered[974])
     # Of values that are not all above 0 they grow as they are.
     moved = draw(row - 20, block=1, seed=4, resamples=999)
-    assert moved.values == pytest.approx(moved.value + (plain - row.mean()) * math.sqrt(50 / 47), rel=1e-9)
+    assert moved.least == pytest.approx(moved.value + (plain - row.mean()) * math.sqrt(50 / 47), rel=1e-9)
 
 
 @pytest.mark.parametrize("statistic", ["median", "90", "99"])
@@ -89,7 +94,7 @@ def test_mean_and_scale() -> None:
     assert statistic_of(row, "mean") == row.mean()
     for statistic in ("mean", "95"):
         plain, scaled = draw(row, statistic, resamples=500), draw(1000 * row, statistic, resamples=500)
-        assert scaled.values == pytest.approx(1000 * plain.values, rel=1e-9)
+        assert scaled.least == pytest.approx(1000 * plain.least, rel=1e-9)
 
 
 def test_standard_deviation() -> None:
@@ -107,9 +112,9 @@ def test_standard_deviation() -> None:
 def test_figures_of_one_run_are_drawn_alike() -> None:
     row = dependent(np.random.default_rng(2), 300, 0.5)
     mean, double = draw(row, seed=3, block=4), draw(2 * row, seed=3, block=4)
-    assert double.values / mean.values == pytest.approx(np.full(mean.values.size, 2.0))
+    assert double.least / mean.least == pytest.approx(np.full(mean.least.size, 2.0))
     median = draw(row, "median", seed=3, block=4)
-    assert np.corrcoef(mean.values, median.values)[0, 1] > 0.5
+    assert np.corrcoef(mean.least, median.least)[0, 1] > 0.5
 
 
 def test_times_that_were_cut_off_hide_the_upper_end() -> None:
@@ -138,28 +143,21 @@ def test_halves_and_resamplings_of_one_run_do_not_differ(rho: float, statistic: 
         run = dependent(noise, 800, rho)
         pair = noise.choice(run, (2, run.size)) if number % 2 else (run[:400], run[400:])
         a, b = (draw(row, statistic, seed=[number, side], resamples=2000) for side, row in enumerate(pair))
-        low, high = percentile_ends(*change_of(a, b, "ratio"), level=0.99)
+        low, high = a.change_from(b, "ratio").interval(0.99)
         claims += (low is not None and low > 1) or (high is not None and high < 1)
     assert claims <= 10
-
-
-def test_apart() -> None:
-    a, b = draw(latencies(1, 60), seed=1, resamples=99), draw(latencies(2, 80), seed=2, resamples=99)
-    for as_, expected in (("difference", a.values - b.values), ("ratio", a.values / b.values)):
-        least, most = change_of(a, b, "ratio" if as_ == "ratio" else "difference")
-        assert least == pytest.approx(expected) and most == pytest.approx(expected)
 
 
 def test_apart_of_what_is_not_known() -> None:
     """Of 50 samples the 99th percentile is the largest: how far beyond them the true one lies they do not say."""
     few, many = draw(latencies(3, 50), "99", block=1), draw(np.full(1500, 1.0), "99", block=1)
-    low, high = percentile_ends(*change_of(few, many, "difference"))
+    low, high = few.change_from(many, "difference").interval()
     assert low is not None and low > 0 and high is None
-    low, high = percentile_ends(*change_of(many, few, "ratio"))
+    low, high = many.change_from(few, "ratio").interval()
     assert low is None and high is not None and high < 1
-    assert percentile_ends(*change_of(few, few, "ratio")) == (None, None)
+    assert few.change_from(few, "ratio").interval() == (None, None)
     cut = draw(np.append(np.full(99, 2.0), 9.0), cut=np.arange(100) == 99)
-    low, high = percentile_ends(*change_of(cut, many, "ratio"))
+    low, high = cut.change_from(many, "ratio").interval()
     assert low is not None and low > 1 and high is None
 
 
@@ -173,27 +171,67 @@ def test_memory_is_bounded() -> None:
     assert peak < 100e6
 
 
-def test_tied_samples() -> None:
-    """Times rounded to whole ms, in the order of their size: equal ones are no dependence."""
-    seen = bootstrap([1.0] * 11 + [2.0] * 9, "median", block=1)
-    assert (seen.value, seen.low, seen.high) == (1.0, 1.0, 2.0)
+def autoregressive(noise: np.random.Generator, n: int, rho: float) -> NDArray[np.float64]:
+    made: NDArray[np.float64] = signal.lfilter([1], [1, -rho], noise.standard_normal(n + 200))
+    return made[200:]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"samples": []}, "samples: there are none"),
-        ({"samples": [1.0, float("nan")]}, "samples: number 2 of 2 is nan"),
-        ({"statistic": "p95"}, "statistic 'p95'"),
-        ({"statistic": "0"}, "statistic '0'"),
-        ({"statistic": "101"}, "statistic '101'"),
-        ({"statistic": "1/0"}, "statistic '1/0'"),
-        ({"block": 4}, "a block of 4 samples: there are 3"),
-        ({"block": 0}, "a block of 0 samples"),
-        ({"cut": [True]}, "3 samples but 1 marks"),
-        ({"level": 95}, "level 95"),
-    ],
-)
-def test_refusals(arguments: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        bootstrap(**{"samples": [1.0, 2.0, 3.0]} | arguments)
+def test_blocks_go_round_the_end() -> None:
+    """Three samples in blocks of two: the first two, the last two, or the last and the first; two blocks a resample."""
+    seen = resample_blocks(np.array([0.0, 3.0, 9.0]), 2, 4000, np.random.default_rng(1)).means
+    blocks = np.array([1.5, 6.0, 4.5])
+    possible = np.unique((blocks[:, None] + blocks) / 2)
+    nearest = np.abs(seen[:, None] - possible).argmin(axis=1)
+    assert seen == pytest.approx(possible[nearest], abs=1e-12)
+    assert set(nearest) == set(range(possible.size))
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
+def test_spread_of_resamples_is_that_of_the_mean(rho: float) -> None:
+    """The mean of n AR(1) samples with unit innovations has a variance of 1 / (n (1 - rho)^2) for large n."""
+    row = autoregressive(np.random.default_rng(4), 200_000, rho)
+    seen = resample_blocks(row, choose_block(row), 4000, np.random.default_rng(1))
+    assert seen.scale * seen.means.std() == pytest.approx(1 / (1 - rho) / np.sqrt(row.size), rel=0.1)
+
+
+def test_block_length_by_the_formula() -> None:
+    """AR(1), 0.3: the lags up to 2 are beyond chance, so M = 4; the sums written out for that M."""
+    row = autoregressive(np.random.default_rng(0), 10_000, 0.3)
+    centred = row - row.mean()
+    r0, r1, r2, r3 = (float(centred[k:] @ centred[: row.size - k]) / row.size for k in range(4))
+    assert abs(r2 / r0) > 0.04 > abs(r3 / r0)  # 2 sqrt(log10(n) / n) is 0.04
+    spectrum = r0 + 2 * (r1 + r2 + 0.5 * r3)
+    curvature = 2 * (r1 + 2 * r2 + 0.5 * 3 * r3)
+    expected = (2 * curvature**2 / (4 / 3 * spectrum**2)) ** (1 / 3) * 10_000 ** (1 / 3)
+    assert block_length(row) == pytest.approx(expected, rel=1e-9)
+
+
+def test_block_length_tends_to_that_of_theory() -> None:
+    """AR(1): g(0) = 1 / (1 - rho)^2 and G = 2 rho / ((1 - rho)^3 (1 + rho)), so G / g(0) = 2 rho / (1 - rho^2)."""
+    rho, n = 0.5, 200_000
+    theory = (1.5 * (2 * rho / (1 - rho**2)) ** 2 * n) ** (1 / 3)
+    assert block_length(autoregressive(np.random.default_rng(6), n, rho)) == pytest.approx(theory, rel=0.1)
+
+
+def test_choose_block() -> None:
+    noise = np.random.default_rng(5)
+    assert choose_block(noise.standard_normal(5000)) == 17, "the cube root, where no dependence is seen"
+    lengths = [choose_block(autoregressive(noise, 5000, rho)) for rho in (0.3, 0.6, 0.9)]
+    assert lengths == sorted(lengths) and lengths[-1] > 17
+    row = autoregressive(noise, 5000, 0.9)
+    assert choose_block(row * 1000 + 7) == choose_block(row)
+    assert choose_block([5.0] * 100) == 5
+
+
+@pytest.mark.parametrize(("n", "block"), [(1, 1), (12, 1), (20, 2), (37, 3), (90, 9)])
+def test_blocks_of_a_trend_leave_enough_of_them(n: int, block: int) -> None:
+    row = np.linspace(0, 1, n)
+    assert choose_block(row) == block
+    assert np.isfinite(resample_blocks(row, block, 10, np.random.default_rng(0)).scale) == (n >= LEAST_UNITS)
+
+
+def test_few_blocks_do_not_tell_their_spread() -> None:
+    row = np.arange(20.0)
+    assert np.isnan(resample_blocks(row[: LEAST_UNITS - 1], 1, 10, np.random.default_rng(0)).scale)
+    assert np.isnan(resample_blocks(row, 3, 10, np.random.default_rng(0)).scale)
+    assert resample_blocks(row, 2, 10, np.random.default_rng(0)).scale > np.sqrt(4 / 2)

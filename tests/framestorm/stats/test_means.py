@@ -3,20 +3,11 @@ import pytest
 from scipy import stats
 
 from framestorm.stats.estimate import Estimate
-from framestorm.stats.means import (
-    geometric,
-    paired_difference,
-    paired_ratio,
-    relative_half_width,
-    student,
-    welch_difference,
-    welch_ratio,
-    without_repetition,
-)
+from framestorm.stats.means import relative_half_width, student, welch, without_repetition
 
 # R's dataset sleep, group 1: the data of Student's paper of 1908; R: t.test(extra[group == 1]).
 SLEEP_1 = (0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
-# Group 2; R: t.test(extra ~ group) and t.test(extra[group == 1], extra[group == 2], paired = TRUE).
+# Group 2; R: t.test(extra ~ group).
 SLEEP_2 = (1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4)
 
 
@@ -39,28 +30,6 @@ def test_one_value_has_no_ends_and_equal_values_have_both_at_the_mean() -> None:
     assert student([7]) == Estimate(7.0, None, None, 1, "Student, 95 %, n = 1")
     seen = student([3.0, 3.0, 3.0])
     assert (seen.value, seen.low, seen.high) == (3.0, 3.0, 3.0)
-
-
-def test_student_follows_shift_and_scale() -> None:
-    plain, moved = student(SLEEP_1), student(10 + 3 * np.array(SLEEP_1))
-    assert plain.low is not None and plain.high is not None
-    assert (moved.low, moved.high) == pytest.approx((10 + 3 * plain.low, 10 + 3 * plain.high), rel=1e-12)
-
-
-def test_geometric_is_student_of_logarithms() -> None:
-    ratios = np.array([0.5, 2.0, 4.0, 1.25])
-    seen, logs = geometric(ratios), stats.ttest_1samp(np.log(ratios), 0).confidence_interval()
-    assert seen.value == pytest.approx(stats.gmean(ratios), rel=1e-12)
-    assert (seen.low, seen.high) == pytest.approx((np.exp(logs.low), np.exp(logs.high)), rel=1e-9)
-
-
-def test_geometric_of_inverses_is_the_inverse() -> None:
-    there, back = geometric([0.5, 2.0, 4.0]), geometric([2.0, 0.5, 0.25])
-    assert there.low is not None and there.high is not None
-    assert (1 / back.value, 1 / (back.high or 0), 1 / (back.low or 0)) == pytest.approx(
-        (there.value, there.low, there.high), rel=1e-12
-    )
-    assert (geometric([4.0]).value, geometric([4.0]).low) == (pytest.approx(4.0), None)
 
 
 @pytest.mark.parametrize(
@@ -115,35 +84,15 @@ def test_as_many_settings_as_parameters_give_no_interval() -> None:
     assert (seen.value, seen.low, seen.high) == (2.0, None, None)
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ([], "there are none"),
-        ([1.0, float("nan")], "number 2 of 2 is nan"),
-        ([float("inf"), 1.0], "number 1 of 2 is inf"),
-        ([[1.0, 2.0]], r"shape \(1, 2\)"),
-    ],
-)
-def test_what_is_no_row_of_numbers_is_refused(values: list[float], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+@pytest.mark.parametrize("values", [[], [1.0, float("nan")], [float("inf"), 1.0]])
+def test_what_is_no_row_of_numbers_is_refused(values: list[float]) -> None:
+    with pytest.raises(ValueError, match="finite numbers are wanted"):
         student(values)
 
 
-def test_other_refusals() -> None:
-    with pytest.raises(ValueError, match=r"0\.0 is among them"):
-        geometric([1.0, 0.0])
-    with pytest.raises(ValueError, match="level 95"):
-        student([1.0, 2.0], 95)
-
-
 def test_welch_agrees_with_r() -> None:
-    seen = welch_difference(SLEEP_1, SLEEP_2)
+    seen = welch(SLEEP_1, SLEEP_2)
     assert (seen.value, seen.low, seen.high) == pytest.approx((-1.58, -3.3654832, 0.2054832), abs=5e-8)
-
-
-def test_pairs_agree_with_r() -> None:
-    seen = paired_difference(SLEEP_1, SLEEP_2)
-    assert (seen.value, seen.low, seen.high) == pytest.approx((-1.58, -2.4598858, -0.7001142), abs=5e-8)
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
@@ -151,28 +100,14 @@ def test_pairs_agree_with_r() -> None:
 def test_welch_agrees_with_scipy(sizes: tuple[int, int], level: float) -> None:
     noise = np.random.default_rng(2)
     a, b = noise.lognormal(0, 0.3, sizes[0]), noise.lognormal(1, 0.1, sizes[1])
-    seen = welch_difference(a, b, level)
+    seen = welch(a, b, level)
     expected = stats.ttest_ind(a, b, equal_var=False).confidence_interval(level)
     assert (seen.low, seen.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
-    ratio = welch_ratio(a, b, level)
-    logs = stats.ttest_ind(np.log(a), np.log(b), equal_var=False).confidence_interval(level)
-    assert ratio.value == pytest.approx(stats.gmean(a) / stats.gmean(b), rel=1e-12)
-    assert (ratio.low, ratio.high) == pytest.approx((np.exp(logs.low), np.exp(logs.high)), rel=1e-9)
-
-
-def test_paired_ratio_agrees_with_scipy_and_forgets_what_repetitions_share() -> None:
-    a, b = np.array([2.0, 3.0, 5.0]), np.array([1.0, 1.6, 2.4])
-    seen = paired_ratio(a, b)
-    logs = stats.ttest_rel(np.log(a), np.log(b)).confidence_interval()
-    assert (seen.low, seen.high) == pytest.approx((np.exp(logs.low), np.exp(logs.high)), rel=1e-9)
-    slow = np.array([1.0, 10.0, 100.0])
-    shared = paired_ratio(a * slow, b * slow)
-    assert (shared.value, shared.low, shared.high) == pytest.approx((seen.value, seen.low, seen.high), rel=1e-12)
 
 
 def test_one_value_borrows_the_other_sides_spread() -> None:
     """As scipy's test with equal variances, which takes a single value too."""
-    seen = welch_difference([4.0], [1.0, 2.0, 3.0])
+    seen = welch([4.0], [1.0, 2.0, 3.0])
     expected = stats.ttest_ind([4.0], [1.0, 2.0, 3.0]).confidence_interval()
     assert (seen.low, seen.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
     assert (seen.value, seen.n) == (2.0, 4)
@@ -180,16 +115,7 @@ def test_one_value_borrows_the_other_sides_spread() -> None:
 
 
 def test_where_nothing_spreads() -> None:
-    lone = welch_ratio([4.0], [2.0])
-    assert (lone.value, lone.low, lone.high, lone.n) == (pytest.approx(2.0), None, None, 2)
-    equal = welch_difference([4.0, 4.0], [1.0, 1.0])
+    lone = welch([4.0], [2.0])
+    assert (lone.value, lone.low, lone.high, lone.n) == (2.0, None, None, 2)
+    equal = welch([4.0, 4.0], [1.0, 1.0])
     assert (equal.value, equal.low, equal.high) == (3.0, 3.0, 3.0)
-
-
-def test_refusals_of_two_sides() -> None:
-    with pytest.raises(ValueError, match="2 values of a but 3 values of b"):
-        paired_ratio([1, 2], [1, 2, 3])
-    with pytest.raises(ValueError, match=r"values of b: -1\.0 is among them"):
-        welch_ratio([1, 2], [1, -1])
-    with pytest.raises(ValueError, match="values of a: there are none"):
-        welch_difference([], [1])

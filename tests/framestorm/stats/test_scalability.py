@@ -1,8 +1,10 @@
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pytest
 from scipy import optimize
 
-from framestorm.stats.scalability import Usl, fit_usl
+from framestorm.stats.scalability import Knee, Usl, fit_usl, knee
 
 # Gunther, Guerrilla Capacity Planning, 2007: a ray tracer (table 4.1), and SPEC SDM91 on a SPARCcenter 2000.
 RAY_TRACER = ([1, 4, 8, 12, 16, 20, 24, 28, 32, 48, 64], [20, 78, 130, 170, 190, 200, 210, 230, 260, 280, 310])
@@ -118,17 +120,61 @@ def test_three_measurements_have_no_intervals_and_constant_ones_no_variance() ->
     assert fitted.sigma.value == pytest.approx(1, rel=1e-6)
 
 
+RATES = [5, 50, 500]
+AROUND = (0.99, 1.0, 1.01)
+
+
+def served(*shares: float) -> dict[float, list[float]]:
+    return {load: [share * load * around for around in AROUND] for load, share in zip(RATES, shares, strict=True)}
+
+
+def of(rates: Mapping[float, Sequence[float]], within: float = 0.05, *, closed: bool = False) -> Knee:
+    seen = knee(rates, within, closed=closed)
+    assert seen is not None
+    return seen
+
+
 @pytest.mark.parametrize(
-    ("workers", "throughput", "said"),
+    ("shares", "follows_to", "at"),
     [
-        ([1, 2, 2, 1], [1, 2, 2, 1], r"2 distinct loads \(1, 2\): a scalability law needs at least 3"),
-        ([1, 2, 4], [1, 2], "3 loads but 2 throughputs"),
-        ([0, 1, 2], [1, 2, 3], r"loads: 0\.0 is among them"),
-        ([1, 2, 4], [1, 0, 3], r"throughputs: 0\.0 is among them"),
-        ([1, 2, 4], [1, float("nan"), 3], "throughputs: number 2 of 3 is nan"),
-        ([], [], "loads: there are none"),
+        ((1, 1, 1), 500, None),
+        ((1, 1, 0.5), 50, 500),
+        ((1, 0.5, 0.1), 5, 50),
+        ((0.8, 0.5, 0.1), 0, 5),
+        ((1, 0.5, 1), 500, None),  # falls short once, but follows again
+        ((1, 0.95, 0.5), 5, 500),  # not sure at 50
+        ((1, 1, 0.95), 50, None),  # not sure at the largest load
+        ((0.5, 0.95, 0.5), 0, 500),
     ],
 )
-def test_refusals(workers: list[float], throughput: list[float], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        fit_usl(workers, throughput)
+def test_open_loop(shares: tuple[float, ...], follows_to: float, at: float | None) -> None:
+    seen = of(served(*shares))
+    assert (seen.follows_to, seen.at) == (follows_to, at)
+    assert seen.shares == pytest.approx(shares)
+
+
+def test_closed_loop_follows_in_proportion_to_the_smallest_load() -> None:
+    rates = {1: [70, 71, 69], 2: [140, 141, 142], 8: [300, 310, 305], 4: [280, 279, 275]}
+    seen = of(rates, closed=True)
+    assert (seen.follows_to, seen.at) == (4, 8)
+    assert seen.shares == pytest.approx((1, 141 / 140, 278 / 280, 305 / 560))
+    assert of({load: rates[load] for load in (1, 2, 4)}, closed=True).follows_to == 4
+    assert of(rates, 0.5, closed=True).at is None
+
+
+def test_closed_loop_knows_the_spread_of_its_base() -> None:
+    sure = of({1: [70, 71, 69], 4: [250, 251, 249]}, closed=True)
+    vague = of({1: [50, 70, 90], 4: [250, 251, 249]}, closed=True)
+    assert (sure.at, vague.at, vague.follows_to) == (4, None, 1)
+
+
+def test_one_repetition_decides_nothing() -> None:
+    seen = of({1: [1.0], 2: [0.1]})
+    assert (seen.follows_to, seen.at) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("rates", "closed"), [({}, False), ({1: [1.0]}, False), ({0: [1.0], 1: [1.0]}, False), ({1: [0.0], 2: [1.0]}, True)]
+)
+def test_nothing_to_find_a_knee_by(rates: dict[float, list[float]], closed: bool) -> None:
+    assert knee(rates, 0.05, closed=closed) is None

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from framestorm.stats.shares import design_effect, margins, newcombe, wilson
+from framestorm.stats.shares import design_effect, margins, wilson
 
 
 # Newcombe 1998, table II, method 10; (c) and (d) of the same table are at the edge.
@@ -17,8 +17,10 @@ from framestorm.stats.shares import design_effect, margins, newcombe, wilson
     ],
 )
 def test_newcombe_as_published(first: tuple[int, int], second: tuple[int, int], low: float, high: float) -> None:
-    ends = newcombe((first[0] / first[1], first[1]), (second[0] / second[1], second[1]), 0.95)
-    assert ends == pytest.approx((low, high), abs=5e-5)
+    shares = first[0] / first[1], second[0] / second[1]
+    below, above = margins([(1, shares[0], first[1]), (-1, shares[1], second[1])], 0.95)
+    difference = shares[0] - shares[1]
+    assert (difference - below, difference + above) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_margins_of_a_single_share_are_wilsons() -> None:

@@ -9,7 +9,8 @@ from scipy import stats
 
 from framestorm.model.study import Claim
 from framestorm.model.study_summary import ClaimAnswer, EffectSize
-from framestorm.stats.shares import newcombe, wilson
+from framestorm.stats.evidence import of_shares
+from framestorm.stats.shares import wilson
 from framestorm.study.answers import claims
 from framestorm.study.answers.study_results import StudyResults
 
@@ -169,7 +170,7 @@ def test_success_of_repetitions_that_agree_is_no_surer_than_the_samples(study: A
     ratio = judge(made, {**claim, "expect": "< 1"})
     apart = judge(made, {**claim, "as": "difference", "expect": "< 0"})
     assert (ratio.verdict, apart.verdict, ratio.effect) == ("inconclusive", "inconclusive", None)
-    low, high = newcombe((0.95, 60), (1, 60), 0.95)
+    low, high = of_shares([(1, 0.95, 60), (-1, 1, 60)]).interval()
     assert (apart.low, apart.value, apart.high) == pytest.approx((low, -0.05, high))
     assert (ratio.low, ratio.high) == pytest.approx((1 + low, 1 + high), abs=0.01)
 

@@ -103,7 +103,7 @@ def test_a_dry_run_says_what_would_be_refused(write: Callable[..., str], capsys:
 def test_a_dry_run_of_resume_lists_what_is_left(
     ran: list[Any], write: Callable[..., str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "figures_of_run", lambda *_: results.NO_FIGURES)
+    monkeypatch.setattr(results, "figures_of_run", lambda *_: results.RunFigures())
     study = write(order="as-listed")
     ask(study)
     where = ran[0]

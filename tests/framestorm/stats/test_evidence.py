@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from framestorm.inference.evidence import ByFormula, Resampled, holm, over_repetitions, two_sided, wider
+from framestorm.stats.bootstrap import Resamples
+from framestorm.stats.evidence import ByFormula, holm, log_ratio_ends, over_repetitions, rounding_ms
 
 OLD = [10.1, 11.4, 9.6, 12.0, 10.7]
 NEW = [12.9, 12.1, 13.4, 11.8, 14.0]
@@ -13,7 +14,7 @@ NEW = [12.9, 12.1, 13.4, 11.8, 14.0]
 def test_welch_as_scipy_has_it() -> None:
     evidence = over_repetitions(OLD, NEW[:4])["difference"]
     wanted = stats.ttest_ind(NEW[:4], OLD, equal_var=False)
-    assert two_sided(evidence, 0.0) == pytest.approx(wanted.pvalue, rel=1e-9)
+    assert evidence.two_sided(0.0) == pytest.approx(wanted.pvalue, rel=1e-9)
     ends = wanted.confidence_interval()
     assert evidence.interval() == pytest.approx((ends.low, ends.high), rel=1e-12)
 
@@ -21,7 +22,7 @@ def test_welch_as_scipy_has_it() -> None:
 def test_pairs_as_scipy_has_them() -> None:
     evidence = over_repetitions(OLD, NEW, paired=True)["ratio"]
     wanted = stats.ttest_rel(np.log(NEW), np.log(OLD))
-    assert two_sided(evidence, 1.0) == pytest.approx(wanted.pvalue, rel=1e-9)
+    assert evidence.two_sided(1.0) == pytest.approx(wanted.pvalue, rel=1e-9)
     ends = wanted.confidence_interval()
     assert evidence.interval() == pytest.approx((math.exp(ends.low), math.exp(ends.high)), rel=1e-12)
 
@@ -54,13 +55,13 @@ def test_only_what_a_bound_leaves_can_be_claimed() -> None:
     """The new side is at least so long: longer may be claimed, shorter never."""
     longer = over_repetitions(OLD, NEW, (False, True))["ratio"]
     shorter = over_repetitions(NEW, OLD, (False, True))["ratio"]
-    assert two_sided(longer, 1.0) < 0.05
-    assert two_sided(shorter, 1.0) == 1.0
+    assert longer.two_sided(1.0) < 0.05
+    assert shorter.two_sided(1.0) == 1.0
 
 
 def test_resampled() -> None:
     drawn = np.arange(1, 1000, dtype=float)
-    evidence = Resampled(drawn, drawn)
+    evidence = Resamples(0.0, drawn, drawn)
     assert evidence.interval(0.9) == (50.0, 950.0)
     assert evidence.above(0.5) == 1 / 1000
     assert evidence.above(10.0) == 11 / 1000
@@ -70,14 +71,14 @@ def test_resampled() -> None:
 def test_resampled_of_which_some_are_not_known() -> None:
     """They speak neither for more nor for less."""
     drawn = np.concatenate([np.linspace(1, 2, 90), np.full(10, np.nan)])
-    evidence = Resampled(drawn, drawn)
+    evidence = Resamples(0.0, drawn, drawn)
     assert evidence.interval() == (None, None)
     assert evidence.above(0.5) == evidence.below(2.5) == 11 / 101
 
 
 def test_resampled_beyond_a_time_out() -> None:
     drawn = np.linspace(1, 2, 100)
-    evidence = Resampled(drawn, np.full(100, np.inf))
+    evidence = Resamples(0.0, drawn, np.full(100, np.inf))
     low, high = evidence.interval()
     assert (low, high) == (pytest.approx(1.0202, abs=1e-3), None)
     assert evidence.below(100.0) == 1.0
@@ -97,5 +98,31 @@ def test_holm(p_values: list[float], stands: list[bool]) -> None:
 
 
 def test_wider_holds_both() -> None:
-    ends = wider(lambda _: (1.0, 3.0), lambda _: (2.0, None))
-    assert ByFormula(ends).interval() == (1.0, None)
+    one = ByFormula(lambda _: (1.0, 3.0))
+    assert one.or_wider((2.0, 4.0)).interval() == (1.0, 4.0)
+    assert one.or_wider(ByFormula(lambda _: (2.0, None))).interval() == (1.0, None)
+    assert one.within(2.0, None).interval() == (2.0, 3.0)
+    assert ByFormula(lambda _: (-1e4, 30.0)).of_logs().interval() == (0.0, None)
+
+
+@pytest.mark.parametrize(("figures", "hidden"), [([3.0, 4.0], 1), ([3], 1), ([3.0, 4.2], 0), ([0.0], 1), ([3.5, 4], 1)])
+def test_whole_figures_hide_a_millisecond(figures: list[float], hidden: float) -> None:
+    assert rounding_ms(figures) == hidden
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "off", "low", "high"),
+    [
+        ([5, 5], [2, 2], (1, 1), 4 / 3, 6),
+        ([3, 8], [4, 4], (1, 1), math.sqrt(2 * 7) / 5, math.sqrt(4 * 9) / 3),
+        ([3.2], [1.6], (0, 0), 2, 2),
+        # What may be next to nothing leaves an end open.
+        ([3, 3], [1, 2], (1, 1), 2 / math.sqrt(2 * 3), None),
+        ([1], [2], (1, 1), None, 2),
+    ],
+)
+def test_each_side_is_off_to_its_own(
+    new: list[float], old: list[float], off: tuple[float, float], low: float | None, high: float | None
+) -> None:
+    ends = [None if end is None else math.exp(end) for end in log_ratio_ends(new, old, off)]
+    assert ends == [None if end is None else pytest.approx(end) for end in (low, high)]

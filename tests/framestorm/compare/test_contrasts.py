@@ -1,12 +1,20 @@
 import numpy as np
 import pytest
 
+from framestorm.compare.command import parse_threshold as parse
 from framestorm.compare.page import table
-from framestorm.compare.thresholds import parse
-from framestorm.inference.contrasts import OPEN, Question, judge_differences, judge_thresholds, share_without_time
-from framestorm.inference.evidence import Resampled, over_repetitions
+from framestorm.inference.contrasts import (
+    OPEN,
+    Question,
+    Threshold,
+    judge_differences,
+    judge_thresholds,
+    share_without_time,
+)
 from framestorm.inference.wording import change_and_interval, contrast_claim, contrast_sentence
-from framestorm.model.comparison import SideFigure
+from framestorm.model.comparison import Contrast, JudgedThreshold, SideFigure
+from framestorm.stats.bootstrap import Resamples
+from framestorm.stats.evidence import over_repetitions
 
 STEADY = [99.0, 100.0, 101.0]
 
@@ -16,25 +24,33 @@ def question(name: str, old: list[float], new: list[float]) -> Question:
     return Question(name, SideFigure(old[1]), SideFigure(new[1]), over_repetitions(old, new), "")
 
 
+def claimed(family: list[Question]) -> list[Contrast]:
+    return list(judge_differences(family).values())
+
+
+def judged(limit: Threshold, *questions: Question) -> list[JudgedThreshold]:
+    return judge_thresholds([limit], judge_differences(questions))
+
+
 def test_open_to_both_sides_is_not_compared() -> None:
     nothing = np.full(100, np.nan)
-    evidence = {"ratio": Resampled(nothing, nothing)}
-    (made,) = judge_differences([Question("p95_ms", SideFigure(5000.0), SideFigure(70.0), evidence, "")])
+    evidence = {"ratio": Resamples(0.0, nothing, nothing)}
+    (made,) = claimed([Question("p95_ms", SideFigure(5000.0), SideFigure(70.0), evidence, "")])
     assert (made.claim, made.why, made.p_value) == ("not compared", OPEN, None)
     assert contrast_sentence(made, "A", "B") == f"P95 response time: not compared, {OPEN}."
 
 
 def test_constants_do_not_count() -> None:
     """What was set in both, and cannot differ, makes no claim of anything else less sure."""
-    constant = question("asked_per_s", [50.0, 50.0], [50.0, 50.0])
-    made = judge_differences([*[constant] * 20, question("mean_ms", STEADY, [103.0, 104.0, 105.0])])
+    constants = [question("asked_per_s", [50.0, 50.0], [50.0, 50.0]) for _ in range(20)]
+    made = claimed([*constants, question("mean_ms", STEADY, [103.0, 104.0, 105.0])])
     assert [each.claim for each in made] == ["no significant difference"] * 20 + ["slower"]
 
 
 def test_not_significant_after_correction() -> None:
     """The interval alone would bear a claim, and 39 others do not."""
     slower = question("mean_ms", STEADY, [103.0, 104.0, 105.0])
-    made = judge_differences([slower, *[question("mean_ms", STEADY, [99.0, 100.0, 101.5])] * 39])
+    made = claimed([slower, *(question("mean_ms", STEADY, [99.0, 100.0, 101.5]) for _ in range(39))])
     assert [contrast_claim(each) for each in made] == ["not significant after correction"] + [
         "no significant difference"
     ] * 39
@@ -43,7 +59,7 @@ def test_not_significant_after_correction() -> None:
 
 def test_shown_on_the_scale_of_the_claim() -> None:
     """Of rates that may be 0 there is an interval of the difference only."""
-    (made,) = judge_differences([question("served_per_s", [0.0, 10.0, 20.0], [20.0, 30.0, 40.0])])
+    (made,) = claimed([question("served_per_s", [0.0, 10.0, 20.0], [20.0, 30.0, 40.0])])
     assert made.ratio and made.difference
     assert (made.scale, made.ratio.value) == ("difference", 3.0)
     assert change_and_interval(made).replace("\u00a0", " ") == "+20.0/s [\N{MINUS SIGN}2.67/s, +42.7/s]"
@@ -53,9 +69,9 @@ def test_shown_on_the_scale_of_the_claim() -> None:
 def test_a_regression_alone_may_be_none_among_many() -> None:
     """A regression by its interval, of which there is one in so many by chance."""
     limit = parse("mean 10 %")
-    slower, same = question("mean_ms", STEADY, [116.0, 118.0, 120.0]), question("mean_ms", STEADY, STEADY)
-    assert [each.state for each in judge_thresholds([limit], [("B", slower)])] == ["regression"]
-    among = judge_thresholds([limit], [("B", slower), *[("B", same)] * 39])
+    slower = question("mean_ms", STEADY, [116.0, 118.0, 120.0])
+    assert [each.state for each in judged(limit, slower)] == ["regression"]
+    among = judged(limit, slower, *(question("mean_ms", STEADY, STEADY) for _ in range(39)))
     assert among[0].state == "inconclusive" and among[0].why
     assert {(each.state, each.why) for each in among[1:]} == {("within", None)}
 
@@ -71,8 +87,8 @@ def test_a_regression_alone_may_be_none_among_many() -> None:
     ],
 )
 def test_a_threshold_goes_by_the_worse_direction(name: str, limit: str, new: list[float], state: str) -> None:
-    (judged,) = judge_thresholds([parse(limit)], [("B", question(name, STEADY, new))])
-    assert judged.state == state
+    (one,) = judged(parse(limit), question(name, STEADY, new))
+    assert one.state == state
 
 
 @pytest.mark.parametrize(

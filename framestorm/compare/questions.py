@@ -1,0 +1,358 @@
+"""What is asked of two sides: every metric that both have, with what their runs say of it.
+
+One run a side is resampled; of repetitions, how far they vary is what counts. Studies are compared point by point, and
+over all points that both have.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from framestorm.compare.sides import RATE, STATISTICS, Run, RunSide, StudySide
+from framestorm.errors import FramestormError
+from framestorm.inference.contrasts import Missing, Question
+from framestorm.model.comparison import SideFigure
+from framestorm.model.metric import is_of_run, is_rounded, metric
+from framestorm.model.units import plural
+from framestorm.stats.bootstrap import Resamples, choose_block, draw
+from framestorm.stats.evidence import (
+    Evidence,
+    Scale,
+    geometric_ratio,
+    of_estimate,
+    of_shares,
+    over_repetitions,
+    rounding_ms,
+)
+from framestorm.stats.means import welch
+from framestorm.stats.shares import design_effect
+from framestorm.study.answers.samples import Times
+
+# Fewer say too little about their spread for a claim.
+LEAST_SAMPLES = 20
+RESAMPLES = 10_000
+# Of a long run: longer blocks are right whenever shorter ones are, and many cost time.
+MOST_BLOCKS = 200
+# Of the samples that have to lie beyond a percentile before it is compared: of p99, 1000 samples in all.
+LEAST_BEYOND = 10
+RATE_WINDOWS = 20
+LEAST_IN_WINDOW = 5
+SEED = 20_211_101
+BLOCK_METHOD = f"block bootstrap of each run, {RESAMPLES:,} resamples"
+RATE_METHOD = f"bootstrap of {RATE_WINDOWS} windows of time of each run"
+SHARE_METHOD = "Newcombe's interval, for as many independent samples as the clustered ones are worth"
+REPEATED_SHARE_METHOD = (
+    "of success the wider of Welch's or Student's interval over repetitions and Newcombe's over samples"
+)
+PAIRED_METHOD = "Student's interval of the pairs of each repetition; ratios of geometric means"
+POINTS_METHOD = "one repetition a side: Student's interval of the pairs of each point; ratios of geometric means"
+WELCH_METHOD = "Welch's interval over repetitions; ratios of geometric means"
+ONE_BOUND = "timeouts hide the figure of one side, which is a lower bound"
+BOTH_BOUNDS = "timeouts hide the figure of both sides"
+ONE_ONLY = "insufficient data (n < 2 repetitions): the variation between repetitions is not known"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of two sides: each metric over all points that both have, and at each; and the points of one only.
+
+    points: empty where there is just one, which `overall` is of.
+    missing: what the new side has no value of, and the old one has.
+    pairs: what belongs together over all points; None: nothing, the sides ran them in other orders, or only once.
+    """
+
+    overall: list[Question]
+    missing: list[Missing]
+    points: list[Question] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)
+    only_baseline: list[str] = field(default_factory=list)
+    only_candidate: list[str] = field(default_factory=list)
+    pairs: Literal["repetition", "point"] | None = None
+
+
+def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1)) -> Asked:
+    """Every metric that both sides have; `numbers` tell their random numbers apart."""
+    is_single = len(old.runs) == len(new.runs) == 1
+    of_old, of_new = old.metrics(), new.metrics()
+    names = [name for name in of_old if name in of_new]
+    asked = _of_single_runs(old, new, names, numbers) if is_single else _of_repetitions(old, new, names)
+    asked.insert(len([name for name in names if name != RATE]), _success(old, new))
+    lacking = [name for name in of_old if name not in of_new]
+    missing = [Missing(new.label, name, f"{new.name} has too few samples of it, or none") for name in lacking]
+    return Asked([replace(each, side=new.label) for each in asked], missing)
+
+
+def seed(side: int, what: str) -> list[int]:
+    """Of random numbers that are the same in every comparison and differ by side and series."""
+    return [SEED, side, *what.encode()]
+
+
+def least_samples(statistic: str) -> int:
+    """How many samples a statistic of a run needs before it is compared."""
+    if statistic == "mean":
+        return LEAST_SAMPLES
+    percent = float(STATISTICS[statistic])
+    return max(LEAST_SAMPLES, round(100 * LEAST_BEYOND / min(percent, 100 - percent)))
+
+
+def resamples_of_times(times: Times, seed: list[int]) -> dict[str, Resamples]:
+    """Mean, median and percentiles, by name; without those of too few samples.
+
+    On either side they are off by what times in whole ms hide.
+    """
+    block = max(choose_block(times.values_ms), times.n // MOST_BLOCKS)
+    resamples = {}
+    for name, statistic in STATISTICS.items():
+        if times.n >= least_samples(name):
+            drawn = draw(times.values_ms, statistic, cut=times.cut, block=block, seed=seed, resamples=RESAMPLES)
+            off = rounding_ms(drawn.value)
+            resamples[name] = replace(drawn, least=drawn.least - off, most=drawn.most + off)
+    return resamples
+
+
+def _of_single_runs(old: RunSide, new: RunSide, names: Iterable[str], numbers: tuple[int, int]) -> list[Question]:
+    """By resampling what each measured."""
+    a, b = old.runs[0], new.runs[0]
+    asked = []
+    drawn: dict[str, list[dict[str, Resamples]]] = {}
+    for name in names:
+        if name == RATE:
+            asked.append(_rate(a, b, numbers))
+            continue
+        series, statistic = old.series()[name], str(metric(name).statistic)
+        times = a.times[series], b.times[series]
+        if series not in drawn:
+            drawn[series] = [
+                resamples_of_times(each, seed(number, series)) for each, number in zip(times, numbers, strict=True)
+            ]
+        of_old, of_new = (each.get(statistic) for each in drawn[series])
+        question = _resampled(name, a.figures[name], b.figures[name], of_old, of_new, BLOCK_METHOD)
+        if of_old is None or of_new is None:
+            question = replace(question, why=_too_few(least_samples(statistic), "", question))
+        asked.append(replace(_bounded(question), effect=times[1].cliffs_delta(times[0])))
+    return asked
+
+
+def _resampled(
+    name: str, old: SideFigure, new: SideFigure, of_old: Resamples | None, of_new: Resamples | None, method: str
+) -> Question:
+    evidence: dict[Scale, Evidence] = {}
+    if of_old is not None and of_new is not None:
+        evidence["difference"] = of_new.change_from(of_old, "difference")
+        if of_old.value > 0 and of_new.value > 0:
+            evidence["ratio"] = of_new.change_from(of_old, "ratio")
+    return Question(name, old, new, evidence, method)
+
+
+def _too_few(least: int, of: str, question: Question) -> str:
+    return f"insufficient data (n < {least:,}{of}): n = {min(question.baseline.n, question.candidate.n)}"
+
+
+def _bounded(question: Question) -> Question:
+    """With what timeouts say of it: hidden on both sides, there is no evidence."""
+    are_bounds = question.baseline.is_lower_bound, question.candidate.is_lower_bound
+    if all(are_bounds):
+        return replace(question, evidence={}, why=BOTH_BOUNDS)
+    return replace(question, why=ONE_BOUND) if any(are_bounds) and question.why is None else question
+
+
+def _success(old: RunSide, new: RunSide) -> Question:
+    """Success of the samples; over repetitions the wider of what samples and what repetitions vary by."""
+    # Where one side has no failure its clusters cannot be seen: they are taken to be those of the other.
+    clustered = max(design_effect(run.right) for side in (old, new) for run in side.runs)
+    right = [np.concatenate([run.right for run in side.runs]) for side in (old, new)]
+    a, b = (
+        SideFigure(float(each.mean()), n=each.size, repetitions=len(side.runs))
+        for each, side in zip(right, (old, new), strict=True)
+    )
+    evidence: Evidence = of_shares([(1.0, b.value, b.n / clustered), (-1.0, a.value, a.n / clustered)])
+    if max(len(old.runs), len(new.runs)) == 1:
+        return Question("success", a, b, {"difference": evidence}, SHARE_METHOD)
+    # Shares of all samples together, for repetitions of one plan have nearly as many each.
+    by_run = [[float(run.right.mean()) for run in side.runs] for side in (old, new)]
+    evidence = evidence.or_wider(of_estimate(lambda level: welch(by_run[1], by_run[0], level))).within(-1, 1)
+    return Question("success", a, b, {"difference": evidence}, REPEATED_SHARE_METHOD)
+
+
+def _rate(old: Run, new: Run, numbers: tuple[int, int]) -> Question:
+    """Of samples without error a second, by windows of time that are independent."""
+    drawn: list[Resamples | None] = []
+    for run, number in zip((old, new), numbers, strict=True):
+        if run.serving_ms is None or run.ended_ms.size < RATE_WINDOWS * LEAST_IN_WINDOW:
+            drawn.append(None)
+            continue
+        start, end = run.serving_ms
+        counts, _ = np.histogram(run.ended_ms, bins=RATE_WINDOWS, range=(start, end))
+        per_s = counts / ((end - start) / RATE_WINDOWS / 1000)
+        drawn.append(draw(per_s, block=1, seed=seed(number, "rate"), resamples=RESAMPLES))
+    question = _resampled(RATE, old.figures[RATE], new.figures[RATE], drawn[0], drawn[1], RATE_METHOD)
+    if question.evidence:
+        return question
+    return replace(question, why=_too_few(RATE_WINDOWS * LEAST_IN_WINDOW, " samples without error", question))
+
+
+def _of_repetitions(old: RunSide, new: RunSide, names: Iterable[str]) -> list[Question]:
+    """Each run's own figure is one value; samples of a run are no repetitions of it."""
+    asked = []
+    for name in names:
+        figures = [list(side.figures(name).values()) for side in (old, new)]
+        if name == RATE:
+            asked.append(_over_repetitions(name, figures, (len(figures[0]), len(figures[1])), WELCH_METHOD))
+            continue
+        series = old.series()[name]
+        a, b = (Times.together([run.times[series] for run in side.runs]) for side in (old, new))
+        question = _over_repetitions(name, figures, (a.n, b.n), WELCH_METHOD)
+        asked.append(replace(question, effect=b.cliffs_delta(a)))
+    return asked
+
+
+def of_studies(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Asked:
+    """What `metrics`, columns of results.csv, say of two studies or levels.
+
+    Raises:
+        FramestormError: they have no point in common.
+    """
+    shared = [key for key in old.points if key in new.points]
+    if not shared:
+        examples = f"{old.name} has {next(iter(old.points))}, {new.name} has {next(iter(new.points))}"
+        raise FramestormError(f"{old.name} and {new.name} have no point in common, nothing can be compared: {examples}")
+    is_paired = old.schedule == new.schedule and len(old.repetitions & new.repetitions) > 1
+    is_one = len(shared) == 1
+    points, overall, missing = [], [], []
+    for name in metrics:
+        for key in shared:
+            if question := _at(old, new, key, name, is_paired):
+                points.append(replace(question, point=key, side=new.label))
+            elif old.figures(key, name):
+                missing.append(Missing(new.label, name, _lack(new, key), key))
+        if not is_one and (question := _overall(old, new, name, shared, is_paired)):
+            overall.append(replace(question, side=new.label))
+    ran_once = not is_one and len(old.repetitions) == len(new.repetitions) == 1
+    return Asked(
+        [replace(each, point=None) for each in points] if is_one else overall,
+        missing,
+        [] if is_one else points,
+        shared,
+        [key for key in old.points if key not in new.points],
+        [key for key in new.points if key not in old.points],
+        "point" if ran_once else "repetition" if is_paired else None,
+    )
+
+
+def _lack(side: StudySide, point: str) -> str:
+    """What there is of a point in place of a figure."""
+    runs = len(side.figures(point, "n"))
+    without_error = f"{side.total(point, 'ok')} samples without error of {plural(side.total(point, 'n'), 'sample')}"
+    return f"{plural(runs, 'complete run')} with {without_error}" if runs else "no run of it is complete"
+
+
+def _at(old: StudySide, new: StudySide, point: str, name: str, is_paired: bool) -> Question | None:
+    """One metric at one point; None if a side has no value of it."""
+    sides = [side.figures(point, name) for side in (old, new)]
+    if not all(sides):
+        return None
+    common = sides[0].keys() & sides[1].keys()
+    in_pairs = is_paired and len(common) > 1
+    figures = [[each[number] for number in sorted(common if in_pairs else each)] for each in sides]
+    n = _total(old, [point], name), _total(new, [point], name)
+    return _over_repetitions(name, figures, n, PAIRED_METHOD if in_pairs else WELCH_METHOD)
+
+
+def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], is_paired: bool) -> Question | None:
+    """One metric over all points of which something is known on both sides: of each repetition the mean over points.
+
+    The geometric mean, so that each point counts by its ratio and not by its size; the arithmetic one of shares and of
+    what may be 0. Only repetitions that have all these points count. With one repetition a side, how far the points
+    differ stands in for how far repetitions do, as in `stats.means.without_repetition`.
+    """
+    figures = {key: (old.figures(key, name), new.figures(key, name)) for key in shared}
+    known = {key: sides for key, sides in figures.items() if all(sides)}
+    # Cut off on both sides, in any repetition.
+    hidden = [key for key, sides in known.items() if all(_is_bound(side.values()) for side in sides)]
+    points = {key: sides for key, sides in known.items() if key not in hidden}
+    whole = [set.intersection(*(set(of[side]) for of in points.values())) if points else set() for side in (0, 1)]
+    in_pairs = is_paired and len(whole[0] & whole[1]) > 1
+    repetitions = [sorted(whole[0] & whole[1] if in_pairs else each) for each in whole]
+    if not all(repetitions):
+        return None
+    every = [[figure for sides in points.values() for figure in sides[side].values()] for side in (0, 1)]
+    is_geometric = min(figure.value for side in every for figure in side) > 0 and not metric(name).is_share
+
+    def centre(values: Sequence[float]) -> float:
+        return math.exp(float(np.log(values).mean())) if is_geometric else float(np.mean(values))
+
+    rows = [[centre([sides[side][k].value for sides in points.values()]) for k in repetitions[side]] for side in (0, 1)]
+    n = _total(old, points, name), _total(new, points, name)
+    a, b = (
+        SideFigure(float(np.mean(row)), _is_bound(side), total, len(row))
+        for row, side, total in zip(rows, every, n, strict=True)
+    )
+    off = _rounding(name, every)
+    if max(len(row) for row in rows) == 1 and len(points) > 1:
+        by_point = [[of[side][repetitions[side][0]].value for of in points.values()] for side in (0, 1)]
+        question = _question(name, a, b, by_point, POINTS_METHOD, off)
+        # Of the two scales the one on which points were averaged.
+        scale: Scale = "ratio" if is_geometric else "difference"
+        question = replace(question, evidence={scale: question.evidence[scale]} if question.evidence else {})
+    else:
+        question = _question(name, a, b, rows, PAIRED_METHOD if in_pairs else WELCH_METHOD, off)
+    of_all, lacking = f"of {len(shared)} points", len(shared) - len(known)
+    notes = [
+        question.why,
+        f"{len(hidden)} {of_all} left out: timeouts hide both sides" if hidden else None,
+        f"{lacking} {of_all} have no value on one side" if lacking else None,
+    ]
+    return replace(question, why="; ".join(note for note in notes if note) or None)
+
+
+def _total(side: StudySide, points: Iterable[str], name: str) -> int:
+    """The samples that a figure is of, over all repetitions."""
+    return sum(side.total(point, metric(name).counted_by or "n") for point in points)
+
+
+def _is_bound(figures: Iterable[SideFigure]) -> bool:
+    return any(figure.is_lower_bound for figure in figures)
+
+
+def _rounding(name: str, figures: Sequence[Sequence[SideFigure]]) -> tuple[float, float]:
+    """By how much the figures of either side may be off in any case."""
+    a, b = (rounding_ms([each.value for each in side]) if is_rounded(name) else 0.0 for side in figures)
+    return a, b
+
+
+def _over_repetitions(name: str, figures: Sequence[Sequence[SideFigure]], n: tuple[int, int], method: str) -> Question:
+    """Of each side a figure a repetition, and how many samples they are of."""
+    rows = [[figure.value for figure in side] for side in figures]
+    a, b = (
+        SideFigure(float(np.mean(row)), _is_bound(side), total, len(row))
+        for row, side, total in zip(rows, figures, n, strict=True)
+    )
+    return _question(name, a, b, rows, method, _rounding(name, figures))
+
+
+def _question(
+    name: str,
+    old: SideFigure,
+    new: SideFigure,
+    rows: Sequence[Sequence[float]],
+    method: str,
+    rounding: tuple[float, float],
+) -> Question:
+    """`rows`: of each side a value a repetition or, by `POINTS_METHOD`, a point."""
+    bounds = old.is_lower_bound, new.is_lower_bound
+    evidence, why = over_repetitions(rows[0], rows[1], bounds, paired=method != WELCH_METHOD, rounding=rounding), None
+    if any(bounds) and (name.endswith("sd_ms") or not is_of_run(name)):
+        evidence, why = {}, "timeouts leave the figure of one side without a meaning"
+    elif not evidence:
+        why = ONE_ONLY
+    if metric(name).counted_by and evidence and old.n and new.n:
+        # At least what single samples vary by, for a few repetitions are often all alike.
+        of_samples = of_shares([(1.0, new.value, new.n), (-1.0, old.value, old.n)])
+        evidence, method = {"difference": of_samples.or_wider(evidence["difference"])}, REPEATED_SHARE_METHOD
+    if metric(name).is_share and evidence:
+        evidence = {"difference": evidence["difference"].within(-1, 1)}
+    ratio = geometric_ratio(rows[0], rows[1])
+    return _bounded(Question(name, old, new, evidence, method, why=why, ratio_of_means=ratio))

@@ -1,0 +1,223 @@
+"""Evidence for a figure, a difference or a ratio: its interval at any level, and how probable a value beyond it is.
+
+It may know the truth to one side only, for a timeout says just that the time was longer.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from framestorm.stats.checks import LEVEL, Ends, clipped, finite, hull
+from framestorm.stats.estimate import Estimate
+from framestorm.stats.means import student, welch
+from framestorm.stats.shares import margins
+
+Scale = Literal["ratio", "difference"]
+# Beyond it a normal tail is below 2e-12: no interval of a few samples says that much.
+Z_MOST = 7.0
+# Beyond this no ratio means anything: two repetitions may give an end without a number for it.
+LARGEST_LOG = 25.0
+ROUNDED_MS = 1.0
+
+
+class Evidence:
+    """What is known of a figure."""
+
+    def interval(self, level: float = LEVEL) -> Ends:
+        """The interval by its level, a share between 0 and 1; None for an end that is not known."""
+        raise NotImplementedError
+
+    def above(self, at: float) -> float:
+        """One-sided p-value: how probable the data are, at most, if the truth is not above `at`; small: it is above."""
+        return _tail(lambda level: _exceeds(self.interval(level)[0], at))
+
+    def below(self, at: float) -> float:
+        """As `above`, if the truth is not below `at`."""
+        return _tail(lambda level: _exceeds(at, self.interval(level)[1]))
+
+    def two_sided(self, at: float) -> float:
+        """The p-value of "the truth is `at`"."""
+        return min(1.0, 2 * min(self.above(at), self.below(at)))
+
+    def or_wider(self, other: "Evidence | Ends") -> "Evidence":
+        """The interval that holds this one and another, or ends that are the same at any level."""
+        of_other = other.interval if isinstance(other, Evidence) else lambda _: other
+        return ByFormula(lambda level: hull(self.interval(level), of_other(level)))
+
+    def known_or_wider(self, other: "Evidence") -> "Evidence":
+        """As `or_wider`, but an end that is not known is that of the other."""
+
+        def ends(level: float) -> Ends:
+            (low, high), (least, most) = self.interval(level), other.interval(level)
+            return hull((least if low is None else low, most if high is None else high), (least, most))
+
+        return ByFormula(ends)
+
+    def within(self, least: float | None, most: float | None) -> "Evidence":
+        """The interval without what cannot be."""
+        return ByFormula(lambda level: clipped(self.interval(level), least, most))
+
+    def opened(self, low: bool, high: bool) -> "Evidence":
+        """The interval without the ends that are not known in truth, because timeouts hide them."""
+        return self.mapped(lambda end: None if low else end, lambda end: None if high else end)
+
+    def mapped(
+        self, low: Callable[[float], float | None], high: Callable[[float], float | None] | None = None
+    ) -> "Evidence":
+        """The interval with its ends carried to another scale, on which they may have no number."""
+
+        def ends(level: float) -> Ends:
+            known = self.interval(level)
+            return (
+                None if known[0] is None else low(known[0]),
+                None if known[1] is None else (high or low)(known[1]),
+            )
+
+        return ByFormula(ends)
+
+    def of_logs(self) -> "Evidence":
+        """The interval of a ratio, where this is that of its logarithm."""
+        return self.mapped(lambda end: None if end > LARGEST_LOG else math.exp(end))
+
+
+@dataclass(frozen=True)
+class ByFormula(Evidence):
+    """A figure whose interval has a formula."""
+
+    ends: Callable[[float], Ends]
+
+    def interval(self, level: float = LEVEL) -> Ends:
+        return self.ends(level)
+
+
+def of_estimate(estimate: Callable[[float], Estimate]) -> Evidence:
+    """What a statistic gives at a level."""
+
+    def ends(level: float) -> Ends:
+        figure = estimate(level)
+        return figure.low, figure.high
+
+    return ByFormula(ends)
+
+
+def of_shares(
+    terms: Iterable[tuple[float, float, float]], *, of_logs: bool = False, value: float | None = None
+) -> Evidence:
+    """Of a sum of weight * share, each term given as (weight, share, samples); see `shares.margins`.
+
+    value: the figure that it is around, where that is not the sum itself.
+    """
+    terms = list(terms)
+    middle = sum(weight * share for weight, share, _ in terms) if value is None else value
+
+    def ends(level: float) -> Ends:
+        below, above = margins(terms, level, of_logs=of_logs)
+        return middle - below, middle + above
+
+    return ByFormula(ends)
+
+
+def over_repetitions(
+    old: Sequence[float],
+    new: Sequence[float],
+    is_bound: tuple[bool, bool] = (False, False),
+    *,
+    paired: bool = False,
+    rounding: tuple[float, float] = (0.0, 0.0),
+) -> dict[Scale, Evidence]:
+    """Evidence for the difference of two sides and, where all values are above 0, the ratio of geometric means.
+
+    In pairs, what a repetition slows down or speeds up, it does to both, and it cancels (Jain, The Art of Computer
+    Systems Performance Analysis, 1991, section 13.4.1).
+
+    Args:
+        old: a value a repetition.
+        new: the same; in pairs, in the order of the old ones.
+        is_bound: which of them have lower bounds among them: then the interval is open to that side.
+        paired: whether values of the same place belong together.
+        rounding: by how much each of the old and of the new values may be off in any case (`rounding_ms`).
+    """
+    # Two repetitions at least, of one side or, in pairs, of both.
+    if max(len(old), len(new)) < 2:
+        return {}
+    a, b, off = finite(old), finite(new), sum(rounding)
+
+    def change(level: float) -> Estimate:
+        return student(b - a, level) if paired else welch(b, a, level)
+
+    def log_change(level: float) -> Estimate:
+        return student(np.log(b / a), level) if paired else welch(np.log(b), np.log(a), level)
+
+    middle = float(np.mean(b) - np.mean(a))
+    evidence: dict[Scale, Evidence] = {
+        "difference": of_estimate(change).opened(*is_bound).or_wider((middle - off, middle + off))
+    }
+    if min(*old, *new) > 0:
+        rounded = log_ratio_ends(new, old, rounding[::-1])
+        evidence["ratio"] = of_estimate(log_change).opened(*is_bound).or_wider(rounded).of_logs()
+    return evidence
+
+
+def geometric_ratio(old: Sequence[float], new: Sequence[float]) -> float | None:
+    """Geometric mean of `new` over that of `old`; None where a value is not above 0."""
+    if min(*old, *new) <= 0:
+        return None
+    return math.exp(float(np.log(new).mean() - np.log(old).mean()))
+
+
+def rounding_ms(figures_ms: ArrayLike) -> float:
+    """By how much each figure may be off: a millisecond where all are whole numbers of them, else 0.
+
+    Repetitions that are all 3 ms have no spread, and an interval from it would be sure of 3.000 ms. But JMeter cuts off
+    a sample's start and its end, each to the millisecond before, so that 3 ms is anything from 2 to 4. Half-way between
+    two counts as whole: so are medians.
+    """
+    halves = 2 * finite(figures_ms)
+    return ROUNDED_MS if np.array_equal(halves, np.round(halves)) else 0.0
+
+
+def log_ratio_ends(a_ms: ArrayLike, b_ms: ArrayLike, off: tuple[float, float]) -> Ends:
+    """The logarithm of the ratio of geometric means, a / b, if every figure is off by so much, to either side.
+
+    None for an end that a figure of no more than that leaves open.
+    """
+
+    def log_mean(figures_ms: ArrayLike, off_ms: float) -> float:
+        row = finite(figures_ms) + off_ms
+        return float(np.log(row).mean()) if row.min() > 0 else -math.inf
+
+    low = log_mean(a_ms, -off[0]) - log_mean(b_ms, off[1])
+    high = log_mean(a_ms, off[0]) - log_mean(b_ms, -off[1])
+    return low if math.isfinite(low) else None, high if math.isfinite(high) else None
+
+
+def holm(p_values: Sequence[float], alpha: float = 1 - LEVEL) -> list[bool]:
+    """Which claims stand if at most a share `alpha` of families like this may hold a wrong one; dependent ones too.
+
+    Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of Statistics 6, 1979.
+    """
+    stands = [False] * len(p_values)
+    for rank, number in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[number] > alpha / (len(p_values) - rank):
+            break
+        stands[number] = True
+    return stands
+
+
+def _exceeds(larger: float | None, smaller: float | None) -> bool:
+    return larger is not None and smaller is not None and larger > smaller
+
+
+def _tail(excludes: Callable[[float], bool]) -> float:
+    """The one-sided p-value: half of what the widest interval leaves out that still excludes the value."""
+    low, high = 0.0, Z_MOST
+    if not excludes(math.erf(1e-9 / math.sqrt(2))):
+        return 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excludes(math.erf(middle / math.sqrt(2))) else (low, middle)
+    return math.erfc(low / math.sqrt(2)) / 2
