@@ -76,6 +76,7 @@ def _checks() -> Iterator[tuple[str, list[str | Path]]]:
             "lab/launch.sh",
             "function/kind/up.sh",
             "function/kind/down.sh",
+            "function/kind/versions.sh",
         )
     ]
     # The rooms share no imports, and each has a handler.py or the like: each is checked as a program of its own.

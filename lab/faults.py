@@ -9,7 +9,7 @@ import os
 import signal
 from pathlib import Path
 
-from lab import groups, lifecycle, network
+from lab import groups, network
 from lab.hosts import Host, LabError
 
 
@@ -74,13 +74,3 @@ def _is_init(pid: int) -> bool:
         return False
     numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
     return len(numbers) > 1 and numbers[-1] == "1"
-
-
-def power_off(host: Host) -> None:
-    """Cut a host's power; `power_on` starts it again with the disk it had."""
-    groups.end(host.name)
-
-
-def power_on(host: Host) -> None:
-    """Start a host and wait until it answers."""
-    lifecycle.start(host)

@@ -156,14 +156,6 @@ def down() -> int:
     return len(hosts)
 
 
-def start(host: Host) -> HostStatus:
-    """Switch a host on again that was powered off, with the disk it had, and wait until it answers."""
-    with _exclusive():
-        system = (host.folder / "base").resolve()
-        _start(host, system)
-        return _wait(host, system)
-
-
 def _stop() -> None:
     for name in groups.groups():
         if name not in (network.KEEPER, network.PROXY):

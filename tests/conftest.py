@@ -1,26 +1,27 @@
-"""What tests of several rooms share: the lab, and the lab deployed."""
-
-from __future__ import annotations
+"""What tests of several rooms share: the lab, the lab deployed, run.sh, a function that answers as asked."""
 
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from framestorm import paths
 from lab import keys
 from lab.hosts import Host
+from tests.runs import RunSh
+from tests.stand_in import StartServer, serving
 
-REPO = Path(__file__).resolve().parents[1]
-ANSIBLE = REPO / "ansible"
-TOOLS = REPO / ".local" / "ansible-test-venv" / "bin"
-SCAN = REPO / "tests" / "ansible" / "scan.py"
+TOOLS = paths.LOCAL / "ansible-test-venv" / "bin"
+SCAN = paths.ROOT / "tests" / "ansible" / "scan.py"
 
 
 # There is one lab and one local OpenFaaS on a machine, so the tests of each stay together, in this order. In the lab,
@@ -30,8 +31,7 @@ TOGETHER = {
         "tests/lab/",
         "tests/ansible/test_deploy",
         "tests/slaves/",
-        "tests/ansible/test_uninstall",
-        "tests/docs/test_slaves",
+        "tests/ansible/test_changes",
     ),
     "openfaas": ("tests/openfaas/", "tests/docs/test_openfaas"),
 }
@@ -62,7 +62,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Pieces:
 class Lab:
     """A lab that is up, by the commands that a person would use."""
 
-    before: dict[str, frozenset[int]] = field(default_factory=dict)  # ports that answered before anything was deployed
+    before: dict[str, frozenset[int]]  # ports that answered before anything was deployed
 
     def ssh(self, host: str, command: str, check: bool = True) -> str:
         done = subprocess.run(keys.ssh(Host(host), command), capture_output=True, text=True, check=False, timeout=120)
@@ -76,17 +76,15 @@ class Lab:
         return frozenset(int(port) for port in done.stdout.split())
 
 
-def lab_command(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the lab's command line."""
-    return subprocess.run([sys.executable, "-m", "lab", *words], cwd=REPO, capture_output=True, text=True, check=False)
-
-
-def ansible_tool(*words: str | Path, cwd: Path = ANSIBLE) -> subprocess.CompletedProcess[str]:
-    """Run one of Ansible's tools as it is run by hand: in its folder, with its settings."""
+def ansible_tool(*words: str | Path) -> str:
+    """Run one of Ansible's tools as it is run by hand, in its folder and with its settings; its output."""
     environment = {**os.environ, "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}", "ANSIBLE_NOCOLOR": "1"}
-    environment |= {"NO_COLOR": "1", "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"), "COLUMNS": "200"}
-    command = [TOOLS / words[0], *words[1:]]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    environment |= {"NO_COLOR": "1", "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"), "COLUMNS": "200"}
+    done = subprocess.run(
+        [TOOLS / words[0], *words[1:]], cwd=paths.ANSIBLE, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    return done.stdout
 
 
 @pytest.fixture(scope="session")
@@ -94,33 +92,41 @@ def lab_cli() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
     """The lab's command line; whatever lab there is at the end goes."""
     if os.geteuid() != 0:
         pytest.fail("the lab needs root: run the tests as root or by sudo")
-    yield lab_command
-    done = lab_command("down")
-    assert done.returncode == 0, done.stderr
+
+    def run(*words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "lab", *words]
+        done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
+        return done
+
+    yield run
+    run("down")
 
 
 @pytest.fixture(scope="session")
-def ansible() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Ansible's tools."""
-    return ansible_tool
-
-
-@pytest.fixture(scope="session")
-def deployed(lab_cli: Callable[..., subprocess.CompletedProcess[str]]) -> Lab:
-    """A fresh lab with an outsider, deployed by molecule's converge: site.yml and inventory.ini as shipped."""
-    for words in (["down"], ["up", "--outsider"]):
-        done = lab_cli(*words)
-        assert done.returncode == 0, done.stderr
-    before = {host: Lab().scan("outsider", host, "1-10000") for host in ("slave1", "function1")}
-    done = ansible_tool("molecule", "converge")
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+def deployed(lab_cli: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    """A fresh lab with an outsider, deployed by the inventory as shipped."""
+    run_sh = RunSh(tmp_path_factory.mktemp("deployed"))
+    lab_cli("down")
+    run_sh("./run.sh lab up", "--outsider", out="")
+    before = {host: Lab({}).scan("outsider", host, "1-10000") for host in ("slave1", "function1")}
+    run_sh("./run.sh deploy", out="")
     return Lab(before)
 
 
 @pytest.fixture
-def program() -> Callable[[str], str]:
-    """Return a function that finds an installed program."""
-    return find_program
+def run_sh(tmp_path: Path) -> Iterator[RunSh]:
+    """run.sh with the folder of the test; nothing of it outlives the test."""
+    calls = RunSh(tmp_path)
+    yield calls
+    calls.close()
+
+
+@pytest.fixture
+def stand_in() -> Iterator[StartServer]:
+    """Return a function that starts a server with the answers given, each the fields of an Answer that differ."""
+    with ExitStack() as stack:
+        yield lambda *answers: stack.enter_context(serving(*answers))
 
 
 def find_program(name: str) -> str:

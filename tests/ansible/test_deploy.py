@@ -3,16 +3,18 @@
 import json
 import re
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import pytest
+from framestorm import paths
+from framestorm.machine import wait_until
+from lab import faults
+from lab.hosts import Host
+from tests.conftest import Lab, ansible_tool
+from tests.runs import RunSh
 
-REPO = Path(__file__).resolve().parents[2]
 PLAN = Path(__file__).with_name("one-command.jmx")
-PROPERTIES = REPO / ".local" / "deploy" / "jmeter.properties"
+PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
 SLAVES = ("198.18.0.11", "198.18.0.12")
 
 
@@ -21,15 +23,11 @@ def jmeter(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command on each slave by JMeter, started as a run's controller is."""
     words: list[str | Path] = ["java", "-Djava.rmi.server.hostname=198.18.0.254", "-jar"]
-    words += [REPO / ".local/jmeter/bin/ApacheJMeter.jar", "-n", "-t", plan, "-q", properties, f"-Gcommand={command}"]
+    words += [paths.JMETER_HOME / "bin/ApacheJMeter.jar", "-n", "-t", plan, "-q", properties, f"-Gcommand={command}"]
     words += ["-R", ",".join(f"{address}:8001" for address in slaves), "-l", folder / "result.xml"]
-    words += [
-        "-j",
-        folder / "jmeter.log",
-        f"-Jtree={folder / 'tree.xml'}",
-        "-Jjmeter.save.saveservice.output_format=xml",
-    ]
-    return subprocess.run(words, cwd=REPO, capture_output=True, text=True, timeout=120, check=False)
+    words += ["-j", folder / "jmeter.log", f"-Jtree={folder / 'tree.xml'}"]
+    words += ["-Jjmeter.save.saveservice.output_format=xml"]
+    return subprocess.run(words, cwd=paths.ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
 def on_slaves(command: str, folder: Path, slaves: Sequence[str] = SLAVES) -> list[str]:
@@ -40,21 +38,21 @@ def on_slaves(command: str, folder: Path, slaves: Sequence[str] = SLAVES) -> lis
     return re.findall(r'<responseData class="java.lang.String">(.*?)</responseData>', result, re.DOTALL)
 
 
-def test_a_second_deploy_changes_nothing(deployed: Any, ansible: Callable[..., Any]) -> None:
-    done = ansible("molecule", "idempotence")
-    assert done.returncode == 0, done.stdout[-4000:]
-    recap = re.findall(
-        r"(master1|slave1|slave2|function1)\s+: ok=\d+ +changed=(\d+) +unreachable=0 +failed=0", done.stdout
-    )
-    assert dict(recap) == {"master1": "0", "slave1": "0", "slave2": "0", "function1": "0"}
+def changes(output: str) -> dict[str, str]:
+    """How many things Ansible changed on each host; each was reached, and nothing failed."""
+    return dict(re.findall(r"(\w+)\s+: ok=\d+ +changed=(\d+) +unreachable=0 +failed=0", output))
 
 
-def test_molecule_verifies(deployed: Any, ansible: Callable[..., Any]) -> None:
-    done = ansible("molecule", "verify")
-    assert done.returncode == 0, done.stdout[-4000:]
+def test_a_second_deploy_changes_nothing(deployed: Lab, run_sh: RunSh) -> None:
+    again = run_sh("./run.sh deploy", out="").stdout
+    assert changes(again) == {"master1": "0", "slave1": "0", "slave2": "0", "function1": "0"}
 
 
-def test_hosts_describe_themselves(deployed: Any) -> None:
+def test_molecule_verifies(deployed: Lab) -> None:
+    ansible_tool("molecule", "verify")
+
+
+def test_hosts_describe_themselves(deployed: Lab) -> None:
     hosts = {host: json.loads(deployed.ssh(host, "cat /etc/framestorm/host.json")) for host in ("slave1", "function1")}
     slave = hosts["slave1"]
     assert (slave["address"], slave["jmeter_version"], slave["rmi_port"]) == ("198.18.0.11", "5.5", 8001)
@@ -63,7 +61,7 @@ def test_hosts_describe_themselves(deployed: Any) -> None:
     assert hosts["function1"]["url"] == "http://198.18.0.3:8080/function/face-blur"
 
 
-def test_outsiders_reach_ssh_alone(deployed: Any) -> None:
+def test_outsiders_reach_ssh_alone(deployed: Lab) -> None:
     assert deployed.before == {"slave1": {22}, "function1": {22}}
     assert deployed.scan("outsider", "slave1") == {22}
     assert deployed.scan("outsider", "function1", "1-10000") == {22}
@@ -72,7 +70,7 @@ def test_outsiders_reach_ssh_alone(deployed: Any) -> None:
     assert deployed.scan("master1", "slave1", "7990-8010") == {8001}
 
 
-def test_without_the_firewall_outsiders_would_reach_more(deployed: Any) -> None:
+def test_without_the_firewall_outsiders_would_reach_more(deployed: Lab) -> None:
     for host in ("slave1", "function1"):
         deployed.ssh(host, "sudo ufw disable")
     try:
@@ -83,23 +81,12 @@ def test_without_the_firewall_outsiders_would_reach_more(deployed: Any) -> None:
             deployed.ssh(host, "sudo ufw --force enable")
 
 
-def test_the_server_runs_what_it_is_sent_and_that_can_do_little(deployed: Any, tmp_path: Path) -> None:
-    tried = [
-        "/etc",
-        "/usr/bin",
-        "/opt/framestorm",
-        "/opt/framestorm/kit",
-        "/home/tester",
-        "/root",
-        "/boot",
-        "/var/cache",
-    ]
+def test_the_server_runs_what_it_is_sent_and_that_can_do_little(deployed: Lab, tmp_path: Path) -> None:
+    tried = "/etc /usr/bin /opt/framestorm /opt/framestorm/kit /home/tester /root /boot /var/cache"
     allowed = ["/var/lib/framestorm/runs", "/var/log/framestorm", "/tmp"]
-    script = f"id -un; hostname; for d in {' '.join([*tried, *allowed])}; do touch $d/probe 2>&- && echo $d; done; "
-    script += "rm -f /var/lib/framestorm/runs/probe /var/log/framestorm/probe; "
-    script += (
-        "sudo -n true 2>&- && echo sudo; grep -E 'NoNewPrivs|CapBnd' /proc/self/status; unshare -r true 2>&- && echo ns"
-    )
+    script = f"id -un; hostname; for d in {tried} {' '.join(allowed)}; do touch $d/probe 2>&- && echo $d; done; "
+    script += "rm -f /var/lib/framestorm/runs/probe /var/log/framestorm/probe; sudo -n true 2>&- && echo sudo; "
+    script += "grep -E 'NoNewPrivs|CapBnd' /proc/self/status; unshare -r true 2>&- && echo ns"
     answers = on_slaves(script, tmp_path)
     status = ["CapBnd:", "0000000000000000", "NoNewPrivs:", "1"]
     assert sorted(answer.split() for answer in answers) == [
@@ -107,10 +94,10 @@ def test_the_server_runs_what_it_is_sent_and_that_can_do_little(deployed: Any, t
     ]
 
 
-def test_a_row_travels_without_the_servers_class_path(deployed: Any, tmp_path: Path) -> None:
+def test_a_row_travels_without_the_servers_class_path(deployed: Lab, tmp_path: Path) -> None:
     rows = 1600
     plan = tmp_path / "rows.jmx"
-    text = (REPO / "benchmarks" / "rows.jmx").read_text()
+    text = (paths.ROOT / "benchmarks" / "rows.jmx").read_text()
     plan.write_text(text.replace(">12500<", f">{rows // 16}<"))
     sent = "cat /sys/class/net/host0/statistics/tx_bytes"
     before = int(deployed.ssh("slave1", sent))
@@ -120,58 +107,18 @@ def test_a_row_travels_without_the_servers_class_path(deployed: Any, tmp_path: P
     assert (int(deployed.ssh("slave1", sent)) - before) / rows < 10_000
 
 
-def test_the_server_comes_back_after_kill_and_reboot(deployed: Any, tmp_path: Path) -> None:
-    from lab import faults
-    from lab.hosts import Host
-
+def test_the_server_comes_back_after_kill_and_reboot(deployed: Lab, tmp_path: Path) -> None:
     faults.kill(Host("slave1"), "NewDriver --server")
     faults.reboot(Host("slave2"))
     ready = "Bound to RMI registry"
+    log = "cat /var/log/framestorm/jmeter-server.log"
     for host in ("slave1", "slave2"):
-        deadline = time.monotonic() + 60
-        while ready not in deployed.ssh(host, "cat /var/log/framestorm/jmeter-server.log", check=False):
-            assert time.monotonic() < deadline, f"JMeter's server on {host} does not come back"
-            time.sleep(0.5)
+        assert wait_until(lambda host=host: ready in deployed.ssh(host, log, check=False), 60), host
     assert len(on_slaves("hostname", tmp_path)) == 2
     assert deployed.scan("outsider", "slave2", "1-10000") == {22}
 
 
-def test_a_dry_run_changes_nothing(deployed: Any, ansible: Callable[..., Any]) -> None:
-    done = ansible("ansible-playbook", "site.yml", "--check", "-e", "common_open_files=20000")
-    assert done.returncode == 0, done.stdout[-4000:]
-    assert dict(re.findall(r"(\w+) +: ok=\d+ +changed=(\d+)", done.stdout)) == {
-        "master1": "1", "slave1": "1", "slave2": "1", "function1": "1",
-    }  # fmt: skip
+def test_a_dry_run_changes_nothing(deployed: Lab, run_sh: RunSh) -> None:
+    output = run_sh("./run.sh deploy --check", "-e", "common_open_files=20000", out="").stdout
+    assert changes(output) == {"master1": "1", "slave1": "1", "slave2": "1", "function1": "1"}
     assert "16384" in deployed.ssh("slave1", "cat /etc/security/limits.d/framestorm.conf")
-
-
-@pytest.fixture(scope="module")
-def changed(
-    deployed: Any, ansible: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Path]]:
-    """slave1 deployed again with SSL, by an inventory that slave2 has left; the properties of before and of now."""
-    folder = tmp_path_factory.mktemp("changed")
-    before = folder / "before.properties"
-    before.write_bytes(PROPERTIES.read_bytes())
-    fewer = folder / "inventory.ini"
-    text = (REPO / "inventory.ini").read_text().replace("{{ inventory_dir }}", str(REPO))
-    fewer.write_text(text.replace("slave2 ansible_host=198.18.0.12\n", ""))
-    ssl = ("-e", "framestorm_rmi_ssl=true")
-    done = ansible("ansible-playbook", "-i", fewer, "site.yml", "--limit", "slave1", *ssl)
-    assert done.returncode == 0, done.stdout[-4000:]
-    yield {"before": before, "now": PROPERTIES}
-    done = ansible("ansible-playbook", "site.yml", "--limit", "slave1")
-    assert done.returncode == 0, done.stdout[-4000:]
-
-
-def test_ssl_is_one_variable(changed: dict[str, Path], tmp_path: Path) -> None:
-    (tmp_path / "plain").mkdir()
-    assert on_slaves("hostname", tmp_path, ["198.18.0.11"]) == ["slave1\n"]
-    refused = jmeter(tmp_path / "plain", "hostname", changed["before"], ["198.18.0.11"])
-    assert "could not be configured" in refused.stdout + refused.stderr
-
-
-def test_a_host_that_left_the_inventory_is_let_in_no_more(changed: dict[str, Path], deployed: Any) -> None:
-    assert "198.18.0.12" not in deployed.ssh("slave1", "sudo ufw status")
-    assert deployed.scan("slave2", "slave1", "8000-8010") == frozenset()
-    assert deployed.scan("master1", "slave1", "8000-8010") == {8001, 8002}

@@ -1,120 +1,78 @@
-"""The commands of README and of the pages that need this machine alone, with its local OpenFaaS."""
+"""The commands of README and of the pages that need this machine alone, with its local OpenFaaS.
 
-import json
-import os
+They are run in their order as a reader would, only with less load.
+"""
+
 import shutil
-import signal
-import subprocess
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from framestorm import paths
+from tests.docs.pages import shown
+from tests.runs import RunFiles, RunSh
 
-ROOT = Path(__file__).parents[2]
-Commands = Callable[[str], list[Any]]
+SHORT = ("-Jhold_s=2", "-Jramp_s=0")
+REQUESTS = """\
+./run.sh -t jmx/requests.jmx -Jusers=16 -Jurl=http://127.0.0.1:8080/function/noop
+./run.sh -t jmx/request-rate.jmx -Jrate_per_s=50 -Jurl=http://127.0.0.1:8080/function/noop --fail-if 'p95 > 200 ms'
+"""
 
 
 @pytest.fixture(scope="module")
-def noop_deployed() -> Iterator[None]:
+def noop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A local OpenFaaS with the function that README's examples call."""
-    for words in (["target", "openfaas"], ["target", "deploy", "--filter", "noop"]):
-        subprocess.run([ROOT / "run.sh", *words], check=True, capture_output=True, timeout=600)
+    run_sh = RunSh(tmp_path_factory.mktemp("openfaas"))
+    run_sh("target openfaas", out="")
+    run_sh("./run.sh target deploy --filter noop", out="")
     yield
-    subprocess.run([ROOT / "run.sh", "target", "down"], check=True, capture_output=True, timeout=120)
+    run_sh("./run.sh target down", out="")
 
 
-def test_readme(reader: Any, commands: Commands, noop_deployed: None, tmp_path: Path, display: str) -> None:
-    main_job, test, requests, rate, gui, study = commands("README.md")
-    reader.run(main_job)
-    assert test.words == ["test"]  # runs this
-    for command in (requests, rate):
-        reader.run(command)
-    environment = {**os.environ, "DISPLAY": display}
-    window = subprocess.Popen([ROOT / "run.sh", *gui.words, "--port", "18081"], env=environment, start_new_session=True)
-    try:
-        with pytest.raises(subprocess.TimeoutExpired):
-            window.wait(15)  # the window stays open until it is closed
-    finally:
-        os.killpg(window.pid, 15)
-        window.wait()
-    out = tmp_path / "study"
-    reader.run(study, "--only", "users=1", "--only", "sleep_s=0", "--repetitions", "1", "-o", str(out))
-    assert json.loads((out / "study.json").read_text())["state"] == "complete"
-
-
-def test_openfaas(reader: Any, commands: Commands) -> None:
-    for command in commands("openfaas.md"):
-        output = reader.run(command)
-        if command.words[:2] == ["target", "status"]:
+def test_openfaas(run_sh: RunSh) -> None:
+    for number, command in enumerate(shown("openfaas.md")):
+        is_run = command.startswith("./run.sh -")
+        short = () if not is_run or "tasks.jmx" in command else SHORT
+        output = run_sh(command, *short, out=f"run{number}" if is_run else "").stdout
+        if command == "./run.sh target status":
             assert "noop: 3 of 3 replicas ready" in output
 
 
-def test_report(reader: Any, commands: Commands, tmp_path: Path) -> None:
-    run, rebuild, judge = commands("report.md")
-    folder = run.words[-1]
-    reader.names[folder] = str(tmp_path / "first")
-    reader.run(run)
-    first = (tmp_path / "first" / "summary.json").read_bytes()
-    reader.run(rebuild)
-    assert (tmp_path / "first" / "summary.json").read_bytes() == first
-    reader.run(judge)
+def test_plans_of_requests(run_sh: RunSh, noop: None) -> None:
+    for number, command in enumerate(REQUESTS.splitlines()):
+        run_sh(command, *SHORT, out=f"run{number}")
 
 
-def test_studies(reader: Any, commands: Commands, tmp_path: Path) -> None:
-    listing, dry_run, quick, every, resume = commands("studies.md")
-    assert "balancers" in reader.run(listing)
-    reader.run(dry_run)
-    only = ("--only", "runtime=go", "--only", "way=fork", "--only", "users=1", "--repetitions", "1")
-    reader.run(quick, *only, "-o", str(tmp_path / "watchdog"))
-    reader.run(every, "--dry-run")
-    name = resume.words[1]
-    folder = interrupted_study(name)
+def test_a_study_resumed_and_compared(run_sh: RunSh) -> None:
+    before = set(paths.DASHBOARDS.glob("threads-by-sleep-*"))
+    least = ("--only", "users=1", "--only", "sleep_s=0", "--repetitions", "1", "-Jframes=5")
+    run_sh("./run.sh study threads-by-sleep --quick", *least, "--port", str(run_sh.port), out="")
+    (folder,) = set(paths.DASHBOARDS.glob("threads-by-sleep-*")) - before
+    study = RunFiles(folder)
     try:
-        reader.run(resume)
-        assert json.loads((folder / "study.json").read_text())["state"] == "complete"
+        run_sh("./run.sh study threads-by-sleep --resume", out="")
+        assert study.json("study.json")["state"] == "complete"
+        levels = "./run.sh compare threads-by-sleep-20260101T120000Z --factor way=fork,kept-alive"
+        run_sh(levels.replace("threads-by-sleep-20260101T120000Z", str(folder)), out="levels")
+        runs = {row["way"]: folder / row["run"] for row in study.rows("results.csv")}
+        repetitions = "./run.sh compare A1,A2,A3 B1,B2,B3 --threshold 'mean 5 %'"
+        for name in ("A1", "A2", "A3", "B1", "B2", "B3"):
+            copy = shutil.copytree(runs["fork" if name < "B" else "kept-alive"], run_sh.folder / name)
+            repetitions = repetitions.replace(name, str(copy))
+        run_sh(repetitions, out="repetitions")
+        two_runs = "./run.sh compare face-blur-20260101T120000Z face-blur-20260102T120000Z"
+        two_runs = two_runs.replace("face-blur-20260101T120000Z", str(runs["fork"]))
+        run_sh(two_runs.replace("face-blur-20260102T120000Z", str(runs["kept-alive"])), out="two")
     finally:
         shutil.rmtree(folder)
 
 
-def interrupted_study(name: str) -> Path:
-    """Begin a study of two short runs where --resume looks for it, and stop it after the first; its folder."""
-    before = set(paths.DASHBOARDS.glob(f"{name}-*"))
-    words = ["--only", "way=kept-alive", "--only", "users=1", "--only", "sleep_s=0,1", "--repetitions", "1"]
-    command = [ROOT / "run.sh", "study", name, *words, "-Jframes=1"]
-    study = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline_s = time.monotonic() + 120
-    while True:
-        assert study.poll() is None and time.monotonic() < deadline_s
-        folders = set(paths.DASHBOARDS.glob(f"{name}-*")) - before
-        if folders and (runs := next(iter(folders)) / "runs.jsonl").exists() and runs.stat().st_size:
-            break
-        time.sleep(0.1)
-    study.send_signal(signal.SIGINT)
-    study.wait(60)
-    return folders.pop()
-
-
-def test_comparing(reader: Any, commands: Commands, tmp_path: Path) -> None:
-    two_runs, repetitions, levels = commands("comparing.md")
-    runs = []
-    for number in range(2):
-        runs.append(tmp_path / f"run{number}")
-        words = ["-Jusers=1", "-Jhold_s=3", "-Jframes=4", "--port", "18080", "-o", str(runs[-1])]
-        subprocess.run([ROOT / "run.sh", *words], check=True, capture_output=True, timeout=120)
-    first, second = two_runs.words[1:3]
-    copies = []
-    for name in "ABCD":
-        copies.append(str(shutil.copytree(runs[0], tmp_path / name)))
-    reader.run(two_runs, "-o", str(tmp_path / "c1"), instead={first: str(runs[0]), second: str(runs[1])})
-    a, b = repetitions.words[1:3]
-    instead = {a: f"{runs[0]},{copies[0]}", b: f"{runs[1]},{copies[1]}"}
-    reader.run(repetitions, "-o", str(tmp_path / "c2"), instead=instead, status=0)
-    study = tmp_path / "levels"
-    assert levels.words[-2:] == ["--factor", "way=fork,kept-alive"]
-    words = ["study", "threads-by-sleep", "--quick", "--only", "users=1", "--only", "sleep_s=0", "--repetitions", "1"]
-    subprocess.run([ROOT / "run.sh", *words, "-o", str(study)], check=True, capture_output=True, timeout=300)
-    reader.run(levels, "-o", str(tmp_path / "c3"), instead={levels.words[1]: str(study)})
+def test_studies(run_sh: RunSh) -> None:
+    listed = run_sh("./run.sh study --list", out="").stdout
+    looked_over = run_sh("./run.sh study --all --quick", "--dry-run", out="").stdout
+    for name in ("threads-by-sleep", "scaling", "rate", "watchdog", "balancers"):
+        assert f"{name}: " in listed
+        assert f"\n{name}: dry run" in looked_over
+    run_sh("./run.sh study scaling --dry-run", out="")
+    only = ("--only", "runtime=go", "--only", "way=fork", "--only", "users=1", "--repetitions", "1")
+    run_sh("./run.sh study watchdog --quick", *only)

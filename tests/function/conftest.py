@@ -1,20 +1,16 @@
 """Shared by the tests of the functions: frames with a face, the loaded function, servers as processes."""
 
-from __future__ import annotations
-
-import http.client
 import io
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from settings import prepare_libraries
 
@@ -23,19 +19,30 @@ prepare_libraries()
 import av  # noqa: E402 (prepared by the line above)
 from PIL import Image  # noqa: E402
 
+from detector import Detector  # noqa: E402
+from framestorm import paths  # noqa: E402
 from handler import FaceBlur  # noqa: E402
-from settings import settings_from  # noqa: E402
-
-ROOT = Path(__file__).resolve().parents[2]
-FACE_BLUR = ROOT / "function" / "face-blur"
+from settings import FACE_MODEL_DEFAULT, settings_from  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def frame() -> Image.Image:
     """A 640x360 frame with one face."""
-    with av.open(str(ROOT / ".local" / "sample.mp4")) as video:
+    with av.open(str(paths.SAMPLE_VIDEO)) as video:
         image: Image.Image = next(video.decode(video=0)).to_image()  # type: ignore[no-untyped-call]
         return image
+
+
+def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def decoded(data: bytes) -> Image.Image:
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return image
 
 
 @pytest.fixture(scope="session")
@@ -45,30 +52,18 @@ def png_body(frame: Image.Image) -> bytes:
 
 @pytest.fixture(scope="session")
 def jpeg_body(frame: Image.Image) -> bytes:
-    return encoded(frame, "JPEG")
+    return encoded(frame, "JPEG", quality=95)
 
 
-def encoded(image: Image.Image, kind: str) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, kind, quality=95)
-    return buffer.getvalue()
+@pytest.fixture(scope="session")
+def detector() -> Detector:
+    return Detector(FACE_MODEL_DEFAULT, 0.4, 1)
 
 
 @pytest.fixture(scope="session")
 def face_blur() -> FaceBlur:
     """The function with the real detector and default settings."""
     return FaceBlur(settings_from({}))
-
-
-@dataclass(frozen=True)
-class Reply:
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
 
 
 class Client:
@@ -78,15 +73,9 @@ class Client:
         self.process = process
         self.port = port
 
-    def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
+    def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> requests.Response:
         """Send one request; a body that is an iterator of bytes goes chunked."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-            response = connection.getresponse()
-            return Reply(response.status, dict(response.getheaders()), response.read())
-        finally:
-            connection.close()
+        return requests.request(method, f"http://127.0.0.1:{self.port}{path}", data=body, headers=headers, timeout=30)
 
     @property
     def rss_mb(self) -> float:
@@ -107,18 +96,17 @@ def start() -> Start:
             [sys.executable, str(script), *(arguments or ("--port", "0"))],
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            env={**os.environ, "PYTHONPATH": str(paths.ROOT), **environment},
         )
         assert process.stderr is not None
         try:
-            seen = []
+            lines = []
             for line in process.stderr:
-                seen.append(line)
+                lines.append(line)
                 if line.startswith("ready "):
                     break
-            else:
-                pytest.fail(f"the server did not start: {''.join(seen)}")
-            yield Client(process, int(seen[-1].rpartition(":")[2]))
+            assert line.startswith("ready "), f"the server did not start: {''.join(lines)}"
+            yield Client(process, int(line.rpartition(":")[2]))
         finally:
             if process.poll() is None:
                 process.kill()

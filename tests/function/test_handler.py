@@ -1,5 +1,4 @@
 import base64
-import io
 import json
 import re
 
@@ -10,12 +9,7 @@ from PIL import Image
 from function.exchange import RefusalError
 from handler import FaceBlur, preferred
 from settings import settings_from
-
-
-def opened(data: bytes) -> Image.Image:
-    image = Image.open(io.BytesIO(data))
-    image.load()
-    return image
+from tests.function.conftest import decoded, encoded
 
 
 def test_the_json_answer(face_blur: FaceBlur, png_body: bytes, frame: Image.Image) -> None:
@@ -30,7 +24,7 @@ def test_the_json_answer(face_blur: FaceBlur, png_body: bytes, frame: Image.Imag
     assert list(value["timings_ms"]) == ["decode", "model", "blur", "encode", "total"]
     parts = [value["timings_ms"][name] for name in ("decode", "model", "blur", "encode")]
     assert sum(parts) <= value["timings_ms"]["total"] + 0.01
-    image = opened(base64.b64decode(value["image"], validate=True))
+    image = decoded(base64.b64decode(value["image"], validate=True))
     assert (image.format, image.size) == ("PNG", frame.size)
     changed = (np.array(image) != np.array(frame)).any(axis=2)
     changed[face["y"] : face["y"] + face["height"], face["x"] : face["x"] + face["width"]] ^= True
@@ -41,7 +35,7 @@ def test_the_json_answer(face_blur: FaceBlur, png_body: bytes, frame: Image.Imag
 
 def test_the_answers_format_is_that_of_the_request(face_blur: FaceBlur, jpeg_body: bytes) -> None:
     value = json.loads(face_blur(jpeg_body, "application/json").body)
-    assert opened(base64.b64decode(value["image"])).format == "JPEG"
+    assert decoded(base64.b64decode(value["image"])).format == "JPEG"
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg"])
@@ -50,7 +44,7 @@ def test_the_image_itself_on_request(face_blur: FaceBlur, png_body: bytes, jpeg_
         answer = face_blur(body, f"image/{kind}")
         headers = dict(answer.headers)
         assert answer.content_type == f"image/{kind}"
-        assert opened(answer.body).format == kind.upper()
+        assert decoded(answer.body).format == kind.upper()
         assert re.fullmatch(r"(\w+;dur=[\d.]+(, |$)){5}", headers["Server-Timing"])
         ((_x, _y, width, height, score),) = json.loads(headers["X-Faces"])
         assert min(width, height) > 10
@@ -60,11 +54,9 @@ def test_the_image_itself_on_request(face_blur: FaceBlur, png_body: bytes, jpeg_
 
 def test_a_picture_without_a_face_comes_back_as_it_was(face_blur: FaceBlur) -> None:
     grey = Image.fromarray(np.tile(np.arange(200, dtype=np.uint8), (100, 1)))
-    buffer = io.BytesIO()
-    grey.save(buffer, "PNG")
-    value = json.loads(face_blur(buffer.getvalue(), "").body)
+    value = json.loads(face_blur(encoded(grey, "PNG"), "").body)
     assert value["faces"] == []
-    assert (np.array(opened(base64.b64decode(value["image"]))) == np.array(grey)).all()
+    assert (np.array(decoded(base64.b64decode(value["image"]))) == np.array(grey)).all()
 
 
 def test_only_the_first_request_is_cold_and_a_fork_tells_its_start(png_body: bytes) -> None:

@@ -7,7 +7,6 @@ and the figures to today's names and words; no number was touched. What the char
 
 import csv
 import dataclasses
-import functools
 import json
 import lzma
 import math
@@ -29,8 +28,6 @@ from framestorm.study.answers.summary import StudySummary
 from framestorm.study.page import page as study_page
 
 HERE = Path(__file__).parent
-RAW = HERE / "raw.tar.xz"
-FIGURES = HERE / "figures.json.xz"
 # Figures that were wrong, by where they are, and what they are instead.
 INTENDED = {
     # Requests whose answers nobody was to verify were counted as unverified.
@@ -62,32 +59,24 @@ COMPARISONS = {
     "--threshold 'mean 5 %' --threshold 'user mean 10 %' --threshold 'handler mean 5 %'",
     "study-with-itself": "studies/closed-loop studies/closed-loop",
 }
-EXPECTED = json.loads(lzma.decompress(FIGURES.read_bytes()))
-
-
-class Kept:
-    """The kept runs and studies in a folder, each built when its figures are first asked for."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with tarfile.open(RAW) as archive:
-            archive.extractall(folder, filter="data")
-        self.run = functools.cache(self._run)
-        self.study = functools.cache(self._study)
-
-    def _run(self, name: str) -> Summary:
-        report.build(self.folder / name)
-        return read(self.folder / name / "summary.json", Summary)
-
-    def _study(self, name: str) -> StudySummary:
-        for run in sorted((self.folder / name / "runs").iterdir()):
-            self.run(f"{name}/runs/{run.name}")
-        return study_page.build(self.folder / name)
+EXPECTED = json.loads(lzma.decompress((HERE / "figures.json.xz").read_bytes()))
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
-    return Kept(tmp_path_factory.mktemp("kept"))
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the kept runs and studies, all built."""
+    folder = tmp_path_factory.mktemp("kept")
+    with tarfile.open(HERE / "raw.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    for record in sorted(folder.rglob("run.json")):
+        report.build(record.parent)
+    for record in sorted(folder.rglob("study.json")):
+        study_page.build(record.parent)
+    return folder
+
+
+def summary_of(run: Path) -> Summary:
+    return read(run / "summary.json", Summary)
 
 
 def differences(old: Any, new: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -115,27 +104,23 @@ def is_near(old: Any, new: Any, where: str) -> bool:
 
 
 @pytest.mark.parametrize("name", EXPECTED["runs"])
-def test_figures_of_a_run(kept: Kept, name: str) -> None:
-    assert list(differences(EXPECTED["runs"][name], kept.run(f"runs/{name}"))) == []
+def test_figures_of_a_run(kept: Path, name: str) -> None:
+    assert list(differences(EXPECTED["runs"][name], summary_of(kept / "runs" / name))) == []
 
 
 @pytest.mark.parametrize("name", EXPECTED["studies"])
-def test_figures_of_a_study(kept: Kept, name: str) -> None:
-    expected, folder = EXPECTED["studies"][name], f"studies/{name}"
-    assert list(differences(expected["summary"], kept.study(folder))) == []
+def test_figures_of_a_study(kept: Path, name: str) -> None:
+    expected, folder = EXPECTED["studies"][name], kept / "studies" / name
+    assert list(differences(expected["summary"], read(folder / "summary.json", StudySummary))) == []
     for run, figures in expected["runs"].items():
-        assert list(differences(figures, kept.run(f"{folder}/{run}"))) == [], run
-    with (kept.folder / folder / "results.csv").open(newline="", encoding="utf-8") as file:
+        assert list(differences(figures, summary_of(folder / run))) == [], run
+    with (folder / "results.csv").open(newline="", encoding="utf-8") as file:
         assert list(differences(expected["results"], list(csv.DictReader(file)))) == []
 
 
 @pytest.mark.parametrize("name", EXPECTED["comparisons"])
-def test_figures_of_a_comparison(kept: Kept, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for study in set(re.findall(r"studies/[\w-]+", COMPARISONS[name])):
-        kept.study(study)
-    for run in re.findall(r"(?<!/)\bruns/[\w-]+", COMPARISONS[name]):
-        kept.run(run)
-    monkeypatch.chdir(kept.folder)
+def test_figures_of_a_comparison(kept: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(kept)
     status = compare.main([*shlex.split(COMPARISONS[name]), "-o", str(tmp_path / "out")])
     expected = EXPECTED["comparisons"][name]
     assert list(differences(expected, read(tmp_path / "out" / "comparison.json", Comparison))) == []

@@ -21,16 +21,8 @@ def take() -> str:
 
 def frame(index: int, *, cause: str | None = None, status: int | None = 200) -> None:
     now_ms = time.time() * 1000
-    line = {
-        "type": "sample",
-        "label": "frame",
-        "user": "u",
-        "index": index,
-        "intended_ms": now_ms,
-        "start_ms": now_ms,
-        "rtt_ms": 12.6,
-    }
-    line |= {"handler_ms": 11.5, "model_ms": 9.5, "status": status, "ok": cause is None, "cause": cause}
+    line = {"type": "sample", "label": "frame", "user": "u", "index": index, "intended_ms": now_ms, "start_ms": now_ms}
+    line |= {"rtt_ms": 12.6, "handler_ms": 11.5, "model_ms": 9.5, "status": status, "ok": cause is None, "cause": cause}
     line |= {"censored": cause == "timeout", "sent_bytes": 1000, "received_bytes": 2000, "faces": 1, "cold": False}
     print(json.dumps(line | {"verified": True}), flush=True)
 

@@ -2,39 +2,41 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from framestorm import paths
+from framestorm.machine import wait_until
 from framestorm.run.jmeter import gui_command
+from tests.conftest import find_program
+from tests.runs import RunSh
 
-JMX = Path(__file__).resolve().parents[2] / "jmx"
-PLANS = sorted(JMX.glob("*.jmx"))
 CHART_LINE = (255, 0, 0)  # of the Concurrency Thread Group
 THREAD_GROUP = 4  # its place in the tree, after the plan and three elements of variables
 READY_S = 90
 
 
 class Window:
-    def __init__(self, display: str, shots: Path, program: Callable[[str], str]) -> None:
+    """JMeter's window on a display."""
+
+    def __init__(self, display: str, shots: Path) -> None:
         self.environment = {**os.environ, "DISPLAY": display}
         self.shots = shots
-        self.program = program
 
     def xdotool(self, *words: str) -> str:
-        result = subprocess.run(
-            [self.program("xdotool"), *words], env=self.environment, capture_output=True, text=True, check=False
-        )
-        return result.stdout.strip()
+        command = [find_program("xdotool"), *words]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False).stdout.strip()
 
-    def screenshot(self, name: str) -> Image.Image:
-        path = self.shots / f"{name}.png"
-        subprocess.run([self.program("import"), "-window", "root", str(path)], env=self.environment, check=True)
+    def screenshot(self) -> Image.Image:
+        path = self.shots / "window.png"
+        subprocess.run([find_program("import"), "-window", "root", str(path)], env=self.environment, check=True)
         with Image.open(path) as image:
             return image.convert("RGB")
 
@@ -50,21 +52,27 @@ def meaning(plan: Path) -> list[tuple[str, str | None, str]]:
 
 
 @contextlib.contextmanager
-def opened(plan: Path, window: Window) -> Iterator[Window]:
-    """Open the plan, move the window to the corner, and wait until its tree is there."""
-    command = gui_command(plan, {"jmeter.gui.action.save.backup_directory": str(plan.parent)}, plan.parent)
-    process = subprocess.Popen(command, env=window.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def opened(command: Sequence[str | Path], plan: str, display: str, shots: Path) -> Iterator[Window]:
+    """Open the window of a plan, move it to the corner, and wait until its tree is there."""
+    window = Window(display, shots)
+    environment, nowhere = window.environment, subprocess.DEVNULL
+    process = subprocess.Popen(
+        command, cwd=paths.ROOT, env=environment, stdout=nowhere, stderr=nowhere, start_new_session=True
+    )
     try:
-        end = time.monotonic() + READY_S
-        while not (number := window.xdotool("search", "--name", plan.name).partition("\n")[0]):
-            assert time.monotonic() < end, f"no window of {plan.name} after {READY_S} s"
-            assert process.poll() is None
-            time.sleep(0.2)
+        number = wait_until(lambda: window.xdotool("search", "--name", plan).partition("\n")[0], READY_S)
+        assert number and process.poll() is None, f"no window of {plan} after {READY_S} s"
         window.xdotool("windowmove", number, "0", "0", "windowsize", number, "1400", "1000")
         yield window
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait()
+
+
+def test_the_command_opens_a_window(tmp_path: Path, display: str) -> None:
+    command = [*["./run.sh", "gui", "jmx/face-blur.jmx"], "--port", str(RunSh(tmp_path).port)]
+    with opened(command, "face-blur.jmx", display, tmp_path):
+        pass
 
 
 def has_line(image: Image.Image, colour: tuple[int, int, int]) -> bool:
@@ -72,24 +80,22 @@ def has_line(image: Image.Image, colour: tuple[int, int, int]) -> bool:
     return sum(count for count, pixel in image.getcolors(1 << 24) or [] if pixel == colour) > 500
 
 
-@pytest.mark.parametrize("original", PLANS, ids=lambda path: path.stem)
-def test_opens_and_saves_without_change(
-    original: Path, tmp_path: Path, display: str, program: Callable[[str], str]
-) -> None:
+@pytest.mark.parametrize("original", sorted(paths.JMX.glob("*.jmx")), ids=lambda path: path.stem)
+def test_opens_and_saves_without_change(original: Path, tmp_path: Path, display: str) -> None:
     plan = tmp_path / original.name
     plan.write_bytes(original.read_bytes())
     os.utime(plan, (0, 0))
     has_chart = "ConcurrencyThreadGroup " in original.read_text()
     chart, saved = not has_chart, None
-    with opened(plan, Window(display, tmp_path, program)) as window:
+    command = gui_command(plan, {"jmeter.gui.action.save.backup_directory": str(tmp_path)}, tmp_path)
+    with opened(command, plan.name, display, tmp_path) as window:
         end = time.monotonic() + READY_S
         while saved is None or not chart:  # until the window took the keys
             assert time.monotonic() < end, f"not saved, or no chart drawn: see {tmp_path}"
             window.xdotool("mousemove", "120", "66", "click", "1")  # the root of the tree
             window.press("Home")
             window.press(*["Down"] * THREAD_GROUP)  # each panel reads its element when entered, and writes it when left
-            shot = window.screenshot("thread-group")
-            chart = chart or has_line(shot, CHART_LINE)
+            chart = chart or has_line(window.screenshot(), CHART_LINE)
             window.press(*["Down"] * 10)
             window.press("ctrl+s")
             time.sleep(1)

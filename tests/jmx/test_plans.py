@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
@@ -11,14 +10,25 @@ from pathlib import Path
 import pytest
 
 from framestorm.model import plan as plans
-from tests.jmx.shared_elements import MAY_DIFFER, spread
+from framestorm.paths import JAVA_HOME, JMX
+from framestorm.paths import JMETER_HOME as HOME
 
-JMX = Path(__file__).resolve().parents[2] / "jmx"
-HOME = JMX.parent / ".local" / "jmeter"
 PLANS = sorted(JMX.glob("*.jmx"))
 COMMAND = 'exec timeout --kill-after=5 "$@" 2>>"$0"'
 # What answer.groovy reads only where a plan sends frames, or has arrivals.
 OF_SOME_PLANS = {"accept", "min_faces", "index", "intended_ms"}
+# What may differ of elements of the same class and name: their properties, or the variables of User Defined Variables.
+MAY_DIFFER = {
+    ("Arguments", "properties"): {
+        *("url", "users", "ramp_s", "hold_s", "frames", "sleep_s", "timeout_s", "user_timeout_s"),
+        "TestPlan.comments",
+    },
+    ("Arguments", "internal"): {"label"},
+    ("SystemSampler", "user"): {"SystemSampler.arguments", "TestPlan.comments"},
+    ("HeaderManager", "headers"): {"HeaderManager.headers"},
+    ("JSR223PostProcessor", "answer"): {"TestPlan.comments"},
+    ("ResultCollector", "View Results Tree"): {"saveConfig"},
+}
 every_plan = pytest.mark.parametrize("plan", PLANS, ids=lambda path: path.stem)
 
 
@@ -36,11 +46,10 @@ class Element:
 @pytest.fixture(scope="module")
 def elements() -> list[Element]:
     """Every element of every plan in order, as JMeter writes what it has read."""
-    java = shutil.which("java")
-    assert java, "java is not installed; ./run.sh test installs it"
     jars = ":".join(str(HOME / folder) for folder in ("bin/ApacheJMeter.jar", "lib/*", "lib/ext/*"))
     script = Path(__file__).with_name("elements.groovy")
-    command = [java, "-XX:TieredStopAtLevel=1", "-cp", jars, "groovy.ui.GroovyMain", script, HOME, *PLANS]
+    java = [JAVA_HOME / "bin" / "java", "-XX:TieredStopAtLevel=1", "-cp", jars]
+    command = [*java, "groovy.ui.GroovyMain", script, HOME, *PLANS]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return [_element(json.loads(line)) for line in output.splitlines()]
 
@@ -64,26 +73,10 @@ def test_shared_elements_are_the_same(elements: list[Element]) -> None:
         is_whole = bool(first) and element.kind != "Arguments"
         names = first.keys() | element.properties.keys() if is_whole else first.keys() & element.properties.keys()
         for name in names - MAY_DIFFER.get(key, set()):
-            hint = f"{name} of {key} in {element.plan.name}: spread the right one by shared_elements.py"
-            assert first.get(name) == element.properties.get(name), hint
+            assert first.get(name) == element.properties.get(name), f"{name} of {key} in {element.plan.name}"
         count += bool(first)
         shared[key] = element.properties | first
     assert count > 40
-
-
-def test_a_shared_element_is_spread(tmp_path: Path) -> None:
-    for plan in PLANS:
-        shutil.copy(plan, tmp_path)
-    source = tmp_path / "face-blur.jmx"
-    assert spread(source) == []
-    source.write_text(
-        source.read_text().replace("--kill-after=5", "--kill-after=6").replace("__P(stop,stop)", "__P(stop,halt)")
-        .replace("${scripts}/user.groovy", "${scripts}/users.groovy").replace("__P(timeout_s,25)", "__P(timeout_s,7)")
-    )  # fmt: skip
-    assert {plan.name for plan in spread(source)} == {plan.name for plan in PLANS} - {"face-blur.jmx"}
-    text = (tmp_path / "tasks.jmx").read_text()
-    assert "halt" in text and "users.groovy" in text and "__P(timeout_s,120)" in text
-    assert "__P(timeout_s,25)" in (tmp_path / "requests.jmx").read_text()
 
 
 @every_plan

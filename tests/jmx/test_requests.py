@@ -1,63 +1,22 @@
 """Plans of requests to any function, run by JMeter itself."""
 
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
-RunPlan = Callable[..., Any]
-StartServer = Callable[..., Any]
+from tests.jmx.conftest import RunPlan
+from tests.stand_in import StandIn, StartServer
 
 
-class Redirecting(ThreadingHTTPServer):
-    """Answers each request by where to go."""
-
-    def __init__(self, status: int, address: str) -> None:
-        super().__init__(("127.0.0.1", 0), RedirectingHandler)
-        self.status, self.address = status, address
-
-
-class RedirectingHandler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Redirecting
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(self.server.status)
-        self.send_header("Location", self.server.address)
-        self.send_header("X-Worker", "who sent it on")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-
-@pytest.fixture
-def redirecting() -> Iterator[Callable[[int, str], str]]:
-    """Return a function that starts a balancer by redirects; its URL."""
-    servers: list[Redirecting] = []
-
-    def start(status: int, address: str) -> str:
-        servers.append(Redirecting(status, address))
-        threading.Thread(target=servers[-1].serve_forever, kwargs={"poll_interval": 0.05}).start()
-        return f"http://127.0.0.1:{servers[-1].server_port}/"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+def redirect(status: int, worker: StandIn) -> dict[str, object]:
+    """How a balancer by redirects answers."""
+    return {"status": status, "body": b"", "headers": (("Location", worker.url), ("X-Worker", "who sent it on"))}
 
 
 def test_requests_wait_for_their_answers(run_plan: RunPlan, stand_in: StartServer) -> None:
     headers = (("X-Worker", "replica-1"), ("Server-Timing", "total;dur=3.5"), ("X-Cold", "1"))
     server = stand_in({"content_type": "text/plain", "body": b"well" * 1000, "headers": headers, "delay_s": 0.1})
-    run = run_plan(
-        "requests", url=server.url, body="2 things, at once", users=3, ramp_s=0, hold_s=4, sleep_s=0.05,
-    )  # fmt: skip
+    run = run_plan("requests", url=server.url, body="2 things, at once", users=3, ramp_s=0, hold_s=4, sleep_s=0.05)
     columns = ("label", "responseCode", "responseMessage", "success", "worker", "handler_ms", "cold", "index", "faces")
     (only,) = run.count(*columns)
     assert only == ("request", "200", "OK", "true", "replica-1", "3.5", "true", "", "")
@@ -75,24 +34,18 @@ def test_requests_wait_for_their_answers(run_plan: RunPlan, stand_in: StartServe
 
 
 def test_requests_say_why_they_failed(run_plan: RunPlan, stand_in: StartServer) -> None:
-    server = stand_in(
-        {"content_type": "text/plain", "body": b""},
-        {"status": 500, "body": b"\x00broken" * 100},
-        {"status": 429},
-        {"status": 204, "body": b""},
-        {"sent_bytes": 3, "body": b"whole"},
-        {"delay_s": 30},
-    )
-    run = run_plan(
-        "request-rate", url=server.url, rate_per_s=6, hold_s=1, timeout_s=3, concurrency_limit=20,
-    )  # fmt: skip
+    answers = {
+        ("200", "OK"): {"content_type": "text/plain", "body": b""},
+        ("500", "status-500"): {"status": 500, "body": b"\x00broken" * 100},
+        ("429", "status-429"): {"status": 429},
+        ("204", "status-204"): {"status": 204, "body": b""},
+        ("reset", "reset"): {"sent_bytes": 3, "body": b"whole"},
+        ("timeout", "timeout"): {"delay_s": 30},
+    }
+    server = stand_in(*answers.values())
+    run = run_plan("request-rate", url=server.url, rate_per_s=6, hold_s=1, timeout_s=3, concurrency_limit=20)
     assert run.count("responseCode", "responseMessage", "success") == {
-        ("200", "OK", "true"): 1,
-        ("500", "status-500", "false"): 1,
-        ("429", "status-429", "false"): 1,
-        ("204", "status-204", "false"): 1,
-        ("reset", "reset", "false"): 1,
-        ("timeout", "timeout", "false"): 1,
+        (*answer, str(answer[1] == "OK").lower()): 1 for answer in answers
     }
     assert {body for _, body in server.requests} == {b""}
     assert run.errors() == []
@@ -100,21 +53,9 @@ def test_requests_say_why_they_failed(run_plan: RunPlan, stand_in: StartServer) 
     assert run.tree().find("httpSample[@rc='500']").findtext("responseData") == ("?broken" * 29)[:200]
 
 
-def test_arrivals_that_find_no_thread_are_dropped_and_counted(run_plan: RunPlan, stand_in: StartServer) -> None:
-    server = stand_in({"delay_s": 0.5})
-    run = run_plan(
-        "request-rate", url=server.url, rate_per_s=20, hold_s=3, concurrency_limit=2,
-    )  # fmt: skip
-    sent = len(run.rows())
-    assert 6 <= sent <= 14, "two at a time, half a second each, for three seconds"
-    assert f'{{"type":"arrivals","due":60,"dropped":{60 - sent}}}' in run.log()
-
-
 def test_a_rate_rises_over_its_ramp(run_plan: RunPlan, stand_in: StartServer) -> None:
     server = stand_in({"body": b"ok"})
-    run = run_plan(
-        "request-rate", url=server.url, rate_per_s=20, ramp_s=4, hold_s=1, concurrency_limit=50,
-    )  # fmt: skip
+    run = run_plan("request-rate", url=server.url, rate_per_s=20, ramp_s=4, hold_s=1, concurrency_limit=50)
     due_ms = sorted(int(row["intended_ms"]) for row in run.rows())
     assert len(due_ms) == 60
     # 40 of them in the ramp, 10 of these in its first half.
@@ -122,13 +63,10 @@ def test_a_rate_rises_over_its_ramp(run_plan: RunPlan, stand_in: StartServer) ->
 
 
 @pytest.mark.parametrize("status", [307, 308])
-def test_a_redirect_is_one_sample_and_stays_a_post(
-    status: int, run_plan: RunPlan, stand_in: StartServer, redirecting: Callable[[int, str], str]
-) -> None:
+def test_a_redirect_is_one_sample_and_stays_a_post(status: int, run_plan: RunPlan, stand_in: StartServer) -> None:
     worker = stand_in({"body": b"ok", "delay_s": 0.2})
-    run = run_plan(
-        "requests", url=redirecting(status, worker.url), body="3", users=1, ramp_s=0, hold_s=1,
-    )  # fmt: skip
+    balancer = stand_in(redirect(status, worker))
+    run = run_plan("requests", url=balancer.url, body="3", users=1, ramp_s=0, hold_s=1)
     address = worker.url.split("/")[2]
     assert set(run.count("label", "responseMessage", "worker")) == {("request", "OK", address)}
     assert all(int(row["elapsed"]) >= 200 for row in run.rows())
@@ -136,10 +74,8 @@ def test_a_redirect_is_one_sample_and_stays_a_post(
     assert run.tree().findall("httpSample/httpSample") == []
 
 
-def test_a_redirect_that_makes_a_get_of_it_is_a_failure(
-    run_plan: RunPlan, stand_in: StartServer, redirecting: Callable[[int, str], str]
-) -> None:
+def test_a_redirect_that_makes_a_get_of_it_is_a_failure(run_plan: RunPlan, stand_in: StartServer) -> None:
     worker = stand_in()
-    run = run_plan("requests", url=redirecting(302, worker.url), users=1, ramp_s=0, hold_s=0.5)
+    run = run_plan("requests", url=stand_in(redirect(302, worker)).url, users=1, ramp_s=0, hold_s=0.5)
     assert set(run.count("responseMessage", "success")) == {("redirected-as-get", "false")}
     assert worker.requests == []

@@ -1,22 +1,19 @@
 """Plans run by JMeter itself, without a window."""
 
-import csv
 import socket
-import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
+from framestorm.machine import wait_until
+from tests.jmx.conftest import JMeterRun, RunPlan, StartPlan
+from tests.stand_in import StartServer
+
 SCRIPTED_CLIENT = Path(__file__).with_name("scripted_client.py")
-# Shared helpers are fixtures; what they return is described in conftest.py.
-RunPlan = Callable[..., Any]
-StartServer = Callable[..., Any]
 Scripted = Callable[..., dict[str, object]]
 
 
@@ -47,26 +44,12 @@ def frame_dir(tmp_path: Path) -> Path:
     return folder
 
 
-def read_rows(jtl: Path) -> list[dict[str, str]]:
-    with jtl.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def wait_for(condition: Callable[[], bool], what: str, deadline_s: float = 60) -> None:
-    end = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end, f"waited {deadline_s} s for {what}"
-        time.sleep(0.1)
-
-
-def test_video_per_user(
-    run_plan: RunPlan, stand_in: StartServer, dashboard: Callable[[], dict[str, dict[str, float]]]
-) -> None:
+def test_video_per_user(run_plan: RunPlan, stand_in: StartServer) -> None:
     run = run_plan("video-per-user", url=stand_in().url, users=3, ramp_s=1, frames=37, verify_share=0)
     assert run.count("label", "success", "responseMessage") == {("user", "true", "OK"): 3, ("frame", "true", "OK"): 111}
     assert [(user.get("lb"), len(user.findall("sample"))) for user in run.tree()] == [("user", 37)] * 3
     assert run.errors() == []
-    for sub_result, line in zip(run.tree().iterfind("./sample/sample"), run.lines(), strict=True):
+    for sub_result, line in zip(run.tree().iterfind("./sample/sample"), run.sample_lines(), strict=True):
         assert (sub_result.get("lb"), sub_result.get("rc"), sub_result.get("by")) == (
             line["label"],
             "200",
@@ -74,8 +57,11 @@ def test_video_per_user(
         )
         assert int(sub_result.get("ts", 0)) == int(line["start_ms"])
         assert int(sub_result.get("t", 0)) == pytest.approx(line["rtt_ms"], abs=0.51)
-    statistics = dashboard()
-    assert {label: part["sampleCount"] for label, part in statistics.items()} == {"Total": 114, "user": 3, "frame": 111}
+    assert {label: part["sampleCount"] for label, part in run.dashboard().items()} == {
+        "Total": 114,
+        "user": 3,
+        "frame": 111,
+    }
 
 
 def test_every_user_says_why_it_failed(run_plan: RunPlan, scripted: Scripted, tmp_path: Path) -> None:
@@ -116,29 +102,21 @@ def test_users_under_way_finish_after_the_hold(run_plan: RunPlan, scripted: Scri
     ("plan", "knobs"), [("face-blur", {"hold_s": 300}), ("video-per-user", {"users": 30, "ramp_s": 300})]
 )
 def test_stop_file_stops_gently(
-    plan: str,
-    knobs: dict[str, object],
-    tmp_path: Path,
-    start_plan: Callable[..., subprocess.Popen[bytes]],
-    scripted: Scripted,
+    plan: str, knobs: dict[str, object], tmp_path: Path, start_plan: StartPlan, scripted: Scripted
 ) -> None:
     process = start_plan(plan, **knobs, **scripted("slow"))
     log = tmp_path / "client.log"
-    wait_for(lambda: log.exists() and log.read_text() != "", "the first user")
+    assert wait_until(lambda: log.exists() and log.read_text(), 60), "no user has started"
     (tmp_path / "stop").touch()
     assert process.wait(60) == 0
-    users = Counter(row["success"] for row in read_rows(tmp_path / "samples.jtl") if row["label"] == "user")
+    users = Counter(row["success"] for row in JMeterRun(tmp_path).rows() if row["label"] == "user")
     assert users == {"true": len(log.read_text().splitlines())}, "every user that started is counted as finished"
     assert "</testResults>" in (tmp_path / "tree.xml").read_text()
 
 
 @pytest.mark.parametrize("how", ["stop file", "Shutdown"])
 def test_a_gentle_stop_lets_http_requests_finish(
-    how: str,
-    tmp_path: Path,
-    start_plan: Callable[..., subprocess.Popen[bytes]],
-    stand_in: StartServer,
-    frame_dir: Path,
+    how: str, tmp_path: Path, start_plan: StartPlan, stand_in: StartServer, frame_dir: Path
 ) -> None:
     server = stand_in({"delay_s": 1.5})
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
@@ -147,7 +125,7 @@ def test_a_gentle_stop_lets_http_requests_finish(
     ports = {"jmeterengine.nongui.port": address[1], "jmeterengine.nongui.maxport": address[1]}
     load = {"rate_per_s": 3, "hold_s": 300, "concurrency_limit": 500}
     process = start_plan("face-blur-http", url=server.url, frame_dir=frame_dir, **load, **ports)
-    wait_for(lambda: len(server.requests) > 3, "the first requests")
+    assert wait_until(lambda: len(server.requests) > 3, 60), "no requests"
     if how == "stop file":
         (tmp_path / "stop").touch()
     else:
@@ -155,72 +133,47 @@ def test_a_gentle_stop_lets_http_requests_finish(
             sender.sendto(b"Shutdown", address)
     # Idle threads, of which there are hundreds, do not wait for an arrival each.
     assert process.wait(60) == 0
-    frames = Counter(row["success"] for row in read_rows(tmp_path / "samples.jtl"))
-    assert frames == {"true": len(server.requests)}, "every frame that was sent is counted as answered"
+    frames = JMeterRun(tmp_path).count("success")
+    assert frames == {("true",): len(server.requests)}, "every frame that was sent is counted as answered"
 
 
 def test_http_sends_frames_in_turn_at_the_rate(run_plan: RunPlan, stand_in: StartServer, frame_dir: Path) -> None:
-    server = stand_in(
-        {
-            "content_type": "image/jpeg",
-            "body": b"\xff\xd8",
-            "headers": (("X-Faces", "[[1,1,2,2,0.9]]"), ("X-Cold", "1"), ("Server-Timing", "total;dur=3.5")),
-        }
-    )
-    run = run_plan(
-        "face-blur-http",
-        url=server.url,
-        frame_dir=frame_dir,
-        encoding="jpeg",
-        rate_per_s=12.5,
-        hold_s=2,
-    )
-    assert run.count("label", "success", "handler_ms", "model_ms", "cold", "faces") == {
-        ("frame", "true", "3.5", "", "true", "1"): 25
-    }
+    headers = (("X-Faces", "[[1,1,2,2,0.9]]"), ("X-Cold", "1"), ("Server-Timing", "total;dur=3.5"))
+    server = stand_in({"content_type": "image/jpeg", "body": b"\xff\xd8", "headers": headers})
+    load = {"encoding": "jpeg", "rate_per_s": 12.5, "hold_s": 2}
+    run = run_plan("face-blur-http", url=server.url, frame_dir=frame_dir, **load)
+    columns = ("label", "success", "handler_ms", "model_ms", "cold", "faces")
+    assert run.count(*columns) == {("frame", "true", "3.5", "", "true", "1"): 25}
     assert Counter(server.requests) == {
         ("image/jpeg", b"\xff\xd8\x00%d" % index): count for index, count in enumerate((9, 8, 8))
     }
     assert run.errors() == []
-    lines = run.lines()
+    lines = run.sample_lines()
     assert {(line["label"], line["handler_ms"], line["faces"], line["verified"]) for line in lines} == {
         ("frame", 3.5, 1, False)
     }
     assert Counter(line["index"] for line in lines) == {0: 9, 1: 8, 2: 8}
-    assert '{"type":"arrivals","due":25,"dropped":0}' in run.log()
+    assert '{"type":"arrivals","due":25,"dropped":0}' in run.text("jmeter.log")
     due_ms = sorted(line["intended_ms"] for line in lines)
     assert due_ms[-1] - due_ms[0] == pytest.approx(24 * 80, abs=50)
     assert all(line["start_ms"] - line["intended_ms"] >= -50 for line in lines)
 
 
 def test_http_says_why_a_frame_failed(run_plan: RunPlan, stand_in: StartServer, frame_dir: Path) -> None:
-    server = stand_in(
-        {},
-        {"status": 500},
-        {"status": 429},
-        {"body": b"<html>"},
-        {"body": b'{"faces": [{}]}'},
-        {"body": b'{"image": "aGk=", "faces": []}'},
-        {"sent_bytes": 10},
-        {"delay_s": 30},
-    )
-    run = run_plan(
-        "face-blur-http",
-        url=server.url,
-        frame_dir=frame_dir,
-        rate_per_s=8,
-        hold_s=1,
-        timeout_s=3,
-    )
+    answers = {
+        ("200", "OK"): {},
+        ("500", "status-500"): {"status": 500},
+        ("429", "status-429"): {"status": 429},
+        ("200", "not-json"): {"body": b"<html>"},
+        ("200", "not-image"): {"body": b'{"faces": [{}]}'},
+        ("200", "too-few-faces"): {"body": b'{"image": "aGk=", "faces": []}'},
+        ("reset", "reset"): {"sent_bytes": 10},
+        ("timeout", "timeout"): {"delay_s": 30},
+    }
+    server = stand_in(*answers.values())
+    run = run_plan("face-blur-http", url=server.url, frame_dir=frame_dir, rate_per_s=8, hold_s=1, timeout_s=3)
     assert run.count("responseCode", "responseMessage", "success") == {
-        ("200", "OK", "true"): 1,
-        ("500", "status-500", "false"): 1,
-        ("429", "status-429", "false"): 1,
-        ("200", "not-json", "false"): 1,
-        ("200", "not-image", "false"): 1,
-        ("200", "too-few-faces", "false"): 1,
-        ("reset", "reset", "false"): 1,
-        ("timeout", "timeout", "false"): 1,
+        (*answer, str(answer[1] == "OK").lower()): 1 for answer in answers
     }
     assert run.errors() == []
 
@@ -229,4 +182,36 @@ def test_http_without_frames_sends_nothing_and_ends(run_plan: RunPlan, stand_in:
     server = stand_in()
     run = run_plan("face-blur-http", url=server.url, frame_dir=tmp_path / "none", hold_s=300)
     assert (server.requests, run.rows()) == ([], [])
-    assert "cut the video first" in run.log()
+    assert "cut the video first" in run.text("jmeter.log")
+
+
+def test_tasks_of_one_user(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
+    server = stand_in({"body": b"ok", "headers": (("X-Worker", "replica-1"),)})
+    run = run_plan("tasks", mode="push", url=server.url, workers=2, tasks=8, task_s=0.01)
+    assert run.count("label", "success", "responseMessage") == {("user", "true", "OK"): 1, ("task", "true", "OK"): 8}
+    assert {body for _, body in server.requests} == {b"0.01"}
+    assert sorted((line["label"], line["index"]) for line in run.sample_lines()) == [("task", n) for n in range(8)]
+    assert run.lines("journal.jsonl") == 10
+    assert run.errors() == []
+
+
+def test_tasks_that_take_too_long_are_ended(run_plan: RunPlan, tmp_path: Path) -> None:
+    # On a busy machine the client alone takes seconds to start, and one that has not is ended without a task.
+    run = run_plan("tasks", mode="local", workers=2, tasks=4, task_s=60, user_timeout_s=25)
+    assert run.count("label", "responseMessage") == {("user", "user-timeout"): 1, ("task", "stopped"): 4}
+    running = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
+    assert not [line for line in running if "tasks.py" in line and str(tmp_path) in line]
+
+
+def test_median_is_over_all_rows(tmp_path: Path) -> None:
+    # JMeter's own setting looks at the last 20,000 rows and says 10 ms.
+    header = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage"
+    elapsed_ms = [1000] * 80_000 + [10] * 20_000
+    rows = (
+        f"{1_700_000_000_000 + index},{ms},frame,200,OK,t 1-1,text,true,,9,9,1,1,null,0,host,0,0"
+        for index, ms in enumerate(elapsed_ms)
+    )
+    columns = f"{header},bytes,sentBytes,grpThreads,allThreads,URL,Latency,Hostname,IdleTime,Connect"
+    (tmp_path / "samples.jtl").write_text("\n".join([columns, *rows]) + "\n")
+    statistics = JMeterRun(tmp_path).dashboard()["frame"]
+    assert (statistics["sampleCount"], statistics["medianResTime"]) == (100_000, 1000)

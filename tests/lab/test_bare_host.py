@@ -2,14 +2,14 @@
 
 import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
+from framestorm.paths import ROOT
 from lab import keys
 from lab.hosts import Host
 
-REPO = Path(__file__).resolve().parents[2]
 HOST = Host("master1")
 SET_UP_WITHIN_S = 900
 # Of this machine the host has the addresses of its registries and the certificates that it trusts; no file of a cache.
@@ -23,30 +23,27 @@ def ssh(command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
 
 
 @pytest.fixture(scope="module")
-def checkout(
-    lab_cli: Callable[..., subprocess.CompletedProcess[str]], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
+def checkout(lab_cli: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The project as it lies here, cloned by the user of a host that has a minimal system and nothing else."""
     bundle = tmp_path_factory.mktemp("clone") / "framestorm.bundle"
-    git = ["git", f"--git-dir={bundle.parent / 'copy'}", f"--work-tree={REPO}", "-c", "user.name=test"]
+    git = ["git", f"--git-dir={bundle.parent / 'copy'}", f"--work-tree={ROOT}", "-c", "user.name=test"]
     git += ["-c", "user.email=test@localhost"]
     for command in (
-        ["git", "clone", "--quiet", "--bare", "--shared", REPO, bundle.parent / "copy"],
+        ["git", "clone", "--quiet", "--bare", "--shared", ROOT, bundle.parent / "copy"],
         [*git, "read-tree", "HEAD"],
         [*git, "add", "--all"],
         [*git, "commit", "--quiet", "--allow-empty", "--message", "as it lies here"],
         [*git, "bundle", "create", "--quiet", bundle, "HEAD"],
     ):
         subprocess.run(command, check=True, capture_output=True)
-    assert lab_cli("down").returncode == 0
-    done = lab_cli("up", "--slaves", "0", "--registries")
-    assert done.returncode == 0, done.stderr
+    lab_cli("down")
+    lab_cli("up", "--slaves", "0", "--registries")
     installed = ssh("sudo apt-get update -q && sudo apt-get install -qy --no-install-recommends git")
     assert installed.returncode == 0, installed.stdout + installed.stderr
     cloned = ssh("cat >bundle && git clone --quiet bundle framestorm", bundle.read_bytes())
     assert cloned.returncode == 0, cloned.stderr
     yield "framestorm"
-    assert lab_cli("down").returncode == 0
+    lab_cli("down")
 
 
 def test_the_first_command_leads_to_a_report(checkout: str) -> None:

@@ -1,44 +1,31 @@
-"""The local OpenFaaS for the tests: started once for all of them, with the real faas-cli logged in."""
+"""The local OpenFaaS for the tests: started once for a module, with the real faas-cli logged in."""
 
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from framestorm import paths
 from framestorm.platform.openfaas import config, stack
-from framestorm.platform.openfaas.layout import FAAS_CLI, GATEWAY_URL
+from framestorm.platform.openfaas.layout import FAAS_CLI, GATEWAY_URL, STACK
 
 FaasCli = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="session")
-def faas_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("faas-cli")
+def post(address: str, body: bytes = b"x", headers: Mapping[str, str] | None = None) -> requests.Response:
+    """Call a function by its name, or an address, by the gateway unless it says otherwise."""
+    if not address.startswith("http"):
+        address = GATEWAY_URL + (address if address.startswith("/") else f"/function/{address}")
+    return requests.post(address, data=body, headers=headers, timeout=60, allow_redirects=False)
 
 
-@pytest.fixture(scope="session")
-def run_faas_cli(faas_home: Path) -> FaasCli:
-    """faas-cli as a user calls it, with a configuration of its own."""
-
-    def run(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [FAAS_CLI, *words],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            # Without the second it looks for, and takes, a stack.yml in the current folder.
-            cwd=faas_home,
-            env={**os.environ, "OPENFAAS_CONFIG": str(faas_home), "OPENFAAS_URL": GATEWAY_URL},
-        )
-
-    return run
+def get(address: str) -> str:
+    return requests.get(address, timeout=5).text
 
 
 @pytest.fixture(scope="session")
@@ -57,11 +44,37 @@ def send_frame(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict
 
 
 @pytest.fixture(scope="module")
-def openfaas(run_faas_cli: FaasCli) -> Iterator[FaasCli]:
-    """The process backend, running and logged in to; ended after the module."""
-    stack.up("process")
+def openfaas(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaasCli]:
+    """The backend that the module names, running; faas-cli as a user calls it, with a configuration of its own."""
+    home = tmp_path_factory.mktemp("faas-cli")
+    environment = {**os.environ, "OPENFAAS_CONFIG": str(home), "OPENFAAS_URL": GATEWAY_URL}
+
+    def run(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        # In the current folder it would look for, and take, a stack.yml.
+        return subprocess.run(
+            [FAAS_CLI, *words], input=stdin, capture_output=True, text=True, check=False, timeout=60, cwd=home,
+            env=environment,
+        )  # fmt: skip
+
+    stack.up(getattr(request.module, "BACKEND", "process"))
     try:
-        assert run_faas_cli("login", "--password-stdin", stdin=config.password()).returncode == 0
-        yield run_faas_cli
+        assert run("login", "--password-stdin", stdin=config.password()).returncode == 0
+        yield run
     finally:
         stack.down()
+
+
+@pytest.fixture(scope="module")
+def deploy(openfaas: FaasCli) -> Callable[..., None]:
+    """Deploy a function of the stack."""
+
+    def run(name: str, *words: str) -> None:
+        done = openfaas("deploy", "-f", STACK, "--filter", name, *words)
+        assert done.returncode == 0 and "Deployed. 202" in done.stdout, done.stdout + done.stderr
+
+    return run
+
+
+def replicas(count: int) -> tuple[str, ...]:
+    """Words that deploy a function with so many replicas, which are not scaled."""
+    return tuple(word for end in ("min", "max") for word in ("--label", f"com.openfaas.scale.{end}={count}"))

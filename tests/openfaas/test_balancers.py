@@ -3,8 +3,6 @@
 import os
 import signal
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from urllib.parse import urlsplit
 
@@ -12,39 +10,34 @@ import pytest
 
 from framestorm.errors import FramestormError, UsageError
 from framestorm.platform.openfaas import balancers, cli, gateway
-from framestorm.platform.openfaas.layout import GATEWAY_URL, STACK
+from tests.openfaas.conftest import post, replicas
 
 WORKERS = 3
 CHOICES = [(kind, policy) for kind, balancer in balancers.KINDS.items() for policy in balancer.policies]
 
 
-def ask(url: str) -> tuple[bytes, str]:
+def ask(address):
     """The answer and the worker that gave it; a redirect is followed with method and body, as 307 asks for."""
-    request = urllib.request.Request(url, data=b"x")
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return answer.read(), answer.headers["X-Worker"]
-    except urllib.error.HTTPError as error:
-        with error:
-            assert error.code == 307
-            target = error.headers["Location"]
-    with urllib.request.urlopen(urllib.request.Request(target, data=b"x"), timeout=10) as answer:
-        return answer.read(), urlsplit(target).netloc
+    reply = post(address)
+    if reply.status_code == 307:
+        target = reply.headers["Location"]
+        return post(target).content, urlsplit(target).netloc
+    assert reply.status_code == 200
+    return reply.content, reply.headers["X-Worker"]
 
 
 @pytest.fixture(scope="module")
-def workers(openfaas) -> list[str]:
-    words = ("--label", "com.openfaas.scale.max=3", "--label", "com.openfaas.scale.min=3")
-    assert openfaas("deploy", "-f", STACK, "--filter", "noop", *words).returncode == 0
+def workers(deploy) -> list[str]:
+    deploy("noop", *replicas(WORKERS))
     return [replica["address"] for replica in gateway.wait_for_replicas("noop", WORKERS)]
 
 
 @pytest.mark.parametrize(("kind", "policy"), CHOICES)
 def test_every_worker_answers_its_share(workers, kind, policy):
     url = balancers.start(kind, "noop", policy)
-    seen = [ask(url) for _ in range(10 * WORKERS)]
-    assert {answer for answer, _ in seen} == {b"ok"}
-    counts = Counter(worker for _, worker in seen)
+    answers = [ask(url) for _ in range(10 * WORKERS)]
+    assert {answer for answer, _ in answers} == {b"ok"}
+    counts = Counter(worker for _, worker in answers)
     assert set(counts) == set(workers)
     assert all(abs(count - 10) <= (1 if policy == "round-robin" else 9) for count in counts.values()), counts
     assert balancers.balanced(kind).policy == policy
@@ -53,7 +46,7 @@ def test_every_worker_answers_its_share(workers, kind, policy):
 
 
 def test_the_gateway_s_own_way_shares_too(workers):
-    counts = Counter(ask(f"{GATEWAY_URL}/function/noop")[1] for _ in range(10 * WORKERS))
+    counts = Counter(ask("noop")[1] for _ in range(10 * WORKERS))
     assert set(counts) == set(workers) and max(counts.values()) <= 11
 
 

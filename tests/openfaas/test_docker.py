@@ -3,60 +3,45 @@
 import re
 import shutil
 import subprocess
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 from framestorm import paths
-from framestorm.platform.openfaas import config, docker, gateway, stack
+from framestorm.platform.openfaas import docker, gateway
 from framestorm.platform.openfaas.docker import IN_IMAGE
-from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, GATEWAY_URL, PROVIDER_URL, STACK
+from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, GATEWAY_URL, PROVIDER_URL
+from tests.openfaas.conftest import get, post
+
+BACKEND = "docker"
 
 
-@pytest.fixture(scope="module")
-def openfaas(run_faas_cli):
-    stack.up("docker")
-    try:
-        assert run_faas_cli("login", "--password-stdin", stdin=config.password()).returncode == 0
-        yield run_faas_cli
-    finally:
-        stack.down()
-
-
-def post(name: str, body: bytes = b"x") -> bytes:
-    with urllib.request.urlopen(urllib.request.Request(f"{GATEWAY_URL}/function/{name}", data=body), timeout=40) as got:
-        return got.read()
-
-
-def test_a_user_s_way_through_faas_cli(openfaas):
-    assert "Deployed. 202" in openfaas("deploy", "-f", STACK, "--filter", "noop").stdout
+def test_a_user_s_way_through_faas_cli(openfaas, deploy):
+    deploy("noop")
     assert "noop" in openfaas("list").stdout
     assert "Ready" in openfaas("describe", "noop").stdout
     assert openfaas("invoke", "noop", stdin="hello").stdout == "ok"
     gateway.scale("noop", 3)
-    replicas = gateway.wait_for_replicas("noop", 3)
-    names = docker.run("ps", "--format", "{{.Names}}").split()
-    assert set(names) == {replica["name"] for replica in replicas}
+    names = {replica["name"] for replica in gateway.wait_for_replicas("noop", 3)}
+    assert set(docker.run("ps", "--format", "{{.Names}}").split()) == names
     gateway.scale("noop", 0)
     gateway.wait_for_replicas("noop", 0)
-    assert post("noop") == b"ok", "a request to no replica starts the first"
+    assert post("noop").content == b"ok", "a request to no replica starts the first"
     assert openfaas("remove", "noop").returncode == 0
 
 
 @pytest.mark.parametrize("name", ["noop-python", "noop-python-fork", "noop-node-fork", "noop-java"])
-def test_function_in_a_container(openfaas, name):
-    done = openfaas("deploy", "-f", STACK, "--filter", name)
-    assert "Deployed. 202" in done.stdout, done.stdout
-    assert post(name) == b"ok"
+def test_function_in_a_container(openfaas, deploy, name):
+    deploy(name)
+    assert post(name).content == b"ok"
     logs = openfaas("logs", name, "--tail=false").stdout
     assert not name.endswith("-fork") or "Forking fprocess" in logs
 
 
 @pytest.mark.parametrize("name", ["face-blur", "face-blur-fork"])
-def test_a_frame_comes_back_with_its_face_blurred(openfaas, send_frame, name):
+def test_a_frame_comes_back_with_its_face_blurred(openfaas, deploy, send_frame, name):
     """The frame client itself looks at the picture: the face is changed, what is around it is not."""
-    assert "Deployed. 202" in openfaas("deploy", "-f", STACK, "--filter", name).stdout
+    deploy(name)
     frame = send_frame(name)
     assert (frame["ok"], frame["cause"], frame["verified"], frame["faces"]) == (True, None, True, 1), frame
     assert openfaas("remove", name).returncode == 0
@@ -73,16 +58,12 @@ def test_limits_and_secret_reach_the_container(openfaas):
     }
     gateway.call("POST", f"{GATEWAY_URL}/system/functions", limited)
     replica = gateway.wait_for_replicas("limited", 1)[0]["name"]
-    seen = docker.run(
-        "inspect", "--format", "{{.HostConfig.NanoCpus}} {{.HostConfig.Memory}} {{.HostConfig.ReadonlyRootfs}}", replica
-    )
-    assert seen.split() == ["500000000", str(64 << 20), "true"]
-    with urllib.request.urlopen(f"{PROVIDER_URL}/metrics", timeout=5) as answer:
-        metrics = answer.read().decode()
-    memory = re.search(r'replica_memory_bytes\{function="limited".*\} (.*)', metrics)
-    assert memory is not None and 0 < float(memory.group(1)) < 64 << 20
-    received = re.search(r'replica_network_receive_bytes_total\{function="limited".*\} (.*)', metrics)
-    assert received is not None and float(received.group(1)) > 0
+    limits = "{{.HostConfig.NanoCpus}} {{.HostConfig.Memory}} {{.HostConfig.ReadonlyRootfs}}"
+    assert docker.run("inspect", "--format", limits, replica).split() == ["500000000", str(64 << 20), "true"]
+    figures = get(f"{PROVIDER_URL}/metrics")
+    for name, most in (("memory_bytes", 64 << 20), ("network_receive_bytes_total", 64 << 20)):
+        figure = re.search(rf'replica_{name}\{{function="limited".*\}} (.*)', figures)
+        assert figure is not None and 0 < float(figure.group(1)) < most
     assert docker.run("cp", f"{replica}:/var/openfaas/secrets/token", "-").count("hush") == 1
 
 
@@ -91,11 +72,11 @@ def test_a_missing_image_is_named(openfaas):
     assert 'image "localhost:1/nope:1" is neither in this machine' in done.stdout
 
 
-def test_a_killed_container_is_replaced(openfaas):
-    openfaas("deploy", "-f", STACK, "--filter", "noop")
+def test_a_killed_container_is_replaced(deploy):
+    deploy("noop")
     first = gateway.wait_for_replicas("noop", 1)[0]["name"]
     subprocess.run(["docker", "kill", first], check=True, capture_output=True)
-    assert post("noop") == b"ok"
+    assert post("noop").content == b"ok"
     assert gateway.wait_for_replicas("noop", 1)[0]["name"] != first
 
 
@@ -154,18 +135,19 @@ def build(openfaas, tmp_path_factory):
 
 @pytest.mark.parametrize("way", ["serve", "fork"])
 @pytest.mark.parametrize(("name", "arguments"), DOCKERFILES.items())
-def test_a_dockerfile_makes_what_the_stack_names(openfaas, build, send_frame, monkeypatch, name, arguments, way):
+def test_a_dockerfile_makes_what_the_stack_names(
+    openfaas, deploy, build, send_frame, monkeypatch, name, arguments, way
+):
     monkeypatch.setenv("OPENFAAS_PREFIX", "built")
     name += "-fork" if way == "fork" else ""
     build(f"built/{name}:0.1", arguments[0], way, *arguments[1:])
     assert docker.run("inspect", "--format", "{{.Config.User}}", f"built/{name}:0.1").strip() == "10001:10001"
-    done = openfaas("deploy", "-f", STACK, "--filter", name, *PACKAGES)
-    assert "Deployed. 202" in done.stdout, done.stdout
+    deploy(name, *PACKAGES)
     if name.startswith("face-blur"):
         frame = send_frame(name)
         assert (frame["ok"], frame["cause"], frame["faces"]) == (True, None, 1), frame
     else:
-        assert post(name) == b"ok"
+        assert post(name).content == b"ok"
     assert openfaas("remove", name).returncode == 0
 
 

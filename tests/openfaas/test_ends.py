@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import urllib.request
 
 import psutil
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from framestorm.errors import FramestormError
 from framestorm.platform.openfaas import cli, gateway, parts, services, stack
 from framestorm.platform.openfaas.layout import BIN, CONFIG, GATEWAY_URL, PROVIDER_PORT
+from tests.openfaas.conftest import post
 
 PARTS = ["provider", "nats", "alertmanager", "prometheus", "gateway", "queue-worker"]
 
@@ -61,10 +61,7 @@ def test_it_works_again_after_a_kill_of(part, capsys):
     assert "ENDED" in capsys.readouterr().out
     stack.up("process")
     assert stack.ended_parts() is None
-    # The function is there again.
-    request = urllib.request.Request(f"{GATEWAY_URL}/function/{name}", data=b"x")
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        assert answer.read() == b"ok"
+    assert post(name).content == b"ok", "the function is there again"
 
 
 def test_a_taken_port_is_named():
@@ -77,7 +74,14 @@ def test_a_taken_port_is_named():
     assert services.read() is None
 
 
-def test_a_part_that_ends_at_once_is_told_with_its_last_words(tmp_path):
-    program = services.Program("broken", [parts.binary("provider"), "-backend", "tape"], lambda: False)
-    with pytest.raises(FramestormError, match="-state is missing"):
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ([parts.binary("provider"), "-backend", "tape"], "-state is missing"),
+        (["/does/not/exist"], "there is no /does/not/exist"),
+    ],
+)
+def test_a_part_that_ends_at_once_is_told_with_its_last_words(tmp_path, command, words):
+    program = services.Program("broken", command, lambda: False)
+    with pytest.raises(FramestormError, match=words):
         services.start(program, services.State("none"), tmp_path / "state.json")

@@ -7,12 +7,18 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
-from framestorm.platform.openfaas import images, metrics, parts, services
-from framestorm.platform.openfaas.layout import FUNCTIONS, HOME, SOURCE, STACK
+from framestorm.platform.openfaas import images, metrics, parts
+from framestorm.platform.openfaas.layout import FUNCTIONS, NAMESPACE, SOURCE, STACK, UPSTREAM_TIMEOUT_S
 
 MODULES = [SOURCE / "provider", SOURCE / "parts" / "faas-cli", FUNCTIONS]
 GRAFANA = FUNCTIONS.parent / "dashboards" / "grafana-openfaas.json"
+
+# The original study's cluster, as far as it can be checked where no container registry is reached.
+KIND = FUNCTIONS / "kind"
+VERSIONS = dict(re.findall(r'^readonly (\w+)="?([^"\n]+)"?$', (KIND / "versions.sh").read_text(), re.MULTILINE))
+TOOLS = ("docker", "kind", "kubectl", "helm")
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +60,101 @@ def test_a_long_run_is_asked_for_in_longer_steps():
     assert metrics._question("x", 5, 11.5) == ("query", {"query": "x[6500ms]", "time": 11.5})
 
 
-def test_a_program_that_is_not_there_is_named(tmp_path):
-    HOME.mkdir(parents=True, exist_ok=True)
-    program = services.Program("missing", ["/does/not/exist"], lambda: True)
-    with pytest.raises(services.FramestormError, match="there is no /does/not/exist"):
-        services.start(program, services.State("none"), tmp_path / "state.json")
+def load(name: str) -> dict:
+    return yaml.safe_load((KIND / name).read_text())
+
+
+def seconds(text: str) -> int:
+    assert text.endswith("s")
+    return int(text[:-1])
+
+
+def test_the_cluster_is_one_that_kind_reads(tmp_path):
+    """Without Docker kind gets as far as having read the file."""
+    typo = tmp_path / "typo.yaml"
+    typo.write_text((KIND / "cluster.yaml").read_text().replace("nodes:", "nodez:"))
+    for file, words in ((KIND / "cluster.yaml", '"docker": executable file not found'), (typo, "unable to decode")):
+        command = [parts.binary("kind"), "create", "cluster", "--config", file]
+        done = subprocess.run(command, env={"PATH": "/nonexistent"}, capture_output=True, text=True, check=False)
+        assert words in done.stderr, done.stderr
+
+
+def test_manifests_and_values_agree_with_one_another():
+    cluster, values = load("cluster.yaml"), load("values.yaml")
+    prometheus, hosting = load("prometheus-nodeport.yaml"), load("registry-configmap.yaml")
+    for manifest in (prometheus, hosting):
+        assert manifest["apiVersion"] == "v1" and {"name", "namespace"} == set(manifest["metadata"])
+    ports = {port["nodePort"] for port in prometheus["spec"]["ports"]} | {values["gateway"]["nodePort"]}
+    assert all(30000 <= port <= 32767 for port in ports)
+    mapped = [port for node in cluster["nodes"] for port in node["extraPortMappings"]]
+    assert {port["containerPort"] for port in mapped} == {port["hostPort"] for port in mapped} == ports
+    assert {port["listenAddress"] for port in mapped} == {"127.0.0.1"}
+    assert VERSIONS["GATEWAY_URL"] == f"http://127.0.0.1:{values['gateway']['nodePort']}"
+    assert cluster["name"] == VERSIONS["CLUSTER"] and values["functionNamespace"] == NAMESPACE
+    host = yaml.safe_load(hosting["data"]["localRegistryHosting.v1"])["host"]
+    assert host == f"localhost:{VERSIONS['REGISTRY_PORT']}"
+
+
+def test_time_outs_grow_outwards():
+    values = load("values.yaml")
+    gateway = {name: seconds(value) for name, value in values["gateway"].items() if name.endswith("Timeout")}
+    assert gateway["upstreamTimeout"] == UPSTREAM_TIMEOUT_S < min(gateway["readTimeout"], gateway["writeTimeout"])
+    assert min(seconds(value) for value in values["faasnetes"].values()) > UPSTREAM_TIMEOUT_S
+    assert seconds(values["queueWorker"]["ackWait"]) > gateway["writeTimeout"]
+
+
+def test_versions_are_pinned():
+    for name in ("NODE_IMAGE", "REGISTRY_IMAGE"):
+        assert re.fullmatch(r"[a-z/]+:v?\d+\.\d+\.\d+", VERSIONS[name])
+    assert re.fullmatch(r"\d+\.\d+\.\d+", VERSIONS["CHART_VERSION"])
+    # The node image is one of the very kind that is built here.
+    assert "sigs.k8s.io/kind v0.24.0" in (KIND / "go.mod").read_text()
+    assert VERSIONS["NODE_IMAGE"] == "kindest/node:v1.31.0"
+
+
+@pytest.fixture
+def up(tmp_path):
+    """Runs up.sh with tools that only write down how they were called; `fails` is a call of which one fails."""
+
+    def run(fails: str = "-", tools: tuple[str, ...] = TOOLS) -> tuple[subprocess.CompletedProcess[str], str]:
+        log = tmp_path / "calls"
+        log.touch()
+        for name in ("bash", "dirname", "env", "grep", "mktemp", "rm", "cat"):
+            (tmp_path / name).symlink_to(f"/usr/bin/{name}")
+        for tool in tools:
+            script = f'#!/bin/bash\nprintf "%s\\n" "{tool} $*" >>{log}\n[[ "{tool} $*" != {fails} ]]\n'
+            (tmp_path / tool).write_text(script)
+            (tmp_path / tool).chmod(0o755)
+        environment = {"PATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+        done = subprocess.run([KIND / "up.sh"], env=environment, capture_output=True, text=True, check=False)
+        return done, log.read_text()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        ({"tools": ("docker", "kind", "helm")}, "kubectl is needed and was not found"),
+        (
+            {"fails": "docker*registry:2.8.3"},
+            "registry:2.8.3 cannot be pulled; without a way to a container registry use",
+        ),
+    ],
+)
+def test_up_says_what_it_needs_and_begins_nothing(up, trouble, words):
+    done, calls = up(**trouble)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "kind" not in calls
+
+
+def test_up_makes_what_the_versions_name(up):
+    done, calls = up()
+    assert done.returncode == 0, done.stderr
+    assert VERSIONS["GATEWAY_URL"] in done.stdout
+    create = f"kind create cluster --name framestorm --image {VERSIONS['NODE_IMAGE']} --config {KIND}/cluster.yaml"
+    helm = f"helm upgrade openfaas openfaas --repo {VERSIONS['CHART_REPOSITORY']} --version {VERSIONS['CHART_VERSION']}"
+    assert calls.index(f"--publish 127.0.0.1:5001:5000 {VERSIONS['REGISTRY_IMAGE']}") < calls.index(create)
+    assert calls.index(create) < calls.index(helm)
+    assert f"--values {KIND}/values.yaml" in calls and f"--filename {KIND}/prometheus-nodeport.yaml" in calls

@@ -1,8 +1,6 @@
 """The local OpenFaaS under a study: brought to each point, changed only where points differ, left as it was found."""
 
 import csv
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,19 +14,11 @@ from framestorm.platform.openfaas.layout import GATEWAY_URL, PROVIDER_URL
 from framestorm.platform.openfaas.platform import OpenFaas
 from framestorm.platform.openfaas.target import OpenFaasSettings
 from framestorm.run.preparation import RunOptions
+from tests.openfaas.conftest import post
 
 
 def target(**values) -> OpenFaasSettings:
     return OpenFaasSettings.read({"function": "noop", **values})
-
-
-def ask(url: str, body: bytes = b"x") -> tuple[int, bytes]:
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, data=body), timeout=20) as answer:
-            return answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read()
 
 
 def pids(function: str) -> set[int]:
@@ -44,7 +34,7 @@ def local(openfaas, tmp_path_factory):
 def test_only_what_differs_is_changed(local):
     url = local.prepare(target())
     assert url == f"{GATEWAY_URL}/function/noop"
-    assert ask(url) == (200, b"ok")
+    assert post(url).content == b"ok"
     before = pids("noop")
     assert local.prepare(target()) == url
     assert local.prepare(target(route="provider")) == f"{PROVIDER_URL}/function/noop"
@@ -58,8 +48,8 @@ def test_only_what_differs_is_changed(local):
 @pytest.mark.parametrize("route", ["gateway", "provider", "direct", "redirect", "nginx", "haproxy"])
 def test_every_route_leads_to_the_function(local, route):
     url = local.prepare(target(route=route))
-    status, answer = ask(url)
-    assert (status, answer) == (200, b"ok") or (route == "redirect" and status == 307)
+    reply = post(url)
+    assert reply.content == b"ok" or (route == "redirect" and reply.status_code == 307)
     assert isinstance(registry.at(url), OpenFaas)
     assert platform.past_gateway(url) == (None if route in ("gateway", "provider") else "noop")
     assert registry.at(url).trouble() is None
@@ -88,7 +78,7 @@ def test_a_balancer_is_over_all_replicas_and_its_end_is_trouble(local):
 def test_a_concurrency_limit_is_the_function_s(local):
     url = local.prepare(target(function="sleep", concurrency_limit=1))
     with ThreadPoolExecutor(3) as pool:
-        statuses = sorted(status for status, _ in pool.map(lambda _: ask(url, b"1"), range(3)))
+        statuses = sorted(reply.status_code for reply in pool.map(lambda _: post(url, b"1"), range(3)))
     assert statuses == [200, 429, 429]
 
 

@@ -1,89 +1,99 @@
 """Bad input: a clear error, the right exit status, and nothing half-written."""
 
 import os
+import shlex
 import socket
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from framestorm import cli, paths
+from tests.runs import RunSh, write_study
+
+NOWHERE = "http://127.0.0.1:9"
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "expected"),
     [
-        (["-t", "jmx/none.jmx"], 2, ["no plan at", "jmx/face-blur.jmx"]),
-        (["-t", "README.md"], 2, ["cannot be read as a JMeter plan"]),
-        (["-Juser=5"], 2, ["no property user", "did you mean users"]),
-        (["-Jusers=some"], 2, ["whole number"]),
-        (["-J", "users"], 2, ["name=value"]),
-        (["--fail-if", "frame p95 > soon"], 2, ["soon", "^"]),
-        (["--no-such-option"], 2, ["--no-such-option"]),
-        (["-t", "jmx/requests.jmx"], 2, ["requests.jmx needs -Jurl="]),
-        (["-t", "jmx/tasks.jmx", "-Jmode=push"], 2, ["tasks.jmx", "-Jurl="]),
-        (["-t", "jmx/tasks.jmx", "-Jworkers=0"], 2, ["-Jworkers=0", "whole number >= 1"]),
-        (["-t", "jmx/tasks.jmx", "--fail-if", "frame p95 > 2 s"], 2, ["tasks.jmx", "user and task"]),
-        (["-t", "jmx/face-blur-http.jmx", "--fail-if", "user p95 > 2 s"], 2, ["face-blur-http.jmx", "frame"]),
-        (["-Jvideo=/none.mp4"], 1, ["/none.mp4"]),
-        (["-Jvideo=README.md"], 1, ["README.md"]),
-        (["-Jurl=ftp://127.0.0.1/"], 2, ["http://"]),
-        (["-Jurl=http://127.0.0.1:9/function/face-blur"], 1, ["127.0.0.1:9"]),
+        ("-t jmx/none.jmx", 2, ["no plan at", "jmx/face-blur.jmx"]),
+        ("-t README.md", 2, ["cannot be read as a JMeter plan"]),
+        ("-Juser=5", 2, ["no property user", "did you mean users"]),
+        ("-Jusers=some", 2, ["whole number"]),
+        ("-J users", 2, ["name=value"]),
+        ("--fail-if 'p95 > soon'", 2, ["soon", "^"]),
+        ("--no-such-option", 2, ["--no-such-option"]),
+        ("-t jmx/requests.jmx", 2, ["requests.jmx needs -Jurl="]),
+        ("-t jmx/tasks.jmx -Jmode=push", 2, ["tasks.jmx", "-Jurl="]),
+        ("-t jmx/tasks.jmx -Jworkers=0", 2, ["-Jworkers=0", "whole number >= 1"]),
+        ("-t jmx/tasks.jmx --fail-if 'frame p95 > 2 s'", 2, ["tasks.jmx", "user and task"]),
+        ("-t jmx/face-blur-http.jmx --fail-if 'user p95 > 2 s'", 2, ["face-blur-http.jmx", "frame"]),
+        ("-Jvideo=/none.mp4", 1, ["/none.mp4"]),
+        ("-Jvideo=README.md", 1, ["README.md"]),
+        ("-Jurl=ftp://127.0.0.1/", 2, ["http://"]),
+        (f"-Jurl={NOWHERE}/function/face-blur", 1, ["127.0.0.1:9"]),
+        ("--influxdb influx:8086", 2, ["--influxdb influx:8086: expected an address to write to"]),
+        ("--influxdb http://influx:8086/", 2, ["expected an address to write to"]),
+        ("--influxdb ftp://influx/write", 2, ["expected an address to write to"]),
+        ("-o /proc/framestorm/run", 1, ["/proc", "-o"]),  # which takes no new folders from anyone, root included
+        ("report studies", 2, ["no run.json"]),
+        ("study", 2, ["say which study"]),
+        ("study threads-by-slep", 2, ["no study threads-by-slep", "did you mean threads-by-sleep?"]),
+        ("study STUDY --only user=2", 2, ["unknown factor 'user'", "did you mean users?"]),
+        ("study STUDY -Jframs=1", 2, ["no property 'frams'", "frames"]),
+        ("study STUDY -Jusers=1", 2, ["the study varies it"]),
+        ("study STUDY --quick", 2, ["has no part `quick`"]),
+        ("study STUDY --repetitions 300", 2, ["budget_min allows 5 min", "--over-budget", "--only"]),
+        (f"study STUDY --gateway {NOWHERE}/", 1, ["no target of kind openfaas"]),
+        ("study STUDY --resume", 2, ["study.json is missing"]),
+        ("study watchdog --quick -R slaves", 1, ["slaves cannot reach the local one", "--gateway"]),
+        (f"study watchdog --quick --gateway {NOWHERE}/", 1, ["nothing answers at 127.0.0.1:9"]),
     ],
 )
-def test_is_refused(run_sh: Callable[..., Any], words: list[str], status: int, said: list[str]) -> None:
-    done = run_sh(*words)
-    assert done.status == status, done.stderr
-    for word in said:
-        assert word in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not done.run_dir.exists()
+def test_is_refused(
+    words: str, status: int, expected: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(paths.ROOT)
+    study = write_study(tmp_path)
+    command = [study if word == "STUDY" else word for word in shlex.split(words)]
+    if "-o" not in command and command[0] != "report":
+        command += ["-o", str(tmp_path / "run"), "--port", str(RunSh(tmp_path).port)]
+    try:
+        result = cli.main(command)
+    except SystemExit as end:
+        result = int(end.code or 0)
+    stderr = capfd.readouterr().err
+    assert result == status, stderr
+    for word in expected:
+        assert word in stderr
+    assert [each.name for each in tmp_path.iterdir()] == [Path(study).name]
 
 
-def test_a_taken_port_is_named_with_who_has_it(run_sh: Callable[..., Any], port: int) -> None:
+def test_a_taken_port_is_named_with_who_has_it(run_sh: RunSh) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", port))
+        taken.bind(("127.0.0.1", run_sh.port))
         taken.listen()
-        done = run_sh()
-    assert done.status == 1
-    assert f"port {port}" in done.stderr
-    assert f"pid {os.getpid()}" in done.stderr
-    assert not done.run_dir.exists()
+        refused = run_sh(status=1)
+    assert f"port {run_sh.port}" in refused.stderr
+    assert f"pid {os.getpid()}" in refused.stderr
+    assert not refused.folder.exists()
 
 
-def test_a_run_never_writes_into_an_existing_folder(run_sh: Callable[..., Any], tmp_path: Path) -> None:
+def test_what_is_there_is_never_written_over(run_sh: RunSh, tmp_path: Path) -> None:
+    (tmp_path / "samples.jtl").write_text("mine")
+    run_sh("-l", str(tmp_path / "samples.jtl"), status=2)
+    assert (tmp_path / "samples.jtl").read_text() == "mine"
     (tmp_path / "run").mkdir()
-    assert run_sh().status == 2
+    run_sh(status=2)
     assert list((tmp_path / "run").iterdir()) == []
 
 
-def test_samples_are_never_written_over(run_sh: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "samples.jtl").write_text("mine")
-    done = run_sh("-l", str(tmp_path / "samples.jtl"))
-    assert done.status == 2
-    assert (tmp_path / "samples.jtl").read_text() == "mine"
-
-
-def test_an_unwritable_place_is_named(run_sh: Callable[..., Any]) -> None:
-    # /proc takes no new folders from anyone, root included.
-    done = run_sh("-o", "/proc/framestorm/run", output=False)
-    assert done.status == 1
-    assert "/proc" in done.stderr and "-o" in done.stderr
-
-
-def test_what_is_no_run_is_not_reported_on(run_sh: Callable[..., Any], tmp_path: Path) -> None:
-    done = run_sh("report", str(tmp_path), output=False)
-    assert done.status == 2
-    assert "no run.json" in done.stderr
-
-
 def test_a_target_that_cannot_start_leaves_its_last_words(
-    run_sh: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_sh: RunSh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "face.pb").write_bytes(b"not a graph")
     monkeypatch.setenv("FACE_MODEL", str(tmp_path / "face.pb"))
-    done = run_sh()
-    assert done.status == 1
-    assert "face.pb" in done.stderr
-    assert not done.run_dir.exists()
+    refused = run_sh(status=1)
+    assert "face.pb" in refused.stderr
+    assert not refused.folder.exists()

@@ -1,0 +1,67 @@
+"""The lab's hosts deployed with SSL, by an inventory that a host has left, and last of all taken back."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm import paths
+from tests.ansible.test_deploy import PROPERTIES, jmeter, on_slaves
+from tests.conftest import Lab
+from tests.runs import RunSh
+
+# What every use of apt, systemd and Ansible leaves: logs, caches, lists and the copies that dpkg and useradd keep.
+LEFT_BY_TOOLS = (
+    *("/var/log/", "/var/cache/", "/var/lib/apt", "/var/lib/dpkg", "/var/lib/systemd", "/var/lib/ucf"),
+    *("/tmp", "/var/tmp", "/etc/ld.so.cache", "/etc/.pwd.lock"),
+)
+ANYWHERE = re.compile(r"/(\.ansible|__pycache__)")
+BACKUPS = {f"/etc/{name}-" for name in ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")}
+LIST = "sudo find / -xdev '(' -path /proc -o -path /sys -o -path /run -o -path /dev ')' -prune -o -print"
+
+
+@pytest.fixture(scope="module")
+def before(deployed: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """slave1 deployed again with SSL, by an inventory that slave2 has left; the properties of before."""
+    folder = tmp_path_factory.mktemp("changed")
+    kept, fewer = folder / "before.properties", folder / "inventory.ini"
+    kept.write_bytes(PROPERTIES.read_bytes())
+    text = paths.INVENTORY.read_text().replace("{{ inventory_dir }}", str(paths.ROOT))
+    fewer.write_text(text.replace("slave2 ansible_host=198.18.0.12\n", ""))
+    RunSh(folder)("./run.sh deploy -e framestorm_rmi_ssl=true", "-i", str(fewer), "--limit", "slave1", out="")
+    return kept
+
+
+def test_ssl_is_one_variable(before: Path, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    assert on_slaves("hostname", tmp_path, ["198.18.0.11"]) == ["slave1\n"]
+    refused = jmeter(tmp_path / "plain", "hostname", before, ["198.18.0.11"])
+    assert "could not be configured" in refused.stdout + refused.stderr
+
+
+def test_a_host_that_left_the_inventory_is_let_in_no_more(before: Path, deployed: Lab) -> None:
+    assert "198.18.0.12" not in deployed.ssh("slave1", "sudo ufw status")
+    assert deployed.scan("slave2", "slave1", "8000-8010") == frozenset()
+    assert deployed.scan("master1", "slave1", "8000-8010") == {8001, 8002}
+
+
+def files(lab: Lab, host: str) -> set[str]:
+    listed = lab.ssh(host, LIST).splitlines()
+    return {path for path in listed if not path.startswith(LEFT_BY_TOOLS) and not ANYWHERE.search(path)} - BACKUPS
+
+
+def test_uninstall_leaves_nothing(before: Path, deployed: Lab, run_sh: RunSh, lab_cli: Callable[..., Any]) -> None:
+    deployed.ssh("function1", "sudo nohup python3 -m http.server 9999 >/dev/null 2>&1 </dev/null &")
+    assert deployed.scan("outsider", "function1", "9990-10000") == frozenset()
+    run_sh("./run.sh deploy --uninstall", out="")
+    bare = files(deployed, "outsider")  # from the same base, and nothing was deployed there
+    for host in ("master1", "slave1", "function1"):
+        assert sorted(files(deployed, host) ^ bare) == [], host
+        assert "framestorm" not in deployed.ssh(host, "getent passwd; systemctl list-units --all --no-legend")
+    assert deployed.scan("outsider", "function1", "9990-10000") == {9999}
+    assert run_sh("./run.sh deploy --uninstall", out="").stdout.count("changed=0") == 4
+    assert "slave2" in run_sh("./run.sh lab status", out="").stdout
+    run_sh("./run.sh lab down", out="")
+    lab_cli("status", status=1)

@@ -1,0 +1,93 @@
+"""A function that answers as a test asks for."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+FACE = {"x": 1, "y": 1, "width": 9, "height": 9, "score": 0.9}
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int = 200
+    content_type: str = "application/json"
+    body: bytes | None = None  # None: the image as it came, with one face
+    headers: tuple[tuple[str, str], ...] = (("Server-Timing", "model;dur=9.5, total;dur=11.5"),)
+    delay_s: float = 0
+    sent_bytes: int | None = None  # of the body, then the connection is closed
+
+
+class StandIn(ThreadingHTTPServer):
+    """Gives the answers listed, in turn, and keeps what it was sent: path, headers and body."""
+
+    request_queue_size = 64
+    daemon_threads = True
+
+    def __init__(self, answers: list[Answer]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers = answers
+        self.received: list[tuple[str, Message, bytes]] = []
+        self.lock = threading.Lock()
+        self.released = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/function/face-blur"
+
+    @property
+    def requests(self) -> list[tuple[str | None, bytes]]:
+        """Content type and body of each."""
+        return [(headers["Content-Type"], body) for _, headers, body in self.received]
+
+    def next_answer(self, path: str, headers: Message, body: bytes) -> Answer:
+        with self.lock:
+            self.received.append((path, headers, body))
+            return self.answers[(len(self.received) - 1) % len(self.answers)]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: StandIn
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        answer = self.server.next_answer(self.path, self.headers, body)
+        answered = answer.body
+        if answered is None:
+            answered = json.dumps({"image": body.decode(), "faces": [FACE], "cold": False}).encode()
+        self.server.released.wait(answer.delay_s)
+        try:
+            self.send_response(answer.status)
+            for name, value in (*answer.headers, ("Content-Type", answer.content_type)):
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(answered)))
+            self.end_headers()
+            self.wfile.write(answered[: answer.sent_bytes])
+        except OSError:  # the other side has given up
+            self.close_connection = True
+        if answer.sent_bytes is not None:
+            self.close_connection = True
+
+
+@contextmanager
+def serving(*answers: dict[str, Any]) -> Iterator[StandIn]:
+    """A server with the answers given, each the fields of an Answer that differ."""
+    server = StandIn([Answer(**answer) for answer in answers or ({},)])
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}).start()
+    try:
+        yield server
+    finally:
+        server.released.set()
+        server.shutdown()
+        server.server_close()
+
+
+StartServer = Callable[..., StandIn]
