@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -70,7 +71,7 @@ def opened(command: Sequence[str | Path], plan: str, display: str, shots: Path) 
 
 
 def test_the_command_opens_a_window(tmp_path: Path, display: str) -> None:
-    command = [*["./run.sh", "gui", "jmx/face-blur.jmx"], "--port", str(RunSh(tmp_path).port)]
+    command = [*shlex.split("./run.sh gui jmx/face-blur.jmx"), "--port", str(RunSh(tmp_path).port)]
     with opened(command, "face-blur.jmx", display, tmp_path):
         pass
 

@@ -93,14 +93,16 @@ def test_what_to_set_comes_first(plan: Path, elements: list[Element]) -> None:
 @every_plan
 def test_a_property_is_read_once(plan: Path, elements: list[Element]) -> None:
     texts = [text for element in elements if element.plan == plan for text in element.texts]
-    for each in plans.read(plan).properties:
-        assert sum(text.count(f"__P({each.name},") for text in texts) == 1, each.name
+    for name in (*plans.read(plan).settable, *plans.read(plan).filled_in):
+        assert sum(text.count(f"__P({name},") for text in texts) == 1, name
 
 
 @every_plan
 def test_no_host_nor_absolute_path(plan: Path, elements: list[Element]) -> None:
-    defaults = [each.default or "" for each in plans.read(plan).properties]
-    for text in [*defaults, *(text for element in elements if element.plan == plan for text in element.texts)]:
+    for text in [
+        *plans.read(plan).defaults.values(),
+        *(text for element in elements if element.plan == plan for text in element.texts),
+    ]:
         assert not re.match(r"/|[A-Za-z]:\\|~", text), text
         assert set(re.findall(r"https?://([^/:]+)", text)) <= {"127.0.0.1"}, text
 
