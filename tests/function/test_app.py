@@ -69,20 +69,6 @@ def test_bad_input_is_refused_with_json_and_memory_stays_flat(app: Any, png_body
     assert app("POST", "/", png_body).json()["faces"]
 
 
-@pytest.mark.parametrize(
-    ("environment", "message"),
-    [
-        ({"FACE_MODEL": "/no/such.pb"}, "face-blur: face_model='/no/such.pb': no such file"),
-        ({"FACE_MODEL": str(APP)}, "app.py: not a frozen TensorFlow graph"),
-    ],
-)
-def test_a_wrong_setting_ends_the_start_with_its_name(environment: dict[str, str], message: str) -> None:
-    command = [sys.executable, str(APP), "--port", "0"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
-    assert done.returncode == 1
-    assert message in done.stderr
-
-
 def fork(body: bytes, **environment: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, str(FACE_BLUR / "fork.py")]
     return subprocess.run(command, input=body, capture_output=True, check=False, env={**os.environ, **environment})
