@@ -5,8 +5,9 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
@@ -64,14 +65,13 @@ def _verb(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 def _run(words: Sequence[str]) -> int:
     from framestorm import conductor
-    from framestorm.model import criteria, plan
+    from framestorm.model import criteria
 
+    verbs = " ".join(f"{name}: {verb.__doc__}" for name, verb in VERBS.items() if name)
     parser = argparse.ArgumentParser(
         prog="./run.sh",
         description="Run a JMeter plan and report; without options jmx/face-blur.jmx against the embedded target.",
-        epilog="Verbs: "
-        + "; ".join(f"{name}: {_first_line(verb)}" for name, verb in VERBS.items() if name)
-        + f". {EXIT_STATUS}.",
+        epilog=f"Verbs: {verbs} {EXIT_STATUS}.",
     )
     parser.add_argument("--version", action="version", version=f"framestorm {__version__}")
     _add_plan_options(parser)
@@ -79,36 +79,37 @@ def _run(words: Sequence[str]) -> int:
         "-l", metavar="FILE", dest="samples_copy", type=Path, help="also copy samples.jtl to this new file"
     )
     parser.add_argument(
-        "-o",
-        metavar="DIR",
-        dest="run_dir",
-        type=Path,
+        "-o", metavar="DIR", dest="run_dir", type=Path,
         help="new folder for the run (default: dashboards/<plan>-<UTC time>)",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--influxdb", metavar="URL", dest="influxdb_url",
         help="let JMeter's Backend Listener write to this InfluxDB during the run (a token: INFLUXDB_TOKEN)",
     )  # fmt: skip
     _add_criteria(parser)
-    _add_slave_options(parser)
+    slaves = parser.add_argument_group("over slaves")
+    slaves.add_argument(
+        "-R", metavar="HOSTS", dest="slaves",
+        help="run over slaves: a group, hosts or an Ansible pattern of the inventory (slaves, 'slaves:!slave2')",
+    )  # fmt: skip
+    slaves.add_argument(
+        "-G", metavar="NAME=VALUE", dest="extra", action="append", default=[],
+        help="set a property of JMeter on the slaves too; the plan's properties reach them by -J, as totals",
+    )  # fmt: skip
+    slaves.add_argument(
+        "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
+    )
+    slaves.add_argument(
+        "--continue-without", dest="without_faulty", action="store_true", help="leave out slaves that cannot take part"
+    )
+    slaves.add_argument(
+        "--continue-on-loss", action="store_true", help="let the others go on when a slave is lost during the run"
+    )
     asked = parser.parse_args(list(words))
     for text in asked.criteria:
         criteria.parse(text)
     _set_up(for_slaves=asked.slaves is not None)
-    options = _options(
-        asked,
-        words,
-        criteria=tuple(asked.criteria),
-        run_dir=asked.run_dir,
-        samples_copy=asked.samples_copy,
-        influxdb_url=asked.influxdb_url,
-        slaves=asked.slaves,
-        inventory=asked.inventory,
-        extra=plan.parse_assignments(asked.global_assignments, "-G"),
-        without_faulty=asked.continue_without,
-        continue_on_loss=asked.continue_on_loss,
-    )
-    return _report(conductor.run(options), ())
+    return _report(conductor.run(_options(asked, words)), ())
 
 
 def _gui(words: Sequence[str]) -> int:
@@ -120,18 +121,13 @@ def _gui(words: Sequence[str]) -> int:
     )
     _add_plan_options(parser)
     parser.add_argument("plan_word", metavar="plan", nargs="?", type=Path, help="the plan, as with -t")
+    parser.set_defaults(is_for_gui=True)
     asked = parser.parse_args(list(words))
     asked.plan = asked.plan_word or asked.plan
+    del asked.plan_word
     _set_up()
-    open_gui(_options(asked, words, is_for_gui=True))
+    open_gui(_options(asked, words))
     return 0
-
-
-def _study(words: Sequence[str]) -> int:
-    """Run a study: a matrix of runs, repeated, into one page."""
-    from framestorm.study import command
-
-    return command.main(words)
 
 
 def _rebuild(words: Sequence[str]) -> int:
@@ -142,28 +138,21 @@ def _rebuild(words: Sequence[str]) -> int:
     )
     _add_criteria(parser)
     asked = parser.parse_args(list(words))
-    candidates = (asked.run_dir, paths.DASHBOARDS / asked.run_dir)
-    run_dir = next((folder for folder in candidates if (folder / "run.json").is_file()), None)
-    study_dir = next((folder for folder in candidates if (folder / "study.json").is_file()), None)
-    if run_dir is None and study_dir is not None:
-        return _report_study(study_dir.resolve(), asked.criteria)
-    if run_dir is None:
-        raise UsageError(f"{asked.run_dir} is no folder of a run or a study: there is no run.json or study.json in it")
-    _set_up()
-    return _report(run_dir.resolve(), asked.criteria)
+    for folder in (asked.run_dir.resolve(), paths.DASHBOARDS / asked.run_dir):
+        if (folder / "run.json").is_file():
+            _set_up()
+            return _report(folder, asked.criteria)
+        if (folder / "study.json").is_file():
+            from framestorm.study import command
 
-
-def _compare(words: Sequence[str]) -> int:
-    """Compare runs with runs, or studies with studies."""
-    from framestorm.compare import command
-
-    return command.main(words)
+            if asked.criteria:
+                raise UsageError("--fail-if judges a run; give the folder of one of the study's runs/")
+            return command.build(folder).exit_status
+    raise UsageError(f"{asked.run_dir} is no folder of a run or a study: there is no run.json or study.json in it")
 
 
 def _test(words: Sequence[str]) -> int:
     """Set up what the tests need, then check and test everything as CI does."""
-    from framestorm import testing
-
     parser = argparse.ArgumentParser(
         prog="./run.sh test", description=_test.__doc__, usage="%(prog)s [-h] [PYTEST-OPTION ...] [TEST ...]",
         epilog="Words that follow go to pytest, which then runs alone, without the static checks.",
@@ -171,40 +160,33 @@ def _test(words: Sequence[str]) -> int:
     if list(words) in (["-h"], ["--help"]):
         parser.print_help()
         return 0
+    from framestorm import testing
+
     _set_up()
     return testing.run(words)
 
 
-def _target(words: Sequence[str]) -> int:
-    """Start, show, change or stop a real OpenFaaS on this machine."""
-    from framestorm.platform.openfaas import cli as openfaas
+def _imported(module: str, doc: str) -> Callable[[Sequence[str]], int]:
+    """The `main` of a module, which is imported only when its verb is used."""
 
-    return openfaas.main(words)
+    def verb(words: Sequence[str]) -> int:
+        return int(import_module(module).main(words))
 
-
-def _lab(words: Sequence[str]) -> int:
-    """Start, list or stop local hosts to try slaves on."""
-    from lab.__main__ import main as lab
-
-    return lab(list(words))
-
-
-def _deploy(words: Sequence[str]) -> int:
-    """Turn the inventory's hosts into master, slaves and function host."""
-    from framestorm.hosts import deploy
-
-    return deploy.main(words)
+    verb.__doc__ = doc
+    return verb
 
 
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "": _run,
     "gui": _gui,
-    "study": _study,
+    "study": _imported("framestorm.study.command", "Run a study: a matrix of runs, repeated, into one page."),
     "report": _rebuild,
-    "compare": _compare,
-    "target": _target,
-    "lab": _lab,
-    "deploy": _deploy,
+    "compare": _imported("framestorm.compare.command", "Compare runs with runs, or studies with studies."),
+    "target": _imported(
+        "framestorm.platform.openfaas.cli", "Start, show, change or stop a real OpenFaaS on this machine."
+    ),
+    "lab": _imported("lab.__main__", "Start, list or stop local hosts to try slaves on."),
+    "deploy": _imported("framestorm.hosts.deploy", "Turn the inventory's hosts into master, slaves and function host."),
     "test": _test,
 }
 
@@ -213,36 +195,15 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     from framestorm.platform.base import DEFAULT_PORT
 
     parser.add_argument(
-        "-t", metavar="PLAN", dest="plan", type=Path, help="the JMeter plan (default: jmx/face-blur.jmx)"
-    )
+        "-t", metavar="PLAN", dest="plan", type=Path, default=paths.JMX / "face-blur.jmx",
+        help="the JMeter plan (default: jmx/face-blur.jmx)",
+    )  # fmt: skip
     parser.add_argument(
-        "-J", metavar="NAME=VALUE", dest="assignments", action="append", default=[],
+        "-J", metavar="NAME=VALUE", dest="given", action="append", default=[],
         help="set a property of the plan (-Jusers=5) or of JMeter itself; -Jurl= tests a function that runs elsewhere",
     )  # fmt: skip
     parser.add_argument(
-        "--port",
-        type=int,
-        default=DEFAULT_PORT,
-        help="loopback port of the embedded target (default: %(default)s)",
-    )
-
-
-def _add_slave_options(parser: argparse.ArgumentParser) -> None:
-    slaves = parser.add_argument_group("over slaves")
-    slaves.add_argument(
-        "-R", metavar="HOSTS", dest="slaves",
-        help="run over slaves: a group, hosts or an Ansible pattern of the inventory (slaves, 'slaves:!slave2')",
-    )  # fmt: skip
-    slaves.add_argument(
-        "-G", metavar="NAME=VALUE", dest="global_assignments", action="append", default=[],
-        help="set a property of JMeter on the slaves too; the plan's properties reach them by -J, as totals",
-    )  # fmt: skip
-    slaves.add_argument(
-        "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
-    )
-    slaves.add_argument("--continue-without", action="store_true", help="leave out slaves that cannot take part")
-    slaves.add_argument(
-        "--continue-on-loss", action="store_true", help="let the others go on when a slave is lost during the run"
+        "--port", type=int, default=DEFAULT_PORT, help="loopback port of the embedded target (default: %(default)s)"
     )
 
 
@@ -253,23 +214,18 @@ def _add_criteria(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _options(asked: argparse.Namespace, words: Sequence[str], **more: Any) -> "RunOptions":
-    from framestorm.model import plan
-    from framestorm.run import preparation
+def _options(asked: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
+    """The options of a run: each word of the command line has the name of its field."""
+    from framestorm.model.plan import parse_assignments
+    from framestorm.run.preparation import RunOptions
 
-    return preparation.RunOptions(
-        plan=_find_plan(asked.plan) if asked.plan else preparation.DEFAULT_PLAN,
-        given=plan.parse_assignments(asked.assignments),
-        port=asked.port,
-        command=("./run.sh", *words),
-        **more,
-    )
-
-
-def _find_plan(plan: Path) -> Path:
-    """A plan as seen from here, or from the checkout when run.sh is called from elsewhere."""
-    here = plan.exists() or not (paths.ROOT / plan).exists()
-    return plan.absolute() if here else paths.ROOT / plan
+    # A plan as seen from here, or from the checkout when run.sh is called from elsewhere.
+    is_elsewhere = not asked.plan.exists() and (paths.ROOT / asked.plan).exists()
+    asked.plan = paths.ROOT / asked.plan if is_elsewhere else asked.plan.absolute()
+    asked.given = parse_assignments(asked.given)
+    if "criteria" in asked:
+        asked.criteria, asked.extra = tuple(asked.criteria), parse_assignments(asked.extra, "-G")
+    return RunOptions(**vars(asked), command=("./run.sh", *words))
 
 
 def _set_up(for_slaves: bool = False) -> None:
@@ -290,16 +246,3 @@ def _report(run_dir: Path, criteria: Sequence[str]) -> int:
     print(verdict.line)
     print(f"report: {paths.shown(run_dir / 'index.html')}")
     return verdict.exit_status
-
-
-def _report_study(study_dir: Path, criteria: Sequence[str]) -> int:
-    from framestorm.study import command
-
-    if criteria:
-        raise UsageError("--fail-if judges a run; give the folder of one of the study's runs/")
-    return command.build(study_dir).exit_status
-
-
-def _first_line(verb: Callable[[Sequence[str]], int]) -> str:
-    words = (verb.__doc__ or "").strip().removesuffix(".")
-    return words[:1].lower() + words[1:]

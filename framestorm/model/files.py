@@ -84,11 +84,7 @@ def read(path: Path, kind: type[T]) -> T:
 
 
 def parse(text: str, kind: type[T], source: str = "it") -> T:
-    """The noun of type `kind` that a JSON text holds; `source` names it in messages.
-
-    Raises:
-        FileError: as for `read`.
-    """
+    """The noun of type `kind` that a JSON text holds, as `read`; `source` names it in messages."""
     try:
         content = json.loads(text)
     except ValueError as error:

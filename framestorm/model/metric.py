@@ -6,6 +6,7 @@ carry; any figure in ms that samples carry has such metrics.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,12 +30,15 @@ SERIES = {
     "handler": ("handler time", "time in the function's handler"),
     "model": ("model time", "time in the model"),
 }
-# Figures that results.csv has a column of in any case; others follow where samples carry them.
-FIGURES = ("handler", "model")
 # A derived metric has the unit that its name ends in.
 SUFFIXES = {
     "_bytes_per_s": "bytes/s", "_per_s": "1/s", "_percent": "%", "_bytes": "bytes", "_ms": "ms", "_s": "s",
     "_share": "share",
+}  # fmt: skip
+_TEXTS: dict[str, Callable[[float], str]] = {
+    "ms": units.duration, "s": lambda s: units.duration(1000 * s), "share": units.percent,
+    "%": lambda percent: f"{units.significant(percent)}{NBSP}%", "1/s": units.rate, "bytes": units.size,
+    "bytes/s": units.size_rate, "cores": lambda cores: f"{units.significant(cores, 2)}{NBSP}cores",
 }  # fmt: skip
 # A figure with one unit after it, not `2 min 05 s`.
 _NUMBER = re.compile(r"(\N{MINUS SIGN}?[\d.,]+)(\D*)")
@@ -81,23 +85,8 @@ class Metric:
         if value is None:
             return units.NONE
         sign, size = "\N{MINUS SIGN}" if value < 0 else "", abs(value)
-        match self.unit:
-            case "ms":
-                return sign + units.duration(size)
-            case "s":
-                return sign + units.duration(1000 * size)
-            case "share":
-                return sign + units.percent(size)
-            case "%":
-                return f"{sign}{units.significant(size)}{NBSP}%"
-            case "1/s":
-                return sign + units.rate(size)
-            case "bytes":
-                return sign + units.size(size)
-            case "bytes/s":
-                return f"{sign}{units.size(size)}/s"
-            case "cores":
-                return f"{sign}{units.significant(size, 2)}{NBSP}cores"
+        if self.unit in _TEXTS:
+            return sign + _TEXTS[self.unit](size)
         return sign + (units.count(size) if float(size).is_integer() else units.significant(size))
 
     def change_text(self, change: float) -> str:
@@ -122,20 +111,17 @@ class Metric:
 
 def _time(series: str, statistic: str) -> Metric:
     label, meaning = SERIES.get(series, (f"{series.replace('_', ' ')} time", f"figure {series}_ms of the samples"))
-    word = STATISTICS[statistic]
-    return Metric(
-        column(series, statistic), "ms", f"{word} {label}", f"{word} {meaning}", "higher", None, series, statistic
-    )
+    word, name = STATISTICS[statistic], column(series, statistic)
+    return Metric(name, "ms", f"{word} {label}", f"{word} {meaning}", "higher", None, series, statistic)
+
+
+def _times(series: str, *statistics: str) -> list[Metric]:
+    return [_time(series, statistic) for statistic in statistics]
 
 
 def column(series: str, statistic: str) -> str:
     """The name of a time: `handler`, `mean` to `handler_mean_ms`; `mean_ms` for the response time."""
     return f"{series}_{statistic}_ms" if series else f"{statistic}_ms"
-
-
-def figure_metrics(figure: str) -> tuple[Metric, ...]:
-    """The metrics of a further figure of samples, such as `handler` for handler_ms."""
-    return tuple(_time(figure, statistic) for statistic in ("mean", "median", "p95", "p99", "sd"))
 
 
 CATALOGUE = (
@@ -148,16 +134,17 @@ CATALOGUE = (
     Metric("rejected_warm_up", "", "rejected in the warm-up", "samples rejected because they started in the warm-up"),
     Metric("rejected_cold", "", "rejected as cold", "samples rejected because a cold replica answered them"),
     Metric("rejected_warm", "", "rejected as warm", "samples rejected because a warm replica answered them"),
-    *(_time(RESPONSE, statistic) for statistic in ("mean", "sd", "min", "median", "p95", "p99", "max")),
+    *_times(RESPONSE, "mean", "sd", "min", "median", "p95", "p99", "max"),
     Metric(
         "mean_is_lower_bound", "yes or no", "mean is a lower bound", "whether timeouts are in the mean, as lower bounds"
     ),
-    *(_time(OPEN, statistic) for statistic in ("mean", "median", "p95", "p99")),
-    *figure_metrics(OUTSIDE),
-    *(metric for figure in FIGURES for metric in figure_metrics(figure)),
+    *_times(OPEN, "mean", "median", "p95", "p99"),
+    *_times(OUTSIDE, "mean", "median", "p95", "p99", "sd"),
+    *_times("handler", "mean", "median", "p95", "p99", "sd"),
+    *_times("model", "mean", "median", "p95", "p99", "sd"),
     Metric("users", "", "users", "users that ran"),
     Metric("user_success", "share", "success rate of users", "share of the users without any error", "lower", "users"),
-    *(_time(USER, statistic) for statistic in ("mean", "median", "p95")),
+    *_times(USER, "mean", "median", "p95"),
     Metric("asked_per_s", "1/s", "requested rate", "arrival rate that the plan was set to"),
     Metric("offered_per_s", "1/s", "offered rate", "samples sent, by the span of their starts"),
     Metric("served_per_s", "1/s", "served rate", "samples without error, by the time in which answers could come",

@@ -47,12 +47,11 @@ def run_command(
     java_options: Sequence[str] = UNDER_LOAD,
 ) -> list[str]:
     """Run a plan without the GUI into a run's folder; on this machine unless another's `home` is given."""
+    port = {name: str(stop_port) for name in ("jmeterengine.nongui.port", "jmeterengine.nongui.maxport")}
     return [
         *_java("-Djava.awt.headless=true", *java_options, home=home),
         *("-n", "-t", str(plan), "-l", str(run_dir / "samples.jtl"), "-j", str(run_dir / "jmeter.log")),
-        *_assignments(
-            {**properties, "jmeterengine.nongui.port": str(stop_port), "jmeterengine.nongui.maxport": str(stop_port)}
-        ),
+        *_assignments({**properties, **port}),
     ]
 
 
@@ -133,20 +132,16 @@ def interrupt(stop_port: int) -> None:
 
 
 def _java(*options: str, home: Home | None = None) -> list[str]:
-    home = home or _own_home()
+    java = paths.JAVA_HOME / "bin" / "java"
+    if home is None and not java.exists():
+        raise FramestormError(
+            f"no Java at {paths.shown(java)} (its package was removed?); delete .local/stamps/java and start again"
+        )
+    home = home or Home(str(java), str(paths.JMETER_HOME), str(paths.JMX / "user.properties"))
     return [
         *(home.java, "-server", "-Xms256m", "-Xmx1g", *options),
         *("-jar", f"{home.folder}/bin/ApacheJMeter.jar", "-q", home.user_properties),
     ]
-
-
-def _own_home() -> Home:
-    java = paths.JAVA_HOME / "bin" / "java"
-    if not java.exists():
-        raise FramestormError(
-            f"no Java at {paths.shown(java)} (its package was removed?); delete .local/stamps/java and start again"
-        )
-    return Home(str(java), str(paths.JMETER_HOME), str(paths.JMX / "user.properties"))
 
 
 def _assignments(properties: Mapping[str, str]) -> list[str]:

@@ -91,7 +91,11 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if options.influxdb_url:
         influxdb.check_address(options.influxdb_url)
     _check_output(options, run_dir)
-    _check_criteria(options, plan)
+    labels = ("user", plan.label) if plan.has_users else (plan.label,)
+    for text in options.criteria:
+        label = criteria.parse(text, plan.label).label
+        if label not in labels:
+            raise UsageError(f"--fail-if '{text}': {plan.path.name} has no label {label}, only {' and '.join(labels)}")
     platform = _find_platform(plan, options, properties, function_url)
     if plan.url is not None:
         properties[plan.url.name] = platform.url
@@ -116,23 +120,19 @@ def _jmeter_values(plan: Plan, given: Mapping[str, str]) -> dict[str, str]:
     for name, value in given.items():
         if name in plan.settable or not ("." in name or name in _jmeter_names()):
             plan.check(name, value)
-            continue
-        jmeter_values[name] = value
-        if name not in _jmeter_names():
-            print(f"note: -J{name}: neither the plan nor JMeter's property files have it; passed on", file=sys.stderr)
+        else:
+            jmeter_values[name] = value
+            if name not in _jmeter_names():
+                print(f"note: -J{name}: neither the plan nor JMeter's property files have it", file=sys.stderr)
     return jmeter_values
 
 
 @cache
 def _jmeter_names() -> frozenset[str]:
     """The names in JMeter's own property files."""
-    names: set[str] = set()
-    for path in (
-        *(paths.JMETER_HOME / "bin" / f"{name}.properties" for name in ("jmeter", "reportgenerator", "user")),
-        paths.JMX / "user.properties",
-    ):
-        names.update(re.findall(r"^#?\s*([\w.-]+)\s*=", path.read_text(errors="replace"), flags=re.MULTILINE))
-    return frozenset(names)
+    files = [paths.JMETER_HOME / "bin" / f"{name}.properties" for name in ("jmeter", "reportgenerator", "user")]
+    text = "\n".join(path.read_text(errors="replace") for path in (*files, paths.JMX / "user.properties"))
+    return frozenset(re.findall(r"^#?\s*([\w.-]+)\s*=", text, flags=re.MULTILINE))
 
 
 def _find_platform(
@@ -158,14 +158,6 @@ def _check_required(plan: Plan, properties: Mapping[str, str]) -> None:
         if each.is_required and each.is_needed(properties) and not properties.get(name):
             example = f", for example -J{name}=http://gateway:8080/function/noop" if plans.URL in each.facets else ""
             raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
-
-
-def _check_criteria(options: RunOptions, plan: Plan) -> None:
-    labels = ("user", plan.label) if plan.has_users else (plan.label,)
-    for text in options.criteria:
-        label = criteria.parse(text, plan.label).label
-        if label not in labels:
-            raise UsageError(f"--fail-if '{text}': {plan.path.name} has no label {label}, only {' and '.join(labels)}")
 
 
 def choose_run_dir(options: RunOptions, suffix: str = "") -> Path:
@@ -216,22 +208,17 @@ def _check_output(options: RunOptions, run_dir: Path) -> None:
     if options.samples_copy is not None and options.samples_copy.exists():
         raise UsageError(f"-l {options.samples_copy}: the file exists; results are never appended to or overwritten")
     parent = next(folder for folder in run_dir.parents if folder.exists())
-    _check_writable(parent, "-o")
-    if options.samples_copy is not None:
-        _check_writable(options.samples_copy.absolute().parent, "-l")
+    copy_parent = options.samples_copy.absolute().parent if options.samples_copy else parent
+    for folder, option in ((parent, "-o"), (copy_parent, "-l")):
+        probe = folder / f".framestorm-{os.getpid()}.probe"
+        try:
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            what = f"{folder} cannot be written to: {error.strerror}; mend that, or choose another place with {option}"
+            raise FramestormError(what) from None
     free_bytes = shutil.disk_usage(parent).free
     if free_bytes < NEEDED_DISK_BYTES:
         raise FramestormError(
             f"{parent} has {free_bytes / 2**20:.0f} MiB left and a run needs {NEEDED_DISK_BYTES / 2**20:.0f}; make room"
         )
-
-
-def _check_writable(folder: Path, option: str) -> None:
-    probe = folder / f".framestorm-{os.getpid()}.probe"
-    try:
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise FramestormError(
-            f"{folder} cannot be written to: {error.strerror}; mend that, or choose another place with {option}"
-        ) from None
