@@ -43,11 +43,11 @@ class Answer(NamedTuple):
     cause: str | None
 
 
-def judge(body: bytes, headers: Mapping[str, str], encoding: Encoding, sent: bytes | None, min_faces: int) -> Verdict:
-    """Judge the answer to a frame; its image is compared with the image `sent`, unless that is None."""
+def judge(body: bytes, headers: Mapping[str, str], encoding: Encoding, frame: bytes | None, min_faces: int) -> Verdict:
+    """Judge the answer to a frame; its image is compared with the image `frame`, unless that is None."""
     answer = read_answer(body, headers, encoding)
     faces, cause = answer.faces or [], answer.cause
-    is_verified = sent is not None and answer.payload is not None
+    is_verified = frame is not None and answer.payload is not None
     figures: Figures = {
         "handler_ms": answer.handler_ms,
         "model_ms": answer.model_ms,
@@ -56,10 +56,10 @@ def judge(body: bytes, headers: Mapping[str, str], encoding: Encoding, sent: byt
         "verified": is_verified,
     }
     verdict = Verdict(cause, figures, answer.payload)
-    if sent is not None and is_verified:
+    if frame is not None and is_verified:
         from verify import verify_image  # only here: brings in Pillow, which a user without does not need
 
-        cause = verify_image(sent, verdict.image() or b"", faces, encoding)
+        cause = verify_image(frame, verdict.image() or b"", faces, encoding)
     # A face that was not found is also a change that is missing; the faces are the cause then.
     if answer.payload is not None and cause in {None, "changed-outside"} and len(faces) < min_faces:
         cause = "too-few-faces"
@@ -137,7 +137,7 @@ def _server_timing(header: str) -> dict[str, float]:
 
 
 def _faces(reported: Any) -> list[Face] | None:
-    """Read faces as objects (JSON) or as lists (X-Faces); None when they are not told or not understood."""
+    """Read faces as objects (JSON) or as lists (X-Faces); None when they are missing or not understood."""
     if not isinstance(reported, list):
         return None
     faces: list[Face] = []

@@ -13,8 +13,8 @@ def number(least: float, most: float, *, above: bool = False) -> Callable[[str],
     def parse(text: str) -> float:
         value = float(text)
         if not math.isfinite(value) or not least <= value <= most or (above and value == least):
-            wanted = f"{'above' if above else 'at least'} {least:g} and at most {most:g}"
-            raise argparse.ArgumentTypeError(f"{text} is not {wanted}")
+            limits = f"{'above' if above else 'at least'} {least:g} and at most {most:g}"
+            raise argparse.ArgumentTypeError(f"{text} is not {limits}")
         return value
 
     parse.__name__ = "number"

@@ -52,22 +52,11 @@ def main() -> int:
     interrupts = Interrupts()
     # After the signals are taken care of: requests alone is 80 ms of CPU.
     from send import Sender
-    from user import Options, User
+    from user import User
 
-    encoding = ENCODINGS[options.encoding]
-    user_options = Options(
-        options.video,
-        options.cache,
-        encoding,
-        options.frames,
-        options.sleep_s,
-        options.verify_share,
-        options.min_faces,
-        options.save,
-    )
     try:
-        sender = Sender(options.url, encoding, options.timeout_s, options.connect_timeout_s)
-        user = User(user_options, sender, Lines(options.journal), interrupts, (START_MS, STARTED))
+        sender = Sender(options.url, ENCODINGS[options.encoding], options.timeout_s, options.connect_timeout_s)
+        user = User(options, sender, Lines(options.journal), interrupts, (START_MS, STARTED))
         return 0 if user.run() else 1
     except (FrameError, LineError, ValueError, OSError) as error:
         print(f"client: {error}", file=sys.stderr)

@@ -20,7 +20,7 @@ class DispatchError(Exception):
     """The tasks cannot be dispatched; the message says why."""
 
 
-class Begun(NamedTuple):
+class Handover(NamedTuple):
     """A task was handed over."""
 
     task: int
@@ -29,7 +29,7 @@ class Begun(NamedTuple):
     caller: Caller | None = None
 
 
-class Accepted(NamedTuple):
+class Acceptance(NamedTuple):
     """The queue took a task."""
 
     task: int
@@ -37,7 +37,7 @@ class Accepted(NamedTuple):
     accepted_ms: float  # epoch
 
 
-class Done(NamedTuple):
+class Outcome(NamedTuple):
     """What came of a task."""
 
     task: int
@@ -53,13 +53,13 @@ class Done(NamedTuple):
 class Result(NamedTuple):
     """A task as the dispatcher saw it."""
 
-    begun: Begun
-    done: Done
+    handover: Handover
+    outcome: Outcome
     accepted_ms: float | None  # epoch
 
     @property
     def rtt_ms(self) -> float:
-        return (self.done.ended_s - self.begun.started_s) * 1000
+        return (self.outcome.ended_s - self.handover.started_s) * 1000
 
 
 class Dispatcher(ABC):
@@ -67,8 +67,8 @@ class Dispatcher(ABC):
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._events: queue.SimpleQueue[Begun | Accepted | Call | Done] = queue.SimpleQueue()
-        self._under_way: dict[int, Begun] = {}  # in the order they were begun
+        self._events: queue.SimpleQueue[Handover | Acceptance | Call | Outcome] = queue.SimpleQueue()
+        self._under_way: dict[int, Handover] = {}  # in the order they were handed over
         self._accepted_ms: dict[int, float] = {}
 
     @abstractmethod
@@ -99,7 +99,7 @@ class Dispatcher(ABC):
         results = []
         while not self._events.empty():
             results.append(self._take(0))
-        results += [self._give_up(begun, "stopped") for begun in list(self._under_way.values())]
+        results += [self._give_up(handover, "stopped") for handover in list(self._under_way.values())]
         return [result for result in results if result is not None]
 
     def _take(self, wait_s: float) -> Result | None:
@@ -107,29 +107,31 @@ class Dispatcher(ABC):
             event = self._events.get(timeout=wait_s)
         except queue.Empty:
             return None
-        if isinstance(event, Begun):
+        if isinstance(event, Handover):
             self._under_way[event.task] = event
             return None
-        done = event if isinstance(event, Done) else self._told(event)
-        if done is None or done.task not in self._under_way:
+        outcome = event if isinstance(event, Outcome) else self._outcome_of(event)
+        if outcome is None or outcome.task not in self._under_way:
             return None  # it had been given up
-        return Result(self._under_way.pop(done.task), done, self._accepted_ms.get(done.task))
+        return Result(self._under_way.pop(outcome.task), outcome, self._accepted_ms.get(outcome.task))
 
-    def _told(self, event: Accepted | Call) -> Done | None:
+    def _outcome_of(self, event: Acceptance | Call) -> Outcome | None:
         raise NotImplementedError(f"only a queue tells of {event}")
 
     def _overdue(self) -> Result | None:
         now_s = time.perf_counter()
-        for begun in self._under_way.values():
-            late_s = now_s - begun.started_s - self._timeout_s
+        for handover in self._under_way.values():
+            late_s = now_s - handover.started_s - self._timeout_s
             if late_s < 0:
                 return None  # and no other is
-            if begun.caller is None or begun.task in self._accepted_ms:
-                return self._give_up(begun, "timeout")
+            if handover.caller is None or handover.task in self._accepted_ms:
+                return self._give_up(handover, "timeout")
             if late_s > TRICKLE_GRACE_S:
-                begun.caller.cut("timeout")  # its thread says so then
+                handover.caller.cut("timeout")  # its thread says so then
         return None
 
-    def _give_up(self, begun: Begun, cause: str) -> Result:
-        del self._under_way[begun.task]
-        return Result(begun, Done(begun.task, time.perf_counter(), cause), self._accepted_ms.get(begun.task))
+    def _give_up(self, handover: Handover, cause: str) -> Result:
+        del self._under_way[handover.task]
+        return Result(
+            handover, Outcome(handover.task, time.perf_counter(), cause), self._accepted_ms.get(handover.task)
+        )

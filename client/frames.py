@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from encoding import DEFAULT_ENCODING, ENCODINGS, Encoding, FrameError
 from files import write_whole
@@ -89,22 +89,22 @@ def _load(folder: Path, sha256: str, encoding: Encoding) -> Frames | None:
 def _cut(video: Path, sha256: str, encoding: Encoding, folder: Path) -> None:
     import cut  # only here: brings in PyAV, 100 ms of CPU that a user with a cached video does not pay
 
-    unfinished = folder.with_name(f".{folder.name}.tmp")
+    draft = folder.with_name(f".{folder.name}.tmp")
     try:
-        shutil.rmtree(unfinished, ignore_errors=True)  # of a killed cutter: the lock is ours, nobody works in it
+        shutil.rmtree(draft, ignore_errors=True)  # of a killed cutter: the lock is ours, nobody works in it
         shutil.rmtree(folder, ignore_errors=True)  # without a readable meta.json it is of no use
-        unfinished.mkdir()
+        draft.mkdir()
         try:
-            width, height, sizes = cut.cut_video(video, encoding, unfinished)
+            width, height, sizes = cut.cut_video(video, encoding, draft)
             if _sha256(video) != sha256:
                 raise FrameError(f"video {video} changed while it was cut; repeat when it is complete")
             meta = {"video": sha256, "encoding": encoding.name, "width": width, "height": height, "sizes": sizes}
-            write_whole(unfinished / "meta.json", json.dumps(meta).encode())
-            _sync_folder(unfinished)
-            unfinished.rename(folder)
+            write_whole(draft / "meta.json", json.dumps(meta).encode())
+            _sync_folder(draft)
+            draft.rename(folder)
             _sync_folder(folder.parent)
         finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
         raise _unwritable(folder.parent, error) from error
 
@@ -158,24 +158,22 @@ def _sha256(video: Path) -> str:
 def _remembered_sha256(video: Path, cache: Path) -> str:
     identity = _identity(video)
     memory = cache / f"{identity}.sha256"
-    remembered = _recall(memory)
-    if remembered is not None:
-        return remembered
+    if (sha256 := _recall(memory)) is not None:
+        return sha256
     if os.access(cache, os.R_OK) and not os.access(cache, os.W_OK):
         return _sha256(video)  # a cache filled by another account is good to read from
     with _locked(cache, identity):
-        remembered = _recall(memory)
-        if remembered is not None:
-            return remembered
+        if (sha256 := _recall(memory)) is not None:
+            return sha256
         sha256 = _sha256(video)
         if _identity(video) != identity:
             raise FrameError(f"video {video} changed while it was read; repeat when it is complete")
         if time.time() - video.stat().st_ctime > SETTLED_AFTER_S:
-            unfinished = memory.with_name(f".{memory.name}.tmp")
+            draft = memory.with_name(f".{memory.name}.tmp")
             try:
-                unfinished.unlink(missing_ok=True)
-                write_whole(unfinished, sha256.encode())
-                unfinished.rename(memory)
+                draft.unlink(missing_ok=True)
+                write_whole(draft, sha256.encode())
+                draft.rename(memory)
             except OSError as error:
                 raise _unwritable(cache, error) from error
         return sha256
@@ -189,19 +187,6 @@ def _recall(memory: Path) -> str | None:
     return sha256 if len(sha256) == 64 else None
 
 
-def describe(frames: Frames) -> dict[str, Any]:
-    """Return what the one who prepares a run wants to know."""
-    return {
-        "video": frames.video[:12],
-        "frames": len(frames.sizes),
-        "width": frames.width,
-        "height": frames.height,
-        "encoding": frames.encoding.name,
-        "folder": str(frames.folder.resolve()),
-        "suffix": frames.encoding.suffix,
-    }
-
-
 def main() -> int:
     import argparse
 
@@ -211,10 +196,20 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, default=DEFAULT_CACHE, metavar="DIR", help="default: %(default)s")
     options = parser.parse_args()
     try:
-        print(json.dumps(describe(open_frames(options.video, ENCODINGS[options.encoding], options.cache))))
+        frames = open_frames(options.video, ENCODINGS[options.encoding], options.cache)
     except FrameError as error:
         print(f"frames: {error}", file=sys.stderr)
         return 2
+    content = {
+        "video": frames.video[:12],
+        "frames": len(frames.sizes),
+        "width": frames.width,
+        "height": frames.height,
+        "encoding": frames.encoding.name,
+        "folder": str(frames.folder.resolve()),
+        "suffix": frames.encoding.suffix,
+    }
+    print(json.dumps(content))
     return 0
 
 

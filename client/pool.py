@@ -6,7 +6,7 @@ import signal
 import time
 from multiprocessing.queues import SimpleQueue
 
-from dispatch import Begun, Dispatcher, DispatchError, Done
+from dispatch import Dispatcher, DispatchError, Handover, Outcome
 
 
 class Pool(Dispatcher):
@@ -27,11 +27,11 @@ class Pool(Dispatcher):
 
     def start(self, count: int) -> None:
         for task in range(count):
-            self._under_way[task] = Begun(task, time.time() * 1000, time.perf_counter())
-            self._pool.apply_async(_work, (task, self._task_s), callback=self._arrived)
+            self._under_way[task] = Handover(task, time.time() * 1000, time.perf_counter())
+            self._pool.apply_async(_work, (task, self._task_s), callback=self._on_outcome)
 
-    def _arrived(self, done: Done) -> None:
-        self._events.put(done._replace(ended_s=time.perf_counter()))
+    def _on_outcome(self, outcome: Outcome) -> None:
+        self._events.put(outcome._replace(ended_s=time.perf_counter()))
 
     def halt(self) -> None:
         self._pool.terminate()
@@ -44,9 +44,9 @@ def _become_worker(ready: "SimpleQueue[int]") -> None:
     ready.put(os.getpid())
 
 
-def _work(task: int, task_s: float) -> Done:
+def _work(task: int, task_s: float) -> Outcome:
     begun_ms, began_s = time.time() * 1000, time.perf_counter()
     if task_s:
         time.sleep(task_s)
     ended_s = time.perf_counter()
-    return Done(task, ended_s, None, None, (ended_s - began_s) * 1000, begun_ms, f"process-{os.getpid()}")
+    return Outcome(task, ended_s, None, None, (ended_s - began_s) * 1000, begun_ms, f"process-{os.getpid()}")

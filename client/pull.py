@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from callbacks import Call, Receiver
 from caller import Response
-from dispatch import Accepted, DispatchError, Done
+from dispatch import Acceptance, DispatchError, Outcome
 from push import Push
 
 
@@ -16,7 +16,7 @@ class Pull(Push):
 
     def __init__(self, url: str, workers: int, task_s: float, timeout_s: float, connect_timeout_s: float) -> None:
         """Listen for what is done; the tasks are posted by as many connections as Push uses."""
-        self._receiver = _receiver(url, self._called)
+        self._receiver = _receiver(url, self._on_call)
         queued = queue_url(url)
         super().__init__(queued, workers, task_s, timeout_s, connect_timeout_s, X_Callback_Url=self._receiver.url)
         self._tasks_by_call: dict[str, int] = {}
@@ -27,16 +27,16 @@ class Pull(Push):
     def repeated(self) -> int:
         return self._receiver.repeated
 
-    def _called(self, call: Call) -> None:
+    def _on_call(self, call: Call) -> None:
         self._events.put(call)
 
-    def _answered(self, task: int, answer: Response) -> Done | Accepted:
+    def _read_answer(self, task: int, answer: Response) -> Outcome | Acceptance:
         if answer.cause is None and answer.status == 202:
-            return Accepted(task, answer.headers.get("x-call-id", ""), time.time() * 1000)
-        return super()._answered(task, answer)
+            return Acceptance(task, answer.headers.get("x-call-id", ""), time.time() * 1000)
+        return super()._read_answer(task, answer)
 
-    def _told(self, event: Accepted | Call) -> Done | None:
-        if isinstance(event, Accepted):
+    def _outcome_of(self, event: Acceptance | Call) -> Outcome | None:
+        if isinstance(event, Acceptance):
             self._accepted_ms[event.task] = event.accepted_ms
             self._tasks_by_call[event.call_id] = event.task
             call = self._early.pop(event.call_id, None)
@@ -48,7 +48,7 @@ class Pull(Push):
         if call is None:
             return None
         cause = None if call.status == 200 else f"status-{call.status}"
-        return Done(
+        return Outcome(
             self._tasks_by_call[call.call_id],
             call.done_s,
             cause,

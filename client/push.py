@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 
 from caller import Caller, Response
-from dispatch import Accepted, Begun, Dispatcher, Done
+from dispatch import Acceptance, Dispatcher, Handover, Outcome
 
 THREADS_END_WITHIN_S = 2.0
 
@@ -19,8 +19,8 @@ class Push(Dispatcher):
         """Have the workers stand ready; their connections come with their first task."""
         super().__init__(timeout_s)
         self._body = f"{task_s:g}".encode()
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        self._callers = [Caller(url, named, timeout_s, connect_timeout_s) for _ in range(workers)]
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._callers = [Caller(url, fields, timeout_s, connect_timeout_s) for _ in range(workers)]
         self._threads = [threading.Thread(target=self._post_all, args=(each,), daemon=True) for each in self._callers]
         self._tasks: Iterator[int] = iter(())
         self._is_begun = threading.Event()
@@ -37,15 +37,15 @@ class Push(Dispatcher):
         for task in self._tasks:  # of all threads: taking the next is one step of the interpreter
             if self._halted:
                 break
-            self._events.put(Begun(task, time.time() * 1000, time.perf_counter(), caller))
-            self._events.put(self._answered(task, caller.post(self._body)))
+            self._events.put(Handover(task, time.time() * 1000, time.perf_counter(), caller))
+            self._events.put(self._read_answer(task, caller.post(self._body)))
         caller.close()
 
-    def _answered(self, task: int, answer: Response) -> Done | Accepted:
+    def _read_answer(self, task: int, answer: Response) -> Outcome | Acceptance:
         ended_s = time.perf_counter()
         cause = answer.cause or (None if answer.status == 200 else f"status-{answer.status}")
         took_s = answer.headers.get("x-duration-seconds")  # of OpenFaaS's watchdog
-        return Done(
+        return Outcome(
             task,
             ended_s,
             cause,

@@ -106,22 +106,22 @@ def _ready(options: argparse.Namespace) -> Dispatcher:
 
 
 def _write_sample(account: Account, result: Result, intended_ms: float, sent_bytes: int) -> None:
-    begun, done = result.begun, result.done
-    is_sent = begun.caller is not None and done.cause not in {"connect", "connect-timeout"}
+    handover, outcome = result.handover, result.outcome
+    is_sent = handover.caller is not None and outcome.cause not in {"connect", "connect-timeout"}
     account.sample(
-        begun.task,
+        handover.task,
         intended_ms=intended_ms,
-        start_ms=begun.start_ms,
+        start_ms=handover.start_ms,
         rtt_ms=result.rtt_ms,
-        status=done.status,
-        cause=done.cause,
-        censored=done.cause in {"timeout", "connect-timeout", "stopped"},
+        status=outcome.status,
+        cause=outcome.cause,
+        censored=outcome.cause in {"timeout", "connect-timeout", "stopped"},
         sent_bytes=sent_bytes if is_sent else 0,
-        received_bytes=done.received_bytes,
-        handler_ms=done.handler_ms,
-        worker=done.worker,
+        received_bytes=outcome.received_bytes,
+        handler_ms=outcome.handler_ms,
+        worker=outcome.worker,
         accepted_at_ms=result.accepted_ms,
-        begun_at_ms=done.begun_ms,
+        begun_at_ms=outcome.begun_ms,
     )
 
 

@@ -3,11 +3,10 @@
 import hashlib
 import sys
 import time
-from pathlib import Path
-from typing import NamedTuple
+from argparse import Namespace
 
 from answer import NOTHING_KNOWN, Verdict, judge
-from encoding import Encoding, FrameError
+from encoding import ENCODINGS, FrameError
 from frames import Frames, open_frames
 from interrupt import Interrupts, Stopped
 from lines import Account, LineError, Lines
@@ -16,26 +15,18 @@ from send import Reply, Sender
 LABEL = "frame"
 
 
-class Options(NamedTuple):
-    """What a user is asked to do."""
-
-    video: Path
-    cache: Path
-    encoding: Encoding
-    frames: int  # 0: all of the video
-    sleep_s: float
-    verify_share: float
-    min_faces: int
-    save: Path | None
-
-
 class User:
     """Sends the frames and counts what came of them."""
 
     def __init__(
-        self, options: Options, sender: Sender, lines: Lines, interrupts: Interrupts, process_start: tuple[float, float]
+        self,
+        options: Namespace,
+        sender: Sender,
+        lines: Lines,
+        interrupts: Interrupts,
+        process_start: tuple[float, float],
     ) -> None:
-        """Take also when the process started, as epoch ms and as time.perf_counter."""
+        """Take the options of client.py, and when the process started, as epoch ms and as time.perf_counter."""
         self._account = Account(lines, LABEL, process_start)
         self._options = options
         self._sender = sender
@@ -50,7 +41,7 @@ class User:
         stopped = False
         try:
             with self._interrupts.allowed():
-                frames = open_frames(self._options.video, self._options.encoding, self._options.cache)
+                frames = open_frames(self._options.video, ENCODINGS[self._options.encoding], self._options.cache)
             video, count = frames.video[:12], self._options.frames or len(frames.sizes)
             if self._options.save is not None:
                 (self._options.save / self._account.name).mkdir(parents=True)
@@ -66,7 +57,7 @@ class User:
             print(f"client: {error}", file=sys.stderr)
         settings = {
             "sleep_s": self._options.sleep_s,
-            "encoding": self._options.encoding.name,
+            "encoding": self._options.encoding,
             "video": video,
             "setup_ms": setup_ms,
         }
@@ -78,27 +69,27 @@ class User:
 
     def _send_all(self, frames: Frames, count: int) -> None:
         sleep_s = self._options.sleep_s
-        answered = time.perf_counter()
+        last_answer_s = time.perf_counter()
         first_ms = (time.time() + sleep_s) * 1000
         for index in range(count):
             body = frames.body(index)
             intended_ms = first_ms + index * sleep_s * 1000
-            start_ms, began = 0.0, None
+            start_ms, began_s = 0.0, None
             try:
                 with self._interrupts.allowed():
                     # The pause runs from the last answer on: verifying it takes part of the pause, not time besides it.
-                    pause_s = answered + sleep_s - time.perf_counter()
+                    pause_s = last_answer_s + sleep_s - time.perf_counter()
                     if pause_s > 0:
                         time.sleep(pause_s)
-                    start_ms, began = time.time() * 1000, time.perf_counter()
+                    start_ms, began_s = time.time() * 1000, time.perf_counter()
                     reply = self._sender.send(body)
             except Stopped:
-                if began is not None:
-                    rtt_ms = (time.perf_counter() - began) * 1000
+                if began_s is not None:
+                    rtt_ms = (time.perf_counter() - began_s) * 1000
                     reply = Reply(start_ms, rtt_ms, None, {}, b"", len(body), 0, "stopped", censored=True)
                     self._write_sample(index, intended_ms, reply, Verdict("stopped", NOTHING_KNOWN))
                 raise
-            answered = time.perf_counter()
+            last_answer_s = time.perf_counter()
             self._judge(index, intended_ms, body, reply, frames)
 
     def _judge(self, index: int, intended_ms: float, body: bytes, reply: Reply, frames: Frames) -> None:
@@ -107,8 +98,8 @@ class User:
         if reply.cause is None and reply.status != 200:
             verdict = Verdict(f"status-{reply.status}", NOTHING_KNOWN)
         elif reply.cause is None:
-            sent = frames.image(body) if self._is_verified(index) else None
-            verdict = judge(reply.body, reply.headers, frames.encoding, sent, self._options.min_faces)
+            frame = frames.image(body) if self._is_verified(index) else None
+            verdict = judge(reply.body, reply.headers, frames.encoding, frame, self._options.min_faces)
         self._write_sample(index, intended_ms, reply, verdict)
         if self._options.save is not None and (image := verdict.image()) is not None:
             # The user's folder is named by host, process and start: nobody else's.
@@ -117,7 +108,7 @@ class User:
 
     def _is_verified(self, index: int) -> bool:
         """Choose by user and index, so that the same frames of a user are verified however the run goes."""
-        share = self._options.verify_share
+        share: float = self._options.verify_share
         if share in {0, 1}:
             return share == 1
         digest = hashlib.sha256(f"{self._account.name} {index}".encode()).digest()

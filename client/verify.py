@@ -23,12 +23,14 @@ OUTSIDE_CHANGE_LOSSY = 16
 _NOT_DECODED = (OSError, ValueError, SyntaxError, EOFError, OverflowError, MemoryError, struct.error, zlib.error)
 
 
-def verify_image(sent: bytes, got: bytes, faces: Sequence[tuple[int, int, int, int]], encoding: Encoding) -> str | None:
-    """Return None if the image `got` is `sent` with its faces (x, y, width, height) blurred, else the cause."""
+def verify_image(
+    frame_file: bytes, answer_file: bytes, faces: Sequence[tuple[int, int, int, int]], encoding: Encoding
+) -> str | None:
+    """Return None if the answer is the frame with its faces (x, y, width, height) blurred, else the cause."""
     try:
-        with Image.open(io.BytesIO(sent)) as image:
+        with Image.open(io.BytesIO(frame_file)) as image:
             frame = image.convert("RGB")
-        with Image.open(io.BytesIO(got), formats=[encoding.image_format]) as image:
+        with Image.open(io.BytesIO(answer_file), formats=[encoding.image_format]) as image:
             if image.size != frame.size:
                 return "wrong-size"
             answer = image.convert("RGB")

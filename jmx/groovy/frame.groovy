@@ -15,11 +15,11 @@ import java.util.concurrent.atomic.AtomicLong
 
 static synchronized List<String> list(String folder, String suffix, int limit) {
     if (paths == null) {
-        def found = (new File(folder).list() ?: []).findAll { it.endsWith(suffix) }.sort()
-        if (!found) {
+        def names = (new File(folder).list() ?: []).findAll { it.endsWith(suffix) }.sort()
+        if (!names) {
             throw new FileNotFoundException("no *$suffix frames in $folder: cut the video first, see frame_dir")
         }
-        paths = (limit > 0 ? (0..<limit).collect { found[it % found.size()] } : found).collect { "$folder/$it" as String }
+        paths = (limit > 0 ? (0..<limit).collect { names[it % names.size()] } : names).collect { "$folder/$it" as String }
     }
     return paths
 }

@@ -8,26 +8,27 @@ import pytest
 import send
 from encoding import ENCODINGS
 from send import Sender
+from tests.client.conftest import Server
 
 BODY = b"iVBORw0KGgo="
 
 
 @pytest.fixture
-def sender(function_url: str) -> Iterator[Sender]:
+def sender(function: Server) -> Iterator[Sender]:
     before = signal.getsignal(signal.SIGALRM)
-    yield Sender(f"{function_url}/429", ENCODINGS["png-base64"], timeout_s=5, connect_timeout_s=1)
+    yield Sender(f"{function.url}/500", ENCODINGS["png-base64"], timeout_s=5, connect_timeout_s=1)
     signal.signal(signal.SIGALRM, before)
 
 
 def test_an_answer_without_end_is_not_kept(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(send, "MAX_ANSWER_BYTES", 16)
     reply = sender.send(BODY)
-    assert (reply.status, reply.body, reply.cause) == (429, b"", None)
+    assert (reply.status, reply.body, reply.cause) == (500, b"", None)
     assert reply.received_bytes > 16
 
 
 def test_no_alarm_is_left_behind(sender: Sender) -> None:
-    assert sender.send(BODY).status == 429
+    assert sender.send(BODY).status == 500
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
@@ -41,5 +42,5 @@ def test_the_environments_proxy_is_not_used(
     sender: Sender, requests_seen: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    assert sender.send(BODY).status == 429
+    assert sender.send(BODY).status == 500
     assert len(requests_seen) == 1
