@@ -141,7 +141,6 @@ def _begun(prepared: Prepared) -> Record:
         properties=dict(prepared.properties),
         given={**options.given, **options.extra},
         criteria=options.criteria,
-        default_criteria=not options.criteria,
         target=Target(platform.kind, platform.url or None, platform.settings_as_text()),
         versions=record.versions(),
     )

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from framestorm import paths, probe
 from framestorm.hosts.member import HostError, Member, together
-from framestorm.run import jmeter
 
 CLOCK_WITHIN_MS = 100.0
 FREE_BYTES = 200 * 2**20
@@ -32,7 +31,7 @@ def faults(members: Sequence[Member], slaves: Sequence[Member], plan: Path) -> d
     java = max(versions, key=versions.count, default=None)
     digest = probe.digest(paths.ROOT, files)
     for member in reached:
-        reasons[member] = _faults(member, java, jmeter.version(), digest)
+        reasons[member] = _faults(member, java, probe.jmeter_version(paths.JMETER_HOME), digest)
     for name in {member.facts.hostname for member in reached}:
         namesakes = [member for member in slaves if member.facts.hostname == name]
         for other in namesakes[1:]:

@@ -94,7 +94,6 @@ class Record:
     properties: dict[str, str] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
     criteria: tuple[str, ...] = ()
-    default_criteria: bool = True
     target: Target | None = None
     hosts: tuple[Host, ...] = ()
     losses: tuple[Loss, ...] = ()

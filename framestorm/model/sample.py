@@ -10,7 +10,6 @@ from framestorm import paths
 
 Line = dict[str, Any]
 SCHEMA: Line = json.loads((paths.CLIENT / "sample.json").read_text(encoding="utf-8"))
-TYPE = "sample"
 _KINDS: dict[str, set[type]] = {
     "string": {str}, "integer": {int}, "number": {int, float}, "boolean": {bool}, "null": {type(None)},
 }  # fmt: skip
@@ -49,7 +48,7 @@ def is_figure_name(name: str) -> bool:
 
 def is_sample(line: object) -> TypeGuard[Line]:
     """Whether a parsed line is a sample by the schema; its numbers are finite."""
-    if not isinstance(line, dict) or line.get("type") != TYPE or any(name not in line for name in _REQUIRED):
+    if not isinstance(line, dict) or line.get("type") != "sample" or any(name not in line for name in _REQUIRED):
         return False
     for name, value in line.items():
         kind = type(value)

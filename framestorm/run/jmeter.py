@@ -66,12 +66,6 @@ def remote_options(addresses: Sequence[str], own_address: str, settings: Path) -
     return ["-q", str(settings), f"-Djava.rmi.server.hostname={own_address}", "-R", ",".join(addresses)]
 
 
-def version() -> str | None:
-    """The version of this machine's JMeter, by its jar."""
-    cores = list(paths.JMETER_HOME.glob("lib/ext/ApacheJMeter_core-*.jar"))
-    return cores[0].stem.rpartition("-")[2] if cores else None
-
-
 def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path) -> list[str]:
     """Open a plan in JMeter's GUI with the properties of a run, so that Run works there."""
     # What JMeter's own start script opens to its look and feel, and its preferences kept out of the user's home.

@@ -8,9 +8,8 @@ import subprocess
 
 import psutil
 
-from framestorm import __version__, paths
+from framestorm import __version__, paths, probe
 from framestorm.model.run import Host, Kit, Role
-from framestorm.run import jmeter
 
 FILE = "run.json"
 
@@ -33,7 +32,7 @@ def versions() -> dict[str, str | None]:
     java = re.search(r'JAVA_VERSION="([^"]+)"', release.read_text()) if release.exists() else None
     tensorflow = list(paths.FUNCTION_PYTHON.parent.parent.glob("lib/python*/site-packages/tensorflow_cpu-*.dist-info"))
     return {
-        "jmeter": jmeter.version(),
+        "jmeter": probe.jmeter_version(paths.JMETER_HOME),
         "java": java.group(1) if java else None,
         "python": platform.python_version(),
         "tensorflow": tensorflow[0].name.split("-")[1].removesuffix(".dist") if tensorflow else None,

@@ -42,7 +42,7 @@ def faults(*members: Member) -> list[list[str]]:
 
 @pytest.fixture(autouse=True)
 def jmeter_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight.jmeter, "version", lambda: "5.5")
+    monkeypatch.setattr(preflight.probe, "jmeter_version", lambda home: "5.5")
 
 
 @pytest.mark.parametrize("offset_ms", [0.0, 100.0, -100.0])

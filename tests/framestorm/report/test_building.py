@@ -56,7 +56,7 @@ def test_what_went_wrong_is_told_apart(three_users: Any) -> None:
 @pytest.mark.parametrize("given", [None, ["frame p95 > 10 ms"], ["frame p95 > 10 s", "n < 5"]])
 def test_criteria_come_from_the_call_or_from_the_run(fake_run: Any, given: list[str] | None) -> None:
     fake_run.user([{}] * 10)
-    folder = fake_run.write(criteria=["frame p50 > 39 ms"], default_criteria=False)
+    folder = fake_run.write(criteria=["frame p50 > 39 ms"])
     assert build(folder, given).exit_status == (3 if given is None or "10 ms" in given[0] else 0)
     expected = given or ["frame p50 > 39 ms"]
     assert [criterion.text for criterion in summary(folder).criteria] == expected
@@ -100,7 +100,7 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path, make_jtl: Call
 
 
 def test_stopped_run_tells_its_criteria_too(three_users: Any) -> None:
-    folder = three_users.write(state="stopped", reason="Ctrl-C", criteria=["frame p95 > 1 ms"], default_criteria=False)
+    folder = three_users.write(state="stopped", reason="Ctrl-C", criteria=["frame p95 > 1 ms"])
     outcome = build(folder)
     assert (outcome.word, outcome.exit_status) == ("partial", 4)
     assert "stopped early: Ctrl-C" in outcome.text

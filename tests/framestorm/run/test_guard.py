@@ -2,8 +2,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -11,6 +9,7 @@ import pytest
 
 from framestorm import guard
 from framestorm.guard import Guarded
+from framestorm.machine import wait_until
 
 # Starts a child that leaves its session and ignores SIGTERM, the worst that a plan may start; then waits for ever.
 STUBBORN = r"""
@@ -23,15 +22,8 @@ time.sleep(600)
 """
 
 
-def wait_for(condition: Callable[[], object], timeout_s: float = 20) -> None:
-    deadline_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline_s, "waited in vain"
-        time.sleep(0.05)
-
-
 def printed_pid(log: Path) -> int:
-    wait_for(lambda: log.exists() and log.read_text().strip())
+    assert wait_until(lambda: log.exists() and log.read_text().strip(), 20)
     return int(log.read_text())
 
 
@@ -82,11 +74,11 @@ def test_nothing_outlives_a_kill(tmp_path: Path, killed: str) -> None:
         command = [process.pid for process in psutil.Process(guard_pid).children()]
         if killed == "conductor":
             conductor.kill()
-            wait_for(lambda: all(map(gone, [guard_pid, orphan, *command])), timeout_s=10)
+            assert wait_until(lambda: all(map(gone, [guard_pid, orphan, *command])), 10)
         else:
             os.kill(guard_pid, signal.SIGKILL)
             # Its command goes with it; what the command had let go of is nobody's then.
-            wait_for(lambda: gone(command[0]), timeout_s=10)
+            assert wait_until(lambda: gone(command[0]), 10)
             os.kill(orphan, signal.SIGKILL)
     finally:
         conductor.kill()

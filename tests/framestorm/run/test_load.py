@@ -1,9 +1,7 @@
 """The load of a run on this machine, with a stand-in for JMeter."""
 
-import csv
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -72,30 +70,32 @@ def test_what_does_not_hear_it_goes_on(start: Callable[[str], LocalLoad]) -> Non
 
 
 class Observed(NoPlatform):
-    """A platform with one reading, or none that can be had."""
+    """A platform with these readings, or with an error instead."""
 
-    readings: list[Reading] | None = None
+    readings: list[Reading] | FramestormError | None = None
 
     def metrics(self, start_ms: float, end_ms: float) -> list[Reading] | None:
-        if start_ms == end_ms:
-            raise FramestormError("it does not answer")
+        if isinstance(self.readings, FramestormError):
+            raise self.readings
         return self.readings
 
 
-@pytest.mark.parametrize("readings", [None, [], [Reading(5, "in_flight", "noop", "noop-1", 2.5)]])
-def test_metrics_are_kept_as_the_platform_saw_them(readings: list[Reading] | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("readings", "missing", "lines"),
+    [
+        (None, [], None),
+        ([], [], 1),
+        ([Reading(5, "in_flight", "noop", "noop-1", 2.5)], [], 2),
+        (FramestormError("it does not answer"), ["it does not answer"], None),
+    ],
+)
+def test_metrics_are_kept_as_the_platform_measured_them(
+    readings: list[Reading] | FramestormError | None, missing: list[str], lines: int | None, tmp_path: Path
+) -> None:
     platform = Observed(Site())
     platform.readings = readings
-    assert save_metrics(platform, tmp_path, 0, 1) == []
+    assert save_metrics(platform, tmp_path, 0, 1) == missing
     path = tmp_path / "metrics.csv"
-    assert path.exists() == (readings is not None)
-    if readings:
-        with path.open(newline="") as file:
-            (row,) = csv.DictReader(file)
-        assert row == {"time_ms": "5", "metric": "in_flight", "function": "noop", "detail": "noop-1", "value": "2.5"}
-
-
-def test_metrics_that_cannot_be_had_are_told(tmp_path: Path) -> None:
-    with closing(Observed(Site())) as platform:
-        assert save_metrics(platform, tmp_path, 1, 1) == ["it does not answer"]
-    assert list(tmp_path.iterdir()) == []
+    assert (len(path.read_text().splitlines()) if path.exists() else None) == lines
+    if lines == 2:
+        assert path.read_text().split() == ["time_ms,metric,function,detail,value", "5,in_flight,noop,noop-1,2.5"]
