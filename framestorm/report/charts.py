@@ -3,18 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from framestorm.model.series import (
-    Bins,
-    ByIndex,
-    Histogram,
-    InFlight,
-    MachineLine,
-    OverTime,
-    ReplicasOverTime,
-    ReplicaUse,
-    SuccessOverTime,
-    Values,
-)
+from framestorm.model import series
 from framestorm.model.summary import Machine, Summary
 from framestorm.model.units import count, plural
 from framestorm.report.figure import (
@@ -85,27 +74,27 @@ DRAWINGS = {
 
 def charts(summary: Summary) -> list[Chart]:
     """The charts that the summary has series for."""
-    series, label = summary.series, summary.label
-    clock = Clock.of(series)
-    drawn = [_by_index(lines, name, label) for name, lines in series.by_index.items()]
-    if series.over_time:
-        drawn.append(_over_time(series.over_time, clock, label))
-    if series.replicas:
-        drawn += _replica_charts(series.replicas, clock)
-    if series.success_over_time:
-        drawn += [_success(series.success_over_time, clock, label), _throughput(series.success_over_time, clock, label)]
-    if series.in_flight:
-        drawn.append(_in_flight(series.in_flight, clock))
-    if series.histogram:
-        drawn.append(_histogram(series.histogram, label))
-    if series.machines:
-        drawn.append(_machines(series.machines, summary.machines, clock))
-    if series.marks:
-        drawn = [marked(chart, series.marks, clock) if chart.xaxis == clock.axis() else chart for chart in drawn]
+    data, label = summary.series, summary.label
+    clock = Clock.of(data)
+    drawn = [_by_index(lines, name, label) for name, lines in data.by_index.items()]
+    if data.over_time:
+        drawn.append(_over_time(data.over_time, clock, label))
+    if data.replicas:
+        drawn += _replica_charts(data.replicas, clock)
+    if data.success_over_time:
+        drawn += [_success(data.success_over_time, clock, label), _throughput(data.success_over_time, clock, label)]
+    if data.in_flight:
+        drawn.append(_in_flight(data.in_flight, clock))
+    if data.histogram:
+        drawn.append(_histogram(data.histogram, label))
+    if data.machines:
+        drawn.append(_machines(data.machines, summary.machines, clock))
+    if data.marks:
+        drawn = [marked(chart, data.marks, clock) if chart.xaxis == clock.axis() else chart for chart in drawn]
     return drawn
 
 
-def _by_index(data: ByIndex, name: str, label: str) -> Chart:
+def _by_index(data: series.ByIndex, name: str, label: str) -> Chart:
     what = FIGURE_NAMES.get(name) or name.removesuffix("_ms").replace("_", " ").capitalize()
     band, x = data.band, data.x
     # Each chart has its own unit: one for all three would hide the model beside the response time.
@@ -142,7 +131,7 @@ def _by_index(data: ByIndex, name: str, label: str) -> Chart:
     return Chart(slug, title, caption, traces, xaxis, axis.axis(what.lower())).with_scales(axis)
 
 
-def _over_time(data: OverTime, clock: Clock, label: str) -> Chart:
+def _over_time(data: series.OverTime, clock: Clock, label: str) -> Chart:
     warm, cold, cut = data.warm, data.cold, data.timed_out
     axis = Lengths.of(warm["y"], cold["y"], cut["y"])
     x = clock.x(data.x)
@@ -164,11 +153,11 @@ def _over_time(data: OverTime, clock: Clock, label: str) -> Chart:
     return Chart("response-time-over-time", title, caption, traces, clock.axis(), yaxis).with_scales(axis)
 
 
-def _timed_out(x: Values, y: Values) -> Json:
+def _timed_out(x: series.Values, y: series.Values) -> Json:
     return dots(x, y, "timed out (at least)", BAD, symbol="x-thin-open", size=8)
 
 
-def _success(data: SuccessOverTime, clock: Clock, label: str) -> Chart:
+def _success(data: series.SuccessOverTime, clock: Clock, label: str) -> Chart:
     caption = (
         f"Share of the {label}s started in each {_seconds(data.width_s)} that succeeded; a gap means that none started."
     )
@@ -177,7 +166,7 @@ def _success(data: SuccessOverTime, clock: Clock, label: str) -> Chart:
     return Chart("success-over-time", "Success rate over time", caption, traces, clock.axis(), yaxis)
 
 
-def _throughput(data: SuccessOverTime, clock: Clock, label: str) -> Chart:
+def _throughput(data: series.SuccessOverTime, clock: Clock, label: str) -> Chart:
     hosts = data.hosts
     bar: Json = {"type": "bar", "x": clock.x(data.x), "width": data.width_s / clock.scale * 0.92}
     traces = [
@@ -199,7 +188,7 @@ def _throughput(data: SuccessOverTime, clock: Clock, label: str) -> Chart:
     return Chart("throughput", title, caption, traces, clock.axis(), yaxis, {"barmode": "stack"})
 
 
-def _in_flight(data: InFlight, clock: Clock) -> Chart:
+def _in_flight(data: series.InFlight, clock: Clock) -> Chart:
     title = f"{data.what.capitalize()} in flight over time"
     caption = "Sent and not yet answered. At a fixed arrival rate, a line that keeps rising is a growing queue."
     if data.what == "users":
@@ -210,7 +199,7 @@ def _in_flight(data: InFlight, clock: Clock) -> Chart:
     return Chart("in-flight", title, caption, traces, clock.axis(), yaxis)
 
 
-def _histogram(data: Histogram, label: str) -> Chart:
+def _histogram(data: series.Histogram, label: str) -> Chart:
     axis = Lengths.of(data.linear.edges)
     by_scale = {"linear": _steps(data.linear, axis, label), "log": _steps(data.log, axis, label)}
     traces = [steps | {"visible": scale == "linear"} for scale, of in by_scale.items() for steps in of]
@@ -230,7 +219,7 @@ def _histogram(data: Histogram, label: str) -> Chart:
     return chart
 
 
-def _steps(bins: Bins, axis: Lengths, label: str) -> list[Json]:
+def _steps(bins: series.Bins, axis: Lengths, label: str) -> list[Json]:
     edges = axis.y(bins.edges)
     kinds = [("warm", bins.warm, MAIN), ("cold", bins.cold, SECOND)]
     drawn = [(name, counts, colour) for name, counts, colour in kinds if counts is not None]
@@ -240,7 +229,7 @@ def _steps(bins: Bins, axis: Lengths, label: str) -> list[Json]:
     ]
 
 
-def _machines(lines: Sequence[MachineLine], machines: Sequence[Machine], clock: Clock) -> Chart:
+def _machines(lines: Sequence[series.MachineLine], machines: Sequence[Machine], clock: Clock) -> Chart:
     hosts = list(dict.fromkeys(each.host for each in lines))
     colours = {"generator": MAIN, "target": SECOND, "host": INK}
     traces = []
@@ -269,7 +258,7 @@ def _machines(lines: Sequence[MachineLine], machines: Sequence[Machine], clock: 
     return chart
 
 
-def _replica_charts(data: ReplicasOverTime, clock: Clock) -> list[Chart]:
+def _replica_charts(data: series.ReplicasOverTime, clock: Clock) -> list[Chart]:
     throttled = data.use.get(THROTTLED)
     is_throttled = throttled is not None and any(throttled.whole)
     drawn = [_replica_counts(data, clock)]
@@ -281,7 +270,7 @@ def _replica_charts(data: ReplicasOverTime, clock: Clock) -> list[Chart]:
     return drawn
 
 
-def _replica_counts(data: ReplicasOverTime, clock: Clock) -> Chart:
+def _replica_counts(data: series.ReplicasOverTime, clock: Clock) -> Chart:
     x, alone = clock.x(data.x), len(data.counts) == 1
     traces: list[Json] = []
     short: list[tuple[float | None, float]] = []
@@ -302,7 +291,7 @@ def _replica_counts(data: ReplicasOverTime, clock: Clock) -> Chart:
     return Chart("replicas-over-time", "Replicas over time", caption, traces, clock.axis(), yaxis)
 
 
-def _replica_use(metric: str, data: ReplicaUse, clock: Clock, at_s: list[float]) -> Chart:
+def _replica_use(metric: str, data: series.ReplicaUse, clock: Clock, at_s: list[float]) -> Chart:
     drawing, x = DRAWINGS[metric], clock.x(at_s)
     largest = max(value or 0 for value in data.whole)
     unit, scale = next((unit, scale) for least, unit, scale in drawing.units if largest >= least)

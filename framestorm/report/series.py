@@ -3,19 +3,7 @@
 import numpy as np
 import polars as pl
 
-from framestorm.model.series import (
-    Bins,
-    ByIndex,
-    Curves,
-    Histogram,
-    InFlight,
-    MachineLine,
-    OverTime,
-    Series,
-    SuccessOverTime,
-    UserLine,
-    Values,
-)
+from framestorm.model import series as model
 from framestorm.model.summary import LostHost
 from framestorm.results.table import lengths, span_ms
 from framestorm.stats.checks import Floats
@@ -31,10 +19,10 @@ BIN_WIDTHS_S = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7
 IS_COLD = pl.col("cold").fill_null(value=False)
 
 
-def sample_series(samples: pl.DataFrame, origin_ms: float) -> Series:
+def sample_series(samples: pl.DataFrame, origin_ms: float) -> model.Series:
     """Every series that is made of the samples; times are seconds since `origin_ms`, lengths ms."""
     if not samples.height:
-        return Series()
+        return model.Series()
     timed = samples.with_columns(((pl.col("start_ms") - origin_ms) / 1000).alias("t_s"))
     low_s, high_s = timed.select(pl.col("t_s").min(), pl.col("t_s").max().alias("high")).row(0)
     # A round bin width that leaves enough samples in a bin and not too many bins.
@@ -46,7 +34,7 @@ def sample_series(samples: pl.DataFrame, origin_ms: float) -> Series:
     n_bins = min(int(np.floor(high_s / width_s)) - first + 1, 20 * MAX_TIME_BINS)
     x = [round((first + bin_ + 0.5) * width_s, 3) for bin_ in range(n_bins)]
     indexed = {name: by_index(samples, name) for name in ("rtt_ms", *lengths(samples))}
-    return Series(
+    return model.Series(
         by_index={name: lines for name, lines in indexed.items() if lines},
         over_time=over_time(timed, width_s, x),
         success_over_time=success_over_time(timed, width_s, x),
@@ -54,7 +42,7 @@ def sample_series(samples: pl.DataFrame, origin_ms: float) -> Series:
     )
 
 
-def by_index(samples: pl.DataFrame, name: str) -> ByIndex | None:
+def by_index(samples: pl.DataFrame, name: str) -> model.ByIndex | None:
     """A figure by the sample's index: a line per user, or for many users median, 5 % and 95 %, and some examples."""
     has_value = pl.col("ok") & pl.col(name).is_not_null() & pl.col("index").is_not_null()
     measured = samples.select("user", "index", "start_ms", "ok", "source", name).filter(has_value)
@@ -81,21 +69,21 @@ def by_index(samples: pl.DataFrame, name: str) -> ByIndex | None:
         quantiles = {"low": 0.05, "mid": 0.5, "high": 0.95}
         binned = measured.group_by("bin").agg(_quantile(name, q).alias(end) for end, q in quantiles.items())
         band = {end: spread(binned, end, n_bins) for end in quantiles}
-    timed_out: Curves = {"x": [], "y": []}
+    timed_out: model.Curves = {"x": [], "y": []}
     if name == "rtt_ms":
         cut = _thinned(samples.filter(pl.col("timed_out") & pl.col("index").is_not_null()), MAX_POINTS // 4)
         timed_out = {"x": _rounded(cut["index"]), "y": _rounded(cut[name])}
-    return ByIndex(
+    return model.ByIndex(
         step=step,
         users=n_users,
         x=[bin_ * step for bin_ in range(n_bins)],
-        lines=[UserLine(number, spread(lines[(user,)], name, n_bins)) for user, number in names.items()],
+        lines=[model.UserLine(number, spread(lines[(user,)], name, n_bins)) for user, number in names.items()],
         band=band,
         timed_out=timed_out,
     )
 
 
-def over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> OverTime | None:
+def over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> model.OverTime | None:
     """Response times by their start: points (every n-th if there are many), median and 95th percentile of each bin."""
     timed = samples.select("t_s", "bin", "rtt_ms", "ok", "cold", "timed_out").filter(
         (pl.col("ok") | pl.col("timed_out")) & pl.col("rtt_ms").is_not_null()
@@ -105,7 +93,7 @@ def over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> OverTime
     warm = _thinned(timed.filter(pl.col("ok") & ~IS_COLD), MAX_POINTS)
     cold, cut = (_thinned(timed.filter(of), MAX_POINTS // 4) for of in (pl.col("ok") & IS_COLD, pl.col("timed_out")))
     binned = timed.group_by("bin").agg(_quantile("rtt_ms", 0.5).alias("mid"), _quantile("rtt_ms", 0.95).alias("high"))
-    return OverTime(
+    return model.OverTime(
         width_s=width_s,
         shown=warm.height + cold.height + cut.height,
         of=timed.height,
@@ -118,14 +106,14 @@ def over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> OverTime
     )
 
 
-def success_over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> SuccessOverTime:
+def success_over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> model.SuccessOverTime:
     """By bin of the start: the success rate in percent, and each host's successful and failed samples per second."""
     n_ok = pl.col("ok").sum()
     ratio = samples.group_by("bin").agg((100 * n_ok / pl.len()).alias("ratio"))
     rates = samples.group_by(pl.col("host").cast(pl.String).fill_null(""), "bin").agg(
         n_ok / width_s, ((pl.len() - n_ok) / width_s).alias("failed")
     )
-    return SuccessOverTime(
+    return model.SuccessOverTime(
         width_s=width_s,
         closed_model=bool((samples["source"] != "jtl").any()),
         x=x,
@@ -137,7 +125,7 @@ def success_over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> 
     )
 
 
-def histogram(samples: pl.DataFrame) -> Histogram | None:
+def histogram(samples: pl.DataFrame) -> model.Histogram | None:
     """Counts of successful response times on a linear axis (cut above far outliers) and on a logarithmic one."""
     ok = samples.select("ok", "cold", "rtt_ms").filter(pl.col("ok") & pl.col("rtt_ms").is_not_null())
     if not ok.height:
@@ -149,17 +137,17 @@ def histogram(samples: pl.DataFrame) -> Histogram | None:
     positive = max(float(both.min()), 1e-3)
     log = np.geomspace(positive * 0.999, max(float(both.max()), positive) * 1.001, 41)
 
-    def bins(edges: Floats) -> Bins:
+    def bins(edges: Floats) -> model.Bins:
         counts = [[int(n) for n in np.histogram(part, edges)[0]] if part.size else None for part in (warm, cold)]
-        return Bins(_list(edges), *counts)
+        return model.Bins(_list(edges), *counts)
 
     above = int(np.count_nonzero(both > linear[-1]))
-    return Histogram(bins(linear), bins(log), above, timed_out=int(samples["timed_out"].sum()))
+    return model.Histogram(bins(linear), bins(log), above, timed_out=int(samples["timed_out"].sum()))
 
 
 def in_flight(
     samples: pl.DataFrame, users: pl.DataFrame, losses: list[LostHost], origin_ms: float, label: str
-) -> InFlight | None:
+) -> model.InFlight | None:
     """How many users (or, in a plan without, samples) were under way at each moment."""
     what, table, length = ("users", users, "elapsed_ms") if users.height else (f"{label}s", samples, "rtt_ms")
     starts = table.filter(pl.col("start_ms").is_not_null())
@@ -179,10 +167,10 @@ def in_flight(
     else:
         at = np.linspace(begin[0], last, MAX_STEPS)
     running = np.searchsorted(begin, at, side="right") - np.searchsorted(end, at, side="right")
-    return InFlight(what, _list((at - origin_ms) / 1000, 3), [int(n) for n in running])
+    return model.InFlight(what, _list((at - origin_ms) / 1000, 3), [int(n) for n in running])
 
 
-def machines_over_time(machines: pl.DataFrame, origin_ms: float) -> list[MachineLine]:
+def machines_over_time(machines: pl.DataFrame, origin_ms: float) -> list[model.MachineLine]:
     """Cores kept busy by host and part."""
     if not machines.height:
         return []
@@ -196,7 +184,7 @@ def machines_over_time(machines: pl.DataFrame, origin_ms: float) -> list[Machine
         .sort("bin")
     )
     return [
-        MachineLine(str(host), str(part), _rounded(rows["t_s"], 1), _rounded(rows["cores"], 3))
+        model.MachineLine(str(host), str(part), _rounded(rows["t_s"], 1), _rounded(rows["cores"], 3))
         for (host, part), rows in sorted(binned.partition_by("host", "part", as_dict=True).items())
     ]
 
@@ -216,7 +204,7 @@ def _edges(values: Floats) -> Floats:
     return edges
 
 
-def _points(samples: pl.DataFrame) -> Curves:
+def _points(samples: pl.DataFrame) -> model.Curves:
     return {"x": _rounded(samples["t_s"], 3), "y": _rounded(samples["rtt_ms"])}
 
 
@@ -225,9 +213,9 @@ def _quantile(column: str, quantile: float) -> pl.Expr:
     return pl.col(column).quantile(quantile, "equiprobable")
 
 
-def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None = None) -> Values:
+def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None = None) -> model.Values:
     """Values by bin number, `empty` (a gap) where a bin had none."""
-    values: Values = [empty] * n_bins
+    values: model.Values = [empty] * n_bins
     for number, value in binned.select("bin", column).iter_rows():
         if 0 <= number < n_bins and value is not None:
             values[number] = round(value, 3)
@@ -238,7 +226,7 @@ def _thinned(samples: pl.DataFrame, most: int) -> pl.DataFrame:
     return samples.gather_every(-(-samples.height // most)) if samples.height > most else samples
 
 
-def _rounded(column: pl.Series, digits: int = 2) -> Values:
+def _rounded(column: pl.Series, digits: int = 2) -> model.Values:
     return [None if value is None else round(float(value), digits) for value in column.to_list()]
 
 

@@ -6,21 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
+from framestorm.model import summary as model
 from framestorm.model.criteria import Group, Judgement, judge, parse
 from framestorm.model.series import Mark
-from framestorm.model.summary import (
-    Facts,
-    FunctionSummary,
-    HostSummary,
-    LabelSummary,
-    Load,
-    LostHost,
-    RunFile,
-    Summary,
-    Times,
-    Verdict,
-    VerdictWord,
-)
 from framestorm.model.units import plural
 from framestorm.report import series, trust
 from framestorm.results import completeness, hosts, replicas
@@ -48,10 +36,10 @@ FILES = {
     "target.log": "the function's log",
 }
 ALWAYS_MADE = frozenset({"samples.csv", "summary.json", "junit.xml"})
-EXIT_STATUS: dict[VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3, "partial": 4}
+EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3, "partial": 4}
 
 
-def summarise(run_dir: Path, results: RunResults, criteria: Sequence[str] | None) -> Summary:
+def summarise(run_dir: Path, results: RunResults, criteria: Sequence[str] | None) -> model.Summary:
     """The whole of summary.json; `criteria` replace those of the run."""
     record, samples, users, label = results.record, results.samples, results.users, results.label
     groups = {"user": user_group(users)} if users.height else {}
@@ -65,7 +53,7 @@ def summarise(run_dir: Path, results: RunResults, criteria: Sequence[str] | None
     texts = record.criteria if criteria is None else criteria
     judgements = [judge(parse(text, label), groups) for text in texts or [f"{name} success < 100 %" for name in groups]]
     missing = completeness.missing(results)
-    summary = Summary(
+    summary = model.Summary(
         name=run_dir.resolve().name,
         label=label,
         verdict=_verdict(judgements, missing, groups, label),
@@ -74,20 +62,22 @@ def summarise(run_dir: Path, results: RunResults, criteria: Sequence[str] | None
         warnings=[],
         doubts=[],
         run=record,
-        load=Load(load[0], load[1], load[1] - load[0]) if load else None,
+        load=model.Load(load[0], load[1], load[1] - load[0]) if load else None,
         labels={name: _label_summary(group, users if name == "user" else samples) for name, group in groups.items()},
         hosts=_hosts(results, groups[label], {loss.host: loss.at_s for loss in lost_hosts}),
         losses=lost_hosts,
         machines=hosts.summarise_machines(resources, record, load),
         functions=functions,
-        facts=Facts(
+        facts=model.Facts(
             unverified=samples.filter(pl.col("ok") & ~pl.col("verified")).height,
             other_labels=results.other_labels,
             from_killed_users=results.clients.from_killed_users,
             arrivals=completeness.read_arrivals(run_dir) if record.state == "complete" else None,
         ),
         files=[
-            RunFile(path, what.format(label=label)) for name, what in FILES.items() for path in _paths(run_dir, name)
+            model.RunFile(path, what.format(label=label))
+            for name, what in FILES.items()
+            for path in _paths(run_dir, name)
         ],
         series=replace(
             series.sample_series(samples, origin_ms),
@@ -106,7 +96,7 @@ def _paths(run_dir: Path, name: str) -> list[str]:
     return sorted(path.relative_to(run_dir).as_posix() for path in run_dir.glob(name))
 
 
-def _marks(lost_hosts: list[LostHost], functions: list[FunctionSummary]) -> list[Mark]:
+def _marks(lost_hosts: list[model.LostHost], functions: list[model.FunctionSummary]) -> list[Mark]:
     """What all charts over time mark: lost hosts and vanished replicas."""
     marks = [Mark(loss.at_s, f"{loss.host} lost", is_shaded=True) for loss in lost_hosts]
     marks += [
@@ -119,7 +109,7 @@ def _marks(lost_hosts: list[LostHost], functions: list[FunctionSummary]) -> list
 
 def _verdict(
     judgements: Sequence[Judgement], missing: Sequence[str], groups: Mapping[str, Group], label: str
-) -> Verdict:
+) -> model.Verdict:
     """Partial goes before failed: figures of half a run prove nothing either way, but the text gives both."""
     failed = sum(judgement.state == "failed" for judgement in judgements)
     unjudged = sum(judgement.state == "unjudged" for judgement in judgements)
@@ -133,7 +123,7 @@ def _verdict(
         outcome = f"{failed} of {every} failed"
     else:
         outcome = "the criterion was met" if len(judgements) == 1 else f"all {every} were met"
-    word: VerdictWord
+    word: model.VerdictWord
     if not any(group.n for group in groups.values()):
         word, text = "unjudged", "nothing was measured: " + "; ".join(missing)
     elif missing:
@@ -141,13 +131,13 @@ def _verdict(
         word, text = "partial", f"{missing[0]}{more}; of the {what} that arrived: {outcome}"
     else:
         word, text = "fail" if failed or unjudged else "pass", f"{outcome}, on {what}"
-    return Verdict(word, EXIT_STATUS[word], text, failed, unjudged)
+    return model.Verdict(word, EXIT_STATUS[word], text, failed, unjudged)
 
 
-def _label_summary(group: Group, table: pl.DataFrame) -> LabelSummary:
+def _label_summary(group: Group, table: pl.DataFrame) -> model.LabelSummary:
     """The figures of one label; `table` holds its samples."""
     low, high = wilson(group.ok, group.n) or (None, None)
-    return LabelSummary(
+    return model.LabelSummary(
         label=group.label,
         n=group.n,
         ok=group.ok,
@@ -162,8 +152,8 @@ def _label_summary(group: Group, table: pl.DataFrame) -> LabelSummary:
     )
 
 
-def _times(sample: Sample) -> Times:
-    return Times(
+def _times(sample: Sample) -> model.Times:
+    return model.Times(
         n=sample.n,
         censored=sample.censored,
         mean=sample.mean(),
@@ -176,7 +166,7 @@ def _times(sample: Sample) -> Times:
     )
 
 
-def _hosts(results: RunResults, whole: Group, lost_at: Mapping[str, float]) -> list[HostSummary]:
+def _hosts(results: RunResults, whole: Group, lost_at: Mapping[str, float]) -> list[model.HostSummary]:
     """What each host sent and what came of it; also of a host that is alone, and of a slave that sent nothing."""
     record, samples = results.record, results.samples
     reconciliation = completeness.reconciliation(results)
@@ -190,7 +180,7 @@ def _hosts(results: RunResults, whole: Group, lost_at: Mapping[str, float]) -> l
             group = whole if len(senders) == 1 else sample_group(of_host, whole.label, at_rate=record.is_open_model)
         rtt, host, counts = group.samples.get("rtt"), record.host(name), reconciliation.get(name)
         rows.append(
-            HostSummary(
+            model.HostSummary(
                 host=name,
                 share=hosts.share_of(host.share, record) if host else {},
                 clock_offset_ms=host.clock_offset_ms if host else None,

@@ -8,14 +8,12 @@ from framestorm.results.hosts import BUSY_SHARE, share_text
 
 BUSY_TIME = 0.2  # of the run
 OTHER_WORK_CORES = 0.2
-SATURATED_ALONE = (
-    "Response times include waiting for a core, so they describe this machine more than the function. Use fewer users "
-    "or more machines."
+SATURATED_GENERATOR = (
+    "Response times measured there include waiting for a core, so they describe this machine more than the function. "
+    "Use fewer users or more machines."
 )
-# What it means on a host of a distributed run, by its role.
+# What it means on another host of a distributed run, by its role.
 SATURATED = {
-    "slave": "Response times measured there include waiting for a core, so they describe this slave more than the "
-    "function. Use fewer users or more slaves.",
     "master": "Slaves may have waited to deliver their samples, so less load may have been sent than configured; "
     "response times are measured on the slaves. Give the master more cores, or use fewer users.",
     "target": "The function had to wait for a core: the figures describe the function on this saturated machine.",
@@ -56,17 +54,14 @@ def _losses(summary: Summary) -> list[str]:
     sentences = []
     for loss in summary.losses:
         reason = f" ({loss.reason})" if loss.reason else ""
-        event = f"{loss.host} was lost {duration(loss.at_s * 1000)} after the start{reason}"
-        share = share_text(loss.share)
-        if not share:
-            sentences.append(f"{event}. Samples that it had not delivered by then are missing.")
-            continue
+        share = share_text(loss.share) or "not known"
         last = f"No {summary.label} of this host arrived."
         if loss.last_sample_s is not None:
             last = f"Its last {summary.label} that arrived started at {duration(loss.last_sample_s * 1000)}."
         sentences.append(
-            f"{event}: its share of the load, {share}, was missing from then on. {last} Throughput and times after "
-            "the loss are of the smaller load; figures of the whole run mix both."
+            f"{loss.host} was lost {duration(loss.at_s * 1000)} after the start{reason}: its share of the load, "
+            f"{share}, was missing from then on. {last} Throughput and times after the loss are of the smaller load; "
+            "figures of the whole run mix both."
         )
     return sentences
 
@@ -143,7 +138,7 @@ def _saturation(summary: Summary) -> list[str]:
         if _is_saturated(machine):
             sentences.append(
                 f"{machine.host} was saturated: at least {percent(BUSY_SHARE)} of its {machine.cores} cores were busy "
-                f"for {percent(machine.busy_time)} of the run{on_average}. {SATURATED.get(role, SATURATED_ALONE)}"
+                f"for {percent(machine.busy_time)} of the run{on_average}. {SATURATED.get(role, SATURATED_GENERATOR)}"
             )
         elif role == "generator and target" and parts:
             sentences.append(
