@@ -1,5 +1,6 @@
 import json
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,32 @@ def test_arrivals_of_all_slaves_are_counted(slave_lost: Any, more: int, told: bo
     assert load(folder).facts.arrivals == sent + more
     assert any("were dropped" in text for text in load(folder).warnings) == told
     assert ("not_offered" in load(folder).doubts) == told
+
+
+def test_lost_replicas_are_told_and_drawn(slave_lost: Any, make_metrics: Callable[..., None]) -> None:
+    folder = slave_lost.write_slaves(SHARES, {})
+    replicas = {"k1-1": (0, 1e9), "k1-2": (0, 21.0), "k1-3": (0, 1e9)}
+    make_metrics(folder / "metrics.csv", replicas, lambda _: 3, length_s=62)
+    build(folder)
+    summary = load(folder)
+    assert summary.doubts == ["replica_lost", "replicas_short"]
+    vanished, short = (text.replace("\u00a0", " ") for text in summary.warnings[:2])
+    assert vanished.startswith("1 replica of face-blur (face-blur-k1-2) ended 22.1 s after the start")
+    assert re.search(r"fewer replicas ready than wanted for \d\d.0 s of the load, at worst 2 of 3", short)
+    made = {name: chart for name, chart in drawn(folder).items() if name.startswith("replicas")}
+    assert len(made) == 5, "nothing was throttled"
+    assert "None was throttled by a CPU limit" in made["replicas-cpu-cores"].caption
+    for chart in made.values():
+        assert [label["text"] for label in chart.layout["annotations"]] == ["1 replica gone"]
+    names = [trace["name"] for trace in made["replicas-over-time"].traces]
+    assert names == ["ready", "wanted", "fewer ready than wanted"]
+    memory = made["replicas-memory-bytes"]
+    assert [trace["name"] for trace in memory.traces] == ["k1-2", "k1-1", "k1-3", "sum of all"], "first what vanished"
+    assert memory.traces[1]["y"][5] == 650.0, "MB"
+    assert [choice[0]["visible"] for choice in memory.choices.values()] == [[True] * 4, [True] * 3 + [False]]
+    (folder / "metrics.csv").write_text("")
+    build(folder)
+    assert load(folder).warnings[0].startswith("metrics.csv has no figures")
 
 
 def test_files_of_the_slaves_are_linked(slave_lost: Any) -> None:
