@@ -19,11 +19,7 @@ from framestorm.report.figure import Chart
 from framestorm.results.reading import ReportError
 
 TEMPLATES = Path(__file__).parent / "templates"
-# All but utc and value give a dash for what is not known.
-FORMATS: Mapping[str, Callable[..., str]] = {
-    "duration": units.duration, "percent": units.percent, "count": units.count, "rate": units.rate, "size": units.size,
-    "significant": units.significant, "cores": units.cores, "size_per_s": units.size_rate,
-}  # fmt: skip
+FORMATS = ("duration", "percent", "count", "rate", "size", "significant", "cores", "size_rate")
 
 
 def render(
@@ -31,8 +27,8 @@ def render(
 ) -> str:
     """The page that `template`, a file's name in templates/, makes of `values` and the charts.
 
-    The template has the filters of `framestorm.model.units`, `utc` and `value` beside jinja2's own and `filters`. The
-    charts must stand in the page in the order given here.
+    The template has `utc`, `value` and filters of `framestorm.model.units`, which give a dash for what is not known,
+    beside jinja2's own and `filters`. The charts must stand in the page in the order given here.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -40,7 +36,7 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    formats = {name: _or_dash(to_text) for name, to_text in FORMATS.items()}
+    formats = {name: _or_dash(getattr(units, name)) for name in FORMATS}
     environment.filters.update(formats | {"utc": utc, "value": value} | dict(filters or {}))
     figures = json.dumps([chart.figure() for chart in charts], separators=(",", ":"), allow_nan=False)
     return environment.get_template(template).render(

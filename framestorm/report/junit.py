@@ -44,16 +44,13 @@ def suite_xml(
 ) -> str:
     """One suite of test cases as JUnit's XML; `started_ms` is epoch time."""
     suite_name = f"framestorm.{name}"
-    counts = {
-        "tests": str(len(cases)),
-        "failures": str(sum(case.failure is not None for case in cases)),
-        "errors": "0",
-        "skipped": str(sum(case.skipped is not None for case in cases)),
-        "time": f"{duration_ms / 1000:.3f}" if duration_ms else "0",
-    }
-    root = ET.Element("testsuites", {"name": "framestorm", **counts})
+    failures = sum(case.failure is not None for case in cases)
+    skipped = sum(case.skipped is not None for case in cases)
+    counts = {"tests": len(cases), "failures": failures, "errors": 0, "skipped": skipped}
+    texts = {name: str(n) for name, n in counts.items()} | {"time": f"{duration_ms / 1000:.3f}"}
+    root = ET.Element("testsuites", {"name": "framestorm", **texts})
     timestamp = datetime.fromtimestamp(started_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    suite = ET.SubElement(root, "testsuite", {"name": suite_name, **counts, "timestamp": timestamp})
+    suite = ET.SubElement(root, "testsuite", {"name": suite_name, **texts, "timestamp": timestamp})
     of_suite = ET.SubElement(suite, "properties")
     for key, value in properties.items():
         ET.SubElement(of_suite, "property", {"name": legal(key), "value": legal(value)})

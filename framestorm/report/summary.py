@@ -115,14 +115,10 @@ def _verdict(
     unjudged = sum(judgement.state == "unjudged" for judgement in judgements)
     what = plural(groups[label].n, label) + (f" of {plural(groups['user'].n, 'user')}" if "user" in groups else "")
     every = plural(len(judgements), "criterion", "criteria")
-    if unjudged and failed:
-        outcome = f"{failed} of {every} failed and {unjudged} could not be judged"
-    elif unjudged:
-        outcome = f"{unjudged} of {every} could not be judged"
-    elif failed:
-        outcome = f"{failed} of {every} failed"
-    else:
-        outcome = "the criterion was met" if len(judgements) == 1 else f"all {every} were met"
+    outcome = "the criterion was met" if len(judgements) == 1 else f"all {every} were met"
+    if failed or unjudged:
+        counts = {"failed": failed, "could not be judged": unjudged}
+        outcome = " and ".join(f"{n} of {every} {how}" for how, n in counts.items() if n)
     word: model.VerdictWord
     if not any(group.n for group in groups.values()):
         word, text = "unjudged", "nothing was measured: " + "; ".join(missing)

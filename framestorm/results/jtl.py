@@ -153,7 +153,7 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
     rows = jtl.rows if without is None else jtl.rows.filter(pl.col("label") != without)
     further: dict[str, pl.Expr] = {}
     if "faces" in jtl.figures:
-        further["verified"] = pl.when(pl.col("faces").is_not_null()).then(pl.lit("false"))
+        further["verified"] = pl.when(pl.col("faces").is_not_null()).then(pl.lit(value=False))
     further |= {
         name: pl.col(name).cast(pl.Float64, strict=False) if is_length(name) else pl.col(name) for name in jtl.figures
     }
@@ -165,9 +165,9 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
         "start_ms",
         "rtt_ms",
         pl.col("responseCode").cast(pl.Int64, strict=False).alias("status"),
-        _flag(pl.col("ok")),
+        "ok",
         "cause",
-        _flag(pl.col("cause").is_in(["timeout", "stopped"]).fill_null(value=False)).alias("censored"),
+        pl.col("cause").is_in(["timeout", "stopped"]).fill_null(value=False).alias("censored"),
         pl.col("sentBytes").cast(pl.Int64, strict=False).alias("sent_bytes"),
         pl.col("bytes").cast(pl.Int64, strict=False).alias("received_bytes"),
         "host",
@@ -204,7 +204,3 @@ def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
     }
     cause = key.replace_strict(causes, default=None, return_dtype=pl.String) if causes else pl.lit(None, pl.String)
     return rows.with_columns(pl.when(~pl.col("ok")).then(cause).alias("cause"))
-
-
-def _flag(value: pl.Expr) -> pl.Expr:
-    return pl.when(value).then(pl.lit("true")).otherwise(pl.lit("false")).alias(value.meta.output_name())
