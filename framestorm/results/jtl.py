@@ -92,10 +92,8 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
     problem = None
     if kept < path.stat().st_size:
         problem = "samples.jtl ends in the middle of a row; the row was left out"
-    raw = pl.scan_csv(
-        io.BytesIO(path.read_bytes()[:kept]) if problem else path,
-        infer_schema=False, truncate_ragged_lines=True, ignore_errors=True, encoding="utf8-lossy",
-    )  # fmt: skip
+    source = io.BytesIO(path.read_bytes()[:kept]) if problem else path
+    raw = pl.scan_csv(source, infer_schema=False, truncate_ragged_lines=True, ignore_errors=True, encoding="utf8-lossy")
     columns = raw.collect_schema().names()
     missing = [name for name in NEEDED if name not in columns]
     if missing:

@@ -24,10 +24,8 @@ FIGURES: Schema = {
     "handler_ms": pl.Float64, "model_ms": pl.Float64, "cold": pl.Boolean, "verified": pl.Boolean,
     "worker": pl.Categorical,
 }  # fmt: skip
-USER_SCHEMA: Schema = {
-    "user": pl.String, "host": pl.String, "start_ms": pl.Float64, "elapsed_ms": pl.Float64, "ok": pl.Boolean,
-    "cause": pl.String, "censored": pl.Boolean, "ended": pl.Boolean,
-}  # fmt: skip
+USER_SCHEMA: Schema = {"user": pl.String, "host": pl.String, "start_ms": pl.Float64, "elapsed_ms": pl.Float64}
+USER_SCHEMA |= {"ok": pl.Boolean, "cause": pl.String, "censored": pl.Boolean, "ended": pl.Boolean}
 
 
 def scan_rows(path: Path, schema: Schema, optional: tuple[str, ...] = ()) -> pl.LazyFrame:
@@ -78,12 +76,10 @@ def lengths(samples: pl.DataFrame) -> list[str]:
 
 def users_table(users: Iterable[UserHistory]) -> pl.DataFrame:
     """The users found in tree and journal as columns."""
-    rows = [
-        (user.user, user.host, user.start_ms, user.elapsed_ms, bool(user.ok),
-         user.cause if user.ended else "never-ended", user.censored, user.ended)
-        for user in users
-    ]  # fmt: skip
-    return pl.DataFrame(rows, schema=USER_SCHEMA, orient="row")
+    known = list(users)
+    columns = {name: [getattr(user, name) for user in known] for name in USER_SCHEMA}
+    columns["cause"] = [user.cause if user.ended else "never-ended" for user in known]
+    return pl.DataFrame(columns, schema=USER_SCHEMA).with_columns(pl.col("ok").fill_null(value=False))
 
 
 def sample_group(samples: pl.DataFrame, label: str, *, at_rate: bool = False) -> Group:

@@ -124,9 +124,8 @@ class FakeRun:
 
 
 def slave_record(name: str, number: int, users: str) -> Line:
-    return host_record(name, "slave", f"198.18.0.{10 + number}") | {
-        "inventory_name": name, "clock_offset_ms": 0.125 * number, "java": "17.0.12", "share": {"users": users},
-    }  # fmt: skip
+    of_slave = {"inventory_name": name, "clock_offset_ms": 0.125 * number, "share": {"users": users}}
+    return host_record(name, "slave", f"198.18.0.{10 + number}") | of_slave
 
 
 def host_record(name: str, role: str, address: str) -> Line:

@@ -102,10 +102,10 @@ def test_every_field_of_a_line_is_a_column(three_users: Any) -> None:
         ("Non HTTP response code: org.apache.http.NoHttpResponseException", "failed to respond", "", "reset"),
         ("Non HTTP response code: java.net.SocketException", "Connection reset", "", "reset"),
         ("503", "oops", "", "status-503"),
-        ("200", "OK", "Test failed: text expected,\nbut \"this\" came", "failed-check"),
+        ("200", "OK", 'Test failed: text expected,\nbut "this" came', "failed-check"),
         ("200", "OK", "", "unknown"),
     ],
-)  # fmt: skip
+)
 def test_why_a_request_failed(code: str, message: str, failure: str, cause: str) -> None:
     assert request_cause(code, message, failure) == cause
 

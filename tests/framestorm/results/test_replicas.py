@@ -55,9 +55,8 @@ def test_what_replicas_used(path: Path, make_metrics: Make) -> None:
         for n in range(3)
     ]
     assert series
-    assert list(series.use) == [
-        "in_flight", "cpu_cores", "cpu_throttled_share", "memory_bytes", "network_bytes_per_s",
-    ]  # fmt: skip
+    metrics = "in_flight cpu_cores cpu_throttled_share memory_bytes network_bytes_per_s"
+    assert " ".join(series.use) == metrics
     lines = series.use["network_bytes_per_s"].lines
     assert [line.name for line in lines] == ["k1-1", "k1-2", "k1-3"]
     assert lines[1].y[10] == pytest.approx(60_000 * 1.05)
