@@ -5,7 +5,7 @@ import polars as pl
 
 from framestorm.model import series as model
 from framestorm.model.summary import LostHost
-from framestorm.results.table import lengths, span_ms
+from framestorm.results.table import lengths, span_ms, spread
 from framestorm.stats.checks import Floats
 
 MAX_LINES = 12  # users with a line of their own, as long as there are no more of them
@@ -211,15 +211,6 @@ def _points(samples: pl.DataFrame) -> model.Curves:
 def _quantile(column: str, quantile: float) -> pl.Expr:
     # "equiprobable" is the nearest rank, as in the tables.
     return pl.col(column).quantile(quantile, "equiprobable")
-
-
-def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None = None) -> model.Values:
-    """Values by bin number, `empty` (a gap) where a bin had none."""
-    values: model.Values = [empty] * n_bins
-    for number, value in binned.select("bin", column).iter_rows():
-        if 0 <= number < n_bins and value is not None:
-            values[number] = round(value, 3)
-    return values
 
 
 def _thinned(samples: pl.DataFrame, most: int) -> pl.DataFrame:

@@ -7,7 +7,7 @@ import polars as pl
 
 from framestorm.model.series import Curves, ReplicaLine, ReplicasOverTime, ReplicaUse, Values
 from framestorm.model.summary import FunctionSummary, Range, Replica, ShortOfReplicas, VanishedReplicas
-from framestorm.results.table import scan_rows
+from framestorm.results.table import scan_rows, spread
 
 SCHEMA = {
     "time_ms": pl.Float64, "metric": pl.String, "function": pl.String, "detail": pl.String, "value": pl.Float64,
@@ -200,7 +200,16 @@ def replicas_over_time(
     metrics = _of(metrics, *COUNTS, *PER_REPLICA).filter(pl.col("function").is_in(drawn))
     if not metrics.height:  # a run shorter than the time from one scrape to the next
         return None
-    grid = Grid(metrics)
+    first_ms, last_ms = (float(end) for end in metrics["time_ms"].sort()[[0, -1]])
+    # Equal bins of time, of one scrape each as long as there are not too many.
+    width_ms = max(_step_ms(metrics), (last_ms - first_ms) / MAX_BINS)
+    n_bins = int((last_ms - first_ms) / width_ms + 0.5) + 1
+    bin_ = ((pl.col("time_ms") - first_ms) / width_ms + 0.01).floor().cast(pl.Int64).alias("bin")
+
+    def binned(rows: pl.DataFrame, how: str) -> Values:
+        value = getattr(pl.col("value"), how)()
+        return spread(rows.group_by(bin_).agg(value), "value", n_bins, digits=4)
+
     vanished = {name for each in functions for group in each.vanished for name in group.names}
     # Those that vanished have a line in any case.
     names = sorted(_first_seen(_of(metrics, *PER_REPLICA)), key=lambda name: name not in vanished)[:MAX_REPLICAS]
@@ -212,41 +221,18 @@ def replicas_over_time(
             continue
         of_replica = rows.partition_by("detail", as_dict=True)
         lines = [
-            ReplicaLine(number, name.removeprefix(prefix), grid.spread(of_replica[(name,)], how))
+            ReplicaLine(number, name.removeprefix(prefix), binned(of_replica[(name,)], how))
             for number, name in enumerate(names)
             if (name,) in of_replica
         ]
-        use[metric] = ReplicaUse(len(of_replica), grid.spread(_whole(rows, metric), how), lines)
+        use[metric] = ReplicaUse(len(of_replica), binned(_whole(rows, metric), how), lines)
     counts: dict[str, Curves] = {}
     for name in drawn:
         rows = metrics.filter(pl.col("function") == name)
-        counts[name] = {name: grid.spread(_of(rows, metric), "min") for metric, name in COUNTS.items()}
-        counts[name]["short"] = grid.spread(_short(rows).rename({"ready": "value"}), "min")
-    return ReplicasOverTime(grid.x(origin_ms), len(functions), counts, use)
-
-
-class Grid:
-    """Equal bins of time, of one scrape each as long as there are not too many."""
-
-    def __init__(self, metrics: pl.DataFrame) -> None:
-        time_ms = metrics["time_ms"].to_numpy()
-        self._first_ms, last_ms = float(time_ms.min()), float(time_ms.max())
-        self._width_ms = max(_step_ms(metrics), (last_ms - self._first_ms) / MAX_BINS)
-        self._n = int((last_ms - self._first_ms) / self._width_ms + 0.5) + 1
-
-    def x(self, origin_ms: float) -> list[float]:
-        """Where each bin begins, in seconds since `origin_ms`."""
-        return [round((self._first_ms + bin_ * self._width_ms - origin_ms) / 1000, 3) for bin_ in range(self._n)]
-
-    def spread(self, rows: pl.DataFrame, how: str) -> Values:
-        """The column `value` by bin; None where a bin has none."""
-        bin_ = ((pl.col("time_ms") - self._first_ms) / self._width_ms + 0.01).floor().cast(pl.Int64).alias("bin")
-        value = {"min": pl.col("value").min(), "max": pl.col("value").max(), "mean": pl.col("value").mean()}[how]
-        spread: Values = [None] * self._n
-        for number, of_bin in rows.group_by(bin_).agg(value).iter_rows():
-            if number < self._n:
-                spread[number] = round(of_bin, 4)
-        return spread
+        counts[name] = {name: binned(_of(rows, metric), "min") for metric, name in COUNTS.items()}
+        counts[name]["short"] = binned(_short(rows).rename({"ready": "value"}), "min")
+    x = [round((first_ms + number * width_ms - origin_ms) / 1000, 3) for number in range(n_bins)]
+    return ReplicasOverTime(x, len(functions), counts, use)
 
 
 def _of(rows: pl.DataFrame, *metrics: str) -> pl.DataFrame:

@@ -8,6 +8,7 @@ import polars as pl
 
 from framestorm.model.criteria import Group
 from framestorm.model.sample import is_length
+from framestorm.model.series import Values
 from framestorm.results.clients import UserHistory
 from framestorm.stats.checks import Floats
 from framestorm.stats.percentiles import Sample
@@ -131,6 +132,15 @@ def serving_ms(samples: pl.DataFrame, *, at_rate: bool) -> tuple[float, float] |
     starts = samples["start_ms"]
     pause_ms = (float(starts.max()) - float(starts.min())) / (samples.height - 1)  # type: ignore[arg-type]
     return span[0] + float(soonest_ms) - pause_ms, span[1]  # type: ignore[arg-type]
+
+
+def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None = None, digits: int = 3) -> Values:
+    """Values by bin number, `empty` (a gap) where a bin had none."""
+    values: Values = [empty] * n_bins
+    for number, value in binned.select("bin", column).iter_rows():
+        if 0 <= number < n_bins and value is not None:
+            values[number] = round(value, digits)
+    return values
 
 
 def causes(table: pl.DataFrame) -> dict[str, int]:
