@@ -11,8 +11,7 @@ from framestorm.model.criteria import Group, Judgement, judge, parse
 from framestorm.model.series import Mark
 from framestorm.model.units import plural
 from framestorm.report import series, trust
-from framestorm.results import completeness, hosts, replicas
-from framestorm.results.reading import RunResults
+from framestorm.results import hosts, reading, replicas
 from framestorm.results.table import causes, sample_group, span_ms, user_group
 from framestorm.stats.percentiles import Sample
 from framestorm.stats.shares import wilson
@@ -39,7 +38,7 @@ ALWAYS_MADE = frozenset({"samples.csv", "summary.json", "junit.xml"})
 EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3, "partial": 4}
 
 
-def summarise(run_dir: Path, results: RunResults, criteria: Sequence[str] | None) -> model.Summary:
+def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str] | None) -> model.Summary:
     """The whole of summary.json; `criteria` replace those of the run."""
     record, samples, users, label = results.record, results.samples, results.users, results.label
     groups = {"user": user_group(users)} if users.height else {}
@@ -52,7 +51,7 @@ def summarise(run_dir: Path, results: RunResults, criteria: Sequence[str] | None
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
     texts = record.criteria if criteria is None else criteria
     judgements = [judge(parse(text, label), groups) for text in texts or [f"{name} success < 100 %" for name in groups]]
-    missing = completeness.missing(results)
+    missing = reading.missing(results)
     summary = model.Summary(
         name=run_dir.resolve().name,
         label=label,
@@ -72,7 +71,7 @@ def summarise(run_dir: Path, results: RunResults, criteria: Sequence[str] | None
             unverified=samples.filter(pl.col("ok") & ~pl.col("verified")).height,
             other_labels=results.other_labels,
             from_killed_users=results.clients.from_killed_users,
-            arrivals=completeness.read_arrivals(run_dir) if record.state == "complete" else None,
+            arrivals=reading.read_arrivals(run_dir) if record.state == "complete" else None,
         ),
         files=[
             model.RunFile(path, what.format(label=label))
@@ -162,10 +161,10 @@ def _times(sample: Sample) -> model.Times:
     )
 
 
-def _hosts(results: RunResults, whole: Group, lost_at: Mapping[str, float]) -> list[model.HostSummary]:
+def _hosts(results: reading.RunResults, whole: Group, lost_at: Mapping[str, float]) -> list[model.HostSummary]:
     """What each host sent and what came of it; also of a host that is alone, and of a slave that sent nothing."""
     record, samples = results.record, results.samples
-    reconciliation = completeness.reconciliation(results)
+    reconciliation = reading.reconciliation(results)
     senders = {str(host) for host in samples["host"].unique()}
     slaves = {host.name for host in record.hosts if host.role == "slave"}
     rows = []

@@ -13,9 +13,8 @@ import pytest
 from framestorm import paths
 from framestorm.model import plan
 from framestorm.model.run import Record
-from framestorm.results.completeness import missing, reconciliation
 from framestorm.results.jtl import request_cause, user_cause
-from framestorm.results.reading import main_label, read_results
+from framestorm.results.reading import main_label, missing, read_results, reconciliation
 from framestorm.results.table import causes, lengths, read_table, sample_group, user_group
 
 HEADER = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "success", "failureMessage")
