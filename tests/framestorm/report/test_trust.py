@@ -1,3 +1,5 @@
+"""Runs over slaves and replicas: what was lost, which machine was saturated, and how the page says and draws it."""
+
 import json
 import re
 from collections.abc import Callable
@@ -16,52 +18,58 @@ from framestorm.report.charts import charts
 from framestorm.report.figure import Chart
 
 SHARES, LOST_S = {"slave1": "2", "slave2": "2"}, {"slave2": 41.0}
-OVER_TIME = {
-    "response-time-over-time", "success-over-time", "throughput", "in-flight", "processor-use",
-}  # fmt: skip
+OVER_TIME = {"response-time-over-time", "success-over-time", "throughput", "in-flight", "processor-use"}
 
 
-def load(folder: Path) -> Summary:
-    return read(folder / "summary.json", Summary)
+def built(folder: Path, status: int | None = None) -> tuple[Summary, str]:
+    """The summary of a run and its page, with blanks for non-breaking ones."""
+    verdict = build(folder)
+    assert status in (None, verdict.exit_status)
+    page = (folder / "index.html").read_text().replace("\u00a0", " ")
+    return read(folder / "summary.json", Summary), page
 
 
-def drawn(folder: Path) -> dict[str, Chart]:
-    return {chart.name: chart for chart in charts(load(folder))}
+def drawn(summary: Summary) -> dict[str, Chart]:
+    return {chart.name: chart for chart in charts(summary)}
+
+
+def said(summary: Summary) -> str:
+    return "\n".join(summary.warnings).replace("\u00a0", " ")
+
+
+def change_run(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    run = json.loads((folder / "run.json").read_text())
+    change(run)
+    (folder / "run.json").write_text(json.dumps(run))
 
 
 def test_a_lost_slave_is_said_with_its_share(slave_lost: Any) -> None:
-    folder = slave_lost.write_slaves(SHARES, LOST_S)
-    assert build(folder).exit_status == 4
-    summary = load(folder)
+    summary, page = built(slave_lost.write_slaves(SHARES | {"slave3": "1"}, LOST_S), status=4)
     (loss,) = summary.losses
-    assert (loss.host, loss.at_s, loss.share) == ("slave2", 41.0, {"users": Part(2, 4)})
-    first = summary.warnings[0].replace("\u00a0", " ")
-    assert first.startswith(
-        "slave2 was lost 41.0 s after the start (no sign of life for 11 s): its share of the load, 2 of 4 users, "
-        "was missing from then on. Its last frame that arrived started at "
-    )
+    assert (loss.host, loss.at_s, loss.share) == ("slave2", 41.0, {"users": Part(2, 5)})
     assert 25 < loss.last_sample_s < 31
-    assert first in (folder / "index.html").read_text().replace("\u00a0", " ")
-
-
-def test_the_table_has_each_slave(slave_lost: Any) -> None:
-    folder = slave_lost.write_slaves(SHARES | {"slave3": "1"}, LOST_S)
-    build(folder)
-    rows = {row.host: row for row in load(folder).hosts}
+    first = said(summary).splitlines()[0]
+    assert first.startswith(
+        "slave2 was lost 41.0 s after the start (no sign of life for 11 s): its share of the load, 2 of 5"
+    )
+    assert first in page
+    rows = {row.host: row for row in summary.hosts}
     assert {name: row.lost_s for name, row in rows.items()} == {"slave1": None, "slave2": 41.0, "slave3": None}
     assert [row.clock_offset_ms for row in rows.values()] == [0.125, 0.25, 0.375]
     assert rows["slave3"].shown == 0, "a slave that sent nothing has a row"
     assert rows["slave1"].rate_per_s > 3
     assert rows["slave1"].p50.value != rows["slave2"].p50.value
-    page = (folder / "index.html").read_text()
-    for text in ("2 of 5 users", "0.250\u00a0ms", ">41.0\u00a0s<"):
+    for text in ("2 of 5 users", "0.250 ms", ">41.0 s<"):
         assert text in page
-
-
-def test_charts_over_time_are_marked(slave_lost: Any) -> None:
-    folder = slave_lost.write_slaves(SHARES, LOST_S)
-    build(folder)
-    for name, chart in drawn(folder).items():
+    # What slave2 never said that it ended counts until it was lost, not to the end of the run.
+    assert summary.series.in_flight
+    users = dict(zip(summary.series.in_flight.x, summary.series.in_flight.y, strict=True))
+    assert max(n for at, n in users.items() if 35 < at < 41) == 4
+    assert max(n for at, n in users.items() if at >= 41) == 2
+    paths = {file.path for file in summary.files}
+    assert {"journal-slave1.jsonl", "journal-slave2.jsonl", "client-slave1.log", "client-slave2.log"} <= paths
+    assert "journal.jsonl" not in paths
+    for name, chart in drawn(summary).items():
         layout = chart.figure()["layout"]
         labels = [label["text"] for label in layout.get("annotations", ())]
         assert labels == (["slave2 lost"] if name in OVER_TIME else []), name
@@ -71,56 +79,41 @@ def test_charts_over_time_are_marked(slave_lost: Any) -> None:
             assert "slave2 lost at 41 s" in chart.caption
 
 
-def test_users_of_a_lost_slave_are_gone(slave_lost: Any) -> None:
-    """They never said that they ended: they count until their host was lost, not to the end of the run."""
-    folder = slave_lost.write_slaves(SHARES, LOST_S)
-    build(folder)
-    steps = load(folder).series.in_flight
-    assert steps
-    there = dict(zip(steps.x, steps.y, strict=True))
-    assert max(n for at, n in there.items() if 35 < at < 41) == 4
-    assert max(n for at, n in there.items() if at >= 41) == 2
-
-
 def test_many_losses_have_few_labels(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     losses = [{"host": f"s{n}", "time_ms": 1_790_000_010_000 + n, "reason": None, "share": {}} for n in range(9)]
-    run = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(run | {"losses": losses}))
-    build(folder)
-    chart = drawn(folder)["throughput"]
+    change_run(folder, lambda run: run.update(losses=losses))
+    summary, _ = built(folder)
+    chart = drawn(summary)["throughput"]
     assert len(chart.layout["annotations"]) == 4
     assert "and 5 more. Shaded" in chart.caption
-    assert len(load(folder).losses) == 9
+    assert len(summary.losses) == 9
 
 
 def test_no_loss_no_mark(slave_lost: Any) -> None:
-    folder = slave_lost.write_slaves(SHARES, {})
-    build(folder)
-    assert (load(folder).losses, load(folder).doubts) == ([], [])
-    assert "lost at" not in (folder / "index.html").read_text()
-    assert not any(chart.layout.get("annotations") for chart in drawn(folder).values())
+    summary, page = built(slave_lost.write_slaves(SHARES, {}))
+    assert (summary.losses, summary.doubts) == ([], [])
+    assert "lost at" not in page
+    assert not any(chart.layout.get("annotations") for chart in drawn(summary).values())
 
 
 @pytest.mark.parametrize(
-    ("role", "cpu", "said"),
+    ("role", "cpu", "sentence"),
     [
         ("slave", "199.0", "slave2 was saturated: at least 90.0 % of its 2 cores were busy"),
         ("target", "199.0", "The function had to wait for a core"),
         ("slave", "120.0", None),
     ],
 )
-def test_saturation_of_one_host(slave_lost: Any, role: str, cpu: str, said: str | None) -> None:
+def test_saturation_of_one_host(slave_lost: Any, role: str, cpu: str, sentence: str | None) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
-    run = json.loads((folder / "run.json").read_text())
-    run["hosts"][1]["role"] = role
-    (folder / "run.json").write_text(json.dumps(run))
+    change_run(folder, lambda run: run["hosts"][1].update(role=role))
     lines = (folder / "resources.csv").read_text()
     (folder / "resources.csv").write_text(lines.replace("slave2,host,95.0", f"slave2,host,{cpu}"))
-    build(folder)
-    text = "\n".join(load(folder).warnings).replace("\u00a0", " ")
-    assert said in text if said else "saturated" not in text
-    assert load(folder).doubts == (["saturated"] if said else [])
+    summary, _ = built(folder)
+    text = said(summary)
+    assert sentence in text if sentence else "saturated" not in text
+    assert summary.doubts == (["saturated"] if sentence else [])
     assert "slave1 was saturated" not in text
     assert "Generator and target" not in text, "they are apart in a run over slaves"
 
@@ -128,19 +121,17 @@ def test_saturation_of_one_host(slave_lost: Any, role: str, cpu: str, said: str 
 def test_a_slave_without_figures_of_its_machine(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     lines = (folder / "resources.csv").read_text().splitlines()
-    (folder / "resources.csv").write_text("\n".join(line for line in lines if "slave2" not in line) + "\n")
-    build(folder)
-    assert any("has no figures of slave2" in text for text in load(folder).warnings)
-    machines = {(row.host, row.part): row for row in load(folder).machines}
+    (folder / "resources.csv").write_text("\n".join(line for line in lines if "slave2" not in line) + "\n179,slave1,ho")
+    summary, _ = built(folder)
+    assert "has no figures of slave2" in said(summary)
+    machines = {(row.host, row.part): row for row in summary.machines}
     assert (machines["slave1", "host"].load_max, machines["slave1", "host"].rss_max_bytes) == (3.25, 2e9)
     assert machines["slave1", "generator"].load_max is None
 
 
 def test_how_samples_came_is_told_with_the_reason(slave_lost: Any) -> None:
     way = orders.rmi([Description(rmi_port=8001)])
-    folder = slave_lost.write_slaves(SHARES, {}, rmi=asdict(way))
-    build(folder)
-    page = (folder / "index.html").read_text()
+    _, page = built(slave_lost.write_slaves(SHARES, {}, rmi=asdict(way)))
     assert re.search(r"Standard, ports 8001 on slaves,\s+8002 and 8003 on the controller", page)
     assert "complete rows go before speed" in page
 
@@ -150,25 +141,24 @@ def test_arrivals_of_all_slaves_are_counted(slave_lost: Any, more: int, told: bo
     folder = slave_lost.write_slaves(SHARES, {})
     sent = sum(len(user.frames) for user in slave_lost.users)
     for slave, arrivals in zip(SHARES, (sent, more), strict=True):
-        said = f"INFO c.b.j.t.a.ArrivalsThreadStarter: Duration limit reached, had arrivals: {arrivals}\n"
-        (folder / f"jmeter-server-{slave}.log").write_text(said)
-    build(folder)
-    assert load(folder).facts.arrivals == sent + more
-    assert any("were dropped" in text for text in load(folder).warnings) == told
-    assert ("not_offered" in load(folder).doubts) == told
+        line = f"INFO c.b.j.t.a.ArrivalsThreadStarter: Duration limit reached, had arrivals: {arrivals}\n"
+        (folder / f"jmeter-server-{slave}.log").write_text(line)
+    summary, _ = built(folder)
+    assert summary.facts.arrivals == sent + more
+    assert ("were dropped" in said(summary)) == told
+    assert ("not_offered" in summary.doubts) == told
 
 
 def test_lost_replicas_are_told_and_drawn(slave_lost: Any, make_metrics: Callable[..., None]) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     replicas = {"k1-1": (0, 1e9), "k1-2": (0, 21.0), "k1-3": (0, 1e9)}
     make_metrics(folder / "metrics.csv", replicas, lambda _: 3, length_s=62)
-    build(folder)
-    summary = load(folder)
+    summary, _ = built(folder)
     assert summary.doubts == ["replica_lost", "replicas_short"]
-    vanished, short = (text.replace("\u00a0", " ") for text in summary.warnings[:2])
+    vanished, short = said(summary).splitlines()[:2]
     assert vanished.startswith("1 replica of face-blur (face-blur-k1-2) ended 22.1 s after the start")
     assert re.search(r"fewer replicas ready than wanted for \d\d.0 s of the load, at worst 2 of 3", short)
-    made = {name: chart for name, chart in drawn(folder).items() if name.startswith("replicas")}
+    made = {name: chart for name, chart in drawn(summary).items() if name.startswith("replicas")}
     assert len(made) == 5, "nothing was throttled"
     assert "None was throttled by a CPU limit" in made["replicas-cpu-cores"].caption
     for chart in made.values():
@@ -180,13 +170,4 @@ def test_lost_replicas_are_told_and_drawn(slave_lost: Any, make_metrics: Callabl
     assert memory.traces[1]["y"][5] == 650.0, "MB"
     assert [choice[0]["visible"] for choice in memory.choices.values()] == [[True] * 4, [True] * 3 + [False]]
     (folder / "metrics.csv").write_text("")
-    build(folder)
-    assert load(folder).warnings[0].startswith("metrics.csv has no figures")
-
-
-def test_files_of_the_slaves_are_linked(slave_lost: Any) -> None:
-    folder = slave_lost.write_slaves(SHARES, LOST_S)
-    build(folder)
-    paths = {file.path for file in load(folder).files}
-    assert {"journal-slave1.jsonl", "journal-slave2.jsonl", "client-slave1.log", "client-slave2.log"} <= paths
-    assert "journal.jsonl" not in paths
+    assert said(built(folder)[0]).startswith("metrics.csv has no figures")

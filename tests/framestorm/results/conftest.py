@@ -94,7 +94,8 @@ class FakeRun:
         (self.folder / "tree.xml").write_text(tree_xml(arrived), encoding="utf-8")
         write_jtl(self.folder / "samples.jtl", jtl_rows(arrived))
         write_journal(self.folder / "journal.jsonl", self.users)
-        write_resources(self.folder / "resources.csv", hosts, last_ms)
+        parts = ("generator,45.0,700000000,3,", "target,80.0,700000000,3,", "host,140.0,700000000,3,")
+        write_resources(self.folder / "resources.csv", dict.fromkeys(hosts, last_ms), *parts)
         return self.folder
 
     def write_slaves(self, shares: dict[str, str], lost_s: dict[str, float], **run: Any) -> Path:
@@ -119,7 +120,8 @@ class FakeRun:
             write_journal(self.folder / f"journal-{name}.jsonl", [user for user in self.users if user.host == name])
             (self.folder / f"client-{name}.log").touch()
         ends = {name: START_MS + 1000 * lost_s[name] if name in lost_s else last_ms for name in shares}
-        write_beats(self.folder / "resources.csv", ends)
+        parts = ("generator,60.0,300000000,3,", "host,95.0,2000000000,,3.25")
+        write_resources(self.folder / "resources.csv", ends, *parts)
         return self.folder
 
 
@@ -222,24 +224,11 @@ def write_journal(path: Path, users: list[FakeUser]) -> None:
     path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
 
 
-def write_resources(path: Path, hosts: list[str], last_ms: float) -> None:
-    rows = ["time_ms,host,part,cpu_percent,rss_bytes,processes"]
-    noise = random.Random(1)  # noqa: S311
-    for at_ms in range(START_MS, int(last_ms) + 1000, 1000):
-        for host in hosts:
-            for part, percent in (("generator", 45.0), ("target", 80.0), ("host", 140.0)):
-                rows.append(f"{at_ms},{host},{part},{percent + noise.uniform(-8, 8):.1f},{700_000_000},{3}")
-    path.write_text("\n".join(rows) + "\n")
-
-
-def write_beats(path: Path, ends_ms: dict[str, float]) -> None:
-    """resources.csv of a run over slaves, each of which tells of itself for as long as it is there."""
+def write_resources(path: Path, ends_ms: dict[str, float], *parts: str) -> None:
+    """resources.csv, in which each host tells of its parts for as long as it is there."""
     rows = ["time_ms,host,part,cpu_percent,rss_bytes,processes,load"]
-    for at_ms in range(START_MS, int(max(ends_ms.values())), 1000):
-        for host, end_ms in ends_ms.items():
-            if at_ms < end_ms:
-                rows.append(f"{at_ms},{host},generator,60.0,{300_000_000},3,")
-                rows.append(f"{at_ms},{host},host,95.0,{2_000_000_000},,3.25")
+    for at_ms in range(START_MS, int(max(ends_ms.values())) + 1000, 1000):
+        rows += [f"{at_ms},{host},{part}" for host, end_ms in ends_ms.items() if at_ms < end_ms for part in parts]
     path.write_text("\n".join(rows) + "\n")
 
 
