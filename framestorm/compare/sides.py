@@ -243,7 +243,7 @@ def run_of(folder: Path, record: Record, summary: Summary | None, samples: Sampl
 def _users(folder: Path) -> Times:
     """Users that ended well, and as lower bounds those that ran out of time; JMeter's own times."""
     jtl = read_jtl(folder, "")
-    if jtl.rows is None or not jtl.count(USER):
+    if jtl.rows is None or not jtl.labels[USER]:
         return Times(np.empty(0), np.empty(0, dtype=bool))
     users = read_users(jtl).sort("start_ms").filter(pl.col("ok") | pl.col("censored"))
     return Times.of(users, pl.col("elapsed_ms"), ~pl.col("ok"))

@@ -27,7 +27,6 @@ SERIES_NAMES = {
     "outside": "outside the handler",
 }
 MAX_REPLICAS = 20  # with a row of their own
-STATE_WORDS = {"passed": "passed", "failed": "failed", "unjudged": "not judged"}
 
 
 def page_html(summary: Summary) -> str:
@@ -49,7 +48,6 @@ def page_html(summary: Summary) -> str:
         target_kind=_target_kind(summary.run.target),
         max_replicas=MAX_REPLICAS,
         verdict_word=VERDICT_WORDS[summary.verdict.word],
-        state_words=STATE_WORDS,
         series_names=SERIES_NAMES,
         columns=COLUMNS,
         with_interval=WITH_INTERVAL,

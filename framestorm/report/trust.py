@@ -71,19 +71,17 @@ def _replicas(summary: Summary) -> list[str]:
         return ["metrics.csv has no figures of the time of the load: what the replicas did is not known."]
     sentences = []
     for each in summary.functions:
+        ends = []
         for group in each.vanished:
             names = "" if group.replicas < len(group.names) else f" ({', '.join(group.names)})"
-            sentences.append(
-                f"{plural(group.replicas, 'replica')} of {each.function}{names} ended "
-                f"{duration(group.at_s * 1000)} after the start without being scaled down. Requests in progress there "
-                "were lost, and the other replicas had to take its load until it was replaced."
-            )
-        unseen = each.lost - sum(group.replicas for group in each.vanished)
-        if unseen > 0:
-            sentences.append(
-                f"{plural(unseen, 'replica')} of {each.function} ended without being scaled down, replaced between two "
-                "measurements. Requests in progress there were lost."
-            )
+            ends.append((group.replicas, f"{names} ended {duration(group.at_s * 1000)} after the start"))
+        ends.append((each.lost - sum(group.replicas for group in each.vanished), " ended between two measurements"))
+        sentences += [
+            f"{plural(n, 'replica')} of {each.function}{when} without being scaled down. Requests in progress there "
+            "were lost, and the other replicas had to take the load until there was a new one."
+            for n, when in ends
+            if n > 0
+        ]
         if each.short_s:
             worst = each.short_worst
             at_worst = f", at worst {count(worst.ready)} of {count(worst.wanted)}" if worst else ""

@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,24 +62,17 @@ def request_cause(code: str, message: str, failure: str) -> str:
 
 @dataclass
 class Jtl:
-    """samples.jtl as far as it can be read; `rows` is None if not at all. Counts are of rows, by label and host.
+    """samples.jtl as far as it can be read; `rows` is None if not at all.
 
-    figures: the columns that are further figures.
+    figures: the columns that are further figures; labels: how many rows have each; counts: of rows by label and host.
     """
 
     problem: str | None = None
     rows: pl.LazyFrame | None = None
     figures: tuple[str, ...] = ()
+    labels: Counter[str] = field(default_factory=Counter)
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     bad_rows: int = 0
-
-    def count(self, label: str) -> int:
-        """How many rows have that label."""
-        return sum(n for (name, _), n in self.counts.items() if name == label)
-
-    def labels(self) -> dict[str, int]:
-        """Rows by label."""
-        return {label: self.count(label) for label in sorted({label for label, _ in self.counts})}
 
 
 def read_jtl(run_dir: Path, default_host: str) -> Jtl:
@@ -112,17 +106,13 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
         pl.col("threadName").fill_null("").alias("thread"),
         pl.col(*_TEXT).fill_null(""),
     )
-    good = pl.col("start_ms").is_not_null() & pl.col("rtt_ms").is_not_null() & pl.col("ok").is_not_null()
-    counted = (
-        rows.select("label", "host", good.alias("good"))
-        .group_by("label", "host", "good")
-        .len()
-        .collect(engine="streaming")
-    )
+    good = pl.all_horizontal(pl.col("start_ms", "rtt_ms", "ok").is_not_null())
+    counted = rows.group_by("label", "host", good.alias("good")).len().sort("label").collect(engine="streaming")
     jtl = Jtl(problem, rows.filter(good), figures)
     for label, host, is_good, n in counted.iter_rows():
         if is_good:
             jtl.counts[label, host] = n
+            jtl.labels[label] += n
         else:
             jtl.bad_rows += n
     return jtl

@@ -56,7 +56,7 @@ class RunResults:
     def other_labels(self) -> dict[str, int]:
         """How many rows of samples.jtl have another label than users and the main samples."""
         ours = {self.label, USER} if self.users.height else {self.label}
-        return {name: n for name, n in self.jtl.labels().items() if name not in ours}
+        return {name: n for name, n in self.jtl.labels.items() if name not in ours}
 
 
 def read_run(run_dir: Path) -> tuple[Record, str | None]:
@@ -86,7 +86,7 @@ def read_results(run_dir: Path) -> RunResults:
     jtl = read_jtl(run_dir, record.hosts[0].name if record.hosts else "this host")
     with replacing(path) as table:
         # Without a record nobody says whether those labelled user are processes.
-        has_users = bool(jtl.count(USER)) and (record.has_users or record.plan is None)
+        has_users = bool(jtl.labels[USER]) and (record.has_users or record.plan is None)
         clients = read_clients(run_dir, table)
         users = users_table(clients.users.values())
         if not clients.users and jtl.rows is not None:
@@ -153,7 +153,7 @@ def _client_files(results: RunResults) -> list[str]:
         sentences.append(f"{plural(unsent, label)} of tree.xml {'is' if unsent == 1 else 'are'} not in the journal")
     sentences += [f"{plural(n, 'line')} of {where} cannot be read" for where, n in clients.bad_lines.items()]
     sentences += [f"{plural(n, label)} of {where} arrived twice (counted once)" for where, n in clients.twice.items()]
-    rows = sum(jtl.count(name) for name in clients.labels or [label])
+    rows = sum(jtl.labels[name] for name in clients.labels or [label])
     if jtl.rows is not None and not clients.tree_problem and rows != clients.from_tree:
         in_tree = plural(clients.from_tree, label)
         sentences.append(f"samples.jtl has {count(rows)} rows labelled {label}, but tree.xml holds {in_tree}")
