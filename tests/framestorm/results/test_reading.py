@@ -83,6 +83,8 @@ def test_every_field_of_a_line_is_a_column(three_users: Any) -> None:
     late = rows.select(rows.columns[-3:]).filter(~pl.all_horizontal(pl.all().is_null())).rows()
     assert late == [(12.5, 'a,"b"', None), (None, None, True)]
     assert "first_token" in sample_group(results.samples, "frame").samples
+    with (folder / "samples.csv").open(newline="") as file:
+        assert {len(row) for row in csv.reader(file)} == {len(rows.columns)}
 
 
 @pytest.mark.parametrize(
