@@ -38,7 +38,7 @@ Span = tuple[float, float]
 
 def read_metrics(path: Path, url: str | None, span: Span | None) -> pl.DataFrame:
     """Rows about the load's time with the rates of counters, of the function that `url` names, or of all if of none."""
-    rows = scan_rows(path, SCHEMA)
+    rows = scan_rows(path, SCHEMA, optional=("detail",))
     if span is not None:
         rows = rows.filter(pl.col("time_ms").is_between(span[0] - MARGIN_MS, span[1] + MARGIN_MS))
     metrics = _with_rates(rows.collect(engine="streaming"))

@@ -32,7 +32,7 @@ USER_SCHEMA |= {"ok": pl.Boolean, "cause": pl.String, "censored": pl.Boolean, "e
 def scan_rows(path: Path, schema: Schema, optional: tuple[str, ...] = ()) -> pl.LazyFrame:
     """The columns of a CSV file, but for broken rows; nothing if the file or a column that is not optional is missing.
 
-    A row is broken if a number is missing that is not optional.
+    A row is broken if it lacks a value that is not optional; an optional text that is missing is empty.
     """
     if not path.exists() or not path.stat().st_size:
         return pl.LazyFrame(schema=schema)
@@ -45,8 +45,7 @@ def scan_rows(path: Path, schema: Schema, optional: tuple[str, ...] = ()) -> pl.
         (pl.col(name) if name in names else pl.lit(None)).cast(dtype, strict=False).alias(name)
         for name, dtype in schema.items()
     ]
-    rows = raw.select(columns).drop_nulls([name for name in needed if schema[name] == pl.Float64])
-    return rows.with_columns(pl.col(pl.String).fill_null(""))
+    return raw.select(columns).drop_nulls(needed).with_columns(pl.col(pl.String).fill_null(""))
 
 
 def read_table(path: Path) -> pl.DataFrame:

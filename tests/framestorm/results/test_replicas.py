@@ -184,8 +184,10 @@ def test_no_scrape_within_a_short_run(path: Path) -> None:
 def test_broken_rows_are_left_out(path: Path, make_metrics: Make) -> None:
     make_metrics(path, THREE, lambda _: 3, length_s=120)
     with path.open("a") as file:
-        file.write("x,memory_bytes,face-blur,k,1\n17,in_flight,face-blur,k,3\n1790000003,memory_byt")
-    (row,), _ = of_run(path)
+        file.write(
+            f"x,memory_bytes,face-blur,k,1\n17,in_flight,face-blur,k,3\n{START_MS + 5000},cpu_s,,k,3\n179000,mem"
+        )
+    (row,), _ = of_run(path, url="http://gateway/")
     assert row.seen == 3
 
 
