@@ -38,8 +38,7 @@
       [name, { ...layout[name], domain: [0, 1], ...(place < panels.length - 1 ? { title: { text: "" } } : {}) }],
       [name.replace("x", "y"), { ...layout[name.replace("x", "y")], domain: [bottom(place), bottom(place) + height] }],
     ]);
-    const annotations = (layout.annotations ?? []).map((title, place) => ({ ...title, x: 0, y: bottom(place) + height }));
-    return { ...layout, ...Object.fromEntries(places), annotations };
+    return { ...layout, ...Object.fromEntries(places) };
   }
 
   function themed(figure, narrow) {

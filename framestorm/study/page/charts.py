@@ -1,35 +1,39 @@
 """Charts of a study: metrics over a factor with intervals, the published ones beside ours; times by index."""
 
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from framestorm.inference import wording
 from framestorm.model import study as design
 from framestorm.model.metric import SERIES, metric
-from framestorm.model.series import Values
 from framestorm.model.study import Value
 from framestorm.model.study_summary import IndexCell, PointSummary, PublishedPoint
-from framestorm.report.figure import BAND, INK, LINE_COLOURS, MAIN, Chart, Lengths, Trace, line
+from framestorm.report.figure import BAND, INK, LINE_COLOURS, MAIN, Chart, Lengths, Trace, axis_title, line
 from framestorm.study.answers.summary import StudySummary
-from framestorm.study.page.axes import (
-    LONE_SPAN,
-    Panel,
-    Scale,
-    arrange,
-    band,
-    columns_for,
-    log_ticks,
-    spread_lone_points,
-    thin,
-    titled,
-)
 
 # Panels whose tops differ by more have axes of their own: on a common one the lower would be flat.
 COMMON_AXIS_RATIO = 4
 # An interval of few repetitions may be far wider than what is measured; the axis follows it so far.
 MOST_ABOVE = 1.6
+MOST_COLUMNS, MOST_TICKS = 3, 10
+APART, LONE_SPAN = 0.03, 2.0  # of an axis' length; of an axis with one place: one to either side, or a decade
+ROW_REM, ONE_REM = 16.7, 21.0
+# Units of an axis, and what a metric's own is multiplied by.
+UNITS = {"share": ("%", 100.0), "bytes": ("MB", 1e-6), "bytes/s": ("kB/s", 1e-3), "1/s": ("per second", 1.0)}
+# What a caption says of what is drawn, in this order.
+NOTES = {
+    "beyond": "Some reach beyond the axis.",
+    "from_zero": "Lower ends at 0 are drawn at one tenth of the value: a logarithmic axis has no 0.",
+    "law": "Dashed: the scalability law that fits.",
+    "cut": "Open triangle: timeouts cut times off, the true figure lies above.",
+    "published": "Published: on other hardware; compare the shape, not the height.",
+}
+# On a common logarithmic axis the rows of a panel could not be told apart.
+ORDINARY = {"type": "linear", "tickmode": "auto", "rangemode": "tozero"}
 Drawn = PointSummary | PublishedPoint
 
 
@@ -47,6 +51,75 @@ def study_charts(summary: StudySummary) -> list[Chart]:
     return charts
 
 
+@dataclass(frozen=True)
+class _Scale:
+    """From a metric's own unit to that of the axis; intervals end within what there can be."""
+
+    unit: str
+    factor: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, name: str, values: Sequence[float]) -> "_Scale":
+        unit = metric(name).unit
+        least, most = (0.0 if min(values, default=-1) >= 0 else -math.inf), (100.0 if unit == "share" else math.inf)
+        if unit in ("ms", "s"):
+            in_ms = 1000.0 if unit == "s" else 1.0
+            lengths = Lengths.of([abs(value) * in_ms for value in values])
+            return cls(lengths.unit, in_ms / lengths.scale, least, most)
+        return cls(*UNITS.get(unit, (unit, 1.0)), least, most)
+
+    def place(self, value: float) -> float:
+        return float(f"{value * self.factor:.5g}")
+
+    def end(self, value: float | None) -> float | None:
+        """An end of an interval."""
+        return None if value is None else float(f"{min(max(value * self.factor, self.least), self.most):.5g}")
+
+
+@dataclass
+class _Panel:
+    """A panel: its traces, and its axes as Plotly takes them."""
+
+    title: str
+    traces: list[Trace]
+    xaxis: dict[str, Any]
+    yaxis: dict[str, Any]
+
+
+def _arranged(asked: design.Chart, caption: str, panels: Sequence[_Panel], columns: int, **more: Any) -> Chart:
+    """A chart of panels in rows, with an axis pair each.
+
+    A title that the panel below, or the one to the left, has as well is left out.
+    """
+    rows = -(-len(panels) // columns)
+    traces: list[Trace] = []
+    layout: dict[str, Any] = {"annotations": [], "grid": {"rows": rows, "columns": columns, "pattern": "independent"}}
+    named: set[str] = set()
+    for place, panel in enumerate(panels):
+        x, y = (f"{axis}{place + 1 if place else ''}" for axis in "xy")
+        is_repeated = place % columns and panel.yaxis["title"] == panels[place - 1].yaxis["title"]
+        layout[x.replace("x", "xaxis")] = panel.xaxis | (axis_title("") if place + columns < len(panels) else {})
+        layout[y.replace("y", "yaxis")] = panel.yaxis | (axis_title("") if is_repeated else {})
+        for trace in panel.traces:
+            traces.append(trace | {"xaxis": x, "yaxis": y})
+            # A line that is in several panels stands once in the legend, and is shown and hidden with its like.
+            if trace.get("showlegend", True):
+                traces[-1] |= {"legendgroup": trace["name"], "showlegend": trace["name"] not in named}
+                named.add(trace["name"])
+        if panel.title:
+            layout["annotations"].append(
+                {"text": panel.title, "xref": f"{x} domain", "yref": f"{y} domain", "x": 0, "y": 1, "xanchor": "left",
+                 "yanchor": "bottom", "yshift": 3, "showarrow": False, "borderpad": 0, "font": {"size": 12}}
+            )  # fmt: skip
+    return Chart(
+        name="", title=asked.title, caption=caption, traces=traces, xaxis=layout.pop("xaxis"),
+        yaxis=layout.pop("yaxis"), layout=layout | more.pop("layout", {}), panels=len(panels),
+        height_rem=ONE_REM if rows == 1 else rows * ROW_REM, **more,
+    )  # fmt: skip
+
+
 class _Drawing:
     """One chart of lines or bars."""
 
@@ -55,224 +128,231 @@ class _Drawing:
         self.metrics: tuple[str, ...] = asked.metrics or (str(asked.metric),)
         self.x = str(asked.x)
         self.log = asked.log or ""
-        self.groups = asked.kind == "bars"
-        # How high a bar is says nothing where there is no 0 to stand on.
-        self.bars = self.groups and "y" not in self.log
         self.points = [point for point in summary.points if _matches(point.factors, asked)]
-        self.published = [row for row in summary.published or () if self._is_drawn(row)]
+        self.published = [
+            row
+            for row in summary.published or ()
+            if _matches(row.factors, asked, strict=False) and self.metrics[0] in row.figures
+        ]
         self.fits = summary.scalability
         self.levels = summary.levels
-        self.bounds = False
-        self.has_law = False
-        self.cut = False
-        self.beyond = False
-        self.from_zero = False
+        self.groups = asked.kind == "bars"
+        self.is_category = self.groups or not all(_is_number(level) for level in self.levels.get(self.x, ()))
+        # How high a bar is says nothing where there is no 0 to stand on.
+        self.bars = self.groups and "y" not in self.log
+        self.has_intervals = False
+        self.notes: set[str] = set()
         self.repeated = any(point.complete > 1 for point in self.points)
 
     def chart(self) -> Chart | None:
-        panels, levels = self._panels()
-        if not panels:
-            return None
-        ours = [panel for _, panel, is_ours in panels if is_ours]
-        self._common_axis(ours)
-        columns = columns_for(len(panels))
-        for _, panel, _ in panels:
-            thin(panel.xaxis, columns)
-        if len(ours) > 1 and len(panels) == 2 * len(ours):
-            # Ours in the row above, the published ones below.
-            columns = len(ours)
-        else:
-            # A published one next to ours.
-            panels.sort(key=lambda panel: levels.index(panel[0]))
-        traces, layout, height = arrange([panel for _, panel, _ in panels], columns)
-        if self.groups:
-            layout |= {"barmode": "group", "scattermode": "group"}
-        chart = Chart(
-            name="", title=self.asked.title, caption=self._caption(published=len(ours) < len(panels)), traces=traces,
-            xaxis=layout.pop("xaxis"), yaxis=layout.pop("yaxis"), layout=layout, height_rem=height, panels=len(panels),
-        )  # fmt: skip
-        return chart
-
-    def _panels(self) -> tuple[list[tuple[Any, Panel, bool]], list[Any]]:
         by = self.asked.panels
-        levels = self._levels_of(by) if by else [None]
-        panels = []
-        sides: tuple[tuple[Sequence[Drawn], bool], ...] = ((self.points, True), (self.published, False))
-        for rows, ours in sides:
-            for level in levels:
-                chosen = [row for row in rows if by is None or _level(row.factors, by, level)]
-                panel = self._panel(chosen, level, ours=ours)
-                if panel.traces:
-                    panels.append((level, panel, ours))
-        return (panels if any(ours for _, _, ours in panels) else []), levels
+        levels = list(self.levels.get(by, ())) if by else [None]
+        ours = self._panels(self.points, by, levels, "")
+        if not ours:
+            return None
+        published = self._panels(self.published, by, levels, "published")
+        self._common_axis([panel for _, panel in ours])
+        panels, columns = [*ours, *published], len(ours)
+        if published:
+            self.notes.add("published")
+            for _, panel in ours:
+                panel.title = panel.title or "here"
+        if len(ours) == 1 or len(published) != len(ours):
+            # A published one next to ours, and not in the row below.
+            panels.sort(key=lambda panel: levels.index(panel[0]))
+            columns = 2 if len(panels) == 4 else min(len(panels), MOST_COLUMNS)
+        layout = {"barmode": "group", "scattermode": "group"} if self.groups else {}
+        return _arranged(self.asked, self._caption(), [panel for _, panel in panels], columns, layout=layout)
 
-    def _panel(self, points: Sequence[Drawn], level: Any, *, ours: bool) -> Panel:
+    def _panels(
+        self, points: Sequence[Drawn], by: str | None, levels: Sequence[Any], prefix: str
+    ) -> list[tuple[Any, _Panel]]:
+        """The panels that have something in them, each with its level of the factor `by`."""
+        panels = []
+        for level in levels:
+            chosen = [point for point in points if by is None or _has_level(point.factors, by, level)]
+            panel = self._panel(chosen, is_ours=not prefix)
+            named = [prefix] if prefix else []
+            named += [wording.named_level(by, level)] if by is not None else []
+            panel.title = ", ".join(named)
+            if panel.traces:
+                panels.append((level, panel))
+        return panels
+
+    def _panel(self, points: Sequence[Drawn], *, is_ours: bool) -> _Panel:
         lines = self.asked.lines
         traces: list[Trace] = []
-        axis = self._axis(points)
+        shown: list[float] = []
+        values = [point.figures[name].value for point in points for name in self.metrics if name in point.figures]
+        scale = _Scale.of(self.metrics[0], values)
         series: list[tuple[str, str, Any]] = [(name, metric(name).label, None) for name in self.metrics]
         if lines:
-            names = {value: self._line_name(lines, value) for value in self._levels_of(lines)}
-            series = [(self.metrics[0], name, value) for value, name in names.items()]
-        shown: list[float] = []
-        for number, (of, name, value) in enumerate(series):
-            of_line = [point for point in points if lines is None or _level(point.factors, lines, value)]
-            drawn = self._line(of_line, of, name, LINE_COLOURS[number % len(LINE_COLOURS)], axis, ours=ours)
+            series = [(self.metrics[0], _line_name(lines, level), level) for level in self.levels.get(lines, ())]
+        for number, (of, name, level) in enumerate(series):
+            of_line = [point for point in points if lines is None or _has_level(point.factors, lines, level)]
+            colour = LINE_COLOURS[number % len(LINE_COLOURS)]
+            drawn = self._line(of_line, of, name, colour, scale, is_ours=is_ours)
             traces += drawn
-            self.from_zero |= axis.is_cut
-            if drawn and ours:
-                traces += self._law(of_line, of, axis, drawn[-1]["line"]["color"] if not self.groups else "")
+            if drawn and is_ours:
+                traces += self._law(of_line, of, scale, colour)
             shown += [y for trace in drawn if trace.get("showlegend", True) for y in trace["y"] if y is not None]
-        if not self._is_category():
-            spread_lone_points(traces, log="x" in self.log)
-        title = "" if level is None else wording.named_level(self.asked.panels or "", level)
-        if not ours:
-            title = f"published{', ' + title if title else ''}"
-        elif not title and self.published:
-            title = "here"
-        return Panel(title, traces, self._x_axis(points), self._y_axis(axis, traces, shown))
+        if not self.is_category:
+            _spread_lone_points(traces, is_log="x" in self.log)
+        return _Panel("", traces, self._x_axis(points), self._y_axis(scale, traces, shown))
 
     def _line(
-        self, points: Sequence[Drawn], metric: str, name: str, colour: str, axis: Scale, *, ours: bool
+        self, points: Sequence[Drawn], metric: str, name: str, colour: str, scale: _Scale, *, is_ours: bool
     ) -> list[Trace]:
-        by_x = {str(p.factors.get(self.x)): p.figures[metric] for p in points if metric in p.figures}
-        levels = [level for level in self._levels_of(self.x) if str(level) in by_x]
+        by_x = {str(point.factors.get(self.x)): point.figures[metric] for point in points if metric in point.figures}
+        levels = [level for level in self.levels.get(self.x, ()) if str(level) in by_x]
         if not levels:
             return []
         figures = [by_x[str(level)] for level in levels]
-        x = [wording.level(level) if self._is_category() else level for level in levels]
-        y = [axis.y(figure.value) for figure in figures]
-        low = [axis.end(figure.low, middle) for figure, middle in zip(figures, y, strict=True)]
-        high = [axis.end(figure.high, middle) for figure, middle in zip(figures, y, strict=True)]
-        is_lower = [figure.bound != "exact" for figure in figures]
-        self.cut |= any(is_lower)
+        x = [wording.level(level) if self.is_category else level for level in levels]
+        y = [None if "y" in self.log and figure.value <= 0 else scale.place(figure.value) for figure in figures]
+        low = [self._low(scale.end(figure.low), at) for figure, at in zip(figures, y, strict=True)]
+        high = [None if at is None else scale.end(figure.high) for figure, at in zip(figures, y, strict=True)]
+        is_cut = [figure.bound != "exact" for figure in figures]
+        self.notes |= {"cut"} if any(is_cut) else set()
         has_ends = any(end is not None for end in low)
-        self.bounds |= has_ends
-        error: dict[str, Any] = {}
-        if has_ends and (self.groups or len(levels) == 1):  # a band takes two points
-            error["error_y"] = {
+        self.has_intervals |= has_ends
+        trace: Trace = {"x": x, "y": y, "name": name}
+        marker = {
+            "size": [10 if self.groups else 8 if cut else 5 for cut in is_cut],
+            "symbol": ["triangle-up-open" if cut else "circle" for cut in is_cut],
+            "color": colour,
+        }
+        is_band = has_ends and not self.groups and len(levels) > 1  # a band takes two points
+        if has_ends and not is_band:
+            trace["error_y"] = {
                 "type": "data", "symmetric": False, "thickness": 1.2, "width": 4,
                 "color": INK if self.groups else colour,
                 "array": [0 if v is None or b is None else b - v for v, b in zip(y, high, strict=True)],
                 "arrayminus": [0 if v is None or a is None else v - a for v, a in zip(y, low, strict=True)],
             }  # fmt: skip
         if self.bars:
-            return [{"type": "bar", "x": x, "y": y, "name": name, "marker": {"color": colour}, **error}]
-        marker = {
-            "size": [8 if cut else 5 for cut in is_lower],
-            "symbol": ["triangle-up-open" if cut else "circle" for cut in is_lower],
-            "color": colour,
-        }
+            return [trace | {"type": "bar", "marker": {"color": colour}}]
         if self.groups:
-            marker |= {"size": 10, "symbol": marker["symbol"] if any(is_lower) else "circle"}
-            return [{"type": "scatter", "mode": "markers", "x": x, "y": y, "name": name, "marker": marker, **error}]
-        drawn = {
-            "type": "scatter", "mode": "lines+markers", "x": x, "y": y, "name": name, "marker": marker,
-            "line": {"color": colour, "width": 1.8, **({} if ours else {"dash": "dot"})}, **error,
-        }  # fmt: skip
-        return [*(band(x, low, high, colour) if not error else []), drawn]
+            return [trace | {"type": "scatter", "mode": "markers", "marker": marker}]
+        dash = {} if is_ours else {"dash": "dot"}
+        trace |= {"type": "scatter", "mode": "lines+markers", "marker": marker}
+        trace["line"] = {"color": colour, "width": 1.8, **dash}
+        return [*(_band(x, low, high, colour) if is_band else []), trace]
 
-    def _law(self, points: Sequence[Drawn], metric: str, axis: Scale, colour: str) -> list[Trace]:
+    def _low(self, end: float | None, middle: float | None) -> float | None:
+        """The lower end of an interval around `middle`."""
+        if end is None or middle is None:
+            return None
+        if "y" in self.log and end <= 0:
+            self.notes.add("from_zero")
+            return middle / 10
+        return end
+
+    def _law(self, points: Sequence[Drawn], metric: str, scale: _Scale, colour: str) -> list[Trace]:
         """The scalability law that was fitted to just the points of a line."""
-        rest = [{name: level for name, level in p.factors.items() if name != self.x} for p in points]
+        rest = [{name: level for name, level in point.factors.items() if name != self.x} for point in points]
         fit = next((f for f in self.fits if (f.over, f.metric, f.factors) == (self.x, metric, rest[0])), None)
-        if self._is_category() or fit is None or not fit.curve or any(one != rest[0] for one in rest):
+        if self.is_category or fit is None or not fit.curve or any(one != rest[0] for one in rest):
             return []
-        self.has_law = True
+        self.notes.add("law")
         law = {"type": "scatter", "mode": "lines", "name": "law", "showlegend": False, "hoverinfo": "skip"}
         look = {"color": colour, "width": 1.2, "dash": "dash"}
-        return [law | {"x": fit.curve.loads, "y": [axis.y(y) for y in fit.curve.throughput], "line": look}]
-
-    def _axis(self, points: Sequence[Drawn]) -> Scale:
-        values: Values = [
-            point.figures[name].value for point in points for name in self.metrics if name in point.figures
-        ]
-        return Scale.of(self.metrics[0], values, log="y" in self.log)
+        return [law | {"x": fit.curve.loads, "y": [scale.place(y) for y in fit.curve.throughput], "line": look}]
 
     def _x_axis(self, points: Sequence[Drawn]) -> dict[str, Any]:
-        title = titled(wording.axis(self.x))
-        if self._is_category():
+        title = axis_title(wording.axis(self.x))
+        if self.is_category:
             return title | {"type": "category"}
-        levels = [level for level in self._levels_of(self.x) if any(p.factors.get(self.x) == level for p in points)]
+        levels = [level for level in self.levels[self.x] if any(p.factors.get(self.x) == level for p in points)]
         ticks = {"tickmode": "array", "tickvals": levels, "ticktext": [wording.level(level) for level in levels]}
-        kind: dict[str, Any] = {"type": "log"} if "x" in self.log else {}
-        if len(levels) == 1 and not (kind and levels[0] <= 0):
-            middle = math.log10(levels[0]) if kind else float(levels[0])
-            kind |= {"range": [middle - LONE_SPAN / 2, middle + LONE_SPAN / 2]}
-        return title | (ticks if len(levels) <= 10 else {}) | kind
+        axis = title | (ticks if len(levels) <= MOST_TICKS else {}) | ({"type": "log"} if "x" in self.log else {})
+        if len(levels) == 1 and not ("x" in self.log and float(levels[0]) <= 0):
+            middle = math.log10(float(levels[0])) if "x" in self.log else float(levels[0])
+            axis["range"] = [middle - LONE_SPAN / 2, middle + LONE_SPAN / 2]
+        return axis
 
-    def _y_axis(self, axis: Scale, traces: Sequence[Trace], shown: Sequence[float]) -> dict[str, Any]:
+    def _y_axis(self, scale: _Scale, traces: Sequence[Trace], shown: Sequence[float]) -> dict[str, Any]:
         what = " and ".join(dict.fromkeys(metric(name).label for name in self.metrics))
-        title = titled(f"{what}{f' ({axis.unit})' if axis.unit else ''}")
-        if axis.log:
-            return title | {"type": "log", "rangemode": "normal"} | log_ticks(shown)
-        if axis.unit == "%" and metric(self.metrics[0]).unit == "share" and shown and max(shown) > 50:
+        title = axis_title(f"{what}{f' ({scale.unit})' if scale.unit else ''}")
+        if "y" in self.log:
+            return title | {"type": "log", "rangemode": "normal"} | _log_ticks(shown)
+        if scale.most == 100 and shown and max(shown) > 50:
             return title | {"range": [0, 104]}
         if not shown or not max(shown) > 0 or min(shown) < 0:
             return title | {"rangemode": "normal"}
         ends = [y for trace in traces for y in trace["y"] if y is not None]
         ends += [v + e for t in traces if "error_y" in t for v, e in zip(t["y"], t["error_y"]["array"], strict=True)]
-        self.beyond |= max(ends) > MOST_ABOVE * max(shown)
-        return title | {"range": [0, 1.05 * min(max(ends), MOST_ABOVE * max(shown))]}
+        top = MOST_ABOVE * max(shown)
+        self.notes |= {"beyond"} if max(ends) > top else set()
+        return title | {"range": [0, 1.05 * min(max(ends), top)]}
 
-    def _common_axis(self, panels: Sequence[Panel]) -> None:
+    def _common_axis(self, panels: Sequence[_Panel]) -> None:
         """One range for panels that can be read on it."""
-        ranges = [panel.yaxis.get("range") for panel in panels]
+        tops = [panel.yaxis["range"][1] for panel in panels if "range" in panel.yaxis]
         units = {panel.yaxis["title"]["text"] for panel in panels}
-        if len(panels) < 2 or None in ranges or len(units) > 1:
-            return
-        tops = [float(one[1]) for one in ranges if one]
-        if max(tops) <= COMMON_AXIS_RATIO * min(tops):
+        if len(tops) == len(panels) and len(units) == 1 and max(tops) <= COMMON_AXIS_RATIO * min(tops):
             for panel in panels:
                 panel.yaxis["range"] = [0, max(tops)]
 
-    def _caption(self, *, published: bool) -> str:
+    def _caption(self) -> str:
         text = str(self.asked.caption or "").strip()
-        if text and not text.endswith("."):
-            text += "."
-        where = self.asked.where
-        parts = [text] if text else []
-        if where:
-            parts.append(f"At {wording.settings(where)}.")
-        if self.bounds:
+        parts = [text if text.endswith(".") else f"{text}."] if text else []
+        if self.asked.where:
+            parts.append(f"At {wording.settings(self.asked.where)}.")
+        if self.has_intervals:
             of = "95 % confidence interval" if self.repeated else "95 % confidence interval within the run"
             parts.append(f"{'Bar on top' if self.bars else 'Bar' if self.groups else 'Band or bar'}: {of}.")
-        if self.beyond:
-            parts.append("Some reach beyond the axis.")
-        if self.from_zero:
-            parts.append("Lower ends at 0 are drawn at one tenth of the value: a logarithmic axis has no 0.")
-        if self.has_law:
-            parts.append("Dashed: the scalability law that fits.")
-        if self.cut:
-            parts.append("Open triangle: timeouts cut times off, the true figure lies above.")
-        if published:
-            parts.append("Published: on other hardware; compare the shape, not the height.")
+        parts += [note for name, note in NOTES.items() if name in self.notes]
         return " ".join(parts) or ("Means over the repetitions." if self.repeated else "One repetition: no interval.")
 
-    def _is_drawn(self, row: Drawn) -> bool:
-        return _matches(row.factors, self.asked, strict=False) and self.metrics[0] in row.figures
 
-    def _levels_of(self, factor: str) -> list[Any]:
-        return list(self.levels.get(factor, []))
+def _log_ticks(values: Sequence[float]) -> dict[str, Any]:
+    """Ticks at 1, 2 and 5, or where there are many decades at 1 alone, written out."""
+    known = [value for value in values if value > 0]
+    if not known:
+        return {}
+    low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+    steps = (1, 2, 5) if high - low <= 2 else (1,)
+    ticks = [float(f"{step}e{exponent}") for exponent in range(low, high + 1) for step in steps]
+    return {"tickmode": "array", "tickvals": ticks, "ticktext": [f"{tick:,g}" for tick in ticks]}
 
-    def _line_name(self, factor: str, value: Any) -> str:
-        return wording.level(value) if wording.speaks(wording.level(value)) else wording.named_level(factor, value)
 
-    def _is_category(self) -> bool:
-        return self.groups or not all(_is_number(level) for level in self._levels_of(self.x))
+def _spread_lone_points(traces: Sequence[Trace], *, is_log: bool) -> None:
+    """Move points that stand alone a little to either side: at the same place their intervals hide each other."""
+    lone = [trace for trace in traces if "error_y" in trace and len(trace["x"]) == 1]
+    every = [x for trace in traces for x in trace["x"] if x is not None]
+    if not lone or (is_log and min(every) <= 0):
+        return
+    span = math.log10(max(every) / min(every)) if is_log else max(every) - min(every)
+    for number, trace in enumerate(lone):
+        step = APART * (span or LONE_SPAN) * (number - (len(lone) - 1) / 2)
+        trace["x"] = [x * 10**step if is_log else x + step for x in trace["x"]]
+
+
+def _band(x: Sequence[Any], low: Sequence[float | None], high: Sequence[float | None], colour: str) -> list[Trace]:
+    """The interval as a shape around the line; in pieces where a point has none."""
+    xs: list[Any] = []
+    ys: list[float | None] = []
+    for has_ends, piece in itertools.groupby(zip(x, low, high, strict=True), lambda point: None not in point):
+        if has_ends:
+            at, bottom, top = zip(*piece, strict=True)
+            xs += [*at, *reversed(at), None]
+            ys += [*top, *reversed(bottom), None]
+    shape = {"type": "scatter", "mode": "lines", "x": xs[:-1], "y": ys[:-1], "name": "interval", "fill": "toself"}
+    look = {"fillcolor": colour, "opacity": 0.16, "line": {"width": 0, "color": BAND}}
+    return [shape | look | {"hoverinfo": "skip", "showlegend": False}] if xs else []
 
 
 def _matches(factors: Mapping[str, Value], asked: design.Chart, *, strict: bool = True) -> bool:
     """Whether a point is in the chart; a published row says nothing of factors that it has no column for."""
-    for name, levels in asked.where.items():
-        if not strict and name not in factors:
-            continue
-        if factors.get(name) not in (levels if isinstance(levels, tuple) else (levels,)):
-            return False
-    return True
+    return all(
+        (not strict and name not in factors)
+        or factors.get(name) in (levels if isinstance(levels, tuple) else (levels,))
+        for name, levels in asked.where.items()
+    )
 
 
-def _level(factors: Mapping[str, Value], name: str, level: Value | None) -> bool:
+def _has_level(factors: Mapping[str, Value], name: str, level: Value | None) -> bool:
     return factors.get(name) == level and isinstance(factors.get(name), bool) == isinstance(level, bool)
 
 
@@ -280,8 +360,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-# On a common logarithmic axis the rows of a panel could not be told apart.
-ORDINARY = {"type": "linear", "tickmode": "auto", "rangemode": "tozero"}
+def _line_name(factor: str, level: Any) -> str:
+    text = wording.level(level)
+    return text if wording.speaks(text) else wording.named_level(factor, level)
 
 
 def _by_index_chart(asked: design.Chart, cells: Sequence[IndexCell]) -> Chart | None:
@@ -300,21 +381,22 @@ def _by_index_chart(asked: design.Chart, cells: Sequence[IndexCell]) -> Chart | 
             drawn = [(cell.panel, trace) for cell in of_panel for trace in _band_traces(cell, column, axis, chosen)]
             owners += [panel for panel, _ in drawn]
             title = f"{_series_label(column)}, {wording.named_level(str(asked.rows), level)}"
-            yaxis = axis.axis("time") | ORDINARY
-            panels.append(Panel(title, [trace for _, trace in drawn], titled("index of the sample"), yaxis))
-    traces, layout, height = arrange(panels, len(columns))
+            traces, yaxis = [trace for _, trace in drawn], axis.axis("time") | ORDINARY
+            panels.append(_Panel(title, traces, axis_title("index of the sample"), yaxis))
     caption = (
         "Median of all users and repetitions, and the band from 5 % to 95 % of them. Each panel has its own axis. A "
         "response that timed out counts with the time waited; further figures are of samples without error."
     )
     names = {choice: wording.named_level(asked.panels or "", choice) for choice in choices if choice is not None}
-    return Chart(
-        name="", title=asked.title, caption=f"{asked.caption or ''} {caption}".strip(), traces=traces,
-        xaxis=layout.pop("xaxis"), yaxis=layout.pop("yaxis"), layout=layout, height_rem=height, panels=len(panels),
-        choices={name: [{"visible": [owner == choice for owner in owners]}, {}] for choice, name in names.items()}
-        if len(names) > 1 else {},
+    shown = {name: [{"visible": [owner == choice for owner in owners]}, {}] for choice, name in names.items()}
+    return _arranged(
+        asked,
+        f"{asked.caption or ''} {caption}".strip(),
+        panels,
+        len(columns),
+        choices=shown if len(shown) > 1 else {},
         chosen=names.get(chosen, "") if chosen is not None else "",
-    )  # fmt: skip
+    )
 
 
 def _series_label(column: str) -> str:
