@@ -17,28 +17,15 @@ PATTERN = rf"^\s*(?:([<>]=?)\s*({_NUMBER})|=\s*(-?[0-9.]+)\s+within\s+([0-9.]+)\
 
 @dataclass(frozen=True)
 class Expectation:
-    """The figures that meet it: from `low` to `high`, each end included or not; `text` as in study.yml."""
+    """The figures that meet it: from `low` to `high`, both included; `text` as in study.yml."""
 
     text: str
-    low: float = -math.inf
-    high: float = math.inf
-    with_ends: bool = True
-
-    def meets(self, low: float, high: float) -> bool:
-        """Whether all from `low` to `high` meets it."""
-        if self.with_ends:
-            return self.low <= low and high <= self.high
-        return (self.low < low or self.low == -math.inf) and (high < self.high or self.high == math.inf)
-
-    def fails(self, low: float, high: float) -> bool:
-        """Whether nothing from `low` to `high` meets it."""
-        if self.with_ends:
-            return high < self.low or low > self.high
-        return high <= self.low > -math.inf or low >= self.high < math.inf
+    low: float
+    high: float
 
     def excludes(self, value: float) -> bool:
         """Whether it is the very limit, which does not meet it: 1 of `< 1`."""
-        return not self.with_ends and value in (self.low, self.high)
+        return value in (math.nextafter(self.low, -math.inf), math.nextafter(self.high, math.inf))
 
     def verdict(self, low: float | None, high: float | None) -> Verdict:
         """Confirmed if the whole interval meets it, rejected if the whole of it fails, else inconclusive.
@@ -46,9 +33,9 @@ class Expectation:
         An end that is not known is as far away as can be.
         """
         low, high = -math.inf if low is None else low, math.inf if high is None else high
-        if self.meets(low, high):
+        if self.low <= low and high <= self.high:
             return CONFIRMED
-        return REJECTED if self.fails(low, high) else INCONCLUSIVE
+        return REJECTED if high < self.low or low > self.high else INCONCLUSIVE
 
 
 def whole_verdict(verdicts: Sequence[Verdict], *, one_is_enough: bool = False) -> Verdict:
@@ -73,5 +60,6 @@ def parse(text: str) -> Expectation:
         value, share = float(middle), float(percent) / 100
         half = abs(value) * share if value else share
         return Expectation(text, value - half, value + half)
-    low, high = (-math.inf, float(limit)) if sign[0] == "<" else (float(limit), math.inf)
-    return Expectation(text, low, high, with_ends=sign.endswith("="))
+    far = -math.inf if sign[0] == "<" else math.inf
+    limit = float(limit) if sign.endswith("=") else math.nextafter(float(limit), far)
+    return Expectation(text, *sorted((limit, far)))

@@ -32,8 +32,6 @@ from framestorm.model.expectation import Expectation
 
 DEFINITION = "study.yml"
 TARGET_PREFIX = "target."
-# Beyond this a whole number has no float that is near it.
-LARGEST = 2**63
 # The type of the errors that give the words of a `Meaning`.
 MEANING = "meaning"
 
@@ -71,13 +69,8 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*$"), Meaning("lett
 LevelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"), Meaning("letters, digits and . _ + -")]
 Plan = Annotated[str, Field(pattern=r"\.jmx$"), Meaning("a path from the checkout's root that ends in .jmx")]
 Flag = Annotated[bool, Field(strict=True), Meaning("true or false")]
-Above0 = Annotated[
-    Annotated[int, Field(strict=True, gt=0, lt=LARGEST)] | Annotated[Finite, Field(gt=0)], Meaning("a number above 0")
-]
-AtLeast0 = Annotated[
-    Annotated[int, Field(strict=True, ge=0, lt=LARGEST)] | Annotated[Finite, Field(ge=0)],
-    Meaning("a number of at least 0"),
-]
+Above0 = Annotated[Finite, Field(gt=0), Meaning("a number above 0")]
+AtLeast0 = Annotated[Finite, Field(ge=0), Meaning("a number of at least 0")]
 Repetitions = Annotated[int, Field(strict=True, ge=1, le=1000), Meaning("a whole number from 1 to 1000")]
 Expression = Annotated[str, Field(pattern="^="), Meaning("arithmetic that starts with =")]
 NumberOrExpression = Annotated[Above0 | Expression, Meaning("a number above 0, or arithmetic that starts with =")]

@@ -162,7 +162,7 @@ def _start(options: argparse.Namespace, words: Sequence[str], name: str) -> Ende
     file = _find(name)
     overrides = Overrides(plan.parse_assignments(options.assignments), options.repetitions)
     definition = changes.override(reading.load(file, options.quick), overrides)
-    points = changes.choose(changes.points_of(definition), changes.parse_only(options.only, definition))
+    points = changes.choose(matrix.points(definition), options.only)
     study = StudyRecord.begin(
         file,
         definition,

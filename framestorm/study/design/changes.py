@@ -1,6 +1,6 @@
 """What is changed of a study: by the command line before its runs, and in the study.yml of its folder after them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from framestorm.errors import UsageError
 from framestorm.model.study import DEFINITION, Study
 from framestorm.study.design import matrix, reading
 from framestorm.study.design.folder import Overrides, Point, StudyFolder, StudyRecord, file_sha256
-from framestorm.study.design.yaml_lines import PointError, choices
+from framestorm.study.design.yaml_lines import choices
 
 # Of a study that has runs: how they are judged and shown, not how they were made.
 CHANGEABLE = (
@@ -45,52 +45,32 @@ def override(study: Study, overrides: Overrides) -> Study:
     return study.model_copy(update=changes)
 
 
-def points_of(study: Study) -> list[Point]:
-    """The points of a study, each with every value in range.
+def choose(points: Sequence[Point], words: Iterable[str]) -> list[Point]:
+    """The points that have one of the levels wanted of each factor, by `factor=level` or `factor=level,level` words.
 
     Raises:
-        UsageError: one cannot be.
+        UsageError: there is no such factor, level or point.
     """
-    try:
-        return matrix.points(study)
-    except PointError as error:
-        raise UsageError(str(error)) from None
-
-
-def parse_only(words: Iterable[str], study: Study) -> dict[str, list[str]]:
-    """`factor=level` or `factor=level,level` words as levels wanted by factor.
-
-    Raises:
-        UsageError: there is no such factor, or it has no such level.
-    """
-    only: dict[str, list[str]] = {}
+    chosen = list(points)
+    wanted: dict[str, list[str]] = {}
     for word in words:
-        name, equals, wanted = word.partition("=")
-        if not equals or not wanted:
-            example = next(f"{each}={matrix.as_text(factor.values[0])}" for each, factor in study.factors.items())
+        name, equals, text = word.partition("=")
+        factors = points[0].factors
+        if not equals or not text:
+            example = next(f"{factor}={matrix.as_text(level)}" for factor, level in factors.items())
             raise UsageError(f"--only {word}: give factor=level, for example --only {example}")
-        if name not in study.factors:
-            raise UsageError(f"--only {word}: unknown factor {name!r}{choices(name, list(study.factors))}")
-        levels = [matrix.as_text(value) for value in study.factors[name].values]
-        for level in [wanted] if wanted in levels else wanted.split(","):
+        if name not in factors:
+            raise UsageError(f"--only {word}: unknown factor {name!r}{choices(name, list(factors))}")
+        levels = list(dict.fromkeys(matrix.as_text(point.factors[name]) for point in points))
+        for level in [text] if text in levels else text.split(","):
             if level not in levels:
                 raise UsageError(f"--only {word}: unknown level {level!r} of {name}{choices(level, levels)}")
-            only.setdefault(name, []).append(level)
-    return only
-
-
-def choose(points: Sequence[Point], only: Mapping[str, Sequence[str]]) -> list[Point]:
-    """The points that have one of the levels wanted of each factor.
-
-    Raises:
-        UsageError: there is no such point.
-    """
-    chosen = [
-        point for point in points if all(matrix.as_text(point.factors[name]) in levels for name, levels in only.items())
-    ]
+            wanted.setdefault(name, []).append(level)
+    for name, levels in wanted.items():
+        chosen = [point for point in chosen if matrix.as_text(point.factors[name]) in levels]
     if not chosen:
-        wanted = ", ".join(f"{name}={level}" for name, levels in only.items() for level in levels)
-        raise UsageError(f"--only: the study has no point with {wanted}; ./run.sh study NAME --dry-run lists them")
+        which = " ".join(words)
+        raise UsageError(f"--only: the study has no point with {which}; ./run.sh study NAME --dry-run lists them")
     return chosen
 
 
@@ -100,26 +80,21 @@ def record_now(folder: StudyFolder) -> StudyRecord:
     Raises:
         UsageError: that file is wrong, or changes how runs are made; or published results cannot be read.
     """
-    record = _record_now(folder)
+    record, file = folder.record, folder.path / DEFINITION
+    if file.exists() and file_sha256(file) != record.file_sha256:
+        now = definition_by(file, record)
+        changed = differing(record.definition, now)
+        if made := [key for key in changed if key not in CHANGEABLE]:
+            raise UsageError(
+                f"{paths.shown(file)}: the existing runs were made with another {', '.join(made)}. Put that back "
+                f"({paths.shown(folder.path)}/study.json has it); {', '.join(CHANGEABLE)} may be changed"
+            )
+        definition = record.definition.model_copy(update={key: getattr(now, key) for key in changed})
+        record = replace(record, definition=definition, rejudged=tuple(changed))
     name = record.definition.published
     if name and ((folder.path / name).exists() or "published" in record.rejudged):
         reading.check_published(folder.path / name)
     return record
-
-
-def _record_now(folder: StudyFolder) -> StudyRecord:
-    record, file = folder.record, folder.path / DEFINITION
-    if not file.exists() or file_sha256(file) == record.file_sha256:
-        return record
-    now = definition_by(file, record)
-    changed = differing(record.definition, now)
-    if made := [key for key in changed if key not in CHANGEABLE]:
-        raise UsageError(
-            f"{paths.shown(file)}: the existing runs were made with another {', '.join(made)}. Put that back "
-            f"({paths.shown(folder.path)}/study.json has it); {', '.join(CHANGEABLE)} may be changed"
-        )
-    definition = record.definition.model_copy(update={key: getattr(now, key) for key in changed})
-    return replace(record, definition=definition, rejudged=tuple(changed))
 
 
 def definition_by(file: Path, record: StudyRecord) -> Study:

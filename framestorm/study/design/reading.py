@@ -1,7 +1,7 @@
 """Reading a study.yml: by its format, then by everything that can be checked without runs."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from framestorm import paths
@@ -15,7 +15,6 @@ from framestorm.model.study import (
     Claim,
     Factor,
     Quick,
-    Settings,
     StopRule,
     Study,
     Value,
@@ -42,11 +41,6 @@ def load(path: Path, quick: bool = False) -> Study:
         problems.add(("name",), "a study is a mapping without name, which is that of its folder", Study.keys())
         problems.check()
     whole = validated(Study, {**content, "name": file.resolve().parent.name}, problems)
-    names = registry.setting_names()
-    for place, settings in _targets(whole):
-        for name in settings.keys() - set(names):
-            problems.add((*place, name), f"unknown key {name!r} in {shown_place(place)}", names, name)
-    problems.check()
     full = whole.model_copy(update={"quick": None})
     levels = {name: list(factor.values) for name, factor in full.factors.items()}
     _Checks(full, levels, problems).all()
@@ -78,16 +72,6 @@ def check_published(file: Path) -> None:
         raise UsageError(f"{paths.shown(file)} is missing") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{paths.shown(file)} cannot be read: {error}; save it as CSV in UTF-8") from None
-
-
-def _targets(study: Study) -> Iterator[tuple[YamlPath, Settings]]:
-    """Each mapping of settings of the target, with where it stands."""
-    yield ("target",), study.target
-    of_quick = study.quick.factors if study.quick else {}
-    for place, factors in ((("factors",), study.factors), (("quick", "factors"), of_quick)):
-        for name, factor in factors.items():
-            for value in factor.values if factor.is_named else ():
-                yield (*place, name, str(value), "target"), factor.level(name, value).target
 
 
 def _quick(study: Study, quick: Quick, problems: Problems) -> Study:

@@ -25,7 +25,7 @@ MAX_SHOWN = 60
 HINTS = {bool: " (an unquoted true or false is not a text)", type(None): " (nothing stands there)"}
 
 
-class PointError(ValueError):
+class PointError(UsageError):
     """A problem of a study: where study.yml says it, what is wrong, what is allowed and what was read there."""
 
     def __init__(self, place: YamlPath, what: str, allowed: Iterable[object] = (), value: object = None) -> None:

@@ -45,7 +45,7 @@ def test_properties_and_repetitions_are_overridden():
 )
 def test_what_may_not_be_overridden(given, repetitions, said):
     with pytest.raises(UsageError, match=said):
-        changes.points_of(changes.override(STUDY, Overrides(given, repetitions)))
+        matrix.points(changes.override(STUDY, Overrides(given, repetitions)))
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_what_may_not_be_overridden(given, repetitions, said):
 )
 def test_only_names_what_there_is(word, said):
     with pytest.raises(UsageError, match=said):
-        changes.parse_only([word], STUDY)
+        changes.choose(matrix.points(STUDY), [word])
 
 
 def test_only_what_no_block_has_leaves_nothing():
-    with pytest.raises(UsageError, match="no point with users=2, way=quick"):
-        changes.choose(matrix.points(STUDY), changes.parse_only(["users=2", "way=quick"], STUDY))
+    with pytest.raises(UsageError, match="no point with users=2 way=quick"):
+        changes.choose(matrix.points(STUDY), ["users=2", "way=quick"])

@@ -113,7 +113,7 @@ def test_the_studies_of_the_kit_are_right(name, quick):
             "target: {function: face-blurr}",
             ["unknown function 'face-blurr'", "did you mean face-blur", "allowed: face-blur, "],
         ),
-        (TARGET, TARGET[:-1] + ", rute: nginx}", ["unknown key 'rute' in target", "did you mean route?"]),
+        (TARGET, TARGET[:-1] + ", rute: nginx}", ["target has no part 'rute'", "did you mean route?"]),
         (TARGET, TARGET[:-1] + ", route: ngnix}", ["target.route cannot be 'ngnix'", "did you mean nginx?"]),
         (TARGET, TARGET[:-1] + ", replicas: 0}", ["target.replicas is 0", "a whole number of at least 1"]),
         (TARGET, TARGET[:-1] + ", replicas: '=1 / users'}", ["target.replicas is 0.5"]),

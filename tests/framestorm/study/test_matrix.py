@@ -164,5 +164,5 @@ def test_as_listed_is_as_listed():
     ],
 )
 def test_only_some_points(only, ids):
-    chosen = changes.choose(matrix.points(study()), changes.parse_only(only, study()))
+    chosen = changes.choose(matrix.points(study()), only)
     assert [point.id for point in chosen] == ids
