@@ -146,7 +146,7 @@ class Factor(RootModel[tuple[Value, ...] | dict[str, Level]]):
     def keep(self, names: Iterable[Value]) -> "Factor":
         """The factor with these of its named levels only."""
         levels = self.root if isinstance(self.root, dict) else {}
-        return Factor.model_construct(root={str(name): levels[str(name)] for name in names})
+        return Factor.model_construct(root={str(name): levels[str(name)] for name in names if name in levels})
 
     def level(self, name: str, value: Value) -> Level:
         """What this factor, called `name`, sets at a level."""

@@ -251,8 +251,7 @@ def _check_same(where: StudyFolder) -> None:
     file = Path(started.file)
     if not file.is_file():
         return
-    now = changes.definition_by(file, started)
-    if changed := [key for key in changes.differing(started.definition, now) if key not in changes.CHANGEABLE]:
+    if changed := [key for key in changes.differing(file, started) if key not in changes.CHANGEABLE]:
         raise UsageError(
             f"{paths.shown(file)} has changed since {shown} was started, in {', '.join(changed)}: "
             f"its runs could not be compared. Restore it (from {shown}/{DEFINITION}), "

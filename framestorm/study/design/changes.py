@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from framestorm import paths
 from framestorm.errors import UsageError
@@ -82,31 +83,25 @@ def record_now(folder: StudyFolder) -> StudyRecord:
     """
     record, file = folder.record, folder.path / DEFINITION
     if file.exists() and file_sha256(file) != record.file_sha256:
-        now = definition_by(file, record)
-        changed = differing(record.definition, now)
+        changed = differing(file, record)
         if made := [key for key in changed if key not in CHANGEABLE]:
             raise UsageError(
                 f"{paths.shown(file)}: the existing runs were made with another {', '.join(made)}. Put that back "
                 f"({paths.shown(folder.path)}/study.json has it); {', '.join(CHANGEABLE)} may be changed"
             )
-        definition = record.definition.model_copy(update={key: getattr(now, key) for key in changed})
-        record = replace(record, definition=definition, rejudged=tuple(changed))
+        record = replace(record, definition=record.definition.model_copy(update=changed), rejudged=tuple(changed))
     name = record.definition.published
     if name and ((folder.path / name).exists() or "published" in record.rejudged):
         reading.check_published(folder.path / name)
     return record
 
 
-def definition_by(file: Path, record: StudyRecord) -> Study:
-    """The definition that a study.yml gives, with what the command line changed of it when the study was started.
+def differing(file: Path, record: StudyRecord) -> dict[str, Any]:
+    """What a study.yml says that is not so in the record, by key, with what the command line changed at the start.
 
     Raises:
         UsageError: the file is wrong.
     """
-    study = reading.load(file, record.quick)
-    return override(study, record.overrides)
-
-
-def differing(then: Study, now: Study) -> list[str]:
-    """The keys of two definitions that differ; a study's name is that of its folder."""
-    return sorted(key for key in Study.model_fields if key != "name" and getattr(then, key) != getattr(now, key))
+    now = override(reading.load(file, record.quick), record.overrides)
+    keys = sorted(key for key in Study.model_fields if getattr(now, key) != getattr(record.definition, key))
+    return {key: getattr(now, key) for key in keys if key != "name"}  # which is that of the folder

@@ -13,7 +13,6 @@ from framestorm.model.study import (
     Against,
     Chart,
     Claim,
-    Factor,
     Quick,
     StopRule,
     Study,
@@ -43,10 +42,11 @@ def load(path: Path, quick: bool = False) -> Study:
     whole = validated(Study, {**content, "name": file.resolve().parent.name}, problems)
     full = whole.model_copy(update={"quick": None})
     levels = {name: list(factor.values) for name, factor in full.factors.items()}
-    _Checks(full, levels, problems).all()
+    checks = _Checks(full, levels, problems)
+    checks.all()
     small = None
     if whole.quick is not None:
-        small = _quick(full, whole.quick, problems)
+        small = _quick(checks, whole.quick)
         # Claims and charts of the whole study stand: where --quick leaves out their levels, they stay undecided.
         for name, factor in small.factors.items():
             levels[name] += [value for value in factor.values if value not in levels[name]]
@@ -74,42 +74,28 @@ def check_published(file: Path) -> None:
         raise UsageError(f"{paths.shown(file)} cannot be read: {error}; save it as CSV in UTF-8") from None
 
 
-def _quick(study: Study, quick: Quick, problems: Problems) -> Study:
+def _quick(checks: "_Checks", quick: Quick) -> Study:
     """The study in its small form; its places have the lines of what `quick` changes."""
+    study, problems = checks.study, checks.problems
+    factors = dict(study.factors)
+    for name, factor in quick.factors.items():
+        is_choice = name not in factors or (factors[name].is_named and not factor.is_named)
+        checks.where({name: factor.values} if is_choice else {}, ("quick", "factors"))
+        if name in factors:
+            factors[name] = factors[name].keep(factor.values) if is_choice else factor
     changes = {name: getattr(quick, name) for name in quick.model_fields_set}
     changes["properties"] = {**study.properties, **quick.properties}
-    changes["factors"] = factors = {**study.factors, **_quick_factors(study, quick, problems)}
+    changes["factors"] = factors
     if "stop" in changes:
         changes["stop"] = quick.stop if isinstance(quick.stop, StopRule) else None
     # A block of the whole study may name levels that are left out; one of --quick's own may not.
-    if study.blocks and quick.blocks is None:
-        kept = {name: factor.values for name, factor in factors.items()}
+    if study.blocks and quick.blocks is None and not problems:
         changes["blocks"] = tuple(
-            {name: tuple(value for value in values if value in kept.get(name, ())) for name, values in block.items()}
+            {name: tuple(level for level in block[name] if level in factors[name].values) for name in block}
             for block in study.blocks
         )
-    of_quick = {place[1:]: line for place, line in problems.lines.items() if place[:1] == ("quick",)}
-    problems.lines |= {place: line for place, line in of_quick.items() if place}
+    problems.lines |= {place[1:]: line for place, line in problems.lines.items() if place[:1] == ("quick",)}
     return study.model_copy(update=changes)
-
-
-def _quick_factors(study: Study, quick: Quick, problems: Problems) -> dict[str, Factor]:
-    """The factors that --quick changes: other values, or fewer of the named levels."""
-    factors = {}
-    for name, kept in quick.factors.items():
-        place: YamlPath = ("quick", "factors", name)
-        whole = study.factors.get(name)
-        if whole is None:
-            problems.add(place, f"unknown factor {name!r} in quick.factors", study.factors, name)
-        elif whole.is_named and not kept.is_named:
-            for index, level in enumerate(kept.values):
-                if level not in whole.values:
-                    what = f"unknown level {level!r} of {name}"
-                    problems.add((*place, index), *_unknown_level(what, level, whole.values))
-            factors[name] = whole.keep(level for level in kept.values if level in whole.values)
-        else:
-            factors[name] = kept
-    return factors
 
 
 class _Checks:
@@ -128,7 +114,7 @@ class _Checks:
         """Note everything that is wrong."""
         self._factors()
         for number, block in enumerate(self.study.blocks or ()):
-            self._where(block, ("blocks", number))
+            self.where(block, ("blocks", number))
         for number, name in enumerate(self.study.metrics):
             self._metric(name, ("metrics", number))
         self._stop()
@@ -183,7 +169,7 @@ class _Checks:
             self._is_free("derived metric", name, (*RESULT_COLUMNS, *METRICS, *self.study.factors), place)
             if isinstance(metric, Against):
                 self._one_of(names, metric.metric, "metric", (*place, "metric"))
-                self._where(metric.against, (*place, "against"))
+                self.where(metric.against, (*place, "against"))
             else:
                 self._expression(metric, [*names, *self._numbers()], place)
             names.append(name)
@@ -198,8 +184,8 @@ class _Checks:
 
     def _claim(self, claim: Claim, place: YamlPath) -> None:
         self._metric(claim.metric, (*place, "metric"))
-        self._where(claim.where, (*place, "where"))
-        self._where(claim.compare or {}, (*place, "compare"))
+        self.where(claim.where, (*place, "where"))
+        self.where(claim.compare or {}, (*place, "compare"))
         over = {("trend",): claim.trend, ("knee", "over"): claim.knee.over if claim.knee else None}
         for key, name in over.items():
             where = (*place, *key)
@@ -217,7 +203,7 @@ class _Checks:
         for key, name in (("x", chart.x), ("lines", chart.lines), ("panels", chart.panels), ("rows", chart.rows)):
             if name is not None:
                 self._factor(name, (*place, key))
-        self._where(chart.where, (*place, "where"))
+        self.where(chart.where, (*place, "where"))
         if chart.metric:
             self._metric(chart.metric, (*place, "metric"))
         for number, name in enumerate(chart.metrics or ()):
@@ -247,24 +233,26 @@ class _Checks:
         except PointError as error:
             self.problems.add_error(error)
 
-    def _where(self, where: Mapping[str, Value | Sequence[Value]], place: YamlPath) -> None:
+    def where(self, where: Mapping[str, Value | Sequence[Value]], place: YamlPath) -> None:
         """Check factors with one or several of their levels."""
         for name, wanted in where.items():
-            if self._factor(name, (*place, name)):
-                for index, value in enumerate(wanted if isinstance(wanted, tuple) else (wanted,)):
-                    self._level(name, value, (*place, name, index) if isinstance(wanted, tuple) else (*place, name))
+            if not self._factor(name, (*place, name)):
+                continue
+            texts = {matrix.as_text(level): level for level in self.levels[name]}
+            for index, value in enumerate(wanted if isinstance(wanted, tuple) else (wanted,)):
+                at = (*place, name, index) if isinstance(wanted, tuple) else (*place, name)
+                text = matrix.as_text(value)
+                what = f"unknown level {text!r} of {name} in {shown_place(at)}"
+                if text not in texts:
+                    self.problems.add(at, what, texts, text)
+                elif value != texts[text]:
+                    self.problems.add(at, f"{what}; write it as {json.dumps(texts[text])}", texts)
 
     def _metric(self, name: str, place: YamlPath) -> None:
         self._one_of(self.metrics, name, "metric", place)
 
     def _factor(self, name: str, place: YamlPath) -> bool:
         return self._one_of(list(self.study.factors), name, "factor", place)
-
-    def _level(self, factor: str, value: Value, place: YamlPath) -> None:
-        levels = self.levels[factor]
-        if value not in [level for level in levels if isinstance(level, bool) == isinstance(value, bool)]:
-            what = f"unknown level {matrix.as_text(value)!r} of {factor} in {shown_place(place)}"
-            self.problems.add(place, *_unknown_level(what, value, levels))
 
     def _is_free(self, kind: str, name: str, used: Sequence[str], place: YamlPath) -> None:
         if name in used:
@@ -286,11 +274,3 @@ class _Checks:
             return
         for name in sorted(parsed.names - set(allowed)):
             self.problems.add(place, f"unknown name {name!r} in {shown_place(place)}: {text}", allowed, name)
-
-
-def _unknown_level(what: str, value: Value, levels: Sequence[Value]) -> tuple[str, list[str], Value | None]:
-    """The problem, the allowed levels, and the value to propose one for: none if it differs in its quotes alone."""
-    allowed = [matrix.as_text(level) for level in levels]
-    if matrix.as_text(value) not in allowed:
-        return what, allowed, value
-    return f"{what}; write it as {json.dumps(levels[allowed.index(matrix.as_text(value))])}", allowed, None
