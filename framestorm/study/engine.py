@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
 from framestorm import conductor, paths
@@ -49,30 +48,28 @@ class Engine:
         for moved in self._folder.set_aside():
             self._say(f"{paths.shown(moved)}: left by a crash; its run is made again")
         # A kill leaves "running"; so does an error that is none of a run's.
-        with self._interrupts.caught(), ExitStack() as stack:
-            self._look_over()
+        with self._interrupts.caught():
+            for line in self._folder.lines().values():
+                if line.state == COMPLETE and (why := self._figures(line.run)[1]):
+                    self._say(f"{line.run}: {why}; the run is made again")
             platforms = Platforms(self._record.site, self._folder.path)
-            stack.callback(self._leave, platforms)
-            for order, point, repetition in self.due():
-                self._one(platforms, order, point, repetition)
-                if why := self._stopped():
-                    self._say(why)
-                    break
-            lines = self._folder.lines()
-            is_whole = not self._stopped() and all(line.state == COMPLETE for line in lines.values())
-            state = COMPLETE if is_whole else STOPPED if self._stopped() else PARTIAL
-            self._folder.update(state=state, ended_ms=now_ms())
+            try:
+                for order, point, repetition in self.due():
+                    self._one(platforms, order, point, repetition)
+                    if why := self._stopped():
+                        self._say(why)
+                        break
+                is_whole = all(line.state == COMPLETE for line in self._folder.lines().values())
+                state = STOPPED if self._stopped() else COMPLETE if is_whole else PARTIAL
+                self._folder.update(state=state, ended_ms=now_ms())
+            finally:
+                for words in platforms.close():
+                    self._say(words)
 
     @property
     def is_interrupted(self) -> bool:
         """Whether a signal asked it to stop."""
         return self._interrupts.count > 0
-
-    def _look_over(self) -> None:
-        """Say which of the complete runs have lost their files, or a part of them."""
-        for line in self._folder.lines().values():
-            if line.state == COMPLETE and (why := self._figures(line.run)[1]):
-                self._say(f"{line.run}: {why}; the run is made again")
 
     def due(self) -> Iterator[tuple[int, Point, int]]:
         """The runs without a complete one that can be read, in the order that the seed gives; with their places."""
@@ -221,10 +218,6 @@ class Engine:
 
     def _is_budget_used(self) -> bool:
         return self._budget_min is not None and time.monotonic() - self._began_s > 60 * self._budget_min
-
-    def _leave(self, platforms: Platforms) -> None:
-        for words in platforms.close():
-            self._say(words)
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
