@@ -20,7 +20,7 @@ from framestorm.platform.base import DEFAULT_PORT, Check
 from framestorm.run import record as versions
 from framestorm.setup import pieces as setup
 from framestorm.study import readiness
-from framestorm.study.design import changes, folder, matrix, reading
+from framestorm.study.design import folder, matrix, reading
 from framestorm.study.design.folder import COMPLETE, Overrides, Resumption, StudyFolder, StudyRecord
 from framestorm.study.design.yaml_lines import choices
 
@@ -161,8 +161,8 @@ def _is_file(path: Path) -> bool:
 def _start(options: argparse.Namespace, words: Sequence[str], name: str) -> Ended:
     file = _find(name)
     overrides = Overrides(plan.parse_assignments(options.assignments), options.repetitions)
-    definition = changes.override(reading.load(file, options.quick), overrides)
-    points = changes.choose(matrix.points(definition), options.only)
+    definition = matrix.override(reading.load(file, options.quick), overrides)
+    points = matrix.choose(matrix.points(definition), options.only)
     study = StudyRecord.begin(
         file,
         definition,
@@ -247,11 +247,11 @@ def _check_same(where: StudyFolder) -> None:
             f"Resume it with framestorm {wrote}, or start it again without --resume"
         )
     # First its own copy: if that was edited too, the message should name it.
-    changes.record_now(where)
+    reading.record_now(where)
     file = Path(started.file)
     if not file.is_file():
         return
-    if changed := [key for key in changes.differing(file, started) if key not in changes.CHANGEABLE]:
+    if changed := [key for key in reading.differing(file, started) if key not in reading.CHANGEABLE]:
         raise UsageError(
             f"{paths.shown(file)} has changed since {shown} was started, in {', '.join(changed)}: "
             f"its runs could not be compared. Restore it (from {shown}/{DEFINITION}), "
@@ -279,7 +279,7 @@ def _make_ready(study: StudyRecord, study_dir: Path) -> None:
 
 def _budget(study: StudyRecord, is_over_allowed: bool) -> Check:
     """Whether a study fits the budget that it gives itself."""
-    budget_min, estimated_s = study.definition.budget_min, _estimate_s(study)
+    budget_min, estimated_s = study.definition.budget_min, study.definition.repetitions * matrix.time_s(study.points)
     if budget_min is None:
         return Check("budget", True, "the study has none")
     is_over = estimated_s > budget_min * 60
@@ -289,19 +289,13 @@ def _budget(study: StudyRecord, is_over_allowed: bool) -> Check:
     return Check("budget", is_over_allowed or not is_over, words)
 
 
-def _estimate_s(study: StudyRecord) -> float:
-    """How long the whole study takes, without the repetitions that its stop rule may add."""
-    return study.definition.repetitions * matrix.time_s(study.points)
-
-
 def _run(where: StudyFolder, budget_min: float | None = None) -> Ended:
     """Make the missing runs, then the page."""
     from framestorm.study.engine import Engine
 
     study = where.record
-    runs = f"{len(study.points)} points x {study.definition.repetitions}"
-    time = matrix.shown_time(_estimate_s(study))
-    print(f"{study.name}: {runs}, about {time}; {paths.shown(where.path)}", file=sys.stderr)
+    size = readiness.size(study.definition, study.points)
+    print(f"{study.name}: {size}; {paths.shown(where.path)}", file=sys.stderr)
     engine = Engine(where, budget_min)
     try:
         with where.locked():

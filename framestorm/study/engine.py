@@ -78,7 +78,7 @@ class Engine:
         for repetition in range(1, max(most, self._study.repetitions) + 1):
             is_extra = repetition > self._study.repetitions
             points = [point for point in self._record.points if not is_extra or self._is_too_wide(point, repetition)]
-            for point, _ in matrix.in_order(points, repetition, self._record.seed, self._study.order):
+            for point in matrix.in_order(points, repetition, self._record.seed, self._study.order):
                 order += 1
                 line = self._folder.lines().get((point.id, repetition))
                 if line is None or line.state != COMPLETE or self._figures(line.run)[1]:

@@ -18,8 +18,8 @@ from framestorm.platform.base import SettingError
 from framestorm.platform.registry import PLATFORMS
 from framestorm.study.design import expressions
 from framestorm.study.design.expressions import ExpressionError, Number
-from framestorm.study.design.folder import Point
-from framestorm.study.design.yaml_lines import PointError, YamlPath
+from framestorm.study.design.folder import Overrides, Point
+from framestorm.study.design.yaml_lines import PointError, YamlPath, choices
 
 # What a run takes beside its load: JMeter's start and end, its dashboard, the report, bringing the target to the point.
 # Measured on two cores; every run of a study makes the rest of its estimate better.
@@ -45,18 +45,75 @@ def points(study: Study) -> list[Point]:
     return list(by_id.values())
 
 
+def override(study: Study, overrides: Overrides) -> Study:
+    """The study with fixed properties and repetitions as set by -J and --repetitions.
+
+    Raises:
+        UsageError: a property is none of the plan's, is varied by the study, or its value is out of range.
+    """
+    properties, repetitions = overrides.properties, overrides.repetitions
+    varied = {
+        property_: name
+        for name, factor in study.factors.items()
+        for value in factor.values
+        for property_ in factor.level(name, value).properties
+    }
+    for name in properties:
+        if name in varied:
+            raise UsageError(f"-J{name}: the study varies it, by its factor {varied[name]}; choose levels by --only")
+    changes: dict[str, object] = {"properties": {**study.properties, **properties}}
+    if repetitions is not None:
+        if repetitions < 1:
+            raise UsageError(f"--repetitions {repetitions}: at least one is needed")
+        if study.stop and repetitions < 2:
+            raise UsageError(f"--repetitions {repetitions}: stop needs the variation between runs, so at least 2")
+        changes["repetitions"] = repetitions
+        if study.stop and study.stop.at_most < repetitions:
+            changes["stop"] = study.stop.model_copy(update={"at_most": repetitions})
+    return study.model_copy(update=changes)
+
+
+def choose(points: Sequence[Point], words: Iterable[str]) -> list[Point]:
+    """The points that have one of the levels wanted of each factor, by `factor=level` or `factor=level,level` words.
+
+    Raises:
+        UsageError: there is no such factor, level or point.
+    """
+    chosen = list(points)
+    wanted: dict[str, list[str]] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        factors = points[0].factors
+        if not equals or not text:
+            example = next(f"{factor}={as_text(level)}" for factor, level in factors.items())
+            raise UsageError(f"--only {word}: give factor=level, for example --only {example}")
+        if name not in factors:
+            raise UsageError(f"--only {word}: unknown factor {name!r}{choices(name, list(factors))}")
+        levels = list(dict.fromkeys(as_text(point.factors[name]) for point in points))
+        for level in [text] if text in levels else text.split(","):
+            if level not in levels:
+                raise UsageError(f"--only {word}: unknown level {level!r} of {name}{choices(level, levels)}")
+            wanted.setdefault(name, []).append(level)
+    for name, levels in wanted.items():
+        chosen = [point for point in chosen if as_text(point.factors[name]) in levels]
+    if not chosen:
+        which = " ".join(words)
+        raise UsageError(f"--only: the study has no point with {which}; ./run.sh study NAME --dry-run lists them")
+    return chosen
+
+
 def schedule(points: Sequence[Point], repetitions: int, seed: int, order: str) -> list[tuple[Point, int]]:
     """Points with the number of their repetition, from 1 on, in the order of running."""
-    return [each for number in range(1, repetitions + 1) for each in in_order(points, number, seed, order)]
+    return [(point, n) for n in range(1, repetitions + 1) for point in in_order(points, n, seed, order)]
 
 
-def in_order(points: Sequence[Point], repetition: int, seed: int, order: str) -> list[tuple[Point, int]]:
-    """One repetition of the points; its order hangs on the seed and its number alone."""
+def in_order(points: Sequence[Point], repetition: int, seed: int, order: str) -> list[Point]:
+    """The points as one repetition runs them; their order hangs on the seed and its number alone."""
     ordered = list(points)
     if order == "randomised":
         # No secret is made of it.
         random.Random(f"{seed}/{repetition}").shuffle(ordered)  # noqa: S311
-    return [(point, repetition) for point in ordered]
+    return ordered
 
 
 def numbers(point: Point) -> dict[str, Number]:

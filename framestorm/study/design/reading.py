@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from framestorm import paths
 from framestorm.errors import UsageError
@@ -19,11 +21,16 @@ from framestorm.model.study import (
     Value,
 )
 from framestorm.platform import registry
-from framestorm.study.design import expressions, folder, matrix, yaml_lines
+from framestorm.study.design import expressions, matrix, yaml_lines
+from framestorm.study.design import folder as folders
 from framestorm.study.design.expressions import ExpressionError
 from framestorm.study.design.yaml_lines import PointError, Problems, YamlPath, shown_place, validated
 
 Levels = Mapping[str, Sequence[Value]]
+# Of a study that has runs: how they are judged and shown, not how they were made.
+CHANGEABLE = (
+    "title", "question", "metrics", "derived", "hypotheses", "charts", "published", "published_from",
+)  # fmt: skip
 
 
 def load(path: Path, quick: bool = False) -> Study:
@@ -58,6 +65,38 @@ def load(path: Path, quick: bool = False) -> Study:
     if small is None:
         raise UsageError(f"{file} has no part `quick`, so there is no --quick of it; run it without")
     return small
+
+
+def record_now(folder: folders.StudyFolder) -> folders.StudyRecord:
+    """The record of a study, judged as the study.yml in its folder says by now; `rejudged` names what has changed.
+
+    Raises:
+        UsageError: that file is wrong, or changes how runs are made; or published results cannot be read.
+    """
+    record, file = folder.record, folder.path / DEFINITION
+    if file.exists() and folders.file_sha256(file) != record.file_sha256:
+        changed = differing(file, record)
+        if made := [key for key in changed if key not in CHANGEABLE]:
+            raise UsageError(
+                f"{paths.shown(file)}: the existing runs were made with another {', '.join(made)}. Put that back "
+                f"({paths.shown(folder.path)}/study.json has it); {', '.join(CHANGEABLE)} may be changed"
+            )
+        record = replace(record, definition=record.definition.model_copy(update=changed), rejudged=tuple(changed))
+    name = record.definition.published
+    if name and ((folder.path / name).exists() or "published" in record.rejudged):
+        check_published(folder.path / name)
+    return record
+
+
+def differing(file: Path, record: folders.StudyRecord) -> dict[str, Any]:
+    """What a study.yml says that is not so in the record, by key, with what the command line changed at the start.
+
+    Raises:
+        UsageError: the file is wrong.
+    """
+    now = matrix.override(load(file, record.quick), record.overrides)
+    keys = sorted(key for key in Study.model_fields if getattr(now, key) != getattr(record.definition, key))
+    return {key: getattr(now, key) for key in keys if key != "name"}  # which is that of the folder
 
 
 def check_published(file: Path) -> None:
@@ -223,7 +262,7 @@ class _Checks:
             self.problems.add(("published_from",), "published_from without published: name the CSV with the results")
         if name and Path(name).name != name:
             self.problems.add(("published",), f"published is {name!r}, but has to be a file beside study.yml")
-        if name in folder.OWN_FILES:
+        if name in folders.OWN_FILES:
             self.problems.add(("published",), f"published is {name!r}, a file of the study's folder itself; rename it")
 
     def _points(self) -> None:

@@ -18,8 +18,8 @@ from framestorm.results.reading import ReportError
 from framestorm.stats.estimate import Estimate
 from framestorm.study.answers.rows import write_rows
 from framestorm.study.answers.summary import StudySummary, study_of, summarise
-from framestorm.study.design.changes import record_now
 from framestorm.study.design.folder import STOPPED, StudyFolder, StudyRecord
+from framestorm.study.design.reading import record_now
 from framestorm.study.page.charts import study_charts
 
 # A verdict's class in the style sheet.
@@ -120,8 +120,8 @@ def page_html(summary: StudySummary) -> str:
         "study.html.j2",
         study_charts(summary),
         filters={
-            "figure": figure_text, "ends": figure_ends, "label": label_text, "factor": wording.factor,
-            "level": wording.level, "look": LOOKS.__getitem__, "settings": wording.settings,
+            "figure": figure_text, "ends": figure_ends, "label": lambda name: metric(name).label,
+            "factor": wording.factor, "level": wording.level, "look": LOOKS.__getitem__, "settings": wording.settings,
         },
         s=summary,
         d=definition,
@@ -154,11 +154,6 @@ def command_text(study: StudyRecord) -> str:
     if not any(word.split("=")[0] == "--seed" for word in words):
         words += ["--seed", str(study.seed)]
     return shlex.join(words)
-
-
-def label_text(name: str) -> str:
-    """A metric in a few words."""
-    return metric(name).label
 
 
 def figure_text(figure: Estimate | None, name: str) -> str:

@@ -3,8 +3,8 @@
 import shutil
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,12 +32,24 @@ CONTENT = {
 }
 
 
-@dataclass
+@pytest.fixture
+def begin(tmp_path: Path) -> Callable[..., StudyRecord]:
+    """The record of a study whose points have not been run."""
+
+    def begin(port: int = 8080, **changes: object) -> StudyRecord:
+        study = Study.model_validate({**CONTENT, **changes, "name": "made-up"})
+        (tmp_path / "study.yml").write_text("")
+        return StudyRecord.begin(tmp_path / "study.yml", study, matrix.points(study), seed=1, port=port)
+
+    return begin
+
+
 class Made:
     """A study and the runs that were made of it: users, as the plan got them."""
 
-    where: StudyFolder
-    users: list[str] = field(default_factory=list)
+    def __init__(self, where: StudyFolder) -> None:
+        self.where = where
+        self.users: list[str] = []
 
     def run(self, budget_min: float | None = None) -> None:
         Engine(StudyFolder(self.where.path), budget_min).run()
@@ -48,14 +60,11 @@ class Made:
 
 
 @pytest.fixture
-def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Made]:
+def make(begin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Made]:
     """A study whose runs give the figures of `mean_ms(users, how often it ran before)`, or raise what that raises."""
 
     def make(mean_ms: Callable[[str, int], float], **changes: object) -> Made:
-        study = Study.model_validate({**CONTENT, **changes, "name": "made-up"})
-        (tmp_path / "study.yml").write_text("")
-        record = StudyRecord.begin(tmp_path / "study.yml", study, matrix.points(study), seed=1)
-        made = Made(StudyFolder.create(tmp_path / "made", record))
+        made = Made(StudyFolder.create(tmp_path / "made", begin(**changes)))
 
         def run(_self: Engine, options: RunOptions) -> None:
             users = options.given["users"]
@@ -140,14 +149,6 @@ def test_runs_whose_files_are_lost_are_said_and_made_again(make, capsys):
     assert len(made.users) == 8
 
 
-def test_a_run_that_cannot_be_read_is_not_complete(make, monkeypatch):
-    made = make(lambda users, before: 1.0)
-    monkeypatch.setattr(results, "figures_of_run", lambda run_dir, *_: (run_dir / "none").read_text())
-    made.run()
-    assert set(made.states) == {"failed"}
-    assert "cannot be read" in next(iter(made.where.lines().values())).reason
-
-
 def test_what_is_complete_is_read_once(make, monkeypatch):
     made = make(lambda users, before: 1.0 + before, stop={"metric": "mean_ms", "within_percent": 1, "at_most": 8})
     made.run()
@@ -157,24 +158,18 @@ def test_what_is_complete_is_read_once(make, monkeypatch):
     assert len(read) == 3 * 8
 
 
-@pytest.mark.parametrize(("budget_min", "runs"), [(None, 6), (1000, 6), (0, 3)])
-def test_failures_in_a_row_end_it_when_the_budget_is_used_up(make, budget_min, runs):
+@pytest.mark.parametrize(
+    ("budget_min", "reason", "runs"),
+    [(None, "nothing answers", 6), (1000, "nothing answers", 6), (0, "nothing answers", 3), (0, "{users} {before}", 6)],
+)
+def test_the_same_failures_in_a_row_end_it_when_the_budget_is_used_up(make, budget_min, reason, runs):
     def broken(users: str, before: int) -> float:
-        raise FramestormError("nothing answers")
+        raise FramestormError(reason.format(users=users, before=before))
 
     made = make(broken)
     made.run(budget_min)
     assert len(made.users) == runs
     assert set(made.states) == {"failed"}
-
-
-def test_different_failures_do_not(make):
-    def broken(users: str, before: int) -> float:
-        raise FramestormError(f"{users} {before}")
-
-    made = make(broken)
-    made.run(budget_min=0)
-    assert len(made.users) == 6
 
 
 def test_what_is_refused_of_the_first_run_ends_it_at_once(make):
@@ -187,12 +182,22 @@ def test_what_is_refused_of_the_first_run_ends_it_at_once(make):
     assert len(made.users) == 1 and made.where.lines() == {}
 
 
-def test_a_run_of_which_nothing_is_left_does_not_count(make, monkeypatch):
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        (
+            lambda *_: RunFigures({"n": 0, "n_sent": 16}, {}, ()),
+            "all of its 16 samples were rejected, by a warm-up of 9 s",
+        ),
+        (lambda run_dir, *_: (run_dir / "none").read_text(), "cannot be read"),
+    ],
+)
+def test_a_run_without_figures_does_not_count(make, monkeypatch, figures, words):
     made = make(lambda users, before: 1.0, warm_up_s=9)
-    monkeypatch.setattr(results, "figures_of_run", lambda *_: RunFigures({"n": 0, "n_sent": 16}, {}, ()))
+    monkeypatch.setattr(results, "figures_of_run", figures)
     made.run()
     assert set(made.states) == {"failed"}
-    assert "all of its 16 samples were rejected, by a warm-up of 9 s" in next(iter(made.where.lines().values())).reason
+    assert words in next(iter(made.where.lines().values())).reason
 
 
 def test_what_is_left_is_estimated_ever_better(make, capsys):
@@ -201,18 +206,6 @@ def test_what_is_left_is_estimated_ever_better(make, capsys):
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("[")]
     assert len(said) == 6 and all("left" in line for line in said[:-1]) and "left" not in said[-1]
     assert (made.where.path / folder.LOG).read_text().count("the engine itself took") == 6
-
-
-@pytest.fixture
-def begin(tmp_path: Path) -> Callable[..., StudyRecord]:
-    """The record of a study whose points have not been run."""
-
-    def begin(port: int = 8080, **changes: object) -> StudyRecord:
-        study = Study.model_validate({**CONTENT, **changes, "name": "made-up"})
-        (tmp_path / "study.yml").write_text("")
-        return StudyRecord.begin(tmp_path / "study.yml", study, matrix.points(study), seed=1, port=port)
-
-    return begin
 
 
 def test_pieces_and_checks_hang_on_the_target(begin, tmp_path):
@@ -224,21 +217,15 @@ def test_pieces_and_checks_hang_on_the_target(begin, tmp_path):
     assert "openfaas-gateway" in names and len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("port", [0, -1, 65536, 99999999])
-def test_a_port_is_one_that_there_is(begin, tmp_path, port):
-    words = {check.what: check.words for check in readiness.checks(begin(port, target={"kind": "embedded"}), tmp_path)}
-    assert words[f"port {port}"] == f"--port {port}: a port is a number from 1 to 65535"
-
-
-def test_what_to_do_about_a_port_is_said_in_the_words_of_a_study(begin, tmp_path):
+@pytest.mark.parametrize("port", [0, 65536, None])
+def test_a_port_is_one_that_can_be_had(begin, tmp_path, port):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        port = taken.getsockname()[1]
-        checks = list(readiness.checks(begin(port, target={"kind": "embedded"}), tmp_path))
-    [check] = [check for check in checks if check.what == f"port {port}"]
-    assert not check.is_there
-    assert check.words.endswith("choose another port by --port, or test what is there by kind: url")
+        wanted = taken.getsockname()[1] if port is None else port
+        checks = {check.what: check for check in readiness.checks(begin(wanted, target={"kind": "embedded"}), tmp_path)}
+    words = "choose another port by --port, or test what is there by kind: url" if port is None else "from 1 to 65535"
+    assert not checks[f"port {wanted}"].is_there and checks[f"port {wanted}"].words.endswith(words)
 
 
 @pytest.mark.parametrize(

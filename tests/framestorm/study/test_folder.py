@@ -1,6 +1,7 @@
 """A study's folder: what a crash leaves of it, and what another version may make of it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -37,19 +38,11 @@ def made(tmp_path):
 
 
 def test_what_it_is_made_of(made):
-    assert {path.name for path in made.path.iterdir()} == {
-        "study.yml",
-        "study.json",
-        "runs.jsonl",
-        "runs",
-        "published.csv",
-    }
+    names = {path.name for path in made.path.iterdir()}
+    assert names == {"study.yml", "study.json", "runs.jsonl", "runs", "published.csv"}
     record = StudyFolder(made.path).record
     assert (record.format, record.kind, record.name, record.state) == (2, "study", "kept", "running")
     assert (record.definition, record.points) == (STUDY, tuple(POINTS))
-
-
-def test_it_is_never_made_over(made):
     with pytest.raises(UsageError, match="made cannot be made: File exists; choose a new folder by -o"):
         StudyFolder.create(made.path, made.record)
 
@@ -73,22 +66,14 @@ def test_half_a_line_is_none_and_stays(made):
     assert len((made.path / "runs.jsonl").read_text().splitlines()) == 3
 
 
-def test_folders_of_runs_are_in_order_and_never_taken_twice(made):
-    first = made.new_run(7, POINTS[0], 2)
-    assert first.name == "0007-users=1-r2"
-    first.mkdir()
-    again = made.new_run(7, POINTS[0], 2)
-    assert again.name == "0007-users=1-r2-retry-2"
-    again.mkdir()
-    assert made.new_run(7, POINTS[0], 2).name == "0007-users=1-r2-retry-3"
-
-
-def test_a_long_or_odd_point_still_has_a_folder(made):
-    point = Point("url=http://x/" + "y" * 300, {}, "", {}, {})
-    name = made.new_run(1, point, 1).name
-    assert len(name) < 200 and "/" not in name
-    other = Point(point.id + "z", {}, "", {}, {})
-    assert made.new_run(1, other, 1).name != name
+def test_each_run_has_a_folder_of_its_own(made):
+    for name in ("0007-users=1-r2", "0007-users=1-r2-retry-2", "0007-users=1-r2-retry-3"):
+        run = made.new_run(7, POINTS[0], 2)
+        assert run.name == name
+        run.mkdir()
+    odd = [Point(f"url=http://x/{'y' * 300}{end}", {}, "", {}, {}) for end in ("", "z")]
+    first, other = (made.new_run(1, point, 1).name for point in odd)
+    assert first != other and len(first) < 200 and "/" not in first
 
 
 def test_what_a_crash_left_is_moved_aside_and_kept(made):
@@ -106,31 +91,24 @@ def test_what_a_crash_left_is_moved_aside_and_kept(made):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("name", "content", "words"),
     [
-        ({"format": 1}, "study.json has format 1; this version reads format 2 only"),
-        ({"kind": "comparison"}, "study.json: kind: "),
+        ("study.json", {"format": 1}, "study.json has format 1; this version reads format 2 only"),
+        ("study.json", {"kind": "comparison"}, "study.json: kind: "),
+        ("study.json", "", "cannot be used as a study's folder: .*study.json"),
+        ("study.json", "[]", "cannot be used as a study's folder: .*study.json"),
+        ("study.json", None, "cannot be used as a study's folder: .*study.json"),
+        ("runs.jsonl", None, "made has no runs.jsonl: put that back"),
+        ("runs", None, "made has no runs: put that back"),
     ],
 )
-def test_another_version_s_folder_is_refused(made, change, said):
-    file = made.path / "study.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
-    with pytest.raises(UsageError, match=said):
-        StudyFolder(made.path)
-
-
-@pytest.mark.parametrize("content", [None, "", "[]", "{}"])
-def test_what_is_no_study_s_folder_is_said(tmp_path, content):
-    if content is not None:
-        (tmp_path / "study.json").write_text(content)
-    with pytest.raises(UsageError, match=r"cannot be used as a study's folder: .*study.json"):
-        StudyFolder(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["runs.jsonl", "runs"])
-def test_what_a_folder_has_lost_is_said(made, name):
-    (made.path / name).rename(made.path / "elsewhere")
-    with pytest.raises(UsageError, match=rf"made has no {name}: put that back"):
+def test_what_is_no_study_s_folder_is_refused(made, name, content, words):
+    file = made.path / name
+    text = json.dumps({**json.loads(file.read_text()), **content}) if isinstance(content, dict) else content
+    file.rename(made.path / "elsewhere")
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(UsageError, match=words):
         StudyFolder(made.path)
 
 
@@ -147,45 +125,36 @@ def begin(tmp_path, monkeypatch):
     """Begin a study of the file of this folder, some ms after others."""
     monkeypatch.setattr(paths, "DASHBOARDS", tmp_path / "dashboards")
 
-    def begin(folder_name, of, started_ms, **settings):
+    def begin(name, of, started_ms):
         file = tmp_path / of / "study.yml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("title: Kept\n")
         (file.parent / "published.csv").write_text("users,mean_ms\n")
-        path = paths.DASHBOARDS / folder_name
-        where = StudyFolder.create(path, StudyRecord.begin(file, STUDY, POINTS, seed=1, **settings))
-        where.update(started_ms=started_ms)
-        return where, file
+        study = replace(StudyRecord.begin(file, STUDY, POINTS, seed=1), started_ms=started_ms)
+        return StudyFolder.create(paths.DASHBOARDS / name, study), file
 
     return begin
 
 
-def test_the_newest_unfinished_is_found(begin):
+def test_the_newest_unfinished_is_found(begin, capsys):
     first, file = begin("first", "a/kept", 1)
     newest, _ = begin("newest", "a/kept", 2)
-    assert folder.newest_unfinished(file, quick=False).path == newest.path
+    _, other = begin("other", "b/kept", 3)
+    cut, _ = begin("cut", "a/kept", 4)
+    (cut.path / "study.json").write_text("{")
+
+    def found(quick=False):
+        return folder.newest_unfinished(file, quick).path.name
+
+    assert found() == "newest"
+    assert "cut/study.json cannot be read" in capsys.readouterr().err
     with pytest.raises(UsageError, match="has no unfinished --quick kept"):
-        folder.newest_unfinished(file, quick=True)
+        found(quick=True)
     newest.update(state=COMPLETE)
-    assert folder.newest_unfinished(file, quick=False).path == first.path
+    assert found() == "first"
     first.update(state=COMPLETE)
     with pytest.raises(UsageError, match=r"finished: .*first, .*newest"):
-        folder.newest_unfinished(file, quick=False)
-
-
-def test_another_study_of_the_same_name_is_not_gone_on_with(begin):
-    _, other = begin("other", "b/kept", 2)
-    where, file = begin("own", "a/kept", 1)
-    assert folder.newest_unfinished(file, quick=False).path == where.path
-    # What it was begun with is gone: the name alone says which it is.
+        found()
+    # What the other one was begun with is gone: the name alone says which it is.
     other.unlink()
-    assert folder.newest_unfinished(file, quick=False).path.name == "other"
-
-
-def test_a_folder_that_cannot_be_read_is_passed_over_and_said(begin, capsys):
-    where, file = begin("whole", "a/kept", 1)
-    newest, _ = begin("cut", "a/kept", 2)
-    text = (newest.path / "study.json").read_text()
-    (newest.path / "study.json").write_text(text[:100])
-    assert folder.newest_unfinished(file, quick=False).path == where.path
-    assert "cut/study.json cannot be read" in capsys.readouterr().err
+    assert found() == "other"

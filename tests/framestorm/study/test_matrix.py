@@ -2,8 +2,10 @@
 
 import pytest
 
+from framestorm.errors import UsageError
 from framestorm.model.study import Study
-from framestorm.study.design import changes, matrix
+from framestorm.study.design import matrix
+from framestorm.study.design.folder import Overrides
 from framestorm.study.design.yaml_lines import PointError
 
 CONTENT = {
@@ -65,35 +67,25 @@ def test_a_property_has_to_be_of_every_plan_it_goes_to():
     assert caught.value.place == ("properties", "body")
 
 
+ON = {name: {"on": {"target": {"environment": {"a": name}}}} for name in ("one", "two")}
+PLANS = {name: {"on": {"plan": "jmx/requests.jmx"}} for name in ("one", "two")}
+LOAD = {"users": [1, 3], "load": {"light": {}, "heavy": {"properties": {"users": 50}}}}
+SIZE = {"size": {"big": {"target": {"replicas": 5}}}, "target.replicas": [1, 2]}
+
+
 @pytest.mark.parametrize(
-    ("factors", "place", "said"),
+    ("factors", "place", "words"),
     [
-        (
-            {"users": [1, 3], "load": {"light": {}, "heavy": {"properties": {"users": 50}}}},
-            ("factors", "load", "heavy", "properties", "users"),
-            "users=1 and load=heavy both set properties.users; a point has it from one factor",
-        ),
-        (
-            {"size": {"big": {"target": {"replicas": 5}}}, "target.replicas": [1, 2]},
-            ("factors", "target.replicas", 0, "target", "replicas"),
-            "size=big and target.replicas=1 both set target.replicas",
-        ),
-        (
-            {name: {"on": {"target": {"environment": {"a": name}}}} for name in ("one", "two")},
-            ("factors", "two", "on", "target", "environment", "a"),
-            "one=on and two=on both set target.environment.a",
-        ),
-        (
-            {name: {"on": {"plan": "jmx/requests.jmx"}} for name in ("one", "two")},
-            ("factors", "two", "on", "plan"),
-            "both set plan",
-        ),
+        (LOAD, ("load", "heavy", "properties", "users"), "users=1 and load=heavy both set properties.users; a point"),
+        (SIZE, ("target.replicas", 0, "target", "replicas"), "size=big and target.replicas=1 both set target.replicas"),
+        (ON, ("two", "on", "target", "environment", "a"), "one=on and two=on both set target.environment.a"),
+        (PLANS, ("two", "on", "plan"), "both set plan"),
     ],
 )
-def test_two_factors_do_not_set_the_same(factors, place, said):
-    with pytest.raises(PointError, match=said) as caught:
+def test_two_factors_do_not_set_the_same(factors, place, words):
+    with pytest.raises(PointError, match=words) as caught:
         matrix.points(study(factors=factors, target={"function": "noop"}, properties={}, run_s=1))
-    assert caught.value.place == place
+    assert caught.value.place == ("factors", *place)
 
 
 def test_two_factors_set_variables_of_one_environment():
@@ -164,5 +156,66 @@ def test_as_listed_is_as_listed():
     ],
 )
 def test_only_some_points(only, ids):
-    chosen = changes.choose(matrix.points(study()), only)
+    chosen = matrix.choose(matrix.points(study()), only)
     assert [point.id for point in chosen] == ids
+
+
+STUDY = Study.model_validate(
+    {
+        "name": "selected",
+        "title": "Selected",
+        "question": "What may be changed?",
+        "plan": "jmx/requests.jmx",
+        "target": {"function": "noop"},
+        "properties": {"hold_s": 4},
+        "factors": {"users": [1, 2], "way": {"quick": {"properties": {"timeout_s": 1}}, "slow": {}}},
+        "blocks": [{"users": [1]}, {"way": ["slow"]}],
+        "stop": {"metric": "mean_ms", "within_percent": 5, "at_most": 4},
+        "run_s": "=hold_s",
+        "metrics": ["mean_ms"],
+    }
+)
+
+
+def test_properties_and_repetitions_are_overridden():
+    changed = matrix.override(STUDY, Overrides({"hold_s": "9", "body": "x"}, 6))
+    point = matrix.points(changed)[0]
+    assert (point.properties["hold_s"], point.properties["body"]) == ("9", "x")
+    assert (changed.repetitions, changed.stop.at_most) == (6, 6)
+    assert STUDY.repetitions == 3 and STUDY.properties == {"hold_s": 4}
+
+
+@pytest.mark.parametrize(
+    ("given", "repetitions", "said"),
+    [
+        ({"holds": "9"}, None, "no property 'holds'; did you mean hold_s"),
+        ({"hold_s": "long"}, None, "hold_s=long: hold_s must be"),
+        ({"users": "9"}, None, "-Jusers: the study varies it, by its factor users; choose levels by --only"),
+        ({"timeout_s": "9"}, None, "varies it, by its factor way"),
+        ({}, 0, "--repetitions 0: at least one"),
+        ({}, 1, "--repetitions 1: stop needs the variation"),
+    ],
+)
+def test_what_may_not_be_overridden(given, repetitions, said):
+    with pytest.raises(UsageError, match=said):
+        matrix.points(matrix.override(STUDY, Overrides(given, repetitions)))
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("users", "give factor=level, for example --only users=1"),
+        ("user=1", "unknown factor 'user'; did you mean users\\?; allowed: users, way"),
+        ("users=3", "unknown level '3' of users; allowed: 1, 2"),
+        ("way=slw", "unknown level 'slw' of way; did you mean slow\\?"),
+        ("users=1,3", "unknown level '3'"),
+    ],
+)
+def test_only_names_what_there_is(word, said):
+    with pytest.raises(UsageError, match=said):
+        matrix.choose(matrix.points(STUDY), [word])
+
+
+def test_only_what_no_block_has_leaves_nothing():
+    with pytest.raises(UsageError, match="no point with users=2 way=quick"):
+        matrix.choose(matrix.points(STUDY), ["users=2", "way=quick"])

@@ -49,19 +49,17 @@ def test_a_change_of_words_alone_is_none(edit: Callable[..., Path]) -> None:
     assert json.loads((folder / "summary.json").read_text())["study"]["rejudged"] == []
 
 
-def test_how_runs_are_made_cannot_be_changed(edit: Callable[..., Path]) -> None:
-    with pytest.raises(UsageError, match=r"study\.yml: the existing runs were made with another run_s\."):
-        build(edit(lambda text: text.replace("run_s: 1", "run_s: 2")))
-
-
-def test_a_mistake_is_named_by_its_line(edit: Callable[..., Path]) -> None:
-    with pytest.raises(UsageError, match=r"study\.yml:\d+: .*mean_mss"):
-        build(edit(lambda text: text + CLAIM.replace("mean_ms", "mean_mss")))
-
-
-def test_published_results_that_are_not_there_are_said(edit: Callable[..., Path]) -> None:
-    with pytest.raises(UsageError, match=r"theirs\.csv is missing"):
-        build(edit(lambda text: text + "published: theirs.csv\n"))
+@pytest.mark.parametrize(
+    ("was", "becomes", "words"),
+    [
+        ("run_s: 1", "run_s: 2", r"study\.yml: the existing runs were made with another run_s\."),
+        ("run_s: 1\n", "run_s: 1\n" + CLAIM.replace("mean_ms", "mean_mss"), r"study\.yml:\d+: .*mean_mss"),
+        ("run_s: 1\n", "run_s: 1\npublished: theirs.csv\n", r"theirs\.csv is missing"),
+    ],
+)
+def test_what_cannot_be_changed(edit: Callable[..., Path], was: str, becomes: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        build(edit(lambda text: text.replace(was, becomes)))
 
 
 def test_published_results_that_cannot_be_read_are_said(edit: Callable[..., Path]) -> None:
