@@ -119,7 +119,7 @@ def test_the_studies_of_the_kit_are_right(name, quick):
         (PLAN, "plan: jmx/none.jmx", "no plan at"),
         (PLAN, "plan: README.md", 'plan is "README.md", but has to be a path'),
         (TARGET, "target: {function: face-blurr}", "unknown function 'face-blurr'"),
-        (TARGET, TARGET[:-1] + ", rute: nginx}", "target has no part 'rute'; did you mean route?"),
+        (TARGET, TARGET[:-1] + ", rute: nginx}", "target.rute is not valid for kind openfaas; did you mean route?"),
         (TARGET, TARGET[:-1] + ", replicas: '=1 / users'}", "target.replicas is 0.5"),
         (TARGET, TARGET[:-1] + ", replicas: 2, route: direct}", "route direct is the address of one replica"),
         ("  frames: 3", "  frams: 3", "has no property 'frams'; did you mean frames?; allowed: encoding, frames"),
