@@ -27,12 +27,9 @@ def test_gives(text, value):
     assert result == value
 
 
-def test_whole_numbers_stay_whole():
-    assert isinstance(parse("=5 * users").value(NAMES), int)
-
-
-def test_names_are_those_it_needs():
-    assert parse("=max(users, 2) * hold_s").names == {"users", "hold_s"}
+def test_what_is_read():
+    expression = parse("=max(users, 2) * 5")
+    assert expression.names == {"users"} and isinstance(expression.value(NAMES), int), "whole numbers stay whole"
 
 
 @pytest.mark.parametrize(
@@ -40,13 +37,9 @@ def test_names_are_those_it_needs():
     [
         ("=", "not arithmetic"),
         ("=5 *", "not arithmetic"),
-        ("=users = 3", "not arithmetic"),
         ("=__import__('os')", "not arithmetic"),
         ("=(1).real", "not arithmetic"),
-        ("=[1, 2]", "not arithmetic"),
         ("='a'", "not arithmetic"),
-        ("=True", "not arithmetic"),
-        ("=users if users else 1", "not arithmetic"),
         ("=users % 2", "not arithmetic"),
         ("=round(users)", "ceil, floor"),
         ("=max(*users, 1)", "not arithmetic"),
@@ -72,9 +65,6 @@ def test_is_refused_when_read(text, said):
         ("=(-users) ** 0.5", "not a number"),
         ("=1e308 * 1e308", "not a number"),
         ("=1e308 ** users", "cannot be calculated"),
-        ("=9 ** 9 ** 9 ** 9", "cannot be calculated"),
-        ("=ceil(1e308 * 10)", "cannot be calculated"),
-        ("=min((0 - 8) ** 0.5, 1)", "cannot be calculated"),
         ("=ceil((0 - 8) ** 0.5)", "cannot be calculated"),
         ("=ceil(1e999 - 1e999)", "cannot be calculated"),
         ("=" + "9" * 400, "cannot be calculated"),

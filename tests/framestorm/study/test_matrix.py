@@ -44,12 +44,8 @@ def test_a_point_is_what_its_levels_set():
     assert point.properties == {"hold_s": "1.5", "body": "java of 3", "users": "3"}
     assert (point.target.function, point.target.replicas, point.target.route) == ("noop-java", 3, "gateway")
     assert point.target.environment == {"a": "1"}
+    assert matrix.points(study())[0].target.environment == {"a": "1", "b": "2.5"}, "environments are put together"
     assert point.load_s == 1.5
-
-
-def test_environments_are_put_together():
-    point = matrix.points(study())[0]
-    assert point.target.environment == {"a": "1", "b": "2.5"}
 
 
 def test_a_level_may_change_the_plan_and_the_estimate():
@@ -97,21 +93,19 @@ def test_two_factors_set_variables_of_one_environment():
 @pytest.mark.parametrize(
     ("plan", "properties", "is_right"),
     [
-        ("jmx/requests.jmx", {}, False),
-        ("jmx/request-rate.jmx", {}, False),
-        ("jmx/tasks.jmx", {"mode": "push"}, False),
-        ("jmx/tasks.jmx", {}, True),
-        ("jmx/video-per-user.jmx", {}, True),
+        ("requests", {}, False),
+        ("tasks", {"mode": "push"}, False),
+        ("tasks", {}, True),
+        ("video-per-user", {}, True),
     ],
 )
 def test_the_embedded_target_is_not_of_every_plan(plan, properties, is_right):
-    factors = {"way": {"only": {}}}
-    changed = study(plan=plan, target={"kind": "embedded"}, properties=properties, factors=factors, run_s=1)
+    changed = {"plan": f"jmx/{plan}.jmx", "properties": properties, "factors": {"way": {"only": {}}}, "run_s": 1}
     if is_right:
-        assert matrix.points(changed)
+        assert matrix.points(study(target={"kind": "embedded"}, **changed))
         return
     with pytest.raises(PointError, match="can send to any function, not to the embedded one") as caught:
-        matrix.points(changed)
+        matrix.points(study(target={"kind": "embedded"}, **changed))
     assert caught.value.place == ("target", "kind")
 
 
@@ -140,10 +134,6 @@ def test_each_repetition_is_shuffled_anew_and_the_seed_says_how():
     assert matrix.schedule(points, 3, 8, "randomised") != runs
     # More repetitions leave the order of those before them as it was.
     assert matrix.schedule(points, 4, 7, "randomised")[: len(runs)] == runs
-
-
-def test_as_listed_is_as_listed():
-    points = matrix.points(study())
     assert matrix.schedule(points, 2, 7, "as-listed") == [(point, number) for number in (1, 2) for point in points]
 
 
@@ -160,20 +150,12 @@ def test_only_some_points(only, ids):
     assert [point.id for point in chosen] == ids
 
 
-STUDY = Study.model_validate(
-    {
-        "name": "selected",
-        "title": "Selected",
-        "question": "What may be changed?",
-        "plan": "jmx/requests.jmx",
-        "target": {"function": "noop"},
-        "properties": {"hold_s": 4},
-        "factors": {"users": [1, 2], "way": {"quick": {"properties": {"timeout_s": 1}}, "slow": {}}},
-        "blocks": [{"users": [1]}, {"way": ["slow"]}],
-        "stop": {"metric": "mean_ms", "within_percent": 5, "at_most": 4},
-        "run_s": "=hold_s",
-        "metrics": ["mean_ms"],
-    }
+STUDY = study(
+    target={"function": "noop"},
+    properties={"hold_s": 4},
+    factors={"users": [1, 2], "way": {"quick": {"properties": {"timeout_s": 1}}, "slow": {}}},
+    blocks=[{"users": [1]}, {"way": ["slow"]}],
+    stop={"metric": "mean_ms", "within_percent": 5, "at_most": 4},
 )
 
 
