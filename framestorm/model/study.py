@@ -31,7 +31,6 @@ from framestorm.model import expectation
 from framestorm.model.expectation import Expectation
 
 DEFINITION = "study.yml"
-TARGET_PREFIX = "target."
 # The type of the errors that give the words of a `Meaning`.
 MEANING = "meaning"
 
@@ -152,7 +151,7 @@ class Factor(RootModel[tuple[Value, ...] | dict[str, Level]]):
         """What this factor, called `name`, sets at a level."""
         if isinstance(self.root, dict):
             return self.root[str(value)]
-        setting = name.removeprefix(TARGET_PREFIX)
+        setting = name.removeprefix("target.")
         return Level(properties={name: value}) if setting == name else Level(target={setting: value})
 
 

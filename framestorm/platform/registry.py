@@ -92,12 +92,6 @@ def setting_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in PLATFORMS.values() for name in each.settings.model_fields))
 
 
-def is_flag(name: str) -> bool:
-    """Whether a setting of that name is true or false."""
-    fields = (each.settings.model_fields.get(name) for each in PLATFORMS.values())
-    return any(field is not None and field.annotation is bool for field in fields)
-
-
 def at(url: str, site: Site | None = None) -> Platform[Any]:
     """The platform on this machine that `url` leads to, else that of any address."""
     platform_here = next((platform for each in PLATFORMS.values() if (platform := each.at(url)) is not None), None)

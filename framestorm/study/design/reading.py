@@ -11,7 +11,6 @@ from framestorm.errors import UsageError
 from framestorm.model.metric import BY_NAME, METRICS, RESULT_COLUMNS
 from framestorm.model.study import (
     DEFINITION,
-    TARGET_PREFIX,
     Against,
     Chart,
     Claim,
@@ -20,7 +19,6 @@ from framestorm.model.study import (
     Study,
     Value,
 )
-from framestorm.platform import registry
 from framestorm.study.design import expressions, matrix, yaml_lines
 from framestorm.study.design import folder as folders
 from framestorm.study.design.expressions import ExpressionError
@@ -180,9 +178,6 @@ class _Checks:
                     both = f"{json.dumps(texts[text])} and {json.dumps(value)}"
                     self.problems.add((*place, number), f"{both} are the same level of {name}; leave one out")
                 texts.setdefault(text, value)
-                if isinstance(value, bool) and not registry.is_flag(name.removeprefix(TARGET_PREFIX)):
-                    what = f"{text} is not a level of {name}; quote it if the text is meant"
-                    self.problems.add((*place, number), what)
             if name in self.study.properties:
                 what = f"{name} is a factor, and a fixed property too; take it out of one of them"
                 self.problems.add(("properties", name), what)

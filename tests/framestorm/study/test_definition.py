@@ -139,7 +139,6 @@ def test_the_studies_of_the_kit_are_right(name, quick):
         (LEVEL, "    true: {}", "a name has to be a text; put this one in quotes"),
         (LEVEL, "    ? [a, b]", "a name has to be a text"),
         (LEVEL, "    kept alive: {}", "the name 'kept alive' in factors.way has to be letters, digits"),
-        (USERS, "  users: [1, true, 4]", "true is not a level of users; quote it"),
         (USERS, "  users: []", "factors.users is []: Tuple should have at least 1 item"),
         (USERS, '  users: [1, "1", 4]', '1 and "1" are the same level of users; leave one out'),
         (USERS, "  users: [0, 1, 2, 4]", "users=0: users must be"),
