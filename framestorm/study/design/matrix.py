@@ -1,4 +1,4 @@
-"""The points of a study: what each of them sets, the order in which they are run, and how long that takes."""
+"""The points of a study: what each of them sets, which are chosen, the order of running, and how long that takes."""
 
 import itertools
 import random

@@ -1,4 +1,4 @@
-"""Reading a study.yml: by its format, then by everything that can be checked without runs."""
+"""Reading a study.yml: its format, all that can be checked without runs, and what was changed in it after them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,16 +9,7 @@ from typing import Any
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.metric import BY_NAME, METRICS, RESULT_COLUMNS
-from framestorm.model.study import (
-    DEFINITION,
-    Against,
-    Chart,
-    Claim,
-    Quick,
-    StopRule,
-    Study,
-    Value,
-)
+from framestorm.model.study import DEFINITION, Against, Chart, Claim, Quick, StopRule, Study, Value
 from framestorm.study.design import expressions, matrix, yaml_lines
 from framestorm.study.design import folder as folders
 from framestorm.study.design.expressions import ExpressionError
