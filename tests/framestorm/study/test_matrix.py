@@ -201,3 +201,10 @@ def test_only_names_what_there_is(word, said):
 def test_only_what_no_block_has_leaves_nothing():
     with pytest.raises(UsageError, match="no point with users=2 way=quick"):
         matrix.choose(matrix.points(STUDY), ["users=2", "way=quick"])
+
+
+def test_what_runs_took_beside_their_load_makes_the_estimate_better():
+    [point, *_] = matrix.points(study(run_s=10))
+    assert matrix.time_s([point, point]) == 2 * 15.5
+    assert matrix.time_s([point], [9.5, 0]) == 10 + (5.5 + 9.5 + 0) / 3
+    assert matrix.time_s([point], [-100]) == 0
