@@ -1,9 +1,31 @@
-"""What a reader has to know of sides and comparisons before the figures are trusted, in sentences."""
+"""What a reader has to know before the figures are trusted: in sentences, and which settings of two sides differ.
+
+Settings are properties, target, plan, versions, kit and hosts.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from framestorm.compare.questions import ONE_ONLY, Asked
-from framestorm.compare.sides import Run, RunSide, StudySide
+from framestorm.compare.sides import Run, RunSide, StudySide, settings_of
 from framestorm.inference.contrasts import share_without_time
-from framestorm.model.units import count, percent, plural
+from framestorm.model.comparison import Setting
+from framestorm.model.run import Host, Kit, Record
+from framestorm.model.units import count, percent, plural, size
+from framestorm.report.document import value
+from framestorm.results.reading import read_run
+
+Settings = dict[str, tuple[str, ...]]
+
+
+# What a difference of a kind may explain in place of what one meant to change.
+WARNINGS = {
+    "hosts": "ran on different hosts: their figures compare machines, not settings",
+    "version": "ran with different versions ({}): they may explain a difference",
+    "kit": "were made by different states of Framestorm, which may explain a difference",
+    "plan": "ran different plans: the load itself differs",
+}
 
 
 def between(old: RunSide | StudySide, new: RunSide | StudySide, asked: Asked) -> list[str]:
@@ -87,3 +109,105 @@ def of_run(run: Run) -> list[str]:
     if cold := run.summary.main.times.get("cold"):
         sentences.append(f"{run.name}: {plural(cold.n, 'cold start')} in the figures.")
     return sentences + [f"{run.name}: {sentence}" for sentence in run.summary.warnings]
+
+
+def changes(old: RunSide | StudySide, new: RunSide | StudySide) -> list[Setting]:
+    """What differs in the settings of two sides, in the order in which one looks for it."""
+    a, b = _settings(old, new), _settings(new, old)
+    names = dict.fromkeys([*a, *b])
+    return [Setting(name, a.get(name, ()), b.get(name, ())) for name in names if a.get(name, ()) != b.get(name, ())]
+
+
+def of_settings(changed: Iterable[Setting], labels: tuple[str, str]) -> list[str]:
+    """Differences that may explain the figures in place of what one meant to change."""
+    by_kind: dict[str, list[str]] = {}
+    for change in changed:
+        kind, _, name = change.name.partition(" ")
+        by_kind.setdefault(kind, []).append(name)
+    return [
+        f"{labels[0]} and {labels[1]} {text.format(', '.join(by_kind[kind]))}."
+        for kind, text in WARNINGS.items()
+        if kind in by_kind
+    ]
+
+
+def _settings(side: RunSide | StudySide, other: RunSide | StudySide) -> Settings:
+    if isinstance(side, RunSide):
+        return _gathered(_of_run(run) for run in side.runs)
+    shared = side.points.keys() & other.points.keys() if isinstance(other, StudySide) else ()
+    return _of_study(side, shared)
+
+
+def _of_run(run: Run) -> dict[str, str]:
+    """All settings of a run.json and of the target, by name, as text."""
+    record = run.record
+    recorded = run.target or (settings_of(record.target) if record.target else {})
+    settings: dict[str, object] = {"plan": record.plan}
+    # Also what the plan does not name; a property's final value counts.
+    properties = record.properties | record.given | record.properties
+    settings |= {f"property {name}": each for name, each in properties.items()}
+    settings |= _flat("target", {name: each for name, each in recorded.items() if name != "url"})
+    return {name: value(each) for name, each in settings.items()} | _of_machines(record)
+
+
+def _of_machines(record: Record) -> dict[str, str]:
+    """Hosts, versions and kit: what the figures depend on beside what was asked for."""
+    settings = {f"version {name}": value(each) for name, each in record.versions.items()}
+    kit = record.kit or Kit("")
+    commit = f", commit {kit.commit[:12]}" if kit.commit else ""
+    changed = " with changes not committed" if kit.dirty else ""
+    settings["kit"] = f"{value(kit.version)}{commit}{changed}"
+    hosts = sorted(_host(host) for host in record.hosts)
+    return settings | {"hosts": "; ".join(hosts) or value(None)}
+
+
+def _host(host: Host) -> str:
+    """What of a host bears on the figures; what it was used for is seen by the plan and the shares."""
+    parts = [host.name]
+    parts.append(plural(host.cores, "core") if host.cores else "")
+    parts.append(f"{size(host.memory_bytes)} memory" if host.memory_bytes else "")
+    return ", ".join(part for part in parts if part)
+
+
+def _of_study(side: StudySide, shared: Iterable[str]) -> Settings:
+    """A study's settings: those of the points that both have (what a factor sets is the point's), and its machines."""
+    points = [side.points[key] for key in shared]
+    gathered = _gathered(
+        {"plan": value(point.plan)}
+        | {f"property {name}": value(each) for name, each in point.properties.items()}
+        | {name: value(each) for name, each in _flat("target", point.target.model_dump()).items()}
+        for point in points
+    )
+    study, definition = side.study, side.study.definition
+    asked = {
+        "repetitions": definition.repetitions, "order": definition.order,
+        "stop": definition.stop.model_dump() if definition.stop else None, "warm_up_s": definition.warm_up_s,
+        "temperature": definition.temperature, "quick": study.quick, "gateway": study.gateway, "slaves": study.slaves,
+    }  # fmt: skip
+    gathered |= {f"study {name}": (value(each),) for name, each in asked.items()}
+    return gathered | _gathered(_of_machines(record) for record in _records(side))
+
+
+def _records(side: StudySide) -> list[Record]:
+    """run.json of each complete run; a study that came without its runs has the kit of study.json at least."""
+    read = [
+        record for record, problem in (read_run(side.folder / row["run"]) for row in side.rows.values()) if not problem
+    ]
+    return read or [Record(kit=side.study.kit)]
+
+
+def _gathered(each: Iterable[Mapping[str, str]]) -> Settings:
+    """The values that a setting has among several, each once, in order of first sight."""
+    values: dict[str, dict[str, None]] = {}
+    for settings in each:
+        for name, text in settings.items():
+            values.setdefault(name, {})[text] = None
+    return {name: tuple(sorted(texts)) for name, texts in values.items()}
+
+
+def _flat(prefix: str, nested: Mapping[str, Any]) -> dict[str, Any]:
+    flat = {f"{prefix} {name}": each for name, each in nested.items() if not isinstance(each, Mapping)}
+    for name, each in nested.items():
+        if isinstance(each, Mapping):
+            flat |= {f"{prefix} {name}.{key}": json.dumps(deep) for key, deep in each.items()}
+    return flat

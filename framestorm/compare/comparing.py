@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from framestorm.compare import caveats, settings
+from framestorm.compare import caveats
 from framestorm.compare.questions import Asked, of_runs, of_studies
 from framestorm.compare.sides import RunSide, Sides, StudySide
 from framestorm.inference.contrasts import Threshold, judge_differences, judge_thresholds
@@ -80,7 +80,7 @@ def _side_comparison(
     overall: list[Contrast],
     points: list[Contrast],
 ) -> SideComparison:
-    changed = settings.changes(old, new)
+    changed = caveats.changes(old, new)
     by_name = {contrast.metric: contrast for contrast in overall}
     main = MAIN_OF_RUNS if isinstance(old, RunSide) else (*list(by_name)[:1], "success")
     return SideComparison(
@@ -90,7 +90,7 @@ def _side_comparison(
             contrast_sentence(by_name[name], old.label, new.label) for name in dict.fromkeys(main) if name in by_name
         ],
         changes=changed,
-        warnings=[*settings.warnings(changed, (old.label, new.label)), *caveats.between(old, new, asked)],
+        warnings=[*caveats.of_settings(changed, (old.label, new.label)), *caveats.between(old, new, asked)],
         overall=overall,
         points=points,
         shared=asked.shared,

@@ -20,12 +20,6 @@ LOOKS = {"regression": "fail", "missing": "fail", "none": "pass", "inconclusive"
 STATE_LOOKS = {
     "regression": "failed", "missing": "failed", "within": "passed", "inconclusive": "open", "not compared": "open",
 }  # fmt: skip
-# Candidates of marks on an axis of ratios; those are taken that leave few enough.
-TICKS = (
-    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99,
-    1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000,
-)  # fmt: skip
-LEAST_GAP = 0.07  # of the axis, between two marks
 ROW_REM, FRAME_REM = 1.5, 5.5
 MARGIN = 0.04
 COLUMN_GAP = "  "
@@ -95,7 +89,6 @@ def _forest(title: str, name: str, rows: Sequence[LabelledContrast], by: str) ->
             traces.append(_marks(chosen, label, colour, reach))
     is_open = any((ratio.low is None) != (ratio.high is None) for _, _, ratio in drawn)
     open_note = " An interval that leaves the chart is open: a timeout hides its end." if is_open else ""
-    ticks = _ticks(*reach)
     labels = [label for label, _, _ in drawn]
     return Chart(
         name=name,
@@ -107,8 +100,7 @@ def _forest(title: str, name: str, rows: Sequence[LabelledContrast], by: str) ->
         traces=traces,
         xaxis=axis_title(f"ratio, {by}")
         | {
-            "type": "log", "range": list(reach), "tickmode": "array", "tickvals": ticks,
-            "ticktext": [f"{tick:g}" for tick in ticks], "showgrid": True,
+            "type": "log", "range": list(reach), "showgrid": True,
         },
         yaxis=axis_title("")
         | {"type": "category", "categoryorder": "array", "categoryarray": labels[::-1], "showgrid": False, "ticks": "",
@@ -140,18 +132,6 @@ def _marks(rows: Sequence[LabelledContrast], name: str, colour: str, reach: tupl
                     "thickness": 1.6, "width": 0},
         "text": texts, "hoverinfo": "text",
     }  # fmt: skip
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Marks within the axis (given in powers of ten), 1 first, then those that stand far enough from the others."""
-    inside = [tick for tick in TICKS if low <= math.log10(tick) <= high]
-    gap = LEAST_GAP * (high - low)
-    chosen: list[float] = []
-    by_roundness = sorted(inside, key=lambda tick: (tick != 1, math.log10(tick) % 1 != 0, -abs(math.log10(tick))))
-    for tick in by_roundness:
-        if all(abs(math.log10(tick) - math.log10(other)) >= gap for other in chosen):
-            chosen.append(tick)
-    return sorted(chosen)
 
 
 def _spread(curves: Sequence[Curve]) -> Chart:

@@ -5,8 +5,9 @@ over all points that both have.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from framestorm.compare.sides import RATE, STATISTICS, Run, RunSide, StudySide
 from framestorm.errors import FramestormError
 from framestorm.inference.contrasts import Missing, Question
 from framestorm.model.comparison import SideFigure
-from framestorm.model.metric import is_of_run, is_rounded, metric
+from framestorm.model.metric import RESPONSE, column, is_of_run, is_rounded, metric
 from framestorm.model.units import plural
 from framestorm.stats.bootstrap import Resamples, choose_block, draw
 from framestorm.stats.evidence import (
@@ -98,8 +99,8 @@ def least_samples(statistic: str) -> int:
     return max(LEAST_SAMPLES, round(100 * LEAST_BEYOND / min(percent, 100 - percent)))
 
 
-def resamples_of_times(times: Times, seed: list[int]) -> dict[str, Resamples]:
-    """Mean, median and percentiles, by name; without those of too few samples.
+def resamples_of_times(times: Times, seed: list[int], series: str = RESPONSE) -> dict[str, Resamples]:
+    """Mean, median and percentiles, by metric; without those of too few samples.
 
     On either side they are off by what times in whole ms hide.
     """
@@ -109,46 +110,50 @@ def resamples_of_times(times: Times, seed: list[int]) -> dict[str, Resamples]:
         if times.n >= least_samples(name):
             drawn = draw(times.values_ms, statistic, cut=times.cut, block=block, seed=seed, resamples=RESAMPLES)
             off = rounding_ms(drawn.value)
-            resamples[name] = replace(drawn, least=drawn.least - off, most=drawn.most + off)
+            resamples[column(series, name)] = replace(drawn, least=drawn.least - off, most=drawn.most + off)
     return resamples
+
+
+def _resamples_of_rate(run: Run, seed: list[int]) -> Resamples | None:
+    """Of samples without error a second, by windows of time that are independent; None where they hold too few."""
+    if run.serving_ms is None or run.ended_ms.size < RATE_WINDOWS * LEAST_IN_WINDOW:
+        return None
+    start, end = run.serving_ms
+    counts, _ = np.histogram(run.ended_ms, bins=RATE_WINDOWS, range=(start, end))
+    return draw(counts / ((end - start) / RATE_WINDOWS / 1000), block=1, seed=seed, resamples=RESAMPLES)
 
 
 def _of_single_runs(old: RunSide, new: RunSide, names: Iterable[str], numbers: tuple[int, int]) -> list[Question]:
     """By resampling what each measured."""
-    a, b = old.runs[0], new.runs[0]
+    runs = list(zip((old.runs[0], new.runs[0]), numbers, strict=True))
     asked = []
-    drawn: dict[str, list[dict[str, Resamples]]] = {}
-    for name in names:
-        if name == RATE:
-            asked.append(_rate(a, b, numbers))
+    drawn: list[Mapping[str, Resamples | None]]
+    for series, of_series in groupby(names, lambda name: old.series().get(name)):
+        if series is None:
+            drawn = [{RATE: _resamples_of_rate(run, seed(number, "rate"))} for run, number in runs]
+            asked.append(_resampled(RATE, runs[0][0], runs[1][0], drawn, RATE_METHOD, RATE_WINDOWS * LEAST_IN_WINDOW))
             continue
-        series, statistic = old.series()[name], str(metric(name).statistic)
-        times = a.times[series], b.times[series]
-        if series not in drawn:
-            drawn[series] = [
-                resamples_of_times(each, seed(number, series)) for each, number in zip(times, numbers, strict=True)
-            ]
-        of_old, of_new = (each.get(statistic) for each in drawn[series])
-        question = _resampled(name, a.figures[name], b.figures[name], of_old, of_new, BLOCK_METHOD)
-        if of_old is None or of_new is None:
-            question = replace(question, why=_too_few(least_samples(statistic), "", question))
-        asked.append(replace(_bounded(question), effect=times[1].cliffs_delta(times[0])))
+        drawn = [resamples_of_times(run.times[series], seed(number, series), series) for run, number in runs]
+        effect = runs[1][0].times[series].cliffs_delta(runs[0][0].times[series])
+        for name in of_series:
+            least = least_samples(str(metric(name).statistic))
+            question = _resampled(name, runs[0][0], runs[1][0], drawn, BLOCK_METHOD, least)
+            asked.append(replace(question, effect=effect))
     return asked
 
 
 def _resampled(
-    name: str, old: SideFigure, new: SideFigure, of_old: Resamples | None, of_new: Resamples | None, method: str
+    name: str, old: Run, new: Run, drawn: Sequence[Mapping[str, Resamples | None]], method: str, least: int
 ) -> Question:
-    evidence: dict[Scale, Evidence] = {}
-    if of_old is not None and of_new is not None:
-        evidence["difference"] = of_new.change_from(of_old, "difference")
-        if of_old.value > 0 and of_new.value > 0:
-            evidence["ratio"] = of_new.change_from(of_old, "ratio")
-    return Question(name, old, new, evidence, method)
-
-
-def _too_few(least: int, of: str, question: Question) -> str:
-    return f"insufficient data (n < {least:,}{of}): n = {min(question.baseline.n, question.candidate.n)}"
+    a, b = old.figures[name], new.figures[name]
+    of_old, of_new = (each.get(name) for each in drawn)
+    if of_old is None or of_new is None:
+        why = f"insufficient data (n < {least:,}): n = {min(a.n, b.n)}"
+        return _bounded(Question(name, a, b, {}, method, why=why))
+    evidence: dict[Scale, Evidence] = {"difference": of_new.change_from(of_old, "difference")}
+    if of_old.value > 0 and of_new.value > 0:
+        evidence["ratio"] = of_new.change_from(of_old, "ratio")
+    return _bounded(Question(name, a, b, evidence, method))
 
 
 def _bounded(question: Question) -> Question:
@@ -175,23 +180,6 @@ def _success(old: RunSide, new: RunSide) -> Question:
     by_run = [[float(run.right.mean()) for run in side.runs] for side in (old, new)]
     evidence = evidence.or_wider(of_estimate(lambda level: welch(by_run[1], by_run[0], level))).within(-1, 1)
     return Question("success", a, b, {"difference": evidence}, REPEATED_SHARE_METHOD)
-
-
-def _rate(old: Run, new: Run, numbers: tuple[int, int]) -> Question:
-    """Of samples without error a second, by windows of time that are independent."""
-    drawn: list[Resamples | None] = []
-    for run, number in zip((old, new), numbers, strict=True):
-        if run.serving_ms is None or run.ended_ms.size < RATE_WINDOWS * LEAST_IN_WINDOW:
-            drawn.append(None)
-            continue
-        start, end = run.serving_ms
-        counts, _ = np.histogram(run.ended_ms, bins=RATE_WINDOWS, range=(start, end))
-        per_s = counts / ((end - start) / RATE_WINDOWS / 1000)
-        drawn.append(draw(per_s, block=1, seed=seed(number, "rate"), resamples=RESAMPLES))
-    question = _resampled(RATE, old.figures[RATE], new.figures[RATE], drawn[0], drawn[1], RATE_METHOD)
-    if question.evidence:
-        return question
-    return replace(question, why=_too_few(RATE_WINDOWS * LEAST_IN_WINDOW, " samples without error", question))
 
 
 def _of_repetitions(old: RunSide, new: RunSide, names: Iterable[str]) -> list[Question]:

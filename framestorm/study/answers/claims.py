@@ -19,20 +19,13 @@ from framestorm.stats.estimate import Estimate
 from framestorm.stats.evidence import LARGEST_LOG
 from framestorm.stats.means import student, without_repetition
 from framestorm.stats.shares import margins
-from framestorm.study.answers.derived import inputs
 from framestorm.study.answers.knees import judge_knee
+from framestorm.study.answers.rows import inputs
 from framestorm.study.answers.single_runs import resample
 from framestorm.study.answers.study_results import StudyResults, limits, sample_statistic, share_of
-from framestorm.study.answers.table import Cell, Table, groups, numbers, read_table
+from framestorm.study.answers.table import EMPTY, HIDDEN, NO_RATIO, Cell, Table, groups, numbers, read_table
 
 MAX_NAMED = 4
-# By whether the lower and the upper end are not known.
-CUT_NOTES = {
-    (False, False): "Some times were cut off by timeouts; the middle of a trend does not depend on them.",
-    (False, True): "Some times were cut off by timeouts: the true figure is larger; how much larger is not known.",
-    (True, False): "Some times were cut off by timeouts: the true figure is smaller; how much smaller is not known.",
-    (True, True): "Some times were cut off by timeouts: the true figure may be larger or smaller.",
-}
 
 
 def answer(study: StudyResults) -> list[HypothesisAnswer]:
@@ -65,7 +58,7 @@ def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
     if _is_plain_share(claim) and figure.value in (0.0, 1.0) and claim.expect.excludes(figure.value):
         # Less than all: of failures that were never seen no number of samples gives an interval that excludes them.
         verdict = REJECTED
-    if table.empty:
+    if table.left_out_for(EMPTY):
         verdict = INCONCLUSIVE
     effect = _effect(study, claim, table)
     return ClaimAnswer(
@@ -87,20 +80,14 @@ def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
 
 def _problem(claim: Claim, table: Table) -> str | None:
     """Why there is nothing to judge by."""
-    where = f" with {wording.settings(claim.where)}" if claim.where else ""
-    if not table.cells and not (table.empty or table.cut_off or table.not_positive):
-        if claim.pair:
-            return f"this study has no two points{where} that differ in just {wording.factor(claim.pair[0])}"
-        return f"this study has no point{where}"
-    if table.not_positive:
-        return f"{_names(table.not_positive)}: a figure of 0 has no ratio"
+    if no_ratio := table.left_out_for(NO_RATIO):
+        return f"{_names(no_ratio)}: {NO_RATIO}"
+    if not table.cells and table.without:
+        return "; ".join(f"{why}: {_names(table.left_out_for(why))}" for why in dict.fromkeys(table.without.values()))
     if not table.cells:
-        if table.cut_off:
-            return f"timeouts hide the variation in {_names(table.cut_off)}"
-        return f"no run has a value of {metric_of(claim.metric).label}: {_names(table.empty)}"
-    if not table.repetitions:
-        return "no repetition has more than half of the points"
-    return None
+        differ = f"two points that differ in just {wording.factor(claim.pair[0])}" if claim.pair else "such point"
+        return f"this study has no {differ}"
+    return None if table.repetitions else "no repetition has more than half of the points"
 
 
 def _weights(claim: Claim, table: Table) -> Floats | None:
@@ -250,13 +237,13 @@ def _effect(study: StudyResults, claim: Claim, table: Table) -> EffectSize | Non
 def _notes(table: Table, ends: Ends, method: str) -> list[str]:
     """What a reader has to know of the figure, in sentences."""
     notes = []
-    if table.empty:
-        notes.append(f"No figure of {_names(table.empty)}: the claim stays inconclusive.")
-    if table.cut_off:
-        notes.append(f"Without {_names(table.cut_off)}, where timeouts hide the variation.")
+    if empty := table.left_out_for(EMPTY):
+        notes.append(f"No figure of {_names(empty)}: the claim stays inconclusive.")
+    if hidden := table.left_out_for(HIDDEN):
+        notes.append(f"Without {_names(hidden)}, where {HIDDEN}.")
     is_cut = any(map(any, table.open_to))
     if is_cut:
-        notes.append(CUT_NOTES[ends[0] is None, ends[1] is None])
+        notes.append("Some times were cut off by timeouts: an end of the interval that they hide is not known.")
     if any(math.inf in off for off in table.rounding):
         notes.append("Times in whole milliseconds are too coarse to decide it.")
     if table.filled:
@@ -267,14 +254,15 @@ def _notes(table: Table, ends: Ends, method: str) -> list[str]:
     if table.left_out:
         which = ", ".join(map(str, table.left_out))
         notes.append(f"Left out, because they have half of the points or fewer: repetition {which}.")
-    if ends == (None, None) and len(table.repetitions) == 1 and not is_cut:
-        notes.append("Insufficient data (n < 2 repetitions): one gives no interval of this figure; repeat the study.")
-    elif len(table.repetitions) == 1:
-        notes.append(
-            "One repetition: the variation between points is taken for that between runs."
-            if method.startswith("Student")
-            else "One repetition: the interval shows within-run variation only."
+    if len(table.repetitions) == 1 and (ends != (None, None) or is_cut):
+        is_between = method.startswith("Student")
+        of_points, of_samples = (
+            "the variation between points is taken for that between runs",
+            "within-run variation only",
         )
+        notes.append(f"One repetition: {of_points if is_between else f'the interval shows {of_samples}'}.")
+    elif len(table.repetitions) == 1:
+        notes.append("Insufficient data (n < 2 repetitions): one gives no interval of this figure; repeat the study.")
     return notes
 
 

@@ -13,8 +13,7 @@ from framestorm.model.summary import Summary
 from framestorm.results.table import serving_ms, span_ms
 from framestorm.stats.checks import Floats
 from framestorm.stats.estimate import Bound, Estimate
-from framestorm.study.answers.derived import derive, inputs
-from framestorm.study.answers.rows import Number, ResultRow, RunFigures
+from framestorm.study.answers.rows import Number, ResultRow, RunFigures, derive, inputs
 from framestorm.study.answers.samples import Samples, read_samples
 from framestorm.study.design.folder import FAILED, StudyFolder
 from framestorm.study.design.matrix import as_number

@@ -1,15 +1,22 @@
-"""A study's runs with their figures, and results.csv: a row a point and repetition, made of the run folders alone."""
+"""A study's runs with their figures, the derived ones among them, and results.csv: a row a point and repetition.
+
+Derived metrics are arithmetic over a run's own figures, or figures against those of another point.
+"""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from framestorm.model.files import replacing
 from framestorm.model.metric import METRICS
+from framestorm.model.study import Derived, Value
 from framestorm.model.summary import Doubt
 from framestorm.stats.estimate import Bound
+from framestorm.study.design.expressions import ExpressionError, parse
 from framestorm.study.design.folder import COMPLETE, Point, RunLine, StudyRecord
+from framestorm.study.design.matrix import as_number
 
 Number = float | int | bool | None
 FILE = "results.csv"
@@ -57,6 +64,84 @@ class ResultRow:
     def count(self, metric: str) -> int:
         """A metric that counts; 0 where the run has none."""
         return int(self.metrics.get(metric) or 0)
+
+
+# How a figure is set against another: of the run's own, and of the other.
+AGAINST: dict[str, Callable[[Any, Any], Any]] = {
+    "ratio": lambda own, other: own / other,
+    "inverse_ratio": lambda own, other: other / own,
+    "difference": lambda own, other: own - other,
+    "percent": lambda own, other: 100 * own / other,
+    "inverse_ratio_percent": lambda own, other: 100 * other / own,
+}
+
+
+def derive(definitions: Mapping[str, Derived], rows: Sequence[ResultRow]) -> None:
+    """Add the derived metrics to the metrics of each row of a study, in order: later ones may use earlier ones.
+
+    None where a metric that is needed has no value, or there is nothing to divide by.
+    """
+    measured = [row for row in rows if row.metrics]
+    for name, definition in definitions.items():
+        for row in measured:
+            try:
+                row.metrics[name] = _value(definition, row, measured)
+            except (ExpressionError, ZeroDivisionError):
+                row.metrics[name] = None
+
+
+def inputs(definitions: Mapping[str, Derived], metric: str, factors: Mapping[str, Value] | None = None) -> set[str]:
+    """The metrics that `metric` is made of in the end; itself if it is not derived.
+
+    factors: of a point; there a figure that is set against itself is made of nothing, it is 1 or 0 whatever was
+    measured.
+    """
+    definition = definitions.get(metric)
+    if definition is None:
+        return {metric}
+    needed: Iterable[str]
+    if isinstance(definition, str):
+        needed = parse(definition).names
+    elif factors is not None and {**factors, **definition.against} == factors:
+        needed = ()
+    else:
+        needed = (definition.metric,)
+    return {name for need in needed for name in (inputs(definitions, need, factors) if need != metric else ())}
+
+
+def may_be_negative(definitions: Mapping[str, Derived], metric: str) -> bool:
+    """Whether a metric is a difference, or made of one: no other arithmetic takes what is measured below 0."""
+    definition = definitions.get(metric)
+    if definition is None:
+        return False
+    if isinstance(definition, str):
+        needed = parse(definition).names - {metric}
+        return "-" in definition or any(may_be_negative(definitions, name) for name in needed)
+    return definition.as_ == "difference" or may_be_negative(definitions, definition.metric)
+
+
+def names_of(row: ResultRow) -> dict[str, float]:
+    """What an expression may use of a run: its numbers among metrics, properties and factors; the last win."""
+    named = {**row.metrics, **row.point.properties, **row.point.factors}
+    return {name: float(number) for name, value in named.items() if (number := as_number(value)) is not None}
+
+
+def others(row: ResultRow, rows: Sequence[ResultRow], fixed: Mapping[str, Value]) -> list[ResultRow]:
+    """The runs that `row` is set against: same repetition, same point but for the factors of `fixed`."""
+    return [
+        other
+        for other in rows
+        if other.line.repetition == row.line.repetition and other.point.factors == {**row.point.factors, **fixed}
+    ]
+
+
+def _value(definition: Derived, row: ResultRow, rows: Sequence[ResultRow]) -> float | None:
+    if isinstance(definition, str):
+        return float(parse(definition).value(names_of(row)))
+    own = row.value(definition.metric)
+    of_others = [other.value(definition.metric) for other in others(row, rows, definition.against)]
+    values = [value for value in of_others if value is not None]
+    return AGAINST[definition.as_](own, sum(values) / len(values)) if own is not None and values else None
 
 
 def write_rows(study_dir: Path, study: StudyRecord, rows: Sequence[ResultRow]) -> Path:

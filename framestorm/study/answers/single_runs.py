@@ -10,8 +10,7 @@ import numpy as np
 from framestorm.model.study import Against
 from framestorm.stats.bootstrap import choose_block, draw
 from framestorm.stats.checks import Floats
-from framestorm.study.answers.derived import AGAINST, inputs, names_of, others
-from framestorm.study.answers.rows import ResultRow
+from framestorm.study.answers.rows import AGAINST, ResultRow, inputs, names_of, others
 from framestorm.study.answers.study_results import StudyResults, sample_statistic
 from framestorm.study.design.expressions import ExpressionError, parse
 

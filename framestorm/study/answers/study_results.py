@@ -16,8 +16,7 @@ from framestorm.stats.estimate import Bound, Estimate
 from framestorm.stats.evidence import rounding_ms
 from framestorm.stats.means import student
 from framestorm.stats.shares import design_effect, wilson
-from framestorm.study.answers.derived import inputs, may_be_negative
-from framestorm.study.answers.rows import ResultRow
+from framestorm.study.answers.rows import ResultRow, inputs, may_be_negative
 from framestorm.study.answers.samples import Samples, Times, read_samples
 from framestorm.study.design.folder import Point, StudyRecord
 

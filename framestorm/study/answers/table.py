@@ -10,13 +10,14 @@ from framestorm.inference import wording
 from framestorm.model.metric import is_rounded
 from framestorm.model.study import Claim, Value
 from framestorm.stats.checks import Floats
-from framestorm.stats.estimate import Bound
 from framestorm.stats.evidence import log_ratio_ends, rounding_ms
 from framestorm.study.answers.study_results import StudyResults, repeats_whole_ms
 from framestorm.study.design.folder import Point
 
 # A repetition with this share of its cells or less is left out: filling up would invent most of it.
 LEAST_SHARE = 0.5
+# Why a cell is left out.
+EMPTY, NO_RATIO, HIDDEN = "no run has a value", "a figure of 0 has no ratio", "timeouts hide the variation"
 # What a timeout leaves open of a value: whether it may be smaller in truth, and whether larger.
 Open = tuple[bool, bool]
 
@@ -45,29 +46,21 @@ class Table:
     values: by cell and repetition, logarithms of ratios where `as_ratio`, complete (see `_fill`).
     rounding: by cell how far its true mean may lie below and above in any case, for times were taken in whole ms.
     open_to: by cell what timeouts leave open of its values.
-    empty, not_positive, cut_off: cells that have no value, no ratio, or a spread that timeouts cut off.
+    without: cells that are left out, and why.
     """
 
-    cells: list[Cell]
-    repetitions: list[int]
-    values: Floats
     as_ratio: bool
+    cells: list[Cell] = field(default_factory=list)
+    repetitions: list[int] = field(default_factory=list)
+    values: Floats = field(default_factory=lambda: np.empty((0, 0)))
     rounding: list[tuple[float, float]] = field(default_factory=list)
     open_to: list[Open] = field(default_factory=list)
-    empty: list[Cell] = field(default_factory=list)
-    not_positive: list[Cell] = field(default_factory=list)
-    cut_off: list[Cell] = field(default_factory=list)
+    without: dict[Cell, str] = field(default_factory=dict)
     filled: int = 0
     left_out: list[int] = field(default_factory=list)
 
-
-@dataclass
-class _Row:
-    """The values of one cell by repetition."""
-
-    values: dict[int, float] = field(default_factory=dict)
-    open_to: Open = (False, False)
-    has_no_ratio: bool = False
+    def left_out_for(self, why: str) -> list[Cell]:
+        return [cell for cell, reason in self.without.items() if reason == why]
 
 
 def read_table(study: StudyResults, claim: Claim, *, without_cut: bool) -> Table:
@@ -75,36 +68,30 @@ def read_table(study: StudyResults, claim: Claim, *, without_cut: bool) -> Table
 
     without_cut: a figure with timeouts in it says nothing of the true one (a spread), and its cell is left out.
     """
-    as_ratio = claim.compare is not None and claim.as_ == "ratio"
-    table = Table([], [], np.empty((0, 0)), as_ratio)
-    rows: dict[Cell, _Row] = {}
-    for cell in _pairs(study, claim) if claim.compare else _singles(study, claim):
-        row = _row(study, cell, claim.metric, as_ratio=as_ratio)
-        if any(row.open_to) and without_cut:
-            table.cut_off.append(cell)
-        elif row.has_no_ratio:
-            table.not_positive.append(cell)
-        elif row.values:
-            rows[cell] = row
+    table = Table(as_ratio=claim.compare is not None and claim.as_ == "ratio")
+    rows: dict[Cell, dict[int, float]] = {}
+    for cell in _cells(study, claim):
+        values, open_to, has_no_ratio = _row(study, cell, claim.metric, as_ratio=table.as_ratio)
+        if not values or has_no_ratio or (any(open_to) and without_cut):
+            table.without[cell] = HIDDEN if any(open_to) and without_cut else NO_RATIO if has_no_ratio else EMPTY
         else:
-            table.empty.append(cell)
-    every = sorted({repetition for row in rows.values() for repetition in row.values})
-    table.repetitions = [r for r in every if sum(r in row.values for row in rows.values()) > LEAST_SHARE * len(rows)]
+            rows[cell] = values
+            table.open_to.append(open_to)
+    every = sorted({repetition for row in rows.values() for repetition in row})
+    table.repetitions = [r for r in every if sum(r in row for row in rows.values()) > LEAST_SHARE * len(rows)]
     table.left_out = [r for r in every if r not in table.repetitions]
     if table.repetitions:
-        table.empty += [cell for cell, row in rows.items() if row.values.keys().isdisjoint(table.repetitions)]
-    table.cells = [cell for cell in rows if cell not in table.empty]
-    table.open_to = [rows[cell].open_to for cell in table.cells]
-    table.rounding = [_rounding(study, cell, claim.metric, as_ratio=as_ratio) for cell in table.cells]
-    _fill(table, [rows[cell].values for cell in table.cells])
+        table.without |= {cell: EMPTY for cell, row in rows.items() if row.keys().isdisjoint(table.repetitions)}
+    table.open_to = [of for cell, of in zip(rows, table.open_to, strict=True) if cell not in table.without]
+    table.cells = [cell for cell in rows if cell not in table.without]
+    table.rounding = [_rounding(study, cell, claim.metric, as_ratio=table.as_ratio) for cell in table.cells]
+    _fill(table, [rows[cell] for cell in table.cells])
     return table
 
 
-def _singles(study: StudyResults, claim: Claim) -> list[Cell]:
-    return [Cell(point, None, point.factors) for point in study.matching(claim.where)]
-
-
-def _pairs(study: StudyResults, claim: Claim) -> list[Cell]:
+def _cells(study: StudyResults, claim: Claim) -> list[Cell]:
+    if not claim.compare:
+        return [Cell(point, None, point.factors) for point in study.matching(claim.where)]
     if claim.pair is None:
         return []
     factor, first, second = claim.pair
@@ -120,33 +107,25 @@ def _rest(factors: Mapping[str, Value], factor: str) -> tuple[tuple[str, str], .
     return tuple((name, str(value)) for name, value in factors.items() if name != factor)
 
 
-def _row(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -> _Row:
-    row = _Row()
+def _row(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[dict[int, float], Open, bool]:
+    """The values by repetition, what they are open to, and whether one is of a figure that has no ratio."""
+    values: dict[int, float] = {}
+    below = above = has_no_ratio = False
     for repetition in study.repetitions:
-        sides = [_value(study, point, repetition, metric) for point in cell.points]
-        numbers = [value for value, _ in sides if value is not None]
-        if len(numbers) < len(sides):
+        rows = [study.by_cell.get((point.id, repetition)) for point in cell.points]
+        figures = [number for row in rows if row is not None and (number := row.value(metric)) is not None]
+        if len(figures) < len(rows):
             continue
-        if as_ratio and min(numbers) <= 0:
-            row.has_no_ratio = True
+        if as_ratio and min(figures) <= 0:
+            has_no_ratio = True
             continue
-        if cell.other is None:
-            row.values[repetition] = numbers[0]
-        else:
-            own, other = numbers
-            row.values[repetition] = float(np.log(own / other)) if as_ratio else own - other
-        for side, (_, bound) in enumerate(sides):
-            below, above = row.open_to
-            # A lower bound of the second side is an upper one of the difference.
-            is_above = bound == "unsure" or (bound == "lower" and side == 0)
-            is_below = bound == "unsure" or (bound == "lower" and side == 1)
-            row.open_to = below or is_below, above or is_above
-    return row
-
-
-def _value(study: StudyResults, point: Point, repetition: int, metric: str) -> tuple[float | None, Bound | None]:
-    row = study.by_cell.get((point.id, repetition))
-    return (None, None) if row is None else (row.value(metric), row.bounds.get(metric))
+        own, other = figures[0], figures[1] if cell.other else 0.0
+        values[repetition] = float(np.log(own / other)) if as_ratio else own - other
+        bounds = [row.bounds.get(metric) for row in rows if row is not None]
+        # A lower bound of the second side is an upper one of the difference.
+        above = above or "unsure" in bounds or bounds[0] == "lower"
+        below = below or "unsure" in bounds or bounds[1:] == ["lower"]
+    return values, (below, above), has_no_ratio
 
 
 def _rounding(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[float, float]:
@@ -157,7 +136,7 @@ def _rounding(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -
         return off, off
     sides = []
     for point in cell.points:
-        values = [_value(study, point, repetition, metric)[0] for repetition in study.repetitions]
+        values = [row.value(metric) for row in study.runs(point, study.repetitions)]
         sides.append([value for value in values if value is not None and (value > 0 or not as_ratio)])
     offs = [rounding_ms(side) for side in sides]
     if not as_ratio:

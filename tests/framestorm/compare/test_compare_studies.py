@@ -28,37 +28,6 @@ def compare(folder: Path, *words: str | Path) -> tuple[int, dict[str, Any]]:
     return status, made
 
 
-def test_levels_of_one_study(tmp_path: Path, make_study: Make) -> None:
-    """Kept alive against fork, in pairs: what a repetition slows down it slows for both."""
-    status, made = compare(tmp_path, make_study("s", ways), "--factor", "way=fork,kept-alive")
-    (each,) = made["comparisons"]
-    assert (status, made["of"], each["pairs"]) == (0, "levels", "repetition")
-    assert each["shared"] == ["users=1", "users=3", "users=9"]
-    overall = each["overall"][0]
-    assert overall["metric"] == "mean_ms" and overall["claim"] == "faster"
-    logs = [
-        np.mean([math.log(ways("kept-alive", n, k)["mean_ms"] / ways("fork", n, k)["mean_ms"]) for n in (1, 3, 9)])
-        for k in (1, 2, 3)
-    ]
-    ends = stats.ttest_1samp(logs, 0).confidence_interval()
-    assert overall["ratio"]["value"] == pytest.approx(math.exp(np.mean(logs)), rel=1e-9)
-    assert overall["ratio"]["low"] == pytest.approx(math.exp(ends.low), rel=1e-9)
-    assert overall["ratio"]["high"] == pytest.approx(math.exp(ends.high), rel=1e-9)
-    assert {change["name"] for change in each["changes"]} == {"target function"}
-
-
-def test_two_repetitions(tmp_path: Path, make_study: Make) -> None:
-    """One degree of freedom: at the levels of small p-values the ends are beyond any number."""
-    _, made = compare(tmp_path, make_study("s", ways, repetitions=2), "--factor", "way=fork,kept-alive")
-    overall = made["comparisons"][0]["overall"][0]
-    logs = [
-        np.mean([math.log(ways("kept-alive", n, k)["mean_ms"] / ways("fork", n, k)["mean_ms"]) for n in (1, 3, 9)])
-        for k in (1, 2)
-    ]
-    assert overall["p_value"] == pytest.approx(stats.ttest_1samp(logs, 0).pvalue, rel=1e-6)
-    assert overall["claim"] == "faster"
-
-
 def test_one_point_is_said_once(tmp_path: Path, make_study: Make) -> None:
     """All points together are the one, with the same claim; a second table of it would only be another family."""
     study = make_study("s", ways, users=(3,))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
+from framestorm.model.expectation import whole_verdict
 from framestorm.model.study import Claim
 from framestorm.model.study_summary import ClaimAnswer, EffectSize
 from framestorm.stats.evidence import of_shares
@@ -55,16 +56,6 @@ def test_a_ratio_over_several_pairs_is_their_geometric_mean(study: Any) -> None:
     assert answer.value == pytest.approx(math.exp(sum(by_repetition) / 3), rel=1e-9)
     assert answer.low == pytest.approx(math.exp(student(by_repetition)[1]), rel=1e-9)
     assert (answer.verdict, answer.cells) == ("rejected", ["users=1", "users=2"])
-
-
-def test_a_ratio_turned_round_is_its_inverse(study: Any) -> None:
-    made = study(by_way)
-    one, other = (
-        judge(made, {"metric": "mean_ms", "compare": {"way": pair}, "expect": "> 1"})
-        for pair in (["fork", "kept-alive"], ["kept-alive", "fork"])
-    )
-    assert one.value * other.value == pytest.approx(1)
-    assert one.low * other.high == pytest.approx(1)
 
 
 def test_a_difference(study: Any) -> None:
@@ -196,23 +187,23 @@ def test_a_claim_on_times_says_how_many_samples_had_none(study: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cut", "expect", "verdict", "note"),
+    ("cut", "expect", "verdict", "is_open"),
     [
-        (["fork"], "> 5", "confirmed", "the true figure is larger"),
-        (["fork"], "< 50", "inconclusive", "the true figure is larger"),
-        (["kept-alive"], "< 50", "confirmed", "the true figure is smaller"),
-        (["kept-alive"], "> 50", "rejected", "the true figure is smaller"),
-        (["fork", "kept-alive"], "> 5", "inconclusive", "the true figure may be larger or smaller"),
+        (["fork"], "> 5", "confirmed", (False, True)),
+        (["fork"], "< 50", "inconclusive", (False, True)),
+        (["kept-alive"], "< 50", "confirmed", (True, False)),
+        (["kept-alive"], "> 50", "rejected", (True, False)),
+        (["fork", "kept-alive"], "> 5", "inconclusive", (True, True)),
     ],
 )
-def test_timeouts_are_told(study: Any, cut: list[str], expect: str, verdict: str, note: str) -> None:
+def test_timeouts_are_told(study: Any, cut: list[str], expect: str, verdict: str, is_open: tuple[bool, bool]) -> None:
     made = study(lambda factors, repetition: 100.0 if factors["way"] == "fork" else 10.0)
     for row in made.rows:
         if row.point.factors["way"] in cut:
             row.bounds["mean_ms"] = "lower"
     answer = judge(made, {"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "expect": expect})
-    assert answer.verdict == verdict
-    assert note in answer.notes[0]
+    assert (answer.verdict, (answer.low is None, answer.high is None)) == (verdict, is_open)
+    assert "timeouts" in answer.notes[0]
 
 
 def test_a_spread_with_timeouts_is_left_out_and_named(study: Any) -> None:
@@ -248,14 +239,6 @@ def test_a_missing_run_does_not_tilt_its_repetition(study: Any) -> None:
     assert answer.value == pytest.approx(44, abs=0.01)
     assert answer.high - answer.low == pytest.approx(2 * 2 * stats.t.ppf(0.975, 2) / math.sqrt(3), rel=0.01)
     assert "1 missing value of 9" in answer.notes[0]
-
-
-def test_a_missing_value_is_what_its_point_and_repetition_make_of_it(study: Any) -> None:
-    def means(factors: Mapping[str, Any], repetition: int) -> float | None:
-        return None if (factors["users"], repetition) == (3, 3) else 10.0 * factors["users"] + 6 * (repetition == 3)
-
-    answer = judge(study(means, {"users": [1, 2, 3]}), {"metric": "mean_ms", "expect": "> 0"})
-    assert answer.value == pytest.approx(22)
 
 
 def test_a_point_seen_only_in_what_is_left_out_has_no_figure(study: Any) -> None:
@@ -314,9 +297,9 @@ def test_a_repetition_that_has_hardly_begun_is_left_out(study: Any) -> None:
     ("claim", "why"),
     [
         ({"metric": "mean_ms", "where": {"users": 1, "way": "fork"}, "compare": {"way": ["fork", "kept-alive"]}}, None),
-        ({"metric": "asked_per_s"}, "requested rate"),
+        ({"metric": "asked_per_s"}, "no run has a value"),
         ({"metric": "failed", "compare": {"way": ["fork", "kept-alive"]}}, "a figure of 0 has no ratio"),
-        ({"metric": "mean_ms", "where": {"users": 9}}, "this study has no point with users=9"),
+        ({"metric": "mean_ms", "where": {"users": 9}}, "at users=9: this study has no such point"),
         ({"metric": "mean_ms", "where": {"users": 1}, "trend": "users"}, "not two levels of users"),
     ],
 )
@@ -341,5 +324,5 @@ def test_what_cannot_be_judged_says_why(study: Any, claim: dict[str, Any], why: 
     ],
 )
 def test_a_hypothesis_of_several_claims(verdicts: list[str], all_: str, any_: str) -> None:
-    assert claims.whole_verdict(verdicts, one_is_enough=False) == all_
-    assert claims.whole_verdict(verdicts, one_is_enough=True) == any_
+    assert whole_verdict(verdicts) == all_
+    assert whole_verdict(verdicts, one_is_enough=True) == any_

@@ -1,1 +1,0 @@
-"""What is claimed of differences, whether they are regressions, and the words for it; knows neither runs nor files."""
