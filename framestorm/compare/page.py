@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from framestorm.inference import wording
 from framestorm.model import units
@@ -19,6 +19,9 @@ VERDICT_WORDS = {
 LOOKS = {"regression": "fail", "missing": "fail", "none": "pass", "inconclusive": "partial"}
 STATE_LOOKS = {
     "regression": "failed", "missing": "failed", "within": "passed", "inconclusive": "open", "not compared": "open",
+}  # fmt: skip
+KINDS = {
+    "for the worse": BAD, "for the better": GOOD, "different": SECOND, NOT_SIGNIFICANT: INK, "no interval": QUIET,
 }  # fmt: skip
 ROW_REM, FRAME_REM = 1.5, 5.5
 MARGIN = 0.04
@@ -75,18 +78,11 @@ def _forest(title: str, name: str, rows: Sequence[LabelledContrast], by: str) ->
     low, high = math.log10(min([1.0, *ends])), math.log10(max([1.0, *ends]))
     margin = max(0.003, (high - low) * MARGIN)
     reach = (low - margin, high + margin)
-    kinds: tuple[tuple[str, str, Callable[[Contrast], bool]], ...] = (
-        ("for the worse", BAD, lambda c: c.is_worse is True),
-        ("for the better", GOOD, lambda c: c.is_worse is False),
-        ("different", SECOND, lambda c: c.claim in {"higher", "lower"} and c.is_worse is None),
-        (NOT_SIGNIFICANT, INK, lambda c: c.claim == NOT_SIGNIFICANT),
-        ("no interval", QUIET, lambda c: c.claim == NOT_COMPARED),
-    )
-    traces: list[Trace] = []
-    for label, colour, is_kind in kinds:
-        chosen = [(words, contrast) for words, contrast, _ in drawn if is_kind(contrast)]
+    traces = []
+    for kind, colour in KINDS.items():
+        chosen = [(words, contrast) for words, contrast, _ in drawn if _kind(contrast) == kind]
         if chosen:
-            traces.append(_marks(chosen, label, colour, reach))
+            traces.append(_marks(chosen, kind, colour, reach))
     is_open = any((ratio.low is None) != (ratio.high is None) for _, _, ratio in drawn)
     open_note = " An interval that leaves the chart is open: a timeout hides its end." if is_open else ""
     labels = [label for label, _, _ in drawn]
@@ -113,6 +109,12 @@ def _forest(title: str, name: str, rows: Sequence[LabelledContrast], by: str) ->
         },
         height_rem=FRAME_REM + ROW_REM * len(labels),
     )  # fmt: skip
+
+
+def _kind(contrast: Contrast) -> str:
+    if contrast.is_worse is not None:
+        return "for the worse" if contrast.is_worse else "for the better"
+    return {NOT_SIGNIFICANT: NOT_SIGNIFICANT, NOT_COMPARED: "no interval"}.get(contrast.claim, "different")
 
 
 def _marks(rows: Sequence[LabelledContrast], name: str, colour: str, reach: tuple[float, float]) -> Trace:
@@ -144,11 +146,8 @@ def _spread(curves: Sequence[Curve]) -> Chart:
         "Share of all samples that were without error within a time: the further left, the faster; where curves cross, "
         "one side is faster for some samples only."
     )
-    for words, numbers in (
-        ("Timed out", [curve.timed_out for curve in curves]),
-        ("Failed otherwise", [curve.failed for curve in curves]),
-    ):
-        never = [f"{count(n)} of {curve.label}" for curve, n in zip(curves, numbers, strict=True) if n]
+    for words, name in (("Timed out", "timed_out"), ("Failed otherwise", "failed")):
+        never = [f"{count(n)} of {curve.label}" for curve in curves if (n := getattr(curve, name))]
         caption += f" {words}, and never reached: {', '.join(never)}." if never else ""
     x = axis.axis("response time")
     return Chart(
@@ -159,8 +158,8 @@ def _spread(curves: Sequence[Curve]) -> Chart:
         xaxis=x,
         yaxis=axis_title("samples without error") | {"range": [0, 102], "ticksuffix": " %"},
         choices={
-            f"{name} time": [{}, {"xaxis.type": name, "xaxis.tickmode": mode, "xaxis.autorange": True}]
-            for name, mode in (("linear", "auto"), ("log", "auto"))
+            f"{name} time": [{}, {"xaxis.type": name, "xaxis.tickmode": "auto", "xaxis.autorange": True}]
+            for name in ("linear", "log")
         },
         chosen="log time" if axis.log else "linear time",
     )

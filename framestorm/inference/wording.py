@@ -9,6 +9,7 @@ from framestorm.model.metric import metric
 from framestorm.model.study import Claim
 from framestorm.model.study_summary import EffectSize
 from framestorm.model.units import NBSP
+from framestorm.stats.checks import LEVEL
 from framestorm.stats.estimate import Estimate
 
 BOUND_SIGNS: dict[Bound, str] = {
@@ -62,12 +63,9 @@ def settings(factors: Mapping[str, Any]) -> str:
     parts = []
     for name, value in factors.items():
         many = value if isinstance(value, list | tuple) else [value]
-        parts.append(f"{factor(name)}={' or '.join(level(one) for one in many) if len(many) < 4 else _span(many)}")
+        levels = [level(one) for one in many]
+        parts.append(f"{factor(name)}={' or '.join(levels) if len(many) < 4 else f'{levels[0]} to {levels[-1]}'}")
     return ", ".join(parts)
-
-
-def _span(levels: list[Any] | tuple[Any, ...]) -> str:
-    return f"{level(levels[0])} to {level(levels[-1])}"
 
 
 def ratio(value: float) -> str:
@@ -113,7 +111,7 @@ def side_figure(contrast: Contrast, side: SideFigure) -> str:
 
 def contrast_claim(contrast: Contrast) -> str:
     """What is claimed; where the interval alone would show a difference, that it is lost to the correction."""
-    is_lost = contrast.claim == NOT_SIGNIFICANT and contrast.is_significant_alone
+    is_lost = contrast.claim == NOT_SIGNIFICANT and contrast.p_value is not None and contrast.p_value <= 1 - LEVEL
     return "not significant after correction" if is_lost else contrast.claim
 
 

@@ -70,13 +70,6 @@ class Contrast:
         """The ratio or difference, on the scale of the claim."""
         return self.ratio if self.scale == "ratio" else self.difference
 
-    @property
-    def is_significant_alone(self) -> bool:
-        """Whether the interval excludes equality, without correction for multiple comparisons."""
-        neutral, change = NEUTRAL[self.scale], self.change
-        low, high = (change.low, change.high) if change else (None, None)
-        return (low is not None and low > neutral) or (high is not None and high < neutral)
-
 
 @dataclass(frozen=True)
 class JudgedThreshold:

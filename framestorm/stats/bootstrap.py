@@ -6,13 +6,12 @@ Successive samples of a run depend on each other: whole blocks of them are drawn
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from framestorm.stats.checks import LEVEL, Ends, Floats, finite
-from framestorm.stats.estimate import Estimate
+from framestorm.stats.estimate import Estimate, nearest_rank
 from framestorm.stats.evidence import Evidence, Scale
 
 RESAMPLES = 10_000
@@ -109,7 +108,7 @@ def draw(
 
     Args:
         samples: in the order they were taken.
-        statistic: "mean", "sd", "median", or a percentile as text, e.g. "95" (nearest rank).
+        statistic: "mean", "sd", or a percentile as text, e.g. "95" (nearest rank).
         cut: for each sample whether it is a time that was cut off, and in truth longer by what is not known.
         block: successive samples that are drawn together, 1 for independent samples; None: `choose_block`.
         seed: of the resamples, or their generator; the same seed gives the same figures. Samples of several series of
@@ -139,19 +138,19 @@ def draw(
 
 
 def statistic_of(row: Floats, statistic: str) -> float:
-    """The "mean", "sd", "median" or a percentile as text (nearest rank, as in the report), in the samples' unit."""
+    """The "mean", "sd" or a percentile as text (nearest rank, as in the report), in the samples' unit."""
     if statistic == "mean":
         return float(row.mean())
     if statistic == "sd":
         return float(row.std(ddof=1)) if row.size > 1 else math.nan
-    rank = max(1, math.ceil(_share(statistic) * row.size))
+    rank = nearest_rank(row.size, statistic)
     return float(np.partition(row, rank - 1)[rank - 1])
 
 
 def _most(values: Floats, row: Floats, cut: ArrayLike | None, statistic: str) -> Floats:
-    if cut is None or not np.any(cut):
+    hidden = np.asarray(False if cut is None else cut)
+    if not hidden.any():
         return values
-    hidden = np.asarray(cut, dtype=np.bool_)
     # A percentile is known up to the last time in full before the first that was cut off.
     in_full = row[~hidden & (row <= row[hidden].min())]
     limit = in_full.max() if in_full.size and statistic not in {"mean", "sd"} else -np.inf
@@ -162,7 +161,7 @@ def _most(values: Floats, row: Floats, cut: ArrayLike | None, statistic: str) ->
 def _percentiles(
     row: Floats, statistic: str, block: int, resamples: int, random: np.random.Generator
 ) -> tuple[BlockMeans, Floats]:
-    n, share = row.size, float(_share(statistic))
+    n, share = row.size, float(statistic) / 100
     # Of equal samples chance says which comes first, or their order would look like dependence. By a generator of its
     # own: a run's mean and percentile are drawn alike.
     ordered: NDArray[np.intp] = np.lexsort((random.spawn(1)[0].random(n), row))
@@ -185,17 +184,12 @@ def _percentiles(
     return drawn, values
 
 
-def _share(statistic: str) -> Fraction:
-    return Fraction("50" if statistic == "median" else statistic) / 100
-
-
 def choose_block(samples: ArrayLike) -> int:
     """How many successive samples make a block, so that blocks are as good as independent.
 
     `block_length`, but at least the cube root of the number of samples, for dependence is not seen in a short run (of
     that order is the best length: Hall, Horowitz and Jing, On Blocking Rules for the Bootstrap with Dependent Data,
-    Biometrika 82, 1995), and at most so many that LEAST_UNITS pairs of blocks are left. Raises what `block_length`
-    raises.
+    Biometrika 82, 1995), and at most so many that LEAST_UNITS pairs of blocks are left.
     """
     row = finite(samples)
     length = round(max(math.cbrt(row.size), block_length(row)))
@@ -208,8 +202,6 @@ def block_length(samples: ArrayLike) -> float:
     The length with the least mean squared error of the variance, from the autocorrelation up to the lag beyond which
     none is left (Politis and White, Automatic Block-Length Selection for the Dependent Bootstrap, Econometric Reviews
     23(1), 2004, for the circular bootstrap, as corrected by Patton, Politis and White, 28(4), 2009).
-
-    samples: in the order they were taken.
     """
     row = finite(samples)
     n = row.size

@@ -48,40 +48,24 @@ class Evidence:
         of_other = other.interval if isinstance(other, Evidence) else lambda _: other
         return ByFormula(lambda level: hull(self.interval(level), of_other(level)))
 
-    def known_or_wider(self, other: "Evidence") -> "Evidence":
-        """As `or_wider`, but an end that is not known is that of the other."""
-
-        def ends(level: float) -> Ends:
-            (low, high), (least, most) = self.interval(level), other.interval(level)
-            return hull((least if low is None else low, most if high is None else high), (least, most))
-
-        return ByFormula(ends)
-
     def within(self, least: float | None, most: float | None) -> "Evidence":
         """The interval without what cannot be."""
-        return ByFormula(lambda level: clipped(self.interval(level), least, most))
+        return self.mapped(lambda ends: clipped(ends, least, most))
 
     def opened(self, low: bool, high: bool) -> "Evidence":
         """The interval without the ends that are not known in truth, because timeouts hide them."""
-        return self.mapped(lambda end: None if low else end, lambda end: None if high else end)
-
-    def mapped(
-        self, low: Callable[[float], float | None], high: Callable[[float], float | None] | None = None
-    ) -> "Evidence":
-        """The interval with its ends carried to another scale, on which they may have no number."""
-
-        def ends(level: float) -> Ends:
-            known = self.interval(level)
-            return (
-                None if known[0] is None else low(known[0]),
-                None if known[1] is None else (high or low)(known[1]),
-            )
-
-        return ByFormula(ends)
+        return self.mapped(lambda ends: (None if low else ends[0], None if high else ends[1]))
 
     def of_logs(self) -> "Evidence":
         """The interval of a ratio, where this is that of its logarithm."""
-        return self.mapped(lambda end: None if end > LARGEST_LOG else math.exp(end))
+
+        def ratio(log: float | None) -> float | None:
+            return None if log is None or log > LARGEST_LOG else math.exp(log)
+
+        return self.mapped(lambda ends: (ratio(ends[0]), ratio(ends[1])))
+
+    def mapped(self, change: Callable[[Ends], Ends]) -> "Evidence":
+        return ByFormula(lambda level: change(self.interval(level)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import polars as pl
 
 from framestorm.model import study as design
 from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED, Verdict
-from framestorm.model.files import FORMAT, FileError, read
+from framestorm.model.files import FORMAT
 from framestorm.model.metric import BY_NAME, PERCENTILES
 from framestorm.model.run import Host, Record
 from framestorm.model.study import Chart, Value
@@ -25,6 +25,7 @@ from framestorm.model.study_summary import (
 )
 from framestorm.model.summary import RunFile
 from framestorm.report.series import MAX_INDEX_BINS
+from framestorm.results.reading import read_run
 from framestorm.stats.estimate import Bound, Estimate
 from framestorm.study.answers.claims import answer
 from framestorm.study.answers.knees import scalability
@@ -83,7 +84,7 @@ def summarise(study: StudyResults) -> StudySummary:
     definition = study.record.definition
     points, hypotheses = summarise_points(study), answer(study)
     published = read_published(study.folder, definition)
-    first = _first_record(study)
+    first = read_run(study.folder / study.complete[0].line.run)[0] if study.complete else Record()
     return StudySummary(
         study=study.record,
         levels=_levels(definition, published),
@@ -142,16 +143,6 @@ def _progress(study: StudyResults, points: list[PointSummary]) -> Progress:
         },
         counts={name: sum(point.counts[name] for point in points) for name in points[0].counts} if points else {},
     )
-
-
-def _first_record(study: StudyResults) -> Record:
-    """The record of the first run that has one, for hosts and versions."""
-    for row in study.complete:
-        try:
-            return read(study.folder / row.line.run / "run.json", Record)
-        except FileError:
-            continue
-    return Record()
 
 
 def read_published(folder: Path, definition: design.Study) -> list[PublishedPoint] | None:
