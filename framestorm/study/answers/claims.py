@@ -119,11 +119,9 @@ def _estimate(study: StudyResults, claim: Claim, table: Table, weights: Floats) 
         low, high = ends
         ends = hull((of_samples[0] if low is None else low, of_samples[1] if high is None else high), of_samples)
         method = f"{method}, or wider, by Wilson's of the samples"
-    below, above = _rounding(table, weights)
+    below, above = _reach(table, weights)
     low, high = hull(ends, (value - below, value + above))
-    opens_below, opens_above = _opens(table, weights)
-    low = None if opens_below or math.isinf(below) else low
-    high = None if opens_above or math.isinf(above) else high
+    low, high = None if math.isinf(below) else low, None if math.isinf(above) else high
     if table.as_ratio:
         value = _from_log(claim, value)
         low, high = (None if end is None or end > LARGEST_LOG else _from_log(claim, end) for end in (low, high))
@@ -149,20 +147,10 @@ def _terms(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> 
             yield sign * float(weight), *share_of(study, claim.metric, runs)
 
 
-def _opens(table: Table, weights: Floats) -> tuple[bool, bool]:
-    """Whether timeouts leave open how much smaller, and how much larger the figure is in truth."""
-    opens = [
-        (below, above) if weight > 0 else (above, below)
-        for (below, above), weight in zip(table.open_to, weights, strict=True)
-        if weight
-    ]
-    return any(below for below, _ in opens), any(above for _, above in opens)
-
-
-def _rounding(table: Table, weights: Floats) -> tuple[float, float]:
+def _reach(table: Table, weights: Floats) -> tuple[float, float]:
     """How far the true figure may lie below and above in any case, with every cell off to its worse side."""
     used = weights != 0  # nothing times what may be infinite is no number
-    below, above = np.array(table.rounding)[used].T
+    below, above = np.array(table.reach)[used].T
     rises, size = weights[used] > 0, np.abs(weights[used])
     return float(size @ np.where(rises, below, above)), float(size @ np.where(rises, above, below))
 
@@ -241,10 +229,9 @@ def _notes(table: Table, ends: Ends, method: str) -> list[str]:
         notes.append(f"No figure of {_names(empty)}: the claim stays inconclusive.")
     if hidden := table.left_out_for(HIDDEN):
         notes.append(f"Without {_names(hidden)}, where {HIDDEN}.")
-    is_cut = any(map(any, table.open_to))
-    if is_cut:
+    if table.is_cut:
         notes.append("Some times were cut off by timeouts: an end of the interval that they hide is not known.")
-    if any(math.inf in off for off in table.rounding):
+    elif any(math.inf in reach for reach in table.reach):
         notes.append("Times in whole milliseconds are too coarse to decide it.")
     if table.filled:
         notes.append(
@@ -254,7 +241,7 @@ def _notes(table: Table, ends: Ends, method: str) -> list[str]:
     if table.left_out:
         which = ", ".join(map(str, table.left_out))
         notes.append(f"Left out, because they have half of the points or fewer: repetition {which}.")
-    if len(table.repetitions) == 1 and (ends != (None, None) or is_cut):
+    if len(table.repetitions) == 1 and (ends != (None, None) or table.is_cut):
         is_between = method.startswith("Student")
         of_points, of_samples = (
             "the variation between points is taken for that between runs",

@@ -44,8 +44,8 @@ class Table:
     """The values of a claim's cells.
 
     values: by cell and repetition, logarithms of ratios where `as_ratio`, complete (see `_fill`).
-    rounding: by cell how far its true mean may lie below and above in any case, for times were taken in whole ms.
-    open_to: by cell what timeouts leave open of its values.
+    reach: by cell how far its true mean may lie below and above in any case, for times were taken in whole ms, or cut
+        off by timeouts (`is_cut`): then it is infinite.
     without: cells that are left out, and why.
     """
 
@@ -53,8 +53,8 @@ class Table:
     cells: list[Cell] = field(default_factory=list)
     repetitions: list[int] = field(default_factory=list)
     values: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    rounding: list[tuple[float, float]] = field(default_factory=list)
-    open_to: list[Open] = field(default_factory=list)
+    reach: list[tuple[float, float]] = field(default_factory=list)
+    is_cut: bool = False
     without: dict[Cell, str] = field(default_factory=dict)
     filled: int = 0
     left_out: list[int] = field(default_factory=list)
@@ -70,21 +70,23 @@ def read_table(study: StudyResults, claim: Claim, *, without_cut: bool) -> Table
     """
     table = Table(as_ratio=claim.compare is not None and claim.as_ == "ratio")
     rows: dict[Cell, dict[int, float]] = {}
+    cut: dict[Cell, Open] = {}
     for cell in _cells(study, claim):
         values, open_to, has_no_ratio = _row(study, cell, claim.metric, as_ratio=table.as_ratio)
         if not values or has_no_ratio or (any(open_to) and without_cut):
             table.without[cell] = HIDDEN if any(open_to) and without_cut else NO_RATIO if has_no_ratio else EMPTY
         else:
-            rows[cell] = values
-            table.open_to.append(open_to)
+            rows[cell], cut[cell] = values, open_to
     every = sorted({repetition for row in rows.values() for repetition in row})
     table.repetitions = [r for r in every if sum(r in row for row in rows.values()) > LEAST_SHARE * len(rows)]
     table.left_out = [r for r in every if r not in table.repetitions]
     if table.repetitions:
         table.without |= {cell: EMPTY for cell, row in rows.items() if row.keys().isdisjoint(table.repetitions)}
-    table.open_to = [of for cell, of in zip(rows, table.open_to, strict=True) if cell not in table.without]
     table.cells = [cell for cell in rows if cell not in table.without]
-    table.rounding = [_rounding(study, cell, claim.metric, as_ratio=table.as_ratio) for cell in table.cells]
+    for cell in table.cells:
+        off = _rounding(study, cell, claim.metric, as_ratio=table.as_ratio)
+        table.reach.append((math.inf if cut[cell][0] else off[0], math.inf if cut[cell][1] else off[1]))
+    table.is_cut = any(any(cut[cell]) for cell in table.cells)
     _fill(table, [rows[cell] for cell in table.cells])
     return table
 

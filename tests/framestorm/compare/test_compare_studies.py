@@ -166,15 +166,6 @@ def test_one_repetition_of_shares(tmp_path: Path, make_study: Make) -> None:
     assert [warning for warning in each["warnings"] if warning.startswith("A and B ran once each:")]
 
 
-def test_one_repetition_of_one_point_has_no_interval(tmp_path: Path, make_study: Make) -> None:
-    study = make_study("s", ways, repetitions=1, users=(3,))
-    status, made = compare(tmp_path, study, "--factor", "way=fork,kept-alive")
-    rows = made["comparisons"][0]["overall"]
-    assert (status, made["verdict"]["word"]) == (0, "inconclusive")
-    assert {row["claim"] for row in rows} == {"not compared"}
-    assert rows[0]["why"].startswith("insufficient data (n < 2")
-
-
 def test_time_outs(tmp_path: Path, make_study: Make) -> None:
     def cut(way: str, users: int, repetition: int) -> dict[str, Any]:
         return ways(way, users, repetition) | ({"cut_off": "mean_ms p95_ms"} if (way, users) == ("fork", 9) else {})
@@ -197,17 +188,6 @@ def test_hidden_on_both_sides(tmp_path: Path, make_study: Make) -> None:
         row for row in made["comparisons"][0]["points"] if row["metric"] == "mean_ms" and "users=9" in row["point"]
     ]
     assert {row["claim"] for row in at_nine} == {"not compared"}
-
-
-def test_success_differs_by_100_points_at_most(tmp_path: Path, make_study: Make) -> None:
-    def wild(way: str, users: int, repetition: int) -> dict[str, Any]:
-        right = 37 if repetition == 1 else 2
-        return ways(way, users, repetition) | {"ok": right, "success": right / 37}
-
-    studies = [make_study(name, wild, repetitions=2, seed=seed) for seed, name in enumerate("ab")]
-    _, made = compare(tmp_path, *studies)
-    success = next(row for row in made["comparisons"][0]["overall"] if row["metric"] == "success")
-    assert (success["difference"]["low"], success["difference"]["high"]) == (-1, 1)
 
 
 def test_success_that_is_all_alike_still_varies(tmp_path: Path, make_study: Make) -> None:
@@ -239,12 +219,6 @@ def test_settings_of_studies(tmp_path: Path, make_study: Make) -> None:
     _, made = compare(tmp_path, make_study("a", ways), make_study("b", ways, quick=True, gateway="http://gateway:8080"))
     changed = {change["name"]: change["candidate"] for change in made["comparisons"][0]["changes"]}
     assert changed == {"study quick": ["yes"], "study gateway": ["http://gateway:8080"]}
-
-
-def test_another_version(make_study: Make, capsys: pytest.CaptureFixture[str]) -> None:
-    a, b = make_study("a", ways), make_study("b", ways, format=7)
-    assert main(["compare", str(a), str(b)]) == 2
-    assert "has format 7" in capsys.readouterr().err
 
 
 def test_no_point_in_common(make_study: Make, capsys: pytest.CaptureFixture[str]) -> None:

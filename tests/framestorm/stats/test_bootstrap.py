@@ -56,12 +56,6 @@ def test_percentile_of_independent_samples_has_le_boudecs_interval(statistic: st
     assert ordered[high - 3] <= seen.high <= ordered[min(999, high + 1)]
 
 
-def test_interval_of_few_independent_samples_is_near_students() -> None:
-    row = np.random.default_rng(5).normal(100, 1, 12)
-    seen, expected = bootstrap(row, block=1), stats.ttest_1samp(row, 0).confidence_interval()
-    assert (seen.low, seen.high) == pytest.approx((expected.low, expected.high), abs=0.1)
-
-
 @pytest.mark.parametrize("n", [1, 4])
 @pytest.mark.parametrize("statistic", ["mean", "50", "99"])
 def test_too_few_samples_have_no_ends(n: int, statistic: str) -> None:
@@ -76,25 +70,11 @@ def test_ends_beyond_the_sample_are_not_known() -> None:
     assert bootstrap(latencies(2, 50), "100").low is None
 
 
-def test_equal_samples() -> None:
-    for statistic in ("mean", "50"):
-        seen = bootstrap([5.0] * 20, statistic)
-        assert (seen.value, seen.low, seen.high) == (5.0, 5.0, 5.0)
-
-
 @pytest.mark.parametrize(
     ("n", "statistic", "rank"), [(1, "50", 1), (4, "50", 2), (5, "50", 3), (100, "99.5", 100), (9, "1", 1)]
 )
 def test_statistic_of_is_the_nearest_rank(n: int, statistic: str, rank: int) -> None:
     assert statistic_of(np.random.default_rng(1).permutation(np.arange(1.0, n + 1)), statistic) == rank
-
-
-def test_mean_and_scale() -> None:
-    row = latencies(6, 300)
-    assert statistic_of(row, "mean") == row.mean()
-    for statistic in ("mean", "95"):
-        plain, scaled = draw(row, statistic, resamples=500), draw(1000 * row, statistic, resamples=500)
-        assert scaled.least == pytest.approx(1000 * plain.least, rel=1e-9)
 
 
 def test_standard_deviation() -> None:
@@ -132,20 +112,6 @@ def test_dependent_samples_have_wider_intervals() -> None:
     loose, right = bootstrap(row, block=1), bootstrap(row)
     assert loose.low is not None and loose.high is not None and right.low is not None and right.high is not None
     assert right.high - right.low > 2 * (loose.high - loose.low)
-
-
-@pytest.mark.parametrize("statistic", ["mean", "95"])
-@pytest.mark.parametrize("rho", [0.0, 0.5])
-def test_halves_and_resamplings_of_one_run_do_not_differ(rho: float, statistic: str) -> None:
-    """At a level of 99 %: of 200 pairs two are expected to differ by chance, and ten are allowed to."""
-    noise, claims = np.random.default_rng(10), 0
-    for number in range(200):
-        run = dependent(noise, 800, rho)
-        pair = noise.choice(run, (2, run.size)) if number % 2 else (run[:400], run[400:])
-        a, b = (draw(row, statistic, seed=[number, side], resamples=2000) for side, row in enumerate(pair))
-        low, high = a.change_from(b, "ratio").interval(0.99)
-        claims += (low is not None and low > 1) or (high is not None and high < 1)
-    assert claims <= 10
 
 
 def test_apart_of_what_is_not_known() -> None:
@@ -204,13 +170,6 @@ def test_block_length_by_the_formula() -> None:
     curvature = 2 * (r1 + 2 * r2 + 0.5 * 3 * r3)
     expected = (2 * curvature**2 / (4 / 3 * spectrum**2)) ** (1 / 3) * 10_000 ** (1 / 3)
     assert block_length(row) == pytest.approx(expected, rel=1e-9)
-
-
-def test_block_length_tends_to_that_of_theory() -> None:
-    """AR(1): g(0) = 1 / (1 - rho)^2 and G = 2 rho / ((1 - rho)^3 (1 + rho)), so G / g(0) = 2 rho / (1 - rho^2)."""
-    rho, n = 0.5, 200_000
-    theory = (1.5 * (2 * rho / (1 - rho**2)) ** 2 * n) ** (1 / 3)
-    assert block_length(autoregressive(np.random.default_rng(6), n, rho)) == pytest.approx(theory, rel=0.1)
 
 
 def test_choose_block() -> None:

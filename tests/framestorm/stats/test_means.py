@@ -5,25 +5,18 @@ from scipy import stats
 from framestorm.stats.estimate import Estimate
 from framestorm.stats.means import relative_half_width, student, welch, without_repetition
 
-# R's dataset sleep, group 1: the data of Student's paper of 1908; R: t.test(extra[group == 1]).
-SLEEP_1 = (0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
-# Group 2; R: t.test(extra ~ group).
-SLEEP_2 = (1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4)
+# R's dataset sleep, group 1: the data of Student's paper of 1908.
+SLEEP = (0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0)
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
-@pytest.mark.parametrize("values", [SLEEP_1, (565.0, 1008.0, 816.0), (1e-9, 3e-9), (1e12, 1e12 + 1, 1e12 + 5)])
+@pytest.mark.parametrize("values", [SLEEP, (565.0, 1008.0, 816.0), (1e-9, 3e-9), (1e12, 1e12 + 1, 1e12 + 5)])
 def test_student_agrees_with_scipy(values: tuple[float, ...], level: float) -> None:
     seen = student(values, level)
     expected = stats.ttest_1samp(values, 0).confidence_interval(level)
     assert seen.value == pytest.approx(np.mean(values), rel=1e-12)
     assert (seen.low, seen.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
     assert seen.n == len(values)
-
-
-def test_student_agrees_with_r() -> None:
-    seen = student(SLEEP_1)
-    assert (seen.value, seen.low, seen.high) == pytest.approx((0.75, -0.5297804, 2.0297804), abs=5e-8)
 
 
 def test_one_value_has_no_ends_and_equal_values_have_both_at_the_mean() -> None:
@@ -43,24 +36,6 @@ def test_one_value_has_no_ends_and_equal_values_have_both_at_the_mean() -> None:
 )
 def test_relative_half_width(interval: Estimate, expected: float | None) -> None:
     assert relative_half_width(interval) == (None if expected is None else pytest.approx(expected))
-
-
-def test_settings_run_once_are_student_over_the_settings() -> None:
-    values = np.array(SLEEP_1)
-    seen = without_repetition(values, np.full(10, 0.1), np.ones((10, 1)))
-    expected = stats.ttest_1samp(values, 0).confidence_interval()
-    assert (seen.value, seen.low, seen.high) == pytest.approx((values.mean(), *expected), rel=1e-9)
-
-
-def test_a_slope_of_settings_run_once_is_that_of_regression() -> None:
-    x, y = np.array([1.0, 2, 3, 5, 9]), np.array([3.0, 4.5, 4, 7, 12])
-    centred = x - x.mean()
-    seen = without_repetition(y, centred / (centred @ centred), np.column_stack([np.ones(5), x]))
-    line = stats.linregress(x, y)
-    half = stats.t.ppf(0.975, 3) * line.stderr
-    assert (seen.value, seen.low, seen.high) == pytest.approx(
-        (line.slope, line.slope - half, line.slope + half), rel=1e-9
-    )
 
 
 def test_a_mean_of_two_slopes_pools_what_both_lines_leave() -> None:
@@ -88,11 +63,6 @@ def test_as_many_settings_as_parameters_give_no_interval() -> None:
 def test_what_is_no_row_of_numbers_is_refused(values: list[float]) -> None:
     with pytest.raises(ValueError, match="finite numbers are wanted"):
         student(values)
-
-
-def test_welch_agrees_with_r() -> None:
-    seen = welch(SLEEP_1, SLEEP_2)
-    assert (seen.value, seen.low, seen.high) == pytest.approx((-1.58, -3.3654832, 0.2054832), abs=5e-8)
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99])

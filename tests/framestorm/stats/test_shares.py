@@ -31,16 +31,6 @@ def test_margins_of_a_single_share_are_wilsons() -> None:
     assert margins([(1, 0.9, 50)], 0.95, of_logs=True) == pytest.approx(logs)
 
 
-@pytest.mark.parametrize(("truth", "n"), [((0.97, 0.9, 0.99), 40), ((0.5, 0.3, 0.7), 25)])
-def test_margins_of_a_mean_cover_it(truth: tuple[float, ...], n: int) -> None:
-    noise, held = np.random.default_rng(5), 0
-    for _ in range(1500):
-        seen = noise.binomial(n, truth) / n
-        below, above = margins([(1 / 3, share, n) for share in seen], 0.95)
-        held += seen.mean() - below <= np.mean(truth) <= seen.mean() + above
-    assert 0.93 < held / 1500 < 0.985
-
-
 def test_design_effect() -> None:
     alone = np.random.default_rng(3).random(3000) > 0.1
     assert design_effect(alone) < 1.6

@@ -57,21 +57,6 @@ def test_whole_milliseconds_that_repeat_are_not_exact(
     assert (figure.low, figure.value, figure.high) == pytest.approx((ends[0], time_ms, ends[1]))
 
 
-def test_success_is_no_surer_than_the_runs_agree(make: Make, make_frames: Any, make_result: Any) -> None:
-    def simulate(point: Any, repetition: int) -> Any:
-        frames = make_frames([10.0] * 20)
-        for frame in frames[:repetition]:
-            frame |= {"ok": "false", "cause": "status-500"}
-        return make_result(frames)
-
-    point = summarise_points(make(simulate))[0]
-    figure = point.figures["success"]
-    half = stats.t.ppf(0.975, 2) * stats.sem([0.95, 0.9, 0.85])
-    assert 0.9 - half < wilson(54, 60)[0]  # type: ignore[index]
-    assert (figure.value, figure.low, figure.high) == pytest.approx((0.9, 0.9 - half, 1.0))
-    assert (point.counts["n"], point.counts["failed"]) == (60, 6)
-
-
 @pytest.mark.parametrize(("failing", "widest"), [(range(5), True), (range(0, 100, 20), False)])
 def test_failures_in_a_cluster_say_less_than_single_ones(
     make: Make, make_frames: Any, make_result: Any, failing: range, widest: bool
@@ -162,7 +147,3 @@ def test_the_scalability_law_and_the_knee_where_users_vary(make: Make, make_fram
     assert law.sigma.value == pytest.approx(0.05, rel=1e-4)
     assert law.kappa.value == pytest.approx(0, abs=1e-5)
     assert (found[0].knee.at, found[0].factors) == (3.0, {})
-
-
-def test_no_law_where_no_load_varies(make: Make, make_frames: Any, make_result: Any) -> None:
-    assert scalability(make(lambda point, _: make_result(make_frames([1.0])), factors={"sleep_s": [0, 1]})) == []

@@ -50,14 +50,6 @@ def test_a_ratio_of_one_pair(study: Any) -> None:
     )
 
 
-def test_a_ratio_over_several_pairs_is_their_geometric_mean(study: Any) -> None:
-    answer = judge(study(by_way), {"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "expect": "< 2"})
-    by_repetition = [math.log(math.sqrt(40 * 60) * shake) for shake in SHAKE]
-    assert answer.value == pytest.approx(math.exp(sum(by_repetition) / 3), rel=1e-9)
-    assert answer.low == pytest.approx(math.exp(student(by_repetition)[1]), rel=1e-9)
-    assert (answer.verdict, answer.cells) == ("rejected", ["users=1", "users=2"])
-
-
 def test_a_difference(study: Any) -> None:
     claim = {"metric": "mean_ms", "where": {"users": 1}, "compare": {"way": ["fork", "kept-alive"]}, "as": "difference"}
     answer = judge(study(by_way), {**claim, "expect": "< 300"})
@@ -65,12 +57,6 @@ def test_a_difference(study: Any) -> None:
     assert (answer.value, answer.low, answer.high) == pytest.approx((mean, low, high))
     assert answer.verdict == "rejected"
     assert "397\u00a0ms [" in answer.sentence
-
-
-def test_a_value_over_several_points_is_their_mean(study: Any) -> None:
-    answer = judge(study(by_way), {"metric": "mean_ms", "where": {"way": "fork"}, "expect": "> 100"})
-    assert answer.value == pytest.approx(650 * sum(SHAKE) / 3)
-    assert answer.kind == "value"
 
 
 def test_a_trend(study: Any) -> None:

@@ -98,12 +98,6 @@ def test_agrees_with_the_report_of_the_run(tmp_path: Path, make_frames: Any) -> 
     assert found["warnings"] == len(summary.warnings)
 
 
-def test_a_run_of_many_samples(run_of: Any, make_frames: Any) -> None:
-    """Enough of them that they are filtered in pieces."""
-    found = metrics_of_run(run_of(make_frames([1.0] * 20_000)), 1, "any")
-    assert (found["n_sent"], found["n"], found["rejected_warm_up"]) == (20_000, 19_000, 1000)
-
-
 def test_warm_up_is_rejected_and_counted(run_of: Any, make_frames: Any) -> None:
     found = metrics_of_run(run_of(make_frames([500.0, 500.0, 10.0, 10.0])), 1.0, "any")
     assert (found["n_sent"], found["n"], found["rejected_warm_up"]) == (4, 2, 2)
