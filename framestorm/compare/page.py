@@ -83,21 +83,17 @@ def _forest(title: str, name: str, rows: Sequence[LabelledContrast], by: str) ->
         chosen = [(words, contrast) for words, contrast, _ in drawn if _kind(contrast) == kind]
         if chosen:
             traces.append(_marks(chosen, kind, colour, reach))
-    is_open = any((ratio.low is None) != (ratio.high is None) for _, _, ratio in drawn)
-    open_note = " An interval that leaves the chart is open: a timeout hides its end." if is_open else ""
     labels = [label for label, _, _ in drawn]
     return Chart(
         name=name,
         title=title,
         caption=(
             f"{by}: the ratio and its 95 % confidence interval; right of the line is more. Coloured: significant after "
-            f"correction for multiple comparisons.{open_note}"
+            "correction for multiple comparisons. An interval that leaves the chart is open: a timeout hides its end."
         ),
         traces=traces,
         xaxis=axis_title(f"ratio, {by}")
-        | {
-            "type": "log", "range": list(reach), "showgrid": True,
-        },
+        | {"type": "log", "range": list(reach), "showgrid": True},
         yaxis=axis_title("")
         | {"type": "category", "categoryorder": "array", "categoryarray": labels[::-1], "showgrid": False, "ticks": "",
            "range": [-0.6, len(labels) - 0.4]},

@@ -21,9 +21,18 @@ from framestorm.stats.means import student, without_repetition
 from framestorm.stats.shares import margins
 from framestorm.study.answers.knees import judge_knee
 from framestorm.study.answers.rows import inputs
-from framestorm.study.answers.single_runs import resample
 from framestorm.study.answers.study_results import StudyResults, limits, sample_statistic, share_of
-from framestorm.study.answers.table import EMPTY, HIDDEN, NO_RATIO, Cell, Table, groups, numbers, read_table
+from framestorm.study.answers.table import (
+    EMPTY,
+    HIDDEN,
+    NO_RATIO,
+    Cell,
+    Table,
+    groups,
+    numbers,
+    read_table,
+    resamples_of,
+)
 
 MAX_NAMED = 4
 
@@ -158,7 +167,7 @@ def _reach(table: Table, weights: Floats) -> tuple[float, float]:
 def _of_single_runs(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> tuple[Ends, str]:
     """The interval of one run a point: how far the points differ, and at least how far the samples of each run do."""
     between = without_repetition(table.values[:, 0], weights, _design(claim, table))
-    resamples = _resamples(study, table, claim.metric)
+    resamples = resamples_of(study, table, claim.metric)
     if resamples is None:
         return (between.low, between.high), between.method
     with np.errstate(invalid="ignore"):  # what is not known to either side
@@ -179,22 +188,6 @@ def _design(claim: Claim, table: Table) -> Floats:
     for line, places in enumerate(lines):
         design[places, 2 * line], design[places, 2 * line + 1] = 1, x[places]
     return design
-
-
-def _resamples(study: StudyResults, table: Table, metric: str) -> Floats | None:
-    """Of each cell the resamples of its value; None where samples do not give it."""
-    rows = []
-    for cell in table.cells:
-        parts = []
-        for point in cell.points:
-            resamples = resample(study, study.by_cell[point.id, table.repetitions[0]], metric)
-            if resamples is None:
-                return None
-            with np.errstate(divide="ignore"):  # below the smallest sample is above 0 at least
-                parts.append(np.log(np.maximum(resamples, 0)) if table.as_ratio else resamples)
-        with np.errstate(invalid="ignore"):  # both beyond what is known
-            rows.append(parts[0] - parts[1] if cell.other else parts[0])
-    return np.array(rows)
 
 
 def _effect(study: StudyResults, claim: Claim, table: Table) -> EffectSize | None:
