@@ -105,11 +105,11 @@ def _run(words: Sequence[str]) -> int:
     slaves.add_argument(
         "--continue-on-loss", action="store_true", help="let the others go on when a slave is lost during the run"
     )
-    asked = parser.parse_args(list(words))
-    for text in asked.criteria:
+    options = parser.parse_args(list(words))
+    for text in options.criteria:
         criteria.parse(text)
-    _set_up(for_slaves=asked.slaves is not None)
-    return _report(conductor.run(_options(asked, words)), ())
+    _set_up(for_slaves=options.slaves is not None)
+    return _report(conductor.run(_options(options, words)), ())
 
 
 def _gui(words: Sequence[str]) -> int:
@@ -122,11 +122,11 @@ def _gui(words: Sequence[str]) -> int:
     _add_plan_options(parser)
     parser.add_argument("plan_word", metavar="plan", nargs="?", type=Path, help="the plan, as with -t")
     parser.set_defaults(is_for_gui=True)
-    asked = parser.parse_args(list(words))
-    asked.plan = asked.plan_word or asked.plan
-    del asked.plan_word
+    options = parser.parse_args(list(words))
+    options.plan = options.plan_word or options.plan
+    del options.plan_word
     _set_up()
-    open_gui(_options(asked, words))
+    open_gui(_options(options, words))
     return 0
 
 
@@ -137,18 +137,18 @@ def _rebuild(words: Sequence[str]) -> int:
         "run_dir", metavar="RUN", type=Path, help="the folder of a run or a study, or its name in dashboards/"
     )
     _add_criteria(parser)
-    asked = parser.parse_args(list(words))
-    for folder in (asked.run_dir.resolve(), paths.DASHBOARDS / asked.run_dir):
+    options = parser.parse_args(list(words))
+    for folder in (options.run_dir.resolve(), paths.DASHBOARDS / options.run_dir):
         if (folder / "run.json").is_file():
             _set_up()
-            return _report(folder, asked.criteria)
+            return _report(folder, options.criteria)
         if (folder / "study.json").is_file():
             from framestorm.study import command
 
-            if asked.criteria:
+            if options.criteria:
                 raise UsageError("--fail-if judges a run; give the folder of one of the study's runs/")
             return command.build(folder).exit_status
-    raise UsageError(f"{asked.run_dir} is no folder of a run or a study: there is no run.json or study.json in it")
+    raise UsageError(f"{options.run_dir} is no folder of a run or a study: there is no run.json or study.json in it")
 
 
 def _test(words: Sequence[str]) -> int:
@@ -214,18 +214,18 @@ def _add_criteria(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _options(asked: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
+def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
     """The options of a run: each word of the command line has the name of its field."""
     from framestorm.model.plan import parse_assignments
     from framestorm.run.preparation import RunOptions
 
     # A plan as seen from here, or from the checkout when run.sh is called from elsewhere.
-    is_elsewhere = not asked.plan.exists() and (paths.ROOT / asked.plan).exists()
-    asked.plan = paths.ROOT / asked.plan if is_elsewhere else asked.plan.absolute()
-    asked.given = parse_assignments(asked.given)
-    if "criteria" in asked:
-        asked.criteria, asked.extra = tuple(asked.criteria), parse_assignments(asked.extra, "-G")
-    return RunOptions(**vars(asked), command=("./run.sh", *words))
+    is_elsewhere = not options.plan.exists() and (paths.ROOT / options.plan).exists()
+    options.plan = paths.ROOT / options.plan if is_elsewhere else options.plan.absolute()
+    options.given = parse_assignments(options.given)
+    if "criteria" in options:
+        options.criteria, options.extra = tuple(options.criteria), parse_assignments(options.extra, "-G")
+    return RunOptions(**vars(options), command=("./run.sh", *words))
 
 
 def _set_up(for_slaves: bool = False) -> None:

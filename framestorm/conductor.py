@@ -76,7 +76,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         run_dir.mkdir(parents=True)
         try:
             begun = _begun(prepared)
-            _save(run_dir, begun)
+            files.write(run_dir / record.FILE, begun, indent=2)
             load.start()
             if interrupts.count:
                 raise FramestormError(f"stopped by {interrupts.name} before the run began; nothing is left of it")
@@ -86,7 +86,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             raise
         jmeter = JMeterProcess(load.arguments)
         begun = replace(begun, started_ms=now_ms(), hosts=load.hosts(), rmi=load.rmi(), jmeter=jmeter)
-        _save(run_dir, begun)
+        files.write(run_dir / record.FILE, begun, indent=2)
         with in_background(LiveView(run_dir, plan.has_users, plan.label).watch):
             reason = _watch(load, interrupts)
         reasons = [reason, *load.collect()]
@@ -101,7 +101,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             ended_ms=now_ms(),
             jmeter=JMeterProcess(load.arguments, load.exit_status()),
         )
-        _save(run_dir, ended)
+        files.write(run_dir / record.FILE, ended, indent=2)
     if options.samples_copy is not None and (run_dir / "samples.jtl").exists():
         try:
             shutil.copyfile(run_dir / "samples.jtl", options.samples_copy)
@@ -144,10 +144,6 @@ def _begun(prepared: Prepared) -> Record:
         target=Target(platform.kind, platform.url or None, platform.settings_as_text()),
         versions=record.versions(),
     )
-
-
-def _save(run_dir: Path, state: Record) -> None:
-    files.write(run_dir / record.FILE, state, indent=2)
 
 
 def _watch(load: Fleet | LocalLoad, interrupts: Interrupts) -> str | None:

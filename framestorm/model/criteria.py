@@ -7,6 +7,7 @@ A criterion names what must NOT hold: `frame p95 > 2 s` fails the run if the 95t
 cannot be judged (no samples; a timeout hides the figure) fails too and says why: never a pass by lack of data.
 """
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -128,7 +129,7 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
     label = main_label
     if _is_label(words, main_label):
         name = words.take().text
-        label = next((known for known in (USER, main_label) if known.lower() == name.lower()), name)
+        label = next((each for each in (USER, main_label) if each.lower() == name.lower()), name)
     series = words.take() if _is_series(words.peek().text, label) else None
     word = words.take()
     name = ALIASES.get(word.text.lower(), word.text.lower())
@@ -194,24 +195,20 @@ def _limit(words: _Words, name: str) -> tuple[float, str]:
 
 def judge(criterion: Criterion, groups: Mapping[str, Group]) -> Judgement:
     """Judge a criterion by the groups measured; without samples it is `unjudged`, which counts as failed."""
-    figure = _measure(criterion, groups.get(criterion.label) or Group(criterion.label))
-    measured = _in_words(criterion, figure) if figure else "no samples"
+    group = groups.get(criterion.label) or Group(criterion.label)
+    holds, figure = OPERATORS[criterion.op], _measure(criterion, group)
     state: State = "unjudged"
     if figure is None:
         why = f"no {criterion.label} was measured that has this figure, so it cannot be judged and counts as failed"
-    elif figure.bound == "lower" and not (
-        figure.value > criterion.limit or (figure.value == criterion.limit and criterion.op in (">=", "<"))
-    ):
-        why = (
-            f"timeouts hide the figure: it is above {units.duration(figure.value)}, so whether it meets the limit is "
-            "not known; counts as failed"
-        )
-    elif OPERATORS[criterion.op](figure.value, criterion.limit):
-        state, why = "failed", f"{criterion.text} holds: measured {measured}"
+        return Judgement(**vars(criterion), state=state, measured="no samples", value=None, bound=None, why=why)
+    measured = _in_words(criterion, figure)
+    is_held = holds(figure.value, criterion.limit)
+    if figure.bound == "lower" and is_held != holds(math.inf, criterion.limit):
+        above = units.duration(figure.value)
+        why = f"timeouts hide the figure: it is above {above}, and may be on either side of the limit; counts as failed"
     else:
-        state, why = "passed", ""
-    value, bound = (figure.value, figure.bound) if figure else (None, None)
-    return Judgement(**vars(criterion), state=state, measured=measured, value=value, bound=bound, why=why)
+        state, why = ("failed", f"{criterion.text} holds: measured {measured}") if is_held else ("passed", "")
+    return Judgement(**vars(criterion), state=state, measured=measured, value=figure.value, bound=figure.bound, why=why)
 
 
 def _measure(criterion: Criterion, group: Group) -> Estimate | None:

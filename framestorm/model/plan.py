@@ -79,14 +79,14 @@ class Property:
 def _allows(facet: str, value: str) -> bool:
     if choice := _CHOICE.fullmatch(facet):
         return value in choice["words"].split(", ")
-    wanted = _RANGE.fullmatch(facet)
-    if wanted is None:
+    limits = _RANGE.fullmatch(facet)
+    if limits is None:
         return True
     try:
-        number = float(int(value) if wanted["whole"] else value)
+        number = float(int(value) if limits["whole"] else value)
     except ValueError:
         return False
-    least, most = wanted["least"] or wanted["low"] or "-inf", wanted["high"] or "inf"
+    least, most = limits["least"] or limits["low"] or "-inf", limits["high"] or "inf"
     return float(least) <= number <= float(most) and math.isfinite(number)
 
 

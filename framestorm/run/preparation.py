@@ -101,10 +101,12 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         properties[plan.url.name] = platform.url
     if plan.video is not None:
         name = plan.video.name
-        given_path = Path(options.given[name]).expanduser().absolute() if name in options.given else None
-        properties[name] = str(given_path or paths.ROOT / properties[name])
-    if not options.is_for_gui:  # there it can be set, and the plan be edited without
-        _check_required(plan, properties)
+        path = Path(options.given[name]).expanduser().absolute() if name in options.given else None
+        properties[name] = str(path or paths.ROOT / properties[name])
+    for name, each in plan.settable.items() if not options.is_for_gui else ():  # there it can be set
+        if each.is_required and each.is_needed(properties) and not properties.get(name):
+            example = f", for example -J{name}=http://gateway:8080/function/noop" if plans.URL in each.facets else ""
+            raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
     if platform.url and not platform.runs_with_load:
         check_reachable(platform.url)
     values = {**properties, **_filled_in(plan, properties, run_dir)}
@@ -153,13 +155,6 @@ def _find_platform(
     return registry.at(url) if url else NoPlatform(Site())
 
 
-def _check_required(plan: Plan, properties: Mapping[str, str]) -> None:
-    for name, each in plan.settable.items():
-        if each.is_required and each.is_needed(properties) and not properties.get(name):
-            example = f", for example -J{name}=http://gateway:8080/function/noop" if plans.URL in each.facets else ""
-            raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
-
-
 def choose_run_dir(options: RunOptions, suffix: str = "") -> Path:
     """The folder of the options, or a new one named after the plan and the time."""
     if options.run_dir is not None:
@@ -174,7 +169,7 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict
         UsageError: the plan asks for a value that Framestorm does not have.
         FramestormError: the video cannot be cut.
     """
-    known = {
+    own = {
         "python": paths.CLIENT_PYTHON,
         "client_dir": paths.CLIENT,
         "client_log": run_dir / "client.log",
@@ -184,12 +179,12 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict
         "stop": run_dir / "stop",
     }
     if plan.video is not None:
-        known["frame_dir"] = _cut(Path(properties[plan.video.name]), properties.get("encoding", DEFAULT_ENCODING))
-    if unknown := [name for name in plan.filled_in if name not in known]:
+        own["frame_dir"] = _cut(Path(properties[plan.video.name]), properties.get("encoding", DEFAULT_ENCODING))
+    if unknown := [name for name in plan.filled_in if name not in own]:
         raise UsageError(
-            f"{plan.path.name}: {unknown[0]} is to be filled in by Framestorm, which knows {', '.join(known)} only"
+            f"{plan.path.name}: {unknown[0]} is to be filled in by Framestorm, which knows {', '.join(own)} only"
         )
-    return {name: str(known[name]) for name in plan.filled_in}
+    return {name: str(own[name]) for name in plan.filled_in}
 
 
 def _cut(video: Path, encoding: str) -> Path:

@@ -24,14 +24,14 @@ def answer(**changed: Any) -> bytes:
 
 def test_json() -> None:
     text = base64.b64encode(PNG).decode()
-    found = read_answer(answer(), {}, ENCODINGS["png-base64"])
-    assert found == Answer(text, [(1, 2, 3, 4)], 3.0, 2.25, True, None)
-    assert Verdict(None, {}, found.payload).image() == PNG
+    result = read_answer(answer(), {}, ENCODINGS["png-base64"])
+    assert result == Answer(text, [(1, 2, 3, 4)], 3.0, 2.25, True, None)
+    assert Verdict(None, {}, result.payload).image() == PNG
 
 
 def test_base64_that_breaks_off_later() -> None:
-    found = read_answer(answer(image=base64.b64encode(PNG).decode() + "?"), {}, ENCODINGS["png-base64"])
-    assert found.cause is None and Verdict(None, {}, found.payload).image() is None
+    result = read_answer(answer(image=base64.b64encode(PNG).decode() + "?"), {}, ENCODINGS["png-base64"])
+    assert result.cause is None and Verdict(None, {}, result.payload).image() is None
 
 
 def test_raw() -> None:
