@@ -20,7 +20,7 @@ PROC = Path("/proc")
 
 
 class Usage(NamedTuple):
-    """What an account's processes have used so far, and the whole host."""
+    """What processes have used so far, and the whole host."""
 
     at_s: float
     cpu_s: float
@@ -30,12 +30,12 @@ class Usage(NamedTuple):
     host_memory_bytes: int
 
 
-def usage(account: str) -> Usage:
-    """Of the account's processes (JMeter and its frame clients, or the function) and the children they waited for.
+def usage(pids: Iterable[int]) -> Usage:
+    """Of living processes and of the children they have waited for, so that short-lived frame clients count too.
 
-    The unit's own accounting would do, but is not there in every container.
+    A systemd unit's own accounting would do, but is not there in every container.
     """
-    stats = [fields for pid in processes(account) if (fields := stat(str(pid)))]
+    stats = [fields for pid in pids if (fields := stat(str(pid)))]
     # proc(5), from field 3 on: utime, stime, cutime, cstime; rss in pages
     ticks = sum(int(word) for fields in stats for word in fields[11:15])
     pages = sum(int(fields[21]) for fields in stats)

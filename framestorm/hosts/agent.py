@@ -104,7 +104,7 @@ class Agent:
     def watch(self) -> None:
         """Tell how busy this host is and do nothing else: it is the function's."""
         self.watching = True
-        self.before = probe.usage(self.host.user)
+        self.before = probe.usage(probe.processes(self.host.user))
         answer(messages.Ready())
 
     def begin(self, order: messages.Begin) -> None:
@@ -131,7 +131,7 @@ class Agent:
         else:
             self._cut(order.cut)
             self._start_server()
-        self.before = probe.usage(self.host.user)
+        self.before = probe.usage(probe.processes(self.host.user))
         answer(messages.Ready())
 
     def stop(self) -> None:
@@ -297,7 +297,7 @@ class Agent:
         """Answer with the state of things; this being there at all is half of the message."""
         if self.running and self.controller is None:
             self._check_server()
-        before, self.before = self.before, probe.usage(self.host.user)
+        before, self.before = self.before, probe.usage(probe.processes(self.host.user))
         elapsed_s = max(self.before.at_s - before.at_s, 1e-3)
         beat = messages.Beat(
             time_ms=time.time() * 1000,

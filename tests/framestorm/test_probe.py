@@ -10,7 +10,7 @@ from framestorm import probe
 
 
 def test_usage_is_of_an_account_and_of_the_whole_host() -> None:
-    usage = probe.usage(getpass.getuser())
+    usage = probe.usage(probe.processes(getpass.getuser()))
     assert usage.processes >= 1
     assert usage.cpu_s > 0
     assert usage.rss_bytes >= os.sysconf("SC_PAGE_SIZE")
