@@ -70,6 +70,14 @@ def clients(pids: Iterable[int]) -> list[int]:
     return users
 
 
+def stop_clients(pids: Iterable[int], stopped: set[int]) -> None:
+    """Ask users of a plan to end, each once; called again and again, as one may start until the plan has ended."""
+    for pid in set(clients(pids)) - stopped:
+        stopped.add(pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
+
 def processes(account: str) -> list[int]:
     """The processes of an account."""
     uid = pwd.getpwnam(account).pw_uid

@@ -55,7 +55,7 @@ class Agent:
         self.controller: subprocess.Popen[bytes] | None = None
         self.controller_told = False
         self.lock: TextIO | None = None
-        self.told_to_stop: set[int] = set()
+        self.stopped_clients: set[int] = set()
         self.follow: dict[str, Path] = {}
         self.followed: dict[str, BinaryIO] = {}
         self.before = probe.Usage(0, 0, 0, 0, 0, 0)
@@ -140,15 +140,7 @@ class Agent:
         if self.run_dir is not None:
             with self._as_account():
                 (self.run_dir / "stop").touch()
-        self._stop_clients()
-
-    def _stop_clients(self) -> None:
-        """Once each, again and again: a user may start between a plan's last look and its end."""
-        running = set(probe.clients(probe.processes(self.host.user)))
-        for pid in running - self.told_to_stop:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        self.told_to_stop |= running
+        probe.stop_clients(probe.processes(self.host.user), self.stopped_clients)
 
     def interrupt(self) -> None:
         """End the controller; its files stay as far as they are written."""
@@ -198,7 +190,7 @@ class Agent:
                     # What took long here was no silence of the conductor.
                     lines.heard_s = time.monotonic()
                 if self.stopping:
-                    self._stop_clients()
+                    probe.stop_clients(probe.processes(self.host.user), self.stopped_clients)
                 if self.watching and time.monotonic() - beaten_s >= BEAT_S:
                     beaten_s = time.monotonic()
                     self._send_growth()

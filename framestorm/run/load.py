@@ -1,9 +1,6 @@
 """JMeter driving a run's load on this machine, and a plan in JMeter's GUI."""
 
-import contextlib
 import csv
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -12,15 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from framestorm import paths, probe
 from framestorm.errors import FramestormError
 from framestorm.guard import Guarded
-from framestorm.machine import in_background, now_ms
-from framestorm.model.run import Host, Loss, Rmi
+from framestorm.machine import LOOPBACK, in_background, now_ms
+from framestorm.model.run import Host, Loss, Rmi, Role
 from framestorm.platform.base import Platform, Reading
 from framestorm.run import influxdb, jmeter
 from framestorm.run.preparation import Prepared, RunOptions, choose_run_dir, prepare
-from framestorm.run.record import this_host
 from framestorm.run.resources import log_resources
 
 METRICS = "metrics.csv"
@@ -60,7 +58,9 @@ class LocalLoad:
 
     def hosts(self) -> tuple[Host, ...]:
         """The machines that take part."""
-        return (this_host("generator and target" if self._has_target else "generator"),)
+        role: Role = "generator and target" if self._has_target else "generator"
+        cores, memory_bytes = psutil.cpu_count(), psutil.virtual_memory().total
+        return (Host(socket.gethostname(), role, LOOPBACK, cores=cores, memory_bytes=memory_bytes),)
 
     def rmi(self) -> Rmi | None:
         """How samples come from the slaves: there are none."""
@@ -82,12 +82,7 @@ class LocalLoad:
         """Start no new users, have those under way hand in what they have; called again until JMeter has ended."""
         # The plan's own stop. JMeter's Shutdown message would have some thread groups interrupt their users.
         (self._prepared.run_dir / "stop").touch()
-        # Again at each turn: a user may start between a plan's last look and its end.
-        running = probe.clients(process.pid for process in self._jmeter.processes())
-        for pid in set(running) - self._stopped_clients:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        self._stopped_clients.update(running)
+        probe.stop_clients((process.pid for process in self._jmeter.processes()), self._stopped_clients)
 
     def interrupt(self) -> None:
         """Tell JMeter to interrupt its users and end."""

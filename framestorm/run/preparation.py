@@ -125,7 +125,8 @@ def _jmeter_values(plan: Plan, given: Mapping[str, str]) -> dict[str, str]:
         else:
             jmeter_values[name] = value
             if name not in _jmeter_names():
-                print(f"note: -J{name}: neither the plan nor JMeter's property files have it", file=sys.stderr)
+                what = f"neither the plan nor JMeter's property files have {name}"
+                print(f"note: -J{name}: {what}; passed on", file=sys.stderr)
     return jmeter_values
 
 

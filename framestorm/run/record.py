@@ -1,15 +1,12 @@
-"""What a run's record says of the kit, this machine and the versions that figures depend on."""
+"""What a run's record says of the kit and the versions that figures depend on."""
 
 import platform
 import re
 import shutil
-import socket
 import subprocess
 
-import psutil
-
 from framestorm import __version__, paths, probe
-from framestorm.model.run import Host, Kit, Role
+from framestorm.model.run import Kit
 
 FILE = "run.json"
 
@@ -18,12 +15,6 @@ def kit() -> Kit:
     """Version of the kit, and the commit of its checkout where there is one."""
     commit = _git("rev-parse", "HEAD")
     return Kit(__version__, commit, bool(_git("status", "--porcelain")) if commit else None)
-
-
-def this_host(role: Role) -> Host:
-    """This machine, and what it is in the run."""
-    cores, memory_bytes = psutil.cpu_count(), psutil.virtual_memory().total
-    return Host(socket.gethostname(), role, "127.0.0.1", cores=cores, memory_bytes=memory_bytes)
 
 
 def versions() -> dict[str, str | None]:

@@ -128,7 +128,7 @@ def test_clients_are_told_to_stop_once(on_host: Agent, tmp_path: Path, monkeypat
         on_host.stop()
         assert client.wait(20) == 7
     assert (tmp_path / "stop").exists()
-    assert on_host.stopping and on_host.told_to_stop == {client.pid}
+    assert on_host.stopping and on_host.stopped_clients == {client.pid}
 
 
 def test_a_link_in_place_of_the_folder_leads_nowhere(new_agent: Callable[..., Agent]) -> None:
