@@ -121,15 +121,6 @@ def test_poor_runs_have_a_page(fake_run: Any, frames: list[dict[str, Any]]) -> N
     assert "</html>" in (folder / "index.html").read_text()
 
 
-def test_saturation_is_told(three_users: Any) -> None:
-    folder = three_users.write()
-    lines = (folder / "resources.csv").read_text().splitlines()
-    busy = [re.sub(r",host,[\d.]+,", ",host,199.0,", line) for line in lines]
-    (folder / "resources.csv").write_text("\n".join(busy) + "\n1790000000000,mas")
-    build(folder)
-    assert "master was saturated: at least 90.0\u00a0% of its 2 cores" in load(folder).warnings[0]
-
-
 def test_junit(made: Path) -> None:
     failing = ["not (user success < 100 %)", "not (frame success < 100 %)"]
     for missing in ([], ["stopped early: Ctrl-C \x1b[0m"]):
