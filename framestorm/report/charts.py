@@ -75,7 +75,7 @@ DRAWINGS = {
 def charts(summary: Summary) -> list[Chart]:
     """The charts that the summary has series for."""
     data, label = summary.series, summary.label
-    clock = Clock.of(data)
+    clock = Clock(data)
     drawn = [_by_index(lines, name, label) for name, lines in data.by_index.items()]
     if data.over_time:
         drawn.append(_over_time(data.over_time, clock, label))

@@ -83,27 +83,20 @@ def _mark(trace: Json) -> dict[str, str]:
     return {"kind": trace["line"].get("dash", "solid"), "colour": trace["line"]["color"]}
 
 
-@dataclass(frozen=True)
 class Clock:
     """The time axis that all charts over time share, so that they can be read one below the other."""
 
-    scale: float
-    unit: str
-    end: float
-    tick: float
-
-    @classmethod
-    def of(cls, series: Series) -> "Clock":
+    def __init__(self, series: Series) -> None:
         parts = (series.over_time, series.success_over_time, series.in_flight, *series.machines)
         ends = [part.x[-1] or 0.0 for part in parts if part]
         end_s = max([1.0, *ends, *(mark.at_s for mark in series.marks)])
-        scale, unit = next((scale, unit) for limit, scale, unit in CLOCK_UNITS if end_s < limit)
-        end = end_s / scale
-        return cls(scale, unit, end, next((tick for tick in CLOCK_TICKS if end / tick <= 9), end / 8))
+        self.scale, self.unit = next((scale, unit) for limit, scale, unit in CLOCK_UNITS if end_s < limit)
+        self.end = end_s / self.scale
 
     def axis(self) -> Json:
+        tick = next((tick for tick in CLOCK_TICKS if self.end / tick <= 9), self.end / 8)
         title = axis_title(f"time since the start ({self.unit})")
-        return title | {"range": self.range(), "tick0": 0, "dtick": self.tick}
+        return title | {"range": self.range(), "tick0": 0, "dtick": tick}
 
     def range(self) -> list[float]:
         return [-0.01 * self.end, 1.02 * self.end]

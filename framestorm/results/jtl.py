@@ -80,13 +80,13 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
     path = run_dir / "samples.jtl"
     if not path.exists():
         return Jtl("samples.jtl is missing")
-    kept = _whole_rows(path)
-    if not kept:
+    n_bytes = _whole_rows(path)
+    if not n_bytes:
         return Jtl("samples.jtl is empty")
     problem = None
-    if kept < path.stat().st_size:
+    if n_bytes < path.stat().st_size:
         problem = "samples.jtl ends in the middle of a row; the row was left out"
-    source = io.BytesIO(path.read_bytes()[:kept]) if problem else path
+    source = io.BytesIO(path.read_bytes()[:n_bytes]) if problem else path
     raw = pl.scan_csv(source, infer_schema=False, truncate_ragged_lines=True, ignore_errors=True, encoding="utf8-lossy")
     columns = raw.collect_schema().names()
     missing = [name for name in NEEDED if name not in columns]
@@ -120,7 +120,7 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
 
 def _whole_rows(path: Path) -> int:
     """How many bytes of a CSV file are whole rows; a line end inside a quotation ends none."""
-    kept = position = quotes = 0
+    n_bytes = position = quotes = 0
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES):
             pieces = chunk.split(b'"')
@@ -128,11 +128,11 @@ def _whole_rows(path: Path) -> int:
             for number, piece in reversed(list(enumerate(pieces))):
                 end -= len(piece)
                 if (quotes + number) % 2 == 0 and b"\n" in piece:
-                    kept = end + piece.rindex(b"\n") + 1
+                    n_bytes = end + piece.rindex(b"\n") + 1
                     break
                 end -= 1
             quotes += len(pieces) - 1
-    return kept
+    return n_bytes
 
 
 def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:

@@ -206,7 +206,7 @@ def replicas_over_time(
     n_bins = int((last_ms - first_ms) / width_ms + 0.5) + 1
     bin_ = ((pl.col("time_ms") - first_ms) / width_ms + 0.01).floor().cast(pl.Int64).alias("bin")
 
-    def binned(rows: pl.DataFrame, how: str) -> Values:
+    def by_bin(rows: pl.DataFrame, how: str) -> Values:
         value = getattr(pl.col("value"), how)()
         return spread(rows.group_by(bin_).agg(value), "value", n_bins, digits=4)
 
@@ -221,16 +221,16 @@ def replicas_over_time(
             continue
         of_replica = rows.partition_by("detail", as_dict=True)
         lines = [
-            ReplicaLine(number, name.removeprefix(prefix), binned(of_replica[(name,)], how))
+            ReplicaLine(number, name.removeprefix(prefix), by_bin(of_replica[(name,)], how))
             for number, name in enumerate(names)
             if (name,) in of_replica
         ]
-        use[metric] = ReplicaUse(len(of_replica), binned(_whole(rows, metric), how), lines)
+        use[metric] = ReplicaUse(len(of_replica), by_bin(_whole(rows, metric), how), lines)
     counts: dict[str, Curves] = {}
     for name in drawn:
         rows = metrics.filter(pl.col("function") == name)
-        counts[name] = {name: binned(_of(rows, metric), "min") for metric, name in COUNTS.items()}
-        counts[name]["short"] = binned(_short(rows).rename({"ready": "value"}), "min")
+        counts[name] = {name: by_bin(_of(rows, metric), "min") for metric, name in COUNTS.items()}
+        counts[name]["short"] = by_bin(_short(rows).rename({"ready": "value"}), "min")
     x = [round((first_ms + number * width_ms - origin_ms) / 1000, 3) for number in range(n_bins)]
     return ReplicasOverTime(x, len(functions), counts, use)
 

@@ -76,9 +76,9 @@ def lengths(samples: pl.DataFrame) -> list[str]:
 
 def users_table(users: Iterable[UserHistory]) -> pl.DataFrame:
     """The users found in tree and journal as columns."""
-    known = list(users)
-    columns = {name: [getattr(user, name) for user in known] for name in USER_SCHEMA}
-    columns["cause"] = [user.cause if user.ended else "never-ended" for user in known]
+    rows = list(users)
+    columns = {name: [getattr(user, name) for user in rows] for name in USER_SCHEMA}
+    columns["cause"] = [user.cause if user.ended else "never-ended" for user in rows]
     return pl.DataFrame(columns, schema=USER_SCHEMA).with_columns(pl.col("ok").fill_null(value=False))
 
 

@@ -21,7 +21,7 @@ SHARES, LOST_S = {"slave1": "2", "slave2": "2"}, {"slave2": 41.0}
 OVER_TIME = {"response-time-over-time", "success-over-time", "throughput", "in-flight", "processor-use"}
 
 
-def built(folder: Path, status: int | None = None) -> tuple[Summary, str]:
+def summary_and_page(folder: Path, status: int | None = None) -> tuple[Summary, str]:
     """The summary of a run and its page, with blanks for non-breaking ones."""
     verdict = build(folder)
     assert status in (None, verdict.exit_status)
@@ -29,11 +29,11 @@ def built(folder: Path, status: int | None = None) -> tuple[Summary, str]:
     return read(folder / "summary.json", Summary), page
 
 
-def drawn(summary: Summary) -> dict[str, Chart]:
+def charts_of(summary: Summary) -> dict[str, Chart]:
     return {chart.name: chart for chart in charts(summary)}
 
 
-def said(summary: Summary) -> str:
+def warning_text(summary: Summary) -> str:
     return "\n".join(summary.warnings).replace("\u00a0", " ")
 
 
@@ -44,11 +44,11 @@ def change_run(folder: Path, change: Callable[[dict[str, Any]], object]) -> None
 
 
 def test_a_lost_slave_is_said_with_its_share(slave_lost: Any) -> None:
-    summary, page = built(slave_lost.write_slaves(SHARES | {"slave3": "1"}, LOST_S), status=4)
+    summary, page = summary_and_page(slave_lost.write_slaves(SHARES | {"slave3": "1"}, LOST_S), status=4)
     (loss,) = summary.losses
     assert (loss.host, loss.at_s, loss.share) == ("slave2", 41.0, {"users": Part(2, 5)})
     assert 25 < loss.last_sample_s < 31
-    first = said(summary).splitlines()[0]
+    first = warning_text(summary).splitlines()[0]
     assert first.startswith(
         "slave2 was lost 41.0 s after the start (no sign of life for 11 s): its share of the load, 2 of 5"
     )
@@ -69,7 +69,7 @@ def test_a_lost_slave_is_said_with_its_share(slave_lost: Any) -> None:
     paths = {file.path for file in summary.files}
     assert {"journal-slave1.jsonl", "journal-slave2.jsonl", "client-slave1.log", "client-slave2.log"} <= paths
     assert "journal.jsonl" not in paths
-    for name, chart in drawn(summary).items():
+    for name, chart in charts_of(summary).items():
         layout = chart.figure()["layout"]
         labels = [label["text"] for label in layout.get("annotations", ())]
         assert labels == (["slave2 lost"] if name in OVER_TIME else []), name
@@ -83,18 +83,18 @@ def test_many_losses_have_few_labels(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     losses = [{"host": f"s{n}", "time_ms": 1_790_000_010_000 + n, "reason": None, "share": {}} for n in range(9)]
     change_run(folder, lambda run: run.update(losses=losses))
-    summary, _ = built(folder)
-    chart = drawn(summary)["throughput"]
+    summary, _ = summary_and_page(folder)
+    chart = charts_of(summary)["throughput"]
     assert len(chart.layout["annotations"]) == 4
     assert "and 5 more. Shaded" in chart.caption
     assert len(summary.losses) == 9
 
 
 def test_no_loss_no_mark(slave_lost: Any) -> None:
-    summary, page = built(slave_lost.write_slaves(SHARES, {}))
+    summary, page = summary_and_page(slave_lost.write_slaves(SHARES, {}))
     assert (summary.losses, summary.doubts) == ([], [])
     assert "lost at" not in page
-    assert not any(chart.layout.get("annotations") for chart in drawn(summary).values())
+    assert not any(chart.layout.get("annotations") for chart in charts_of(summary).values())
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_saturation_of_one_host(slave_lost: Any, role: str, cpu: str, sentence: 
     change_run(folder, lambda run: run["hosts"][1].update(role=role))
     lines = (folder / "resources.csv").read_text()
     (folder / "resources.csv").write_text(lines.replace("slave2,host,95.0", f"slave2,host,{cpu}"))
-    summary, _ = built(folder)
-    text = said(summary)
+    summary, _ = summary_and_page(folder)
+    text = warning_text(summary)
     assert sentence in text if sentence else "saturated" not in text
     assert summary.doubts == (["saturated"] if sentence else [])
     assert "slave1 was saturated" not in text
@@ -122,8 +122,8 @@ def test_a_slave_without_figures_of_its_machine(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     lines = (folder / "resources.csv").read_text().splitlines()
     (folder / "resources.csv").write_text("\n".join(line for line in lines if "slave2" not in line) + "\n179,slave1,ho")
-    summary, _ = built(folder)
-    assert "has no figures of slave2" in said(summary)
+    summary, _ = summary_and_page(folder)
+    assert "has no figures of slave2" in warning_text(summary)
     machines = {(row.host, row.part): row for row in summary.machines}
     assert (machines["slave1", "host"].load_max, machines["slave1", "host"].rss_max_bytes) == (3.25, 2e9)
     assert machines["slave1", "generator"].load_max is None
@@ -131,7 +131,7 @@ def test_a_slave_without_figures_of_its_machine(slave_lost: Any) -> None:
 
 def test_how_samples_came_is_told_with_the_reason(slave_lost: Any) -> None:
     way = orders.rmi([Description(rmi_port=8001)])
-    _, page = built(slave_lost.write_slaves(SHARES, {}, rmi=asdict(way)))
+    _, page = summary_and_page(slave_lost.write_slaves(SHARES, {}, rmi=asdict(way)))
     assert re.search(r"Standard, ports 8001 on slaves,\s+8002 and 8003 on the controller", page)
     assert "complete rows go before speed" in page
 
@@ -143,9 +143,9 @@ def test_arrivals_of_all_slaves_are_counted(slave_lost: Any, more: int, told: bo
     for slave, arrivals in zip(SHARES, (sent, more), strict=True):
         line = f"INFO c.b.j.t.a.ArrivalsThreadStarter: Duration limit reached, had arrivals: {arrivals}\n"
         (folder / f"jmeter-server-{slave}.log").write_text(line)
-    summary, _ = built(folder)
+    summary, _ = summary_and_page(folder)
     assert summary.facts.arrivals == sent + more
-    assert ("were dropped" in said(summary)) == told
+    assert ("were dropped" in warning_text(summary)) == told
     assert ("not_offered" in summary.doubts) == told
 
 
@@ -153,12 +153,12 @@ def test_lost_replicas_are_told_and_drawn(slave_lost: Any, make_metrics: Callabl
     folder = slave_lost.write_slaves(SHARES, {})
     replicas = {"k1-1": (0, 1e9), "k1-2": (0, 21.0), "k1-3": (0, 1e9)}
     make_metrics(folder / "metrics.csv", replicas, lambda _: 3, length_s=62)
-    summary, _ = built(folder)
+    summary, _ = summary_and_page(folder)
     assert summary.doubts == ["replica_lost", "replicas_short"]
-    vanished, short = said(summary).splitlines()[:2]
+    vanished, short = warning_text(summary).splitlines()[:2]
     assert vanished.startswith("1 replica of face-blur (face-blur-k1-2) ended 22.1 s after the start")
     assert re.search(r"fewer replicas ready than wanted for \d\d.0 s of the load, at worst 2 of 3", short)
-    made = {name: chart for name, chart in drawn(summary).items() if name.startswith("replicas")}
+    made = {name: chart for name, chart in charts_of(summary).items() if name.startswith("replicas")}
     assert len(made) == 5, "nothing was throttled"
     assert "None was throttled by a CPU limit" in made["replicas-cpu-cores"].caption
     for chart in made.values():
@@ -170,4 +170,4 @@ def test_lost_replicas_are_told_and_drawn(slave_lost: Any, make_metrics: Callabl
     assert memory.traces[1]["y"][5] == 650.0, "MB"
     assert [choice[0]["visible"] for choice in memory.choices.values()] == [[True] * 4, [True] * 3 + [False]]
     (folder / "metrics.csv").write_text("")
-    assert said(built(folder)[0]).startswith("metrics.csv has no figures")
+    assert warning_text(summary_and_page(folder)[0]).startswith("metrics.csv has no figures")
