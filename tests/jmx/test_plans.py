@@ -1,4 +1,4 @@
-"""Every plan of the kit as JMeter reads it; test_runs.py runs them, test_gui.py saves them."""
+"""Every plan of the kit as JMeter reads it, and JMeter's own home; test_runs.py runs them, test_gui.py saves them."""
 
 import json
 import re
@@ -139,3 +139,17 @@ def test_a_client_is_ended_and_its_return_code_checked(plan: Path) -> None:
         words = [value.text for value in sampler.iterfind(".//stringProp[@name='Argument.value']")]
         assert words[:5] == ["-c", COMMAND, "${client_log}", "${user_timeout_s}", "${python}"]
         assert (words[5] or "").startswith("${client_dir}/")
+
+
+def test_no_artifact_twice() -> None:
+    names = [re.sub(r"-r?\d[\w.]*(-b\d+)?(?=(-data)?\.jar$)", "", jar.name) for jar in HOME.glob("lib/**/*.jar")]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_pom_pins_versions_and_names_no_registry() -> None:
+    pom = (JMX / "pom.xml").read_text()
+    assert "<repositor" not in pom
+    versions = re.findall(r"<version>([^<]*)</version>", pom)
+    assert all(re.fullmatch(r"[\d.]+|\$\{jmeter\.version\}", version) for version in versions), versions
+    artifacts = re.findall(r"<(?:dependency|plugin|artifactItem)>", pom)
+    assert len(versions) == len(artifacts) + 1  # and the project's own

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -76,7 +77,7 @@ def test_every_user_says_why_it_failed(run_plan: RunPlan, scripted: Scripted, tm
         "timeout": ("1", "timeout", "false"),
         "hang": ("137", "user-timeout", "false"),
     }
-    run = run_plan("video-per-user", users=len(causes), ramp_s=0, user_timeout_s=4, **scripted(*causes))
+    run = run_plan("video-per-user", users=len(causes), ramp_s=0, user_timeout_s=12, **scripted(*causes))
     rows = [row for row in run.rows() if row["label"] == "user"]
     assert Counter((row["responseCode"], row["responseMessage"], row["success"]) for row in rows) == Counter(
         causes.values()
@@ -159,23 +160,37 @@ def test_http_sends_frames_in_turn_at_the_rate(run_plan: RunPlan, stand_in: Star
     assert all(line["start_ms"] - line["intended_ms"] >= -50 for line in lines)
 
 
-def test_http_says_why_a_frame_failed(run_plan: RunPlan, stand_in: StartServer, frame_dir: Path) -> None:
-    answers = {
+OF_FRAMES = {
+    ("200", "not-json"): {"body": b"<html>"},
+    ("200", "not-image"): {"body": b'{"faces": [{}]}'},
+    ("200", "too-few-faces"): {"body": b'{"image": "aGk=", "faces": []}'},
+}
+OF_REQUESTS = {("204", "status-204"): {"status": 204, "body": b""}}
+
+
+@pytest.mark.parametrize(("plan", "more"), [("face-blur-http", OF_FRAMES), ("request-rate", OF_REQUESTS)])
+def test_a_plan_says_why_a_request_failed(
+    plan: str, more: dict[tuple[str, str], Any], run_plan: RunPlan, stand_in: StartServer, frame_dir: Path
+) -> None:
+    answers: dict[tuple[str, str], dict[str, Any]] = {
         ("200", "OK"): {},
-        ("500", "status-500"): {"status": 500},
+        ("500", "status-500"): {"status": 500, "body": b"\x00broken" * 100},
         ("429", "status-429"): {"status": 429},
-        ("200", "not-json"): {"body": b"<html>"},
-        ("200", "not-image"): {"body": b'{"faces": [{}]}'},
-        ("200", "too-few-faces"): {"body": b'{"image": "aGk=", "faces": []}'},
-        ("reset", "reset"): {"sent_bytes": 10},
+        ("reset", "reset"): {"sent_bytes": 3},
         ("timeout", "timeout"): {"delay_s": 30},
+        **more,
     }
+    load = {"rate_per_s": len(answers), "hold_s": 1, "timeout_s": 3, "concurrency_limit": 20}
     server = stand_in(*answers.values())
-    run = run_plan("face-blur-http", url=server.url, frame_dir=frame_dir, rate_per_s=8, hold_s=1, timeout_s=3)
+    run = run_plan(plan, url=server.url, frame_dir=frame_dir, **load)
     assert run.count("responseCode", "responseMessage", "success") == {
         (*answer, str(answer[1] == "OK").lower()): 1 for answer in answers
     }
     assert run.errors() == []
+    if plan == "request-rate":
+        assert {body for _, body in server.requests} == {b""}
+        # Of a long answer only how it begins is kept.
+        assert run.tree().find("httpSample[@rc='500']").findtext("responseData") == ("?broken" * 29)[:200]
 
 
 def test_http_without_frames_sends_nothing_and_ends(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:

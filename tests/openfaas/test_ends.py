@@ -17,16 +17,13 @@ PARTS = ["provider", "nats", "alertmanager", "prometheus", "gateway", "queue-wor
 
 def left_over() -> list[str]:
     """Command lines of processes that came of the local OpenFaaS."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        command = process.info["cmdline"] or []
-        # Not a compiler that somebody runs meanwhile.
-        if "build" not in command and any(str(folder) in word for word in command for folder in (BIN, CONFIG)):
-            found.append(" ".join(command))
-    return found
+    commands = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+    ours = (str(BIN), str(CONFIG))
+    # Not a compiler that somebody runs meanwhile.
+    return [" ".join(each) for each in commands if "build" not in each and any(part in " ".join(each) for part in ours)]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def ended():
     yield
     stack.down()
@@ -65,6 +62,7 @@ def test_it_works_again_after_a_kill_of(part, capsys):
 
 
 def test_a_taken_port_is_named():
+    stack.down()
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", PROVIDER_PORT))
