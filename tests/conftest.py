@@ -1,7 +1,6 @@
 """What tests of several rooms share: the lab, the lab deployed, run.sh, a function that answers as asked."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -127,26 +126,3 @@ def stand_in() -> Iterator[StartServer]:
     """Return a function that starts a server with the answers given, each the fields of an Answer that differ."""
     with ExitStack() as stack:
         yield lambda *answers: stack.enter_context(serving(*answers))
-
-
-def find_program(name: str) -> str:
-    path = shutil.which(name)
-    assert path, f"{name} is not installed; ./run.sh test installs it"
-    return path
-
-
-@pytest.fixture
-def display() -> Iterator[str]:
-    """A screen of its own for JMeter's window."""
-    read_end, write_end = os.pipe()
-    command = [find_program("Xvfb"), "-displayfd", str(write_end), "-screen", "0", "1400x1000x24", "-nolisten", "tcp"]
-    # It starts anew when its last client leaves, xdotool say, and turns away who comes just then; with this it stays.
-    command.append("-noreset")
-    process = subprocess.Popen(command, pass_fds=[write_end], stderr=subprocess.DEVNULL)
-    os.close(write_end)
-    with os.fdopen(read_end) as number:
-        name = f":{number.readline().strip()}"
-    assert name != ":", "Xvfb did not start"
-    yield name
-    process.terminate()  # not killed: it takes its lock along
-    process.wait()

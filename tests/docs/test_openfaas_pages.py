@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from framestorm import paths
-from tests.docs.pages import shown
+from tests.docs.test_pages import shown
 from tests.runs import RunFiles, RunSh
 
 SHORT = ("-Jhold_s=2", "-Jramp_s=0")

@@ -6,9 +6,17 @@ from pathlib import Path
 import pytest
 
 from framestorm.paths import ROOT
-from tests.docs.pages import PAGES, shown
 
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def shown(name: str) -> list[str]:
+    """The commands in the shell blocks of a page, in order, without comments."""
+    page = next(page for page in PAGES if page.name == name)
+    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    lines = [line.split(" #")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 @every_page

@@ -16,12 +16,28 @@ from PIL import Image
 from framestorm import paths
 from framestorm.machine import wait_until
 from framestorm.run.jmeter import gui_command
-from tests.conftest import find_program
 from tests.runs import RunSh
 
 CHART_LINE = (255, 0, 0)  # of the Concurrency Thread Group
 THREAD_GROUP = 4  # its place in the tree, after the plan and three elements of variables
 READY_S = 90
+
+
+@pytest.fixture
+def display() -> Iterator[str]:
+    """A screen of its own for JMeter's window."""
+    read_end, write_end = os.pipe()
+    command = ["Xvfb", "-displayfd", str(write_end), "-screen", "0", "1400x1000x24", "-nolisten", "tcp"]
+    # It starts anew when its last client leaves, xdotool say, and turns away who comes just then; with this it stays.
+    command.append("-noreset")
+    process = subprocess.Popen(command, pass_fds=[write_end], stderr=subprocess.DEVNULL)
+    os.close(write_end)
+    with os.fdopen(read_end) as number:
+        name = f":{number.readline().strip()}"
+    assert name != ":", "Xvfb did not start"
+    yield name
+    process.terminate()  # not killed: it takes its lock along
+    process.wait()
 
 
 class Window:
@@ -32,12 +48,12 @@ class Window:
         self.shots = shots
 
     def xdotool(self, *words: str) -> str:
-        command = [find_program("xdotool"), *words]
+        command = ["xdotool", *words]
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False).stdout.strip()
 
     def screenshot(self) -> Image.Image:
         path = self.shots / "window.png"
-        subprocess.run([find_program("import"), "-window", "root", str(path)], env=self.environment, check=True)
+        subprocess.run(["import", "-window", "root", str(path)], env=self.environment, check=True)
         with Image.open(path) as image:
             return image.convert("RGB")
 
