@@ -23,7 +23,7 @@ REQUESTS = """\
 def noop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A local OpenFaaS with the function that README's examples call."""
     run_sh = RunSh(tmp_path_factory.mktemp("openfaas"))
-    run_sh("target openfaas", out="")
+    run_sh("./run.sh target openfaas", out="")
     run_sh("./run.sh target deploy --filter noop", out="")
     yield
     run_sh("./run.sh target down", out="")
