@@ -44,12 +44,16 @@ def test_plans_of_requests(run_sh: RunSh, noop: None) -> None:
 
 
 def test_a_study_resumed_and_compared(run_sh: RunSh) -> None:
-    before = set(paths.DASHBOARDS.glob("threads-by-sleep-*"))
+    before = set(paths.DASHBOARDS.glob("threads-by-sleep-2*"))
     least = ("--only", "users=1", "--only", "sleep_s=0", "--repetitions", "1", "-Jframes=5")
-    run_sh("./run.sh study threads-by-sleep --quick", *least, "--port", str(run_sh.port), out="")
-    (folder,) = set(paths.DASHBOARDS.glob("threads-by-sleep-*")) - before
+    running = run_sh.start("study", "threads-by-sleep", *least, "--port", str(run_sh.port), out="")
+    running.until(lambda: set(paths.DASHBOARDS.glob("threads-by-sleep-2*")) - before)
+    (folder,) = set(paths.DASHBOARDS.glob("threads-by-sleep-2*")) - before
     study = RunFiles(folder)
     try:
+        running.until(lambda: study.lines("runs.jsonl"))
+        running.interrupt()
+        running.ended(4)
         run_sh("./run.sh study threads-by-sleep --resume", out="")
         assert study.json("study.json")["state"] == "complete"
         levels = "./run.sh compare threads-by-sleep-20260101T120000Z --factor way=fork,kept-alive"
@@ -68,6 +72,8 @@ def test_a_study_resumed_and_compared(run_sh: RunSh) -> None:
 
 
 def test_studies(run_sh: RunSh) -> None:
+    least = ("--only", "way=kept-alive", "--only", "users=1", "--only", "sleep_s=0", "--repetitions", "1")
+    run_sh("./run.sh study threads-by-sleep --quick", *least, out="quick")
     listed = run_sh("./run.sh study --list", out="").stdout
     looked_over = run_sh("./run.sh study --all --quick", "--dry-run", out="").stdout
     for name in ("threads-by-sleep", "scaling", "rate", "watchdog", "balancers"):
