@@ -103,11 +103,10 @@ def output(*command: str) -> str:
     return done.stdout.decode(errors="replace").strip()
 
 
-def show(unit: str, *names: str) -> dict[str, str]:
-    """Properties of a unit of systemd's, empty where it has none."""
-    shown = output("systemctl", "show", unit, *(f"--property={name}" for name in names))
-    values = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
-    return {name: values.get(name, "") for name in names}
+def show(unit: str, name: str) -> str:
+    """A property of a unit of systemd's, empty where it has none."""
+    match = re.search(rf"^{name}=(.*)$", output("systemctl", "show", unit, f"--property={name}"), re.MULTILINE)
+    return match[1] if match else ""
 
 
 def java_version() -> str | None:
@@ -116,7 +115,7 @@ def java_version() -> str | None:
         match = re.search(r'version "([^"]+)"', output("java", "-version"))
     except FileNotFoundError:
         return None
-    return match.group(1) if match else None
+    return match[1] if match else None
 
 
 def jmeter_version(home: Path) -> str | None:

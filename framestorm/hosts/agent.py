@@ -53,7 +53,6 @@ class Agent:
         self.run_dir: Path | None = None
         self.main_pid = ""
         self.controller: subprocess.Popen[bytes] | None = None
-        self.controller_told = False
         self.lock: TextIO | None = None
         self.stopped_clients: set[int] = set()
         self.follow: dict[str, Path] = {}
@@ -64,36 +63,31 @@ class Agent:
         """Do what an order says."""
         if isinstance(order, messages.TellFacts):
             self.tell_facts(order)
-        elif isinstance(order, messages.TellTime):
-            answer(messages.Time(time.time() * 1000))
-        elif isinstance(order, messages.Watch):
-            self.watch()
         elif isinstance(order, messages.Begin):
             self.begin(order)
-        elif isinstance(order, messages.Stop):
-            self.stop()
-        elif isinstance(order, messages.Interrupt):
-            self.interrupt()
-        elif isinstance(order, messages.End):
-            self.end()
+        else:
+            getattr(self, order.what)()
+
+    def ping(self) -> None:
+        """The conductor lives: that the order came says it all."""
+
+    def tell_time(self) -> None:
+        """Answer with the time of day."""
+        answer(messages.Ready(time.time() * 1000))
 
     def tell_facts(self, order: messages.TellFacts) -> None:
         """Answer with what pre-flight judges this host by."""
         try:
             self.host = messages.Description(**json.loads(DESCRIPTION.read_text()))
-        except FileNotFoundError:
-            raise CannotError(f"it has no {DESCRIPTION}; run ./run.sh deploy") from None
-        except (ValueError, TypeError) as error:
-            raise CannotError(
-                f"its {DESCRIPTION} is not what this version reads ({error}); run ./run.sh deploy"
-            ) from None
+        except (OSError, ValueError, TypeError) as error:
+            raise CannotError(f"its {DESCRIPTION} cannot be read ({error}); run ./run.sh deploy") from None
         facts = messages.Facts(
             described=self.host,
             hostname=socket.gethostname(),
             java=probe.java_version(),
             jmeter=probe.jmeter_version(Path(self.host.jmeter or "/nowhere")),
             kit=probe.digest(Path(self.host.folder or "/nowhere"), order.kit_files),
-            unit=probe.show(self.host.unit, "LoadState", "ActiveState"),
+            unit=probe.show(self.host.unit, "LoadState"),
             cores=os.cpu_count(),
             memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
             free_bytes=shutil.disk_usage(Path(self.host.runs).parent).free,
@@ -105,7 +99,7 @@ class Agent:
         """Tell how busy this host is and do nothing else: it is the function's."""
         self.watching = True
         self.before = probe.usage(probe.processes(self.host.user))
-        answer(messages.Ready())
+        self.tell_time()
 
     def begin(self, order: messages.Begin) -> None:
         """Make the run's folder; start JMeter's server with this host's share, or JMeter's controller."""
@@ -132,7 +126,7 @@ class Agent:
             self._cut(order.cut)
             self._start_server()
         self.before = probe.usage(probe.processes(self.host.user))
-        answer(messages.Ready())
+        self.tell_time()
 
     def stop(self) -> None:
         """Stop gently: nobody new starts, users under way write down what they have."""
@@ -289,6 +283,9 @@ class Agent:
         """Answer with the state of things; this being there at all is half of the message."""
         if self.running and self.controller is None:
             self._check_server()
+        exit_status = self.controller.poll() if self.controller else None
+        if exit_status is not None:
+            self._send_growth()  # what it wrote last
         before, self.before = self.before, probe.usage(probe.processes(self.host.user))
         elapsed_s = max(self.before.at_s - before.at_s, 1e-3)
         beat = messages.Beat(
@@ -301,15 +298,12 @@ class Agent:
             host_memory_bytes=self.before.host_memory_bytes,
             load=os.getloadavg()[0],
             frozen=probe.stat(self.main_pid)[:1] in (["T"], ["t"]),
+            exit_status=exit_status,
         )
         answer(beat)
-        if self.controller is not None and not self.controller_told and self.controller.poll() is not None:
-            self.controller_told = True
-            self._send_growth()
-            answer(messages.Exit(self.controller.returncode))
 
     def _check_server(self) -> None:
-        pid = probe.show(self.host.unit, "MainPID")["MainPID"]
+        pid = probe.show(self.host.unit, "MainPID")
         if pid in {"", "0"}:
             raise CannotError(f"JMeter's server ended (see {self.host.log} there)")
         if self.main_pid and pid != self.main_pid:

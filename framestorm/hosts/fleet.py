@@ -10,10 +10,10 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.guard import Guarded
-from framestorm.hosts import messages, orders, preflight, shares
+from framestorm.hosts import orders, preflight
 from framestorm.hosts.inventory import Hosts
 from framestorm.hosts.member import ANSWER_WITHIN_S, HostError, Member, together
-from framestorm.hosts.messages import Ready
+from framestorm.hosts.messages import Do, Ready
 from framestorm.machine import now_ms, wait_until
 from framestorm.model.run import Host, Loss, Rmi
 from framestorm.run import jmeter
@@ -85,7 +85,7 @@ class Fleet:
         self.slaves, self._left_out = able, reasons
 
     def _share_out(self) -> None:
-        parts = shares.split(self._prepared.plan, self._prepared.values, len(self.slaves))
+        parts = orders.split(self._prepared.plan, self._prepared.values, len(self.slaves))
         for member, part in zip(self.slaves, parts, strict=True):
             member.share = part
             if part.get("users") == "0":
@@ -99,7 +99,7 @@ class Fleet:
             return
         try:
             self.function.learn([])
-            self.function.ask(messages.Watch(), Ready, ANSWER_WITHIN_S)
+            self.function.ask(Do("watch"), Ready, ANSWER_WITHIN_S)
         except HostError as error:
             print(
                 f"note: the CPU use of the function's host will not be recorded: {error}", file=sys.stderr, flush=True
@@ -159,7 +159,7 @@ class Fleet:
         if not self._stop_ordered:
             self._stop_ordered = True
             for member in self.slaves:
-                member.order(messages.Stop())
+                member.order(Do("stop"))
         if any(member.lost for member in self.slaves) and self._left_to_itself():
             self.stop()
 
@@ -172,7 +172,7 @@ class Fleet:
             self._controller.stop()
         elif self.master is not None:
             master = self.master
-            master.order(messages.Interrupt())
+            master.order(Do("interrupt"))
             wait_until(lambda: master.exit_status is not None or master.lost, CONTROLLER_GRACE_S)
             if master.exit_status is None:
                 master.exit_status = 143
@@ -194,7 +194,7 @@ class Fleet:
         ended_ms = now_ms()
         missing = [*self._left_out, *self._losses()]
         for member in self._members():
-            member.order(messages.End())
+            member.order(Do("end"))
         for member in self._members():
             if not member.lost and not member.handed_in(END_WITHIN_S):
                 missing.append(f"{member.host.name} did not deliver the rest of its files")

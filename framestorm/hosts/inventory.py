@@ -1,8 +1,11 @@
-"""The hosts of a run, as Ansible's inventory has them, and how ssh reaches each."""
+"""The hosts of a run, as Ansible's inventory has them: how ssh reaches each, and how Ansible sets them up."""
 
+import argparse
+import os
 import shlex
 import subprocess
 import urllib.parse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from pydantic import TypeAdapter
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.machine import own_addresses
+from framestorm.setup import pieces as setup
 
 CONNECT_TIMEOUT_S = 5
 
@@ -99,3 +103,26 @@ def find_hosts(inventory: Path, pattern: str) -> Hosts:
     masters = [host for host in everyone if "master" in host.groups and not host.is_here()]
     functions = [host for host in everyone if "function" in host.groups]
     return Hosts(find(inventory, pattern), masters[0] if masters else None, functions)
+
+
+def main(words: Sequence[str]) -> int:
+    """`./run.sh deploy`: have Ansible set up the hosts, or undo that; further words go to it. 1 for any failure."""
+    parser = argparse.ArgumentParser(
+        prog="./run.sh deploy",
+        description="Set up each host of the inventory for its group; a second run changes nothing.",
+        epilog="Other options go to ansible-playbook: --check, --limit slave2, -e framestorm_rmi_ssl=true.",
+    )
+    parser.add_argument(
+        "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
+    )
+    parser.add_argument("--uninstall", action="store_true", help="undo what deploy has done")
+    arguments, further = parser.parse_known_args(list(words))
+    if not arguments.inventory.exists():
+        raise UsageError(f"no inventory at {arguments.inventory}; name one by -i")
+    setup.ensure([*setup.FOR_A_RUN, setup.ANSIBLE_VENV])
+    playbook = "uninstall.yml" if arguments.uninstall else "site.yml"
+    bin_dir = paths.ANSIBLE_PYTHON.parent
+    search_path = f"{bin_dir}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"), "PATH": search_path}
+    command = [bin_dir / "ansible-playbook", "-i", arguments.inventory.resolve(), playbook, *further]
+    return int(subprocess.run(command, cwd=paths.ANSIBLE, env=environment, check=False).returncode != 0)

@@ -20,7 +20,7 @@ from framestorm import probe
 from framestorm.errors import FramestormError
 from framestorm.hosts import agent, messages
 from framestorm.hosts.inventory import Host
-from framestorm.hosts.messages import Answer, Beat, Begin, Chunk, Done, Exit, Facts, Failed, Order, Time
+from framestorm.hosts.messages import Answer, Beat, Begin, Chunk, Do, Done, Facts, Failed, Order, Ready, TellFacts
 from framestorm.machine import wait_until
 
 # Reads as many bytes as the first line says, modules by their names, and runs the last one: the agent needs no
@@ -59,7 +59,7 @@ class Member:
 
     def __init__(self, host: Host, run_dir: Path) -> None:
         self.host = host
-        self.facts = Facts(messages.Description(), "", None, None, None, {}, None, 0, 0)
+        self.facts = Facts()
         self.share: dict[str, str] = {}
         self.clock_offset_ms = 0.0
         self.lost: str | None = None
@@ -86,10 +86,8 @@ class Member:
             {module.__name__: inspect.getsource(module) for module in (messages, probe, agent)}
         ).encode()
         self._send(f"{len(sources)}\n".encode() + sources)
-        self._listener, pinger = (
-            threading.Thread(target=do, name=f"agent of {host.name}", daemon=True) for do in (self._listen, self._ping)
-        )
-        self._threads = (self._listener, pinger)
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._threads = (self._listener, threading.Thread(target=self._ping, daemon=True))
         for thread in self._threads:
             thread.start()
 
@@ -128,19 +126,18 @@ class Member:
         Raises:
             HostError: it cannot tell.
         """
-        self.facts = self.ask(messages.TellFacts(list(kit_files)), Facts, ANSWER_WITHIN_S)
+        self.facts = self.ask(TellFacts(list(kit_files)), Facts, ANSWER_WITHIN_S)
         self.measure_clock()
 
     def measure_clock(self, tries: int = 5) -> None:
         """How far the host's clock is ahead of this one's, by the try with the shortest way there and back."""
-        best: tuple[float, float] | None = None
+        shortest_ms = float("inf")
         for _ in range(tries):
             sent_ms = time.time() * 1000
-            told_ms = self.ask(messages.TellTime(), Time, 10).time_ms
+            told_ms = self.ask(Do("tell_time"), Ready, ANSWER_WITHIN_S).time_ms
             got_ms = time.time() * 1000
-            best = min(best or (float("inf"), 0.0), (got_ms - sent_ms, told_ms - (sent_ms + got_ms) / 2))
-        assert best is not None  # noqa: S101 - there is at least one try
-        self.clock_offset_ms = best[1]
+            if got_ms - sent_ms < shortest_ms:
+                shortest_ms, self.clock_offset_ms = got_ms - sent_ms, told_ms - (sent_ms + got_ms) / 2
 
     def look(self) -> str | None:
         """Why the host is to be counted as lost from now on, None while it is well or when that is known already."""
@@ -203,7 +200,7 @@ class Member:
     def _ping(self) -> None:
         """Tell the agent that the conductor lives, from its first moment on."""
         while not self._closed.wait(PING_EVERY_S):
-            self.order(messages.Ping())
+            self.order(Do("ping"))
 
     def _listen(self) -> None:
         assert self._agent.stdout is not None  # noqa: S101 - it is a pipe
@@ -228,8 +225,8 @@ class Member:
             self.beats.append(answer)
             frozen_since_s = self._frozen_since_s or time.monotonic()
             self._frozen_since_s = frozen_since_s if answer.frozen else None
-        elif isinstance(answer, Exit):
-            self.exit_status = answer.status
+            if answer.exit_status is not None:
+                self.exit_status = answer.exit_status
         else:
             if isinstance(answer, Done):
                 if not self._files.issuperset(answer.lines):

@@ -5,6 +5,7 @@ Sent to the host with the agent, and so, like that, for its own Python (3.10 or 
 
 import json
 from dataclasses import asdict, dataclass, field
+from typing import Literal, get_args
 
 
 @dataclass(frozen=True)
@@ -41,21 +42,6 @@ class TellFacts:
 
 
 @dataclass(frozen=True)
-class TellTime:
-    """Tell the time of day."""
-
-
-@dataclass(frozen=True)
-class Ping:
-    """The conductor lives."""
-
-
-@dataclass(frozen=True)
-class Watch:
-    """Tell how busy the host is and do nothing else."""
-
-
-@dataclass(frozen=True)
 class Begin:
     """Make the run's folder, then start JMeter's server, or the controller by its `command`.
 
@@ -72,24 +58,13 @@ class Begin:
 
 
 @dataclass(frozen=True)
-class Stop:
-    """Start no new users, have those under way hand in what they have."""
+class Do:
+    """Do what a method of the agent says; ping is to show that the conductor lives."""
+
+    what: Literal["ping", "tell_time", "watch", "stop", "interrupt", "end"]
 
 
-@dataclass(frozen=True)
-class Interrupt:
-    """End the controller; its files stay as far as they are written."""
-
-
-@dataclass(frozen=True)
-class End:
-    """Become idle, hand in the rest of the files, then go."""
-
-
-Order = TellFacts | TellTime | Ping | Watch | Begin | Stop | Interrupt | End
-ORDERS: dict[str, type[Order]] = {
-    each.__name__: each for each in (TellFacts, TellTime, Ping, Watch, Begin, Stop, Interrupt, End)
-}
+Order = TellFacts | Begin | Do
 
 
 # Answers
@@ -97,30 +72,28 @@ ORDERS: dict[str, type[Order]] = {
 
 @dataclass(frozen=True)
 class Facts:
-    """Answer to TellFacts; `kit` is a digest of its kit's files, `busy_with` the run that has the host."""
+    """Answer to TellFacts.
 
-    described: Description
-    hostname: str
-    java: str | None
-    jmeter: str | None
-    kit: str | None
-    unit: dict[str, str]
-    cores: int | None
-    memory_bytes: int
-    free_bytes: int
+    kit: a digest of the kit's files there. unit: the LoadState of its server's unit. busy_with: the run that has it.
+    """
+
+    described: Description = field(default_factory=Description)
+    hostname: str = ""
+    java: str | None = None
+    jmeter: str | None = None
+    kit: str | None = None
+    unit: str = ""
+    cores: int | None = None
+    memory_bytes: int = 0
+    free_bytes: int = 0
     busy_with: str | None = None
 
 
 @dataclass(frozen=True)
-class Time:
-    """Answer to TellTime, in epoch ms."""
+class Ready:
+    """Answer to Begin, and to the orders to watch and to tell the time, at this time of the host's day (epoch ms)."""
 
     time_ms: float
-
-
-@dataclass(frozen=True)
-class Ready:
-    """Answer to Watch and Begin."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +113,10 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Beat:
-    """How busy the host is, and the account that the run has there; 100 percent is one core."""
+    """How busy the host is, and the account that the run has there; 100 percent is one core.
+
+    frozen: JMeter's server is stopped by a signal. exit_status: of the controller, once it has ended.
+    """
 
     time_ms: float
     cpu_percent: float
@@ -150,26 +126,19 @@ class Beat:
     host_memory_bytes: int
     load: float
     frozen: bool = False
-
-
-@dataclass(frozen=True)
-class Exit:
-    """The controller has ended."""
-
-    status: int
+    exit_status: int | None = None
 
 
 @dataclass(frozen=True)
 class Done:
-    """Answer to End, after the last Chunk: how many lines each followed file has."""
+    """Answer to the order to end, after the last Chunk: how many lines each followed file has."""
 
     lines: dict[str, int] = field(default_factory=dict)
 
 
-Answer = Facts | Time | Ready | Failed | Chunk | Beat | Exit | Done
-ANSWERS: dict[str, type[Answer]] = {
-    each.__name__: each for each in (Facts, Time, Ready, Failed, Chunk, Beat, Exit, Done)
-}
+Answer = Facts | Ready | Failed | Chunk | Beat | Done
+ORDERS: dict[str, type[Order]] = {each.__name__: each for each in get_args(Order)}
+ANSWERS: dict[str, type[Answer]] = {each.__name__: each for each in get_args(Answer)}
 
 
 def line(message: Order | Answer) -> bytes:

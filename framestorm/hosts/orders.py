@@ -5,11 +5,14 @@ import json
 import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path, PurePosixPath
 
 from framestorm import paths
+from framestorm.errors import UsageError
 from framestorm.hosts.member import Member
 from framestorm.hosts.messages import Begin, Description
+from framestorm.model.plan import Plan
 from framestorm.model.run import Rmi
 from framestorm.run import jmeter
 from framestorm.run.preparation import Prepared
@@ -25,6 +28,29 @@ WHY = (
     "slave for a while, and they would be lost with it; Asynch lost some even without that; the Stripped modes drop "
     "the response data, and Statistical the samples."
 )
+
+
+def split(plan: Plan, values: Mapping[str, str], slaves: int) -> list[dict[str, str]]:
+    """What each of the slaves is given of the run's totals; each runs the whole plan, and the parts add up exactly.
+
+    A slave may get 0 users: it is then left out of the run by the caller.
+    """
+    shares: list[dict[str, str]] = [{} for _ in range(slaves)]
+    for total in plan.totals:
+        if total.name not in values:
+            raise UsageError(f"-J{total.name}= has to be set: it is split over the slaves")
+        if total.is_whole_number:
+            # 5 users on 2 slaves are 3 and 2.
+            each, more = divmod(int(values[total.name]), slaves)
+            parts = [str(each + (number < more)) for number in range(slaves)]
+        else:
+            # Equal to a millionth; the first takes what rounding leaves, so that the sum is exact.
+            whole = Decimal(values[total.name])
+            part = round(whole / slaves, 6).normalize()
+            parts = [f"{(whole - part * (slaves - 1)).normalize():f}", *[f"{part:f}"] * (slaves - 1)]
+        for share, text in zip(shares, parts, strict=True):
+            share[total.name] = text
+    return shares
 
 
 def slave_order(prepared: Prepared, slave: Member) -> Begin:

@@ -52,14 +52,7 @@ def _learn(member: Member, files: Sequence[str]) -> str | None:
 
 
 def _faults(member: Member, java: str | None, jmeter_version: str | None, digest: str | None) -> list[str]:
-    """Why this host cannot take part, each with what to do; none when it can.
-
-    Args:
-        member: a host whose facts and clock are known.
-        java: the version that all hosts must have.
-        jmeter_version: that of the controlling machine's JMeter.
-        digest: the hash of this checkout's own copies of `kit_files`.
-    """
+    """Why a host whose facts and clock are known cannot take part, each with what to do; none when it can."""
     facts = member.facts
     reasons = []
     if facts.java != java:
@@ -68,7 +61,7 @@ def _faults(member: Member, java: str | None, jmeter_version: str | None, digest
         reasons.append(f"has JMeter {facts.jmeter or 'none'}, this machine {jmeter_version}; {DEPLOY}")
     if facts.kit != digest:
         reasons.append(f"has another version of the client or of the plans' scripts than this checkout; {DEPLOY}")
-    if facts.described.unit and facts.unit["LoadState"] != "loaded":
+    if facts.described.unit and facts.unit != "loaded":
         reasons.append(f"has no unit {facts.described.unit}; {DEPLOY}")
     if facts.busy_with:
         reasons.append(f"is busy with the run {facts.busy_with}; wait for its end, or end it there")

@@ -9,10 +9,10 @@ import pytest
 
 from framestorm import paths
 from framestorm.errors import FramestormError
-from framestorm.hosts import fleet, messages
+from framestorm.hosts import fleet
 from framestorm.hosts.fleet import Fleet, finished_hosts
 from framestorm.hosts.inventory import Host, Hosts
-from framestorm.hosts.messages import Beat, Begin, Description, Facts, Order
+from framestorm.hosts.messages import Beat, Begin, Description, Do, Facts, Order, Ready
 from framestorm.run import preparation
 from framestorm.run.preparation import RunOptions, prepare
 
@@ -24,7 +24,7 @@ class FakeMember:
 
     def __init__(self, host: Host, run_dir: Path) -> None:
         self.host, self.run_dir = host, run_dir
-        self.facts = Facts(DESCRIBED, host.name, "17", "5.5", "kit", {}, 2, 2**32, 2**33)
+        self.facts = Facts(DESCRIBED, host.name)
         self.share: dict[str, str] = {}
         self.clock_offset_ms = 0.12345
         self.lost: str | None = None
@@ -40,9 +40,9 @@ class FakeMember:
     def learn(self, kit_files: list[str]) -> None:
         pass
 
-    def ask(self, order: Order, kind: Any, timeout_s: float) -> messages.Ready:
+    def ask(self, order: Order, kind: Any, timeout_s: float) -> Ready:
         self.order(order)
-        return messages.Ready()
+        return Ready(0)
 
     def order(self, order: Order) -> None:
         self.orders.append(order)
@@ -178,7 +178,7 @@ def test_lines_that_did_not_come_are_counted(make: Callable[..., Fleet], tmp_pat
         "slave2 has 3 lines of journal-slave2.jsonl, 0 of them arrived",
         "master1 did not deliver the rest of its files",
     ]
-    assert all(isinstance(slave.orders[-1], messages.End) for slave in members(made))
+    assert all(slave.orders[-1] == Do("end") for slave in members(made))
 
 
 def test_beats_are_rows_of_resources(make: Callable[..., Fleet], tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_all_are_told_to_stop_once_and_closed_at_the_end(make: Callable[..., Fle
     made = make()
     made.stop_gently()
     made.stop_gently()
-    assert [order for order in members(made)[0].orders if isinstance(order, messages.Stop)] == [messages.Stop()]
+    assert members(made)[0].orders.count(Do("stop")) == 1
     made.close()
     assert all(slave.closed for slave in members(made))
 

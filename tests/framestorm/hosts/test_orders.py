@@ -1,6 +1,7 @@
 """What slaves and master are ordered to do for a run."""
 
 import base64
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -12,6 +13,7 @@ from framestorm.hosts import orders
 from framestorm.hosts.inventory import Host
 from framestorm.hosts.member import Member
 from framestorm.hosts.messages import Begin, Description
+from framestorm.model import plan
 from framestorm.run import preparation
 from framestorm.run.preparation import Prepared, RunOptions, prepare
 
@@ -107,3 +109,26 @@ def test_properties_are_as_java_reads_them(value: str, text: str) -> None:
 def test_ports_and_mode(ports: tuple[int, ...], ssl: bool, of_slaves: str, of_controller: str) -> None:
     way = orders.rmi(Description(rmi_port=port, rmi_ssl=ssl) for port in ports)
     assert (way.mode, way.ssl, way.slave_ports, way.controller_ports) == ("Standard", ssl, of_slaves, of_controller)
+
+
+VIDEO, RATE, TASKS = (plan.read(paths.JMX / f"{name}.jmx") for name in ("video-per-user", "request-rate", "tasks"))
+
+
+@pytest.mark.parametrize(
+    ("total", "slaves", "parts"), [(5, 2, [3, 2]), (6, 3, [2, 2, 2]), (1, 3, [1, 0, 0]), (10, 4, [3, 3, 2, 2])]
+)
+def test_users_are_split_whole(total: int, slaves: int, parts: list[int]) -> None:
+    assert [int(share["users"]) for share in orders.split(VIDEO, {"users": str(total)}, slaves)] == parts
+
+
+@pytest.mark.parametrize("total", ["10", "0.5", "7.3", "1000", "0.000001"])
+@pytest.mark.parametrize("slaves", [1, 2, 3, 7])
+def test_rates_add_up_exactly(total: str, slaves: int) -> None:
+    values = {"rate_per_s": total, "concurrency_limit": "9"}
+    parts = [Decimal(share["rate_per_s"]) for share in orders.split(RATE, values, slaves)]
+    assert sum(parts) == Decimal(total)
+    assert max(parts) - min(parts) <= Decimal("0.00001")
+
+
+def test_what_is_no_total_is_not_split() -> None:
+    assert orders.split(TASKS, {"hold_s": "30", "sleep_s": "1"}, 2) == [{}, {}]

@@ -15,7 +15,7 @@ from framestorm.hosts.messages import Description, Facts
 
 PLAN = paths.JMX / "face-blur.jmx"
 DESCRIBED = Description(name="slave1", unit="server.service")
-GOOD = Facts(DESCRIBED, "slave1", "17", "5.5", "", {"LoadState": "loaded"}, 2, 2**32, 2**33)
+GOOD = Facts(DESCRIBED, "slave1", "17", "5.5", "", "loaded", free_bytes=2**33)
 
 
 class FakeMember(SimpleNamespace):
@@ -55,7 +55,7 @@ def test_a_good_host_takes_part(offset_ms: float) -> None:
     [
         ({"jmeter": "5.4"}, "JMeter 5.4"),
         ({"kit": "other"}, "another version of the client"),
-        ({"unit": {"LoadState": "not-found"}}, "no unit server.service"),
+        ({"unit": "not-found"}, "no unit server.service"),
         ({"busy_with": "run7 of here"}, "run7 of here"),
         ({"free_bytes": 200 * 2**20 - 1}, "199 MiB"),
         ({"offset_ms": 100.1}, "+100 ms"),
