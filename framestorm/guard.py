@@ -16,9 +16,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import psutil
 
@@ -29,7 +28,7 @@ POLL_S = 0.2
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class Guarded:
+class Guarded(AbstractContextManager["Guarded"]):
     """A command that runs until it ends, it is stopped, or this process ends in any way."""
 
     def __init__(
@@ -51,12 +50,7 @@ class Guarded:
                 start_new_session=True,
             )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def exit_status(self) -> int | None:
@@ -78,10 +72,9 @@ class Guarded:
 
     def processes(self) -> list[psutil.Process]:
         """What runs below the guard at this moment."""
-        try:
+        with suppress(psutil.NoSuchProcess):
             return psutil.Process(self._guard.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            return []
+        return []
 
 
 def main(command: list[str]) -> int:
@@ -118,14 +111,12 @@ def _end_descendants(child: subprocess.Popen[bytes]) -> None:
     asked: set[psutil.Process] = set()
     while descendants := _alive():
         for process in descendants:
-            try:
+            with suppress(psutil.NoSuchProcess):
                 if time.monotonic() >= deadline_s:
                     process.kill()
                 elif process not in asked:
                     process.terminate()
                     asked.add(process)
-            except psutil.NoSuchProcess:
-                continue
         time.sleep(POLL_S / 4)
         child.poll()
         _reap_strangers(child.pid)
@@ -134,11 +125,9 @@ def _end_descendants(child: subprocess.Popen[bytes]) -> None:
 def _alive() -> list[psutil.Process]:
     alive = []
     for process in psutil.Process().children(recursive=True):
-        try:
+        with suppress(psutil.NoSuchProcess):
             if process.status() != psutil.STATUS_ZOMBIE:
                 alive.append(process)
-        except psutil.NoSuchProcess:
-            continue
     return alive
 
 
@@ -146,10 +135,8 @@ def _reap_strangers(own_child_pid: int) -> None:
     """Take the exit status of inherited processes, which would stay zombies; the command's own is left to Popen."""
     for process in psutil.Process().children():
         if process.pid != own_child_pid:
-            try:
+            with suppress(ChildProcessError):
                 os.waitpid(process.pid, os.WNOHANG)
-            except ChildProcessError:
-                continue
 
 
 if __name__ == "__main__":

@@ -94,11 +94,7 @@ def request(
     auth: tuple[str, str] | None = None,
     timeout_s: float = REQUEST_WITHIN_S,
 ) -> "Response":
-    """Send a request with JSON content, past any proxy of the environment, which must not get passwords; the answer.
-
-    Raises:
-        FramestormError: nothing answered.
-    """
+    """Send a request with JSON content, past any proxy of the environment, which must not get passwords; the answer."""
     import requests  # takes 0.1 s, which a run without such a part is spared
 
     with requests.Session() as session:

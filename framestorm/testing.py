@@ -67,18 +67,8 @@ def _set_up() -> None:
 
 
 def _checks() -> Iterator[tuple[str, list[str | Path]]]:
-    scripts = [
-        paths.ROOT / name
-        for name in (
-            "run.sh",
-            ".ci/run",
-            "framestorm/setup/apt.sh",
-            "lab/launch.sh",
-            "function/kind/up.sh",
-            "function/kind/down.sh",
-            "function/kind/versions.sh",
-        )
-    ]
+    scripts = ["run.sh", ".ci/run", "framestorm/setup/apt.sh", "lab/launch.sh"]
+    scripts += [f"function/kind/{name}.sh" for name in ("up", "down", "versions")]
     # The rooms share no imports, and each has a handler.py or the like: each is checked as a program of its own.
     shell = [str(path.relative_to(paths.ROOT)) for path in sorted((paths.ROOT / "function").glob("*.py"))]
     for room in (["framestorm"], ["client"], ["lab", "ansible/pack.py"], [*shell, "function/face-blur"]):
@@ -108,7 +98,8 @@ def _passes(name: str, command: Sequence[str | Path], captured: bool = False) ->
     done = subprocess.run(
         command,
         cwd=paths.ROOT,
-        env=_environment(),
+        # shellcheck and shfmt are looked for on PATH by what calls them.
+        env={**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE if captured else None,
         stderr=subprocess.STDOUT if captured else None,
@@ -118,8 +109,3 @@ def _passes(name: str, command: Sequence[str | Path], captured: bool = False) ->
     verdict = "passed" if done.returncode == 0 else "FAILED"
     print(f"{done.stdout or ''}{heading}: {verdict} in {time.monotonic() - started_s:.0f} s", flush=True)
     return done.returncode == 0
-
-
-def _environment() -> dict[str, str]:
-    """shellcheck and shfmt are looked for on PATH by what calls them."""
-    return {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}

@@ -121,11 +121,7 @@ class Member:
         )
 
     def learn(self, kit_files: Sequence[str]) -> None:
-        """Ask for the host's facts and its clock; `kit_files` as in TellFacts.
-
-        Raises:
-            HostError: it cannot tell.
-        """
+        """Ask for the host's facts and its clock; `kit_files` as in TellFacts."""
         self.facts = self.ask(TellFacts(list(kit_files)), Facts, ANSWER_WITHIN_S)
         self.measure_clock()
 

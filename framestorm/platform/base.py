@@ -99,11 +99,7 @@ class Settings(BaseModel):
         return settings
 
     def check(self) -> None:
-        """Refuse what no type tells: names that are not there, values that do not go together.
-
-        Raises:
-            SettingError: it cannot be had.
-        """
+        """Refuse what no type tells: names that are not there, values that do not go together."""
 
     @classmethod
     def _error(cls, name: str, value: object, kind: str, message: str) -> SettingError:
@@ -211,11 +207,7 @@ class Platform(ABC, Generic[S]):
         """
 
     def prepare(self, settings: S) -> str:
-        """Bring the function to the settings, ready to answer; its `url`.
-
-        Raises:
-            FramestormError: that cannot be done.
-        """
+        """Bring the function to the settings, ready to answer; its `url`."""
         self.url = self._bring_to(settings)
         self.current = settings
         return self.url
@@ -233,11 +225,7 @@ class Platform(ABC, Generic[S]):
         return None
 
     def metrics(self, start_ms: float, end_ms: float) -> list[Reading] | None:
-        """What it saw of its functions in a span of time; None where it sees nothing.
-
-        Raises:
-            FramestormError: it cannot be asked.
-        """
+        """What it saw of its functions in a span of time; None where it sees nothing."""
         return None
 
     def settings_as_text(self) -> dict[str, str]:

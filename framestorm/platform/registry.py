@@ -54,11 +54,7 @@ DEFAULT_KIND = OpenFaas.kind
 
 
 def settings_of(values: Mapping[str, object]) -> type[Settings]:
-    """The class of settings that belongs to the `kind` among values of a target.
-
-    Raises:
-        SettingError: there is no such platform.
-    """
+    """The class of settings that belongs to the `kind` among values of a target."""
     kind = values.get("kind", DEFAULT_KIND)
     if not isinstance(kind, str) or kind not in PLATFORMS:
         raise SettingError("kind", f"target.kind cannot be {kind!r}", tuple(PLATFORMS), str(kind))
@@ -117,11 +113,7 @@ class Platforms:
         return self._open[kind]
 
     def prepare(self, target: Settings) -> Platform[Any]:
-        """The platform of a target, brought to it.
-
-        Raises:
-            FramestormError: that cannot be done.
-        """
+        """The platform of a target, brought to it."""
         platform = self.of(target.kind)
         platform.prepare(target)
         return platform

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from framestorm.platform.openfaas import images, metrics, parts
+from framestorm.platform.openfaas import metrics, parts
 from framestorm.platform.openfaas.layout import FUNCTIONS, NAMESPACE, SOURCE, STACK, UPSTREAM_TIMEOUT_S
 
 MODULES = [SOURCE / "provider", SOURCE / "parts" / "faas-cli", FUNCTIONS]
@@ -42,7 +42,7 @@ def test_go_module(go, module):
 
 def test_every_function_of_the_stack_has_its_image():
     named = set(re.findall(r"image: \$\{OPENFAAS_PREFIX:-framestorm\}/([a-z-]+):", STACK.read_text()))
-    assert named == set(images.catalogue(images.HERE))
+    assert named == set(parts.catalogue(parts.HERE))
 
 
 def test_the_dashboard_shows_metrics_that_are_recorded():

@@ -11,8 +11,7 @@ from framestorm.platform import registry
 from framestorm.platform.base import Site
 from framestorm.platform.openfaas import balancers, config, gateway, platform, services, stack
 from framestorm.platform.openfaas.layout import GATEWAY_URL, PROVIDER_URL
-from framestorm.platform.openfaas.platform import OpenFaas
-from framestorm.platform.openfaas.target import OpenFaasSettings
+from framestorm.platform.openfaas.platform import OpenFaas, OpenFaasSettings
 from framestorm.run.preparation import RunOptions
 from tests.openfaas.conftest import post
 

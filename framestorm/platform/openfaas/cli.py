@@ -13,11 +13,7 @@ BACKENDS = ("process", "docker")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Do what the words after `target` ask for; the exit status of run.sh.
-
-    Raises:
-        FramestormError: it could not be done, or the words are wrong.
-    """
+    """Do what the words after `target` ask for; the exit status of run.sh."""
     parser = _parser()
     arguments, more = parser.parse_known_args(list(argv))
     if more and arguments.verb != "deploy":

@@ -6,29 +6,8 @@ import secrets
 from framestorm.errors import FramestormError
 from framestorm.machine import answers, listens
 from framestorm.model import files
-from framestorm.platform.openfaas import images
-from framestorm.platform.openfaas.layout import (
-    ALERTMANAGER_PORT,
-    BIN,
-    CONFIG,
-    CREDENTIALS,
-    GATEWAY_METRICS_PORT,
-    GATEWAY_PORT,
-    GATEWAY_URL,
-    HOME,
-    HOST,
-    LOGS,
-    NAMESPACE,
-    NATS_PORT,
-    PROMETHEUS_PORT,
-    PROMETHEUS_URL,
-    PROVIDER_PORT,
-    PROVIDER_STATE,
-    PROVIDER_URL,
-    READ_WRITE_TIMEOUT_S,
-    UPSTREAM_TIMEOUT_S,
-    USER,
-)
+from framestorm.platform.openfaas import layout, parts
+from framestorm.platform.openfaas.layout import BIN, CONFIG, CREDENTIALS, HOME, HOST, USER
 from framestorm.platform.openfaas.services import Program
 
 PASSWORD_FILE = CREDENTIALS / "basic-auth-password"
@@ -37,63 +16,65 @@ SCRAPE_INTERVAL = "2s"
 # What replicas use is to be known of a few seconds of load, too.
 REPLICA_INTERVAL = "1s"
 # Longer than any request may take: a queued one still at work must not be given to another worker.
-ACK_WAIT_S = READ_WRITE_TIMEOUT_S + 5
+ACK_WAIT_S = layout.READ_WRITE_TIMEOUT_S + 5
 QUEUE_AT_ONCE = 4
 
 
 def programs(backend: str, queue_at_once: int = QUEUE_AT_ONCE) -> list[Program]:
     """All parts in the order of starting: each needs only those before it."""
-    alertmanager_url = f"http://{HOST}:{ALERTMANAGER_PORT}"
+    alertmanager_url = f"http://{HOST}:{layout.ALERTMANAGER_PORT}"
+    nats_port = str(layout.NATS_PORT)
     common = {
         "faas_nats_address": HOST,
-        "faas_nats_port": str(NATS_PORT),
+        "faas_nats_port": nats_port,
         "basic_auth": "true",
         "secret_mount_path": str(CREDENTIALS),
     }
     of_gateway = {
-        "read_timeout": f"{READ_WRITE_TIMEOUT_S}s",
-        "write_timeout": f"{READ_WRITE_TIMEOUT_S}s",
-        "upstream_timeout": f"{UPSTREAM_TIMEOUT_S}s",
-        "functions_provider_url": f"{PROVIDER_URL}/",
-        "function_namespace": NAMESPACE,
+        "read_timeout": f"{layout.READ_WRITE_TIMEOUT_S}s",
+        "write_timeout": f"{layout.READ_WRITE_TIMEOUT_S}s",
+        "upstream_timeout": f"{layout.UPSTREAM_TIMEOUT_S}s",
+        "functions_provider_url": f"{layout.PROVIDER_URL}/",
+        "function_namespace": layout.NAMESPACE,
         "scale_from_zero": "true",
         "faas_prometheus_host": HOST,
-        "faas_prometheus_port": str(PROMETHEUS_PORT),
+        "faas_prometheus_port": str(layout.PROMETHEUS_PORT),
     }
     of_queue_worker = {
         "faas_gateway_address": HOST,
-        "faas_gateway_port": str(GATEWAY_PORT),
+        "faas_gateway_port": str(layout.GATEWAY_PORT),
         "gateway_invoke": "true",
         "max_inflight": str(queue_at_once),
         "ack_wait": f"{ACK_WAIT_S}s",
     }
-    queue_log = LOGS / "queue-worker.log"
+    queue_log = layout.LOGS / "queue-worker.log"
     return [
         Program(
             "provider",
             [
-                *(BIN / "provider", "-port", str(PROVIDER_PORT), "-backend", backend, "-state", PROVIDER_STATE),
-                *("-images", CONFIG / "images.json", "-watchdog", BIN / "watchdog", "-credentials", CREDENTIALS),
-                *("-namespace", NAMESPACE, "-upstream-timeout", f"{READ_WRITE_TIMEOUT_S}s"),
+                *(BIN / "provider", "-port", str(layout.PROVIDER_PORT), "-namespace", layout.NAMESPACE),
+                *("-backend", backend, "-state", layout.PROVIDER_STATE, "-credentials", CREDENTIALS),
+                *("-images", CONFIG / "images.json", "-watchdog", BIN / "watchdog"),
+                *("-upstream-timeout", f"{layout.READ_WRITE_TIMEOUT_S}s"),
             ],
-            lambda: answers(f"{PROVIDER_URL}/healthz"),
-            (PROVIDER_PORT,),
+            lambda: answers(f"{layout.PROVIDER_URL}/healthz"),
+            (layout.PROVIDER_PORT,),
         ),
         Program(
             "nats",
-            [BIN / "nats-streaming-server", "-a", HOST, "-p", str(NATS_PORT), "-cid", "faas-cluster", "-st", "memory"],
-            lambda: listens(NATS_PORT),
-            (NATS_PORT,),
+            [BIN / "nats-streaming-server", "-a", HOST, "-p", nats_port, "-cid", "faas-cluster", "-st", "memory"],
+            lambda: listens(layout.NATS_PORT),
+            (layout.NATS_PORT,),
         ),
         Program(
             "alertmanager",
             [
                 *("prometheus-alertmanager", f"--config.file={CONFIG / 'alertmanager.yml'}"),
-                *(f"--storage.path={HOME / 'alertmanager'}", f"--web.listen-address={HOST}:{ALERTMANAGER_PORT}"),
+                *(f"--storage.path={HOME / 'alertmanager'}", f"--web.listen-address={HOST}:{layout.ALERTMANAGER_PORT}"),
                 "--cluster.listen-address=",
             ],
             lambda: answers(f"{alertmanager_url}/-/ready"),
-            (ALERTMANAGER_PORT,),
+            (layout.ALERTMANAGER_PORT,),
         ),
         Program(
             "prometheus",
@@ -101,16 +82,16 @@ def programs(backend: str, queue_at_once: int = QUEUE_AT_ONCE) -> list[Program]:
                 *("prometheus", f"--config.file={CONFIG / 'prometheus.yml'}"),
                 *(f"--storage.tsdb.path={HOME / 'prometheus'}", "--storage.tsdb.retention.time=7d"),
                 # A function that is gone is not shown for minutes more.
-                *("--query.lookback-delta=10s", f"--web.listen-address={HOST}:{PROMETHEUS_PORT}"),
+                *("--query.lookback-delta=10s", f"--web.listen-address={HOST}:{layout.PROMETHEUS_PORT}"),
             ],
-            lambda: answers(f"{PROMETHEUS_URL}/-/ready"),
-            (PROMETHEUS_PORT,),
+            lambda: answers(f"{layout.PROMETHEUS_URL}/-/ready"),
+            (layout.PROMETHEUS_PORT,),
         ),
         Program(
             "gateway",
             [BIN / "gateway"],
-            lambda: answers(f"{GATEWAY_URL}/healthz"),
-            (GATEWAY_PORT, GATEWAY_METRICS_PORT),
+            lambda: answers(f"{layout.GATEWAY_URL}/healthz"),
+            (layout.GATEWAY_PORT, layout.GATEWAY_METRICS_PORT),
             {**common, **of_gateway},
         ),
         Program(
@@ -132,11 +113,7 @@ def write() -> None:
 
 
 def password() -> str:
-    """The password of the gateway's user.
-
-    Raises:
-        FramestormError: there is none yet.
-    """
+    """The password of the gateway's user."""
     try:
         return PASSWORD_FILE.read_text()
     except FileNotFoundError:
@@ -155,20 +132,20 @@ def _make_password() -> None:
 
 def _files() -> dict[str, object]:
     """The content of each file by its name. JSON is YAML: what is written by a library needs no quoting by hand."""
-    watchdogs = {"url": f"{PROVIDER_URL}/system/replicas?format=prometheus", "refresh_interval": SCRAPE_INTERVAL}
+    watchdogs = {"url": f"{layout.PROVIDER_URL}/system/replicas?format=prometheus", "refresh_interval": SCRAPE_INTERVAL}
     prometheus = {
         "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},
         "rule_files": ["alert.rules.yml"],
         "scrape_configs": [
-            {"job_name": "gateway", "static_configs": _at(GATEWAY_METRICS_PORT)},
+            {"job_name": "gateway", "static_configs": _at(layout.GATEWAY_METRICS_PORT)},
             {
                 "job_name": "provider",
-                "static_configs": _at(PROVIDER_PORT),
+                "static_configs": _at(layout.PROVIDER_PORT),
                 "scrape_interval": REPLICA_INTERVAL,
             },
             {"job_name": "watchdog", "http_sd_configs": [watchdogs]},
         ],
-        "alerting": {"alertmanagers": [{"static_configs": _at(ALERTMANAGER_PORT)}]},
+        "alerting": {"alertmanagers": [{"static_configs": _at(layout.ALERTMANAGER_PORT)}]},
     }
     # OpenFaaS's own rule: more than 5 successful requests a second for 5 s.
     rule = {
@@ -179,7 +156,7 @@ def _files() -> dict[str, object]:
         "annotations": {"summary": "High invocation total on {{ $labels.function_name }}"},
     }
     scale_up = {
-        "url": f"{GATEWAY_URL}/system/alert",
+        "url": f"{layout.GATEWAY_URL}/system/alert",
         "send_resolved": True,
         "http_config": {"basic_auth": {"username": USER, "password_file": str(PASSWORD_FILE)}},
     }
@@ -197,7 +174,7 @@ def _files() -> dict[str, object]:
             "route": route,
             "receivers": [{"name": "scale-up", "webhook_configs": [scale_up]}],
         },
-        "images.json": images.catalogue(images.HERE),
+        "images.json": parts.catalogue(parts.HERE),
     }
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.platform.openfaas import parts, services
-from framestorm.platform.openfaas.images import Image, Places, catalogue
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, NAMESPACE
+from framestorm.platform.openfaas.parts import Image, Places, catalogue
 from framestorm.platform.openfaas.services import Program, State
 from framestorm.setup import packages
 from framestorm.setup import pieces as setup
@@ -61,11 +61,7 @@ def needed_packages() -> tuple[str, ...]:
 
 
 def ensure_engine() -> None:
-    """See to it that an engine runs.
-
-    Raises:
-        FramestormError: it could not be installed or started, with its last output.
-    """
+    """See to it that an engine runs."""
     if is_running():
         return
     packages.install(needed_packages())
@@ -89,11 +85,7 @@ def stop_engine() -> None:
 
 
 def run(*arguments: str, timeout_s: float = 600.0) -> str:
-    """Call docker; what it printed.
-
-    Raises:
-        FramestormError: it failed or took too long; with the end of its output.
-    """
+    """Call docker; what it printed."""
     pipe, stdout = subprocess.PIPE, subprocess.STDOUT
     command = ["docker", *arguments]
     try:
@@ -111,11 +103,7 @@ def _succeeds(*arguments: str) -> bool:
 
 
 def make_images() -> None:
-    """Make the images of all functions; the base, which takes minutes, only when what it is made from has changed.
-
-    Raises:
-        FramestormError: a step failed, with the end of its output.
-    """
+    """Make the images of all functions; the base, which takes minutes, only when what it is made from has changed."""
     base = _ensure_base()
     context = HOME / "image"
     shutil.rmtree(context, ignore_errors=True)

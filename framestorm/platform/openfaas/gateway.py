@@ -71,11 +71,7 @@ def replicas(name: str = "") -> list[Replica]:
 
 
 def wait_for_replicas(name: str, count: int, timeout_s: float = READY_WITHIN_S) -> list[Replica]:
-    """The function's replicas once exactly so many are there, all of them ready.
-
-    Raises:
-        FramestormError: it took too long.
-    """
+    """The function's replicas once exactly so many are there, all of them ready."""
     latest: list[Replica] = []
 
     def is_done() -> bool:

@@ -12,8 +12,7 @@ from ruamel.yaml import YAML
 from framestorm.errors import FramestormError
 from framestorm.platform.base import Site
 from framestorm.platform.openfaas import cli, config, services, stack
-from framestorm.platform.openfaas.platform import OpenFaas
-from framestorm.platform.openfaas.target import OpenFaasSettings, stack_functions
+from framestorm.platform.openfaas.platform import OpenFaas, OpenFaasSettings, stack_functions
 
 
 @pytest.fixture(autouse=True)
