@@ -14,9 +14,10 @@ import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 PROC = Path("/proc")
+BLOCK_BYTES = 1 << 20
 
 
 class Usage(NamedTuple):
@@ -143,3 +144,9 @@ def lock_holder(path: Path) -> str | None:
         except BlockingIOError:
             return file.read()
     return None
+
+
+def count_lines(file: BinaryIO) -> int:
+    """How many lines an open file has, from its beginning on."""
+    file.seek(0)
+    return sum(block.count(b"\n") for block in iter(lambda: file.read(BLOCK_BYTES), b""))

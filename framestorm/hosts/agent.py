@@ -51,7 +51,7 @@ class Agent:
         self.watching = False
         self.stopping = False
         self.run_dir: Path | None = None
-        self.main_pid = ""
+        self.main_pid = ""  # of JMeter's server
         self.controller: subprocess.Popen[bytes] | None = None
         self.lock: TextIO | None = None
         self.stopped_clients: set[int] = set()
@@ -105,7 +105,6 @@ class Agent:
         """Make the run's folder; start JMeter's server with this host's share, or JMeter's controller."""
         self._take_lock(order.controller)
         self.running = self.watching = True
-        owner = pwd.getpwnam(self.host.user)
         self.run_dir = Path(self.host.runs) / order.run
         with self._as_account():
             # What is left of a run whose end this host did not see is of no more use.
@@ -121,9 +120,10 @@ class Agent:
         # A path that is absolute stays as it is.
         self.follow = {name: self.run_dir / path for name, path in order.follow.items()}
         if order.command:
-            self._start_controller(order.command, owner)
+            self._start_controller(order.command, self.run_dir)
         else:
-            self._cut(order.cut)
+            if order.cut:
+                self._cut(order.cut, self.run_dir)
             self._start_server()
         self.before = probe.usage(probe.processes(self.host.user))
         self.tell_time()
@@ -145,7 +145,7 @@ class Agent:
         """Become idle, hand in the rest of the files and how many lines each has, then go."""
         self.become_idle()
         self._send_growth()
-        answer(messages.Done({name: _lines(file) for name, file in self.followed.items()}))
+        answer(messages.Done({name: probe.count_lines(file) for name, file in self.followed.items()}))
         if self.run_dir is not None:
             with self._as_account():
                 shutil.rmtree(self.run_dir, ignore_errors=True)
@@ -223,16 +223,14 @@ class Agent:
         self.lock.write(run)
         self.lock.flush()
 
-    def _cut(self, words: list[str] | None) -> None:
+    def _cut(self, words: list[str], run_dir: Path) -> None:
         """Have the frames ready before any user starts, and tell the plan where they are."""
-        if words is None or self.run_dir is None:
-            return
         command = ["setpriv", "--reuid", self.host.user, "--regid", self.host.user, "--init-groups"]
         command += [self.host.python, f"{self.host.folder}/client/frames.py", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise CannotError(f"the video cannot be used: {done.stderr.strip()}")
-        with self._as_account(), (self.run_dir / "run.properties").open("a") as file:
+        with self._as_account(), (run_dir / "run.properties").open("a") as file:
             file.write(f"frame_dir={json.loads(done.stdout)['folder']}\n")
 
     def _start_server(self) -> None:
@@ -250,17 +248,17 @@ class Agent:
         log_end = probe.output("journalctl", "--no-pager", "--lines=5", "--output=cat", f"--unit={self.host.unit}")
         raise CannotError(f"JMeter's server was not ready in {READY_WITHIN_S:.0f} s (see {log} there): {log_end}")
 
-    def _start_controller(self, command: list[str], owner: pwd.struct_passwd) -> None:
-        assert self.run_dir is not None  # noqa: S101 - made just before
+    def _start_controller(self, command: list[str], run_dir: Path) -> None:
+        owner = pwd.getpwnam(self.host.user)
         with self._as_account():
-            log = (self.run_dir / "jmeter.out").open("wb")
+            log = (run_dir / "jmeter.out").open("wb")
         with log:
             self.controller = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                cwd=self.run_dir,
+                cwd=run_dir,
                 user=owner.pw_uid,
                 group=owner.pw_gid,
                 start_new_session=True,
@@ -348,11 +346,6 @@ def answer(message: messages.Answer) -> None:
             raise BrokenPipeError(f"no answer was read for {SILENCE_S:.0f} s")
         # A pipe that is writable takes this much without blocking.
         data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]
-
-
-def _lines(file: BinaryIO) -> int:
-    file.seek(0)
-    return sum(block.count(b"\n") for block in iter(lambda: file.read(CHUNK_BYTES), b""))
 
 
 def _systemctl(*words: str) -> None:

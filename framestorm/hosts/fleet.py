@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from framestorm import paths
+from framestorm import paths, probe
 from framestorm.errors import FramestormError
 from framestorm.guard import Guarded
 from framestorm.hosts import orders, preflight
@@ -26,7 +26,6 @@ END_WITHIN_S = 30.0
 # After a slave is lost: how long JMeter may take to end by itself once all others have.
 CONTROLLER_GRACE_S = 5.0
 FINISHED = re.compile(r"Finished remote host: (.+?)(?::\d+)?(?:\s|$)")
-BLOCK_BYTES = 1 << 20
 
 
 class Fleet:
@@ -101,9 +100,7 @@ class Fleet:
             self.function.learn([])
             self.function.ask(Do("watch"), Ready, ANSWER_WITHIN_S)
         except HostError as error:
-            print(
-                f"note: the CPU use of the function's host will not be recorded: {error}", file=sys.stderr, flush=True
-            )
+            print(f"note: the CPU use of the function's host will not be recorded: {error}", file=sys.stderr)
             self.function.close()
             self.function = None
 
@@ -149,9 +146,7 @@ class Fleet:
                 return loss
         if self.function is not None and (reason := self.function.look()):
             print(f"note: the CPU use of {self.function.host.name} is no longer recorded: {reason}", file=sys.stderr)
-        lost = [member for member in self.slaves if member.lost]
-        if lost and self._left_to_itself():
-            self.stop()
+        self._end_if_left_to_itself()
         return self._prepared.platform.trouble()
 
     def stop_gently(self) -> None:
@@ -160,8 +155,7 @@ class Fleet:
             self._stop_ordered = True
             for member in self.slaves:
                 member.order(Do("stop"))
-        if any(member.lost for member in self.slaves) and self._left_to_itself():
-            self.stop()
+        self._end_if_left_to_itself()
 
     def interrupt(self) -> None:
         """End the controller; its files stay as far as they are written, and the slaves go idle at the end."""
@@ -177,44 +171,39 @@ class Fleet:
             if master.exit_status is None:
                 master.exit_status = 143
 
-    def _left_to_itself(self) -> bool:
-        """Whether all living slaves are done and JMeter waits for a dead one, which it would do for ever."""
-        living = [member for member in self.slaves if not member.lost]
-        done = finished_hosts(self._run_dir / "jmeter.log")
-        if not done.issuperset(member.host.address for member in living):
+    def _end_if_left_to_itself(self) -> None:
+        """End JMeter where all living slaves are done and it waits for a lost one, which it would do for ever."""
+        living = {member.host.address for member in self.slaves if not member.lost}
+        if len(living) == len(self.slaves) or not living <= finished_hosts(self._run_dir / "jmeter.log"):
             self._others_done_s = None
-            return False
+            return
         self._others_done_s = self._others_done_s or time.monotonic()
-        return time.monotonic() - self._others_done_s > CONTROLLER_GRACE_S
+        if time.monotonic() - self._others_done_s > CONTROLLER_GRACE_S:
+            self.stop()
 
     # After the load
 
     def collect(self) -> list[str]:
         """Fetch what the hosts still have and compare it with what came; what is missing, by host."""
         ended_ms = now_ms()
-        missing = [*self._left_out, *self._losses()]
+        missing = [*self._left_out]
+        for member in self.slaves:
+            if member.lost:
+                of_all = [f"{part} of {self._prepared.values[name]} {name}" for name, part in member.share.items()]
+                missing.append(f"{self._loss(member)}; its share ({', '.join(of_all)}) was missing from then on")
         for member in self._members():
             member.order(Do("end"))
         for member in self._members():
             if not member.lost and not member.handed_in(END_WITHIN_S):
                 missing.append(f"{member.host.name} did not deliver the rest of its files")
             for name, lines in (member.lines or {}).items():
-                came = _count_lines(self._run_dir / name)
+                came = 0
+                with contextlib.suppress(FileNotFoundError), (self._run_dir / name).open("rb") as file:
+                    came = probe.count_lines(file)
                 if came != lines:
                     missing.append(f"{member.host.name} has {lines} lines of {name}, {came} of them arrived")
         self._write_beats()
         return missing + save_metrics(self._prepared.platform, self._run_dir, self._started_ms, ended_ms)
-
-    def _losses(self) -> list[str]:
-        """Which share of the load was missing, and from when on."""
-        words = []
-        for member in self.slaves:
-            if member.lost:
-                share = ", ".join(
-                    f"{part} of {self._prepared.values[name]} {name}" for name, part in member.share.items()
-                )
-                words.append(f"{self._loss(member)}; its share ({share}) was missing from then on")
-        return words
 
     def _loss(self, member: Member) -> str:
         when = time.strftime("%H:%M:%S", time.gmtime((member.lost_ms or 0) / 1000))
@@ -281,9 +270,3 @@ def finished_hosts(log: Path) -> set[str]:
     with contextlib.suppress(FileNotFoundError), log.open(errors="replace") as lines:
         return {match[1] for line in lines if (match := FINISHED.search(line))}
     return set()
-
-
-def _count_lines(path: Path) -> int:
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-        return sum(block.count(b"\n") for block in iter(lambda: file.read(BLOCK_BYTES), b""))
-    return 0

@@ -75,15 +75,21 @@ def slave_order(prepared: Prepared, slave: Member) -> Begin:
         "stop": f"{run_dir}/stop",
     }
     properties = {name: paths_there.get(name, value) for name, value in values.items()}
-    files["run.properties"] = _properties_file({**properties, **_sample_variables(prepared), **prepared.options.extra})
-    cut = ["--video", video, "--encoding", values.get("encoding", "png-base64"), "--cache", described.cache]
+    # Which variables samples carry is asked on the slaves, what is made of them on the controller.
+    properties |= {name: value for name, value in prepared.jmeter_values.items() if name == "sample_variables"}
+    files["run.properties"] = _properties_file({**properties, **prepared.options.extra})
+    cut = None
+    if video_name:
+        cut = ["--video", video, "--encoding", values.get("encoding", "png-base64"), "--cache", described.cache]
     name = slave.host.name
     follow = {
         f"journal-{name}.jsonl": "journal.jsonl",
         f"client-{name}.log": "client.log",
         f"jmeter-server-{name}.log": described.log,
     }
-    return Begin(*_named(prepared), _encoded(files), follow, cut=cut if prepared.plan.video else None)
+    return Begin(
+        _run_name(prepared), _for_people(prepared), _encoded(files), follow, cut=cut if prepared.plan.video else None
+    )
 
 
 def controller_order(prepared: Prepared, master: Member, slaves: Sequence[Member]) -> Begin:
@@ -99,7 +105,8 @@ def controller_order(prepared: Prepared, master: Member, slaves: Sequence[Member
         jmeter.CONTROLLING,
     )
     return Begin(
-        *_named(prepared),
+        _run_name(prepared),
+        _for_people(prepared),
         _encoded({f"jmx/{plan.name}": plan.read_bytes()}),
         {name: name for name in ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out")},
         [*command, *_remote_options(slaves, master.host.address, HOST_PROPERTIES)],
@@ -116,18 +123,19 @@ def controller_command(prepared: Prepared, slaves: Sequence[Member]) -> list[str
 
 
 def _remote_options(slaves: Sequence[Member], own_address: str, settings: Path) -> list[str]:
-    addresses = [f"{slave.host.address}:{slave.facts.described.rmi_port}" for slave in slaves]
-    # The mode is the kit's to choose, whatever the file says; JMeter takes it from the controller alone.
-    return [*jmeter.remote_options(addresses, own_address, settings), f"-Jmode={MODE}"]
+    """What makes a run a distributed one: `settings` has the RMI ports as the slaves have them."""
+    addresses = ",".join(f"{slave.host.address}:{slave.facts.described.rmi_port}" for slave in slaves)
+    # The name of a Debian host resolves to its loopback, where slaves do not reach it. The mode is the kit's to choose,
+    # whatever the file says; JMeter takes it from the controller alone.
+    return ["-q", str(settings), f"-Djava.rmi.server.hostname={own_address}", "-R", addresses, f"-Jmode={MODE}"]
 
 
 def _run_dir(prepared: Prepared, member: Member) -> str:
     return f"{member.facts.described.runs}/{_run_name(prepared)}"
 
 
-def _named(prepared: Prepared) -> tuple[str, str]:
-    """The run's name for its folder, and for people at a host."""
-    return _run_name(prepared), f"{prepared.run_dir.name} of {socket.gethostname()}"
+def _for_people(prepared: Prepared) -> str:
+    return f"{prepared.run_dir.name} of {socket.gethostname()}"
 
 
 def _run_name(prepared: Prepared) -> str:
@@ -137,12 +145,6 @@ def _run_name(prepared: Prepared) -> str:
 
 def _encoded(files: Mapping[str, bytes]) -> dict[str, str]:
     return {path: base64.b64encode(content).decode() for path, content in files.items()}
-
-
-def _sample_variables(prepared: Prepared) -> dict[str, str]:
-    """Which variables samples carry is asked on the slaves, what is made of them on the controller."""
-    name = "sample_variables"
-    return {name: prepared.jmeter_values[name]} if name in prepared.jmeter_values else {}
 
 
 def _own_address(towards: str) -> str:
@@ -162,15 +164,10 @@ def _properties_file(properties: Mapping[str, str]) -> bytes:
 
 
 def rmi(slaves: Iterable[Description]) -> Rmi:
-    """How samples come from the slaves to JMeter's controller, and why in that way.
-
-    Args:
-        slaves: what each slave's playbook has written down of it: rmi_port, rmi_ssl.
-    """
+    """How samples come from the slaves to JMeter's controller, and why in that way."""
     hosts = list(slaves)
     ssl = any(host.rmi_ssl for host in hosts)
     ports = sorted({host.rmi_port for host in hosts})
-    base = ports[0]
     # As ansible/roles/jmeter/templates/jmeter.properties.j2 sets them.
     of_slaves = ", ".join(f"{port} and {port + 1}" if ssl else f"{port}" for port in ports)
-    return Rmi(MODE, WHY, ssl, of_slaves, "any" if ssl else f"{base + 1} and {base + 2}")
+    return Rmi(MODE, WHY, ssl, of_slaves, "any" if ssl else f"{ports[0] + 1} and {ports[0] + 2}")

@@ -55,17 +55,6 @@ def run_command(
     ]
 
 
-def remote_options(addresses: Sequence[str], own_address: str, settings: Path) -> list[str]:
-    """What makes a run a distributed one.
-
-    Args:
-        addresses: host:port of each slave.
-        own_address: by which the slaves reach the controller; the name of a Debian host resolves to its loopback.
-        settings: the file with the RMI ports and send mode, the same as the slaves have.
-    """
-    return ["-q", str(settings), f"-Djava.rmi.server.hostname={own_address}", "-R", ",".join(addresses)]
-
-
 def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path) -> list[str]:
     """Open a plan in JMeter's GUI with the properties of a run, so that Run works there."""
     # What JMeter's own start script opens to its look and feel, and its preferences kept out of the user's home.
