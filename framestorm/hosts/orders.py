@@ -87,9 +87,7 @@ def slave_order(prepared: Prepared, slave: Member) -> Begin:
         f"client-{name}.log": "client.log",
         f"jmeter-server-{name}.log": described.log,
     }
-    return Begin(
-        _run_name(prepared), _for_people(prepared), _encoded(files), follow, cut=cut if prepared.plan.video else None
-    )
+    return Begin(_run_name(prepared), _for_people(prepared), _encoded(files), follow, cut=cut)
 
 
 def controller_order(prepared: Prepared, master: Member, slaves: Sequence[Member]) -> Begin:
