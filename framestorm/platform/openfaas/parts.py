@@ -16,13 +16,7 @@ from framestorm.setup import pieces as setup
 from framestorm.setup.pieces import Piece
 
 # Each in a folder of function/openfaas/parts/ whose go.mod names it as its tool, and go.sum pins all it is made from.
-PARTS = {
-    "gateway": "OpenFaaS gateway",
-    "watchdog": "OpenFaaS classic watchdog",
-    "queue-worker": "OpenFaaS queue-worker",
-    "nats-streaming": "NATS Streaming",
-    "faas-cli": "faas-cli",
-}
+PARTS = ("gateway", "watchdog", "queue-worker", "nats-streaming", "faas-cli")
 # Go calls a binary by the last word of its package.
 BINARIES = {"queue-worker": "nats-queue-worker", "nats-streaming": "nats-streaming-server"}
 GO_FUNCTIONS = {"noop": "noop/go", "sleep": "sleep", "cpu": "cpu", "redirect": "balancers/redirect"}
@@ -79,13 +73,12 @@ def _make_program(piece: Piece, module: Path, package: str) -> None:
     setup.call(["env", *variables, GO, "-C", module, "build", "-ldflags=-s -w", "-o", into, package])
 
 
-def _program(after: Piece, name: str, title: str, module: Path, package: str, *sources: Path) -> Piece:
+def _program(after: Piece, name: str, module: Path, package: str, *sources: Path) -> Piece:
     """A program in Go, made after another: Go uses all cores, and two builds would compile the same packages twice.
 
     Args:
-        after: the program that is made before.
+        after: what is made before.
         name: of the program.
-        title: what is shown while it is made.
         module: the folder with go.mod.
         package: of the module; "tool" for the one that go.mod names as its tool.
         sources: folders with the program's own sources.
@@ -93,19 +86,19 @@ def _program(after: Piece, name: str, title: str, module: Path, package: str, *s
     inputs = [path for path in (module / "go.mod", module / "go.sum") if path.exists()]
     inputs += [path for folder in sources for path in folder.glob("*.go") if not path.name.endswith("_test.go")]
     make = partial(_make_program, module=module, package=package)
-    return Piece(f"openfaas-{name}", title, tuple(sorted(inputs)), binary(name), make, (after,))
+    return Piece(f"openfaas-{name}", f"OpenFaaS: {name}", tuple(sorted(inputs)), binary(name), make, (after,))
 
 
 def _go_pieces() -> tuple[Piece, ...]:
     pieces = [Piece("openfaas-go", "Go", (GO_LOCK,), GO, _make_go)]
-    for part, title in PARTS.items():
-        pieces.append(_program(pieces[-1], part, title, SOURCE / "parts" / part, "tool"))
+    for part in PARTS:
+        pieces.append(_program(pieces[-1], part, SOURCE / "parts" / part, "tool"))
     check, provider = SOURCE / "parts" / "faas-cli", SOURCE / "provider"
-    pieces.append(_program(pieces[-1], "stack-check", "stack.yml check", check, "./check", check / "check"))
-    pieces.append(_program(pieces[-1], "provider", "OpenFaaS provider", provider, ".", provider))
+    pieces.append(_program(pieces[-1], "stack-check", check, "./check", check / "check"))
+    pieces.append(_program(pieces[-1], "provider", provider, ".", provider))
     for name, package in GO_FUNCTIONS.items():
         sources = (FUNCTIONS / package, FUNCTIONS / "shell")
-        pieces.append(_program(pieces[-1], name, f"function {name}", FUNCTIONS, f"./{package}", *sources))
+        pieces.append(_program(pieces[-1], name, FUNCTIONS, f"./{package}", *sources))
     return tuple(pieces)
 
 
@@ -129,7 +122,7 @@ def _make_java_noop(piece: Piece) -> None:
 
 GO_PIECES = _go_pieces()
 # For function/kind/up.sh; not needed by the local OpenFaaS.
-KIND = _program(GO_PIECES[-1], "kind", "kind", FUNCTIONS / "kind", "tool")
+KIND = _program(GO_PIECES[-1], "kind", FUNCTIONS / "kind", "tool")
 PACKAGES_PIECE = Piece(
     "openfaas-packages", "Debian packages of the local OpenFaaS", (), HOME / "packages", _make_packages
 )

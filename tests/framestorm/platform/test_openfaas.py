@@ -107,21 +107,14 @@ def test_of_a_gateway_elsewhere(values: dict[str, object], usual: dict[str, obje
 
 
 def test_a_stack_file_has_just_the_function_as_the_point_wants_it() -> None:
-    wanted = target(
-        function="noop-fork", replicas=2, autoscale=True, concurrency_limit=8, cpu="250m",
-        environment={"read_timeout": "9s"},
-    )  # fmt: skip
-    content = YAML(typ="safe").load(wanted.stack_file())
-    assert list(content["functions"]) == ["noop-fork"]
-    entry = content["functions"]["noop-fork"]
+    values = {"replicas": 2, "autoscale": True, "concurrency_limit": 8, "cpu": "250m"}
+    wanted = target(function="noop-fork", environment={"read_timeout": "9s"}, **values)
+    ((name, entry),) = YAML(typ="safe").load(wanted.stack_file())["functions"].items()
     before = stack_functions()["noop-fork"]
-    assert entry["image"] == before["image"]
+    assert (name, entry["image"]) == ("noop-fork", before["image"])
     assert entry["environment"] == {**before["environment"], "read_timeout": "9s", "max_inflight": "8"}
     assert entry["limits"] == {"cpu": "250m"}
     assert entry["labels"] == {"com.openfaas.scale.min": "2", "com.openfaas.scale.max": "5"}
-
-
-def test_without_autoscaling_the_replicas_stay_as_many() -> None:
-    content = YAML(typ="safe").load(target(replicas=3).stack_file())
-    assert content["functions"]["noop"]["labels"] == {"com.openfaas.scale.min": "3", "com.openfaas.scale.max": "3"}
-    assert "limits" not in content["functions"]["noop"]
+    fixed = YAML(typ="safe").load(target(replicas=3).stack_file())["functions"]["noop"]
+    assert fixed["labels"] == {"com.openfaas.scale.min": "3", "com.openfaas.scale.max": "3"}
+    assert "limits" not in fixed

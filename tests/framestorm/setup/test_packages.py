@@ -26,14 +26,8 @@ Start = Callable[..., subprocess.Popen[str]]
 @pytest.fixture
 def system(tmp_path: Path) -> Path:
     """A system below a directory of its own with one package; its apt and dpkg are this machine's."""
-    for folder in (
-        "usr/sbin",
-        "run",
-        "tmp",
-        "var/lib/dpkg",
-        "var/lib/apt/lists/partial",
-        "var/cache/apt/archives/partial",
-    ):
+    lists, archives = "var/lib/apt/lists/partial", "var/cache/apt/archives/partial"
+    for folder in ("usr/sbin", "run", "tmp", "var/lib/dpkg", lists, archives):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "var/lib/dpkg/status").write_text(STATUS)
     (tmp_path / "apt.conf").write_text(ISOLATED.format(root=tmp_path))
