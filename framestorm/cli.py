@@ -186,7 +186,9 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
         "framestorm.platform.openfaas.cli", "Start, show, change or stop a real OpenFaaS on this machine."
     ),
     "lab": _imported("lab.__main__", "Start, list or stop local hosts to try slaves on."),
-    "deploy": _imported("framestorm.hosts.inventory", "Turn the inventory's hosts into master, slaves and function host."),
+    "deploy": _imported(
+        "framestorm.hosts.inventory", "Turn hosts of the inventory into master, slaves and function host."
+    ),
     "test": _test,
 }
 
