@@ -43,6 +43,7 @@ LOST_AFTER_S = 10.0
 FROZEN_AFTER_S = 5.0
 READ_WITHIN_S = 5.0
 ANSWER_WITHIN_S = 20.0
+CLOCK_TRIES = 5
 T = TypeVar("T")
 R = TypeVar("R")
 A = TypeVar("A", bound=Answer)
@@ -125,10 +126,10 @@ class Member:
         self.facts = self.ask(TellFacts(list(kit_files)), Facts, ANSWER_WITHIN_S)
         self.measure_clock()
 
-    def measure_clock(self, tries: int = 5) -> None:
+    def measure_clock(self) -> None:
         """How far the host's clock is ahead of this one's, by the try with the shortest way there and back."""
         shortest_ms = float("inf")
-        for _ in range(tries):
+        for _ in range(CLOCK_TRIES):
             sent_ms = time.time() * 1000
             told_ms = self.ask(Do("tell_time"), Ready, ANSWER_WITHIN_S).time_ms
             got_ms = time.time() * 1000

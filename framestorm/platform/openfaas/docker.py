@@ -28,6 +28,7 @@ PID_FILE = HOME / "docker.pid"
 # Holds unix sockets, whose paths may have at most 107 letters.
 EXEC_ROOT = "/run/framestorm-docker"
 BRIDGE_ADDRESS = "198.19.255.1/24"
+CALL_WITHIN_S = 600.0
 
 PREFIX = "framestorm"
 TAG = "0.1"
@@ -84,14 +85,19 @@ def stop_engine() -> None:
         STATE.unlink()
 
 
-def run(*arguments: str, timeout_s: float = 600.0) -> str:
+def run(*arguments: str) -> str:
     """Call docker; what it printed."""
-    pipe, stdout = subprocess.PIPE, subprocess.STDOUT
-    command = ["docker", *arguments]
     try:
-        done = subprocess.run(command, stdout=pipe, stderr=stdout, text=True, timeout=timeout_s, check=False)
+        done = subprocess.run(
+            ["docker", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=CALL_WITHIN_S,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
-        raise FramestormError(f"docker {arguments[0]}: not done in {timeout_s:.0f} s") from None
+        raise FramestormError(f"docker {arguments[0]}: not done in {CALL_WITHIN_S:.0f} s") from None
     if done.returncode != 0:
         tail = "\n".join(done.stdout.splitlines()[-12:])
         raise FramestormError(f"docker {' '.join(arguments)} failed:\n{tail}")
