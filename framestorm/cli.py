@@ -130,6 +130,28 @@ def _gui(words: Sequence[str]) -> int:
     return 0
 
 
+def _new(words: Sequence[str]) -> int:
+    """Write a plan of your own from a curl command."""
+    from framestorm.run import new_plan
+
+    parser = argparse.ArgumentParser(prog="./run.sh new", description=_new.__doc__)
+    parser.add_argument("plan", metavar="PLAN.jmx", type=Path, help="the new plan")
+    parser.add_argument(
+        "--curl", metavar="COMMAND", required=True, help="the request: 'curl -H … -d @scan.json https://…'"
+    )
+    parser.add_argument(
+        "--rate", action="store_true", help="at a fixed arrival rate, not by users who wait for answers"
+    )
+    asked = parser.parse_args(list(words))
+    if asked.plan.suffix != ".jmx":
+        raise UsageError(f"{asked.plan}: the name of a plan ends in .jmx")
+    _set_up()
+    base = paths.JMX / ("request-rate.jmx" if asked.rate else "requests.jmx")
+    for path in new_plan.write(asked.plan, asked.curl, base):
+        print(f"wrote {path}")
+    return 0
+
+
 def _rebuild(words: Sequence[str]) -> int:
     """Rebuild every page of a run or a study from its raw files."""
     parser = argparse.ArgumentParser(prog="./run.sh report", description=_rebuild.__doc__, epilog=EXIT_STATUS)
@@ -179,6 +201,7 @@ def _imported(module: str, doc: str) -> Callable[[Sequence[str]], int]:
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "": _run,
     "gui": _gui,
+    "new": _new,
     "study": _imported("framestorm.study.command", "Run a study: a matrix of runs, repeated, into one page."),
     "report": _rebuild,
     "compare": _imported("framestorm.compare.command", "Compare runs with runs, or studies with studies."),

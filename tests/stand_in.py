@@ -18,12 +18,22 @@ class Answer:
     content_type: str = "application/json"
     body: bytes | None = None  # None: the image as it came, with one face
     headers: tuple[tuple[str, str], ...] = (("Server-Timing", "model;dur=9.5, total;dur=11.5"),)
+    repeats: bool = False  # the request's headers and body
     delay_s: float = 0
     sent_bytes: int | None = None  # of the body, then the connection is closed
 
 
+@dataclass(frozen=True)
+class Received:
+    method: str
+    path: str
+    headers: Message
+    body: bytes
+    port: int
+
+
 class StandIn(ThreadingHTTPServer):
-    """Gives the answers listed, in turn, and keeps what it was sent: path, headers and body."""
+    """Gives the answers listed, in turn, and keeps what it was sent."""
 
     request_queue_size = 64
     daemon_threads = True
@@ -31,7 +41,7 @@ class StandIn(ThreadingHTTPServer):
     def __init__(self, answers: list[Answer]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers = answers
-        self.received: list[tuple[str, Message, bytes]] = []
+        self.received: list[Received] = []
         self.lock = threading.Lock()
         self.released = threading.Event()
 
@@ -42,11 +52,11 @@ class StandIn(ThreadingHTTPServer):
     @property
     def requests(self) -> list[tuple[str | None, bytes]]:
         """Content type and body of each."""
-        return [(headers["Content-Type"], body) for _, headers, body in self.received]
+        return [(request.headers["Content-Type"], request.body) for request in self.received]
 
-    def next_answer(self, path: str, headers: Message, body: bytes) -> Answer:
+    def next_answer(self, request: Received) -> Answer:
         with self.lock:
-            self.received.append((path, headers, body))
+            self.received.append(request)
             return self.answers[(len(self.received) - 1) % len(self.answers)]
 
 
@@ -58,9 +68,10 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        answer = self.server.next_answer(self.path, self.headers, body)
-        answered = answer.body
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        request = Received(self.command, self.path, self.headers, body, self.client_address[1])
+        answer = self.server.next_answer(request)
+        answered = str(self.headers).encode() + body if answer.repeats else answer.body
         if answered is None:
             answered = json.dumps({"image": body.decode(), "faces": [FACE], "cold": False}).encode()
         self.server.released.wait(answer.delay_s)
@@ -75,6 +86,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         if answer.sent_bytes is not None:
             self.close_connection = True
+
+    do_GET = do_PUT = do_DELETE = do_POST  # noqa: N815
 
 
 @contextmanager

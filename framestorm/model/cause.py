@@ -43,6 +43,8 @@ CAUSES = {
         Cause("changed-outside", "the image is changed outside of the faces", Side.FUNCTION),
         Cause("too-few-faces", "fewer faces reported than the image has", Side.FUNCTION),
         Cause("redirected-as-get", "a redirect turned the request into a GET without its body", Side.FUNCTION),
+        Cause("expect-not-met", "the answer does not meet the plan's property expect", Side.FUNCTION),
+        Cause("reject-met", "the answer meets the plan's property reject", Side.FUNCTION),
         Cause("failed-check", "an assertion of the plan failed", Side.FUNCTION),
         Cause("stopped", "interrupted because the run was stopped", Side.GENERATOR),
         Cause("never-ended", "the user started and never ended", Side.GENERATOR),

@@ -11,6 +11,8 @@ description may end with facets, in square brackets and separated by semicolons:
                                    a unit: `number >= 0, in s`
     one of a, b, c                 the values that it may have
     URL                            the address of the function under test
+    text or @file                  a text, or with @ the path of a file or folder: one that is set is relative to the
+                                   folder that the run is started in, a default to the plan's
     video file                     a video, which Framestorm cuts into frames before the run
     total over all slaves          each slave gets its part
     required                       it has to be set; `required unless mode is local`: where mode has another value
@@ -32,7 +34,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import UsageError
 
-URL, VIDEO = "URL", "video file"
+URL, VIDEO, FILE = "URL", "video file", "text or @file"
 TOTAL, EMBEDDED = "total over all slaves", "embedded target if not set"
 _FILLED_IN, _CONSTANT = "filled in by Framestorm", "read by Framestorm"
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -41,7 +43,7 @@ _RANGE = re.compile(
 )
 _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
-_WORDS = {"text", URL, VIDEO, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
+_WORDS = {"text", URL, VIDEO, FILE, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
 _CALL = re.compile(r"\$\{__(P|property)\(")
 
 

@@ -25,8 +25,8 @@ GUI_PACKAGES = ("sun.awt", "sun.awt.X11", "sun.swing", "javax.swing.text.html", 
 
 
 def environment() -> dict[str, str]:
-    """The environment of JMeter, and so of its frame clients."""
-    return {**os.environ, "JMETER_HOME": str(paths.JMETER_HOME)}
+    """The environment of JMeter, and so of its frame clients; Java reads its command line by LC_CTYPE."""
+    return {**os.environ, "JMETER_HOME": str(paths.JMETER_HOME), "LC_CTYPE": "C.UTF-8"}
 
 
 @dataclass(frozen=True)

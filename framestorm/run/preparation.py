@@ -28,6 +28,8 @@ from framestorm.run import influxdb
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
 DEFAULT_ENCODING = "png-base64"
 NEEDED_DISK_BYTES = 200 * 2**20
+# Resolved by jmx/groovy/request.groovy when a request is sent, so that no file or process list has the value.
+SECRET = re.compile(r"\$\{env:(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,15 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         name = plan.video.name
         path = Path(options.given[name]).expanduser().absolute() if name in options.given else None
         properties[name] = str(path or paths.ROOT / properties[name])
-    for name, each in plan.settable.items() if not options.is_for_gui else ():  # there it can be set
+    _check_secrets(properties, options.slaves is not None)
+    for name, each in plan.settable.items():
+        if plans.FILE in each.facets and properties.get(name, "").startswith("@"):
+            if options.slaves is not None:
+                raise UsageError(f"-J{name}={properties[name]}: the file is on this machine only, not on slaves")
+            folder = Path.cwd() if name in options.given else plan.path.absolute().parent
+            properties[name] = _file_reference(name, properties[name], folder)
+        if options.is_for_gui:  # there it can be set
+            continue
         if each.is_required and each.is_needed(properties) and not properties.get(name):
             example = f", for example -J{name}=http://gateway:8080/function/noop" if plans.URL in each.facets else ""
             raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
@@ -154,6 +164,22 @@ def _find_platform(
         return platform
     url = url or (function_url if has_default else properties.get(plan.url.name))
     return registry.at(url) if url else NoPlatform(Site())
+
+
+def _file_reference(name: str, reference: str, folder: Path) -> str:
+    path = folder / Path(reference.removeprefix("@")).expanduser()
+    if not path.exists():
+        raise UsageError(f"-J{name}={reference}: there is no file or folder {path}")
+    return f"@{path}"
+
+
+def _check_secrets(properties: Mapping[str, str], is_over_slaves: bool) -> None:
+    for name, value in properties.items():
+        for variable in SECRET.findall(value):
+            if is_over_slaves:
+                raise UsageError(f"-J{name}: ${{env:{variable}}} is known on this machine only, not on slaves")
+            if variable not in os.environ:
+                raise UsageError(f"-J{name}: ${{env:{variable}}} is not set: export {variable}=… before the run")
 
 
 def choose_run_dir(options: RunOptions, suffix: str = "") -> Path:

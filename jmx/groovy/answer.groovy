@@ -1,14 +1,92 @@
-// Judges the function's answer: by its status, and one to a frame by its picture too. A short text takes its place: of a
-// frame the line that the frame client would write, else how it begins.
+// Judges the function's answer: by its status, by what the plan expects of its text, and one to a frame by its picture too.
+// A short text takes its place: of a frame the line that the frame client would write, else how it begins.
 
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.ObjectMapper
+import com.jayway.jsonpath.Configuration
+import com.jayway.jsonpath.JsonPath
+import com.jayway.jsonpath.JsonPathException
+import com.jayway.jsonpath.Option
 import groovy.json.JsonOutput
 import groovy.transform.CompileStatic
+import java.util.concurrent.ConcurrentHashMap
 import java.util.regex.Matcher
+import java.util.regex.Pattern
+import javax.xml.parsers.DocumentBuilderFactory
+import javax.xml.xpath.XPathConstants
+import javax.xml.xpath.XPathExpressionException
+import javax.xml.xpath.XPathFactory
 import org.apache.jmeter.protocol.http.sampler.HTTPSampleResult
 import org.apache.jmeter.samplers.SampleResult
 import org.apache.jmeter.threads.JMeterVariables
+import org.w3c.dom.Document
+import org.w3c.dom.NodeList
+import org.xml.sax.InputSource
+import org.xml.sax.SAXException
+
+// A condition on the text of an answer: a JSONPath ($.faces[0], $.state == done), an XPath (//face), regex:…, or text.
+@CompileStatic
+class Condition {
+    static final Map<String, Condition> ALL = new ConcurrentHashMap<>()
+    static final Configuration LENIENT = Configuration.defaultConfiguration().addOptions(Option.SUPPRESS_EXCEPTIONS)
+    static final Map<String, String> FIRST = [jsonpath: '$', xpath: '/'] // else it is text
+    final Closure<Boolean> isMet
+
+    static boolean isMet(String condition, String answer) {
+        return ALL.computeIfAbsent(condition) { new Condition(it) }.isMet.call(answer)
+    }
+
+    Condition(String condition) {
+        Matcher parts = condition =~ /(?s)(jsonpath|xpath|regex|text):(.*)/
+        String kind = FIRST.find { condition.startsWith(it.value) }?.key
+        String rest = condition
+        if (parts.matches()) {
+            kind = parts.group(1)
+            rest = parts.group(2)
+        }
+        if (kind == 'jsonpath') {
+            List<String> sides = rest.split(/\s+==\s+/, 2) as List<String>
+            JsonPath path = JsonPath.compile(sides[0])
+            isMet = { String answer -> hasJson(answer, path, sides[1]) }
+        } else if (kind == 'xpath') {
+            isMet = { String answer -> hasXml(answer, rest) }
+        } else if (kind == 'regex') {
+            Pattern pattern = Pattern.compile(rest)
+            isMet = { String answer -> pattern.matcher(answer).find() }
+        } else {
+            isMet = { String answer -> answer.contains(rest) }
+        }
+    }
+
+    // Whether there is such a value, and where one is wanted, whether it is that.
+    static boolean hasJson(String answer, JsonPath path, String wanted) {
+        try {
+            Object value = JsonPath.using(LENIENT).parse(answer).read(path)
+            List<?> values = path.definite ? [value] : value as List<?>
+            return values.any { it != null && (wanted == null || it.toString() == wanted) }
+        } catch (JsonPathException | IllegalArgumentException ignored) { // it is no JSON
+            return false
+        }
+    }
+
+    static boolean hasXml(String answer, String path) {
+        DocumentBuilderFactory factory = DocumentBuilderFactory.newInstance()
+        factory.setFeature('http://apache.org/xml/features/disallow-doctype-decl', true)
+        try {
+            def builder = factory.newDocumentBuilder()
+            builder.errorHandler = null // else it prints
+            Document document = builder.parse(new InputSource(new StringReader(answer)))
+            def expression = XPathFactory.newInstance().newXPath().compile(path)
+            try {
+                return ((NodeList) expression.evaluate(document, XPathConstants.NODESET)).length > 0
+            } catch (XPathExpressionException ignored) { // its value is no set of nodes
+                return (Boolean) expression.evaluate(document, XPathConstants.BOOLEAN)
+            }
+        } catch (SAXException ignored) { // it is no XML
+            return false
+        }
+    }
+}
 
 @CompileStatic // a third of the time, which counts at 1,500 answers a second
 class Answer {
@@ -42,8 +120,8 @@ class Answer {
         String accept = vars.get('accept') // of plans that send frames
         boolean isWhole = result.responseCode.isInteger()
         cause = isWhole ? statusCause() : broken(result.responseCode, result.responseMessage, isStopped)
-        if (accept && !cause) {
-            cause = pictureCause(accept, vars.get('min_faces') as int)
+        if (!cause) {
+            cause = accept ? pictureCause(accept, vars.get('min_faces') as int) : textCause(vars.get('expect'), vars.get('reject'))
         }
         for (Map.Entry<String, Object> each : figures.entrySet()) {
             vars.put(each.key, each.value == null ? '' : each.value.toString())
@@ -53,11 +131,25 @@ class Answer {
         }
         // An image for each frame, or a long text, would make the tree unreadable.
         String text = accept ? JsonOutput.toJson(line(isWhole)) : beginning()
+        Map<String, String> secrets = vars.getObject('secrets') as Map<String, String>
+        if (secrets) { // what a listener may save of the request, and an answer that repeats it
+            text = masked(text, secrets)
+            result.URL = new URL(masked(result.URL.toString(), secrets))
+            result.requestHeaders = masked(result.requestHeaders, secrets)
+            result.queryString = masked(result.queryString, secrets)
+            result.responseHeaders = masked(result.responseHeaders, secrets)
+        }
         result.successful = !cause
         result.responseCode = isWhole ? result.responseCode : cause
         result.responseMessage = cause ?: 'OK'
         result.setResponseData(text, 'UTF-8')
         result.dataType = SampleResult.TEXT // JMeter saves no other
+    }
+
+    static String masked(String text, Map<String, String> secrets) {
+        return secrets.inject(text) { String masked, String value, String name ->
+            masked.replace(value, name).replace(URLEncoder.encode(value, 'UTF-8'), name)
+        }
     }
 
     static Map<String, String> named(String lines) {
@@ -81,9 +173,27 @@ class Answer {
     }
 
     String statusCause() {
-        // A 301 to 303 makes a GET of the POST, without its body: what answers then was asked something else.
-        boolean isPost = result.requestHeaders.toLowerCase(Locale.ROOT).contains('content-length:')
-        return !isPost ? 'redirected-as-get' : result.responseCode == '200' ? null : "status-${result.responseCode}"
+        // A 301 to 303 makes a GET of the request, without its body: what answers then was asked something else.
+        boolean sendsBody = (vars.get('method') ?: 'POST') in ['POST', 'PUT', 'PATCH']
+        if (sendsBody && !result.requestHeaders.toLowerCase(Locale.ROOT).contains('content-length:')) {
+            return 'redirected-as-get'
+        }
+        return isExpected(result.responseCode, vars.get('expect_status') ?: '200') ? null : "status-${result.responseCode}"
+    }
+
+    static boolean isExpected(String status, String expected) { // such as 2xx,304
+        return expected.split(/\s*,\s*/).any { String each ->
+            each.length() == 3 && (0..2).every { each.charAt(it) == status.charAt(it) || each.charAt(it) == ('x' as char) }
+        }
+    }
+
+    String textCause(String expect, String reject) {
+        if (!expect && !reject) {
+            return null
+        }
+        String text = result.responseDataAsString
+        return expect && !Condition.isMet(expect, text) ? 'expect-not-met'
+            : reject && Condition.isMet(reject, text) ? 'reject-met' : null
     }
 
     static String broken(String exception, String message, Closure<Boolean> isStopped) {

@@ -5,6 +5,7 @@ They are run in their order as a reader would, only with less load.
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +42,19 @@ def test_openfaas(run_sh: RunSh) -> None:
 def test_plans_of_requests(run_sh: RunSh, noop: None) -> None:
     for number, command in enumerate(REQUESTS.splitlines()):
         run_sh(command, *SHORT, out=f"run{number}")
+
+
+def test_any_function(run_sh: RunSh, noop: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", "a key")
+    (tmp_path / "scan.json").write_text('{"a": 1}')
+    (tmp_path / "users.csv").write_text("id,name\n1,Ada\n2,Bo\n")
+    for number, command in enumerate(shown("functions.md")):
+        out = "" if command.startswith("./run.sh new") else f"run{number}"
+        run_sh(
+            command.replace("=@", f"=@{tmp_path}/").replace("new ocr", f"new {tmp_path}/ocr"),
+            *(SHORT if out else ()),
+            out=out,
+        )
 
 
 def test_a_study_resumed_and_compared(run_sh: RunSh) -> None:

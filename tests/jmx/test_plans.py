@@ -15,8 +15,8 @@ from framestorm.paths import JMETER_HOME as HOME
 
 PLANS = sorted(JMX.glob("*.jmx"))
 COMMAND = 'exec timeout --kill-after=5 "$@" 2>>"$0"'
-# What answer.groovy reads only where a plan sends frames, or has arrivals.
-OF_SOME_PLANS = {"accept", "min_faces", "index", "intended_ms"}
+# What answer.groovy reads only where a plan sends frames, has arrivals, or is for any function.
+OF_SOME_PLANS = {"accept", "min_faces", "index", "intended_ms", "method", "expect_status", "expect", "reject"}
 # What may differ of elements of the same class and name: their properties, or the variables of User Defined Variables.
 MAY_DIFFER = {
     ("Arguments", "properties"): {
@@ -25,7 +25,6 @@ MAY_DIFFER = {
     },
     ("Arguments", "internal"): {"label"},
     ("SystemSampler", "user"): {"SystemSampler.arguments", "TestPlan.comments"},
-    ("HeaderManager", "headers"): {"HeaderManager.headers"},
     ("JSR223PostProcessor", "answer"): {"TestPlan.comments"},
     ("ResultCollector", "View Results Tree"): {"saveConfig"},
 }

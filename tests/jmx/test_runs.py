@@ -165,7 +165,7 @@ OF_FRAMES = {
     ("200", "not-image"): {"body": b'{"faces": [{}]}'},
     ("200", "too-few-faces"): {"body": b'{"image": "aGk=", "faces": []}'},
 }
-OF_REQUESTS = {("204", "status-204"): {"status": 204, "body": b""}}
+OF_REQUESTS = {("204", "OK"): {"status": 204, "body": b""}}
 
 
 @pytest.mark.parametrize(("plan", "more"), [("face-blur-http", OF_FRAMES), ("request-rate", OF_REQUESTS)])

@@ -77,8 +77,8 @@ def test_figures_reach_influxdb(run_sh: RunSh, stand_in: StartServer, monkeypatc
     load = ("-t", "jmx/video-per-user.jmx", f"-Jurl={function.url}", "-Jverify_share=0", "-Jusers=2", "-Jframes=3")
     address = "/api/v2/write?org=o&bucket=b"
     done = run_sh(*load, "--influxdb", f"http://127.0.0.1:{database.server_port}{address}")
-    assert {(path, headers["Authorization"]) for path, headers, _ in database.received} == {(address, "Token a-token")}
-    lines = [line for _, _, body in database.received for line in body.decode().splitlines()]
+    assert {(sent.path, sent.headers["Authorization"]) for sent in database.received} == {(address, "Token a-token")}
+    lines = [line for sent in database.received for line in sent.body.decode().splitlines()]
     assert any(line.startswith("jmeter,") and "transaction=user" in line for line in lines)
     assert any(line.startswith("events,") and "video-per-user started" in line for line in lines)
     assert done.json("run.json")["plan"] == "jmx/video-per-user.jmx"

@@ -112,3 +112,27 @@ def test_a_listener_is_added_beside_the_plan_without_its_token(tmp_path: Path, m
         assert copy.parent == plan.parent
         assert "BackendListener" in copy.read_text() and "a-secret" not in copy.read_text()
     assert list(tmp_path.iterdir()) == [plan] and "BackendListener" not in plan.read_text()
+
+
+def test_a_file_is_found_from_where_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scan.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    given = {"url": "http://127.0.0.1:1/", "body": "@scan.json"}
+    options = RunOptions(paths.JMX / "requests.jmx", given=given, is_for_gui=True)
+    assert prepare(options, tmp_path / "run").values["body"] == f"@{tmp_path / 'scan.json'}"
+    with pytest.raises(UsageError, match=r"no file or folder .*none\.json"):
+        prepare(replace(options, given=given | {"body": "@none.json"}), tmp_path / "run")
+    with pytest.raises(UsageError, match="not on slaves"):
+        prepare(replace(options, slaves="all"), tmp_path / "run")
+
+
+def test_a_secret_stays_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"url": "http://127.0.0.1:1/", "headers": "Authorization: ${env:TOKEN}"}
+    options = RunOptions(paths.JMX / "requests.jmx", given=given, is_for_gui=True)
+    monkeypatch.delenv("TOKEN", raising=False)
+    with pytest.raises(UsageError, match="export TOKEN="):
+        prepare(options, tmp_path / "run")
+    monkeypatch.setenv("TOKEN", "a-secret")
+    assert "a-secret" not in str(prepare(options, tmp_path / "run"))
+    with pytest.raises(UsageError, match="not on slaves"):
+        prepare(replace(options, slaves="all"), tmp_path / "run")

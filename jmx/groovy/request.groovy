@@ -1,0 +1,285 @@
+// Makes the next request to any function as the plan's properties describe it: URL, headers and body, filled in from files
+// and data rows, in turn over all threads. Secrets (${env:NAME}) are resolved here and nowhere else.
+
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.ObjectMapper
+import groovy.transform.CompileStatic
+import java.nio.file.Files
+import java.security.KeyFactory
+import java.security.KeyStore
+import java.security.cert.Certificate
+import java.security.cert.CertificateFactory
+import java.security.spec.PKCS8EncodedKeySpec
+import java.util.concurrent.atomic.AtomicLong
+import java.util.regex.Matcher
+import java.util.regex.Pattern
+import org.apache.jmeter.config.Arguments
+import org.apache.jmeter.protocol.http.control.Header
+import org.apache.jmeter.protocol.http.control.HeaderManager
+import org.apache.jmeter.protocol.http.sampler.HTTPSamplerBase
+import org.apache.jmeter.protocol.http.util.HTTPFileArg
+import org.apache.jmeter.save.CSVSaveService
+import org.apache.jmeter.services.FileServer
+import org.apache.jmeter.threads.JMeterVariables
+
+@CompileStatic
+class Requests { // JMeter compiles this file anew for each run
+    static final AtomicLong NEXT = new AtomicLong()
+    static final ObjectMapper JSON = new ObjectMapper()
+    static final Pattern SECRET = ~/\$\{env:(\w+)\}/
+    static final Pattern COLUMN = ~/\{([^{}"]+)\}/
+    static final Pattern PEM = ~/(?s)-----BEGIN ([A-Z0-9 ]+)-----(.+?)-----END/
+    static final Map<String, String> TYPES = [json: 'application/json', jsonl: 'application/jsonl', xml: 'application/xml']
+    static volatile Requests only
+
+    // Each secret's value and how it is written in the properties, for what may be shown of a request or its answer.
+    final Map<String, String> secrets = [:]
+    final String url, text, contentType
+    final List<Header> headers
+    final List<File> files = [] // sent as they are
+    final List<Map<String, JsonNode>> rows = []
+    final boolean isRowTheBody, redirects, keepAlive
+    final URI proxy
+
+    static synchronized Requests of(JMeterVariables vars) {
+        if (only == null) {
+            only = new Requests(vars)
+        }
+        return only
+    }
+
+    Requests(JMeterVariables vars) {
+        url = resolved(vars.get('url'))
+        String body = vars.get('body')
+        String rowsFile = vars.get('rows')
+        isRowTheBody = !rowsFile && body ==~ /(?s)@.+\.(csv|jsonl)/
+        if (isRowTheBody) {
+            rowsFile = body
+            body = ''
+        }
+        if (rowsFile) {
+            readRows(file(rowsFile))
+        }
+        if (body.startsWith('@') && !(rowsFile && file(body).isFile())) {
+            addFiles(file(body))
+            text = ''
+        } else { // a file is a template only where there are rows to fill it with
+            text = resolved(body.startsWith('@') ? file(body).getText('UTF-8') : body)
+        }
+        headers = readHeaders(vars.get('headers'))
+        contentType = vars.get('content_type') ?: isRowTheBody ? TYPES.json : typeOf(text)
+        redirects = vars.get('follow_redirects') == 'true'
+        keepAlive = vars.get('keep_alive') == 'true'
+        String proxyText = resolved(vars.get('proxy'))
+        proxy = proxyText ? new URI((proxyText.contains('://') ? '' : 'http://') + proxyText) : null
+        useCertificate(vars.get('certificate'), resolved(vars.get('certificate_password')))
+    }
+
+    // The file of @path; JMeter's own reading of a relative path is beside the plan.
+    static File file(String reference) {
+        File named = new File(reference - ~/^@/)
+        return named.absolute ? named : new File(FileServer.fileServer.baseDir, named.path)
+    }
+
+    String resolved(String template) {
+        return template.replaceAll(SECRET) { List<String> match ->
+            String value = System.getenv(match[1])
+            if (value == null) {
+                throw new IllegalArgumentException("the environment has no variable ${match[1]}, which ${match[0]} asks for")
+            }
+            secrets[value] = match[0]
+            return value
+        }
+    }
+
+    List<Header> readHeaders(String property) {
+        String lines = property.startsWith('@') ? file(property).getText('UTF-8') : property
+        return lines.replace('\\n', '\n').readLines()*.trim().findAll().collect { String line ->
+            int colon = line.indexOf(':')
+            if (colon < 1) {
+                throw new IllegalArgumentException("header '$line' is not of the form Name: value")
+            }
+            return new Header(line.substring(0, colon).trim(), resolved(line.substring(colon + 1).trim()))
+        }
+    }
+
+    void addFiles(File file) {
+        List<File> found = file.isDirectory() ? file.listFiles().findAll { !it.hidden && it.isFile() }.sort() : [file]
+        if (!found || !found.every { it.canRead() }) {
+            throw new FileNotFoundException("body=@$file: ${found ? 'cannot be read' : 'the folder holds no file'}")
+        }
+        files.addAll(found)
+    }
+
+    void readRows(File file) {
+        if (file.name.endsWith('.jsonl')) {
+            file.readLines('UTF-8').findAll { it.trim() }.eachWithIndex { String line, int number ->
+                JsonNode row = JSON.readTree(line)
+                if (!row.object) {
+                    throw new IllegalArgumentException("$file: line ${number + 1} is no JSON object")
+                }
+                rows.add(row.fields().collectEntries { [it.key, it.value] } as Map<String, JsonNode>)
+            }
+        } else {
+            file.withReader('UTF-8') { reader ->
+                BufferedReader lines = new BufferedReader(reader)
+                String[] names = CSVSaveService.csvReadFile(lines, (char) ',')
+                for (String[] values = names; values.length > 0 && names.length > 0;) {
+                    values = CSVSaveService.csvReadFile(lines, (char) ',')
+                    if (values.length == 0) {
+                        break
+                    }
+                    if (values.length != names.length) {
+                        throw new IllegalArgumentException(
+                            "$file: row ${rows.size() + 1} has ${values.length} values, its header ${names.length}")
+                    }
+                    Map<String, JsonNode> row = [:]
+                    names.eachWithIndex { String name, int i -> row[name] = JSON.nodeFactory.textNode(values[i]) as JsonNode }
+                    rows.add(row)
+                }
+            }
+        }
+        if (!rows) {
+            throw new IllegalArgumentException("$file holds no rows")
+        }
+    }
+
+    static String typeOf(String text) {
+        return text ==~ /(?s)\s*[{\[].*/ ? TYPES.json : text ==~ /(?s)\s*<.*/ ? TYPES.xml : 'text/plain; charset=utf-8'
+    }
+
+    static String typeOf(File file) {
+        String ending = file.name.toLowerCase(Locale.ROOT).replaceFirst(/.*\./, '')
+        return TYPES[ending] ?: Files.probeContentType(file.toPath()) ?: 'application/octet-stream'
+    }
+
+    // The text with {column} filled in; other braces stay.
+    static String filled(String template, Map<String, JsonNode> row, Closure<String> written) {
+        if (!row || template.indexOf('{') < 0) {
+            return template
+        }
+        Matcher matcher = COLUMN.matcher(template)
+        StringBuilder filled = new StringBuilder()
+        while (matcher.find()) {
+            JsonNode value = row[matcher.group(1)]
+            matcher.appendReplacement(filled, Matcher.quoteReplacement(value == null ? matcher.group() : written(value)))
+        }
+        return matcher.appendTail(filled).toString()
+    }
+
+    static String plain(JsonNode value) {
+        return value.textual ? value.textValue() : value.toString()
+    }
+
+    static String escaped(JsonNode value) { // a text stands between the quotes of the template
+        String json = JSON.writeValueAsString(value)
+        return value.textual ? json.substring(1, json.length() - 1) : json
+    }
+
+    void prepare(HTTPSamplerBase sampler, JMeterVariables vars) {
+        int count = Math.max(rows.size(), files.size())
+        int index = count ? (int) (NEXT.getAndIncrement() % count) : 0
+        if (count > 1) {
+            vars.put('index', index as String)
+        }
+        Map<String, JsonNode> row = rows ? rows[index % rows.size()] : null
+        // The sampler's path: once a run has begun, what a script sets there itself is not kept.
+        vars.put('request_url', filled(url, row) { JsonNode value ->
+            URLEncoder.encode(plain(value), 'UTF-8').replace('+', '%20')
+        })
+        File file = files ? files[index % files.size()] : null
+        String type = file ? vars.get('content_type') ?: typeOf(file) : contentType
+        sampler.headerManager = headersFor(row, file || text || isRowTheBody || sampler.method in ['POST', 'PUT', 'PATCH'] ? type : null)
+        sampler.arguments = new Arguments()
+        sampler.HTTPFiles = new HTTPFileArg[0]
+        String sent = ''
+        if (file) {
+            sampler.HTTPFiles = [new HTTPFileArg(file.path, '', type)] as HTTPFileArg[]
+        } else {
+            boolean isJson = type.contains('json')
+            sent = isRowTheBody ? JSON.writeValueAsString(row)
+                : filled(text, row) { JsonNode value -> isJson ? escaped(value) : plain(value) }
+            if (sent) {
+                sampler.addNonEncodedArgument('', sent, '')
+            }
+        }
+        sampler.postBodyRaw = !sent.empty
+        sampler.autoRedirects = redirects
+        sampler.useKeepAlive = keepAlive
+        if (proxy) {
+            sampler.proxyScheme = proxy.scheme
+            sampler.proxyHost = proxy.host
+            sampler.proxyPortInt = proxy.port as String
+            List<String> login = (proxy.userInfo ?: ':').split(':', 2) as List<String>
+            sampler.proxyUser = login[0]
+            sampler.proxyPass = login[1]
+        }
+        vars.putObject('secrets', secrets ?: null)
+    }
+
+    HeaderManager headersFor(Map<String, JsonNode> row, String type) {
+        HeaderManager manager = new HeaderManager()
+        boolean hasType = false
+        for (Header header : headers) {
+            hasType |= header.name.equalsIgnoreCase('Content-Type')
+            manager.add(new Header(header.name, filled(header.value, row) { JsonNode value -> plain(value).replaceAll(/[\r\n]+/, ' ') }))
+        }
+        if (type && !hasType) {
+            manager.add(new Header('Content-Type', type))
+        }
+        return manager
+    }
+
+    // JMeter's SSL context takes its key store from these system properties.
+    static void useCertificate(String path, String password) {
+        if (!path) {
+            return
+        }
+        File file = file(path)
+        byte[] content = file.bytes
+        boolean isPem = new String(content, 'ISO-8859-1').contains('-----BEGIN ')
+        File store = isPem ? storeOf(file.getText('UTF-8'), password) : file
+        System.setProperty('javax.net.ssl.keyStore', store.path)
+        System.setProperty('javax.net.ssl.keyStoreType', 'PKCS12')
+        System.setProperty('javax.net.ssl.keyStorePassword', password)
+    }
+
+    static File storeOf(String pem, String password) {
+        List<Certificate> chain = []
+        byte[] key = null
+        Matcher matcher = PEM.matcher(pem)
+        while (matcher.find()) {
+            byte[] der = Base64.mimeDecoder.decode(matcher.group(2))
+            if (matcher.group(1) == 'CERTIFICATE') {
+                chain.add(CertificateFactory.getInstance('X.509').generateCertificate(new ByteArrayInputStream(der)))
+            } else if (matcher.group(1) == 'PRIVATE KEY') {
+                key = der
+            }
+        }
+        if (key == null || !chain) {
+            throw new IllegalArgumentException(
+                'certificate: a PEM file needs the certificate and its key as PRIVATE KEY (openssl pkcs8 -topk8 -nodes)')
+        }
+        KeyStore store = KeyStore.getInstance('PKCS12')
+        store.load(null, null)
+        def privateKey = KeyFactory.getInstance(chain[0].publicKey.algorithm).generatePrivate(new PKCS8EncodedKeySpec(key))
+        store.setKeyEntry('client', privateKey, password.toCharArray(), chain as Certificate[])
+        File file = Files.createTempFile('certificate', '.p12').toFile() // readable by its owner only
+        file.deleteOnExit()
+        file.withOutputStream { store.store(it, password.toCharArray()) }
+        return file
+    }
+}
+
+try {
+    def requests = Requests.of(vars)
+    if (sampler instanceof HTTPSamplerBase) {
+        requests.prepare(sampler, vars)
+    } else { // run once before all others, to compile it and to find mistakes
+        binding.getVariable('SampleResult').setIgnore()
+    }
+} catch (Exception error) {
+    ctx.thread.stop() // before the sampler: nothing is sent
+    ctx.engine.askThreadsToStop()
+    throw error
+}

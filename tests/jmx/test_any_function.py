@@ -1,0 +1,153 @@
+"""Requests to any function: what the plans for it make of their properties, of a curl command, and of an answer."""
+
+import json
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from framestorm.errors import UsageError
+from framestorm.model import plan as plans
+from framestorm.paths import JMX
+from framestorm.run import new_plan
+from tests.jmx.conftest import RunPlan
+from tests.stand_in import StartServer
+
+SECRET = "tok-3f7a&s=1"  # noqa: S105
+
+
+def test_rows_fill_url_headers_and_body(
+    run_plan: RunPlan, stand_in: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_TOKEN", SECRET)
+    (tmp_path / "people.csv").write_text('name,age\n"Ada ""A"" Lovelace",36\nJosé,7\n', encoding="utf-8")
+    (tmp_path / "headers").write_text("Authorization: Bearer ${env:API_TOKEN}\nX-Name: of {age}\n")
+    server = stand_in({"repeats": True, "content_type": "text/plain; charset=utf-8"})
+    run = run_plan(
+        "request-rate", url=f"{server.url}?name={{name}}&key=${{env:API_TOKEN}}", method="PUT", rate_per_s=4, hold_s=1,
+        headers=f"@{tmp_path}/headers", rows=f"@{tmp_path}/people.csv", expect="José",
+        body='{"name": "{name}", "age": {age}, "of": {}}',
+    )  # fmt: skip
+    assert sorted(json.loads(sent.body)["age"] for sent in server.received) == [7, 7, 36, 36]
+    first = next(sent for sent in server.received if b"36" in sent.body)
+    assert json.loads(first.body) == {"name": 'Ada "A" Lovelace', "age": 36, "of": {}}
+    assert first.path.startswith("/function/face-blur?name=Ada%20%22A%22%20Lovelace&key=")
+    assert (first.method, first.headers["Content-Type"], first.headers["X-Name"]) == (
+        "PUT",
+        "application/json",
+        "of 36",
+    )
+    assert {sent.headers["Authorization"] for sent in server.received} == {f"Bearer {SECRET}"}
+    assert run.count("index", "responseMessage") == {("0", "expect-not-met"): 2, ("1", "OK"): 2}
+    # The function repeats the headers in its answer, of which the tree has the beginning.
+    assert "${env:API_TOKEN}" in (tmp_path / "tree.xml").read_text()
+    assert [path for path in tmp_path.iterdir() if path.is_file() and SECRET in path.read_text()] == []
+
+
+def test_files_are_sent_as_they_are(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.png").write_bytes(bytes(range(256)))
+    (folder / "b.json").write_bytes(b'{"a": "{a}"}')
+    server = stand_in({"body": b"ok"})
+    run = run_plan("request-rate", url=server.url, body=f"@{folder}", rate_per_s=4, hold_s=1, keep_alive="false")
+    assert set(server.requests) == {("image/png", bytes(range(256))), ("application/json", b'{"a": "{a}"}')}
+    assert len({sent.port for sent in server.received}) == 4, "a connection each"
+    assert run.count("index", "success") == {("0", "true"): 2, ("1", "true"): 2}
+
+
+def test_each_line_is_a_body(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": 1, "tags": ["ä"]}\n\n{"id": 2, "tags": []}\n', encoding="utf-8")
+    server = stand_in({"body": b"<a><b>2</b></a>"})
+    url = server.url + "/{id}"
+    run = run_plan("request-rate", url=url, body=f"@{rows}", rate_per_s=2, hold_s=1, expect="//b[.='2']")
+    assert {(sent.path[-2:], json.loads(sent.body)["id"]) for sent in server.received} == {("/1", 1), ("/2", 2)}
+    assert run.count("index", "responseMessage") == {("0", "OK"): 1, ("1", "OK"): 1}
+
+
+@pytest.mark.parametrize(
+    ("properties", "cause"),
+    [
+        ({"method": "GET", "expect": "$.faces[0]"}, "OK"),
+        ({"method": "DELETE", "expect_status": "204,4xx"}, "status-200"),
+        ({"method": "GET", "expect": "regex:f.ces", "reject": "$.state == done"}, "reject-met"),
+    ],
+)
+def test_an_answer_is_judged(properties: dict[str, str], cause: str, run_plan: RunPlan, stand_in: StartServer) -> None:
+    server = stand_in({"body": b'{"faces": [1], "state": "done"}'})
+    run = run_plan("requests", url=server.url, users=1, ramp_s=0, hold_s=0.5, **properties)
+    assert set(run.count("responseMessage")) == {(cause,)}
+    assert {(sent.method, sent.body) for sent in server.received} == {(properties["method"], b"")}
+    # JMeter gives each DELETE a body, if an empty one.
+    assert properties["method"] == "DELETE" or {kind for kind, _ in server.requests} == {None}
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [({"headers": "no colon"}, "is not of the form"), ({"body": "${env:NOT_SET_HERE}"}, "no variable NOT_SET_HERE")],
+)
+def test_a_mistake_ends_the_run_before_the_load(
+    properties: dict[str, str], reason: str, run_plan: RunPlan, stand_in: StartServer
+) -> None:
+    server = stand_in()
+    run = run_plan("requests", url=server.url, users=1, ramp_s=0, hold_s=5, **properties)
+    assert server.received == [] and reason in run.text("jmeter.log")
+
+
+def test_a_client_certificate_is_shown(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run(
+        [*make, "-keyout", tmp_path / "key.pem", "-out", tmp_path / "crt.pem"], check=True, capture_output=True
+    )
+    both = tmp_path / "both.pem"
+    both.write_text((tmp_path / "key.pem").read_text() + (tmp_path / "crt.pem").read_text())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(both)
+    context.load_verify_locations(tmp_path / "crt.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    server = stand_in({"body": b"ok"})
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    url = server.url.replace("http:", "https:")
+    run = run_plan("requests", url=url, body="x", users=1, ramp_s=0, hold_s=0.5, certificate=f"@{both}")
+    assert set(run.count("responseMessage")) == {("OK",)}
+
+
+def test_a_plan_sends_what_curl_would(
+    run_plan: RunPlan, stand_in: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "t0")
+    monkeypatch.chdir(tmp_path)
+    Path("scan.json").write_text('{"a": 1}')
+    server = stand_in({"body": b"ok"})
+    curl = (
+        f"curl -X PUT -H 'Authorization: Bearer ${{env:TOKEN}}' -H 'X-A: b, c' -d @scan.json '{server.url}/(x)?a=1,2'"
+    )
+    assert new_plan.write(Path("ocr.jmx"), curl, JMX / "requests.jmx") == [Path("ocr.jmx"), Path("ocr.headers")]
+    run = run_plan(str(tmp_path / "ocr"), users=1, ramp_s=0, hold_s=0.5)
+    assert set(run.count("label", "responseMessage")) == {("request", "OK")}
+    sent = server.received[0]
+    assert (sent.method, sent.path, sent.body) == ("PUT", "/function/face-blur/%28x%29?a=1,2", b'{"a": 1}')
+    kinds = [sent.headers[name] for name in ("Authorization", "X-A", "Content-Type")]
+    assert kinds == ["Bearer t0", "b, c", "application/json"]
+
+
+def test_a_body_on_the_command_line_gets_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "b.jmx"
+    new_plan.write(path, """curl --json '{"x": "é)"}' http://h/f -u me:pw -E both.pem""", JMX / "request-rate.jmx")
+    assert json.loads((tmp_path / "b.body.json").read_text()) == {"x": "é)"}
+    assert "Authorization: Basic bWU6cHc=" in (tmp_path / "b.headers").read_text()
+    assert "Authorization" in capsys.readouterr().err
+    defaults = plans.read(path).defaults
+    assert (defaults["method"], defaults["body"], defaults["headers"]) == ("POST", "@b.body.json", "@b.headers")
+    assert (path.parent / defaults["certificate"][1:]).resolve() == Path("both.pem").resolve()
+    with pytest.raises(UsageError, match="exists"):
+        new_plan.write(path, "curl http://h/f", JMX / "requests.jmx")
+
+
+@pytest.mark.parametrize(("curl", "reason"), [("curl -F a=@b http://h/", "forms"), ("curl -X GET", "no URL")])
+def test_what_a_plan_cannot_do_is_refused(curl: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=reason):
+        new_plan.write(tmp_path / "c.jmx", curl, JMX / "requests.jmx")
+    assert list(tmp_path.iterdir()) == []
