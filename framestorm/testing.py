@@ -17,7 +17,7 @@ from lab import base as lab_base
 from lab import lifecycle as lab
 
 # A browser for the report, a screen and its tools for JMeter's GUI.
-TEST_PACKAGES = ("chromium", "imagemagick", "x11-utils", "xdotool", "xvfb")
+TEST_PACKAGES = ("chromium", "imagemagick", "openssl", "x11-utils", "xdotool", "xvfb")
 
 BIN = paths.TEST_PYTHON.parent
 

@@ -152,3 +152,27 @@ def test_pom_pins_versions_and_names_no_registry() -> None:
     assert all(re.fullmatch(r"[\d.]+|\$\{jmeter\.version\}", version) for version in versions), versions
     artifacts = re.findall(r"<(?:dependency|plugin|artifactItem)>", pom)
     assert len(versions) == len(artifacts) + 1  # and the project's own
+
+
+# Of all modules of the distribution, and of the plug-ins that people's plans use.
+CLASSES = """
+org.apache.jmeter.protocol.jdbc.sampler.JDBCSampler org.apache.jmeter.protocol.jms.sampler.JMSSampler
+org.apache.jmeter.protocol.ldap.sampler.LDAPSampler org.apache.jmeter.protocol.ftp.sampler.FTPSampler
+org.apache.jmeter.protocol.tcp.sampler.TCPSampler org.apache.jmeter.protocol.smtp.sampler.SmtpSampler
+org.apache.jmeter.protocol.mail.sampler.MailReaderSampler org.apache.jmeter.protocol.java.sampler.JUnitSampler
+org.apache.jmeter.protocol.bolt.sampler.BoltSampler org.apache.jmeter.protocol.mongodb.sampler.MongoScriptSampler
+com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup kg.apc.jmeter.threads.SteppingThreadGroup
+com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup kg.apc.jmeter.threads.UltimateThreadGroup
+com.blazemeter.jmeter.threads.arrivals.FreeFormArrivalsThreadGroup kg.apc.jmeter.timers.VariableThroughputTimer
+kg.apc.jmeter.samplers.DummySampler kg.apc.jmeter.functions.MD5 com.blazemeter.jmeter.controller.ParallelSampler
+com.blazemeter.jmeter.RandomCSVDataSetConfig eu.luminis.jmeter.wssampler.RequestResponseWebSocketSampler
+"""
+
+
+def test_jmeter_has_all_modules_and_the_common_plug_ins(tmp_path: Path) -> None:
+    script = tmp_path / "classes.groovy"
+    script.write_text("args.each { Class.forName(it); println it }")
+    jars = ":".join(str(HOME / folder) for folder in ("bin/ApacheJMeter.jar", "lib/*", "lib/ext/*"))
+    command = [JAVA_HOME / "bin" / "java", "-Djava.awt.headless=true", "-cp", jars, "groovy.ui.GroovyMain", script]
+    done = subprocess.run([*command, *CLASSES.split()], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == CLASSES.split(), done.stderr

@@ -272,8 +272,9 @@ class _Drawing:
         return axis
 
     def _y_axis(self, scale: _Scale, traces: Sequence[Trace], shown: Sequence[float]) -> dict[str, Any]:
-        what = " and ".join(dict.fromkeys(metric(name).label for name in self.metrics))
-        title = axis_title(f"{what}{f' ({scale.unit})' if scale.unit else ''}")
+        labels = {metric(name).label for name in self.metrics}
+        what = labels.pop() if len(labels) == 1 else ""  # the legend names several, which no axis has room for
+        title = axis_title(f"{what} ({scale.unit})" if what and scale.unit else what or scale.unit)
         if "y" in self.log:
             return title | {"type": "log", "rangemode": "normal"} | _log_ticks(shown)
         if scale.most == 100 and shown and max(shown) > 50:
