@@ -1,6 +1,6 @@
 """Judge a face-blur function's answer: JSON with a base64 image, or the image itself with figures in its headers.
 
-Another function's client brings a judge of its own: a Verdict is all that client/user.py asks for.
+A client for another function has its own judge: client/user.py needs only a Verdict.
 """
 
 import base64
@@ -21,7 +21,7 @@ NOTHING_KNOWN: Figures = {"handler_ms": None, "model_ms": None, "faces": None, "
 
 
 class Verdict(NamedTuple):
-    """Why an answer is an error, if it is one, and what else is known of it: further figures of its sample."""
+    """Why an answer is an error, if it is one, and the further figures of its sample."""
 
     cause: str | None
     figures: Figures
@@ -33,7 +33,7 @@ class Verdict(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What an answer with status 200 says. `payload` is None when `cause` names what is wrong with it."""
+    """The content of an answer with status 200. If it is wrong, `cause` says why and `payload` is None."""
 
     payload: str | bytes | None
     faces: list[Face] | None
@@ -57,17 +57,17 @@ def judge(body: bytes, headers: Mapping[str, str], encoding: Encoding, frame: by
     }
     verdict = Verdict(cause, figures, answer.payload)
     if frame is not None and is_verified:
-        from verify import verify_image  # only here: brings in Pillow, which a user without does not need
+        from verify import verify_image  # imported here: needs Pillow, which users that do not verify do without
 
         cause = verify_image(frame, verdict.image() or b"", faces, encoding)
-    # A face that was not found is also a change that is missing; the faces are the cause then.
+    # If a face was not found, a change is missing too; the cause is then the missing face.
     if answer.payload is not None and cause in {None, "changed-outside"} and len(faces) < min_faces:
         cause = "too-few-faces"
     return verdict._replace(cause=cause)
 
 
 def read_answer(body: bytes, headers: Mapping[str, str], encoding: Encoding) -> Answer:
-    """Read an answer; whatever came, the result is an Answer and no exception."""
+    """Read an answer; the result is always an Answer, never an exception."""
     if encoding.accept == "application/json":
         return _read_json(body, encoding)
     timings = _server_timing(headers.get("Server-Timing", ""))
@@ -118,7 +118,7 @@ def _parsed(text: bytes | str) -> Any:
 def _milliseconds(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return round(float(value), 3) if 0 <= value < 1e9 else None  # no NaN and no infinity either
+    return round(float(value), 3) if 0 <= value < 1e9 else None  # excludes NaN and infinity
 
 
 def _server_timing(header: str) -> dict[str, float]:
@@ -137,7 +137,7 @@ def _server_timing(header: str) -> dict[str, float]:
 
 
 def _faces(reported: Any) -> list[Face] | None:
-    """Read faces as objects (JSON) or as lists (X-Faces); None when they are missing or not understood."""
+    """Read faces as objects (JSON) or as lists (X-Faces); None if they are missing or invalid."""
     if not isinstance(reported, list):
         return None
     faces: list[Face] = []

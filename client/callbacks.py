@@ -1,9 +1,9 @@
-"""Receiver of what the queue-worker sends when a queued request is done: each call once, however often it is told.
+"""Receiver of the queue worker's callbacks for finished requests: each call counts once, however often it is reported.
 
     python client/callbacks.py --port 8095 --out calls.jsonl
 
-The queue delivers at least once: after a crash of the worker a call may be done and told again. The first answer
-counts, later ones are counted as repeated.
+The queue delivers at least once: after a crash of the worker a call may be done and reported again. The first answer
+counts; later ones are counted as repeated.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Call:
-    """One finished call, told at `done_ms` (epoch); `took_ms` is the queue-worker's own measure of the call's time."""
+    """One finished call, reported at `done_ms` (epoch); `took_ms` is its duration as the queue worker measured it."""
 
     call_id: str
     function: str
@@ -33,18 +33,18 @@ class Call:
 
     @property
     def started_ms(self) -> float:
-        """When the worker began it, as epoch ms."""
+        """When the worker started the call, as epoch ms."""
         return self.done_ms - self.took_ms
 
     def as_json(self) -> str:
-        """The call as a line; of the body just its size."""
+        """The call as a line, with only the size of the body."""
         fields = {name: value for name, value in asdict(self).items() if name != "done_s"}
         return json.dumps({**fields, "started_ms": self.started_ms, "body": len(self.body)})
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # callbacks come in crowds
+    request_queue_size = 128  # callbacks come in bursts
 
 
 class Receiver:
@@ -77,7 +77,7 @@ class Receiver:
         self._server.server_close()
 
     def wait(self, count: int, timeout_s: float) -> bool:
-        """Whether so many different calls are done, at the latest after `timeout_s`."""
+        """Wait up to `timeout_s` until `count` different calls are done; returns whether they are."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self.calls) >= count, timeout_s)
 
@@ -86,7 +86,7 @@ class Receiver:
         self._server.serve_forever()
 
     def take(self, call: Call) -> None:
-        """Note a call, or that it was told once more."""
+        """Record a call, or that it was reported again."""
         with self._changed:
             if call.call_id in self.calls:
                 self.repeated += 1
@@ -103,7 +103,7 @@ class Receiver:
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"  # connections are kept
+            protocol_version = "HTTP/1.1"  # keeps connections alive
 
             def do_POST(self) -> None:
                 done_ms, done_s = time.time() * 1000, time.perf_counter()
@@ -127,7 +127,7 @@ class Receiver:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Receive until interrupted, a line a call into a file."""
+    """Receive until interrupted, and write one line per call to a file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=8095, help="port to listen on (default: %(default)s)")

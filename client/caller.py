@@ -1,7 +1,7 @@
-"""One kept connection that sends a small text and reads a small answer; several are used from threads.
+"""One keep-alive connection that sends a small text and reads a small answer; several are used from threads.
 
-Beside send.py, which takes more care of a single frame: a call costs 0.1 ms of CPU here, which many workers in one
-process share.
+send.py measures a single frame in more detail; here a call costs only 0.1 ms of CPU, because many workers share one
+process.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 
 class Response(NamedTuple):
-    """What came back; `cause` says why there is no whole answer, None if there is one, whatever its status."""
+    """The response; `cause` is why there is no complete answer, or None if there is one, whatever its status."""
 
     status: int | None
     headers: Mapping[str, str]  # names in lower case
@@ -24,10 +24,10 @@ class Response(NamedTuple):
 
 
 class Caller:
-    """A connection to one URL, made with the first call and again after one that broke."""
+    """A connection to one URL, opened at the first call and again after it broke."""
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float, connect_timeout_s: float) -> None:
-        """Raise ValueError for a URL that cannot be asked."""
+        """Raise ValueError if the URL cannot be called."""
         parts = urlsplit(url)
         if not parts.hostname:
             raise ValueError(f"URL {url!r} cannot be used: it has no host")
@@ -46,7 +46,7 @@ class Caller:
             self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=within_s)
 
     def post(self, body: bytes) -> Response:
-        """Send a body and read the answer; whatever goes wrong is in the Response."""
+        """Send a body and read the answer; any failure is reported in the Response."""
         status: int | None = None
         headers: Mapping[str, str] = {}
         cause: str | None
@@ -70,13 +70,13 @@ class Caller:
 
     def _connect(self) -> None:
         self._connection.connect()
-        self._connection.sock.settimeout(self._timeout_s)  # between two packets; cut() ends what trickles
+        self._connection.sock.settimeout(self._timeout_s)  # between two packets; cut() ends slow answers
 
     def close(self) -> None:
         self._connection.close()
 
     def cut(self, cause: str) -> None:
-        """Have a call under way in another thread end at once, for this cause."""
+        """End a running call of another thread at once; `cause` becomes the cause of its error."""
         self._cut_by = cause
         if (sock := self._connection.sock) is not None:
             with contextlib.suppress(OSError):

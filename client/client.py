@@ -50,7 +50,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     options = parse_options()
     interrupts = Interrupts()
-    # After the signals are taken care of: requests alone is 80 ms of CPU.
+    # Imported after the signal handlers are set: importing requests alone takes 80 ms of CPU.
     from send import Sender
     from user import User
 

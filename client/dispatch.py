@@ -1,7 +1,7 @@
-"""Dispatching tasks: what every way of it is asked, and the events that it consists of.
+"""Dispatching tasks: the interface of all dispatchers, and the events that they use.
 
-All tasks are in hand before the first begins. A dispatcher's threads and processes only put events into its queue; who
-asks it for what is done does the rest: nothing needs a lock, and every wait can be interrupted.
+All tasks are known before the first begins. A dispatcher's threads and processes only put events into its queue; the
+caller of `next` does the rest. So nothing needs a lock, and every wait can be interrupted.
 """
 
 import queue
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from callbacks import Call
 from caller import Caller
 
-# A connection on which an answer trickles in is cut this long after a silent one would end by itself.
+# A connection with a very slow answer is cut this long after a silent one would have timed out.
 TRICKLE_GRACE_S = 0.5
 
 
@@ -38,7 +38,7 @@ class Acceptance(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a task."""
+    """The outcome of a task."""
 
     task: int
     ended_s: float  # time.perf_counter
@@ -63,7 +63,7 @@ class Result(NamedTuple):
 
 
 class Dispatcher(ABC):
-    """Hands tasks over and gives back what came of each, once."""
+    """Hands tasks over and returns the outcome of each task once."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -73,7 +73,7 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def start(self, count: int) -> None:
-        """Hand over so many tasks, or begin to."""
+        """Hand over `count` tasks, or begin to."""
 
     @abstractmethod
     def halt(self) -> None:
@@ -81,11 +81,11 @@ class Dispatcher(ABC):
 
     @property
     def repeated(self) -> int:
-        """How often a task was told to be done that had been before."""
+        """How often a finished task was reported as done again."""
         return 0
 
     def next(self) -> Result:
-        """Wait for the next task that is done, or that has taken too long."""
+        """Wait for the next task that is done or has timed out."""
         while True:
             first = next(iter(self._under_way.values()), None)
             left_s = self._timeout_s if first is None else first.started_s + self._timeout_s - time.perf_counter()
@@ -94,7 +94,7 @@ class Dispatcher(ABC):
                 return result
 
     def stop(self) -> list[Result]:
-        """Halt; what was done in time, and what is given up."""
+        """Halt; returns the tasks that were done in time, and those that are given up."""
         self.halt()
         results = []
         while not self._events.empty():

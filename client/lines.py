@@ -1,6 +1,6 @@
-"""What a user says of itself: one JSON object a line, on stdout and in the journal, each written at once and whole.
+"""A user's output: one JSON object per line, on stdout and in the journal, each line written in one piece.
 
-A line at its start (in the journal only), one for each sample as sample.json declares it, one at its end.
+There is one line at its start (in the journal only), one for each sample as sample.json declares it, one at its end.
 """
 
 import json
@@ -19,7 +19,7 @@ class Lines:
     """Write lines to stdout and to the journal, which is shared by all users of a run.
 
     A line is one write to a file opened for appending, so that lines of many processes never mix.
-    The journal is first: it also says what was sent when the reader of stdout is gone.
+    The journal is written first: it shows what was sent even if the reader of stdout is gone.
     """
 
     def __init__(self, journal: Path | None, stdout: int = 1) -> None:
@@ -44,17 +44,17 @@ class Lines:
 def _write(descriptor: int, line: bytes, name: str) -> None:
     try:
         written = os.write(descriptor, line)
-        while written < len(line):  # a pipe or a full disk took a part; the rest follows, or the next write says why
+        while written < len(line):  # a pipe or a full disk took only a part: write the rest, or get the error
             written += os.write(descriptor, line[written:])
     except OSError as error:
         raise LineError(f"a line could not be written to {name}: {error.strerror}") from error
 
 
 class Account:
-    """Writes the lines of a user whose samples have one label, and counts how they came out."""
+    """Writes the lines of a user whose samples have one label, and counts samples with and without error."""
 
     def __init__(self, lines: Lines, label: str, process_start: tuple[float, float]) -> None:
-        """Take also when the process started, as epoch ms and as time.perf_counter."""
+        """`process_start` is when the process started, as epoch ms and as time.perf_counter."""
         self.start_ms, self._started = process_start
         self.name = f"{os.uname().nodename}-{os.getpid()}-{self.start_ms:.0f}"
         self._lines = lines
@@ -66,7 +66,7 @@ class Account:
         return rounded((time.perf_counter() - self._started) * 1000)
 
     def begin(self, count: int) -> None:
-        """Write, to the journal only, that so many samples are to come."""
+        """Write to the journal only: `count` samples will follow."""
         line = {"type": "start", "user": self.name, "start_ms": rounded(self.start_ms), "samples": count}
         self._lines.write(line, only_journal=True)
 
@@ -84,7 +84,7 @@ class Account:
         received_bytes: int,
         **figures: float | str | bool | None,
     ) -> None:
-        """Write a sample's line; `figures` are whatever else was measured of it."""
+        """Write a sample's line; `figures` are its further measurements."""
         self._samples += 1
         if cause is not None:
             self._causes[cause] += 1
@@ -107,7 +107,7 @@ class Account:
         self._lines.write(line | further)
 
     def end(self, count: int, stopped: bool, **more: Any) -> bool:
-        """Write the user's own line; returns whether all `count` samples came, each without error.
+        """Write the user's own line; returns whether all `count` samples were written, each without error.
 
         Raises:
             LineError: the line could not be written.

@@ -1,4 +1,4 @@
-"""Tasks as calls through OpenFaaS's queue, which are told here when they are done."""
+"""Tasks as calls through OpenFaaS's queue, which reports here when each is done."""
 
 import socket
 import time
@@ -12,10 +12,10 @@ from push import Push
 
 
 class Pull(Push):
-    """All are handed over at once; the queue's workers take them when they are free, and tell when each is done."""
+    """All tasks are handed over at once; the queue's workers take them when free, and report when each is done."""
 
     def __init__(self, url: str, workers: int, task_s: float, timeout_s: float, connect_timeout_s: float) -> None:
-        """Listen for what is done; the tasks are posted by as many connections as Push uses."""
+        """Listen for finished tasks; the tasks are posted over as many connections as Push uses."""
         self._receiver = _receiver(url, self._on_call)
         queued = queue_url(url)
         super().__init__(queued, workers, task_s, timeout_s, connect_timeout_s, X_Callback_Url=self._receiver.url)
@@ -43,7 +43,7 @@ class Pull(Push):
         else:
             call = event
             if call.call_id not in self._tasks_by_call:
-                self._early[call.call_id] = call  # told before the answer to its own request was read
+                self._early[call.call_id] = call  # reported before the answer to its own request was read
                 return None
         if call is None:
             return None
@@ -68,7 +68,7 @@ def queue_url(url: str) -> str:
     """The gateway's address of a function's queue.
 
     Raises:
-        DispatchError: the URL is not one of a function behind OpenFaaS's gateway.
+        DispatchError: the URL is not that of a function behind OpenFaaS's gateway.
     """
     parts = urlsplit(url)
     if not parts.path.startswith(("/function/", "/async-function/")):
@@ -77,7 +77,7 @@ def queue_url(url: str) -> str:
 
 
 def _receiver(url: str, on_call: Callable[[Call], None]) -> Receiver:
-    """A receiver where the gateway's host reaches this one: by the address that leads there. No packet is sent."""
+    """A receiver at this host's address on the route to the gateway, so the gateway can reach it; sends no packet."""
     parts = urlsplit(url)
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

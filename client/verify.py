@@ -1,6 +1,6 @@
 """Look at an answer's image: is it the frame, blurred in the reported faces and nowhere else?
 
-Imported only when a frame is verified; nothing of it runs while a frame's time is taken.
+Imported only when a frame is verified; none of it runs while the response time is measured.
 """
 
 import io
@@ -12,11 +12,11 @@ from PIL import Image, ImageChops, ImageStat
 
 from encoding import Encoding
 
-# Mean change (0..255) that a blurred face shows at least. Seen on the default clip: 30 in a blurred face; in a frame
-# sent back as it was 0, and up to 4.1 where JPEG encoded it again at quality 75.
+# Minimum mean change (0..255) of a blurred face. Measured on the default clip: 30 in a blurred face; 0 in a frame sent
+# back unchanged, or up to 4.1 if JPEG encoded it again at quality 75.
 FACE_CHANGE_LOSSLESS, FACE_CHANGE_LOSSY = 0.5, 6.0
-# JPEG spreads a change over its blocks of 16x16 pixels, and encoding again changes a little everywhere. Seen as the
-# greatest mean change of a block: 12 in photographs at quality 75, 5 at quality 90.
+# JPEG spreads a change over its blocks of 16x16 pixels, and encoding again changes every block a little. The greatest
+# mean change of a block that was measured: 12 in photographs at quality 75, 5 at quality 90.
 LOSSY_BLOCK = 16
 OUTSIDE_CHANGE_LOSSY = 16
 

@@ -1,4 +1,4 @@
-"""The command line: JMeter's own letters for a run, and the verbs beside it."""
+"""The command line: JMeter's own options for a run, and the other commands (verbs)."""
 
 import argparse
 import difflib
@@ -22,7 +22,7 @@ EXIT_STATUS = (
 
 
 def main(argv: Sequence[str]) -> int:
-    """Do what the words ask for; the exit status of run.sh."""
+    """Run the command given by the words; returns the exit status of run.sh."""
     try:
         verb, words = _verb(argv)
         return VERBS[verb](words)
@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"framestorm: {error}", file=sys.stderr)
         return error.exit_status
     except BrokenPipeError:
-        # Whoever read has seen enough (… | head); without this Python complains once more at its end.
+        # The reader of the output has closed it (… | head); without this Python reports another error when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -131,7 +131,7 @@ def _gui(words: Sequence[str]) -> int:
 
 
 def _new(words: Sequence[str]) -> int:
-    """Write a plan of your own from a curl command."""
+    """Make a plan for your own function from a curl command."""
     from framestorm.run import new_plan
 
     parser = argparse.ArgumentParser(prog="./run.sh new", description=_new.__doc__)
@@ -189,7 +189,7 @@ def _test(words: Sequence[str]) -> int:
 
 
 def _imported(module: str, doc: str) -> Callable[[Sequence[str]], int]:
-    """The `main` of a module, which is imported only when its verb is used."""
+    """A verb that calls the `main` of a module, and imports the module only then."""
 
     def verb(words: Sequence[str]) -> int:
         return int(import_module(module).main(words))

@@ -32,7 +32,7 @@ END_AFTER_S = 25.0
 
 
 class Interrupts:
-    """Counts the signals that ask to stop: the first stops gently, the second at once."""
+    """Counts stop signals: the first stops the run gently, the second at once."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -2,7 +2,7 @@
 
 
 class FramestormError(Exception):
-    """The run could not be done; the message says what failed, what was seen and what to do."""
+    """The run could not be done; the message says what failed, what was observed and what to do."""
 
     exit_status = 1
 

@@ -42,7 +42,7 @@ def wait_until(condition: Callable[[], T], within_s: float, poll_s: float = POLL
 
 @contextlib.contextmanager
 def in_background(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Do `work` in a thread beside the block; it is to return soon after its event is set, at the block's end."""
+    """Run `work` in a thread during the block; its event is set at the block's end, and it must then return soon."""
     is_over = threading.Event()
     thread = threading.Thread(target=work, args=(is_over,), daemon=True)
     thread.start()
@@ -66,7 +66,7 @@ def listens(port: int) -> bool:
 
 
 def port_holder(port: int) -> str | None:
-    """The process that listens on a TCP port, as far as this user may see it; None where nothing listens."""
+    """The process that listens on a TCP port, with what this user may see of it; None if nothing listens."""
     holder = None
     try:
         for connection in psutil.net_connections("tcp"):
@@ -81,7 +81,7 @@ def port_holder(port: int) -> str | None:
 
 
 def last_lines(log: Path) -> str:
-    """The end of a log, as an error shows it."""
+    """The last lines of a log, for an error message."""
     lines = log.read_text(errors="replace").splitlines()[-8:] if log.exists() else []
     return f"the end of {paths.shown(log)}:\n" + "\n".join(f"  {line}" for line in lines)
 
@@ -94,8 +94,8 @@ def request(
     auth: tuple[str, str] | None = None,
     timeout_s: float = REQUEST_WITHIN_S,
 ) -> "Response":
-    """Send a request with JSON content, past any proxy of the environment, which must not get passwords; the answer."""
-    import requests  # takes 0.1 s, which a run without such a part is spared
+    """Send a request with JSON content and return the answer; bypasses proxies, which must not get passwords."""
+    import requests  # takes 0.1 s, and only some runs need it
 
     with requests.Session() as session:
         session.trust_env = False
@@ -114,7 +114,7 @@ def answers(url: str, timeout_s: float = PROBE_WITHIN_S) -> bool:
 
 
 def check_reachable(url: str) -> None:
-    """See that something accepts connections where a URL points; no request is made, a function may be costly.
+    """Check that something accepts connections at a URL; sends no request, because a function may be costly.
 
     Raises:
         UsageError: the URL has no http(s) scheme or no host.

@@ -1,6 +1,6 @@
-"""What a host tells of itself by /proc, systemd and its files.
+"""Facts about a host from /proc, systemd and its files.
 
-Sent to the host with the agent, and so, like that, for its own Python (3.10 or later) and nothing else.
+This file is sent to the host with the agent, so like the agent it needs only the host's Python (3.10 or later).
 """
 
 import contextlib
@@ -21,7 +21,7 @@ BLOCK_BYTES = 1 << 20
 
 
 class Usage(NamedTuple):
-    """What processes have used so far, and the whole host."""
+    """Resources used so far by processes, and by the whole host."""
 
     at_s: float
     cpu_s: float
@@ -32,9 +32,9 @@ class Usage(NamedTuple):
 
 
 def usage(pids: Iterable[int]) -> Usage:
-    """Of living processes and of the children they have waited for, so that short-lived frame clients count too.
+    """Usage of running processes and of their ended children, so that short-lived frame clients count too.
 
-    A systemd unit's own accounting would do, but is not there in every container.
+    The accounting of a systemd unit would be enough, but not every container has it.
     """
     stats = [fields for pid in pids if (fields := stat(str(pid)))]
     # proc(5), from field 3 on: utime, stime, cutime, cstime; rss in pages
@@ -55,9 +55,9 @@ def usage(pids: Iterable[int]) -> Usage:
 
 
 def clients(pids: Iterable[int]) -> list[int]:
-    """Those of the processes that are users of a plan and, told to end by SIGTERM, first hand in what they have.
+    """Those of the processes that are users of a plan: on SIGTERM they hand in their results before they end.
 
-    They are known by handling that signal, whatever they are called. JMeter does too (a slave's server has
+    They are recognised by their handler for that signal, not by their name. JMeter has one too (a slave's server has
     its jar in the class path), and so does coreutils' timeout, which kills its client soon after.
     """
     users = []
@@ -72,7 +72,7 @@ def clients(pids: Iterable[int]) -> list[int]:
 
 
 def stop_clients(pids: Iterable[int], stopped: set[int]) -> None:
-    """Ask users of a plan to end, each once; called again and again, as one may start until the plan has ended."""
+    """Ask each user of a plan once to end; called repeatedly, because users may start until the plan has ended."""
     for pid in set(clients(pids)) - stopped:
         stopped.add(pid)
         with contextlib.suppress(ProcessLookupError):
@@ -80,7 +80,7 @@ def stop_clients(pids: Iterable[int], stopped: set[int]) -> None:
 
 
 def processes(account: str) -> list[int]:
-    """The processes of an account."""
+    """The ids of an account's processes."""
     uid = pwd.getpwnam(account).pw_uid
     pids = []
     for folder in PROC.glob("[0-9]*"):
@@ -91,7 +91,7 @@ def processes(account: str) -> list[int]:
 
 
 def stat(pid: str) -> list[str]:
-    """The fields of a process from its state on (proc(5), field 3), none when it is gone."""
+    """The fields of a process, starting at its state (proc(5), field 3); empty if the process is gone."""
     try:
         return (PROC / pid / "stat").read_text().rpartition(")")[2].split() if pid else []
     except OSError:
@@ -105,7 +105,7 @@ def output(*command: str) -> str:
 
 
 def show(unit: str, name: str) -> str:
-    """A property of a unit of systemd's, empty where it has none."""
+    """A property of a systemd unit; empty if it has none."""
     match = re.search(rf"^{name}=(.*)$", output("systemctl", "show", unit, f"--property={name}"), re.MULTILINE)
     return match[1] if match else ""
 
@@ -137,7 +137,7 @@ def digest(folder: Path, names: Sequence[str]) -> str | None:
 
 
 def lock_holder(path: Path) -> str | None:
-    """What the holder of a lock has written into its file, None when nobody holds it."""
+    """The text that a lock's holder has written to its file; None if the lock is free."""
     with contextlib.suppress(FileNotFoundError), path.open() as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -147,6 +147,6 @@ def lock_holder(path: Path) -> str | None:
 
 
 def count_lines(file: BinaryIO) -> int:
-    """How many lines an open file has, from its beginning on."""
+    """The number of lines of an open file, counted from its beginning."""
     file.seek(0)
     return sum(block.count(b"\n") for block in iter(lambda: file.read(BLOCK_BYTES), b""))

@@ -21,13 +21,13 @@ TEST_PACKAGES = ("chromium", "imagemagick", "openssl", "x11-utils", "xdotool", "
 
 BIN = paths.TEST_PYTHON.parent
 
-# Three workers on two cores: the tests of the lab and of OpenFaaS, a worker each, wait for hosts and JVMs much of the
-# time. tests/conftest.py says which tests stay together.
+# Three workers on two cores: the tests of the lab and of OpenFaaS have one worker each, which mostly waits for hosts
+# and JVMs. tests/conftest.py says which tests stay together.
 EVERYTHING = ("--numprocesses=3", "--no-loadscope-reorder", "--durations=40")
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the static checks, then pytest; given words go to pytest, which then runs alone.
+    """Run the static checks, then pytest; if there are words, run only pytest, with these words as its arguments.
 
     Returns:
         0 only if everything passed.
@@ -54,7 +54,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _set_up() -> None:
-    """Install and build all that any test needs: the tests themselves install nothing."""
+    """Install and build everything that the tests need; the tests themselves install nothing."""
     packages.install([*TEST_PACKAGES, *lab_base.TOOLS, *parts.needed_packages(), *docker.needed_packages()])
     pieces = [setup.TEST_VENV, *parts.PIECES, setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, parts.KIND]
     if os.geteuid() != 0:
@@ -73,7 +73,7 @@ def _checks() -> Iterator[tuple[str, list[str | Path]]]:
     shell = [str(path.relative_to(paths.ROOT)) for path in sorted((paths.ROOT / "function").glob("*.py"))]
     for room in (["framestorm"], ["client"], ["lab", "ansible/pack.py"], [*shell, "function/face-blur"]):
         name = f"mypy {room[-1]}"
-        # A cache each: they run side by side.
+        # Separate caches, because they run in parallel.
         yield name, [BIN / "mypy", f"--cache-dir=.mypy_cache/{Path(room[-1]).name}", *room]
     yield "ruff check", [BIN / "ruff", "check", "."]
     yield "ruff format", [BIN / "ruff", "format", "--check", "."]
@@ -82,7 +82,7 @@ def _checks() -> Iterator[tuple[str, list[str | Path]]]:
 
 
 def _failed_checks() -> list[str]:
-    """Run the static checks side by side, the longest first; the names of those that failed."""
+    """Run the static checks in parallel, the longest first; returns the names of those that failed."""
     checks = list(_checks())
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(lambda check: _passes(check[0], check[1], captured=True), checks)

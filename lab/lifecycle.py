@@ -54,9 +54,9 @@ def prepare() -> None:
 
 
 def up(slaves: int, outsider: bool = False, with_registries: bool = False) -> list[HostStatus]:
-    """Start what is not running of a lab with so many slaves, and wait until every host answers.
+    """Start the hosts of a lab with `slaves` slaves that are not running, and wait until every host answers.
 
-    Existing hosts keep running and keep their disks; what a crash left incomplete is made again.
+    Existing hosts keep running and keep their disks; hosts that a crash left incomplete are made again.
     `with_registries`: hosts that are made reach this machine's registries of Python and Maven packages too.
     """
     wanted = planned(slaves, outsider)
@@ -146,7 +146,7 @@ def status() -> list[HostStatus]:
 
 
 def down() -> int:
-    """End the lab and delete its hosts' disks (the base is kept); the number of hosts."""
+    """End the lab and delete its hosts' disks (the base is kept); returns the number of hosts."""
     with _exclusive():
         _refuse_another()
         hosts = existing()

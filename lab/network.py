@@ -26,7 +26,7 @@ KEEPER, PROXY = "network", "proxy"
 
 
 def run(*command: str) -> str:
-    """The output of a command; LabError with its error output if it fails."""
+    """Run a command and return its output; raises LabError with its error output if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LabError(
@@ -36,7 +36,7 @@ def run(*command: str) -> str:
 
 
 def owner() -> Path | None:
-    """The checkout whose lab is up on this machine: the kernel keeps it as the link's alias."""
+    """The checkout whose lab is up on this machine; it is stored in the kernel, as the link's alias."""
     for link in json.loads(run("ip", "-json", "link", "show")):
         if link["ifname"] == LINK:
             return Path(link.get("ifalias", "?"))
@@ -77,7 +77,7 @@ def up() -> None:
 
 
 def down() -> None:
-    """Remove what would outlive the namespace's processes; the rest goes with them."""
+    """Remove what would outlive the namespace's processes; the rest ends with them."""
     groups.end(PROXY)
     if owner() is not None:
         run("ip", "link", "delete", LINK)
@@ -112,7 +112,7 @@ def set_link(name: str, connected: bool) -> None:
 
 
 def proxy_up(urls: list[str]) -> None:
-    """Start the proxy to the hosts of these URLs and no others, unless it runs already."""
+    """Start the proxy to the hosts of these URLs only, unless it runs already."""
     allowed = HOME / "proxy-allowed"
     lines = "".join(f"^{re.escape(name)}$\n" for name in sorted({urlsplit(url).hostname or "" for url in urls}))
     if _answers() and allowed.is_file() and allowed.read_text() == lines:

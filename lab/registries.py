@@ -20,7 +20,7 @@ print(PyPI.simple_url, "https://" + PyPI.file_storage_domain)
 
 
 def urls() -> list[str]:
-    """Where pip and Maven on this machine get packages from, by their settings or else by their own defaults."""
+    """The URLs from which pip and Maven on this machine get packages: from their settings, or else their defaults."""
     return [*_pip_urls(), *_maven_urls()]
 
 
@@ -38,7 +38,7 @@ def _pip_urls() -> list[str]:
 
 
 def _maven_mirrors() -> str:
-    """The mirrors in Maven's settings here, except those by which Maven blocks plain HTTP."""
+    """The mirrors in this machine's Maven settings, except those with which Maven blocks plain HTTP."""
     texts = [path.read_text() for path in _MAVEN_SETTINGS if path.is_file()]
     visible = re.sub(r"<!--.*?-->", "", "".join(texts), flags=re.DOTALL)
     mirrors = re.findall(r"<mirror>.*?</mirror>", visible, re.DOTALL)

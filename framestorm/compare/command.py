@@ -1,4 +1,4 @@
-"""`./run.sh compare`: find the sides, compare them, leave the page, and say in a few lines how it came out."""
+"""`./run.sh compare`: find the sides, compare them, write the page, and print the result in a few lines."""
 
 import argparse
 import re
@@ -19,7 +19,7 @@ EXIT_STATUS = (
     "exit status: 0 no regression shown, 1 the sides cannot be compared, or a judged figure is missing, 2 wrong usage, "
     "3 regression beyond a threshold"
 )
-# A tenth is what separate runs on a quiet machine may differ by; a point of success is one failure in a hundred.
+# Separate runs on a quiet machine may differ by a tenth; a percentage point of success is one error in a hundred.
 ALWAYS = "success 1 point"
 DEFAULTS = ("mean 10 %", "median 10 %", "p95 10 %", ALWAYS)
 EXAMPLES = "'mean 5 %', 'handler p95 10 %', 'success 1 point', 'rate 5 %'"
@@ -28,11 +28,11 @@ _FORM = re.compile(r"\s*(?P<metric>[a-z][\w ]*?)\s+(?P<limit>\d+(?:\.\d+)?)\s*(?
 
 
 def main(words: Sequence[str]) -> int:
-    """Compare what the words name, and return the exit status.
+    """Compare the runs or studies named by the words, and return the exit status.
 
     Raises:
-        UsageError: names, factor or thresholds are wrong, or the output is there already; nothing was written.
-        FramestormError: what is named cannot be compared.
+        UsageError: names, factor or thresholds are wrong, or the output exists already; nothing was written.
+        FramestormError: the sides cannot be compared.
     """
     asked = _parser().parse_args(list(words))
     name = f"compare-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
@@ -45,7 +45,7 @@ def main(words: Sequence[str]) -> int:
     thresholds = _thresholds(asked.thresholds)
     sides = _sides(asked.sides, asked.factor)
     _check(thresholds, sides)
-    # Without -o and --json: done again as it stands, it finds those that it made.
+    # The command to repeat, without -o and --json: their outputs would exist already.
     command = ["./run.sh", "compare", *asked.sides, *(("--factor", asked.factor) if asked.factor else ())]
     command += [word for text in asked.thresholds for word in ("--threshold", text)]
     factor = asked.factor.partition("=")[0] if asked.factor else None
@@ -105,7 +105,7 @@ def _sides(names: Sequence[str], factor: str | None) -> Sides:
 
 
 def _check(thresholds: Sequence[Threshold], sides: Sides) -> None:
-    """See that what is to be judged is measured at all."""
+    """Check that the metrics to be judged were measured."""
     names = {"success", "served_per_s"}
     for side in sides:
         names |= {*side.runs[0].series()} if isinstance(side, RunSide) else {*side.columns}
@@ -116,7 +116,7 @@ def _check(thresholds: Sequence[Threshold], sides: Sides) -> None:
 
 
 def _thresholds(texts: Sequence[str]) -> list[Threshold]:
-    """The thresholds of a comparison; success is always among them, for times alone look better the more fail."""
+    """The thresholds of a comparison; success is always one, because times alone look better the more samples fail."""
     chosen = [parse_threshold(text) for text in texts or DEFAULTS]
     success = parse_threshold(ALWAYS)
     return chosen if any(each.metric == success.metric for each in chosen) else [*chosen, success]
@@ -126,7 +126,7 @@ def parse_threshold(text: str) -> Threshold:
     """Read `metric limit unit`: how much worse a metric of the candidate may be before it is a regression.
 
     Raises:
-        UsageError: it is not understood; the message says what is allowed.
+        UsageError: it is not valid; the message says what is allowed.
     """
     match = _FORM.fullmatch(text)
     if match is None:
@@ -149,7 +149,7 @@ def parse_threshold(text: str) -> Threshold:
 
 
 def _metric_name(words: str) -> str:
-    """The metric's name for what a person writes: `p95`, `handler mean`, `success`, `rate`, or the name itself."""
+    """The metric's name for a user's words: `p95`, `handler mean`, `success`, `rate`, or the name itself."""
     name = "_".join(words.lower().split())
     series, _, statistic = name.rpartition("_")
     series = {"frame": "", "rtt": ""}.get(series, series)

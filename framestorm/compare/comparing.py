@@ -1,4 +1,4 @@
-"""Put a comparison together: what is asked of two sides, judged, with all that a reader has to know of it."""
+"""Put a comparison together: the judged questions about the sides, with everything a reader has to know."""
 
 import os
 from collections.abc import Sequence
@@ -137,7 +137,7 @@ def _side(side: RunSide | StudySide, out_dir: Path) -> Side:
 
 
 def _curve(side: RunSide) -> Curve:
-    """Share of all samples that were without error within a time, all repetitions together."""
+    """Share of all samples that ended without error within a time, all repetitions together."""
     n = sum(run.right.size for run in side.runs)
     parts = [run.times[RESPONSE] for run in side.runs if RESPONSE in run.times]
     times = Times.together([Times(np.empty(0), np.empty(0, dtype=bool)), *parts])

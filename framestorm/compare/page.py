@@ -139,12 +139,12 @@ def _spread(curves: Sequence[Curve]) -> Chart:
         for curve, colour in zip(curves, LINE_COLOURS * len(curves), strict=False)
     ]
     caption = (
-        "Share of all samples that were without error within a time: the further left, the faster; where curves cross, "
-        "one side is faster for some samples only."
+        "Share of all samples that ended without error within a time: the further left, the faster; where curves "
+        "cross, one side is faster for some samples only."
     )
     for words, name in (("Timed out", "timed_out"), ("Failed otherwise", "failed")):
         never = [f"{count(n)} of {curve.label}" for curve in curves if (n := getattr(curve, name))]
-        caption += f" {words}, and never reached: {', '.join(never)}." if never else ""
+        caption += f" {words} (only in the total): {', '.join(never)}." if never else ""
     x = axis.axis("response time")
     return Chart(
         name="response-times",

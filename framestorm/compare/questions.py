@@ -1,7 +1,7 @@
-"""What is asked of two sides: every metric that both have, with what their runs say of it.
+"""The questions of a comparison: every metric that both sides have, with the evidence from their runs.
 
-One run a side is resampled; of repetitions, how far they vary is what counts. Studies are compared point by point, and
-over all points that both have.
+With one run per side, its samples are resampled; with repetitions, their variation counts. Studies are compared point
+by point, and over all points that both have.
 """
 
 import math
@@ -32,12 +32,12 @@ from framestorm.stats.means import welch
 from framestorm.stats.shares import design_effect
 from framestorm.study.answers.samples import Times
 
-# Fewer say too little about their spread for a claim.
+# Fewer show too little of their spread for a claim.
 LEAST_SAMPLES = 20
 RESAMPLES = 10_000
-# Of a long run: longer blocks are right whenever shorter ones are, and many cost time.
+# For long runs: longer blocks are valid whenever shorter ones are, and many blocks cost time.
 MOST_BLOCKS = 200
-# Of the samples that have to lie beyond a percentile before it is compared: of p99, 1000 samples in all.
+# How many samples must lie beyond a percentile before it is compared: for p99, 1000 samples in all.
 LEAST_BEYOND = 10
 RATE_WINDOWS = 20
 LEAST_IN_WINDOW = 5
@@ -58,11 +58,11 @@ ONE_ONLY = "insufficient data (n < 2 repetitions): the variation between repetit
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of two sides: each metric over all points that both have, and at each; and the points of one only.
+    """The questions for two sides: each metric over all common points, and at each; and points that only one side has.
 
-    points: empty where there is just one, which `overall` is of.
-    missing: what the new side has no value of, and the old one has.
-    pairs: what belongs together over all points; None: nothing, the sides ran them in other orders, or only once.
+    points: empty if there is only one point, which `overall` is about.
+    missing: metrics for which only the old side has a value.
+    pairs: what is paired over all points; None: nothing, because the sides ran in different orders, or only once.
     """
 
     overall: list[Question]
@@ -75,7 +75,7 @@ class Asked:
 
 
 def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1)) -> Asked:
-    """Every metric that both sides have; `numbers` tell their random numbers apart."""
+    """The questions for runs: every metric that both sides have; `numbers` give each side its own random numbers."""
     is_single = len(old.runs) == len(new.runs) == 1
     of_old, of_new = old.metrics(), new.metrics()
     names = [name for name in of_old if name in of_new]
@@ -87,7 +87,7 @@ def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1)) -> As
 
 
 def seed(side: int, what: str) -> list[int]:
-    """Of random numbers that are the same in every comparison and differ by side and series."""
+    """A seed for random numbers, the same in every comparison but different for each side and series."""
     return [SEED, side, *what.encode()]
 
 
@@ -100,9 +100,9 @@ def least_samples(statistic: str) -> int:
 
 
 def resamples_of_times(times: Times, seed: list[int], series: str = RESPONSE) -> dict[str, Resamples]:
-    """Mean, median and percentiles, by metric; without those of too few samples.
+    """Mean, median and percentiles, by metric, without those of too few samples.
 
-    On either side they are off by what times in whole ms hide.
+    Their intervals include the rounding error of times in whole ms.
     """
     block = max(choose_block(times.values_ms), times.n // MOST_BLOCKS)
     resamples = {}
@@ -115,7 +115,7 @@ def resamples_of_times(times: Times, seed: list[int], series: str = RESPONSE) ->
 
 
 def _resamples_of_rate(run: Run, seed: list[int]) -> Resamples | None:
-    """Of samples without error a second, by windows of time that are independent; None where they hold too few."""
+    """Resamples of the rate of samples without error, by independent time windows; None if these have too few."""
     if run.serving_ms is None or run.ended_ms.size < RATE_WINDOWS * LEAST_IN_WINDOW:
         return None
     start, end = run.serving_ms
@@ -124,7 +124,7 @@ def _resamples_of_rate(run: Run, seed: list[int]) -> Resamples | None:
 
 
 def _of_single_runs(old: RunSide, new: RunSide, names: Iterable[str], numbers: tuple[int, int]) -> list[Question]:
-    """By resampling what each measured."""
+    """Questions for single runs, by resampling the samples of each."""
     runs = list(zip((old.runs[0], new.runs[0]), numbers, strict=True))
     asked = []
     drawn: list[Mapping[str, Resamples | None]]
@@ -157,7 +157,7 @@ def _resampled(
 
 
 def _bounded(question: Question) -> Question:
-    """With what timeouts say of it: hidden on both sides, there is no evidence."""
+    """The question with its bound from timeouts; if they hide the figures of both sides, it has no evidence."""
     are_bounds = question.baseline.is_lower_bound, question.candidate.is_lower_bound
     if all(are_bounds):
         return replace(question, evidence={}, why=BOTH_BOUNDS)
@@ -165,8 +165,8 @@ def _bounded(question: Question) -> Question:
 
 
 def _success(old: RunSide, new: RunSide) -> Question:
-    """Success of the samples; over repetitions the wider of what samples and what repetitions vary by."""
-    # Where one side has no failure its clusters cannot be seen: they are taken to be those of the other.
+    """Success rate of the samples; over repetitions, the wider of the intervals by samples and by repetitions."""
+    # If one side has no errors, their clusters are unknown: those of the other side are assumed.
     clustered = max(design_effect(run.right) for side in (old, new) for run in side.runs)
     right = [np.concatenate([run.right for run in side.runs]) for side in (old, new)]
     a, b = (
@@ -176,14 +176,14 @@ def _success(old: RunSide, new: RunSide) -> Question:
     evidence: Evidence = of_shares([(1.0, b.value, b.n / clustered), (-1.0, a.value, a.n / clustered)])
     if max(len(old.runs), len(new.runs)) == 1:
         return Question("success", a, b, {"difference": evidence}, SHARE_METHOD)
-    # Shares of all samples together, for repetitions of one plan have nearly as many each.
+    # Shares of all samples together, because repetitions of one plan have nearly equal numbers.
     by_run = [[float(run.right.mean()) for run in side.runs] for side in (old, new)]
     evidence = evidence.or_wider(of_estimate(lambda level: welch(by_run[1], by_run[0], level))).within(-1, 1)
     return Question("success", a, b, {"difference": evidence}, REPEATED_SHARE_METHOD)
 
 
 def _of_repetitions(old: RunSide, new: RunSide, names: Iterable[str]) -> list[Question]:
-    """Each run's own figure is one value; samples of a run are no repetitions of it."""
+    """Questions for repetitions: each run's figure is one value, because samples of a run are not repetitions."""
     asked = []
     for name in names:
         figures = [list(side.figures(name).values()) for side in (old, new)]
@@ -198,7 +198,7 @@ def _of_repetitions(old: RunSide, new: RunSide, names: Iterable[str]) -> list[Qu
 
 
 def of_studies(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Asked:
-    """What `metrics`, columns of results.csv, say of two studies or levels.
+    """The questions for two studies or levels about `metrics`, which are columns of results.csv.
 
     Raises:
         FramestormError: they have no point in common.
@@ -231,14 +231,14 @@ def of_studies(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Asked:
 
 
 def _lack(side: StudySide, point: str) -> str:
-    """What there is of a point in place of a figure."""
+    """What a side has at a point where it has no figure."""
     runs = len(side.figures(point, "n"))
     without_error = f"{side.total(point, 'ok')} samples without error of {plural(side.total(point, 'n'), 'sample')}"
-    return f"{plural(runs, 'complete run')} with {without_error}" if runs else "no run of it is complete"
+    return f"{plural(runs, 'complete run')} with {without_error}" if runs else "no complete run"
 
 
 def _at(old: StudySide, new: StudySide, point: str, name: str, is_paired: bool) -> Question | None:
-    """One metric at one point; None if a side has no value of it."""
+    """The question about one metric at one point; None if a side has no value."""
     sides = [side.figures(point, name) for side in (old, new)]
     if not all(sides):
         return None
@@ -258,7 +258,7 @@ def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], i
     """
     figures = {key: (old.figures(key, name), new.figures(key, name)) for key in shared}
     known = {key: sides for key, sides in figures.items() if all(sides)}
-    # Cut off on both sides, in any repetition.
+    # Cut off by timeouts on both sides, in any repetition.
     hidden = [key for key, sides in known.items() if all(_is_bound(side.values()) for side in sides)]
     points = {key: sides for key, sides in known.items() if key not in hidden}
     whole = [set.intersection(*(set(of[side]) for of in points.values())) if points else set() for side in (0, 1)]
@@ -282,7 +282,7 @@ def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], i
     if max(len(row) for row in rows) == 1 and len(points) > 1:
         by_point = [[of[side][repetitions[side][0]].value for of in points.values()] for side in (0, 1)]
         question = _question(name, a, b, by_point, POINTS_METHOD, off)
-        # Of the two scales the one on which points were averaged.
+        # The scale on which the points were averaged.
         scale: Scale = "ratio" if is_geometric else "difference"
         question = replace(question, evidence={scale: question.evidence[scale]} if question.evidence else {})
     else:
@@ -297,7 +297,7 @@ def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], i
 
 
 def _total(side: StudySide, points: Iterable[str], name: str) -> int:
-    """The samples that a figure is of, over all repetitions."""
+    """The number of samples behind a figure, over all repetitions."""
     return sum(side.total(point, metric(name).counted_by or "n") for point in points)
 
 
@@ -306,13 +306,13 @@ def _is_bound(figures: Iterable[SideFigure]) -> bool:
 
 
 def _rounding(name: str, figures: Sequence[Sequence[SideFigure]]) -> tuple[float, float]:
-    """By how much the figures of either side may be off in any case."""
+    """The rounding error of the figures of each side."""
     a, b = (rounding_ms([each.value for each in side]) if is_rounded(name) else 0.0 for side in figures)
     return a, b
 
 
 def _over_repetitions(name: str, figures: Sequence[Sequence[SideFigure]], n: tuple[int, int], method: str) -> Question:
-    """Of each side a figure a repetition, and how many samples they are of."""
+    """The question for one figure per repetition on each side; `n` has the numbers of samples."""
     rows = [[figure.value for figure in side] for side in figures]
     a, b = (
         SideFigure(float(np.mean(row)), _is_bound(side), total, len(row))
@@ -329,7 +329,7 @@ def _question(
     method: str,
     rounding: tuple[float, float],
 ) -> Question:
-    """`rows`: of each side a value a repetition or, by `POINTS_METHOD`, a point."""
+    """A question from `rows`: for each side one value per repetition or, with `POINTS_METHOD`, per point."""
     bounds = old.is_lower_bound, new.is_lower_bound
     evidence, why = over_repetitions(rows[0], rows[1], bounds, paired=method != WELCH_METHOD, rounding=rounding), None
     if any(bounds) and (name.endswith("sd_ms") or not is_of_run(name)):
@@ -337,7 +337,7 @@ def _question(
     elif not evidence:
         why = ONE_ONLY
     if metric(name).counted_by and evidence and old.n and new.n:
-        # At least what single samples vary by, for a few repetitions are often all alike.
+        # At least as wide as the variation of samples, because a few repetitions are often equal by chance.
         of_samples = of_shares([(1.0, new.value, new.n), (-1.0, old.value, old.n)])
         evidence, method = {"difference": of_samples.or_wider(evidence["difference"])}, REPEATED_SHARE_METHOD
     if metric(name).is_share and evidence:

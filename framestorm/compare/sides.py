@@ -1,4 +1,4 @@
-"""What is compared: the names given on the command line, found and read."""
+"""The sides of a comparison: find and read the runs or studies named on the command line."""
 
 import csv
 import json
@@ -65,7 +65,7 @@ class Run:
 
     @cached_property
     def figures(self) -> dict[str, SideFigure]:
-        """The figures that are compared, by metric, without percentiles that are just the largest sample."""
+        """The figures to compare, by metric, without percentiles that are simply the largest sample."""
         figures = {}
         for series, times in self.times.items():
             sample = times.sample()
@@ -97,11 +97,11 @@ class RunSide:
         return {name: series for name, series in first.items() if all(series in run.times for run in self.runs)}
 
     def metrics(self) -> list[str]:
-        """What has a figure."""
+        """The metrics that have a figure."""
         return [name for name in [*self.series(), RATE] if self.figures(name)]
 
     def figures(self, name: str) -> dict[int, SideFigure]:
-        """A metric by repetition, where it is known."""
+        """A metric's figures by repetition, where they are known."""
         return {number: run.figures[name] for number, run in enumerate(self.runs) if name in run.figures}
 
 
@@ -109,7 +109,7 @@ class RunSide:
 class StudySide:
     """One study, or one level of a factor of it: study.json, and the rows of results.csv that are complete.
 
-    points: by what two sides may have in common, their factors. rows: the cells of a row by point and repetition.
+    points: by their factors, which the two sides may have in common. rows: the cells of a row by point and repetition.
     schedule: two sides that have the same one ran the same points in the same order in each repetition, so that
     repetitions pair.
     """
@@ -126,11 +126,11 @@ class StudySide:
 
     @property
     def repetitions(self) -> set[int]:
-        """Those that have a complete run."""
+        """The repetitions that have a complete run."""
         return {repetition for _, repetition in self.rows}
 
     def figures(self, point: str, name: str) -> dict[int, SideFigure]:
-        """A metric of the point with that key by repetition, where it is known."""
+        """A metric's figures by repetition at the point with that key, where they are known."""
         figures = {}
         for (id_, repetition), row in self.rows.items():
             value = as_number(row.get(name, "")) if id_ == self.points[point].id else None
@@ -140,7 +140,7 @@ class StudySide:
         return figures
 
     def total(self, point: str, name: str) -> int:
-        """The sum of what is counted in all repetitions of a point."""
+        """The sum of a count over all repetitions of a point."""
         return int(sum(figure.value for figure in self.figures(point, name).values()))
 
     def levels(self) -> dict[str, list[str]]:
@@ -156,7 +156,7 @@ Sides = Sequence[RunSide] | Sequence[StudySide]
 
 
 def point_key(factors: dict[str, Value], without: str | None = None) -> str:
-    """What two points have in common that are the same (but for the factor `without`)."""
+    """A key that is equal for equal points of two sides (the factor `without` is ignored)."""
     return ", ".join(f"{name}={value}" for name, value in factors.items() if name != without) or "the one point"
 
 
@@ -230,7 +230,7 @@ def _read_run(folder: Path) -> Run:
 
 
 def run_of(folder: Path, record: Record, summary: Summary | None, samples: Samples) -> Run:
-    """A run of its samples."""
+    """A run with the figures of its samples."""
     frames = samples.loaded
     times = {series: samples.times(series) for series in (RESPONSE, *samples.figures())}
     ok = frames.filter("ok")
@@ -241,7 +241,7 @@ def run_of(folder: Path, record: Record, summary: Summary | None, samples: Sampl
 
 
 def _users(folder: Path) -> Times:
-    """Users that ended well, and as lower bounds those that ran out of time; JMeter's own times."""
+    """Times of successful users and, as lower bounds, of users that timed out; measured by JMeter."""
     jtl = read_jtl(folder, "")
     if jtl.rows is None or not jtl.labels[USER]:
         return Times(np.empty(0), np.empty(0, dtype=bool))
@@ -271,7 +271,7 @@ def _read_study(label: str, folder: Path) -> StudySide:
 
 
 def levels(sides: Sides, factor: str) -> list[StudySide]:
-    """A study taken apart by levels of one factor, NAME=LEVEL,LEVEL; what ran in one repetition pairs.
+    """Split a study into sides by levels of one factor, NAME=LEVEL,LEVEL; runs of the same repetition are paired.
 
     Raises:
         UsageError: it is not one study, or has no such factor or level, or fewer than two levels are wanted.
@@ -303,19 +303,19 @@ def levels(sides: Sides, factor: str) -> list[StudySide]:
 
 
 def factors_text(side: StudySide) -> str:
-    """A study's factors and their levels, as they are given with --factor."""
+    """A study's factors and their levels, in the form of the option --factor."""
     return "; ".join(f"{name}={','.join(of_factor)}" for name, of_factor in side.levels().items())
 
 
 def settings_of(target: Target) -> dict[str, Any]:
-    """Kind, URL and settings of a run's target, as a study's point has them."""
+    """Kind, URL and settings of a run's target, in the form of a study's point."""
     return {"kind": target.kind, "url": target.url, **target.settings}
 
 
 def _target(folder: Path, record: Record) -> dict[str, Any] | None:
-    """The target's settings; None where no more than its URL is known.
+    """The target's settings; None if only its URL is known.
 
-    A function is set up outside of the run, whose run.json has only the URL: what it was set to, its study knows.
+    A function is set up outside the run, so run.json has only its URL; the settings are in the study's record.
     """
     if record.target and record.target.kind == "embedded":
         return settings_of(record.target)
@@ -326,7 +326,7 @@ def _target(folder: Path, record: Record) -> dict[str, Any] | None:
         study = StudyFolder(where)
     except UsageError:
         return None
-    # A gateway elsewhere is asked for its functions as they are there.
+    # On a gateway elsewhere the functions are used as they are.
     if study.record.gateway is not None:
         return None
     ids = {line.point for line in study.lines().values() if line.run == f"runs/{folder.name}"}

@@ -1,4 +1,4 @@
-"""The hosts of one run over slaves: made ready, watched, stopped and collected from."""
+"""The hosts of one run over slaves: prepares, watches and stops them, and collects their results."""
 
 import contextlib
 import csv
@@ -23,7 +23,7 @@ from framestorm.run.resources import FIELDS, row
 
 BEGIN_WITHIN_S = 120.0
 END_WITHIN_S = 30.0
-# After a slave is lost: how long JMeter may take to end by itself once all others have.
+# After a slave is lost: how long JMeter may take to end by itself once all other slaves are done.
 CONTROLLER_GRACE_S = 5.0
 FINISHED = re.compile(r"Finished remote host: (.+?)(?::\d+)?(?:\s|$)")
 
@@ -51,10 +51,10 @@ class Fleet:
     # Before the load
 
     def start(self) -> None:
-        """Look at every host, give each slave its share, wait until all are ready, then start JMeter's controller.
+        """Check every host, give each slave its share, wait until all are ready, then start JMeter's controller.
 
         Raises:
-            FramestormError: a host cannot take part and may not be left out; none has sent anything then.
+            FramestormError: a host cannot take part and may not be left out; no host has sent a request then.
         """
         self._connect()
         self._share_out()
@@ -93,7 +93,7 @@ class Fleet:
         self.slaves = [member for member in self.slaves if member.share.get("users") != "0"]
 
     def _watch_function(self) -> None:
-        """Have the function's host tell how busy it is; a run does not depend on that."""
+        """Let the function's host report its resource usage; a run does not depend on that."""
         if self.function is None:
             return
         try:
@@ -107,7 +107,7 @@ class Fleet:
     def _start_controller(self) -> None:
         if self.master is None:
             command = orders.controller_command(self._prepared, self.slaves)
-            # The slaves look for a plan's scripts where they are as seen from here.
+            # The slaves look for a plan's scripts at the same path as on this machine.
             self._controller = Guarded(command, self._run_dir / "jmeter.out", jmeter.environment(), paths.ROOT)
         else:
             order = orders.controller_order(self._prepared, self.master, self.slaves)
@@ -115,10 +115,10 @@ class Fleet:
             self.master.ask(order, Ready, BEGIN_WITHIN_S)
         self.arguments = tuple(command[1:])
 
-    # Under load: what a run's watch asks of it
+    # Under load: called by the watch of the run
 
     def wait(self, timeout_s: float) -> int | None:
-        """JMeter's exit status, waited for up to `timeout_s`."""
+        """Wait up to `timeout_s` for JMeter's exit status."""
         if self._controller is not None:
             status = self._controller.wait(timeout_s)
         else:
@@ -134,7 +134,7 @@ class Fleet:
         return self.master.exit_status
 
     def trouble(self) -> str | None:
-        """Why the run is to be stopped gently; a lost slave is no reason where the others are to go on."""
+        """The reason to stop the run gently; a lost slave is none if the others should continue."""
         for member in self._members():
             if member.unwritable:
                 return member.unwritable
@@ -150,7 +150,7 @@ class Fleet:
         return self._prepared.platform.trouble()
 
     def stop_gently(self) -> None:
-        """Have every slave stop: nobody new starts, users under way hand in what they have."""
+        """Tell every slave to stop: no new users start, and running users hand in their results."""
         if not self._stop_ordered:
             self._stop_ordered = True
             for member in self.slaves:
@@ -158,7 +158,7 @@ class Fleet:
         self._end_if_left_to_itself()
 
     def interrupt(self) -> None:
-        """End the controller; its files stay as far as they are written, and the slaves go idle at the end."""
+        """End the controller; what it has written stays, and the slaves become idle at the end."""
         self.stop()
 
     def stop(self) -> None:
@@ -172,7 +172,7 @@ class Fleet:
                 master.exit_status = 143
 
     def _end_if_left_to_itself(self) -> None:
-        """End JMeter where all living slaves are done and it waits for a lost one, which it would do for ever."""
+        """End JMeter if all remaining slaves are done; otherwise it would wait for a lost slave forever."""
         living = {member.host.address for member in self.slaves if not member.lost}
         if len(living) == len(self.slaves) or not living <= finished_hosts(self._run_dir / "jmeter.log"):
             self._others_done_s = None
@@ -184,7 +184,7 @@ class Fleet:
     # After the load
 
     def collect(self) -> list[str]:
-        """Fetch what the hosts still have and compare it with what came; what is missing, by host."""
+        """Fetch the remaining data of the hosts and compare it with what arrived; returns what is missing, by host."""
         ended_ms = now_ms()
         missing = [*self._left_out]
         for member in self.slaves:
@@ -244,7 +244,7 @@ class Fleet:
         together(lambda member: member.close(), self._everyone())
 
     def _members(self) -> list[Member]:
-        """Those that the run depends on."""
+        """The hosts that the run depends on."""
         return [*self.slaves, *([self.master] if self.master else [])]
 
     def _everyone(self) -> list[Member]:
@@ -266,7 +266,7 @@ class Fleet:
 
 
 def finished_hosts(log: Path) -> set[str]:
-    """The addresses of the slaves that JMeter's controller has written down as done."""
+    """The addresses of the slaves that are done according to the log of JMeter's controller."""
     with contextlib.suppress(FileNotFoundError), log.open(errors="replace") as lines:
         return {match[1] for line in lines if (match := FINISHED.search(line))}
     return set()

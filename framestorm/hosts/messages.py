@@ -1,6 +1,6 @@
-"""What conductor and agent say to each other: a JSON object a line, of one of these types.
+"""Messages between conductor and agent: one JSON object per line, each of one of these types.
 
-Sent to the host with the agent, and so, like that, for its own Python (3.10 or later) and nothing else.
+This file is sent to the host with the agent, so like the agent it needs only the host's Python (3.10 or later).
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 @dataclass(frozen=True)
 class Description:
-    """A host as the playbook left it in /etc/framestorm/host.json; what its roles have no use for is empty."""
+    """A host as the playbook describes it in /etc/framestorm/host.json; fields that its roles do not use are empty."""
 
     name: str = ""
     address: str = ""
@@ -36,7 +36,7 @@ class Description:
 
 @dataclass(frozen=True)
 class TellFacts:
-    """Tell what pre-flight judges the host by; `kit_files` are those that it must have as the conductor has them."""
+    """Report the facts for pre-flight; `kit_files` are the files that must be the same as the conductor's."""
 
     kit_files: list[str]
 
@@ -45,8 +45,8 @@ class TellFacts:
 class Begin:
     """Make the run's folder, then start JMeter's server, or the controller by its `command`.
 
-    controller: the run that the host is busy with, in words. files: base64 by path in the folder.
-    follow: files to send as they grow, by the name that they get on the conductor. cut: options of the frame cutter.
+    controller: the run that the host works on, in words. files: base64 by path in the folder.
+    follow: files to send as they grow, by their name on the conductor. cut: options of the frame cutter.
     """
 
     run: str
@@ -59,7 +59,7 @@ class Begin:
 
 @dataclass(frozen=True)
 class Do:
-    """Do what a method of the agent says; ping is to show that the conductor lives."""
+    """Call a method of the agent; ping shows that the conductor is alive."""
 
     what: Literal["ping", "tell_time", "watch", "stop", "interrupt", "end"]
 
@@ -74,7 +74,7 @@ Order = TellFacts | Begin | Do
 class Facts:
     """Answer to TellFacts.
 
-    kit: a digest of the kit's files there. unit: the LoadState of its server's unit. busy_with: the run that has it.
+    kit: a digest of the kit's files there. unit: the LoadState of its server's unit. busy_with: the run that uses it.
     """
 
     described: Description = field(default_factory=Description)
@@ -91,21 +91,21 @@ class Facts:
 
 @dataclass(frozen=True)
 class Ready:
-    """Answer to Begin, and to the orders to watch and to tell the time, at this time of the host's day (epoch ms)."""
+    """Answer to Begin, and to the orders to watch and to report the time; has the host's own time (epoch ms)."""
 
     time_ms: float
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The host cannot do its part; the agent goes."""
+    """The host cannot do its part; the agent ends."""
 
     error: str
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """What was added to a followed file, in base64."""
+    """New content of a followed file, in base64."""
 
     file: str
     data: str
@@ -113,7 +113,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Beat:
-    """How busy the host is, and the account that the run has there; 100 percent is one core.
+    """Resource usage of the host, and of the run's account there; 100 percent is one core.
 
     frozen: JMeter's server is stopped by a signal. exit_status: of the controller, once it has ended.
     """
@@ -142,5 +142,5 @@ ANSWERS: dict[str, type[Answer]] = {each.__name__: each for each in get_args(Ans
 
 
 def line(message: Order | Answer) -> bytes:
-    """A message as it is sent."""
+    """A message in the form in which it is sent."""
     return json.dumps({"type": type(message).__name__, **asdict(message)}).encode() + b"\n"

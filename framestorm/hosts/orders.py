@@ -1,4 +1,4 @@
-"""What each host of a run is ordered to do, and the files and command lines that go with it."""
+"""The orders for each host of a run, with their files and command lines."""
 
 import base64
 import json
@@ -17,21 +17,21 @@ from framestorm.model.run import Rmi
 from framestorm.run import jmeter
 from framestorm.run.preparation import Prepared
 
-# Written by the playbook: RMI's ports and, with SSL, its key; the second is a host's own copy.
+# Written by the playbook: RMI's ports and, with SSL, its key; the second file is a host's own copy.
 CONTROLLER_PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
 HOST_PROPERTIES = Path("/etc/framestorm/jmeter.properties")
 MODE = "Standard"
-# https://jmeter.apache.org/usermanual/remote-test.html#sendmode; why rows were lost by Asynch is not known.
+# https://jmeter.apache.org/usermanual/remote-test.html#sendmode; why Asynch lost rows is not known.
 WHY = (
-    "complete rows go before speed. Standard hands over every sample whole, response data too, before its thread goes "
-    "on: a lost slave takes only samples under way with it. Batch, Hold and DiskStore keep finished samples on the "
-    "slave for a while, and they would be lost with it; Asynch lost some even without that; the Stripped modes drop "
-    "the response data, and Statistical the samples."
+    "complete rows have priority over speed. Standard sends every complete sample, with response data, before its "
+    "thread continues: if a slave is lost, only its samples in flight are lost. Batch, Hold and DiskStore keep "
+    "finished samples on the slave for a while, and they would be lost with it; Asynch lost some even without that; "
+    "the Stripped modes drop the response data, and Statistical drops the samples."
 )
 
 
 def split(plan: Plan, values: Mapping[str, str], slaves: int) -> list[dict[str, str]]:
-    """What each of the slaves is given of the run's totals; each runs the whole plan, and the parts add up exactly.
+    """Each slave's part of the run's totals; every slave runs the whole plan, and the parts add up exactly.
 
     A slave may get 0 users: it is then left out of the run by the caller.
     """
@@ -44,7 +44,7 @@ def split(plan: Plan, values: Mapping[str, str], slaves: int) -> list[dict[str, 
             each, more = divmod(int(values[total.name]), slaves)
             parts = [str(each + (number < more)) for number in range(slaves)]
         else:
-            # Equal to a millionth; the first takes what rounding leaves, so that the sum is exact.
+            # Equal to a millionth; the first slave gets the rounding remainder, so that the sum is exact.
             whole = Decimal(values[total.name])
             part = round(whole / slaves, 6).normalize()
             parts = [f"{(whole - part * (slaves - 1)).normalize():f}", *[f"{part:f}"] * (slaves - 1)]
@@ -54,7 +54,7 @@ def split(plan: Plan, values: Mapping[str, str], slaves: int) -> list[dict[str, 
 
 
 def slave_order(prepared: Prepared, slave: Member) -> Begin:
-    """Have JMeter's server wait with this slave's share of the load."""
+    """The order to start JMeter's server, which waits for the start with this slave's share of the load."""
     described = slave.facts.described
     run_dir = _run_dir(prepared, slave)
     values = {**prepared.values, **slave.share}
@@ -75,7 +75,7 @@ def slave_order(prepared: Prepared, slave: Member) -> Begin:
         "stop": f"{run_dir}/stop",
     }
     properties = {name: paths_there.get(name, value) for name, value in values.items()}
-    # Which variables samples carry is asked on the slaves, what is made of them on the controller.
+    # The slaves need to know which variables samples carry, the controller how to write them.
     properties |= {name: value for name, value in prepared.jmeter_values.items() if name == "sample_variables"}
     files["run.properties"] = _properties_file({**properties, **prepared.options.extra})
     cut = None
@@ -91,7 +91,7 @@ def slave_order(prepared: Prepared, slave: Member) -> Begin:
 
 
 def controller_order(prepared: Prepared, master: Member, slaves: Sequence[Member]) -> Begin:
-    """Run JMeter's controller on the master."""
+    """The order to run JMeter's controller on the master."""
     plan, described = prepared.plan.path, master.facts.described
     run_dir = _run_dir(prepared, master)
     command = jmeter.run_command(
@@ -112,7 +112,7 @@ def controller_order(prepared: Prepared, master: Member, slaves: Sequence[Member
 
 
 def controller_command(prepared: Prepared, slaves: Sequence[Member]) -> list[str]:
-    """The command of a JMeter's controller on this machine."""
+    """The command that runs JMeter's controller on this machine."""
     values = {"tree": prepared.values["tree"], **prepared.jmeter_values}
     port = jmeter.free_udp_port()
     command = jmeter.run_command(prepared.plan.path, values, prepared.run_dir, port, java_options=jmeter.CONTROLLING)
@@ -121,10 +121,10 @@ def controller_command(prepared: Prepared, slaves: Sequence[Member]) -> list[str
 
 
 def _remote_options(slaves: Sequence[Member], own_address: str, settings: Path) -> list[str]:
-    """What makes a run a distributed one: `settings` has the RMI ports as the slaves have them."""
+    """The options for a distributed run; the file `settings` has the same RMI ports as the slaves."""
     addresses = ",".join(f"{slave.host.address}:{slave.facts.described.rmi_port}" for slave in slaves)
-    # The name of a Debian host resolves to its loopback, where slaves do not reach it. The mode is the kit's to choose,
-    # whatever the file says; JMeter takes it from the controller alone.
+    # The name of a Debian host resolves to its loopback, where slaves do not reach it. The kit chooses the mode,
+    # whatever the file says; JMeter uses only the controller's setting.
     return ["-q", str(settings), f"-Djava.rmi.server.hostname={own_address}", "-R", addresses, f"-Jmode={MODE}"]
 
 
@@ -137,7 +137,7 @@ def _for_people(prepared: Prepared) -> str:
 
 
 def _run_name(prepared: Prepared) -> str:
-    """The name of the run's folder there: systemd and JMeter split their options at spaces."""
+    """The name of the run's folder on the host, without spaces: systemd and JMeter split their options at spaces."""
     return re.sub(r"[^A-Za-z0-9._=,+-]", "_", prepared.run_dir.name)
 
 
@@ -146,7 +146,7 @@ def _encoded(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def _own_address(towards: str) -> str:
-    """By which address of this machine a host is reached, and so reaches it back; no packet is sent."""
+    """The address of this machine on the route to a host, at which the host can reach it; no packet is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((towards, 9))
         return str(probe.getsockname()[0])
@@ -162,10 +162,10 @@ def _properties_file(properties: Mapping[str, str]) -> bytes:
 
 
 def rmi(slaves: Iterable[Description]) -> Rmi:
-    """How samples come from the slaves to JMeter's controller, and why in that way."""
+    """How the slaves send samples to JMeter's controller, and why this way."""
     hosts = list(slaves)
     ssl = any(host.rmi_ssl for host in hosts)
     ports = sorted({host.rmi_port for host in hosts})
-    # As ansible/roles/jmeter/templates/jmeter.properties.j2 sets them.
+    # The values set in ansible/roles/jmeter/templates/jmeter.properties.j2.
     of_slaves = ", ".join(f"{port} and {port + 1}" if ssl else f"{port}" for port in ports)
     return Rmi(MODE, WHY, ssl, of_slaves, "any" if ssl else f"{ports[0] + 1} and {ports[0] + 2}")

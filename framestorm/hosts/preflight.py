@@ -1,4 +1,4 @@
-"""What must hold on every host before any load: each failure names the host, what was seen, and the remedy."""
+"""Checks of every host before any load: each failure names the host, what is wrong, and the remedy."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ DEPLOY = "run ./run.sh deploy"
 
 
 def kit_files(plan: Path) -> list[str]:
-    """What of the checkout a slave needs to run the plan, by its path there."""
+    """The files of the checkout that a slave needs to run the plan, as paths in the checkout."""
     files = sorted(
         path
         for folder, pattern in ((paths.CLIENT, "*.py"), (plan.parent / "groovy", "*.groovy"))
@@ -22,7 +22,7 @@ def kit_files(plan: Path) -> list[str]:
 
 
 def faults(members: Sequence[Member], slaves: Sequence[Member], plan: Path) -> dict[Member, list[str]]:
-    """Ask all members for their facts; why each cannot take part, an empty list for those that can."""
+    """Ask all members for their facts; returns why each cannot take part (an empty list if it can)."""
     files = kit_files(plan)
     unknown = together(lambda member: _learn(member, files), members)
     reasons = {member: [why] if why else [] for member, why in zip(members, unknown, strict=True)}
@@ -43,7 +43,7 @@ def faults(members: Sequence[Member], slaves: Sequence[Member], plan: Path) -> d
 
 
 def _learn(member: Member, files: Sequence[str]) -> str | None:
-    """Why nothing can be known of a host; None when all is."""
+    """Why the facts of a host cannot be read; None if they were."""
     try:
         member.learn(files)
     except HostError as error:
@@ -52,7 +52,7 @@ def _learn(member: Member, files: Sequence[str]) -> str | None:
 
 
 def _faults(member: Member, java: str | None, jmeter_version: str | None, digest: str | None) -> list[str]:
-    """Why a host whose facts and clock are known cannot take part, each with what to do; none when it can."""
+    """The reasons why a host with known facts and clock cannot take part, each with the remedy; empty if it can."""
     facts = member.facts
     reasons = []
     if facts.java != java:

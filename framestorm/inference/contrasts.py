@@ -1,4 +1,4 @@
-"""One metric of a candidate against the baseline: what is claimed of it, and whether it is a regression.
+"""One metric of a candidate compared with the baseline: the claim about it, and whether it is a regression.
 
 Both kinds of claims are corrected for multiple comparisons (Holm).
 """
@@ -25,7 +25,7 @@ from framestorm.stats.evidence import Evidence, Scale, holm
 
 OPEN = "neither end of its interval is known: too few samples, or timeouts hide them"
 NOT_IN_FAMILY = "alone it would be a regression; not significant after correction for multiple comparisons"
-# Errors that are no timeouts have no time: beyond this share of them, times are those of what was left.
+# Errors other than timeouts have no time: if their share is larger, times describe only the remaining samples.
 MANY_FAILED = 0.01
 TIME_CLAIMS: dict[Worse, Claim] = {"higher": "slower", "lower": "faster"}
 BOUNDS: dict[tuple[bool, bool], Bound] = {
@@ -34,17 +34,17 @@ BOUNDS: dict[tuple[bool, bool], Bound] = {
 
 
 def share_without_time(n: int, ok: int, timed_out: int) -> float | None:
-    """The share of samples that failed and have no time, where it is so large that times mislead; else None."""
+    """The share of failed samples without a time if it is so large that times are misleading; else None."""
     failed = n - ok - timed_out
     return failed / n if failed > MANY_FAILED * n else None
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """`candidate` against `baseline` before it is judged; no evidence where nothing can be said, and then `why`.
+    """`candidate` compared with `baseline`, before judging; `why` says why there is no evidence, if there is none.
 
     side: the candidate's label.
-    ratio_of_means: the ratio, where it is not that of the two figures: over repetitions it is of geometric means.
+    ratio_of_means: the ratio if it is not that of the two figures: over repetitions it is that of geometric means.
     """
 
     metric: str
@@ -69,7 +69,7 @@ class Question:
         return "ratio" if has_ratio and not self.about.is_share else "difference"
 
     def value(self, scale: Scale) -> float | None:
-        """The ratio, None where a figure is not above 0, or the difference."""
+        """The ratio (None if a figure is not above 0) or the difference."""
         old, new = self.baseline.value, self.candidate.value
         if scale == "difference":
             return new - old
@@ -85,7 +85,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Missing:
-    """A metric that the baseline has and the candidate has not; `why` says what there is instead."""
+    """A metric that only the baseline has; `why` says what the candidate has instead."""
 
     side: str
     metric: str
@@ -95,7 +95,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Threshold:
-    """`limit`: by which share of the baseline's figure, or of shares by which difference, a metric may be worse."""
+    """`limit`: how much worse a metric may be, as a share of the baseline's figure, or for shares as a difference."""
 
     text: str
     metric: str
@@ -117,10 +117,10 @@ class Threshold:
 
 
 def judge_differences(family: Sequence[Question]) -> dict[Question, Contrast]:
-    """What is claimed of each; of all families like this one, at most 5 % hold any wrong claim (Holm).
+    """The claim about each question; at most 5 % of all such families include any false claim (Holm).
 
-    What is the same on both sides without any spread, such as a rate that was set in both, does not count: of that no
-    claim can be wrong.
+    Figures that are equal on both sides and have no spread, such as a rate set on both, do not count: no claim about
+    them can be false.
     """
     contrasts = {question: _unclaimed(question) for question in family}
     tested = [
@@ -168,10 +168,10 @@ def _claimed(question: Question, contrast: Contrast) -> Contrast:
 def judge_thresholds(
     thresholds: Sequence[Threshold], contrasts: Mapping[Question, Contrast], missing: Sequence[Missing] = ()
 ) -> list[JudgedThreshold]:
-    """Judge every question by every threshold on its metric; what is missing has no pass.
+    """Judge every question by every threshold on its metric; a missing metric never passes.
 
-    A regression is a worsening beyond the threshold that the interval shows; that at most 2.5 % of all judgements like
-    this one call a regression what is none, they are held together by Holm's procedure.
+    A regression is a worsening beyond the threshold that the interval shows. Holm's procedure over all of them ensures
+    that at most 2.5 % of such judgements report any false regression.
     """
     pairs = [(each, question) for each in thresholds for question in contrasts if question.metric == each.metric]
     tested = [(each, question) for each, question in pairs if each.scale in question.evidence]
@@ -209,10 +209,10 @@ def _judged(
 
 
 def _state_of(threshold: Threshold, question: Question) -> tuple[State, str | None]:
-    """How it came out where no regression was shown."""
+    """The result if no regression was shown."""
     if threshold.scale not in question.evidence:
         return "not compared", question.why
-    # The end towards the better, and the one towards the worse, as far as they lie beyond the margin.
+    # How far the better end and the worse end of the interval lie beyond the margin.
     better, worse = question.evidence[threshold.scale].interval()[:: threshold.sign]
     if worse is not None and threshold.sign * (worse - threshold.margin) <= 0:
         return "within", None

@@ -1,4 +1,4 @@
-"""Figures, claims, factors and levels in words: what studies and comparisons say alike."""
+"""Figures, claims, factors and levels in words, the same for studies and comparisons."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,12 +28,12 @@ def level(value: Any) -> str:
 
 
 def speaks(text: str) -> bool:
-    """Whether a level says by itself what it is of; `on`, `none` and numbers need the factor's name before them."""
+    """Whether a level is clear without its factor; `on`, `none` and numbers need the factor's name before them."""
     return text[:1].isalpha() and text not in ("on", "off", "none", "yes", "no")
 
 
 def factor(name: str) -> str:
-    """A factor's name in a sentence: `sleep_s` stays what it is in study.yml, `target.replicas` is `replicas`."""
+    """A factor's name in a sentence: `sleep_s` is the same as in study.yml, `target.replicas` becomes `replicas`."""
     return name.removeprefix("target.")
 
 
@@ -74,7 +74,7 @@ def ratio(value: float) -> str:
 
 
 def change(contrast: Contrast) -> str:
-    """The ratio or difference of a contrast, with a sign where timeouts make it a bound."""
+    """The ratio or difference of a contrast, with < or > if timeouts make it a bound."""
     if contrast.bound == "unknown" or contrast.change is None:
         return units.NONE
     value = contrast.change.value
@@ -105,12 +105,12 @@ def _end_texts(contrast: Contrast) -> tuple[str | None, str | None]:
 
 
 def side_figure(contrast: Contrast, side: SideFigure) -> str:
-    """The figure of one side of a contrast."""
+    """The figure of one side of a contrast, in words."""
     return ("> " if side.is_lower_bound else "") + contrast.about.text(side.value)
 
 
 def contrast_claim(contrast: Contrast) -> str:
-    """What is claimed; where the interval alone would show a difference, that it is lost to the correction."""
+    """The claim in words; says so if the difference is significant only without the correction."""
     is_lost = contrast.claim == NOT_SIGNIFICANT and contrast.p_value is not None and contrast.p_value <= 1 - LEVEL
     return "not significant after correction" if is_lost else contrast.claim
 
@@ -126,13 +126,13 @@ def contrast_sentence(contrast: Contrast, baseline: str, candidate: str) -> str:
 
 
 def claim_kind(claim: Claim) -> str:
-    """What a claim's figure is: `value`, `ratio` or `difference`, or the trend of it."""
+    """The kind of a claim's figure: `value`, `ratio` or `difference`, or the trend of one of them."""
     what = claim.as_ if claim.compare else "value"
     return f"trend of the {what}" if claim.trend else what
 
 
 def claim_subject(claim: Claim) -> str:
-    """What a claim's figure is of: `fork against kept-alive at users=1, mean response time`."""
+    """The subject of a claim's figure: `fork against kept-alive at users=1, mean response time`."""
     where = f" at {settings(claim.where)}" if claim.where else ""
     label = metric(claim.metric).label
     if claim.pair:
@@ -147,7 +147,7 @@ def claim_subject(claim: Claim) -> str:
 
 
 def claim_sentence(claim: Claim, figure: Estimate, repetitions: int, cells: int, effect: EffectSize | None) -> str:
-    """A claim's figure with its interval, what it rests on, and what was expected of it."""
+    """A claim's figure with its interval, the data behind it, and the expected value."""
     is_ratio = claim.compare is not None and claim.as_ == "ratio"
     low, high = (None if end is None else _claim_figure(claim, end) for end in (figure.low, figure.high))
     ends = interval(low, high)

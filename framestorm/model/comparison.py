@@ -19,7 +19,7 @@ NOT_COMPARED: Claim = "not compared"
 
 @dataclass(frozen=True)
 class SideFigure:
-    """A figure of one side, of n samples in so many repetitions; a lower bound where a timeout hides the true one."""
+    """A figure of one side, from n samples in all repetitions; a lower bound if a timeout hides the true figure."""
 
     value: float
     is_lower_bound: bool = False
@@ -29,7 +29,7 @@ class SideFigure:
 
 @dataclass(frozen=True)
 class Change:
-    """A ratio or difference, candidate to baseline, with its 95 % confidence interval."""
+    """The ratio or difference of candidate to baseline, with its 95 % confidence interval."""
 
     value: float
     low: float | None
@@ -38,10 +38,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Contrast:
-    """One metric of a candidate against the baseline, over all points or at `point`, and what is claimed of it.
+    """One metric of a candidate compared with the baseline, over all points or at `point`, and the claim about it.
 
-    scale: that of the claim; bound: what is known of ratio and difference where timeouts hide a figure.
-    is_worse: None if nothing is claimed, or neither way is worse. why: why it was not compared, or what to mind.
+    scale: that of the claim; bound: what is known about ratio and difference if timeouts hide a figure.
+    is_worse: None if nothing is claimed, or neither direction is worse. why: why it was not compared, or a caution.
     """
 
     metric: str
@@ -73,7 +73,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class JudgedThreshold:
-    """A threshold and how it came out; `limit` is a share of the baseline's figure, of shares a difference.
+    """A threshold and its result; `limit` is a share of the baseline's figure, or for shares a difference.
 
     change: the interval in words, or why there is none.
     """
@@ -90,7 +90,7 @@ class JudgedThreshold:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the comparison came out: its word, run.sh's exit status, and a sentence."""
+    """The result of the comparison: one word, run.sh's exit status, and a sentence."""
 
     word: VerdictWord
     exit_status: int
@@ -107,7 +107,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Side:
-    """One side: its letter and name, the runs or the study that it is made of, how much that is, and what to mind."""
+    """One side: its letter and name, its runs or its study, how much data it has, and cautions."""
 
     label: str
     name: str
@@ -118,7 +118,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting whose values differ; several values of one side: they differ among its runs or points."""
+    """A setting whose values differ; if one side has several values, its runs or points differ."""
 
     name: str
     baseline: tuple[str, ...]
@@ -129,7 +129,7 @@ class Setting:
 class SideComparison:
     """A candidate against the baseline, each by its letter.
 
-    answers: the main metrics in sentences. overall: a contrast a metric; points: one a metric and shared point.
+    answers: the main metrics in sentences. overall: one contrast per metric; points: one per metric and shared point.
     pairs: what was compared in pairs.
     """
 
@@ -148,7 +148,7 @@ class SideComparison:
 
 @dataclass(frozen=True)
 class Curve:
-    """Share of all samples of a side that were without error within a time; the others timed out or failed."""
+    """Share of all samples of a side that ended without error within a time; the others timed out or failed."""
 
     label: str
     x_ms: list[float]

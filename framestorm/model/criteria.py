@@ -4,7 +4,7 @@ The series is `rtt` (the response time, which may be left out), `warm`, `cold`, 
 that samples carry, by its full name (`first_token_ms`); `handler` and `model` need no `_ms`.
 
 A criterion names what must NOT hold: `frame p95 > 2 s` fails the run if the 95th percentile is above 2 s. One that
-cannot be judged (no samples; a timeout hides the figure) fails too and says why: never a pass by lack of data.
+cannot be judged (no samples; a timeout hides the figure) fails too and says why: missing data is never a pass.
 """
 
 import math
@@ -48,12 +48,12 @@ _WORD = re.compile(rf"\s*([<>=!]+|{_NUMBER.pattern}|%|/?[^\W\d][\w.,-]*|\S)")
 
 
 class CriteriaError(UsageError):
-    """A criterion that is not understood; the message shows it with a mark under the word and what is allowed."""
+    """A criterion is not valid; the message marks the wrong word and lists what is allowed."""
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """A criterion; `limit` is in ms, a ratio, events a second or a count, after the metric."""
+    """A criterion; `limit` is in ms, a ratio, events per second or a count, depending on the metric."""
 
     text: str
     label: str
@@ -66,7 +66,7 @@ class Criterion:
 
 @dataclass
 class Group:
-    """What was measured of one label: `user`, or the run's unit."""
+    """The measurements of one label: `user`, or another label of the run."""
 
     label: str
     n: int = 0
@@ -77,7 +77,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Judgement(Criterion):
-    """A criterion and how it came out; `measured` is the figure in words, `why` a sentence unless it passed."""
+    """A criterion and its result; `measured` is the figure in words, `why` a sentence unless it passed."""
 
     state: State
     measured: str
@@ -100,7 +100,7 @@ class _Word(NamedTuple):
 
 
 class _Words:
-    """The words of one criterion, taken one after the other, the last empty; every complaint points at one of them."""
+    """The words of one criterion, read in order, with an empty one at the end; every error points at one of them."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -119,9 +119,9 @@ class _Words:
 
 
 def parse(text: str, main_label: str = "sample") -> Criterion:
-    """Parse one criterion, which is of the run's main samples where it names no label; raises CriteriaError.
+    """Parse one criterion; without a label it applies to the run's main samples. Raises CriteriaError.
 
-    Any word may be a label: whether the plan has it is for the caller to check.
+    Any word may be a label: the caller has to check whether the plan has it.
     """
     words = _Words(text)
     if not words.peek().text:
@@ -179,7 +179,7 @@ def _limit(words: _Words, name: str) -> tuple[float, str]:
     if not _NUMBER.fullmatch(number.text):
         raise words.error(number, f"expected a number such as 2 or 0.5, got {number.quoted}")
     if number.text.startswith("-"):
-        raise words.error(number, f"{number.text} is below 0, and nothing measured here can be")
+        raise words.error(number, f"{number.text} is below 0, but measured figures are never below 0")
     allowed = COUNT_UNITS.get(name, TIME_UNITS)
     unit = words.peek().text.lower()
     if unit not in allowed:
@@ -194,7 +194,7 @@ def _limit(words: _Words, name: str) -> tuple[float, str]:
 
 
 def judge(criterion: Criterion, groups: Mapping[str, Group]) -> Judgement:
-    """Judge a criterion by the groups measured; without samples it is `unjudged`, which counts as failed."""
+    """Judge a criterion by the measured groups; without samples it is `unjudged`, which counts as failed."""
     group = groups.get(criterion.label) or Group(criterion.label)
     holds, figure = OPERATORS[criterion.op], _measure(criterion, group)
     state: State = "unjudged"

@@ -1,4 +1,4 @@
-"""The one serialiser: typed nouns to JSON files and back, each file written whole or not at all."""
+"""The only serialiser: writes and reads typed nouns as JSON files; each is written completely or not at all."""
 
 import json
 import os
@@ -12,13 +12,13 @@ from pydantic import TypeAdapter, ValidationError
 from framestorm.errors import FramestormError
 
 T = TypeVar("T")
-# Written into run.json, summary.json, study.json and comparison.json; raised when a reader of the one before would err.
+# In run.json, summary.json, study.json and comparison.json; increased if readers of the previous format would fail.
 FORMAT = 2
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
 
 
 class FileError(FramestormError):
-    """A file cannot be read as what it should be; the message names it, what is wrong and what to do."""
+    """A file does not have the expected content; the message names it, what is wrong and what to do."""
 
 
 class FormatError(FileError):
@@ -27,9 +27,9 @@ class FormatError(FileError):
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside `path`; it takes the place of `path` only if the block ends without an error.
+    """Give a temporary path in the same folder; it replaces `path` only if the block ends without an error.
 
-    What was written is on disk when the block is left: neither a crash nor a power cut leaves half of it.
+    After the block the content is on disk: neither a crash nor a power cut leaves an incomplete file.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -50,20 +50,20 @@ def _sync(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` (UTF-8) to `path`, all of it or nothing."""
+    """Write `text` (UTF-8) to `path`, completely or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def dump(noun: object, *, indent: int | None = None) -> str:
-    """A typed noun as JSON text; NaN and infinity are refused, for JSON has no word for them."""
+    """A typed noun as JSON text; NaN and infinity are refused, because JSON cannot represent them."""
     plain = _adapter(type(noun)).dump_python(noun, mode="python")
     return json.dumps(plain, allow_nan=False, ensure_ascii=False, indent=indent,
                       separators=(",", ": ") if indent else (",", ":"))  # fmt: skip
 
 
 def write(path: Path, noun: object, *, indent: int | None = None) -> None:
-    """Write a typed noun to `path` as JSON, all of it or nothing."""
+    """Write a typed noun to `path` as JSON, completely or not at all."""
     write_text(path, dump(noun, indent=indent) + "\n")
 
 
@@ -103,12 +103,12 @@ def parse(text: str, kind: type[T], source: str = "it") -> T:
 
 
 def schema(kind: type[object]) -> dict[str, Any]:
-    """The JSON Schema of a noun, as docs/ publishes it."""
+    """The JSON Schema of a noun, as published in docs/."""
     return _adapter(kind).json_schema(mode="serialization")
 
 
 def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    # To make one takes ms, and there are few kinds.
+    # Creating one takes milliseconds, and there are few kinds.
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
     return _ADAPTERS[kind]

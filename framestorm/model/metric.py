@@ -1,6 +1,6 @@
-"""Metrics of a run, declared once: name, unit, meaning, which way is worse, and the samples that a share is of.
+"""Metrics of a run, declared once: name, unit, meaning, which direction is worse, and the samples that a share is of.
 
-Criteria, studies (study.yml, results.csv), comparisons and pages name them alike. A time is named after its series and
+Criteria, studies (study.yml, results.csv), comparisons and pages use them. A time is named after its series and
 statistic: `mean_ms` and `p95_ms` are of the response time, `handler_p95_ms` is of the figure handler_ms that samples
 carry; any figure in ms that samples carry has such metrics.
 """
@@ -14,13 +14,13 @@ from framestorm.model import units
 from framestorm.model.units import NBSP
 
 Worse = Literal["higher", "lower"]
-# Statistics of a series of times: the percentile where it is one (as text, nearest rank), and the word for it.
+# Statistics of a series of times: the percentile if it is one (as text, nearest rank), and its name in words.
 PERCENTILES = {"median": "50", "p95": "95", "p99": "99"}
 STATISTICS = {
     "mean": "mean", "median": "median", "p95": "p95", "p99": "p99", "sd": "standard deviation of",
     "min": "shortest", "max": "longest",
 }  # fmt: skip
-# The response time is the series without a name; every other figure in ms that samples carry is a series as well.
+# The response time is the series with the empty name; every further figure in ms that samples carry is also a series.
 RESPONSE, OPEN, OUTSIDE, USER = "", "open", "outside", "user"
 SERIES = {
     RESPONSE: ("response time", "response time"),
@@ -30,7 +30,7 @@ SERIES = {
     "handler": ("handler time", "time in the function's handler"),
     "model": ("model time", "time in the model"),
 }
-# A derived metric has the unit that its name ends in.
+# The unit of a derived metric follows from the end of its name.
 SUFFIXES = {
     "_bytes_per_s": "bytes/s", "_per_s": "1/s", "_percent": "%", "_bytes": "bytes", "_ms": "ms", "_s": "s",
     "_share": "share",
@@ -40,20 +40,20 @@ _TEXTS: dict[str, Callable[[float], str]] = {
     "%": lambda percent: f"{units.significant(percent)}{NBSP}%", "1/s": units.rate, "bytes": units.size,
     "bytes/s": units.size_rate, "cores": lambda cores: f"{units.significant(cores, 2)}{NBSP}cores",
 }  # fmt: skip
-# A figure with one unit after it, not `2 min 05 s`.
+# A figure followed by one unit; does not match `2 min 05 s`.
 _NUMBER = re.compile(r"(\N{MINUS SIGN}?[\d.,]+)(\D*)")
 _TIME = re.compile(rf"(?:(?P<series>[a-z][a-z0-9_]*)_)?(?P<statistic>{'|'.join(STATISTICS)})_ms")
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric; one of a run is never below 0.
+    """A metric; a run's metrics are never below 0.
 
-    unit: empty for plain numbers, "share" for 0 to 1, "yes or no" for a truth.
+    unit: empty for plain numbers, "share" for 0 to 1, "yes or no" for a boolean.
     label: a few words without the unit, for a sentence or an axis.
-    worse: which way is worse; None: neither, or it is not known.
-    counted_by: of a share, the metric that counts the samples which it is a share of.
-    series, statistic: of a time, what it is a statistic of.
+    worse: which direction is worse; None: neither, or it is not known.
+    counted_by: for a share, the metric that counts the samples of which it is a share.
+    series, statistic: for a time, its series and its statistic.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Metric:
 
     @property
     def is_share(self) -> bool:
-        """Whether it is from 0 to 1: compared by its difference in points, for a ratio of shares says little."""
+        """Whether it is from 0 to 1; shares are compared by the difference in percentage points, not by the ratio."""
         return self.unit == "share"
 
     @property
@@ -77,7 +77,7 @@ class Metric:
 
     @property
     def title(self) -> str:
-        """The label at the beginning of a sentence."""
+        """The label with a capital letter, for the beginning of a sentence."""
         return self.label[:1].upper() + self.label[1:]
 
     def text(self, value: float | None) -> str:
@@ -97,7 +97,7 @@ class Metric:
         return sign + self.text(abs(change))
 
     def ends_text(self, value: float, low: float | None, high: float | None) -> str:
-        """An interval around `value`, without units where all three have the same; empty without any end."""
+        """An interval around `value`, without units if all three have the same one; empty if it has no ends."""
         parts = [_NUMBER.fullmatch(self.text(number)) for number in (value, low, high) if number]
         is_plain = None not in parts and len({part[2] for part in parts if part}) <= 1
 
@@ -120,7 +120,7 @@ def _times(series: str, *statistics: str) -> list[Metric]:
 
 
 def column(series: str, statistic: str) -> str:
-    """The name of a time: `handler`, `mean` to `handler_mean_ms`; `mean_ms` for the response time."""
+    """The metric name of a time: `handler`, `mean` give `handler_mean_ms`; the response time gives `mean_ms`."""
     return f"{series}_{statistic}_ms" if series else f"{statistic}_ms"
 
 
@@ -172,14 +172,15 @@ CATALOGUE = (
 )  # fmt: skip
 BY_NAME = {metric.name: metric for metric in CATALOGUE}
 METRICS = tuple(BY_NAME)
-# What results.csv says of a run beside its factors and metrics.
+# Columns of results.csv in addition to factors and metrics.
 RESULT_COLUMNS = ("study", "point", "repetition", "run", "state", "reason", "cut_off")
 
 
 def metric(name: str) -> Metric:
-    """The metric of that name: of the catalogue, of a further figure, or derived by a study.
+    """The metric of that name: from the catalogue, of a further figure, or derived by a study.
 
-    A derived one has the unit that its name ends in; more of a time is worse, of anything else it is not known.
+    The unit of a derived metric follows from the end of its name. A longer time is worse; otherwise it is not known
+    which direction is worse.
     """
     if name in BY_NAME:
         return BY_NAME[name]
@@ -197,5 +198,5 @@ def is_rounded(name: str) -> bool:
 
 
 def is_of_run(name: str) -> bool:
-    """Whether a run may have a metric of that name: one of the catalogue, or of a further figure of its samples."""
+    """Whether a run may have a metric of that name: from the catalogue, or of a further figure of its samples."""
     return name in BY_NAME or _TIME.fullmatch(name) is not None

@@ -1,4 +1,4 @@
-"""The plan: what a JMeter test plan (.jmx) holds, read once from its elements.
+"""The plan: the content of a JMeter test plan (.jmx), read once from its elements.
 
 A plan declares everything that Framestorm has to know about it: a new plan needs no change of the program. A property
 is `${__P(name,default)}` or `${__property(name,,default)}` in an enabled element. Its description is that of the user
@@ -49,7 +49,7 @@ _CALL = re.compile(r"\$\{__(P|property)\(")
 
 @dataclass(frozen=True)
 class Property:
-    """One property of a plan; `default` is None where JMeter has to work it out (a function, or several defaults)."""
+    """One property of a plan; `default` is None if only JMeter can work it out (a function, or several defaults)."""
 
     name: str
     default: str | None
@@ -62,7 +62,7 @@ class Property:
 
     @property
     def is_required(self) -> bool:
-        """Whether it has to be set, always or for some value of another property."""
+        """Whether it has to be set, always or for certain values of another property."""
         return any(_REQUIRED.fullmatch(facet) for facet in self.facets)
 
     def is_needed(self, values: Mapping[str, str]) -> bool:
@@ -94,10 +94,10 @@ def _allows(facet: str, value: str) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """A JMeter plan; `label` is empty where no sampler is enabled.
+    """A JMeter plan; `label` is empty if no sampler is enabled.
 
     settable: the properties that a user may set, by name, in the plan's order; filled_in: the names of the others.
-    has_users: virtual users are processes, each of which is a sample of its own.
+    has_users: virtual users are processes, and each of them is also a sample.
     """
 
     path: Path
@@ -144,10 +144,10 @@ class Plan:
 
 
 def read(path: Path) -> Plan:
-    """The plan in the file `path`.
+    """Read the plan in the file `path`.
 
     Raises:
-        UsageError: the file is missing, is no JMeter plan, or a description has facets that are not understood.
+        UsageError: the file is missing, is not a JMeter plan, or a description has unknown facets.
     """
     try:
         root = ET.parse(path).getroot()  # noqa: S314 - a plan runs code anyway: whoever runs it trusts it
@@ -185,7 +185,7 @@ def read(path: Path) -> Plan:
 
 
 def parse_assignments(words: Iterable[str], letter: str = "-J") -> dict[str, str]:
-    """The `name=value` words of -J or -G as a dictionary; the last of a name counts, as in JMeter.
+    """The `name=value` words of -J or -G as a dictionary; if a name is repeated, the last one counts, as in JMeter.
 
     Raises:
         UsageError: a word has no name or no equals sign.
@@ -200,10 +200,10 @@ def parse_assignments(words: Iterable[str], letter: str = "-J") -> dict[str, str
 
 
 def _described(description: str) -> tuple[str, tuple[str, ...]]:
-    """The meaning and the facets of a description; brackets in which nothing is a facet belong to the meaning.
+    """The meaning and the facets of a description; brackets that contain no facet belong to the meaning.
 
     Raises:
-        ValueError: some of the facets are understood and others are not.
+        ValueError: some of the facets are known and others are not.
     """
     description = description.strip()
     match = re.fullmatch(r"(?P<meaning>.*\S)\s*\[(?P<facets>[^\[\]]*)\]", description, flags=re.DOTALL)
@@ -223,7 +223,7 @@ def _described(description: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _enabled(tree: ET.Element, group: str) -> Iterator[tuple[ET.Element, str]]:
-    """Every enabled element of a hashTree with the tag of its thread group; its children are in the next hashTree."""
+    """Each enabled element of a hashTree, with the tag of its thread group; its children are in the next hashTree."""
     element = None
     for child in tree:
         if child.tag != "hashTree":
@@ -236,7 +236,7 @@ def _enabled(tree: ET.Element, group: str) -> Iterator[tuple[ET.Element, str]]:
 
 
 def _properties(elements: Iterable[ET.Element]) -> list[Property]:
-    """Each property once, at its first place; its description is the first that is not empty."""
+    """Each property once, at its first position; its description is the first that is not empty."""
     defaults: dict[str, str | None] = {}
     descriptions: dict[str, str] = {}
     for element in elements:
@@ -250,7 +250,7 @@ def _properties(elements: Iterable[ET.Element]) -> list[Property]:
 
 
 def _constants(elements: Iterable[ET.Element]) -> dict[str, str]:
-    """The user defined variables that are read by Framestorm, by name."""
+    """The user defined variables that Framestorm reads, by name."""
     arguments = (each for element in elements for each in element.iterfind(".//elementProp[@elementType='Argument']"))
     constants = {
         _field(each, "Argument.name"): _field(each, "Argument.value")
@@ -263,7 +263,7 @@ def _constants(elements: Iterable[ET.Element]) -> dict[str, str]:
 
 
 def _texts(element: ET.Element, description: str = "") -> Iterator[tuple[str, str]]:
-    """Every text of an element, without comments, and the description of the variable that it is the value of."""
+    """Every text of an element, without comments; for the value of a variable, with the variable's description."""
     for child in element:
         if child.get("name") in ("TestPlan.comments", "Argument.desc"):
             continue

@@ -1,4 +1,4 @@
-"""What the charts of a run draw, as plain numbers; every list over time or index belongs to the `x` beside it.
+"""The data of a run's charts, as plain numbers; every list over time or index belongs to the `x` next to it.
 
 Times on the x axis are seconds since the run's start, lengths are ms; None is a gap.
 """
@@ -12,7 +12,7 @@ Curves = dict[str, Values]
 
 @dataclass(frozen=True)
 class UserLine:
-    """One user's line; users are numbered from 1 in the order of their starts."""
+    """The line of one user in a chart; users are numbered from 1 in the order of their starts."""
 
     user: int
     y: Values
@@ -83,7 +83,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class InFlight:
-    """How many users, or samples of the label `what`, were under way at each moment."""
+    """How many users, or samples of the label `what`, were in flight at each moment."""
 
     what: str
     x: list[float]
@@ -111,7 +111,7 @@ class ReplicaLine:
 
 @dataclass(frozen=True)
 class ReplicaUse:
-    """What replicas held of one metric: all together (`whole`), and those that have a line."""
+    """One metric of replicas: of all together (`whole`), and of those that have a line."""
 
     replicas: int
     whole: Values
@@ -142,7 +142,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Series:
-    """All that there is to draw of a run; by_index is by the name of a figure, such as rtt_ms."""
+    """All chart data of a run; by_index is by the name of a figure, such as rtt_ms."""
 
     by_index: dict[str, ByIndex] = field(default_factory=dict)
     over_time: OverTime | None = None

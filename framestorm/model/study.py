@@ -101,7 +101,7 @@ class Noun(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _note_model(cls, content: object, info: ValidationInfo) -> object:
-        """Note for the reader of study.yml which model a mapping is read as; its `context` is where."""
+        """Record which model each mapping is read as, in the `context` of the reader of study.yml."""
         if info.context is not None:
             info.context[id(content)] = cls
         return content
@@ -139,11 +139,11 @@ class Factor(RootModel[tuple[Value, ...] | dict[str, Level]]):
 
     @property
     def is_named(self) -> bool:
-        """Whether levels have names only, and are not values of a property or of a setting of the target."""
+        """Whether levels are only names, not values of a property or of a setting of the target."""
         return isinstance(self.root, dict)
 
     def keep(self, names: Iterable[Value]) -> "Factor":
-        """The factor with these of its named levels only."""
+        """The factor with only those of its named levels that are in `names`."""
         levels = self.root if isinstance(self.root, dict) else {}
         return Factor.model_construct(root={str(name): levels[str(name)] for name in names if name in levels})
 
@@ -160,21 +160,21 @@ Blocks = Annotated[tuple[dict[str, Values], ...], Field(min_length=1)]
 
 
 class StopRule(Noun):
-    """When a point has been repeated often enough."""
+    """A rule for when a point has enough repetitions."""
 
     metric: Text = Field(description="A metric of one run.")
     within_percent: Above0 = Field(
-        description="Its 95 % Student interval is to be within this share of its mean, to either side."
+        description="Percent: stop when its 95 % Student interval is within mean +/- this share of the mean."
     )
-    at_most: Repetitions = Field(description="Repetitions at most, those of the study included.")
+    at_most: Repetitions = Field(description="Maximum number of repetitions, including those of the study.")
 
 
 class Against(Noun):
-    """A derived metric: each run against the runs of the point that differs in the factors of `against` only."""
+    """A derived metric: each run compared with the runs at the point that differs only in the factors of `against`."""
 
     metric: Text = Field(description="The metric that is compared.")
     against: Annotated[dict[str, Value], Field(min_length=1)] = Field(
-        description="Factors, and the level of each in the point that is compared with."
+        description="Factors, and the level that each has in the other point."
     )
     as_: Literal["ratio", "difference", "inverse_ratio", "percent", "inverse_ratio_percent"] = Field(
         alias="as", description="own / other, own - other, other / own, 100 * own / other, 100 * other / own."
@@ -188,16 +188,18 @@ Derived = Annotated[
 
 
 class Knee(Noun):
-    """The smallest value of a factor from which on a metric falls short of what was offered."""
+    """The smallest value of a factor at and above which a metric falls short of the offered rate."""
 
     over: Text = Field(description="A factor with numbers.")
     within_percent: Above0 = Field(
-        default=5, description="Percent of what was offered, or of proportional growth, that the metric may miss."
+        default=5,
+        description="Tolerance: by what percentage of the offered rate, or of proportional growth, the metric may fall "
+        "short.",
     )
 
 
 class Claim(Noun):
-    """A figure of the study, and what it is expected to be."""
+    """A figure of the study, and the expected value."""
 
     metric: Text = Field(description="A metric, derived or of one run.")
     where: Where = Field(default={}, description="The points that the claim is about.")
@@ -208,7 +210,7 @@ class Claim(Noun):
     trend: Text | None = Field(default=None, description="A factor with numbers: the claim is about the slope over it.")
     knee: Knee | None = Field(
         default=None,
-        description="The claim is about the smallest value of a factor from which on the metric falls short.",
+        description="The claim is about the smallest value of a factor at and above which the metric falls short.",
     )
     expect: ExpectText = Field(description=expectation.FORMS)
     say: Text | None = Field(default=None, description="The claim in words.")
@@ -220,12 +222,12 @@ class Claim(Noun):
 
 
 class Hypothesis(Noun):
-    """What is believed, and the claims that decide it."""
+    """A hypothesis, and the claims that decide it."""
 
     name: Text = Field(description="A short name.")
     text: Text = Field(description="The hypothesis, in one sentence.")
     published: Text | None = Field(default=None, description="What the published study reports.")
-    claims: Annotated[tuple[Claim, ...], Field(min_length=1)] = Field(description="Figures that decide it.")
+    claims: Annotated[tuple[Claim, ...], Field(min_length=1)] = Field(description="The claims that decide it.")
     any: Flag = Field(default=False, description="true: one confirmed claim is enough; false: all are needed.")
 
 
@@ -272,7 +274,7 @@ class Quick(Noun):
 
 
 class Study(Noun):
-    """A study: what is asked, the matrix of runs that answers it, and what is claimed of their figures.
+    """A study: its question, the matrix of runs that answers it, and claims about their figures.
 
     A text that starts with = is arithmetic (+ - * / // ** min max ceil floor) over the factors and properties of a
     point; {factor} in a text is replaced by the factor's value.
@@ -287,22 +289,22 @@ class Study(Noun):
     factors: Annotated[Factors, Field(min_length=1)] = Field(
         description="What varies: a name and its levels. The name of a property of the plan, or of the target "
         "(target.replicas), with a list of values; or any name with a mapping from level to what this level sets. "
-        "Two factors do not set the same of a point."
+        "Two factors must not set the same property, setting or plan."
     )
     blocks: Blocks | None = Field(
         default=None,
         description="The study is the union of these parts, each a full cross of the levels named; a factor that is "
         "not named takes all of its levels. Without blocks: the full cross of all factors.",
     )
-    repetitions: Repetitions = Field(default=3, description="How often each point is run.")
+    repetitions: Repetitions = Field(default=3, description="Number of runs of each point.")
     stop: StopRule | None = Field(
         default=None,
-        description="More repetitions of a point than the study has, which are 2 at least, until the interval of a "
-        "metric is narrow enough.",
+        description="Repeat a point more often than `repetitions` (which must then be at least 2) until the interval "
+        "of a metric is narrow enough.",
     )
     order: Literal["randomised", "as-listed"] = Field(
         default="randomised",
-        description="randomised: all points are shuffled anew within each repetition, by a seed that is recorded; "
+        description="randomised: all points are shuffled again for each repetition, with a seed that is recorded; "
         "as-listed: in the order of the factors.",
     )
     warm_up_s: AtLeast0 = Field(
@@ -310,23 +312,23 @@ class Study(Noun):
     )
     temperature: Literal["warm", "cold", "any"] = Field(
         default="any",
-        description="Samples answered by a replica of the other temperature are rejected and counted; samples "
-        "that do not say are kept.",
+        description="Samples answered by a replica of the other temperature are rejected and counted; samples that do "
+        "not report their temperature are kept.",
     )
-    run_s: NumberOrExpression = Field(description="s: how long the load of one run takes, as an estimate.")
+    run_s: NumberOrExpression = Field(description="s: estimated duration of the load of one run.")
     budget_min: Above0 | None = Field(
         default=None,
-        description="min: a study that is estimated to take longer does not start without --over-budget, and after "
-        "this time stop adds no repetition.",
+        description="min: a study whose estimated time is longer does not start without --over-budget; after this "
+        "time, the stop rule adds no repetitions.",
     )
     metrics: Annotated[tuple[Text, ...], Field(min_length=1)] = Field(
         description="Metrics in the page's table, the main one first."
     )
     derived: dict[Name, Derived] = Field(
         default={},
-        description="Metrics of the study's own: arithmetic over metrics, properties and factors of the same run, or "
-        "each run against the mean of the runs (same repetition) of the point that differs in just the factors named "
-        "by `against`.",
+        description="The study's own metrics: arithmetic over metrics, properties and factors of the same run, or a "
+        "comparison of each run with the mean of the runs (same repetition) at the point that differs only in the "
+        "factors named by `against`.",
     )
     hypotheses: tuple[Hypothesis, ...] = Field(
         default=(), description="Hypotheses, each with the claims on figures that decide it."
@@ -337,7 +339,9 @@ class Study(Noun):
         description="CSV in UTF-8 beside study.yml with published results: columns of factors and metrics by the same "
         "names and in the same units.",
     )
-    published_from: Text | None = Field(default=None, description="Who published them, and on what they were measured.")
+    published_from: Text | None = Field(
+        default=None, description="Who published the results, and on which system they were measured."
+    )
     quick: Quick | None = Field(default=None, description="What --quick changes: a smaller study of the same kind.")
 
     def levels(self, point_factors: dict[str, Value]) -> dict[str, Level]:

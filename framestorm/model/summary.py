@@ -16,13 +16,13 @@ from framestorm.stats.estimate import Estimate
 
 SCHEMA_FILE = paths.ROOT / "docs" / "summary.schema.json"
 VerdictWord = Literal["pass", "fail", "partial", "unjudged"]
-# The grave warnings by kind, for whoever counts them over many runs.
+# The serious warnings by kind, so that they can be counted over many runs.
 Doubt = Literal["saturated", "not_offered", "slave_lost", "replica_lost", "replicas_short", "clock"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the run came out: its word, run.sh's exit status, a sentence, and how many criteria were not met."""
+    """The result of the run: one word, run.sh's exit status, a sentence, and how many criteria were not met."""
 
     word: VerdictWord
     exit_status: int
@@ -38,7 +38,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Times:
-    """Figures of one series of times in ms; `censored` of the n were cut off by a timeout and are lower bounds."""
+    """Figures of one series of times in ms; `censored` of the `n` times are lower bounds, cut off by a timeout."""
 
     n: int
     censored: int
@@ -75,7 +75,7 @@ class LabelSummary:
 
 @dataclass(frozen=True)
 class Part:
-    """A host's part of a total that was split over hosts."""
+    """A host's part of a property's total, which is split over the hosts."""
 
     part: float
     of: float
@@ -83,7 +83,7 @@ class Part:
 
 @dataclass(frozen=True)
 class HostSummary:
-    """What one host sent and what came of it; counts of users, sent, in_tree and in_samples are None if not known."""
+    """What one host sent and what arrived; counts of users, sent, in_tree and in_samples are None if not known."""
 
     host: str
     share: dict[str, Part]
@@ -114,7 +114,7 @@ class LostHost:
 
 @dataclass(frozen=True)
 class Machine:
-    """How busy one part of a host was under load; busy_time is the share of it with nearly all cores busy."""
+    """CPU usage of one part of a host under load; busy_time is the share of the time with nearly all cores busy."""
 
     host: str
     part: str
@@ -128,7 +128,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Range:
-    """The smallest and the largest value seen."""
+    """The smallest and the largest value."""
 
     min: int
     max: int
@@ -144,7 +144,7 @@ class ShortOfReplicas:
 
 @dataclass(frozen=True)
 class Replica:
-    """What one replica used; None where it is not known."""
+    """Resource usage of one replica; None if not known."""
 
     name: str
     cores_mean: float | None
@@ -196,7 +196,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Facts:
-    """Counts behind the warnings; arrivals: how many were due by the schedule, None where there was none."""
+    """Counts used for the warnings; arrivals: how many requests the schedule planned, None if there was no schedule."""
 
     unverified: int
     other_labels: dict[str, int]
@@ -206,7 +206,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class RunFile:
-    """A file of the run's folder and what it holds."""
+    """A file in the run's folder and what it contains."""
 
     path: str
     what: str
@@ -218,7 +218,7 @@ class Summary:
 
     label: the label of the plan's main samples; labels: every label that is judged, users first.
     missing: what the run lost, each a reason why its verdict is partial.
-    warnings: sentences on when the figures cannot be trusted, the gravest first; doubts: the grave ones by kind.
+    warnings: sentences on why figures cannot be trusted, the most serious first; doubts: the serious ones by kind.
     """
 
     name: str

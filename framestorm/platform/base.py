@@ -1,4 +1,4 @@
-"""A platform: where the function under test runs, how it is brought to what a run asks of it, what it tells of itself.
+"""A platform: where the function under test runs, how its settings are applied, and which metrics it provides.
 
 A new platform is a module or package in this room with a subclass of `Settings` and one of `Platform`, and a line in
 `registry.py`.
@@ -27,10 +27,10 @@ FILES = (MARK, DEPLOYED)
 
 @dataclass(frozen=True)
 class Site:
-    """Where functions run, by the command line: what each platform makes of it is its own.
+    """Where functions run, according to the command line; each platform interprets this in its own way.
 
     port: for a function that the kit runs itself, on this machine's loopback.
-    gateway: the address of a platform that runs elsewhere, whose functions are taken as they are there.
+    gateway: the address of a platform that runs elsewhere; its functions are used as they are, without changes.
     over_slaves: the load comes from other machines.
     """
 
@@ -51,7 +51,7 @@ class SettingError(FramestormError):
 
 
 def _whole(least: int) -> BeforeValidator:
-    """A whole number; what was calculated may be 4.0 where 4 is meant."""
+    """A whole number; a calculated value may be 4.0 where 4 is meant."""
 
     def check(value: object) -> int:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -84,10 +84,10 @@ class Settings(BaseModel):
 
     @classmethod
     def read(cls, values: Mapping[str, object]) -> Self:
-        """The settings of these values, completed by the defaults.
+        """Settings made from these values, with defaults for the rest.
 
         Raises:
-            SettingError: a value is missing, unknown or wrong, or two of them do not go together.
+            SettingError: a value is missing, unknown or wrong, or two of them cannot be combined.
         """
         try:
             settings = cls.model_validate(dict(values))
@@ -99,7 +99,7 @@ class Settings(BaseModel):
         return settings
 
     def check(self) -> None:
-        """Refuse what no type tells: names that are not there, values that do not go together."""
+        """Check what types cannot express: names that do not exist, values that cannot be combined."""
 
     @classmethod
     def _error(cls, name: str, value: object, kind: str, message: str) -> SettingError:
@@ -116,12 +116,12 @@ class Settings(BaseModel):
         return SettingError(name, f"target.{name} is {json.dumps(value, default=str)}, but has to be {must_be}")
 
     def describe(self) -> str:
-        """The target in words: its kind, and what is set otherwise than by default."""
+        """The target in words: its kind, and the settings that differ from the defaults."""
         changed = self.model_dump(exclude_defaults=True, exclude={"kind"})
         return ", ".join([self.kind, *(f"{name} {value}" for name, value in changed.items())])
 
     def texts(self) -> dict[str, str]:
-        """All settings but kind and url as texts, those that are not set left out: what a run's record keeps."""
+        """All settings except kind and url as texts, without those that are not set: for a run's record."""
         texts: dict[str, str] = {}
         for name, value in self.model_dump(exclude={"kind", "url"}, exclude_none=True).items():
             parts = {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
@@ -130,7 +130,7 @@ class Settings(BaseModel):
 
 
 class Reading(NamedTuple):
-    """One value that a platform saw: a row of metrics.csv.
+    """One value that a platform measured: a row of metrics.csv.
 
     metric: replicas_wanted, replicas_ready, replicas_lost, replicas_short_s, requests_per_s and gateway_p95_s are of a
         function; in_flight, cpu_s, cpu_throttled_s, received_bytes, sent_bytes and memory_bytes of one replica of it.
@@ -146,7 +146,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """Something that a study needs: whether it is there, or why not and what to do."""
+    """Something that a study needs: whether it is available, or why not and what to do."""
 
     what: str
     is_there: bool
@@ -154,7 +154,7 @@ class Check:
 
 
 def attempt(what: str, words: str, action: Callable[[], object]) -> Check:
-    """Whether `action` goes well, which is described by `words`, or the reason why it does not."""
+    """Check that `action` succeeds, with `words` as its description; if it fails, the check has the reason."""
     try:
         action()
     except FramestormError as error:
@@ -170,9 +170,9 @@ class Platform(ABC, Generic[S]):
 
     kind: its name in study.yml and run.json. settings: what can be set there.
     serves_any_function: a plan's own choice of function can run there.
-    takes_gateway: it can be used where it runs elsewhere, by `Site.gateway`.
+    takes_gateway: one that runs elsewhere can be used, at `Site.gateway`.
     runs_with_load: its function answers only inside `serving`, and only to a load from this machine.
-    url: the address of the function under test, once that is known. current: the settings that it was brought to.
+    url: the address of the function under test, once that is known. current: the settings last applied to it.
     """
 
     kind: ClassVar[str]
@@ -182,7 +182,7 @@ class Platform(ABC, Generic[S]):
     runs_with_load: ClassVar[bool] = False
 
     def __init__(self, site: Site, folder: Path | None = None) -> None:
-        """`folder` is where it keeps files of a study that a resumed one must find again."""
+        """`folder` is where it keeps files that a study needs again when it is resumed."""
         self.site = site
         self.folder = folder
         self.url = ""
@@ -190,16 +190,16 @@ class Platform(ABC, Generic[S]):
 
     @classmethod
     def at(cls, url: str) -> Self | None:
-        """The platform on this machine that `url` leads to; None where it leads elsewhere."""
+        """The platform on this machine that `url` points to; None if it points elsewhere."""
         return None
 
     def pieces(self) -> Sequence[Piece]:
-        """The set-up that it needs beside that of any run."""
+        """The set-up that it needs in addition to that of every run."""
         return ()
 
     @abstractmethod
     def checks(self, points: Mapping[str, S], usual: Mapping[str, object]) -> Iterator[Check]:
-        """What the points need of it, and whether that is there; nothing is started.
+        """Check whether what the points need from it is available; nothing is started.
 
         Args:
             points: the settings of each point, by the point's name.
@@ -207,7 +207,7 @@ class Platform(ABC, Generic[S]):
         """
 
     def prepare(self, settings: S) -> str:
-        """Bring the function to the settings, ready to answer; its `url`."""
+        """Apply the settings to the function, wait until it is ready, and return its `url`."""
         self.url = self._bring_to(settings)
         self.current = settings
         return self.url
@@ -217,21 +217,21 @@ class Platform(ABC, Generic[S]):
         """Do what `prepare` says."""
 
     def serving(self, run_dir: Path) -> AbstractContextManager[Mapping[str, Guarded]]:
-        """Run what is to run for the length of one run; its processes, by their part in resources.csv."""
+        """Keep running what is needed during one run; gives its processes by their name in resources.csv."""
         return nullcontext({})
 
     def trouble(self) -> str | None:
-        """Why a run against `url` cannot be trusted any more; None while all is well."""
+        """Why a run against `url` can no longer be trusted; None if there is no problem."""
         return None
 
     def metrics(self, start_ms: float, end_ms: float) -> list[Reading] | None:
-        """What it saw of its functions in a span of time; None where it sees nothing."""
+        """The metrics of its functions in a span of time; None if it has no metrics."""
         return None
 
     def settings_as_text(self) -> dict[str, str]:
-        """What the function was brought to, as far as that was done here."""
+        """The function's settings, as far as they were applied here."""
         return self.current.texts() if self.current else {}
 
     def close(self) -> str | None:
-        """Leave everything as it was found; what is to be said of what goes on running."""
+        """Restore everything as it was at the start; returns a message on what continues to run."""
         return None

@@ -19,7 +19,7 @@ READY_WITHIN_S = 90.0
 
 
 class EmbeddedSettings(Settings):
-    """The embedded target has nothing to be set."""
+    """The embedded target has no settings."""
 
     kind: Literal["embedded"] = "embedded"
 
@@ -68,11 +68,11 @@ class Embedded(Platform[EmbeddedSettings]):
             raise FramestormError(f"the embedded target was not ready in {READY_WITHIN_S:.0f} s; {last_lines(log)}")
 
     def _check_port(self, instead: str) -> None:
-        """Refuse a port that cannot be had; `instead` is how to test what listens on it.
+        """Check that the port is free; `instead` is how to test what listens on it.
 
         Raises:
             UsageError: there is no such port.
-            FramestormError: names the port, the process that holds it as far as this user may see, and the way out.
+            FramestormError: the port is taken; the message names the process (if visible to this user) and what to do.
         """
         port = self.site.port
         if not 0 < port < 2**16:

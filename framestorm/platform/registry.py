@@ -1,4 +1,4 @@
-"""The platforms that there are, by their kind; one more is one line here. The smallest ones: any address, and none."""
+"""All platforms, by kind; a new one needs one line here. Also the two smallest: any address, and no platform."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -15,14 +15,14 @@ from framestorm.platform.openfaas.platform import OpenFaas
 
 
 class UrlSettings(Settings):
-    """A function is known by its address alone."""
+    """Settings of a function of which only the address is known."""
 
     kind: Literal["url"] = "url"
     url: str = Field(min_length=1, description="The function's address.")
 
 
 class Url(Platform[UrlSettings]):
-    """A function that runs wherever its address leads, run by somebody else."""
+    """A function at any address, run by somebody else."""
 
     kind = "url"
     settings = UrlSettings
@@ -36,7 +36,7 @@ class Url(Platform[UrlSettings]):
 
 
 class NoPlatform(Platform[Settings]):
-    """Nothing that the kit sends to: the plan has no url, or its users work where they are."""
+    """No function under test: the plan has no url, or its users do the work themselves."""
 
     kind = "none"
     settings = Settings
@@ -49,12 +49,12 @@ class NoPlatform(Platform[Settings]):
 
 
 PLATFORMS: dict[str, type[Platform[Any]]] = {each.kind: each for each in (OpenFaas, Embedded, Url)}
-# Of a study's target that names no kind.
+# The kind of a study's target if it names none.
 DEFAULT_KIND = OpenFaas.kind
 
 
 def settings_of(values: Mapping[str, object]) -> type[Settings]:
-    """The class of settings that belongs to the `kind` among values of a target."""
+    """The settings class for the `kind` in the values of a target."""
     kind = values.get("kind", DEFAULT_KIND)
     if not isinstance(kind, str) or kind not in PLATFORMS:
         raise SettingError("kind", f"target.kind cannot be {kind!r}", tuple(PLATFORMS), str(kind))
@@ -62,16 +62,16 @@ def settings_of(values: Mapping[str, object]) -> type[Settings]:
 
 
 def read(values: Mapping[str, object]) -> Settings:
-    """The settings of a target by the values that a point gives it, checked; the platform is that of `kind`.
+    """The checked settings of a target from a point's values, for the platform of their `kind`.
 
     Raises:
-        SettingError: there is no such platform, or it cannot be set so.
+        SettingError: there is no such platform, or a setting is wrong.
     """
     return settings_of(values).read(values)
 
 
 def typed(values: object) -> Settings:
-    """Settings as a file keeps them; what `Settings.check` refuses today is not looked at again."""
+    """Settings read from a file, without `Settings.check`, which may have become stricter since."""
     if isinstance(values, Settings):
         return values
     if not isinstance(values, Mapping):
@@ -79,17 +79,17 @@ def typed(values: object) -> Settings:
     return settings_of(values).model_validate(values)
 
 
-# A field of this type keeps the settings of any platform in a file and reads them back.
+# A field of this type stores the settings of any platform in a file and reads them back.
 AnySettings = Annotated[SerializeAsAny[Settings], BeforeValidator(typed)]
 
 
 def setting_names() -> tuple[str, ...]:
-    """All names that some platform gives to a setting, `kind` first."""
+    """The names of all settings of all platforms, `kind` first."""
     return tuple(dict.fromkeys(name for each in PLATFORMS.values() for name in each.settings.model_fields))
 
 
 def at(url: str, site: Site | None = None) -> Platform[Any]:
-    """The platform on this machine that `url` leads to, else that of any address."""
+    """The platform on this machine that `url` points to, or else the one for any address."""
     platform_here = next((platform for each in PLATFORMS.values() if (platform := each.at(url)) is not None), None)
     if platform_here is not None:
         return platform_here
@@ -99,7 +99,7 @@ def at(url: str, site: Site | None = None) -> Platform[Any]:
 
 
 class Platforms:
-    """The platforms of a study's points: each is opened at its first use, and all are left as they were at the end."""
+    """The platforms of a study's points: each is opened at its first use, and all are restored at the end."""
 
     def __init__(self, site: Site, folder: Path | None = None) -> None:
         self._site = site
@@ -113,13 +113,13 @@ class Platforms:
         return self._open[kind]
 
     def prepare(self, target: Settings) -> Platform[Any]:
-        """The platform of a target, brought to it."""
+        """The platform of a target, after applying the target's settings."""
         platform = self.of(target.kind)
         platform.prepare(target)
         return platform
 
     def close(self) -> list[str]:
-        """What is to be said of what goes on running, or of what could not be ended."""
+        """Close all platforms; returns messages on what continues to run or could not be ended."""
         words = []
         for platform in self._open.values():
             try:

@@ -1,4 +1,4 @@
-"""Series of the summary to charts: each with a title, axes with units, and a caption that says what to read off."""
+"""Makes charts of the summary's series: each with a title, axes with units, and a caption on how to read it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -33,7 +33,7 @@ FILLED = {"fill": "tozeroy", "fillcolor": BAND}
 
 
 class Drawing(NamedTuple):
-    """How a metric of replicas is drawn: units by the smallest value from which on each fits."""
+    """How a metric of replicas is drawn; `units` has for each unit the smallest value that it is used for."""
 
     title: str
     axis: str
@@ -52,8 +52,8 @@ DRAWINGS = {
     THROTTLED: Drawing(
         "CPU throttling of replicas",
         "periods throttled (%)",
-        "Share of the periods of 100 ms, over the last 10 s, in which a replica used up its CPU limit and had to wait "
-        "for the next: response times then measure the limit.",
+        "Share of the 100 ms periods of the last 10 s in which a replica used up its CPU limit and had to wait for the "
+        "next period: response times then measure the limit.",
         ((0.0, "", 0.01),),
     ),
     "memory_bytes": Drawing(
@@ -73,7 +73,7 @@ DRAWINGS = {
 
 
 def charts(summary: Summary) -> list[Chart]:
-    """The charts that the summary has series for."""
+    """The charts for which the summary has series."""
     data, label = summary.series, summary.label
     clock = Clock(data)
     drawn = [_by_index(lines, name, label) for name, lines in data.by_index.items()]
@@ -97,7 +97,7 @@ def charts(summary: Summary) -> list[Chart]:
 def _by_index(data: series.ByIndex, name: str, label: str) -> Chart:
     what = FIGURE_NAMES.get(name) or name.removesuffix("_ms").replace("_", " ").capitalize()
     band, x = data.band, data.x
-    # Each chart has its own unit: one for all three would hide the model beside the response time.
+    # Each chart has its own unit: with one for all three, model times would be too small to see.
     axis = Lengths.of(*(user.y for user in data.lines), band["high"] if band else [], data.timed_out["y"])
     caption, traces = "One line per user, in the order of their starts.", []
     if band:
@@ -239,7 +239,7 @@ def _machines(lines: Sequence[series.MachineLine], machines: Sequence[Machine], 
             part = "whole machine" if each.part == "host" else each.part
             name, dash = part if len(hosts) == 1 else f"{each.host} {part}", ("solid", "dash", "dot")[number]
             traces.append(line(x, each.y, name, colours.get(each.part, QUIET), dash=dash))
-        elif each.part == "host":  # each part of many hosts: more lines than can be told apart
+        elif each.part == "host":  # every part of many hosts would be too many lines to tell apart
             traces.append(line(x, each.y, each.host, _colour(number)))
     chart = Chart("processor-use", "CPU use", "Cores in use.", traces, clock.axis(), axis_title("cores busy"))
     cores = {machine.cores for machine in machines if machine.part == "host" and machine.cores}
@@ -304,7 +304,7 @@ def _replica_use(metric: str, data: series.ReplicaUse, clock: Clock, at_s: list[
     if data.replicas > 1:
         how = "mean" if metric == THROTTLED else "sum"
         traces.append(line(x, scaled(data.whole, scale), f"{how} of all", INK, 2.2))
-        # Under the sum of many, each of them is a flat line.
+        # Next to the sum of many, each single one is a flat line.
         axis, chart.chosen = {"yaxis.autorange": True}, f"with the {how}"
         chart.choices = {
             chart.chosen: [{"visible": [True] * len(traces)}, axis],

@@ -1,7 +1,7 @@
-"""A page that needs nothing else, neither the network nor a server: style, script, drawing library and charts in it.
+"""A self-contained page that needs no network or server: it includes style, script, chart library and charts.
 
 The pages of runs, studies and comparisons are all made here; each has a template that extends document.html.j2, and
-takes what they have in common from parts.html.j2.
+uses the common parts in parts.html.j2.
 """
 
 import importlib.util
@@ -25,10 +25,10 @@ FORMATS = ("duration", "percent", "count", "rate", "size", "significant", "cores
 def render(
     template: str, charts: Sequence[Chart], *, filters: Mapping[str, Callable[..., Any]] | None = None, **values: Any
 ) -> str:
-    """The page that `template`, a file's name in templates/, makes of `values` and the charts.
+    """The page from `template` (the name of a file in templates/), `values` and the charts.
 
-    The template has `utc`, `value` and filters of `framestorm.model.units`, which give a dash for what is not known,
-    beside jinja2's own and `filters`. The charts must stand in the page in the order given here.
+    In addition to jinja2's own filters and `filters`, the template has `utc`, `value` and those of
+    `framestorm.model.units`, which show unknown values as a dash. The page must have the charts in this order.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -41,7 +41,7 @@ def render(
     figures = json.dumps([chart.figure() for chart in charts], separators=(",", ":"), allow_nan=False)
     return environment.get_template(template).render(
         charts=charts,
-        # In a script element only "<" can do harm.
+        # In a script element only "<" is dangerous.
         figures=Markup(figures.replace("<", "\\u003c")),  # noqa: S704
         style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704
         script=Markup((TEMPLATES / "page.js").read_text(encoding="utf-8")),  # noqa: S704
@@ -55,7 +55,7 @@ def _or_dash(to_text: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def _plotly() -> str:
-    """The drawing library's script, as its package carries it."""
+    """The script of the chart library, from its Python package."""
     spec = importlib.util.find_spec("plotly")
     if spec is None or spec.origin is None:
         raise ReportError("the Python package plotly is not installed in this environment; ./run.sh sets it up")

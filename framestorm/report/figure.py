@@ -1,4 +1,4 @@
-"""What all charts share: a chart's parts, colours, traces, and axes with units that fit.
+"""Common to all charts: a chart's parts, colours, traces, and axes with suitable units.
 
 Colours are names of the style sheet's variables, so that light, dark and print each have their own.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 from framestorm.model.series import Mark, Series, Values
 
-Json = dict[str, Any]  # an axis or a layout, as Plotly takes it
+Json = dict[str, Any]  # an axis or a layout in Plotly's format
 Trace = Json
 LINE_COLOURS = tuple(f"var(--line-{number})" for number in range(1, 9))
 MAIN, SECOND, BAD, QUIET, BAND, INK = (
@@ -22,7 +22,7 @@ CLOCK_UNITS = ((900.0, 1.0, "s"), (18_000.0, 60.0, "min"), (float("inf"), 3600.0
 CLOCK_TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 MAX_LABELS = 4
 LABEL_WIDTH, LABEL_HEIGHT = 0.36, 16  # of the time axis; in pixels
-# From this ratio of the largest to the middle value on, a linear axis would show one peak over a flat line.
+# If the ratio of the largest to the middle value is at least this, a linear axis would show a flat line with one peak.
 LOG_RATIO = 20
 
 
@@ -37,15 +37,15 @@ class Chart:
     xaxis: Json
     yaxis: Json
     layout: Json = field(default_factory=dict)
-    # What can be chosen above the chart, and what each choice changes of traces and layout; `chosen` is how it starts.
+    # The choices above the chart, and what each changes in traces and layout; `chosen` is the initial one.
     choices: dict[str, list[Json]] = field(default_factory=dict)
     chosen: str = ""
-    # Of a chart with panels, of which each has axes of its own in `layout`; None: as high as all others.
+    # For a chart with panels, each of which has its own axes in `layout`; None: the same height as other charts.
     panels: int = 1
     height_rem: float | None = None
 
     def with_scales(self, axis: "Lengths") -> "Chart":
-        """The chart with a choice between a linear and a logarithmic axis of times, where it matters which."""
+        """The chart with a choice between a linear and a logarithmic time axis, if it makes a difference."""
         if axis.log:
             self.caption += " The time axis is logarithmic at first."
             self.chosen = "log"
@@ -56,7 +56,7 @@ class Chart:
         return self
 
     def figure(self) -> Json:
-        """As Plotly takes it; title and legend go into downloads only, for the page has its own."""
+        """The chart in Plotly's format; title and legend are for downloads only, because the page has its own."""
         layout = {"xaxis": self.xaxis, "yaxis": {"rangemode": "tozero"} | self.yaxis, **self.layout}
         choices = list(self.choices.values())
         size = {"panels": self.panels, "height_rem": self.height_rem} if self.height_rem else {}
@@ -64,7 +64,7 @@ class Chart:
         return shown | size
 
     def legend(self) -> list[dict[str, str]]:
-        """Name, colour and kind (a dash, a symbol, or bar) of what is drawn; empty if there is one thing only."""
+        """Name, colour and kind (a dash, a symbol, or bar) of each trace; empty if there is only one."""
         entries = {}
         for trace in self.traces:
             if trace.get("showlegend", True) and trace["name"] not in entries:
@@ -140,12 +140,12 @@ class Lengths:
 
 
 def scaled(values: Sequence[float | None], scale: float, digits: int = 5) -> Values:
-    """The values over `scale`, with as many digits as a chart can show; None is a gap."""
+    """The values divided by `scale`, rounded to the digits that a chart can show; None is a gap."""
     return [None if value is None else float(f"{value / scale:.{digits}g}") for value in values]
 
 
 def marked(chart: Chart, marks: list[Mark], clock: Clock) -> Chart:
-    """`chart`, which is over time, with a line for each mark, a label as long as they are few, and shade after it."""
+    """`chart` (over time) with a line for each mark, labels if there are only a few, and shading after a mark."""
     shapes = list(chart.layout.get("shapes", ()))
     for mark in marks:
         at = clock.at(mark.at_s)
@@ -164,7 +164,7 @@ def marked(chart: Chart, marks: list[Mark], clock: Clock) -> Chart:
 
 
 def _labels(marks: list[Mark], clock: Clock) -> list[Json]:
-    """Above the chart, where they hide nothing, in as many rows as they need to stand apart on a phone too."""
+    """Labels above the chart, where they hide nothing, in enough rows not to overlap, even on a phone."""
     labels: list[Json] = []
     rows: list[float] = []  # by row, where its last label ends
     for mark in marks:
@@ -186,7 +186,7 @@ def axis_title(text: str) -> Json:
 
 
 def line(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, width: float = 1.6, **style: Any) -> Json:
-    """A line; where a value stands alone between gaps, a dot still shows it."""
+    """A line; a single value between gaps is shown as a dot."""
     around = [None, *y, None]
     lonely = any(
         value is not None and before is None and after is None

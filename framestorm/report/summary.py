@@ -1,4 +1,4 @@
-"""summary.json: every number of the page, put together from the tables; the page is made of this and nothing else."""
+"""summary.json: every number of the page, calculated from the tables; the page is made from this file alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ FILES = {
     "jmeter/index.html": "JMeter's own dashboard",
     "tree.xml": "result tree, for JMeter's View Results Tree",
     "samples.jtl": "every sample, in JMeter's CSV format",
-    "samples.csv": "every {label}, one row each",
+    "samples.csv": "one row per {label}",
     "journal.jsonl": "lines of the clients, written during the run",
     "journal-*.jsonl": "lines of a slave's clients, written during the run",
     "client.log": "stderr of the clients",
@@ -96,7 +96,7 @@ def _paths(run_dir: Path, name: str) -> list[str]:
 
 
 def _marks(lost_hosts: list[model.LostHost], functions: list[model.FunctionSummary]) -> list[Mark]:
-    """What all charts over time mark: lost hosts and vanished replicas."""
+    """The marks in all charts over time: lost hosts and vanished replicas."""
     marks = [Mark(loss.at_s, f"{loss.host} lost", is_shaded=True) for loss in lost_hosts]
     marks += [
         Mark(group.at_s, f"{plural(group.replicas, 'replica')} gone", is_shaded=False)
@@ -109,7 +109,7 @@ def _marks(lost_hosts: list[model.LostHost], functions: list[model.FunctionSumma
 def _verdict(
     judgements: Sequence[Judgement], missing: Sequence[str], groups: Mapping[str, Group], label: str
 ) -> model.Verdict:
-    """Partial goes before failed: figures of half a run prove nothing either way, but the text gives both."""
+    """The verdict. Partial has priority over failed: figures of part of a run prove nothing; the text gives both."""
     failed = sum(judgement.state == "failed" for judgement in judgements)
     unjudged = sum(judgement.state == "unjudged" for judgement in judgements)
     what = plural(groups[label].n, label) + (f" of {plural(groups['user'].n, 'user')}" if "user" in groups else "")
@@ -130,7 +130,7 @@ def _verdict(
 
 
 def _label_summary(group: Group, table: pl.DataFrame) -> model.LabelSummary:
-    """The figures of one label; `table` holds its samples."""
+    """Summarise one label; `table` has its samples."""
     low, high = wilson(group.ok, group.n) or (None, None)
     return model.LabelSummary(
         label=group.label,
@@ -162,7 +162,7 @@ def _times(sample: Sample) -> model.Times:
 
 
 def _hosts(results: reading.RunResults, whole: Group, lost_at: Mapping[str, float]) -> list[model.HostSummary]:
-    """What each host sent and what came of it; also of a host that is alone, and of a slave that sent nothing."""
+    """A summary of what each host sent and what arrived; also for a single host, and for a slave that sent nothing."""
     record, samples = results.record, results.samples
     reconciliation = reading.reconciliation(results)
     senders = {str(host) for host in samples["host"].unique()}

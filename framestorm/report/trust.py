@@ -1,4 +1,4 @@
-"""When figures cannot be trusted as the function's own: each warning says why, by how much, and what to do."""
+"""Warnings that figures may not describe the function alone: each says why, by how much, and what to do."""
 
 import polars as pl
 
@@ -164,7 +164,7 @@ def _clocks(summary: Summary, samples: pl.DataFrame) -> list[str]:
         during = pl.col("start_ms").is_between(run.started_ms - CLOCK_SLACK_MS, run.ended_ms + CLOCK_SLACK_MS)
         outside = samples.filter(~during).height
         if outside:
-            sentences.append(f"{plural(outside, label)} started before or after the run: a clock was set, or is wrong.")
+            sentences.append(f"{plural(outside, label)} started before or after the run: a clock was set or is wrong.")
     return sentences
 
 
@@ -193,7 +193,7 @@ def _times(summary: Summary) -> list[str]:
     stopped = main.causes.get("stopped", 0)
     if stopped:
         sentences.append(
-            f"{plural(stopped, main.label)} failed because the run was stopped: errors, without a response time."
+            f"{plural(stopped, main.label)} failed because the run was stopped. They have no response time."
         )
     other = main.failed - main.timed_out - stopped
     if other:

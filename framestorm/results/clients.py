@@ -1,6 +1,6 @@
-"""What the clients of a run said, from tree.xml and the journals, as samples.csv: one tidy row a sample.
+"""The output of a run's clients, from tree.xml and the journals, as samples.csv: one row per sample.
 
-A sample is taken from the tree, and from the journal what the tree does not have.
+Samples are taken from the tree, and those that the tree does not have from the journal.
 """
 
 import csv
@@ -24,7 +24,7 @@ TREE, JOURNAL = "tree.xml", "the journal"
 
 @dataclass(slots=True)
 class UserHistory:
-    """One user as far as known; elapsed_ms is JMeter's (the whole process) or, without it, the client's own."""
+    """What is known about one user; elapsed_ms is JMeter's (the whole process) or, without it, the client's own."""
 
     user: str
     host: str
@@ -36,11 +36,11 @@ class UserHistory:
     planned_samples: int = 0
     in_tree: bool = False
     has_last_line: bool = False
-    # For each of its samples by index: IN_TREE, IN_JOURNAL, both or 0.
+    # For each of its samples, by index: IN_TREE, IN_JOURNAL, both flags, or 0.
     sources: bytearray = field(default_factory=bytearray)
 
     def add(self, index: int, source: int) -> int:
-        """Note that the sample with that index is in that source; returns in which it was before."""
+        """Record that the sample with that index is in that source; returns the sources recorded before."""
         if index >= len(self.sources):
             self.sources.extend(bytes(index + 1 - len(self.sources)))
         before = self.sources[index]
@@ -61,10 +61,10 @@ class UserHistory:
 
 @dataclass
 class ClientFiles:
-    """What tree.xml and the journals held beside samples.csv; counts are of samples unless they say otherwise.
+    """What tree.xml and the journals contain in addition to samples.csv; counts are of samples unless stated otherwise.
 
     labels: samples by label.
-    from_killed_users: of those from the journal, the ones of users that JMeter ended before they could hand them in.
+    from_killed_users: samples from the journal of users that JMeter ended before they could hand them in.
     twice, bad_lines: by the name of the file.
     """
 
@@ -83,7 +83,7 @@ class ClientFiles:
 def read_clients(run_dir: Path, table: Path) -> ClientFiles:
     """Stream tree.xml and the journals of `run_dir` into the CSV file `table`.
 
-    Memory grows by one byte a sample and some hundred bytes a user.
+    Memory grows by one byte per sample and some hundred bytes per user.
     """
     body = table.with_name(f"{table.name}.body")
     try:
@@ -100,7 +100,7 @@ def read_clients(run_dir: Path, table: Path) -> ClientFiles:
 
 
 class _Rows:
-    """Rows of samples.csv. Which further figures there are is known after the last line only, so its header is too."""
+    """Rows of samples.csv. The header waits for the last line: only then are all further figures known."""
 
     def __init__(self, body: IO[str]) -> None:
         self._body = body
@@ -140,7 +140,7 @@ class _Reader:
             return
         attributes = outer.attributes
         user = self._user(line["user"], attributes.get("hn"))
-        # The user's own sample is not read yet: this is how it will know whose it is.
+        # The user's own sample is read later and is matched by this.
         attributes["user"] = user.user
         if user.add(line["index"], IN_TREE) & IN_TREE:
             self.files.twice[TREE] += 1
@@ -150,7 +150,7 @@ class _Reader:
 
     def tree_user(self, sample: TreeSample) -> None:
         text, attributes = "".join(sample.text), sample.attributes
-        # Lines of the process's output that the plan made no sub-results of are samples all the same.
+        # Output lines of the process are samples even if the plan made no sub-results of them.
         if text.count('"sample"') > sample.samples:
             for row in text.splitlines():
                 line = _parsed(row)
@@ -168,7 +168,7 @@ class _Reader:
         if last_line:
             _end(user, last_line)
         if not user.ok:
-            # The plan's own word goes before the client's last one, and that before a bare exit status.
+            # The cause set by the plan has priority over the client's last one, and that over an exit status alone.
             cause = user_cause(attributes.get("rc", ""), attributes.get("rm", ""))
             user.cause = user.cause if last_line and user.cause and cause.startswith("exit-") else cause
             user.causes = user.causes or (user.cause,)
@@ -190,7 +190,7 @@ class _Reader:
                 self.files.twice[JOURNAL] += 1
             elif not before:
                 self.files.from_journal += 1
-                # Ended by JMeter before it could say so: what it still wrote to the journal is no loss on the way.
+                # JMeter ended it before it could report: its samples in the journal were not lost in transfer.
                 self.files.from_killed_users += user.in_tree and not user.has_last_line
                 self._row(line, user, "", "journal")
         elif _is_of_user(line, "start", "user"):

@@ -1,4 +1,4 @@
-"""The hosts of a run: how busy each was (resources.csv), which share of the load it had, and which were lost."""
+"""The hosts of a run: resource usage of each (resources.csv), its share of the load, and which hosts were lost."""
 
 from pathlib import Path
 

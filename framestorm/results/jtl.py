@@ -18,7 +18,7 @@ OPTIONAL = (
     "responseCode", "responseMessage", "failureMessage", "threadName", "bytes", "sentBytes", "Hostname",
     "index", "intended_ms",
 )  # fmt: skip
-# Whatever other column there is, is a variable of the plan (JMeter's sample_variables), and so a further figure.
+# Every other column is a variable of the plan (JMeter's sample_variables), and so a further figure.
 OF_JMETER = frozenset({
     *NEEDED, *OPTIONAL, "URL", "Latency", "IdleTime", "Connect", "dataType", "grpThreads", "allThreads", "Encoding",
     "SampleCount", "ErrorCount", "Filename",
@@ -33,7 +33,7 @@ _FROM_EXCEPTION = {
 
 
 def user_cause(code: str, message: str) -> str:
-    """Why a user's process failed: the plan's own word, or without it by JMeter's code and message (SystemSampler)."""
+    """Why a user's process failed: the cause set by the plan, or else by JMeter's code and message (SystemSampler)."""
     if WORD.fullmatch(message):
         return message
     lower = message.lower()
@@ -45,7 +45,7 @@ def user_cause(code: str, message: str) -> str:
 
 
 def request_cause(code: str, message: str, failure: str) -> str:
-    """Why a sample of JMeter's own samplers failed: the plan's own word, or without it by JMeter's texts."""
+    """Why a sample of JMeter's own samplers failed: the cause set by the plan, or else by JMeter's texts."""
     for word in (message, failure):
         if word in CAUSES:
             return word
@@ -62,7 +62,7 @@ def request_cause(code: str, message: str, failure: str) -> str:
 
 @dataclass
 class Jtl:
-    """samples.jtl as far as it can be read; `rows` is None if not at all.
+    """The readable part of samples.jtl; `rows` is None if there is none.
 
     figures: the columns that are further figures; labels: how many rows have each; counts: of rows by label and host.
     """
@@ -76,7 +76,7 @@ class Jtl:
 
 
 def read_jtl(run_dir: Path, default_host: str) -> Jtl:
-    """Open `run_dir`/samples.jtl; a half last row is left out and told in `problem`."""
+    """Open `run_dir`/samples.jtl; an incomplete last row is left out and reported in `problem`."""
     path = run_dir / "samples.jtl"
     if not path.exists():
         return Jtl("samples.jtl is missing")
@@ -119,7 +119,7 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
 
 
 def _whole_rows(path: Path) -> int:
-    """How many bytes of a CSV file are whole rows; a line end inside a quotation ends none."""
+    """How many bytes of a CSV file are complete rows; a line break inside quotes does not end a row."""
     n_bytes = position = quotes = 0
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES):
@@ -136,7 +136,7 @@ def _whole_rows(path: Path) -> int:
 
 
 def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
-    """Write the rows to the CSV file `table` in the form of samples.csv, but not those of the label `without`."""
+    """Write the rows, except those with the label `without`, to the CSV file `table` in the form of samples.csv."""
     assert jtl.rows is not None  # noqa: S101 - the caller has seen such rows
     rows = jtl.rows if without is None else jtl.rows.filter(pl.col("label") != without)
     further: dict[str, pl.Expr] = {}
@@ -167,7 +167,7 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
 
 
 def read_users(jtl: Jtl) -> pl.DataFrame:
-    """The rows labelled user as the table that the summary is made of."""
+    """The rows labelled user, as a table for the summary."""
     assert jtl.rows is not None  # noqa: S101
     users = _with_cause(jtl.rows.filter(pl.col("label") == USER), of_users=True)
     return users.select(
@@ -183,7 +183,7 @@ def read_users(jtl: Jtl) -> pl.DataFrame:
 
 
 def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
-    """The rows with their cause, null of those without error. There are few different texts of failures."""
+    """The rows with their error cause, null if there is no error. Each different text is classified only once."""
     key = pl.concat_str(*_TEXT, separator="\x1f")
     failed = rows.filter(~pl.col("ok")).select(*_TEXT, key.alias("key")).unique().collect(engine="streaming")
     causes = {

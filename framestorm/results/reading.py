@@ -1,6 +1,6 @@
-"""A run's raw files, read once although they may be broken: its samples, its users, and what it lost.
+"""A run's raw files, each read once, even if broken: its samples, its users, and what is missing.
 
-Every sentence on what a run lost makes it partial, and none of it is guessed.
+Any missing data makes a run partial; missing data is never estimated.
 """
 
 import os
@@ -34,12 +34,12 @@ LOGS = ("jmeter.log", "jmeter-server-*.log")
 
 
 class ReportError(FramestormError):
-    """A report cannot be made; the message says of what, and what to do."""
+    """A report cannot be made; the message says which, and what to do."""
 
 
 @dataclass(frozen=True)
 class RunResults:
-    """What a run left. `problem` is a sentence if run.json is missing or broken.
+    """The raw results of a run. `problem` is a sentence if run.json is missing or broken.
 
     label: the label of the main samples; samples: those of that label; users: virtual users that are processes.
     """
@@ -54,7 +54,7 @@ class RunResults:
 
     @property
     def other_labels(self) -> dict[str, int]:
-        """How many rows of samples.jtl have another label than users and the main samples."""
+        """The number of rows of samples.jtl by label, without users and the main samples."""
         ours = {self.label, USER} if self.users.height else {self.label}
         return {name: n for name, n in self.jtl.labels.items() if name not in ours}
 
@@ -85,7 +85,7 @@ def read_results(run_dir: Path) -> RunResults:
     path = run_dir / SAMPLES
     jtl = read_jtl(run_dir, record.hosts[0].name if record.hosts else "this host")
     with replacing(path) as table:
-        # Without a record nobody says whether those labelled user are processes.
+        # Without a record it is not known whether the rows labelled user are processes.
         has_users = bool(jtl.labels[USER]) and (record.has_users or record.plan is None)
         clients = read_clients(run_dir, table)
         users = users_table(clients.users.values())
@@ -93,7 +93,7 @@ def read_results(run_dir: Path) -> RunResults:
             users = read_users(jtl) if has_users else users
             write_samples(jtl, table, without=USER if has_users else None)
         elif not clients.users and path.exists():
-            # An archive that kept the table only: better than nothing, and the report says that it is incomplete.
+            # An archive with only the table: better than nothing, and the report says that it is incomplete.
             table.unlink()
             table.hardlink_to(path)
         samples = read_table(table)
@@ -105,20 +105,20 @@ def read_results(run_dir: Path) -> RunResults:
 
 
 def main_label(record: Record, counts: Mapping[str, int]) -> str:
-    """The label of the main samples: what the plan says, or the most frequent one if no sample has that."""
+    """The label of the main samples: the one set in the plan, or the most frequent one if no sample has that label."""
     if counts and record.label not in counts:
         return max(sorted(counts), key=lambda label: counts[label])
     return record.label or "sample"
 
 
 def missing(results: RunResults) -> list[str]:
-    """Sentences on what is missing or contradicts itself; empty if the run is complete."""
+    """Sentences on missing or contradictory data; empty if the run is complete."""
     record, clients, jtl = results.record, results.clients, results.jtl
     sentences = [results.problem] if results.problem else []
     if record.state in STATES:
         sentences.append(STATES[record.state] + (f": {record.reason}" if record.reason else ""))
     exit_code = record.jmeter.exit_code
-    if exit_code not in (None, 0) and not record.losses:  # after a loss JMeter would wait for ever, and is ended
+    if exit_code not in (None, 0) and not record.losses:  # after a loss JMeter would wait forever, so it is ended
         sentences.append(f"JMeter ended with exit code {exit_code}; see jmeter.log")
     if jtl.problem:
         sentences.append(jtl.problem)
@@ -134,7 +134,7 @@ def missing(results: RunResults) -> list[str]:
 
 
 def _client_files(results: RunResults) -> list[str]:
-    """Whether tree, journal and rows agree on what the clients did."""
+    """Sentences on where tree, journal and rows disagree about the clients."""
     clients, jtl, label = results.clients, results.jtl, results.label
     sentences = [problem for problem in (clients.tree_problem, clients.journal_problem) if problem]
     if not clients.has_journal:
@@ -147,7 +147,7 @@ def _client_files(results: RunResults) -> list[str]:
         sentences.append(f"{plural(len(unfinished), 'user')} started and never ended{left}")
     lost = clients.from_journal - clients.from_killed_users
     if lost:
-        sentences.append(f"{plural(lost, label)} of the journal did not reach tree.xml (taken from the journal)")
+        sentences.append(f"{plural(lost, label)} in the journal did not reach tree.xml (taken from the journal)")
     unsent = sum(user.sources.count(IN_TREE) for user in clients.users.values())
     if clients.has_journal and unsent:
         sentences.append(f"{plural(unsent, label)} of tree.xml {'is' if unsent == 1 else 'are'} not in the journal")
@@ -179,7 +179,7 @@ def reconciliation(results: RunResults) -> dict[str, Counter[str]]:
 def read_arrivals(run_dir: Path) -> int | None:
     """How many requests were due by the schedule, added up over JMeter's logs; None if none of them says so.
 
-    Those past the concurrency limit leave no row anywhere else.
+    Requests dropped at the concurrency limit appear nowhere else.
     """
     texts = [path.read_text(errors="replace") for name in LOGS for path in run_dir.glob(name)]
     due = [int(ours or of_plugin) for text in texts for ours, of_plugin in ARRIVALS.findall(text)]

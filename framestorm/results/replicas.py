@@ -1,4 +1,4 @@
-"""metrics.csv: what the function's replicas did under load, by function, and where replicas were missing."""
+"""metrics.csv: the metrics of replicas under load, by function, and when replicas were missing."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,7 +12,7 @@ from framestorm.results.table import scan_rows, spread
 SCHEMA = {
     "time_ms": pl.Float64, "metric": pl.String, "function": pl.String, "detail": pl.String, "value": pl.Float64,
 }  # fmt: skip
-# The counters of a replica, which begin with it, and the rates that they become.
+# The counters of a replica, which start at 0 with it, and the rates calculated from them.
 RATES = {
     "cpu_s": "cpu_cores",
     "cpu_throttled_s": "cpu_throttled_share",
@@ -21,13 +21,13 @@ RATES = {
 }
 THROTTLED = "cpu_throttled_share"
 NETWORK = "network_bytes_per_s"  # received and sent together
-# How values of one bin become one: no dip of the replicas and no peak of what they hold may be lost in a long run.
+# How the values in one bin are combined: a long run must show every dip in replicas and every peak of their usage.
 PER_REPLICA = {
     "in_flight": "max", "cpu_cores": "mean", THROTTLED: "mean", "memory_bytes": "max", NETWORK: "mean",
 }  # fmt: skip
 COUNTS = {"replicas_wanted": "wanted", "replicas_ready": "ready"}
 LOST, SHORT = "replicas_lost", "replicas_short_s"  # counters: they only grow
-WINDOW_MS = 10_000  # of a rate: several scrapes, for the rate from one to the next would be a comb
+WINDOW_MS = 10_000  # of a rate: several scrapes, because rates from one scrape to the next would jump up and down
 MARGIN_MS = 10_000.0
 MAX_FUNCTIONS = 4  # with lines of their own
 MAX_REPLICAS = 8
@@ -37,7 +37,7 @@ Span = tuple[float, float]
 
 
 def read_metrics(path: Path, url: str | None, span: Span | None) -> pl.DataFrame:
-    """Rows about the load's time with the rates of counters, of the function that `url` names, or of all if of none."""
+    """Rows around the time of the load, with rates of counters, of the function in `url` (of all if it names none)."""
     rows = scan_rows(path, SCHEMA, optional=("detail",))
     if span is not None:
         rows = rows.filter(pl.col("time_ms").is_between(span[0] - MARGIN_MS, span[1] + MARGIN_MS))
@@ -47,7 +47,7 @@ def read_metrics(path: Path, url: str | None, span: Span | None) -> pl.DataFrame
 
 
 def _with_rates(metrics: pl.DataFrame) -> pl.DataFrame:
-    """The rows sorted by time, and for each row of a counter one of its rate over the last 10 s."""
+    """The rows sorted by time; for each row of a counter, a row with its rate over the last 10 s is added."""
     counters = metrics.filter(pl.col("metric").is_in(list(RATES))).with_columns(at=pl.col("time_ms").cast(pl.Int64))
     value, time = pl.col("value"), pl.col("time_ms")
     growth = (value.last() - value.first()).clip(lower_bound=0) / (time.last() - time.first()) * 1000
@@ -76,7 +76,7 @@ def function_of(url: str | None) -> str:
 
 
 def summarise_replicas(metrics: pl.DataFrame, span: Span | None, origin_ms: float) -> list[FunctionSummary]:
-    """What each function did under load, by name."""
+    """A summary of each function's replicas under load, by name."""
     if span is not None:
         under_load = metrics.filter(pl.col("time_ms").is_between(*span))
         metrics = under_load if under_load.height else metrics
@@ -92,7 +92,7 @@ def _function(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: floa
     worst = short.sort(pl.col("ready") - pl.col("wanted")).row(0, named=True) if short.height else None
     replicas = _replicas(rows)
     lost, short_s = _grown(rows, LOST), _grown(rows, SHORT)
-    # Where the provider counted none, those that are gone went with a deployment before this one.
+    # If the provider counted no losses, the missing replicas belonged to an earlier deployment.
     vanished = [] if lost == 0 else _vanished(rows, origin_ms)
     throttled = [each.throttled_mean for each in replicas if each.throttled_mean is not None]
     return FunctionSummary(
@@ -100,7 +100,7 @@ def _function(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: floa
         wanted=_range(rows, "replicas_wanted"),
         ready=_range(rows, "replicas_ready"),
         seen=len(replicas),
-        # The provider counts them: of requests that go past it, by a balancer, it knows nothing.
+        # The provider counts them; it does not see requests that a balancer sends past it.
         in_flight_max=_maximum(_whole(rows, "in_flight")) or None,
         cores_mean=_sum([each.cores_mean for each in replicas]),
         cores_max=_maximum(_whole(rows, "cpu_cores")),
@@ -109,7 +109,7 @@ def _function(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: floa
         received_bytes_per_s=_sum([each.received_bytes_per_s for each in replicas]),
         sent_bytes_per_s=_sum([each.sent_bytes_per_s for each in replicas]),
         replicas=replicas,
-        # By the provider's own clock; without it no finer than the scrapes.
+        # Measured by the provider; without its counter, only as fine as the scrapes.
         short_s=short.height * step_ms / 1000 if short_s is None else short_s,
         short_worst=ShortOfReplicas(int(worst["ready"]), int(worst["wanted"])) if worst else None,
         lost=sum(group.replicas for group in vanished) if lost is None else int(lost),
@@ -118,10 +118,10 @@ def _function(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: floa
 
 
 def _replicas(rows: pl.DataFrame) -> list[Replica]:
-    """What each replica of one function used, in the order of their first scrapes.
+    """Resource usage of each replica of one function, in the order of their first scrapes.
 
-    cores_mean, received_bytes_per_s, sent_bytes_per_s: over the whole time of `rows`, so that those of all replicas
-    add up. throttled_mean: share of the replica's own time.
+    cores_mean, received_bytes_per_s, sent_bytes_per_s: over the whole time of `rows`, so that the figures of all
+    replicas add up. throttled_mean: share of the replica's own time.
     """
     whole_s = _length_s(_of(rows, *RATES))
     replicas = []
@@ -145,26 +145,26 @@ def _length_s(rows: pl.DataFrame) -> float:
 
 
 def _growth(rows: pl.DataFrame, over_s: float) -> float | None:
-    """By how much a counter grew per second; None where it was read once or not at all."""
+    """The growth of a counter per second; None if it was read once or not at all."""
     if rows.height < 2 or not over_s:
         return None
     return max(0.0, float(rows["value"][-1] - rows["value"][0])) / over_s
 
 
 def _grown(rows: pl.DataFrame, counter: str) -> float | None:
-    """By how much a counter of the provider grew; None where there is none. It begins anew with each deployment."""
+    """The growth of a provider's counter, which restarts at 0 with each deployment; None if there is no counter."""
     values = _of(rows, counter)["value"]
     return float(values.diff().drop_nulls().clip(lower_bound=0).sum()) if values.len() else None
 
 
 def _whole(rows: pl.DataFrame, metric: str) -> pl.DataFrame:
-    """The sum over the replicas at each moment; of shares the mean, for a sum of them means nothing."""
+    """The sum over the replicas at each moment; for shares the mean, because their sum has no meaning."""
     value = pl.col("value").mean() if metric == THROTTLED else pl.col("value").sum()
     return _of(rows, metric).group_by("time_ms").agg(value).sort("time_ms")
 
 
 def _short(rows: pl.DataFrame) -> pl.DataFrame:
-    """time_ms, wanted, ready of the moments in which fewer replicas were ready than wanted."""
+    """time_ms, wanted and ready at the moments when fewer replicas were ready than wanted."""
     wanted, ready = (
         _of(rows, metric).select("time_ms", pl.col("value").alias(name)) for metric, name in COUNTS.items()
     )
@@ -173,9 +173,9 @@ def _short(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _vanished(rows: pl.DataFrame, origin_ms: float) -> list[VanishedReplicas]:
-    """Replicas whose series end while the function's go on, unless more were there than wanted (scaled down)."""
+    """Replicas whose series end before those of the function, except if there were more than wanted (scaled down)."""
     wanted = dict(_of(rows, "replicas_wanted").select("time_ms", "value").iter_rows())
-    # These two come from the replica itself; the others are rates, which begin late and end late.
+    # These two come from the replica itself; the others are rates, which start and end later.
     alive = _of(rows, "in_flight", "memory_bytes").unique(["time_ms", "detail"])
     n_alive = dict(alive.group_by("time_ms").len().iter_rows())
     ends = alive.group_by("detail").agg(pl.col("time_ms").max()).group_by("time_ms").agg("detail").sort("time_ms")
@@ -194,14 +194,14 @@ def _vanished(rows: pl.DataFrame, origin_ms: float) -> list[VanishedReplicas]:
 def replicas_over_time(
     metrics: pl.DataFrame, functions: list[FunctionSummary], origin_ms: float
 ) -> ReplicasOverTime | None:
-    """Replicas by function, and what each replica held, on one grid of times (seconds since `origin_ms`)."""
+    """Replicas by function, and the usage of each replica, on one time grid (seconds since `origin_ms`)."""
     busiest = sorted(functions, key=lambda each: (each.cores_mean or 0, each.in_flight_max or 0), reverse=True)
     drawn = [each.function for each in busiest[:MAX_FUNCTIONS]]
     metrics = _of(metrics, *COUNTS, *PER_REPLICA).filter(pl.col("function").is_in(drawn))
     if not metrics.height:  # a run shorter than the time from one scrape to the next
         return None
     first_ms, last_ms = (float(end) for end in metrics["time_ms"].sort()[[0, -1]])
-    # Equal bins of time, of one scrape each as long as there are not too many.
+    # Time bins of equal width: one per scrape, or wider ones if there would be too many.
     width_ms = max(_step_ms(metrics), (last_ms - first_ms) / MAX_BINS)
     n_bins = int((last_ms - first_ms) / width_ms + 0.5) + 1
     bin_ = ((pl.col("time_ms") - first_ms) / width_ms + 0.01).floor().cast(pl.Int64).alias("bin")
@@ -211,7 +211,7 @@ def replicas_over_time(
         return spread(rows.group_by(bin_).agg(value), "value", n_bins, digits=4)
 
     vanished = {name for each in functions for group in each.vanished for name in group.names}
-    # Those that vanished have a line in any case.
+    # Vanished replicas always have a line.
     names = sorted(_first_seen(_of(metrics, *PER_REPLICA)), key=lambda name: name not in vanished)[:MAX_REPLICAS]
     prefix = f"{drawn[0]}-" if len(drawn) == 1 else ""
     use = {}

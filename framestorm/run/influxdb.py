@@ -31,7 +31,7 @@ def check_address(url: str) -> None:
 def with_listener(plan: Path, url: str) -> Iterator[Path]:
     """A copy of `plan`, for the block, that also writes to the InfluxDB at `url`.
 
-    JMeter sends figures by label every 5 s, and the start and end of the run. The listener sees users, not their
+    JMeter sends figures by label every 5 s, and marks the start and end of the run. The listener sees users, not their
     sub-results. The token itself is not in the copy: JMeter reads the environment when the run starts.
     """
     tree = ET.parse(plan)  # noqa: S314 - a plan runs code anyway: who runs it trusts it

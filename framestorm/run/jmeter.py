@@ -1,4 +1,4 @@
-"""JMeter's command lines, and the one way to talk to a JMeter that runs."""
+"""JMeter's command lines, and the one way to signal a running JMeter."""
 
 import os
 import shutil
@@ -13,19 +13,19 @@ from framestorm import paths
 from framestorm.errors import FramestormError
 
 STOP_HOST = "127.0.0.1"
-# A dashboard of few samples is over before the optimising compiler pays: 1.3 s of CPU instead of 2.8.
+# A dashboard of few samples is done before the optimising compiler pays off: 1.3 s of CPU instead of 2.8.
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 QUICK_UP_TO_BYTES = 10 * 2**20
-# Under load too: in the first minute the optimising compiler takes more than the requests do (2.1 ms of CPU a request,
-# 0.7 ms without it, at 600/s on two cores), and later it makes a request a sixth cheaper only.
+# Under load too: in the first minute the optimising compiler uses more CPU than the requests (2.1 ms of CPU per
+# request, 0.7 ms without it, at 600/s on two cores), and later it makes a request only a sixth cheaper.
 UNDER_LOAD = ("-XX:TieredStopAtLevel=1",)
-# But to take in the samples of slaves is little code over and over: 9,400 rows/s once compiled so, 5,600 without.
+# But receiving the samples of slaves runs a little code very often: 9,400 rows/s optimised, 5,600 without.
 CONTROLLING: tuple[str, ...] = ()
 GUI_PACKAGES = ("sun.awt", "sun.awt.X11", "sun.swing", "javax.swing.text.html", "java.awt", "java.awt.font")
 
 
 def environment() -> dict[str, str]:
-    """The environment of JMeter, and so of its frame clients; Java reads its command line by LC_CTYPE."""
+    """The environment of JMeter and of the frame clients it starts; Java decodes its command line by LC_CTYPE."""
     return {**os.environ, "JMETER_HOME": str(paths.JMETER_HOME), "LC_CTYPE": "C.UTF-8"}
 
 
@@ -46,7 +46,7 @@ def run_command(
     home: Home | None = None,
     java_options: Sequence[str] = UNDER_LOAD,
 ) -> list[str]:
-    """Run a plan without the GUI into a run's folder; on this machine unless another's `home` is given."""
+    """The command that runs a plan without the GUI into a run's folder; `home` may be that of another host."""
     port = {name: str(stop_port) for name in ("jmeterengine.nongui.port", "jmeterengine.nongui.maxport")}
     return [
         *_java("-Djava.awt.headless=true", *java_options, home=home),
@@ -56,8 +56,8 @@ def run_command(
 
 
 def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path) -> list[str]:
-    """Open a plan in JMeter's GUI with the properties of a run, so that Run works there."""
-    # What JMeter's own start script opens to its look and feel, and its preferences kept out of the user's home.
+    """The command that opens a plan in JMeter's GUI with the properties of a run, so that Run works there."""
+    # Open the packages that JMeter's start script opens to its look and feel; keep preferences out of the user's home.
     options = [f"--add-opens=java.desktop/{package}=ALL-UNNAMED" for package in GUI_PACKAGES]
     options += ["-Dawt.useSystemAAFontSettings=on", f"-Djava.util.prefs.userRoot={paths.LOCAL / 'java-prefs'}"]
     properties = {"onload.expandtree": "true", **properties}
@@ -65,7 +65,7 @@ def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path) -> lis
 
 
 def make_dashboard(run_dir: Path) -> None:
-    """JMeter's own HTML dashboard of a run, from its samples.jtl; one that is there already is made anew.
+    """Make JMeter's own HTML dashboard of a run from its samples.jtl; an existing one is replaced.
 
     Raises:
         FramestormError: there is no sample, or JMeter could not make it; the message says why.
@@ -89,7 +89,7 @@ def make_dashboard(run_dir: Path) -> None:
 
 
 def _whole_rows(samples: Path, scratch: Path) -> Path:
-    """The samples without the half row that a killed JMeter leaves at the end; its report generator fails on one."""
+    """The samples without an incomplete last row, left by a killed JMeter: the report generator fails on it."""
     content = samples.read_bytes() if samples.exists() else b""
     end = content.rfind(b"\n") + 1
     if content.count(b"\n", 0, end) < 2:
@@ -102,14 +102,14 @@ def _whole_rows(samples: Path, scratch: Path) -> Path:
 
 
 def free_udp_port() -> int:
-    """A port for JMeter to be told to stop at; runs side by side must not share one."""
+    """A free port for JMeter's stop messages; concurrent runs must not share one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind((STOP_HOST, 0))
         return int(probe.getsockname()[1])
 
 
 def interrupt(stop_port: int) -> None:
-    """Tell a running JMeter to interrupt its users and end; samples under way are lost."""
+    """Tell a running JMeter to interrupt its users and end; requests in flight are lost."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.sendto(b"StopTestNow", (STOP_HOST, stop_port))
 

@@ -29,7 +29,7 @@ LONGEST_CAUSE = 60
 
 @dataclass
 class Tally:
-    """What the view shows of a slave or of the whole run, fed with one sample after the other."""
+    """The figures shown for a slave or for the whole run, updated with each sample."""
 
     users_now: int = 0
     users_done: int = 0
@@ -72,7 +72,7 @@ class LiveView:
         self._users = "users" if has_users or "users" in record.properties else "threads"
         self._hosts = {host.name: host for host in record.hosts}
         self.by_slave = {_shown(host): Tally() for host in record.hosts if host.role == "slave"}
-        # How far each file is read, and the columns of one of CSV.
+        # How far each file has been read, and the columns of CSV files.
         self._progress: dict[Path, tuple[int, list[str]]] = {}
         self._started_s = time.time()
 
@@ -90,14 +90,14 @@ class LiveView:
                 print(self.line(), file=sys.stderr, flush=True)
 
     def read(self) -> None:
-        """Take in what was written since the last call."""
+        """Read what was written since the last call."""
         take = self._journal_line if self._has_users else self._sample_row
         for path in sorted(self._run_dir.glob("journal*.jsonl" if self._has_users else "samples.jtl")):
             self._follow(path, take)
         self._follow(self._run_dir / "resources.csv", self._resources_row)
 
     def _follow(self, path: Path, take: Callable[[Path, Line], None]) -> None:
-        """Take in the whole lines that were added to a file, which may not be there yet."""
+        """Read the complete lines that were added to a file, which may not exist yet."""
         offset, columns = self._progress.get(path, (0, []))
         data = b""
         with suppress(FileNotFoundError), path.open("rb") as file:
@@ -105,7 +105,7 @@ class LiveView:
             data = file.read()
         end = data.rfind(b"\n") + 1
         for line in data[:end].decode(errors="replace").split("\n")[:-1]:
-            # The report reads the files again and counts what cannot be read.
+            # The report reads the files again and counts the lines that cannot be read.
             with suppress(ValueError, KeyError, IndexError, TypeError):
                 if path.suffix == ".jsonl":
                     take(path, json.loads(line))
@@ -198,7 +198,7 @@ def _shown(host: Host) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` short and without what a terminal would obey: control characters, of which ESC starts a command."""
+    """`text` shortened and without control characters, which a terminal would execute (ESC starts a command)."""
     text = "".join(character if character.isprintable() else "?" for character in text)
     return text if len(text) <= LONGEST_CAUSE else f"{text[:LONGEST_CAUSE]}..."
 

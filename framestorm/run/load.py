@@ -27,7 +27,7 @@ METRICS = "metrics.csv"
 class LocalLoad:
     """JMeter on this machine, beside a target that runs for it or against a function elsewhere.
 
-    It can be asked what hosts/fleet.py's Fleet can; to be closed however the run ends.
+    It has the same methods as Fleet in hosts/fleet.py. Close it however the run ends.
     """
 
     def __init__(self, prepared: Prepared) -> None:
@@ -41,7 +41,7 @@ class LocalLoad:
         self._started_ms = now_ms()
 
     def start(self) -> None:
-        """Start target and JMeter; raises FramestormError, and has sent nothing then."""
+        """Start target and JMeter; raises FramestormError, in which case no request was sent."""
         run_dir, options = self._prepared.run_dir, self._prepared.options
         plan = self._prepared.plan.path
         if options.influxdb_url:
@@ -67,7 +67,7 @@ class LocalLoad:
         return None
 
     def wait(self, timeout_s: float) -> int | None:
-        """JMeter's exit status, waited for up to `timeout_s`; None while it runs."""
+        """Wait up to `timeout_s` for JMeter's exit status; None if it still runs."""
         return self._jmeter.wait(timeout_s)
 
     def exit_status(self) -> int | None:
@@ -75,12 +75,12 @@ class LocalLoad:
         return self._jmeter.exit_status()
 
     def trouble(self) -> str | None:
-        """Why the run is to be stopped, None while all is well."""
+        """The reason to stop the run; None if there is none."""
         return self._platform.trouble()
 
     def stop_gently(self) -> None:
-        """Start no new users, have those under way hand in what they have; called again until JMeter has ended."""
-        # The plan's own stop. JMeter's Shutdown message would have some thread groups interrupt their users.
+        """Start no new users, and let running ones hand in their results; called repeatedly until JMeter has ended."""
+        # The plan's own stop file. JMeter's Shutdown message would make some thread groups interrupt their users.
         (self._prepared.run_dir / "stop").touch()
         probe.stop_clients((process.pid for process in self._jmeter.processes()), self._stopped_clients)
 
@@ -93,7 +93,7 @@ class LocalLoad:
         self._jmeter.stop()
 
     def collect(self) -> list[str]:
-        """After the end, have everything here that was measured; says what is missing."""
+        """After the end, have all measured data on this machine; returns sentences on what is missing."""
         (self._prepared.run_dir / "stop").unlink(missing_ok=True)
         return save_metrics(self._platform, self._prepared.run_dir, self._started_ms, now_ms())
 
@@ -107,7 +107,7 @@ class LocalLoad:
 
 
 def save_metrics(platform: Platform[Any], run_dir: Path, start_ms: float, end_ms: float) -> list[str]:
-    """Keep what a platform saw of its functions as metrics.csv, a row a moment and series; says why it could not."""
+    """Save a platform's metrics of its functions as metrics.csv, one row per time and series; returns any problem."""
     try:
         readings = platform.metrics(start_ms, end_ms)
     except FramestormError as error:

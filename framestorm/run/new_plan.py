@@ -1,4 +1,4 @@
-"""A plan of one's own, made of a curl command: requests.jmx or request-rate.jmx with other defaults."""
+"""Makes a plan from a curl command: requests.jmx or request-rate.jmx with other defaults."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ from framestorm.run import jmeter
 BODY = ("-d", "--data", "--data-ascii", "--data-binary", "--data-raw", "--json")
 CERTIFICATE = ("-E", "--cert")
 Request = dict[str, Any]
-# Whose values are better kept out of a file.
+# Headers whose values should not be stored in a file.
 SECRET_HEADER = re.compile(r"authorization|cookie|.*(key|token|secret).*", re.IGNORECASE)
 
 
@@ -34,7 +34,7 @@ def write(plan: Path, curl: str, base: Path) -> list[Path]:
         All files that were written.
 
     Raises:
-        UsageError: a file exists, or the command asks for what the plan cannot do.
+        UsageError: a file exists, or the command needs something that the plan cannot do.
     """
     request, properties = _parsed(curl, plan.absolute().parent)
     texts = {
@@ -64,7 +64,7 @@ def write(plan: Path, curl: str, base: Path) -> list[Path]:
 
 
 def _parsed(curl: str, folder: Path) -> tuple[Request, dict[str, str]]:
-    """The request as JMeter reads the command, and the properties that it has no word for."""
+    """The request as JMeter parses the command, and the properties that JMeter's parser does not cover."""
     words, properties = [], {}
     given = iter(shlex.split(curl.replace("\\\n", " ")))
     for word in given:

@@ -1,4 +1,4 @@
-"""The options of a run, and every check that can be made before anything of it starts."""
+"""The options of a run, and every check that can be made before it starts."""
 
 import json
 import os
@@ -36,7 +36,7 @@ SECRET = re.compile(r"\$\{env:(\w+)\}")
 class RunOptions:
     """The options of the command line; `given`: the properties that it sets.
 
-    platform: brought to what is to be measured; without one it is found by the url, or is the embedded target.
+    platform: already has the settings to measure; if None, it is found by the url or is the embedded target.
     """
 
     plan: Path = DEFAULT_PLAN
@@ -80,7 +80,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     Args:
         options: the options of the command line.
         run_dir: the folder that the run will make.
-        function_url: the address of the inventory's function, for a run over slaves that gives none.
+        function_url: the address of the inventory's function, for a run over slaves that does not set url.
         plan: the plan of the options, if it has been read.
 
     Raises:
@@ -112,7 +112,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
                 raise UsageError(f"-J{name}={properties[name]}: the file is on this machine only, not on slaves")
             folder = Path.cwd() if name in options.given else plan.path.absolute().parent
             properties[name] = _file_reference(name, properties[name], folder)
-        if options.is_for_gui:  # there it can be set
+        if options.is_for_gui:  # it can be set in the GUI
             continue
         if each.is_required and each.is_needed(properties) and not properties.get(name):
             example = f", for example -J{name}=http://gateway:8080/function/noop" if plans.URL in each.facets else ""
@@ -121,7 +121,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         check_reachable(platform.url)
     values = {**properties, **_filled_in(plan, properties, run_dir)}
     if plan.sample_variables:
-        # Only for the plans that set them: in the rows of any other JMeter would write "null".
+        # Only for the plans that set them: for any other plan JMeter would write "null" in each row.
         jmeter_values["sample_variables"] = ",".join(plan.sample_variables)
     return Prepared(options, run_dir, plan, properties, values, jmeter_values, platform)
 
@@ -151,7 +151,7 @@ def _jmeter_names() -> frozenset[str]:
 def _find_platform(
     plan: Plan, options: RunOptions, properties: Mapping[str, str], function_url: str | None
 ) -> Platform[Any]:
-    """Where the function under test runs. A plan for any function is never given one by the kit."""
+    """The platform of the function under test. The kit never chooses a function for a plan that calls any function."""
     if plan.url is None or not plan.url.is_needed(properties):
         return NoPlatform(Site())
     has_default = plans.EMBEDDED in plan.url.facets
@@ -190,7 +190,7 @@ def choose_run_dir(options: RunOptions, suffix: str = "") -> Path:
 
 
 def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict[str, str]:
-    """The values that only Framestorm knows, of those properties that the plan lets it fill in.
+    """Values for the properties that the plan leaves to Framestorm to fill in.
 
     Raises:
         UsageError: the plan asks for a value that Framestorm does not have.
@@ -215,7 +215,7 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict
 
 
 def _cut(video: Path, encoding: str) -> Path:
-    """Have the client cut the video into encoded frames, or find them in the cache; their folder."""
+    """Let the client cut the video into encoded frames, or find them in the cache; returns their folder."""
     command: list[str | Path] = [paths.CLIENT_PYTHON, paths.CLIENT / "frames.py", "--video", video]
     command += ["--encoding", encoding, "--cache", paths.FRAME_CACHE]
     cutting = subprocess.run(command, capture_output=True, text=True, check=False)

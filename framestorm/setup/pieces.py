@@ -44,7 +44,7 @@ class Piece:
         return STAMPS / self.name
 
     def fingerprint(self) -> str:
-        """Hash of the inputs and of what runs them: another Python, or a checkout that was moved, makes it anew."""
+        """Hash of the inputs and of what runs them: after a change of Python or checkout path the piece is rebuilt."""
         digest = hashlib.sha256(f"{sys.version_info[:2]} {paths.LOCAL.resolve().parent}".encode())
         for path in self.inputs:
             digest.update(path.read_bytes())
@@ -58,11 +58,11 @@ class Piece:
 
 
 def call(command: Sequence[str | Path]) -> None:
-    """Run a command of a piece's making, its output into the log of the set-up; raises FramestormError if it fails."""
+    """Run a command that makes a piece, with its output in the set-up log; raises FramestormError if it fails."""
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
     )
-    # Written at its end and at once: other pieces are made at the same time.
+    # Written in one go after the command has ended, because other pieces are made at the same time.
     with LOG.open("ab") as log:
         log.write(f"$ {' '.join(str(word) for word in command)}\n".encode() + done.stdout)
     if done.returncode != 0:
@@ -71,7 +71,7 @@ def call(command: Sequence[str | Path]) -> None:
 
 
 def _make_java(piece: Piece) -> None:
-    """Link a Java 17: the one this JMeter is tested with, whichever is the machine's default."""
+    """Link a Java 17, the version this JMeter is tested with, whatever the machine's default is."""
     if _java_17() is None:
         packages.install(["openjdk-17-jre"])
     home = _java_17()
@@ -96,7 +96,7 @@ def _java_17() -> Path | None:
 def _make_jmeter(piece: Piece) -> None:
     if shutil.which("mvn") is None:
         packages.install(["maven"])
-    # Assembled aside: old jars would stay among new ones, and a run may be reading what is there.
+    # Built in a temporary folder: otherwise old jars would remain, and a run may be reading the present folder.
     draft = piece.output.with_name(f"{piece.output.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
     call(["mvn", "-q", "-B", "-C", "-f", paths.JMX / "pom.xml", "package", f"-Dhome={draft}"])
@@ -110,7 +110,7 @@ def pip_install(python: Path, lock: Path, *options: str | Path) -> None:
 
 
 def make_venv(folder: Path, lock: Path) -> None:
-    """Make a Python environment anew, with the packages of a lock file."""
+    """Make a new Python environment, replacing any old one, with the packages of a lock file."""
     shutil.rmtree(folder, ignore_errors=True)
     call([sys.executable, "-m", "venv", folder])
     pip_install(folder / "bin" / "python", lock)
@@ -160,7 +160,7 @@ FOR_A_RUN = (JAVA, FUNCTION_VENV, JMETER, CLIENT_VENV, FACE_GRAPH, SAMPLE_VIDEO)
 
 
 def ensure(pieces: Sequence[Piece] = FOR_A_RUN) -> None:
-    """Make what is not made yet, some of it side by side; nothing is printed when there is nothing to do.
+    """Make the missing pieces, some in parallel; nothing is printed when there is nothing to do.
 
     Raises:
         FramestormError: a piece could not be made; those made before it stay.
@@ -194,7 +194,7 @@ def _make(piece: Piece, position: str) -> None:
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    """One set-up at a time in a checkout; the lock goes with the process that holds it."""
+    """Allow one set-up at a time in a checkout; the lock is released when the process ends."""
     with (paths.LOCAL / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,6 +1,6 @@
-"""What one run's samples say of their own mean or percentile: resamples of them, as evidence.
+"""Evidence for a mean or percentile of one run's samples, by resampling them.
 
-Successive samples of a run depend on each other: whole blocks of them are drawn.
+Successive samples of a run depend on each other, so whole blocks of them are drawn.
 """
 
 import math
@@ -15,25 +15,25 @@ from framestorm.stats.estimate import Estimate, nearest_rank
 from framestorm.stats.evidence import Evidence, Scale
 
 RESAMPLES = 10_000
-LEAST_UNITS = 5  # blocks of a sample, or nothing is said of its spread
-MOST_UNITS = 2_000  # blocks a resample: more of them cost time and change the interval by less than 2 %
+LEAST_UNITS = 5  # blocks of a sample; with fewer its spread is not estimated
+MOST_UNITS = 2_000  # blocks per resample: more cost time and change the interval by less than 2 %
 _AT_ONCE = 1 << 20  # drawn blocks held in memory together: 8 MB of indices, 8 MB of means
 Seed = int | Sequence[int] | np.random.Generator
 
 
 @dataclass(frozen=True)
 class Resamples(Evidence):
-    """Evidence for a statistic of one sample, or for a change of two, by resamples; in the sample's unit.
+    """Evidence by resampling for a statistic of one sample, or for the change between two; in the sample's unit.
 
     Percentile interval and its p-value (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 13 and
-    16); one is added to both counts, so that no p-value is below what so many resamples can tell (Davison and Hinkley,
-    Bootstrap Methods and their Application, 1997, section 4.2.5).
+    16); one is added to both counts, so that no p-value is below what this number of resamples can show (Davison and
+    Hinkley, Bootstrap Methods and their Application, 1997, section 4.2.5).
 
     value: the statistic itself.
-    least: one a resample, as far from `value` as the true one may be; -inf or inf where that is beyond the sample, NaN
-        where there are too few samples to tell: it speaks for nothing. Sums, differences and ratios of those of
-        independent samples are resamples of the sum, difference or ratio.
-    most: the largest that each may be: `least`, or inf where a time that was cut off hides it.
+    least: the smallest possible value of each resample, as far from `value` as the true statistic may be; -inf or inf
+        if that is beyond the sample, NaN (no evidence) if there are too few samples. Sums, differences and ratios of
+        resamples of independent samples are resamples of the sum, difference or ratio.
+    most: the largest possible value of each resample: `least`, or inf if a time that was cut off hides it.
     block: successive samples that were drawn together; n: samples.
     """
 
@@ -44,9 +44,9 @@ class Resamples(Evidence):
     n: int = 0
 
     def interval(self, level: float = LEVEL) -> Ends:
-        """The ends that leave out (1 - level) / 2 of the resamples each; what is not known counts against either."""
+        """The ends, each of which excludes (1 - level) / 2 of the resamples; unknown resamples widen both ends."""
         tail = (1 - level) / 2
-        # Order statistics: interpolated ones would not be numbers beside an infinite value.
+        # Order statistics: interpolation next to an infinite value would give NaN.
         low = float(np.quantile(np.where(np.isnan(self.least), -np.inf, self.least), tail, method="lower"))
         high = float(np.quantile(np.where(np.isnan(self.most), np.inf, self.most), 1 - tail, method="higher"))
         return low if math.isfinite(low) else None, high if math.isfinite(high) else None
@@ -58,17 +58,17 @@ class Resamples(Evidence):
         return float((1 + np.count_nonzero(~(self.most < at))) / (1 + self.most.size))
 
     def estimate(self) -> Estimate:
-        """The statistic with its interval; what another run would have given is not in it."""
+        """The statistic with its interval, which does not include between-run variation."""
         method = f"block bootstrap within one run, 95 %, {self.least.size} resamples, blocks of {self.block}"
         return Estimate(self.value, *self.interval(), self.n, method)
 
     def change_from(self, old: "Resamples", scale: Scale) -> "Resamples":
-        """The difference from an independent sample, or the ratio to it, both of times above 0."""
-        # Both beyond what is known: they can be any way apart, and that is no number.
+        """The difference from an independent sample, or (of times above 0) the ratio to it."""
+        # Both are unknown: so is their difference, which is NaN.
         with np.errstate(invalid="ignore", divide="ignore"):
             if scale == "difference":
                 return Resamples(self.value - old.value, self.least - old.most, self.most - old.least)
-            # What lies below the smallest time is above 0 at least; a ratio of 0 only says that it is not known.
+            # A value below the smallest time is unknown, but above 0; a ratio of 0 means that it is unknown.
             least = np.maximum(self.least, 0) / np.maximum(old.most, 0)
             most = np.maximum(self.most, 0) / np.maximum(old.least, 0)
             least, most = np.where(least == 0, -np.inf, least), np.where(most == 0, -np.inf, most)
@@ -79,9 +79,9 @@ class Resamples(Evidence):
 class BlockMeans:
     """Means of resamples of one sample.
 
-    means: one a resample, in the sample's unit; mean: the sample's own.
-    scale: by what to multiply a deviation from `mean` for it to be as wide as the mean's true error; NaN where fewer
-        than LEAST_UNITS blocks do not tell.
+    means: one per resample, in the sample's unit; mean: that of the sample itself.
+    scale: factor that makes a deviation from `mean` as wide as the true error of the mean; NaN with fewer than
+        LEAST_UNITS blocks.
     """
 
     means: Floats
@@ -103,17 +103,18 @@ def draw(
     Successive samples of a run depend on each other, so whole blocks of them are drawn (`resample_blocks`). A
     percentile's resamples are those of the share of samples up to it, read off the sorted sample (Woodruff, Confidence
     Intervals for Medians and Other Position Measures, JASA 47, 1952): of independent samples their percentiles are the
-    ends of Le Boudec's interval. A standard deviation's are the roots of those of the mean square deviation, and need
-    some thousands of samples: of 1,000 log-normal times, each depending on the one before, 92.5 % of intervals hold it.
+    ends of Le Boudec's interval. Resamples of a standard deviation are the roots of those of the mean square deviation,
+    and need some thousands of samples: with 1,000 log-normal times, each depending on the one before, only 92.5 % of
+    the intervals include the true value.
 
     Args:
         samples: in the order they were taken.
         statistic: "mean", "sd", or a percentile as text, e.g. "95" (nearest rank).
-        cut: for each sample whether it is a time that was cut off, and in truth longer by what is not known.
+        cut: for each sample whether it is a time that was cut off (the true time is longer, by an unknown amount).
         block: successive samples that are drawn together, 1 for independent samples; None: `choose_block`.
         seed: of the resamples, or their generator; the same seed gives the same figures. Samples of several series of
-            one run, as many of each, are drawn alike with the same seed and block.
-        resamples: how many; the accuracy of what is made of them and the time grow with it, memory hardly does.
+            one run, if they are equally many, use the same draws with the same seed and block.
+        resamples: their number; accuracy and time grow with it, memory hardly does.
 
     Raises:
         ValueError: no samples, or one is not finite.
@@ -138,7 +139,7 @@ def draw(
 
 
 def statistic_of(row: Floats, statistic: str) -> float:
-    """The "mean", "sd" or a percentile as text (nearest rank, as in the report), in the samples' unit."""
+    """The mean ("mean"), standard deviation ("sd") or percentile ("95": nearest rank, as in the report) of samples."""
     if statistic == "mean":
         return float(row.mean())
     if statistic == "sd":
@@ -151,7 +152,7 @@ def _most(values: Floats, row: Floats, cut: ArrayLike | None, statistic: str) ->
     hidden = np.asarray(False if cut is None else cut)
     if not hidden.any():
         return values
-    # A percentile is known up to the last time in full before the first that was cut off.
+    # A percentile is known up to the longest fully measured time that is not above the shortest time cut off.
     in_full = row[~hidden & (row <= row[hidden].min())]
     limit = in_full.max() if in_full.size and statistic not in {"mean", "sd"} else -np.inf
     most: Floats = np.where(values > limit, np.inf, values)
@@ -162,11 +163,11 @@ def _percentiles(
     row: Floats, statistic: str, block: int, resamples: int, random: np.random.Generator
 ) -> tuple[BlockMeans, Floats]:
     n, share = row.size, float(statistic) / 100
-    # Of equal samples chance says which comes first, or their order would look like dependence. By a generator of its
-    # own: a run's mean and percentile are drawn alike.
+    # Equal samples are put in random order, otherwise their order would look like dependence. This uses a separate
+    # generator, so that a run's mean and percentile use the same draws.
     ordered: NDArray[np.intp] = np.lexsort((random.spawn(1)[0].random(n), row))
-    # The share of samples up to the percentile is a mean: of 1 for these samples and 0 for the others. If that is all
-    # of them it cannot vary, so the last but one is looked at, with the percentile's spread.
+    # The share of samples up to the percentile is a mean: of 1 for these samples and 0 for the others. If this includes
+    # all samples, it cannot vary: then the last but one is used, scaled to the percentile's spread.
     upto = max(1, min(n - 1, math.ceil(share * n)))
     within = np.zeros(n)
     within[ordered[:upto]] = 1.0
@@ -176,8 +177,8 @@ def _percentiles(
     # Half-way between the two ranks that hold the percentile, counted from 1.
     ranks = n * (share + (drawn.means - drawn.mean) * drawn.scale * spread) + 0.5
     read: Floats = np.interp(ranks, np.arange(1, n + 1), row[ordered], left=-math.inf, right=math.inf)
-    # The resample with the most samples up to the percentile is that with the smallest one: the same values, the other
-    # way round, go with the resamples' means.
+    # The resample with the most samples up to the percentile has the smallest percentile: assign the same values to the
+    # resamples in reverse order of their means.
     upwards = np.argsort(drawn.means, kind="stable")
     values = np.empty_like(read)
     values[upwards] = read[upwards[::-1]]
@@ -187,8 +188,8 @@ def _percentiles(
 def choose_block(samples: ArrayLike) -> int:
     """How many successive samples make a block, so that blocks are as good as independent.
 
-    `block_length`, but at least the cube root of the number of samples, for dependence is not seen in a short run (of
-    that order is the best length: Hall, Horowitz and Jing, On Blocking Rules for the Bootstrap with Dependent Data,
+    `block_length`, but at least the cube root of the number of samples, because a short run does not show dependence
+    (the best length is of that order: Hall, Horowitz and Jing, On Blocking Rules for the Bootstrap with Dependent Data,
     Biometrika 82, 1995), and at most so many that LEAST_UNITS pairs of blocks are left.
     """
     row = finite(samples)
@@ -197,7 +198,7 @@ def choose_block(samples: ArrayLike) -> int:
 
 
 def block_length(samples: ArrayLike) -> float:
-    """The best length of a block, in samples; below 1 where they do not depend on each other.
+    """The best length of a block, in samples; below 1 if they do not depend on each other.
 
     The length with the least mean squared error of the variance, from the autocorrelation up to the lag beyond which
     none is left (Politis and White, Automatic Block-Length Selection for the Dependent Bootstrap, Econometric Reviews
@@ -207,7 +208,7 @@ def block_length(samples: ArrayLike) -> float:
     n = row.size
     centred = row - row.mean()
     variance = float(centred @ centred) / n
-    # Less than rounding errors of equal samples: no spread, no dependence.
+    # At most the rounding error of equal samples: no spread, no dependence.
     if n < 8 or variance <= 1e-24 * float(row @ row) / n:
         return 0.0
     lag = _last_lag(centred, variance)
@@ -264,7 +265,7 @@ def resample_blocks(row: Floats, block: int, resamples: int, random: np.random.G
         rows = min(rows_at_once, resamples - first)
         means[first : first + rows] = block_means[random.integers(0, n, (rows, draws))].mean(axis=1)
     mean, beyond = float(row.mean()), 1.0 if independent else _beyond(row, block)
-    # What goes beyond a block is seen by blocks of twice its length, of which there are half as many.
+    # Dependence beyond a block shows in blocks of twice its length, of which there are half as many.
     units = n / block if independent else n / (2 * block)
     if units < LEAST_UNITS:
         return BlockMeans(means, mean, math.nan)
@@ -281,7 +282,7 @@ def _block_means(row: Floats, block: int) -> Floats:
 
 
 def _beyond(row: Floats, block: int) -> float:
-    """By what factor the standard error is too small as blocks cut dependence at their ends; at least 1.
+    """The factor by which the standard error is too small because blocks cut off dependence at their ends; at least 1.
 
     2 V(2 block) - V(block), V the variance of the mean by blocks of that length, has no such error of first order
     (Politis and Romano, Bias-Corrected Nonparametric Spectral Estimation, Journal of Time Series Analysis 16(1), 1995).

@@ -1,4 +1,4 @@
-"""Sizes of effects: how far two samples lie apart, whatever their unit and number."""
+"""Effect sizes: how far apart two samples lie, independent of their unit and size."""
 
 import math
 

@@ -1,6 +1,6 @@
-"""Evidence for a figure, a difference or a ratio: its interval at any level, and how probable a value beyond it is.
+"""Evidence for a figure, a difference or a ratio: its interval at any level, and p-values.
 
-It may know the truth to one side only, for a timeout says just that the time was longer.
+The interval may be open on one side, because a timeout shows only that the time was longer.
 """
 
 import math
@@ -17,47 +17,47 @@ from framestorm.stats.means import student, welch
 from framestorm.stats.shares import margins
 
 Scale = Literal["ratio", "difference"]
-# Beyond it a normal tail is below 2e-12: no interval of a few samples says that much.
+# Beyond it a normal tail is below 2e-12: a few samples give no such small probability.
 Z_MOST = 7.0
-# Beyond this no ratio means anything: two repetitions may give an end without a number for it.
+# Beyond this no ratio is meaningful: with two repetitions an end may be too large for a number.
 LARGEST_LOG = 25.0
 ROUNDED_MS = 1.0
 
 
 class Evidence:
-    """What is known of a figure."""
+    """What the data show about a figure: intervals and p-values."""
 
     def interval(self, level: float = LEVEL) -> Ends:
-        """The interval by its level, a share between 0 and 1; None for an end that is not known."""
+        """The interval at a confidence level between 0 and 1; None for an end that is not known."""
         raise NotImplementedError
 
     def above(self, at: float) -> float:
-        """One-sided p-value: how probable the data are, at most, if the truth is not above `at`; small: it is above."""
+        """One-sided p-value if the true value is not above `at`; a small one shows that it is above."""
         return _tail(lambda level: _exceeds(self.interval(level)[0], at))
 
     def below(self, at: float) -> float:
-        """As `above`, if the truth is not below `at`."""
+        """One-sided p-value if the true value is not below `at`."""
         return _tail(lambda level: _exceeds(at, self.interval(level)[1]))
 
     def two_sided(self, at: float) -> float:
-        """The p-value of "the truth is `at`"."""
+        """Two-sided p-value if the true value is `at`."""
         return min(1.0, 2 * min(self.above(at), self.below(at)))
 
     def or_wider(self, other: "Evidence | Ends") -> "Evidence":
-        """The interval that holds this one and another, or ends that are the same at any level."""
+        """The smallest interval that includes this one and `other` (which may be fixed ends, equal at any level)."""
         of_other = other.interval if isinstance(other, Evidence) else lambda _: other
         return ByFormula(lambda level: hull(self.interval(level), of_other(level)))
 
     def within(self, least: float | None, most: float | None) -> "Evidence":
-        """The interval without what cannot be."""
+        """The interval without impossible values."""
         return self.mapped(lambda ends: clipped(ends, least, most))
 
     def opened(self, low: bool, high: bool) -> "Evidence":
-        """The interval without the ends that are not known in truth, because timeouts hide them."""
+        """The interval with its low or high end open, because timeouts hide the true end."""
         return self.mapped(lambda ends: (None if low else ends[0], None if high else ends[1]))
 
     def of_logs(self) -> "Evidence":
-        """The interval of a ratio, where this is that of its logarithm."""
+        """The interval of a ratio, if this is the interval of its logarithm."""
 
         def ratio(log: float | None) -> float | None:
             return None if log is None or log > LARGEST_LOG else math.exp(log)
@@ -79,7 +79,7 @@ class ByFormula(Evidence):
 
 
 def of_estimate(estimate: Callable[[float], Estimate]) -> Evidence:
-    """What a statistic gives at a level."""
+    """Evidence from a function that gives an estimate with its interval at a confidence level."""
 
     def ends(level: float) -> Ends:
         figure = estimate(level)
@@ -91,9 +91,9 @@ def of_estimate(estimate: Callable[[float], Estimate]) -> Evidence:
 def of_shares(
     terms: Iterable[tuple[float, float, float]], *, of_logs: bool = False, value: float | None = None
 ) -> Evidence:
-    """Of a sum of weight * share, each term given as (weight, share, samples); see `shares.margins`.
+    """Evidence for a sum of weight * share, each term given as (weight, share, samples); see `shares.margins`.
 
-    value: the figure that it is around, where that is not the sum itself.
+    value: the figure itself, if it is not the sum.
     """
     terms = list(terms)
     middle = sum(weight * share for weight, share, _ in terms) if value is None else value
@@ -113,19 +113,19 @@ def over_repetitions(
     paired: bool = False,
     rounding: tuple[float, float] = (0.0, 0.0),
 ) -> dict[Scale, Evidence]:
-    """Evidence for the difference of two sides and, where all values are above 0, the ratio of geometric means.
+    """Evidence for the difference of two sides and, if all values are above 0, for the ratio of geometric means.
 
-    In pairs, what a repetition slows down or speeds up, it does to both, and it cancels (Jain, The Art of Computer
-    Systems Performance Analysis, 1991, section 13.4.1).
+    In pairs, an effect of a repetition on both sides cancels out (Jain, The Art of Computer Systems Performance
+    Analysis, 1991, section 13.4.1).
 
     Args:
-        old: a value a repetition.
-        new: the same; in pairs, in the order of the old ones.
-        is_bound: which of them have lower bounds among them: then the interval is open to that side.
-        paired: whether values of the same place belong together.
-        rounding: by how much each of the old and of the new values may be off in any case (`rounding_ms`).
+        old: one value per repetition.
+        new: one value per repetition; if paired, in the order of the old ones.
+        is_bound: which of the two sides includes lower bounds; the interval is then open on that side.
+        paired: whether values at the same position belong together.
+        rounding: rounding error of each of the old and of each of the new values (`rounding_ms`).
     """
-    # Two repetitions at least, of one side or, in pairs, of both.
+    # At least two repetitions are needed: on one side, or on both if they are paired.
     if max(len(old), len(new)) < 2:
         return {}
     a, b, off = finite(old), finite(new), sum(rounding)
@@ -154,20 +154,20 @@ def geometric_ratio(old: Sequence[float], new: Sequence[float]) -> float | None:
 
 
 def rounding_ms(figures_ms: ArrayLike) -> float:
-    """By how much each figure may be off: a millisecond where all are whole numbers of them, else 0.
+    """The rounding error of each figure: a millisecond if all are whole milliseconds, else 0.
 
-    Repetitions that are all 3 ms have no spread, and an interval from it would be sure of 3.000 ms. But JMeter cuts off
-    a sample's start and its end, each to the millisecond before, so that 3 ms is anything from 2 to 4. Half-way between
-    two counts as whole: so are medians.
+    Repetitions that are all 3 ms have no spread, and their interval would be exactly 3.000 ms. But JMeter rounds the
+    start and the end of a sample down to the millisecond, so 3 ms can be anything from 2 to 4 ms. Half milliseconds
+    count as whole ones, because medians of whole milliseconds may be halves.
     """
     halves = 2 * finite(figures_ms)
     return ROUNDED_MS if np.array_equal(halves, np.round(halves)) else 0.0
 
 
 def log_ratio_ends(a_ms: ArrayLike, b_ms: ArrayLike, off: tuple[float, float]) -> Ends:
-    """The logarithm of the ratio of geometric means, a / b, if every figure is off by so much, to either side.
+    """Ends of the logarithm of the ratio of geometric means, a / b, if every figure may be off by `off`, up or down.
 
-    None for an end that a figure of no more than that leaves open.
+    An end is None if a figure is no larger than its error.
     """
 
     def log_mean(figures_ms: ArrayLike, off_ms: float) -> float:
@@ -180,7 +180,9 @@ def log_ratio_ends(a_ms: ArrayLike, b_ms: ArrayLike, off: tuple[float, float]) -
 
 
 def holm(p_values: Sequence[float], alpha: float = 1 - LEVEL) -> list[bool]:
-    """Which claims stand if at most a share `alpha` of families like this may hold a wrong one; dependent ones too.
+    """Which claims are significant if at most a share `alpha` of such families may include a false claim (Holm).
+
+    The claims may depend on each other.
 
     Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of Statistics 6, 1979.
     """
@@ -197,7 +199,7 @@ def _exceeds(larger: float | None, smaller: float | None) -> bool:
 
 
 def _tail(excludes: Callable[[float], bool]) -> float:
-    """The one-sided p-value: half of what the widest interval leaves out that still excludes the value."""
+    """The one-sided p-value: (1 - level) / 2 of the widest interval that still excludes the value."""
     low, high = 0.0, Z_MOST
     if not excludes(math.erf(1e-9 / math.sqrt(2))):
         return 1.0

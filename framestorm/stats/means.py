@@ -75,7 +75,7 @@ def welch(values_a: ArrayLike, values_b: ArrayLike, level: float = LEVEL) -> Est
 
 
 def _standard_error(row_a: Floats, row_b: Floats) -> tuple[float, float]:
-    """Standard error of mean(a) - mean(b) and its degrees of freedom; (0, 0) where each has one value."""
+    """Standard error of mean(a) - mean(b) and its degrees of freedom; (0, 0) if each has only one value."""
     n_a, n_b = row_a.size, row_b.size
     if n_a == 1 and n_b == 1:
         return 0.0, 0.0

@@ -1,4 +1,4 @@
-"""How throughput grows with load: Gunther's Universal Scalability Law, and where the served rate stops following."""
+"""How throughput grows with load: Gunther's Universal Scalability Law, and the knee of the served rate."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +17,15 @@ FEWEST_LOADS = 3
 
 @dataclass(frozen=True)
 class Knee:
-    """The load from which on, up to the largest tried, what is served falls short of what is offered.
+    """The load at and above which, up to the largest load tried, the served rate falls short of the offered rate.
 
-    It lies above `follows_to`, and at `at` at the latest: between two loads that were tried, nothing is known.
+    It lies above `follows_to` and is `at` or less; between two loads that were tried, nothing is known.
 
-    follows_to: the largest load that surely follows; 0 where none does. If it is the largest of all, there is no knee
+    follows_to: the largest load that certainly keeps up; 0 if none does. If it is the largest of all, there is no knee
         up to it.
-    at: the smallest load from which on each falls short with its whole interval; None where the largest does not.
-    shares: mean served / offered at each load, in ascending order of loads.
+    at: the smallest load such that it and all larger loads fall short with their whole intervals; None if the largest
+        load does not.
+    shares: mean of served / offered at each load, in ascending order of loads.
     """
 
     follows_to: float
@@ -33,19 +34,19 @@ class Knee:
 
 
 def knee(served: Mapping[float, Sequence[float]], within: float, *, closed: bool = False) -> Knee | None:
-    """Find the knee, given what share of the offered rate may be missing; None where there is nothing to go by.
+    """Find the knee, given what share of the offered rate may be missing; None if the data do not allow it.
 
-    A load falls short if served - (1 - within) * offered is below 0 with its whole interval, and surely follows if no
-    part of the interval is below 0. The knee as throughput's (Jain, The Art of Computer Systems Performance Analysis,
-    1991, section 3.3), found by intervals instead of by eye: Student's, and Welch's with `closed`. One repetition of a
-    load leaves it undecided.
+    A load falls short if served - (1 - within) * offered is below 0 with its whole interval, and certainly keeps up if
+    no part of the interval is below 0. This is the knee of the throughput (Jain, The Art of Computer Systems
+    Performance Analysis, 1991, section 3.3), found by intervals instead of by eye: Student's, or Welch's if `closed`.
+    A load with only one repetition stays undecided.
 
     Args:
-        served: the rates served, one a repetition and per second, by what was offered: a rate per second, or with
-            `closed` any measure of load such as users or workers.
+        served: the served rates per second, one per repetition, by the offered rate per second, or if `closed` by any
+            measure of load such as users or workers.
         within: share of the offered rate that may be missing, e.g. 0.05.
-        closed: users wait for answers, so no rate is offered: then it is the rate served at the smallest load, grown
-            in proportion (its own spread counts, and it follows by definition).
+        closed: users wait for answers, so no rate is offered. The offered rate is then the served rate at the smallest
+            load, grown in proportion (its own spread counts, and the smallest load keeps up by definition).
     """
     points = sorted((load, finite(rates)) for load, rates in served.items())
     base = points[0][1] / points[0][0] if closed and points and points[0][0] > 0 else None
@@ -69,10 +70,10 @@ class Usl:
 
     lambda_per_s: throughput of one worker or user, in the throughput's unit.
     sigma: contention, the share of the work that is serial, without a unit.
-    kappa: coherency, the cost of agreeing with each other, pair by pair, without a unit.
-    peak: load with the largest throughput, not rounded; None where throughput never falls (kappa 0).
-    peak_throughput: at the peak; without one the limit lambda / sigma, None where there is none either (sigma 0).
-    r_squared: share of the throughputs' variance that the law explains; None where they do not vary.
+    kappa: coherency, the cost of coordination between each pair of workers, without a unit.
+    peak: load with the largest throughput, not rounded; None if throughput never falls (kappa 0).
+    peak_throughput: throughput at the peak; without a peak the limit lambda / sigma, or None without a limit (sigma 0).
+    r_squared: share of the throughputs' variance that the law explains; None if they do not vary.
     """
 
     lambda_per_s: Estimate
@@ -83,7 +84,7 @@ class Usl:
     r_squared: float | None
 
     def throughput(self, workers: ArrayLike) -> Floats:
-        """What the law says for these loads, in the throughput's unit."""
+        """The law's throughput at these loads, in the unit of the fitted throughput."""
         return _law(np.asarray(workers, dtype=np.float64), self._parameters())
 
     def _parameters(self) -> Floats:
@@ -93,17 +94,17 @@ class Usl:
 def fit_usl(workers: ArrayLike, throughput: ArrayLike, level: float = LEVEL) -> Usl:
     """Fit the law by least squares of the throughput, with sigma and kappa not negative.
 
-    Gunther, Guerrilla Capacity Planning, 2007, chapters 4 to 6; least squares as R's package usl 2.0 has them.
-    Intervals are Student's, of a covariance that does not take errors to be of one size, as usl does, for those of
-    runs grow with the throughput (HC3 of MacKinnon and White, Some Heteroskedasticity-Consistent Covariance Matrix
-    Estimators with Improved Finite Sample Properties, Journal of Econometrics 29, 1985). They are approximate, and cut
-    off at 0. Superlinear speed-up (a negative sigma) is not in the law and is fitted as 0.
+    Gunther, Guerrilla Capacity Planning, 2007, chapters 4 to 6; least squares as in R's package usl 2.0. Intervals are
+    Student's. Unlike usl, their covariance does not assume errors of equal size, because the errors of runs grow with
+    the throughput (HC3 of MacKinnon and White, Some Heteroskedasticity-Consistent Covariance Matrix Estimators with
+    Improved Finite Sample Properties, Journal of Econometrics 29, 1985). Intervals are approximate, and cut off at 0.
+    The law does not include superlinear speed-up (a negative sigma), which is fitted as 0.
 
     Args:
-        workers: load of each measurement (workers or users), above 0, FEWEST_LOADS distinct ones at least; repetitions
-            of a load are separate measurements.
-        throughput: measured, per second, above 0.
-        level: of the intervals; with 3 measurements there is no spread and they have no ends.
+        workers: load of each measurement (workers or users), above 0, with at least FEWEST_LOADS different loads;
+            repetitions of a load are separate measurements.
+        throughput: measured throughput per second, above 0.
+        level: confidence level of the intervals, which have no ends if there are only 3 measurements.
     """
     loads, measured = finite(workers), finite(throughput)
     parameters = _fit(loads, measured)
@@ -129,9 +130,9 @@ def _slopes(loads: Floats, parameters: Floats) -> Floats:
 
 
 def _fit(loads: Floats, measured: Floats) -> Floats:
-    """The best of the four laws with sigma and kappa free or 0; of equally good ones that with fewer parameters.
+    """The best of the four laws with sigma and kappa free or 0; of equally good ones, the one with fewer parameters.
 
-    A solver that keeps to bounds stops short of them, and a kappa of 1e-15 instead of 0 would make up a peak.
+    A bounded solver stops just short of its bounds, and a kappa of 1e-15 instead of 0 would give a false peak.
     """
     best, least = np.zeros(3), math.inf
     rounding = 1e-24 * float(measured @ measured)
@@ -149,7 +150,7 @@ def _fit_free(loads: Floats, measured: Floats, free: Flags) -> Floats:
     unit = float((measured / loads).max())
     share = measured / unit
     start = np.where(free, [1.0, 0.05, 1e-3 / loads.max()], 0.0)
-    # The law is linear in loads / throughput: its solution there is a good start.
+    # loads / throughput is linear in the parameters: the linear solution is a good start.
     terms = np.column_stack([np.ones_like(loads), loads - 1, loads * (loads - 1)])[:, free]
     linear = np.zeros(3)
     linear[free] = optimize.nnls(terms, loads / share)[0]
@@ -176,9 +177,9 @@ def _fit_free(loads: Floats, measured: Floats, free: Flags) -> Floats:
 
 
 def _polished(solution: Floats, residuals: Callable[[Floats], Floats], slopes: Callable[[Floats], Floats]) -> Floats:
-    """Gauss-Newton steps as long as they bring the gradient nearer to 0.
+    """Refine the solution by Gauss-Newton steps for as long as they bring the gradient nearer to 0.
 
-    The solver stops when the squares no longer change, which is at half the digits of the parameters.
+    The solver stops when the sum of squares no longer changes; only half the digits of the parameters are then exact.
     """
 
     def gradient(at: Floats) -> float:
@@ -205,8 +206,8 @@ def _intervals(
     halves = None
     if freedom > 0:
         slopes = _slopes(loads, parameters)
-        inverse = np.linalg.pinv(slopes)  # of slopes, so that their product is not rounded first
-        left = 1 - (slopes * inverse.T).sum(axis=1)  # of each error, after the law has bent to its measurement
+        inverse = np.linalg.pinv(slopes)  # of the slopes, not of their product, which would be rounded
+        left = 1 - (slopes * inverse.T).sum(axis=1)  # 1 - leverage: the share of each error left after the fit
         halves = t * np.sqrt(inverse**2 @ (residuals / np.maximum(left, 1e-9)) ** 2)
 
     def interval(number: int) -> Estimate:
@@ -220,7 +221,7 @@ def _intervals(
 
 
 def _peak(lambda_: float, sigma: float, kappa: float) -> tuple[float | None, float | None]:
-    if sigma + kappa >= 1:  # more than one worker only costs
+    if sigma + kappa >= 1:  # more than one worker only adds cost
         return 1.0, lambda_
     if kappa > 0:
         peak = math.sqrt((1 - sigma) / kappa)

@@ -14,10 +14,10 @@ Z = float(special.ndtri((1 + LEVEL) / 2))
 
 
 def wilson(ok: float, n: float, z: float = Z) -> tuple[float, float] | None:
-    """Wilson's interval of a success ratio, 95 % unless `z` says otherwise; right also near 0 and 1 and for small n.
+    """Wilson's interval of a success rate, 95 % unless `z` is given; accurate also near 0 and 1 and for small n.
 
-    n may be the number of independent samples that dependent ones are worth (Wilson, Probable Inference, the Law of
-    Succession, and Statistical Inference, JASA 22, 1927).
+    For dependent samples, n may be their effective sample size (Wilson, Probable Inference, the Law of Succession, and
+    Statistical Inference, JASA 22, 1927).
     """
     if not n:
         return None

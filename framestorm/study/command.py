@@ -34,7 +34,7 @@ SEEDS = 2**31
 
 
 class Ended(NamedTuple):
-    """How a study came out; `line` says it in one, `is_stopped` whether its user wanted no more."""
+    """The result of a study; `line` is its summary in one line, `is_stopped` tells whether the user stopped it."""
 
     exit_status: int
     line: str
@@ -42,10 +42,10 @@ class Ended(NamedTuple):
 
 
 def main(words: Sequence[str]) -> int:
-    """Do what the words after `study` ask for; the exit status of run.sh.
+    """Run the command given by the words after `study`; returns the exit status of run.sh.
 
     Raises:
-        FramestormError: the study could not be run; its exit status goes with it.
+        FramestormError: the study could not be run; the error has the exit status.
     """
     options = _parser().parse_args(list(words))
     if options.list:
@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--gateway", metavar="URL", help="test functions behind this gateway, without changing them")
     parser.add_argument("-R", metavar="HOSTS", dest="slaves", help="run over slaves, as ./run.sh does")
-    inventory = f"the inventory (default: {paths.shown(paths.INVENTORY)}, or as the study was started)"
+    inventory = f"the inventory (default: {paths.shown(paths.INVENTORY)}; with --resume as before)"
     parser.add_argument("-i", metavar="FILE", dest="inventory", type=Path, help=inventory)
     parser.add_argument(
         "-o",
@@ -95,8 +95,8 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="the study's folder (default: dashboards/<study>-<UTC time>)",
     )
-    parser.add_argument("--over-budget", action="store_true", help="run it even if it takes longer than budget_min")
-    port = f"loopback port of the embedded target (default: {DEFAULT_PORT}, or as the study was started)"
+    parser.add_argument("--over-budget", action="store_true", help="run even if it may take longer than budget_min")
+    port = f"loopback port of the embedded target (default: {DEFAULT_PORT}; with --resume as before)"
     parser.add_argument("--port", type=int, help=port)
     return parser
 
@@ -135,7 +135,7 @@ def _list() -> int:
             status = error.exit_status
             continue
         print(f"{name}: {full.title}\n  full  {readiness.size(full, matrix.points(full))}")
-        with contextlib.suppress(UsageError):  # it has no quick form; one that it has was checked with the full
+        with contextlib.suppress(UsageError):  # no quick form; if there is one, it was checked above
             quick = reading.load(paths.STUDIES / name, quick=True)
             print(f"  quick {readiness.size(quick, matrix.points(quick))}")
     return status
@@ -154,7 +154,7 @@ def _find(name: str) -> Path:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether a file exists; False also for a path that no file can have."""
+    """Whether a file exists; False also for an impossible path."""
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises OSError of a name that is too long
 
 
@@ -213,7 +213,7 @@ def _resume(options: argparse.Namespace) -> Ended:
 
 
 def _folder_to_resume(options: argparse.Namespace) -> StudyFolder:
-    """The study that is resumed.
+    """The folder of the study to resume.
 
     Raises:
         UsageError: there is no such study, or -o has another one.
@@ -237,7 +237,8 @@ def _check_same(where: StudyFolder) -> None:
     """Check that a study is resumed as it was started.
 
     Raises:
-        UsageError: its study.yml, or the copy in its folder, has changed since; or another version of the kit began it.
+        UsageError: its study.yml, or the copy in its folder, has changed since; or another version of the kit started
+            it.
     """
     started, shown = where.record, paths.shown(where.path)
     wrote = started.kit.version
@@ -246,7 +247,7 @@ def _check_same(where: StudyFolder) -> None:
             f"{shown} was started by framestorm {wrote}, this is {__version__}: runs of two versions do not mix. "
             f"Resume it with framestorm {wrote}, or start it again without --resume"
         )
-    # First its own copy: if that was edited too, the message should name it.
+    # Its own copy first: if both were edited, the message should name the copy.
     reading.record_now(where)
     file = Path(started.file)
     if not file.is_file():
@@ -260,7 +261,7 @@ def _check_same(where: StudyFolder) -> None:
 
 
 def _make_ready(study: StudyRecord, study_dir: Path) -> None:
-    """Check everything that the study needs, and make the set-up.
+    """Check everything that the study needs, and do the set-up.
 
     Raises:
         FramestormError: something is missing.
@@ -273,12 +274,12 @@ def _make_ready(study: StudyRecord, study_dir: Path) -> None:
 
     check()
     setup.ensure(readiness.pieces(study))
-    if study.slaves is not None:  # they are looked up by a part of the set-up
+    if study.slaves is not None:  # looking them up needs a part of the set-up
         check()
 
 
 def _budget(study: StudyRecord, is_over_allowed: bool) -> Check:
-    """Whether a study fits the budget that it gives itself."""
+    """Check that the study's estimated time is within its own budget."""
     budget_min, estimated_s = study.definition.budget_min, study.definition.repetitions * matrix.time_s(study.points)
     if budget_min is None:
         return Check("budget", True, "the study has none")
@@ -290,7 +291,7 @@ def _budget(study: StudyRecord, is_over_allowed: bool) -> Check:
 
 
 def _run(where: StudyFolder, budget_min: float | None = None) -> Ended:
-    """Make the missing runs, then the page."""
+    """Do the missing runs, then make the page."""
     from framestorm.study.engine import Engine
 
     study = where.record
@@ -311,10 +312,10 @@ def _run(where: StudyFolder, budget_min: float | None = None) -> Ended:
 
 
 def build(study_dir: Path) -> Ended:
-    """Make the page of a study's folder from its runs, and print how it came out.
+    """Make the page of a study's folder from its runs, and print the result.
 
     Raises:
-        UsageError: it is no study's folder, or one of a format that this version does not know.
+        UsageError: it is not a study's folder, or has a format that this version does not read.
     """
     from framestorm.study.page import page
 

@@ -18,13 +18,13 @@ from framestorm.run.preparation import RunOptions
 from framestorm.study.design import matrix
 from framestorm.study.design.folder import COMPLETE, FAILED, LOG, PARTIAL, RUNNING, STOPPED, Point, RunLine, StudyFolder
 
-# Never met: in a study failed frames are figures, and no reason to fail a run.
+# A criterion that never fails: in a study, errors are results and do not fail a run.
 NO_CRITERION = "success < 0 %"
 SAME_FAILURES = 3
 
 
 class Engine:
-    """Runs what of a study is still to be run; once `budget_min` is used up, it adds no repetition."""
+    """Does the remaining runs of a study; once `budget_min` is used up, it adds no repetitions."""
 
     def __init__(self, where: StudyFolder, budget_min: float | None = None) -> None:
         self._folder = where
@@ -39,15 +39,15 @@ class Engine:
         self._main_metric = next((name for name in self._study.metrics if name in BY_NAME), "mean_ms")
 
     def run(self) -> None:
-        """Make the runs that are missing; the folder has them, and how the study ended.
+        """Do the missing runs; their results, and the final state of the study, are in the folder.
 
         Raises:
-            UsageError: the very first run is refused; no other would fare better.
+            UsageError: the first run is refused; all others would be too.
         """
         self._folder.update(state=RUNNING)
         for moved in self._folder.set_aside():
             self._say(f"{paths.shown(moved)}: left by a crash; its run is made again")
-        # A kill leaves "running"; so does an error that is none of a run's.
+        # A kill leaves "running"; so does an error that does not come from a run.
         with self._interrupts.caught():
             for line in self._folder.lines().values():
                 if line.state == COMPLETE and (why := self._figures(line.run)[1]):
@@ -72,7 +72,7 @@ class Engine:
         return self._interrupts.count > 0
 
     def due(self) -> Iterator[tuple[int, Point, int]]:
-        """The runs without a complete one that can be read, in the order that the seed gives; with their places."""
+        """The runs to do (those without readable, complete results), in the seed's order, each with its position."""
         order = 0
         most = self._study.stop.at_most if self._study.stop else self._study.repetitions
         for repetition in range(1, max(most, self._study.repetitions) + 1):
@@ -88,7 +88,7 @@ class Engine:
                     yield order, point, repetition
 
     def _is_too_wide(self, point: Point, repetition: int) -> bool:
-        """Whether a point needs this repetition: the interval of those before it is wider than the stop rule allows."""
+        """Whether a point needs this repetition: the interval of the earlier ones is too wide for the stop rule."""
         from framestorm.stats import means
 
         stop = self._study.stop
@@ -104,7 +104,7 @@ class Engine:
         return width is not None and 100 * width > stop.within_percent
 
     def _figures(self, run_name: str) -> tuple[dict[str, float], str | None]:
-        """The metrics that a run has, or why it has none that can be read; its files are read once."""
+        """The metrics of a run, or why they cannot be read; its files are read only once."""
         from framestorm.study.answers import results
 
         if run_name not in self._read:
@@ -115,7 +115,7 @@ class Engine:
         return self._read[run_name]
 
     def _one(self, platforms: Platforms, order: int, point: Point, repetition: int) -> None:
-        """Make one run and note how it ended; nothing is noted of one that was stopped before it began."""
+        """Do one run and record how it ended; a run that was stopped before it began is not recorded."""
         began_s, started_ms, run_s = time.monotonic(), now_ms(), 0.0
         run_dir = self._folder.new_run(order, point, repetition)
         reason: str | None = None
@@ -131,14 +131,14 @@ class Engine:
         except FramestormError as error:
             if self._interrupts.count and not run_dir.exists():
                 return
-            # Names and values were checked before: what is refused of the first run now is refused of all.
+            # Names and values were checked before: if the first run is refused now, all others would be too.
             if isinstance(error, UsageError) and not self._folder.lines():
                 raise
             reason = str(error)
         run_name = run_dir.relative_to(self._folder.path).as_posix()
         figures: dict[str, float] = {}
         if not reason:
-            # A run of this name may have been read before, when its folder was missing.
+            # This run's metrics may have been read before, when its folder was missing.
             self._read.pop(run_name, None)
             figures, reason = self._figures(run_name)
         if figures.get("n") == 0:
@@ -162,7 +162,7 @@ class Engine:
         self._note(point, line, took_s, figures)
 
     def _options(self, platforms: Platforms, point: Point, run_dir: Path) -> RunOptions:
-        """The options of a run, with the target brought to its point."""
+        """The options of a run, after applying the target settings of its point."""
         return RunOptions(
             plan=paths.ROOT / point.plan,
             given=point.properties,
@@ -176,7 +176,7 @@ class Engine:
         )
 
     def _run(self, options: RunOptions) -> str | None:
-        """Make the run and its report; why it does not count, None if it does."""
+        """Do the run and make its report; returns why it does not count, or None if it does."""
         run_dir = conductor.run(options, self._interrupts)
         try:
             jmeter.make_dashboard(run_dir)
@@ -189,7 +189,7 @@ class Engine:
         return None if verdict.word in ("pass", "fail") else verdict.line
 
     def _note(self, point: Point, line: RunLine, took_s: float, figures: Mapping[str, float]) -> None:
-        """Say how a run ended, and what is left."""
+        """Record how a run ended, and print it with what is left to do."""
         if line.state == COMPLETE:
             self._failures.clear()
             self._overheads_s.append(took_s - point.load_s)
@@ -208,7 +208,7 @@ class Engine:
         self._log(f"{line.run}: the engine itself took {line.engine_ms} ms")
 
     def _stopped(self) -> str | None:
-        """Why no further run is made, None while there is no reason."""
+        """Why no further runs are done; None if there is no reason to stop."""
         if self._interrupts.count:
             return f"stopped by {self._interrupts.name}"
         same = self._failures[-SAME_FAILURES:]

@@ -1,4 +1,4 @@
-"""What a study would run, and whether all that it needs is there: set-up, slaves, and what its platforms need."""
+"""The runs of a study, and whether everything they need is available: set-up, slaves, and platforms."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -48,7 +48,7 @@ def _slaves(names: str, inventory: Path) -> Check:
 
 
 def pieces(study: StudyRecord) -> list[setup.Piece]:
-    """The set-up that a study needs."""
+    """The pieces of set-up that a study needs."""
     of_platforms = [piece for platform in _platforms(study) for piece in platform.pieces()]
     of_slaves = [setup.ANSIBLE_VENV] if study.slaves is not None else []
     return list(dict.fromkeys([*setup.FOR_A_RUN, *of_platforms, *of_slaves]))
@@ -60,7 +60,7 @@ def _platforms(study: StudyRecord) -> list[Platform[Any]]:
 
 
 def show(study: StudyRecord, runs: Sequence[tuple[int, Point, int]], needed: Sequence[Check]) -> int:
-    """Print runs, each with its number in the order, and what they need; 1 if something of that is missing."""
+    """Print the runs, each with its position in the order, and what they need; returns 1 if something is missing."""
     definition = study.definition
     order = f"seed {study.seed}" if definition.order == "randomised" else definition.order
     is_all = len(runs) == len(study.points) * definition.repetitions

@@ -1,4 +1,4 @@
-"""Balancers of the replicas of one function, without the gateway: HTTP redirect, nginx, HAProxy, with health checks."""
+"""Load balancers over replicas of one function, without the gateway: redirect, nginx, HAProxy, with health checks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ POLICIES = ("round-robin", "least-connections")
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of balancer; `policies` are by the word that its configuration has for each."""
+    """One kind of balancer; `policies` maps each policy to the word for it in the balancer's configuration."""
 
     port: int
     ready_path: str

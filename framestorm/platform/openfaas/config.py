@@ -1,4 +1,4 @@
-"""What the parts of the local OpenFaaS are started with: commands, configuration files, credentials."""
+"""How the parts of the local OpenFaaS are started: commands, configuration files, credentials."""
 
 import json
 import secrets
@@ -13,9 +13,9 @@ from framestorm.platform.openfaas.services import Program
 PASSWORD_FILE = CREDENTIALS / "basic-auth-password"
 # At least two scrapes within the alert's 10 s.
 SCRAPE_INTERVAL = "2s"
-# What replicas use is to be known of a few seconds of load, too.
+# Short enough to show the resource usage of replicas for a load of only a few seconds.
 REPLICA_INTERVAL = "1s"
-# Longer than any request may take: a queued one still at work must not be given to another worker.
+# Longer than any request may take: a queued request that still runs must not be given to another worker.
 ACK_WAIT_S = layout.READ_WRITE_TIMEOUT_S + 5
 QUEUE_AT_ONCE = 4
 
@@ -81,7 +81,7 @@ def programs(backend: str, queue_at_once: int = QUEUE_AT_ONCE) -> list[Program]:
             [
                 *("prometheus", f"--config.file={CONFIG / 'prometheus.yml'}"),
                 *(f"--storage.tsdb.path={HOME / 'prometheus'}", "--storage.tsdb.retention.time=7d"),
-                # A function that is gone is not shown for minutes more.
+                # Otherwise a removed function would still be shown for minutes.
                 *("--query.lookback-delta=10s", f"--web.listen-address={HOST}:{layout.PROMETHEUS_PORT}"),
             ],
             lambda: answers(f"{layout.PROMETHEUS_URL}/-/ready"),
@@ -105,7 +105,7 @@ def programs(backend: str, queue_at_once: int = QUEUE_AT_ONCE) -> list[Program]:
 
 
 def write() -> None:
-    """Write the configuration files; the password stays what it was."""
+    """Write the configuration files; the password does not change."""
     _make_password()
     CONFIG.mkdir(parents=True, exist_ok=True)
     for name, content in _files().items():
@@ -131,7 +131,7 @@ def _make_password() -> None:
 
 
 def _files() -> dict[str, object]:
-    """The content of each file by its name. JSON is YAML: what is written by a library needs no quoting by hand."""
+    """The content of each file, by name. JSON is valid YAML, and a library writes it with correct quoting."""
     watchdogs = {"url": f"{layout.PROVIDER_URL}/system/replicas?format=prometheus", "refresh_interval": SCRAPE_INTERVAL}
     prometheus = {
         "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},
@@ -147,7 +147,7 @@ def _files() -> dict[str, object]:
         ],
         "alerting": {"alertmanagers": [{"static_configs": _at(layout.ALERTMANAGER_PORT)}]},
     }
-    # OpenFaaS's own rule: more than 5 successful requests a second for 5 s.
+    # OpenFaaS's default rule: more than 5 successful requests per second for 5 s.
     rule = {
         "alert": "APIHighInvocationRate",
         "expr": 'sum(rate(gateway_function_invocation_total{code="200"}[10s])) BY (function_name) > 5',

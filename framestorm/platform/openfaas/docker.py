@@ -21,11 +21,11 @@ from framestorm.setup import packages
 from framestorm.setup import pieces as setup
 from framestorm.setup.pieces import Piece
 
-# Of an engine that this kit starts; kept apart from whatever a user's own engine has.
+# Files of an engine that this kit starts, separate from those of a user's own engine.
 STATE = HOME / "docker.json"
 DATA = HOME / "docker"
 PID_FILE = HOME / "docker.pid"
-# Holds unix sockets, whose paths may have at most 107 letters.
+# For unix sockets, whose paths may have at most 107 characters.
 EXEC_ROOT = "/run/framestorm-docker"
 BRIDGE_ADDRESS = "198.19.255.1/24"
 CALL_WITHIN_S = 600.0
@@ -34,7 +34,7 @@ PREFIX = "framestorm"
 TAG = "0.1"
 LABEL = "framestorm.image"
 BASE = f"{PREFIX}/base"
-# Has every function; the images that are deployed add to it only what they start.
+# Contains every function; the deployed images add only their start command.
 ALL = f"{PREFIX}/functions:{TAG}"
 PACKAGES = ("ca-certificates", "nodejs", "openjdk-17-jre-headless", "python3")
 LOCK = paths.FACE_BLUR / "requirements.txt"
@@ -57,18 +57,18 @@ def is_running() -> bool:
 
 
 def needed_packages() -> tuple[str, ...]:
-    """Debian's packages of an engine; none where there is one from elsewhere."""
+    """Debian's packages for an engine; none if another engine is installed."""
     return () if shutil.which("dockerd") else ("docker.io", "iptables")
 
 
 def ensure_engine() -> None:
-    """See to it that an engine runs."""
+    """Start an engine unless one is running."""
     if is_running():
         return
     packages.install(needed_packages())
     PID_FILE.unlink(missing_ok=True)
     options: list[str | Path] = ["--data-root", DATA, "--exec-root", EXEC_ROOT, "--pidfile", PID_FILE]
-    # Containers are reached over the bridge from here alone: no rule of the machine's firewall is touched.
+    # Containers are reached over the bridge from this machine only: its firewall rules are not changed.
     options += ["--iptables=false", "--ip-forward=false", "--ip-masq=false", "--bip", BRIDGE_ADDRESS]
     services.start(Program("dockerd", ["dockerd", *options], is_running), State("docker"), STATE)
 
@@ -76,7 +76,7 @@ def ensure_engine() -> None:
 def stop_engine() -> None:
     """Remove containers that a killed provider left behind, and end the engine if this kit started it."""
     if is_running():
-        # The engine may be removing one of them already.
+        # The engine may already be removing one of them.
         with contextlib.suppress(FramestormError):
             run("rm", "--force", *run("ps", "-aq", "--filter", f"label=framestorm.openfaas={NAMESPACE}").split())
     if (started := services.read(STATE)) is not None:
@@ -86,7 +86,7 @@ def stop_engine() -> None:
 
 
 def run(*arguments: str) -> str:
-    """Call docker; what it printed."""
+    """Call docker and return its output."""
     try:
         done = subprocess.run(
             ["docker", *arguments],
@@ -109,7 +109,7 @@ def _succeeds(*arguments: str) -> bool:
 
 
 def make_images() -> None:
-    """Make the images of all functions; the base, which takes minutes, only when what it is made from has changed."""
+    """Make the images of all functions; the base, which takes minutes, only if its inputs have changed."""
     base = _ensure_base()
     context = HOME / "image"
     shutil.rmtree(context, ignore_errors=True)
@@ -125,14 +125,14 @@ def make_images() -> None:
         (folder / "Dockerfile").write_text(_dockerfile(image))
         _build(f"{PREFIX}/{name}:{TAG}", folder)
     shutil.rmtree(context)
-    # Those that the new ones have taken the names of, and the bases (2 GB each) of former recipes.
+    # Remove images whose names the new ones took over, and base images (2 GB each) of former recipes.
     run("image", "prune", "--force", "--filter", f"label={LABEL}")
     for former in set(run("image", "ls", "--format", "{{.Repository}}:{{.Tag}}", BASE).split()) - {base}:
-        _succeeds("image", "rm", former)  # one that somebody has built upon stays
+        _succeeds("image", "rm", former)  # fails, as it should, if another image is built on it
 
 
 def _ensure_base() -> str:
-    """The tag of the base image, which is made, in minutes, if what it is made from has changed."""
+    """The tag of the base image; if its inputs have changed, the image is made first, which takes minutes."""
     recipe = hashlib.sha256(f"{PACKAGES} {LOCK.read_text()}".encode()).hexdigest()[:12]
     if not _succeeds("image", "inspect", f"{BASE}:{recipe}"):
         _make_base(f"{BASE}:{recipe}")
@@ -149,7 +149,7 @@ def _make_base_piece(_piece: Piece) -> None:
             stop_engine()
 
 
-# So that the tests find the base image made.
+# So that the base image exists before the tests.
 BASE_IMAGE = Piece("docker-base", "base image of the functions", (LOCK, Path(__file__)), DATA, _make_base_piece)
 
 

@@ -1,4 +1,4 @@
-"""OpenFaaS as a platform: the local one, started where a study needs it and left as it was found, or one elsewhere."""
+"""OpenFaaS as a platform: the local one, started if a study needs it and restored at the end, or one elsewhere."""
 
 import copy
 import io
@@ -38,10 +38,10 @@ from framestorm.setup.pieces import Piece
 BACKEND = "process"
 ANSWERS_WITHIN_S = 30.0
 HEALTH_WITHIN_S = 5.0
-# The alert looks back over 10 s, at what is scraped every 2 s.
+# The alert uses the last 10 s of metrics that are scraped every 2 s.
 QUIET_WITHIN_S = 40.0
-# By these, functions of a gateway elsewhere are reached too. They are taken as they are there: what can be set but
-# these and the function's name is for the local OpenFaaS.
+# These routes also reach functions of a gateway elsewhere, which are used as they are there: other settings than the
+# route and the function's name are only for the local OpenFaaS.
 GATEWAY_ROUTES = ("gateway", "queue")
 OF_ANY_GATEWAY = ("kind", "function", "route", "autoscale_max")
 
@@ -68,7 +68,7 @@ Bytes = Annotated[str, _matching(r"[0-9]*\.?[0-9]+([KMG]i|[kKMGmg])?", "a number
 
 
 class OpenFaasSettings(Settings):
-    """A function of the local OpenFaaS, or of one elsewhere, which stays unchanged."""
+    """Settings of a function of the local OpenFaaS, or of one elsewhere, which stays unchanged."""
 
     kind: Literal["openfaas"] = "openfaas"
     function: str = Field(min_length=1, description="A function of function/stack.yml.")
@@ -100,7 +100,7 @@ class OpenFaasSettings(Settings):
             what = f"unknown function {self.function!r}: function/stack.yml does not have it"
             raise SettingError("function", what, functions, self.function)
         if self.route == "direct" and self.replicas != 1:
-            raise SettingError("route", f"route direct is the address of one replica, and there are {self.replicas}")
+            raise SettingError("route", f"route direct is the address of one replica, but replicas is {self.replicas}")
         if self.autoscale and self.route not in GATEWAY_ROUTES:
             what = f"autoscale with route {self.route}: OpenFaaS scales by the requests that its gateway counts"
             raise SettingError("autoscale", what)
@@ -112,10 +112,10 @@ class OpenFaasSettings(Settings):
             raise SettingError("policy", f"{self.route} has no policy {self.policy!r}", policies, self.policy)
 
     def refused_by_gateway_elsewhere(self, usual: Mapping[str, object]) -> str | None:
-        """What of it a gateway elsewhere cannot be made to do, in words.
+        """Which of the settings cannot be applied at a gateway elsewhere, in words; None if all can.
 
         Args:
-            usual: the study's own target: what is the same in all points is taken as it is there.
+            usual: the study's own target: settings that are the same in all points are used as they are there.
         """
         if self.route not in GATEWAY_ROUTES:
             return f"route {self.route}"
@@ -129,7 +129,7 @@ class OpenFaasSettings(Settings):
         return None
 
     def stack_file(self) -> str:
-        """function/stack.yml with just this function, deployed as it is set here."""
+        """function/stack.yml with only this function and these settings."""
         yaml = YAML(typ="safe", pure=True)
         content = yaml.load(STACK)
         entry = copy.deepcopy(stack_functions()[self.function])
@@ -147,7 +147,7 @@ class OpenFaasSettings(Settings):
 
 
 class StackFunction(TypedDict, total=False):
-    """An entry of stack.yml, as far as it is changed here."""
+    """The parts of an entry of stack.yml that are changed here."""
 
     image: str
     environment: dict[str, str]
@@ -170,10 +170,10 @@ class OpenFaas(Platform[OpenFaasSettings]):
 
     def __init__(self, site: Site, folder: Path | None = None) -> None:
         super().__init__(site, folder)
-        # The function that metrics are kept of, where the address does not go through the gateway.
+        # The function whose metrics are saved, if the address does not go through the gateway.
         self._only: str | None = None
         self._is_here = site.gateway is None
-        # Of each function the stack file that it was deployed by, on this provider.
+        # For each function, the stack file with which it was deployed on this provider.
         self._deployed: dict[str, str] = {}
         self._provider: Service | None = None
         # The kind of balancer that was started here, and the queue as it was before.
@@ -187,7 +187,7 @@ class OpenFaas(Platform[OpenFaasSettings]):
             return None
         platform = cls(Site())
         platform.url = url
-        # Asked now: by the end of a run the replica may be gone.
+        # Looked up now, because the replica may be gone at the end of a run.
         platform._only = past_gateway(local)
         return platform
 
@@ -219,7 +219,7 @@ class OpenFaas(Platform[OpenFaasSettings]):
                 why = f"{', '.join(forking)} needs network namespaces" if forking else "limits need cgroups"
                 yield Check("rights", False, f"{why}, for which root is needed; run as root, or use the docker backend")
 
-    # Brought to a point
+    # Applying the settings of a point
 
     def _bring_to(self, settings: OpenFaasSettings) -> str:
         function = settings.function
@@ -230,13 +230,13 @@ class OpenFaas(Platform[OpenFaasSettings]):
             return url
         self._up()
         if settings.autoscale:
-            # The load of a run before keeps the alert on for seconds; it would scale up at once in this one.
+            # The load of the previous run keeps the alert on for seconds, which would scale up this run at once.
             _wait(lambda: not metrics.is_alerting(function), QUIET_WITHIN_S, f"the scaling alert of {function} to end")
         self._deploy(settings)
         _scale(function, settings.replicas)
         self._queue(settings.queue_at_once or config.QUEUE_AT_ONCE)
         url = self._route(settings)
-        # The replica's health is asked, no request is made.
+        # This calls the replica's health check, not the function.
         health = f"{url.replace('/async-function/', '/function/').rstrip('/')}/_/health"
         _wait(lambda: answers(health, HEALTH_WITHIN_S), ANSWERS_WITHIN_S, f"{function} to answer at {url}")
         self._only = past_gateway(url)
@@ -269,7 +269,7 @@ class OpenFaas(Platform[OpenFaasSettings]):
             return
         is_deployed = any(each["name"] == function for each in gateway.functions())
         if is_deployed and len(gateway.replicas(function)) > settings.replicas:
-            # A new deployment starts with as many as the one before has.
+            # A new deployment starts with as many replicas as the previous one has.
             _scale(function, settings.replicas)
         self._deployed.pop(function, None)
         file = self._study / DEPLOYED
@@ -284,7 +284,7 @@ class OpenFaas(Platform[OpenFaasSettings]):
             stack.restart("queue-worker", at_once)
 
     def _route(self, settings: OpenFaasSettings) -> str:
-        """The address of the function by its route; a balancer is started over the ready replicas that there are."""
+        """The address of the function on its route; a balancer, if needed, is started over the ready replicas."""
         route, function = settings.route, settings.function
         if self._balancer not in (None, route):
             balancers.stop(str(self._balancer))
@@ -303,7 +303,7 @@ class OpenFaas(Platform[OpenFaasSettings]):
 
     def settings_as_text(self) -> dict[str, str]:
         texts = super().settings_as_text()
-        # Elsewhere nothing was set.
+        # No settings were applied elsewhere.
         return texts if self.site.gateway is None else {name: texts[name] for name in texts if name == "function"}
 
     # Under load, and after it
@@ -366,7 +366,7 @@ def leads_here(url: str) -> bool:
 
 
 def past_gateway(url: str) -> str | None:
-    """The function behind the address of a balancer or of a replica, which does not name it; None of any other."""
+    """The function behind the address of a balancer or replica, which does not name it; None for other addresses."""
     if (kind := _balancer_at(url)) is not None:
         return balancers.balanced(kind).function
     address = urllib.parse.urlsplit(url).netloc
@@ -383,7 +383,7 @@ def _balancer_at(url: str) -> str | None:
 
 
 def _on_loopback(url: str) -> str:
-    """The same address as seen from this machine itself, if it is one of this machine's."""
+    """The same address on this machine's loopback, if it belongs to this machine."""
     address = urllib.parse.urlsplit(url)
     if address.hostname == "localhost" or address.hostname in own_addresses():
         return address._replace(netloc=f"{LOOPBACK}:{address.port or 80}").geturl()

@@ -1,4 +1,4 @@
-"""Processes that run on after the command has returned: started, known again by their start time, and ended."""
+"""Processes that continue after the command: start them, recognise them by their start time, and end them."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from framestorm.platform.openfaas.layout import HOME, LOGS, STATE
 READY_WITHIN_S = 30.0
 GRACE_S = 10.0
 POLL_S = 0.02
-# The kernel's start times are counted from the boot, whose time of day moves when the clock is set.
+# The kernel counts start times from boot; the boot's time of day changes when the clock is set.
 CLOCK_SLACK_S = 2.0
 
 
@@ -52,18 +52,18 @@ class State:
     services: Mapping[str, Service] = field(default_factory=dict)
 
     def dead(self) -> list[str]:
-        """Names of the services that have ended although nobody stopped them."""
+        """Names of the services that ended without being stopped."""
         return [name for name, service in self.services.items() if service.process() is None]
 
 
 def read(path: Path = STATE) -> State | None:
-    """What was started, None if nothing was."""
+    """The state of the started services; None if nothing was started."""
     return files.read(path, State) if path.exists() else None
 
 
 @dataclass(frozen=True)
 class Program:
-    """What can be started: `ports` are those it listens on, `ready` tells when it can be used."""
+    """A program that can be started: it listens on `ports`, and `ready` tells whether it can be used."""
 
     name: str
     command: Sequence[str | Path]
@@ -73,10 +73,10 @@ class Program:
 
 
 def check_ports_free(wanted: Iterable[Program]) -> None:
-    """Refuse to start beside something that has one of the ports.
+    """Check that all ports are free.
 
     Raises:
-        FramestormError: names port, program and, as far as this user may see, the process that holds it.
+        FramestormError: one is taken; the message names port, program and, if visible to this user, the process.
     """
     for program in wanted:
         for port in program.ports:
@@ -85,10 +85,10 @@ def check_ports_free(wanted: Iterable[Program]) -> None:
 
 
 def start(program: Program, before: State, path: Path = STATE) -> State:
-    """Start a program, its output in its log, and wait until it is ready; the state with it, which `path` keeps.
+    """Start a program with its output in its log, wait until it is ready, and return the new state, saved in `path`.
 
     Raises:
-        FramestormError: it is not installed, ended, or was not ready in time; nothing of it is left running.
+        FramestormError: it is not installed, ended, or was not ready in time; it is not left running.
     """
     LOGS.mkdir(parents=True, exist_ok=True)
     log_path = LOGS / f"{program.name}.log"
@@ -107,7 +107,7 @@ def start(program: Program, before: State, path: Path = STATE) -> State:
         except FileNotFoundError:
             raise FramestormError(f"{program.name} cannot be started: there is no {program.command[0]}") from None
     try:
-        # Before it is ready: should this process be killed now, the next start still knows of what it left.
+        # Saved before it is ready: if this process is killed now, the next start still knows the program.
         started = State(before.backend, {**before.services, program.name: of(process.pid)})
         files.write(path, started, indent=2)
         wait_until(lambda: process.poll() is not None or program.ready(), READY_WITHIN_S, POLL_S)
@@ -119,13 +119,13 @@ def start(program: Program, before: State, path: Path = STATE) -> State:
         process.kill()
         process.wait()
         raise
-    # Popen would warn of a process that was never waited for.
+    # Otherwise Popen would warn that the process was not waited for.
     process.returncode = 0
     return started
 
 
 def end(services: Iterable[Service], grace_s: float = GRACE_S) -> None:
-    """Ask processes to end, make them after a grace period, together with all that came of them."""
+    """Ask processes and their descendants to end, and kill them after a grace period."""
     processes = [process for service in services if (process := service.process()) is not None]
     family = _with_children(processes)
     for process in processes:

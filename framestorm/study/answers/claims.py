@@ -1,4 +1,4 @@
-"""Hypotheses answered: each claim a figure with an interval over the repetitions, and what that says of it."""
+"""Answers to hypotheses: for each claim a figure with its interval over the repetitions, and the verdict."""
 
 import math
 from collections.abc import Iterator
@@ -88,7 +88,7 @@ def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
 
 
 def _problem(claim: Claim, table: Table) -> str | None:
-    """Why there is nothing to judge by."""
+    """Why the claim cannot be judged; None if it can."""
     if no_ratio := table.left_out_for(NO_RATIO):
         return f"{_names(no_ratio)}: {NO_RATIO}"
     if not table.cells and table.without:
@@ -100,7 +100,7 @@ def _problem(claim: Claim, table: Table) -> str | None:
 
 
 def _weights(claim: Claim, table: Table) -> Floats | None:
-    """What each cell counts in the claim's figure, which is a sum over the cells: a mean, or a mean slope."""
+    """The weight of each cell in the claim's figure, which is a weighted sum of cells: a mean, or a mean slope."""
     if not claim.trend:
         return np.full(len(table.cells), 1 / len(table.cells))
     x = np.array(numbers(table.cells, claim.trend))
@@ -113,8 +113,8 @@ def _weights(claim: Claim, table: Table) -> Floats | None:
 
 
 def _estimate(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> Estimate:
-    """The figure and its interval, as wide as everything that is known of it asks for."""
-    # Sums of equal figures differ in the last digit, which is neither more nor less than expected.
+    """The figure with its interval, which covers every known source of variation and error."""
+    # Sums of equal figures may differ in the last digit; such a difference must not decide a claim.
     scale = float(np.abs(table.values).max()) or 1.0
     by_repetition = np.round(weights @ table.values / scale, 12) * scale
     mean = student(by_repetition)
@@ -122,7 +122,7 @@ def _estimate(study: StudyResults, claim: Claim, table: Table, weights: Floats) 
     if by_repetition.size == 1:
         ends, method = _of_single_runs(study, claim, table, weights)
     if metric_of(claim.metric).counted_by:
-        # A few repetitions are often all alike; how single samples vary is in the interval at least.
+        # A few repetitions are often equal by chance: the interval is at least that of the samples' variation.
         below, above = margins(_terms(study, claim, table, weights), LEVEL, of_logs=table.as_ratio)
         of_samples = value - below, value + above
         low, high = ends
@@ -140,7 +140,7 @@ def _estimate(study: StudyResults, claim: Claim, table: Table, weights: Floats) 
 
 
 def _from_log(claim: Claim, log: float) -> float:
-    """The ratio, or in percent the growth for each unit of a trend."""
+    """The ratio, or for a trend the growth in percent per unit of the factor."""
     return 100 * math.expm1(log) if claim.trend else math.exp(log)
 
 
@@ -149,7 +149,7 @@ def _is_plain_share(claim: Claim) -> bool:
 
 
 def _terms(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> Iterator[tuple[float, float, float]]:
-    """What a figure of shares is a sum of: weight, share, and how many samples that is of."""
+    """The terms whose sum is a figure of shares: weight, share, and number of samples."""
     for cell, weight in zip(table.cells, weights, strict=True):
         for point, sign in zip(cell.points, (1, -1), strict=False):
             runs = [row for row in study.runs(point, table.repetitions) if row.metrics.get(claim.metric) is not None]
@@ -157,20 +157,20 @@ def _terms(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> 
 
 
 def _reach(table: Table, weights: Floats) -> tuple[float, float]:
-    """How far the true figure may lie below and above in any case, with every cell off to its worse side."""
-    used = weights != 0  # nothing times what may be infinite is no number
+    """How far the true figure may lie below and above, if every cell is off as far as possible in that direction."""
+    used = weights != 0  # 0 times infinity would be NaN
     below, above = np.array(table.reach)[used].T
     rises, size = weights[used] > 0, np.abs(weights[used])
     return float(size @ np.where(rises, below, above)), float(size @ np.where(rises, above, below))
 
 
 def _of_single_runs(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> tuple[Ends, str]:
-    """The interval of one run a point: how far the points differ, and at least how far the samples of each run do."""
+    """The interval with one run per point: from the variation of points, and at least that of each run's samples."""
     between = without_repetition(table.values[:, 0], weights, _design(claim, table))
     resamples = resamples_of(study, table, claim.metric)
     if resamples is None:
         return (between.low, between.high), between.method
-    with np.errstate(invalid="ignore"):  # what is not known to either side
+    with np.errstate(invalid="ignore"):  # both ends may be unknown
         drawn = weights @ resamples
     within = Resamples(between.value, drawn, drawn).interval()
     if between.low is None or between.high is None:
@@ -180,7 +180,7 @@ def _of_single_runs(study: StudyResults, claim: Claim, table: Table, weights: Fl
 
 
 def _design(claim: Claim, table: Table) -> Floats:
-    """The model that a claim's figure is of: one mean, or a straight line for each row of cells over the factor."""
+    """Design matrix of a claim's model: one mean, or a straight line over the factor for each row of cells."""
     if not claim.trend:
         return np.ones((len(table.cells), 1))
     x, lines = np.array(numbers(table.cells, claim.trend)), groups(table.cells, claim.trend)
@@ -191,11 +191,11 @@ def _design(claim: Claim, table: Table) -> Floats:
 
 
 def _effect(study: StudyResults, claim: Claim, table: Table) -> EffectSize | None:
-    """How far the two settings lie apart, mean over the pairs: by samples where the metric is of them, else by runs."""
+    """Effect size between the two settings, mean over the pairs: of samples if the metric is theirs, else of runs."""
     if not claim.compare or claim.trend:
         return None
     statistic = sample_statistic(study, claim.metric)
-    # Of a spread or a rate only an effect size over the runs speaks.
+    # For a spread or a rate there is only an effect size over the runs.
     by_samples = statistic is not None and statistic[1] != "sd"
     effects = []
     for cell in table.cells:
@@ -216,7 +216,7 @@ def _effect(study: StudyResults, claim: Claim, table: Table) -> EffectSize | Non
 
 
 def _notes(table: Table, ends: Ends, method: str) -> list[str]:
-    """What a reader has to know of the figure, in sentences."""
+    """What a reader has to know about the figure, in sentences."""
     notes = []
     if empty := table.left_out_for(EMPTY):
         notes.append(f"No figure of {_names(empty)}: the claim stays inconclusive.")
@@ -242,12 +242,12 @@ def _notes(table: Table, ends: Ends, method: str) -> list[str]:
         )
         notes.append(f"One repetition: {of_points if is_between else f'the interval shows {of_samples}'}.")
     elif len(table.repetitions) == 1:
-        notes.append("Insufficient data (n < 2 repetitions): one gives no interval of this figure; repeat the study.")
+        notes.append("Insufficient data (n < 2 repetitions): this figure has no interval; repeat the study.")
     return notes
 
 
 def _failing(study: StudyResults, claim: Claim, table: Table) -> list[str]:
-    """What of a claim on times has to be known of the samples that have none: all that failed but by a timeout."""
+    """Notes for a claim on times about samples without a time: all failed ones except timeouts."""
     if not metric_of(claim.metric).is_time:
         return []
     success = {}

@@ -1,4 +1,4 @@
-"""How throughput grows with load: where it stops following, and the scalability law that fits it."""
+"""How throughput grows with load: where it stops growing with it, and the scalability law that fits it."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from framestorm.study.design.matrix import as_number
 
 WITHIN = 0.05
 SERVED = "served_per_s"
-# Factors that are load, and those of them over which a scalability law makes sense.
+# Factors that are load, and those of them to which a scalability law applies.
 LOADS = ("users", "workers", "target.replicas", "rate_per_s")
 CLOSED = LOADS[:3]
 CURVE_POINTS = 33
@@ -30,7 +30,7 @@ METHOD = "above the largest load that certainly keeps up, by Student's or Welch'
 
 @dataclass(frozen=True)
 class _Line:
-    """The rates at the points that differ in their load only, one a repetition, by load; `empty` have none."""
+    """The rates at points that differ only in their load: by load, one per repetition. empty: cells without a rate."""
 
     factors: dict[str, Value]
     rates: dict[float, list[float]]
@@ -51,7 +51,7 @@ def _lines(study: StudyResults, points: Sequence[Point], over: str, metric: str)
 
 
 def judge_knee(study: StudyResults, claim: Claim, asked: design.Knee) -> ClaimAnswer:
-    """A claim on where a metric stops following a factor; where several lines are meant, each has to meet it."""
+    """Judge a claim on where a metric stops following a factor; if it is about several lines, each has to meet it."""
     over, within, points = asked.over, asked.within_percent / 100, study.matching(claim.where)
     fixed = [name for name, levels in claim.where.items() if not isinstance(levels, tuple)]
     parts, notes, n = [], [], 0
@@ -67,7 +67,7 @@ def judge_knee(study: StudyResults, claim: Claim, asked: design.Knee) -> ClaimAn
         if one is not None:
             knees.append(one)
             words = _in_words(one, over, is_last=one.follows_to == max(line.rates))
-            # Above the largest load that follows; beyond those that were tried nothing is known.
+            # The knee is above the largest load that follows; nothing is known beyond the largest load tried.
             verdict = verdict if line.empty else claim.expect.verdict(math.nextafter(one.follows_to, math.inf), one.at)
         verdicts.append(verdict)
         parts.append(f"{name}: {words}" if name else words)
@@ -100,7 +100,7 @@ def _in_words(one: Knee, over: str, *, is_last: bool) -> str:
         return f"it keeps up to {one.follows_to:g}, the largest {name} tried"
     follows = f"it keeps up to {one.follows_to:g}" if one.follows_to else "no load certainly keeps up"
     if one.at is None:
-        return f"{follows}; whether it falls short at the largest {name} is not certain"
+        return f"{follows}; it is not certain whether it falls short at the largest {name}"
     return f"{follows}, and falls short from {one.at:g} on"
 
 
@@ -112,7 +112,7 @@ def scalability(study: StudyResults) -> list[ScalabilityLine]:
         points = [point for point in study.points if _is_number(point.factors.get(over))]
         users = [as_number(point.factors.get("users")) or 0 for point in study.points]
         if over == "target.replicas" and max(users) > 0:
-            # One load says how replicas scale: the largest.
+            # How replicas scale is judged at one load: the largest.
             points = [point for point in points if point.factors.get("users") == max(users)]
         for line in _lines(study, points, over, metric):
             if len(line.rates) >= FEWEST_LOADS and (drawn := _scalability(line, over, metric)):

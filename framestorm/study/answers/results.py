@@ -1,4 +1,4 @@
-"""The figures of each run of a study, made of the run folders alone."""
+"""The figures of each run of a study, calculated from the run folders alone."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -26,7 +26,7 @@ USER_FIGURES = {"user_mean_ms": "mean", "user_median_ms": "p50", "user_p95_ms": 
 def result_rows(folder: StudyFolder) -> list[ResultRow]:
     """The runs of a study with their figures, in order of points and repetitions.
 
-    Of a point and repetition that was tried again the last line counts.
+    If a point and repetition was run more than once, its last line counts.
     """
     definition, lines = folder.record.definition, folder.lines()
     rows = []
@@ -46,7 +46,7 @@ def result_rows(folder: StudyFolder) -> list[ResultRow]:
 
 
 def figures_or_why_not(run_dir: Path, warm_up_s: float, temperature: str) -> tuple[RunFigures, str | None]:
-    """The figures of one run's folder; or none, and why its files, lost or cut, give none."""
+    """The figures of one run's folder; if its files are lost or incomplete, no figures and the reason."""
     try:
         return figures_of_run(run_dir, warm_up_s, temperature), None
     except (OSError, ValueError, FramestormError, pl.exceptions.PolarsError) as error:
@@ -54,12 +54,12 @@ def figures_or_why_not(run_dir: Path, warm_up_s: float, temperature: str) -> tup
 
 
 def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str) -> RunFigures:
-    """The figures of one run's folder after rejection, and what its own report warns of.
+    """The figures of one run's folder after rejection, and the warnings of its own report.
 
-    Times are in ms and exact, by the rules of the run's own report.
+    Times are in ms and exact, calculated as in the run's own report.
 
     Rates, `total_s` and the workers' shares are of the whole load after the warm-up, whatever its temperature: a cold
-    sample was sent and served like any other. Users are all of the run's.
+    sample was sent and served like any other. Users are all users of the run.
 
     Raises:
         OSError, ValueError, FileError: samples.csv or summary.json is missing or broken.
@@ -103,7 +103,7 @@ def _times(samples: Samples) -> tuple[dict[str, Number], dict[str, Bound]]:
     for name in series:
         times = samples.times(name)
         sample = times.sample()
-        # By the very sum of the report, to the last digit.
+        # Calculated as in the report, equal to the last digit.
         figures: dict[str, Estimate | None] = {"mean": sample.mean()}
         figures |= {statistic: sample.percentile(percent) for statistic, percent in PERCENTILES.items()}
         if name == RESPONSE:
@@ -116,7 +116,7 @@ def _times(samples: Samples) -> tuple[dict[str, Number], dict[str, Bound]]:
             if figure and figure.bound == "lower":
                 bounds[column(name, statistic)] = LOWER
     if values["mean_is_lower_bound"]:
-        # Values that all end at the timeout spread less than the true ones, or more.
+        # The spread of values cut off at the timeout may be smaller or larger than the true spread.
         bounds["sd_ms"] = UNSURE
     return values, bounds
 
@@ -143,7 +143,7 @@ def _rates(samples: Samples, summary: Summary) -> dict[str, Number]:
     rates: dict[str, Number] = {"asked_per_s": None if asked is None else float(asked)}
     due = summary.facts.arrivals
     if due is not None:
-        # One arrival too many is what a rate that does not divide evenly may count.
+        # The schedule may count one arrival too many if the rate does not divide evenly.
         rates["dropped_arrivals"] = due - samples.sent if due - samples.sent > 1 else 0
     span = span_ms(loaded, "rtt_ms")
     if span is None:
@@ -154,7 +154,7 @@ def _rates(samples: Samples, summary: Summary) -> dict[str, Number]:
         rates["served_per_s"] = int(loaded["ok"].sum()) / (serving[1] - serving[0]) * 1000
     starts_s = float(loaded.select(pl.col("start_ms").max() - pl.col("start_ms").min()).item()) / 1000
     if starts_s > 0:
-        # n starts span n - 1 pauses: this way a steady rate comes out as itself.
+        # n starts have n - 1 intervals between them: dividing by these gives a steady rate exactly.
         rates["offered_per_s"] = (loaded.height - 1) / starts_s
     return rates
 
@@ -165,7 +165,7 @@ def _workers(samples: Samples, summary: Summary) -> dict[str, Number]:
     if not named.len():
         return {"replicas_max": ready}
     shares = [count / named.len() for count in named.value_counts()["count"]]
-    # A worker that never had anything to do is in no answer.
+    # A worker that never got a task is not named in any answer.
     is_one_idle = ready is not None and ready > len(shares)
     return {
         "replicas_max": ready,

@@ -24,11 +24,11 @@ FILE = "results.csv"
 
 @dataclass(frozen=True)
 class RunFigures:
-    """What one run gave.
+    """The figures of one run.
 
     metrics: every metric by name, None where the run has none.
-    bounds: those that timeouts cut off: "lower" for a lower bound, "unsure" for a figure that may lie on either side.
-    doubts: kinds of grave warnings of the run's own report.
+    bounds: metrics affected by timeouts: "lower" for a lower bound, "unsure" if the true figure may lie on either side.
+    doubts: kinds of serious warnings in the run's own report.
     """
 
     metrics: dict[str, Number] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class ResultRow:
         return int(self.metrics.get(metric) or 0)
 
 
-# How a figure is set against another: of the run's own, and of the other.
+# How a run's own figure is compared with that of the other run.
 AGAINST: dict[str, Callable[[Any, Any], Any]] = {
     "ratio": lambda own, other: own / other,
     "inverse_ratio": lambda own, other: other / own,
@@ -79,7 +79,7 @@ AGAINST: dict[str, Callable[[Any, Any], Any]] = {
 def derive(definitions: Mapping[str, Derived], rows: Sequence[ResultRow]) -> None:
     """Add the derived metrics to the metrics of each row of a study, in order: later ones may use earlier ones.
 
-    None where a metric that is needed has no value, or there is nothing to divide by.
+    None if a metric that is needed has no value, or the divisor is 0.
     """
     measured = [row for row in rows if row.metrics]
     for name, definition in definitions.items():
@@ -91,9 +91,9 @@ def derive(definitions: Mapping[str, Derived], rows: Sequence[ResultRow]) -> Non
 
 
 def inputs(definitions: Mapping[str, Derived], metric: str, factors: Mapping[str, Value] | None = None) -> set[str]:
-    """The metrics that `metric` is made of in the end; itself if it is not derived.
+    """The measured metrics that `metric` is calculated from; only itself if it is not derived.
 
-    factors: of a point; there a figure that is set against itself is made of nothing, it is 1 or 0 whatever was
+    factors: of a point. If a figure is compared with itself there, it uses no metric: it is 1 or 0 whatever was
     measured.
     """
     definition = definitions.get(metric)
@@ -110,7 +110,7 @@ def inputs(definitions: Mapping[str, Derived], metric: str, factors: Mapping[str
 
 
 def may_be_negative(definitions: Mapping[str, Derived], metric: str) -> bool:
-    """Whether a metric is a difference, or made of one: no other arithmetic takes what is measured below 0."""
+    """Whether a metric is a difference or uses one: no other arithmetic makes measured values negative."""
     definition = definitions.get(metric)
     if definition is None:
         return False
@@ -121,13 +121,13 @@ def may_be_negative(definitions: Mapping[str, Derived], metric: str) -> bool:
 
 
 def names_of(row: ResultRow) -> dict[str, float]:
-    """What an expression may use of a run: its numbers among metrics, properties and factors; the last win."""
+    """The numbers of a run that an expression may use: metrics, properties and factors; later ones take precedence."""
     named = {**row.metrics, **row.point.properties, **row.point.factors}
     return {name: float(number) for name, value in named.items() if (number := as_number(value)) is not None}
 
 
 def others(row: ResultRow, rows: Sequence[ResultRow], fixed: Mapping[str, Value]) -> list[ResultRow]:
-    """The runs that `row` is set against: same repetition, same point but for the factors of `fixed`."""
+    """The runs that `row` is compared with: same repetition, and same point except for the factors in `fixed`."""
     return [
         other
         for other in rows
@@ -145,7 +145,7 @@ def _value(definition: Derived, row: ResultRow, rows: Sequence[ResultRow]) -> fl
 
 
 def write_rows(study_dir: Path, study: StudyRecord, rows: Sequence[ResultRow]) -> Path:
-    """Make results.csv: whole or not at all.
+    """Write results.csv, completely or not at all.
 
     Numbers are written so that reading them gives the same number again. A metric that is named as a factor has no
     column of its own. After the metrics of the catalogue come those of further figures, the derived ones, and

@@ -1,4 +1,4 @@
-"""The samples of one run that count: those after the warm-up, of the temperature asked for; the others are counted."""
+"""The samples of one run that are used: after the warm-up, of the wanted temperature; rejected ones are counted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from framestorm.stats.checks import Flags, Floats
 from framestorm.stats.effects import cliffs_delta
 from framestorm.stats.percentiles import Sample
 
-# Times of a sample by series that are no figure of it as it stands; the first two are known as lower bounds where a
-# timeout cut them off. Open: from the intended start on (Tene, How Not to Measure Latency, 2013), so that a late start
-# is not counted as if it never was.
+# Times of a sample, by series, that are not stored as one of its figures. After a timeout, the first two are lower
+# bounds. Open: measured from the intended start (Tene, How Not to Measure Latency, 2013), so that the delay of a late
+# start counts.
 TIMES = {
     RESPONSE: pl.col("rtt_ms"),
     OPEN: (pl.col("start_ms") - pl.col("intended_ms")).clip(lower_bound=0.0) + pl.col("rtt_ms"),
@@ -40,7 +40,7 @@ class Times:
 
     @classmethod
     def together(cls, parts: Sequence["Times"]) -> Self:
-        """Those of several runs."""
+        """The times of several runs together."""
         return cls(np.concatenate([part.values_ms for part in parts]), np.concatenate([part.cut for part in parts]))
 
     @property
@@ -49,7 +49,7 @@ class Times:
 
     @property
     def full_ms(self) -> Floats:
-        """Those that were measured in full."""
+        """The times without the lower bounds."""
         return self.values_ms[~self.cut]
 
     @property
@@ -60,7 +60,7 @@ class Times:
         return Sample(self.full_ms, self.cut_ms)
 
     def cliffs_delta(self, other: "Times") -> float:
-        """How much more often these are longer than others than the reverse."""
+        """Cliff's delta: how much more often a time of these is longer than one of `other` than shorter."""
         return cliffs_delta(self.full_ms, self.cut_ms, other.full_ms, other.cut_ms)
 
 
@@ -68,9 +68,9 @@ class Times:
 class Samples:
     """A run's samples.
 
-    loaded: all after the warm-up, of either temperature: the load as it was, in order of start.
-    kept: those of them that figures are made of.
-    sent: how many there were at all.
+    loaded: all samples after the warm-up, warm and cold (the whole load), in order of start.
+    kept: those of `loaded` that figures are calculated from.
+    sent: the number of all samples.
     """
 
     loaded: pl.DataFrame
@@ -85,7 +85,7 @@ class Samples:
         return [name.removesuffix("_ms") for name in lengths(self.kept)]
 
     def times(self, series: str) -> Times:
-        """Those of the samples without error and, of response times, as lower bounds those that timed out."""
+        """Times of the samples without error; for response times also, as lower bounds, of those that timed out."""
         is_counted = pl.col("ok") | pl.col("timed_out") if series in WITH_CUT else pl.col("ok")
         return Times.of(self.kept.filter(is_counted), TIMES.get(series, pl.col(f"{series}_ms")), pl.col("timed_out"))
 
@@ -94,8 +94,8 @@ class Samples:
 def read_samples(run_dir: Path, warm_up_s: float = 0, temperature: str = "any", label: str | None = None) -> Samples:
     """Samples of `run_dir`'s samples.csv, of one label or all; `temperature` is warm, cold or any.
 
-    Rejected are those that started within `warm_up_s` of the run's first, and then those of the other temperature.
-    What does not say whether it was cold stays.
+    Samples that started within `warm_up_s` of the run's first are rejected, and then those of the other temperature.
+    Samples that do not report whether they were cold are kept.
     """
     frames = read_table(run_dir / "samples.csv")
     frames = (frames if label is None else frames.filter(pl.col("label") == label)).sort(

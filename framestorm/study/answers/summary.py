@@ -1,4 +1,4 @@
-"""A study's summary.json: every figure of its page; the page is made of this and nothing else."""
+"""A study's summary.json: every figure of its page, which is made from this file alone."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -39,11 +39,11 @@ FILES = {
     "summary.json": "every figure of this page",
     "study.yml": "the study as it was defined",
     "study.json": "the study as it was run: seed, points, versions",
-    "runs.jsonl": "a line per run as it ended",
+    "runs.jsonl": "one line per run, with how it ended",
     "junit.xml": "a test case per point, for CI",
     "study.log": "what was done when",
 }
-# Of the chart of kind per-frame.
+# Figures of charts of kind per-frame.
 RESPONSE_TIME = "rtt_ms"
 QUANTILES = {"low": 0.05, "mid": 0.5, "high": 0.95}
 MADE_HERE = frozenset({"results.csv", "summary.json", "junit.xml"})
@@ -53,8 +53,8 @@ MADE_HERE = frozenset({"results.csv", "summary.json", "junit.xml"})
 class StudySummary:
     """The content of a study's summary.json.
 
-    levels: of each factor all levels in order, those that only the published study has among them; levels_run: those
-    that points have. by_index: the data of charts of kind per-frame, by the chart's number.
+    levels: all levels of each factor in order, including those that only the published study has; levels_run: the
+    levels that points have. by_index: the data of charts of kind per-frame, by the chart's number.
     """
 
     study: StudyRecord
@@ -112,7 +112,7 @@ def summarise(study: StudyResults) -> StudySummary:
 
 
 def _levels(definition: design.Study, published: Sequence[PublishedPoint] | None) -> dict[str, list[Value]]:
-    """Of each factor its levels in order, those that only the published study has among them."""
+    """The levels of each factor in order, including those that only the published study has."""
     levels: dict[str, list[Value]] = {}
     for name, factor in definition.factors.items():
         of_published = (row.factors[name] for row in published or () if name in row.factors)
@@ -150,7 +150,7 @@ def read_published(folder: Path, definition: design.Study) -> list[PublishedPoin
     path = folder / definition.published if definition.published else None
     if path is None or not path.exists():
         return None
-    # A table that Excel saved begins with a mark.
+    # A table saved by Excel begins with a byte order mark.
     with path.open(encoding="utf-8-sig", newline="") as file:
         return [_published(row, definition) for row in csv.DictReader(file)]
 
@@ -164,7 +164,7 @@ def _published(row: Mapping[str, str | None], definition: design.Study) -> Publi
         if name in definition.factors and text:
             factors[name] = _level(text, definition.factors[name].values)
         elif (name in BY_NAME or name in definition.derived) and number is not None:
-            # A percentile that lies among those that timed out is no more than what was waited.
+            # A percentile among the samples that timed out is only the time waited: a lower bound.
             success, percentile = as_number(row.get("success") or ""), PERCENTILES.get(name.removesuffix("_ms"))
             is_beyond = percentile is not None and success is not None and float(percentile) > 100 * success
             bound: Bound = "lower" if is_cut and (name == "mean_ms" or is_beyond) else "exact"
@@ -173,7 +173,7 @@ def _published(row: Mapping[str, str | None], definition: design.Study) -> Publi
 
 
 def _level(text: str, levels: Sequence[Value]) -> Value:
-    """The level that `text` stands for; a number that ours does not have stays a number where ours are numbers."""
+    """The level that `text` stands for; a number that is not one of `levels` stays a number if `levels` are numbers."""
     for level in levels:
         if str(level) == text or (not isinstance(level, str) and as_number(text) == level):
             return level

@@ -1,6 +1,6 @@
-"""What a claim is about as one table: a row a cell (a pair of points, or a point), a column a repetition.
+"""The data of a claim as a table: one row per cell (a pair of points, or a point), one column per repetition.
 
-Of a single repetition, the samples of its runs are resampled.
+If there is only one repetition, the samples of its runs are resampled.
 """
 
 import math
@@ -20,12 +20,12 @@ from framestorm.study.answers.study_results import StudyResults, repeats_whole_m
 from framestorm.study.design.expressions import ExpressionError, parse
 from framestorm.study.design.folder import Point
 
-# A repetition with this share of its cells or less is left out: filling up would invent most of it.
+# A repetition with this share of its cells or less is left out: most of its values would have to be estimated.
 LEAST_SHARE = 0.5
 SUCCESS = "success"
 # Why a cell is left out.
 EMPTY, NO_RATIO, HIDDEN = "no run has a value", "a figure of 0 has no ratio", "timeouts hide the variation"
-# What a timeout leaves open of a value: whether it may be smaller in truth, and whether larger.
+# How timeouts affect a value: whether the true one may be smaller, and whether it may be larger.
 Open = tuple[bool, bool]
 
 
@@ -51,8 +51,8 @@ class Table:
     """The values of a claim's cells.
 
     values: by cell and repetition, logarithms of ratios where `as_ratio`, complete (see `_fill`).
-    reach: by cell how far its true mean may lie below and above in any case, for times were taken in whole ms, or cut
-        off by timeouts (`is_cut`): then it is infinite.
+    reach: by cell how far its true mean may lie below and above, because times were taken in whole ms or were cut off
+        by timeouts (`is_cut`; then it is infinite).
     without: cells that are left out, and why.
     """
 
@@ -73,7 +73,7 @@ class Table:
 def read_table(study: StudyResults, claim: Claim, *, without_cut: bool) -> Table:
     """The cells that `claim` is about, and their values in every repetition that has most of them.
 
-    without_cut: a figure with timeouts in it says nothing of the true one (a spread), and its cell is left out.
+    without_cut: leave out cells with timeouts, because the figure (a spread) then says nothing about the true one.
     """
     table = Table(as_ratio=claim.compare is not None and claim.as_ == "ratio")
     rows: dict[Cell, dict[int, float]] = {}
@@ -117,7 +117,7 @@ def _rest(factors: Mapping[str, Value], factor: str) -> tuple[tuple[str, str], .
 
 
 def _row(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[dict[int, float], Open, bool]:
-    """The values by repetition, what they are open to, and whether one is of a figure that has no ratio."""
+    """The values by repetition, how timeouts affect them, and whether one of the figures has no ratio."""
     values: dict[int, float] = {}
     below = above = has_no_ratio = False
     for repetition in study.repetitions:
@@ -138,7 +138,7 @@ def _row(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -> tup
 
 
 def _rounding(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[float, float]:
-    """How far below and above; infinite where a time may be next to nothing."""
+    """How far the true value may lie below and above; infinite if a time may be close to 0."""
     if metric in study.derived or not is_rounded(metric):
         rows = [[row for row in study.complete if row.point.id == point.id] for point in cell.points]
         off = math.inf if any(repeats_whole_ms(study, metric, of_point) for of_point in rows) else 0.0
@@ -156,11 +156,11 @@ def _rounding(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -
 
 
 def _fill(table: Table, rows: Sequence[Mapping[int, float]]) -> None:
-    """The values with their gaps filled.
+    """The values, with missing ones filled in.
 
-    A missing one is what its cell and its repetition make of it, fitted to all others by least squares (Yates, The
-    Analysis of Replicated Experiments when the Field Results are Incomplete, 1933): so a repetition without its slowest
-    cell looks no faster for that.
+    A missing value is estimated from the effects of its cell and of its repetition, fitted to all other values by
+    least squares (Yates, The Analysis of Replicated Experiments when the Field Results are Incomplete, 1933). So a
+    repetition does not look faster because its slowest cell is missing.
     """
     if not rows or not table.repetitions:
         return
@@ -189,9 +189,9 @@ def groups(cells: Sequence[Cell], factor: str) -> list[list[int]]:
 
 
 def resamples_of(study: StudyResults, table: Table, metric: str) -> Floats | None:
-    """Of each cell the resamples of its value, where there is one run of each point; None where samples do not give it.
+    """Resamples of each cell's value, with one run of each point; None if samples alone do not determine it.
 
-    Figures of one run are drawn alike, so that their ratio is theirs, and those of different runs by chance.
+    Figures of the same run use the same draws, so that their ratio is that of the run; different runs are independent.
     """
     rows = []
     for cell in table.cells:
@@ -200,20 +200,20 @@ def resamples_of(study: StudyResults, table: Table, metric: str) -> Floats | Non
             resamples = _resampled(study, study.by_cell[point.id, table.repetitions[0]], metric)
             if resamples is None:
                 return None
-            with np.errstate(divide="ignore"):  # below the smallest sample is above 0 at least
+            with np.errstate(divide="ignore"):  # below the smallest sample: unknown, but above 0
                 parts.append(np.log(np.maximum(resamples, 0)) if table.as_ratio else resamples)
-        with np.errstate(invalid="ignore"):  # both beyond what is known
+        with np.errstate(invalid="ignore"):  # both are unknown
             rows.append(parts[0] - parts[1] if cell.other else parts[0])
     return np.array(rows)
 
 
 def _resampled(study: StudyResults, row: ResultRow, metric: str) -> Floats | None:
-    """`metric` of resamples of one run's samples; None where its samples do not give it (a rate, a user's time).
+    """`metric` of resamples of one run's samples; None if samples do not determine it (a rate, a user's time).
 
-    -inf, inf or NaN where it is not known, see `stats.bootstrap.Resamples`.
+    -inf, inf or NaN if it is not known, see `stats.bootstrap.Resamples`.
     """
     needed = [values for name in inputs(study.derived, metric) if (values := _values(study, row, name)) is not None]
-    # Blocks long enough for one are for all.
+    # All metrics use the longest block that one of them needs.
     block = max((choose_block(values) for values in needed), default=1)
     return _resample(study, row, metric, block)
 
@@ -233,12 +233,12 @@ def _resample(study: StudyResults, row: ResultRow, metric: str, block: int) -> F
 
 
 def _values(study: StudyResults, row: ResultRow, metric: str) -> Floats | None:
-    """What the metric is a statistic of, in order of start."""
+    """The values of which the metric is a statistic, in order of start."""
     if metric == SUCCESS:
         right = study.samples(row).kept["ok"].to_numpy().astype(np.float64)
-        # One more of each: where all went right or wrong, as often, resamples of those alone would be sure of it
-        # (Agresti and Caffo, Simple and Effective Confidence Intervals for Proportions, The American Statistician 54,
-        # 2000).
+        # Add one success and one error: if all samples succeeded or all failed, as is common, resamples of them alone
+        # would show no variation (Agresti and Caffo, Simple and Effective Confidence Intervals for Proportions, The
+        # American Statistician 54, 2000).
         return np.append(right, [1.0, 0.0]) if right.size else None
     statistic = sample_statistic(study, metric)
     values = study.samples(row).times(statistic[0]).values_ms if statistic else np.empty(0)
@@ -252,7 +252,7 @@ def _calculated(study: StudyResults, row: ResultRow, text: str, block: int) -> F
         return None
 
     def value(of: tuple[float, ...]) -> float:
-        # What is done to it decides whether more is less: of what is not known nothing is known after that.
+        # The result may fall where an input rises, so the bound of an unknown input gives no bound of the result.
         if not all(map(math.isfinite, of)):
             return math.nan
         try:

@@ -51,7 +51,7 @@ class Point:
 
 COMPLETE: Literal["complete"] = "complete"
 FAILED: Literal["failed"] = "failed"
-# Of a study as a whole; "running" also where the conductor was killed, "partial" where runs failed.
+# States of a whole study; "running" also if the conductor was killed, "partial" if runs failed.
 RUNNING: Literal["running"] = "running"
 STOPPED: Literal["stopped"] = "stopped"
 PARTIAL: Literal["partial"] = "partial"
@@ -74,7 +74,7 @@ class RunLine:
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the command line changed of the study: properties by -J, and --repetitions."""
+    """What the command line changed in the study: properties (-J) and --repetitions."""
 
     properties: dict[str, str]
     repetitions: int | None = None
@@ -122,7 +122,7 @@ class StudyRecord:
 
     @classmethod
     def begin(cls, file: Path, definition: Study, points: Sequence[Point], **settings: Any) -> Self:
-        """The record of a study of this file that begins now; `settings` are its further fields."""
+        """Create the record of a new study from `file`; `settings` are the other fields of the record."""
         return cls(
             name=definition.name,
             kit=record.kit(),
@@ -136,7 +136,7 @@ class StudyRecord:
 
     @property
     def site(self) -> Site:
-        """Where its functions run."""
+        """Where the study's functions run."""
         return Site(self.port, self.gateway, over_slaves=self.slaves is not None)
 
 
@@ -147,7 +147,7 @@ class StudyFolder:
         """Open a folder that exists.
 
         Raises:
-            UsageError: it is not a study's folder, or is one of a format that this version does not read.
+            UsageError: it is not a study's folder, or has a format that this version does not read.
         """
         self.path = path
         try:
@@ -178,16 +178,16 @@ class StudyFolder:
         return cls(path)
 
     def update(self, **fields: Any) -> None:
-        """Change fields of the record; on disk when this returns, whole or not at all."""
+        """Change fields of the record; when this returns, the file is on disk, written completely or not at all."""
         self.record = replace(self.record, **fields)
         files.write(self.path / FILE, self.record, indent=2)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from running this study; the lock goes with the process that holds it.
+        """Keep other processes from running this study; the lock is released when the process ends.
 
         Raises:
-            FramestormError: another does.
+            FramestormError: another process is running it.
         """
         with (self.path / RUNS).open("a") as lock:
             try:
@@ -198,7 +198,7 @@ class StudyFolder:
             yield
 
     def lines(self) -> dict[tuple[str, int], RunLine]:
-        """The last line of each point and repetition; half a line, which a crash leaves, is none."""
+        """The last line of each point and repetition; an incomplete line, left by a crash, is ignored."""
         return {(line.point, line.repetition): line for line in self._all()}
 
     def append(self, line: RunLine) -> None:
@@ -208,7 +208,7 @@ class StudyFolder:
             end = out.seek(0, os.SEEK_END)
             if end:
                 out.seek(end - 1)
-                # Half a line that a crash left stays a line by itself.
+                # An incomplete line, left by a crash, stays a separate line.
                 out.write(b"\n" if out.read(1) != b"\n" else b"")
                 out.seek(0, os.SEEK_END)
             out.write(files.dump(line).encode() + b"\n")
@@ -224,7 +224,7 @@ class StudyFolder:
         return _free(plain, "retry")
 
     def set_aside(self) -> list[Path]:
-        """Rename the runs without a line, which a crash left half-done; their new names."""
+        """Rename the runs that a crash interrupted (they have no line), and return their new names."""
         finished = {line.run for line in self._all()}
         moved = []
         for run in sorted((self.path / "runs").iterdir()):
@@ -233,7 +233,7 @@ class StudyFolder:
         return moved
 
     def _all(self) -> list[RunLine]:
-        """Every whole line, also of what was tried again."""
+        """Every complete line, including those of runs that were repeated later."""
         lines = []
         for text in (self.path / RUNS).read_text(errors="replace").splitlines():
             try:
@@ -244,19 +244,19 @@ class StudyFolder:
 
 
 def file_sha256(file: Path) -> str:
-    """SHA-256 of a study.yml as it stands."""
+    """SHA-256 of the current content of a study.yml."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def new_path(name: str, quick: bool) -> Path:
-    """Where a study that begins now goes."""
+    """The path of a new study's folder."""
     return paths.DASHBOARDS / f"{name}{'-quick' if quick else ''}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
 
 
 def newest_unfinished(study_file: Path, quick: bool) -> StudyFolder:
-    """The newest folder of the study of this file that has runs left to do.
+    """The newest folder of the study in `study_file` that still has runs to do.
 
-    A study of the same name is another one, unless the file that it was started with no longer exists.
+    A folder with the same study name but another study.yml belongs to another study, unless that file no longer exists.
 
     Raises:
         UsageError: there is none.

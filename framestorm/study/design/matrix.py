@@ -1,4 +1,4 @@
-"""The points of a study: what each of them sets, which are chosen, the order of running, and how long that takes."""
+"""The points of a study: what each one sets, which are chosen, in which order they run, and how long that takes."""
 
 import itertools
 import random
@@ -21,17 +21,17 @@ from framestorm.study.design.expressions import ExpressionError, Number
 from framestorm.study.design.folder import Overrides, Point
 from framestorm.study.design.yaml_lines import PointError, YamlPath, choices
 
-# What a run takes beside its load: JMeter's start and end, its dashboard, the report, bringing the target to the point.
-# Measured on two cores; every run of a study makes the rest of its estimate better.
+# Time of a run in addition to its load: start and end of JMeter, its dashboard, the report, settings of the target.
+# Measured on two cores; each run of a study improves the estimate for the remaining ones.
 RUN_OVERHEAD_S = 5.5
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 
 
 def points(study: Study) -> list[Point]:
-    """Every point once, in the order of the factors as they are written.
+    """Every point once, in the order of the factors in study.yml.
 
     Raises:
-        PointError: a level or a value leads to something that cannot be run.
+        PointError: a level or a value gives a point that cannot be run.
     """
     by_id: dict[str, Point] = {}
     for block in study.blocks or ({},):
@@ -49,7 +49,7 @@ def override(study: Study, overrides: Overrides) -> Study:
     """The study with fixed properties and repetitions as set by -J and --repetitions.
 
     Raises:
-        UsageError: a property is none of the plan's, is varied by the study, or its value is out of range.
+        UsageError: the plan does not have a property, the study varies it, or its value is out of range.
     """
     properties, repetitions = overrides.properties, overrides.repetitions
     varied = {
@@ -74,7 +74,7 @@ def override(study: Study, overrides: Overrides) -> Study:
 
 
 def choose(points: Sequence[Point], words: Iterable[str]) -> list[Point]:
-    """The points that have one of the levels wanted of each factor, by `factor=level` or `factor=level,level` words.
+    """The points that have one of the wanted levels of each factor; words: `factor=level` or `factor=level,level`.
 
     Raises:
         UsageError: there is no such factor, level or point.
@@ -103,21 +103,21 @@ def choose(points: Sequence[Point], words: Iterable[str]) -> list[Point]:
 
 
 def schedule(points: Sequence[Point], repetitions: int, seed: int, order: str) -> list[tuple[Point, int]]:
-    """Points with the number of their repetition, from 1 on, in the order of running."""
+    """Points with the number of their repetition (from 1), in the order in which they run."""
     return [(point, n) for n in range(1, repetitions + 1) for point in in_order(points, n, seed, order)]
 
 
 def in_order(points: Sequence[Point], repetition: int, seed: int, order: str) -> list[Point]:
-    """The points as one repetition runs them; their order hangs on the seed and its number alone."""
+    """The points in the order of one repetition, which depends only on the seed and the repetition's number."""
     ordered = list(points)
     if order == "randomised":
-        # No secret is made of it.
+        # Not used for security.
         random.Random(f"{seed}/{repetition}").shuffle(ordered)  # noqa: S311
     return ordered
 
 
 def numbers(point: Point) -> dict[str, Number]:
-    """What of a point can be calculated with: its factors and properties, by the plan's defaults where none is set."""
+    """The numbers of a point for expressions: its factors and properties, with the plan's defaults if not set."""
     return {
         name: number
         for name, value in {**read_plan(point.plan).defaults, **point.properties, **point.factors}.items()
@@ -136,7 +136,7 @@ def read_plan(plan: str) -> Plan:
 
 
 def as_number(value: object) -> Number | None:
-    """A number, or a text that is one."""
+    """The value as a number if it is one, or a text that is one; else None."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     for kind in (int, float):
@@ -148,7 +148,7 @@ def as_number(value: object) -> Number | None:
 
 
 def as_text(value: object) -> str:
-    """A value as a property of JMeter has it."""
+    """A value in the form of a JMeter property."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
@@ -157,7 +157,7 @@ def as_text(value: object) -> str:
 
 
 def _point(study: Study, places: Mapping[str, int]) -> Point:
-    """The point with these levels, each given by its number among those of its factor."""
+    """The point with these levels, each given by its position in its factor."""
     factors = {name: study.factors[name].values[number] for name, number in places.items()}
     base = Level.model_construct(plan=study.plan, properties=study.properties, target=study.target, run_s=study.run_s)
     settings: dict[YamlPath, tuple[Any, YamlPath]] = {
@@ -167,7 +167,7 @@ def _point(study: Study, places: Mapping[str, int]) -> Point:
     for name, value in factors.items():
         place: YamlPath = ("factors", name, str(value) if study.factors[name].is_named else places[name])
         for key, setting in _settings(study.factors[name].level(name, value)):
-            # The later would win, and the point would not be what it is called; run_s is an estimate only.
+            # The later level would win, and the point would not match its name; run_s is only an estimate.
             if (other := set_by.setdefault(key, name)) != name and key != ("run_s",):
                 both = f"{other}={as_text(factors[other])} and {name}={as_text(value)}"
                 what = ".".join(map(str, key))
@@ -197,7 +197,7 @@ def _point(study: Study, places: Mapping[str, int]) -> Point:
     url = of_plan.url
     needs_url = url and plans.EMBEDDED not in url.facets and url.is_needed({**of_plan.defaults, **texts})
     if needs_url and not PLATFORMS[typed.kind].serves_any_function:
-        what = f"{plan} can send to any function, not to the {typed.kind} one; give another kind"
+        what = f"{plan} can send to any function, but target.kind {typed.kind} serves only its own; give another kind"
         others = tuple(kind for kind, platform in PLATFORMS.items() if platform.serves_any_function)
         raise PointError(settings["target", "kind"][1], what, others)
     name = ",".join(f"{factor}={as_text(value)}" for factor, value in factors.items())
@@ -208,7 +208,7 @@ def _point(study: Study, places: Mapping[str, int]) -> Point:
 
 
 def _settings(level: Level) -> Iterator[tuple[YamlPath, Any]]:
-    """What a level sets, each with its place below the level; variables of an environment one by one."""
+    """What a level sets, each with its place below the level; environment variables one by one."""
     if level.plan is not None:
         yield ("plan",), level.plan
     if level.run_s is not None:
@@ -238,7 +238,7 @@ def _check_properties(of_plan: Plan, plan: str, texts: Mapping[str, str], places
 
 
 class _Resolver:
-    """Values of one point: expressions calculated, placeholders filled in."""
+    """Resolves the values of one point: calculates expressions and fills in placeholders."""
 
     def __init__(
         self, factors: Mapping[str, Value], properties: Mapping[str, tuple[Any, YamlPath]], of_plan: Plan
@@ -288,8 +288,8 @@ class _Resolver:
 
 
 def time_s(points: Iterable[Point], overheads_s: Sequence[float] = ()) -> float:
-    """How long runs of these points take; `overheads_s` is what runs took beside their load so far."""
-    # The constant has the weight of one run, so that the first does not turn everything over.
+    """Estimated time of runs of these points; `overheads_s` are the times of earlier runs in addition to their load."""
+    # The constant has the weight of one run, so that the first run does not change the estimate too much.
     overhead_s = (RUN_OVERHEAD_S + sum(overheads_s)) / (1 + len(overheads_s))
     return sum(max(0.0, point.load_s + overhead_s) for point in points)
 

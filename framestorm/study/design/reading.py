@@ -1,4 +1,4 @@
-"""Reading a study.yml: its format, all that can be checked without runs, and what was changed in it after them."""
+"""Reads a study.yml: checks its format and all that can be checked without runs, and finds later changes in it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,19 +16,19 @@ from framestorm.study.design.expressions import ExpressionError
 from framestorm.study.design.yaml_lines import PointError, Problems, YamlPath, shown_place, validated
 
 Levels = Mapping[str, Sequence[Value]]
-# Of a study that has runs: how they are judged and shown, not how they were made.
+# Keys that may change after the runs: how runs are judged and shown, not how they were made.
 CHANGEABLE = (
     "title", "question", "metrics", "derived", "hypotheses", "charts", "published", "published_from",
 )  # fmt: skip
 
 
 def load(path: Path, quick: bool = False) -> Study:
-    """Read and check a study.yml, or that of a folder; `quick` applies what it says of --quick.
+    """Read and check a study.yml, or that of a folder; `quick` gives the study in its --quick form.
 
-    Both forms are checked, whichever is asked for.
+    The full and the quick form are both checked in any case.
 
     Raises:
-        UsageError: something in it is wrong; a line for each problem, as file:line: what; allowed: ….
+        UsageError: something in it is wrong; the message has one line per problem: file:line: what; allowed: ….
     """
     file = path / DEFINITION if path.is_dir() else path
     content, problems = yaml_lines.read(file)
@@ -43,7 +43,7 @@ def load(path: Path, quick: bool = False) -> Study:
     small = None
     if whole.quick is not None:
         small = _quick(checks, whole.quick)
-        # Claims and charts of the whole study stand: where --quick leaves out their levels, they stay undecided.
+        # Claims and charts of the full study stay: if --quick leaves out their levels, they are undecided.
         for name, factor in small.factors.items():
             levels[name] += [value for value in factor.values if value not in levels[name]]
         if not problems:
@@ -57,7 +57,7 @@ def load(path: Path, quick: bool = False) -> Study:
 
 
 def record_now(folder: folders.StudyFolder) -> folders.StudyRecord:
-    """The record of a study, judged as the study.yml in its folder says by now; `rejudged` names what has changed.
+    """The record of a study with the present study.yml of its folder; `rejudged` names the keys that have changed.
 
     Raises:
         UsageError: that file is wrong, or changes how runs are made; or published results cannot be read.
@@ -78,7 +78,7 @@ def record_now(folder: folders.StudyFolder) -> folders.StudyRecord:
 
 
 def differing(file: Path, record: folders.StudyRecord) -> dict[str, Any]:
-    """What a study.yml says that is not so in the record, by key, with what the command line changed at the start.
+    """The values of a study.yml that differ from the record, by key; overrides of the command line are applied first.
 
     Raises:
         UsageError: the file is wrong.
@@ -103,7 +103,7 @@ def check_published(file: Path) -> None:
 
 
 def _quick(checks: "_Checks", quick: Quick) -> Study:
-    """The study in its small form; its places have the lines of what `quick` changes."""
+    """The study in its --quick form; the places of changed values are those in `quick`."""
     study, problems = checks.study, checks.problems
     factors = dict(study.factors)
     for name, factor in quick.factors.items():
@@ -116,7 +116,7 @@ def _quick(checks: "_Checks", quick: Quick) -> Study:
     changes["factors"] = factors
     if "stop" in changes:
         changes["stop"] = quick.stop if isinstance(quick.stop, StopRule) else None
-    # A block of the whole study may name levels that are left out; one of --quick's own may not.
+    # A block of the full study may name levels that --quick leaves out; a block of --quick may not.
     if study.blocks and quick.blocks is None and not problems:
         changes["blocks"] = tuple(
             {name: tuple(level for level in block[name] if level in factors[name].values) for name in block}
@@ -127,9 +127,9 @@ def _quick(checks: "_Checks", quick: Quick) -> Study:
 
 
 class _Checks:
-    """What the format of study.yml cannot say: names of factors, levels and metrics that exist, points that can run.
+    """Checks beyond the format of study.yml: that factors, levels and metrics exist, and that points can run.
 
-    levels: of each factor the levels that claims and charts may name.
+    levels: for each factor, the levels that claims and charts may name.
     """
 
     def __init__(self, study: Study, levels: Levels, problems: Problems) -> None:
@@ -139,7 +139,7 @@ class _Checks:
         self.metrics = [*METRICS, *study.derived]
 
     def all(self) -> None:
-        """Note everything that is wrong."""
+        """Record every problem."""
         self._factors()
         for number, block in enumerate(self.study.blocks or ()):
             self.where(block, ("blocks", number))
@@ -286,7 +286,7 @@ class _Checks:
 
     def _one_of(self, names: Sequence[str], name: str, kind: str, place: YamlPath) -> bool:
         if name not in names:
-            # The place without the name itself: where[users] says no more than where does.
+            # The place without the name: where[users] tells no more than where.
             inside = place[:-1] if place and place[-1] == name else place
             self.problems.add(place, f"unknown {kind} {name!r} in {shown_place(inside)}", names, name)
         return name in names

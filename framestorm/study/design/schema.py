@@ -9,12 +9,12 @@ from framestorm.model.study import DEFINITION, Level, Study
 from framestorm.platform.registry import PLATFORMS
 
 FILE = paths.ROOT / "docs" / "study.schema.json"
-# What study.yml may have in place of a value: it is calculated for each point.
+# An expression that study.yml may have instead of a value; it is calculated for each point.
 EXPRESSION = {"type": "string", "pattern": "^="}
 
 
 class Untitled(GenerateJsonSchema):
-    """A schema without the titles that pydantic makes of the keys themselves."""
+    """A schema without the titles that pydantic generates from the keys."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         """No field has a title."""
@@ -32,7 +32,7 @@ def study_schema() -> JsonSchemaValue:
 
 
 def text() -> str:
-    """The schema as it is published."""
+    """The text of the published schema."""
     return json.dumps(study_schema(), indent=1, ensure_ascii=False) + "\n"
 
 

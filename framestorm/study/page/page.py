@@ -40,11 +40,11 @@ DOUBTS: dict[Doubt, str] = {
 
 
 def build(study_dir: Path) -> StudySummary:
-    """Make results.csv, summary.json, junit.xml and index.html of a study's folder, each whole or not at all.
+    """Make results.csv, summary.json, junit.xml and index.html of a study's folder, each completely or not at all.
 
     Raises:
-        UsageError: it is not a study's folder, or one of a format that this version does not read; or the study.yml in
-            it was changed in more than what is asked of the runs.
+        UsageError: it is not a study's folder, or has a format that this version does not read; or its study.yml was
+            changed in keys that decide how runs are made.
         ReportError: a file cannot be written.
     """
     folder = StudyFolder(study_dir)

@@ -108,8 +108,7 @@ def test_a_point_that_one_side_lacks(tmp_path: Path, make_study: Make) -> None:
     status, made = compare(tmp_path, make_study("a", ways), make_study("b", lacking), "--threshold", "mean 50 %")
     assert (status, made["verdict"]["word"]) == (1, "missing")
     assert made["verdict"]["text"] == (
-        "B, mean response time at way=fork, users=9: none, though the baseline has it (no run of it is complete), "
-        "and 1 more"
+        "B, mean response time at way=fork, users=9: none, though the baseline has it (no complete run), and 1 more"
     )
     assert "Cannot be compared" in (tmp_path / "compared" / "index.html").read_text()
 

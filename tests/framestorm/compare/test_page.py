@@ -71,7 +71,7 @@ def test_what_was_refused_is_in_the_share(tmp_path: Path, make_run: Make, steady
     _, spread = charts(load(tmp_path / "compared"))
     assert [max(trace["y"]) for trace in spread.traces] == [100, 25]
     assert spread.caption.endswith(
-        "Timed out, and never reached: 1 of B. Failed otherwise, and never reached: 29 of B."
+        "Timed out (only in the total): 1 of B. Failed otherwise (only in the total): 29 of B."
     )
 
 
