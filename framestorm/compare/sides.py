@@ -221,7 +221,7 @@ def _read_run(folder: Path) -> Run:
         raise FramestormError(f"{error}; make it by ./run.sh report {paths.shown(folder)}") from None
     if not (folder / "samples.csv").is_file():
         raise FramestormError(f"{folder.name} has no samples.csv; make it by ./run.sh report {paths.shown(folder)}")
-    samples = read_samples(folder, label=summary.label)
+    samples = read_samples(folder)
     if not samples.sent:
         raise FramestormError(f"{folder.name} measured nothing: samples.csv has no sample to compare")
     run = run_of(folder, record, summary, samples)

@@ -46,6 +46,7 @@ CAUSES = {
         Cause("expect-not-met", "the answer does not meet the plan's property expect", Side.FUNCTION),
         Cause("reject-met", "the answer meets the plan's property reject", Side.FUNCTION),
         Cause("failed-check", "an assertion of the plan failed", Side.FUNCTION),
+        Cause("failed-sample", "a sample of the transaction failed", Side.FUNCTION),
         Cause("stopped", "interrupted because the run was stopped", Side.GENERATOR),
         Cause("never-ended", "the user started and never ended", Side.GENERATOR),
         Cause("user-timeout", "the user exceeded user_timeout_s", Side.FUNCTION, is_timeout=True),

@@ -1,5 +1,7 @@
 """Criteria: `--fail-if '[label] [series] metric op value [unit]'`, parsed, and judged by what was measured.
 
+A label with spaces stands in quotes; `all` is the whole of all samplers, `*` each of their labels.
+
 The series is `rtt` (the response time, which may be left out), `warm`, `cold`, `outside`, or any further figure in ms
 that samples carry, by its full name (`first_token_ms`); `handler` and `model` need no `_ms`.
 
@@ -10,8 +12,8 @@ cannot be judged (no samples; a timeout hides the figure) fails too and says why
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from framestorm.errors import UsageError
@@ -22,6 +24,7 @@ from framestorm.stats.estimate import Bound, Estimate, Times
 State = Literal["passed", "failed", "unjudged"]
 SAMPLE_SERIES = ("rtt", "warm", "cold", "outside", "handler", "model")
 USER = "user"
+ALL, EACH = "all", "*"  # the samples of all samplers, and each label for itself
 USER_SERIES = ("duration",)
 TIME_METRICS = ("mean", "median", "min", "max")
 # Metrics of all samples, not of a series of times, by their names in the catalogue.
@@ -44,7 +47,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
 EXAMPLES = "'frame p95 > 2 s', 'frame success < 99 %', 'user mean > 30 s', 'frame rate < 5/s'"
 _PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-_WORD = re.compile(rf"\s*([<>=!]+|{_NUMBER.pattern}|%|/?[^\W\d][\w.,-]*|\S)")
+_WORD = re.compile(rf"\s*('[^']*'|\"[^\"]*\"|[<>=!]+|{_NUMBER.pattern}|%|/?[^\W\d][\w.,-]*|\S)")
 
 
 class CriteriaError(UsageError):
@@ -92,7 +95,12 @@ class _Word(NamedTuple):
 
     @property
     def is_name(self) -> bool:
-        return self.text[:1].isalpha()
+        return self.text[:1].isalpha() or self.is_label
+
+    @property
+    def is_label(self) -> bool:
+        """Whether it can be nothing but a label: it stands in quotes, or for each of them."""
+        return self.text[:1] in ("'", '"', EACH)
 
     @property
     def quoted(self) -> str:
@@ -128,8 +136,8 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
         raise words.error(words.peek(), f"an empty criterion; give one such as {EXAMPLES}")
     label = main_label
     if _is_label(words, main_label):
-        name = words.take().text
-        label = next((each for each in (USER, main_label) if each.lower() == name.lower()), name)
+        name = words.take().text.strip("'\"")
+        label = next((each for each in (USER, ALL, main_label) if each.lower() == name.lower()), name)
     series = words.take() if _is_series(words.peek().text, label) else None
     word = words.take()
     name = ALIASES.get(word.text.lower(), word.text.lower())
@@ -158,7 +166,7 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
 
 def _is_label(words: _Words, main_label: str) -> bool:
     first = words.peek()
-    if first.text.lower() in (USER, main_label.lower()):
+    if first.is_label or first.text.lower() in (USER, ALL, main_label.lower()):
         return True
     is_other = _is_metric(first.text.lower()) or _is_series(first.text, main_label)
     return first.is_name and words.peek(1).is_name and not is_other
@@ -191,6 +199,19 @@ def _limit(words: _Words, name: str) -> tuple[float, str]:
     if unit == "%" and value > 100:
         raise words.error(number, f"{number.text} % is above 100 %, which no share can be")
     return value * allowed[unit], unit
+
+
+def for_each(criterion: Criterion, labels: Iterable[str]) -> list[Criterion]:
+    """A criterion of `*` as one for each of the labels; any other as it is."""
+    if criterion.label != EACH:
+        return [criterion]
+    rest = criterion.text.removeprefix(EACH)
+    return [replace(criterion, label=label, text=f"{quoted(label)}{rest}") for label in labels]
+
+
+def quoted(label: str) -> str:
+    """A label as a criterion names it."""
+    return label if re.fullmatch(r"[^\W\d][\w.-]*", label) else f'"{label}"'
 
 
 def judge(criterion: Criterion, groups: Mapping[str, Group]) -> Judgement:

@@ -33,6 +33,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
+from framestorm.model.criteria import ALL
 
 URL, VIDEO, FILE = "URL", "video file", "text or @file"
 TOTAL, EMBEDDED = "total over all slaves", "embedded target if not set"
@@ -44,6 +45,9 @@ _RANGE = re.compile(
 _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
 _WORDS = {"text", URL, VIDEO, FILE, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
+# What runs samplers that stand in other files, and what may give its samples names of its own.
+_OF_OTHER_FILES = {"IncludeController", "ModuleController"}
+_THAT_NAME_SAMPLES = {"JSR223Sampler", "BeanShellSampler", "JavaSampler"}
 _CALL = re.compile(r"\$\{__(P|property)\(")
 
 
@@ -94,8 +98,9 @@ def _allows(facet: str, value: str) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """A JMeter plan; `label` is empty if no sampler is enabled.
+    """A JMeter plan; `label` is that of its main samples: `all` if it has several and does not declare a main one.
 
+    labels: those of its samplers and transactions; empty if not all are known before the run.
     settable: the properties that a user may set, by name, in the plan's order; filled_in: the names of the others.
     has_users: virtual users are processes, and each of them is also a sample.
     """
@@ -106,6 +111,7 @@ class Plan:
     settable: Mapping[str, Property]
     filled_in: tuple[str, ...]
     label: str
+    labels: frozenset[str]
     has_users: bool
     sample_variables: tuple[str, ...]
 
@@ -170,6 +176,11 @@ def read(path: Path) -> Plan:
         for element, group in elements
         if element.tag.endswith(("Sampler", "SamplerProxy")) and group and not group.startswith(("Setup", "Post"))
     ]
+    labels = [sampler.get("testname", "") for sampler in samplers]
+    transactions = [element.get("testname", "") for element, _ in elements if element.tag == "TransactionController"]
+    are_fixed = not any("${" in label for label in (*labels, *transactions))
+    are_here = not any(element.tag in _OF_OTHER_FILES for element, group in elements if group)
+    are_theirs = not any(sampler.tag in _THAT_NAME_SAMPLES for sampler in samplers)
     columns = constants.get("sample_variables", "")
     test_plan = next((element for element, _ in elements if element.tag == "TestPlan"), root)
     return Plan(
@@ -178,7 +189,8 @@ def read(path: Path) -> Plan:
         comment=_field(test_plan, "TestPlan.comments"),
         settable={each.name: each for each in properties if _FILLED_IN not in each.facets},
         filled_in=tuple(each.name for each in properties if _FILLED_IN in each.facets),
-        label=constants.get("label") or next((sampler.get("testname", "") for sampler in samplers), ""),
+        label=constants.get("label") or (labels[0] if len(set(labels)) == 1 else ALL if labels else ""),
+        labels=frozenset({*labels, *transactions} if are_fixed and are_here and are_theirs else ()),
         has_users=any(sampler.tag.endswith("SystemSampler") for sampler in samplers),
         sample_variables=tuple(columns.split(",")) if columns else (),
     )

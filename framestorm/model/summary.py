@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from framestorm import paths
-from framestorm.model.criteria import Judgement
+from framestorm.model.criteria import ALL, Judgement
 from framestorm.model.files import FORMAT, schema, write_text
 from framestorm.model.run import Record
 from framestorm.model.series import Series
@@ -58,6 +58,7 @@ class LabelSummary:
     times: by the name of a series: rtt (response time), its warm and cold part, outside (of the handler), and every
         further figure in ms that samples carry.
     success_low, success_high: ends of Wilson's interval.
+    is_transaction: its samples are made of others, by a Transaction Controller.
     """
 
     label: str
@@ -71,6 +72,7 @@ class LabelSummary:
     success_high: float | None
     rate_per_s: float | None
     times: dict[str, Times]
+    is_transaction: bool = False
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,6 @@ class Facts:
     """Counts used for the warnings; arrivals: how many requests the schedule planned, None if there was no schedule."""
 
     unverified: int
-    other_labels: dict[str, int]
     from_killed_users: int
     arrivals: int | None
 
@@ -216,7 +217,8 @@ class RunFile:
 class Summary:
     """The content of summary.json.
 
-    label: the label of the plan's main samples; labels: every label that is judged, users first.
+    label: the label of the plan's main samples, `all` where these are of all samplers; labels: users, those, and then
+        each further label.
     missing: what the run lost, each a reason why its verdict is partial.
     warnings: sentences on why figures cannot be trusted, the most serious first; doubts: the serious ones by kind.
     """
@@ -239,6 +241,11 @@ class Summary:
     files: list[RunFile]
     series: Series
     format: int = field(default=FORMAT, kw_only=True)
+
+    @property
+    def unit(self) -> str:
+        """What one of the main samples is called."""
+        return "sample" if self.label == ALL else self.label
 
     @property
     def main(self) -> LabelSummary:

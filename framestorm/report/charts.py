@@ -74,7 +74,7 @@ DRAWINGS = {
 
 def charts(summary: Summary) -> list[Chart]:
     """The charts for which the summary has series."""
-    data, label = summary.series, summary.label
+    data, label = summary.series, summary.unit
     clock = Clock(data)
     drawn = [_by_index(lines, name, label) for name, lines in data.by_index.items()]
     if data.over_time:

@@ -7,11 +7,12 @@ from pathlib import Path
 import polars as pl
 
 from framestorm.model import summary as model
-from framestorm.model.criteria import Group, Judgement, judge, parse
+from framestorm.model.criteria import ALL, EACH, Group, Judgement, for_each, judge, parse
 from framestorm.model.series import Mark
 from framestorm.model.units import plural
 from framestorm.report import series, trust
 from framestorm.results import hosts, reading, replicas
+from framestorm.results.jtl import TRANSACTION
 from framestorm.results.table import causes, sample_group, span_ms, user_group
 from framestorm.stats.percentiles import Sample
 from framestorm.stats.shares import wilson
@@ -20,7 +21,7 @@ FILES = {
     "jmeter/index.html": "JMeter's own dashboard",
     "tree.xml": "result tree, for JMeter's View Results Tree",
     "samples.jtl": "every sample, in JMeter's CSV format",
-    "samples.csv": "one row per {label}",
+    "samples.csv": "one row per sample",
     "journal.jsonl": "lines of the clients, written during the run",
     "journal-*.jsonl": "lines of a slave's clients, written during the run",
     "client.log": "stderr of the clients",
@@ -41,8 +42,11 @@ EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3
 def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str] | None) -> model.Summary:
     """The whole of summary.json; `criteria` replace those of the run."""
     record, samples, users, label = results.record, results.samples, results.users, results.label
+    tables = {label: samples, **results.others}
     groups = {"user": user_group(users)} if users.height else {}
-    groups[label] = sample_group(samples, label, at_rate=record.is_open_model)
+    groups |= {name: sample_group(table, name, at_rate=record.is_open_model) for name, table in tables.items()}
+    transactions = {name for name, table in tables.items() if (table["source"] == TRANSACTION).any()}
+    samplers = [name for name in tables if name != ALL and name not in transactions]
     load = span_ms(samples, "rtt_ms") or span_ms(users, "elapsed_ms")
     origin_ms = record.started_ms or (load[0] if load else 0.0)
     resources = hosts.read_machines(run_dir / "resources.csv")
@@ -50,7 +54,9 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
     texts = record.criteria if criteria is None else criteria
-    judgements = [judge(parse(text, label), groups) for text in texts or [f"{name} success < 100 %" for name in groups]]
+    defaults = [f"{name} success < 100 %" for name in ("user", EACH) if name in groups or name == EACH]
+    criteria_of_labels = (each for text in texts or defaults for each in for_each(parse(text, label), samplers))
+    judgements = [judge(each, groups) for each in criteria_of_labels]
     missing = reading.missing(results)
     summary = model.Summary(
         name=run_dir.resolve().name,
@@ -62,25 +68,23 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         doubts=[],
         run=record,
         load=model.Load(load[0], load[1], load[1] - load[0]) if load else None,
-        labels={name: _label_summary(group, users if name == "user" else samples) for name, group in groups.items()},
+        labels={
+            name: _label_summary(group, tables.get(name, users), is_transaction=name in transactions)
+            for name, group in groups.items()
+        },
         hosts=_hosts(results, groups[label], {loss.host: loss.at_s for loss in lost_hosts}),
         losses=lost_hosts,
         machines=hosts.summarise_machines(resources, record, load),
         functions=functions,
         facts=model.Facts(
             unverified=samples.filter(pl.col("ok") & ~pl.col("verified")).height,
-            other_labels=results.other_labels,
             from_killed_users=results.clients.from_killed_users,
             arrivals=reading.read_arrivals(run_dir) if record.state == "complete" else None,
         ),
-        files=[
-            model.RunFile(path, what.format(label=label))
-            for name, what in FILES.items()
-            for path in _paths(run_dir, name)
-        ],
+        files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],
         series=replace(
             series.sample_series(samples, origin_ms),
-            in_flight=series.in_flight(samples, users, lost_hosts, origin_ms, label),
+            in_flight=series.in_flight(samples, users, lost_hosts, origin_ms, "sample" if label == ALL else label),
             machines=series.machines_over_time(resources, origin_ms),
             replicas=replicas.replicas_over_time(metrics, functions, origin_ms),
             marks=_marks(lost_hosts, functions),
@@ -112,7 +116,8 @@ def _verdict(
     """The verdict. Partial has priority over failed: figures of part of a run prove nothing; the text gives both."""
     failed = sum(judgement.state == "failed" for judgement in judgements)
     unjudged = sum(judgement.state == "unjudged" for judgement in judgements)
-    what = plural(groups[label].n, label) + (f" of {plural(groups['user'].n, 'user')}" if "user" in groups else "")
+    what = plural(groups[label].n, "sample" if label == ALL else label)
+    what += f" of {plural(groups['user'].n, 'user')}" if "user" in groups else ""
     every = plural(len(judgements), "criterion", "criteria")
     outcome = "the criterion was met" if len(judgements) == 1 else f"all {every} were met"
     if failed or unjudged:
@@ -129,11 +134,12 @@ def _verdict(
     return model.Verdict(word, EXIT_STATUS[word], text, failed, unjudged)
 
 
-def _label_summary(group: Group, table: pl.DataFrame) -> model.LabelSummary:
+def _label_summary(group: Group, table: pl.DataFrame, *, is_transaction: bool) -> model.LabelSummary:
     """Summarise one label; `table` has its samples."""
     low, high = wilson(group.ok, group.n) or (None, None)
     return model.LabelSummary(
         label=group.label,
+        is_transaction=is_transaction,
         n=group.n,
         ok=group.ok,
         failed=group.n - group.ok,

@@ -55,9 +55,9 @@ def _losses(summary: Summary) -> list[str]:
     for loss in summary.losses:
         reason = f" ({loss.reason})" if loss.reason else ""
         share = share_text(loss.share) or "not known"
-        last = f"No {summary.label} of this host arrived."
+        last = f"No {summary.unit} of this host arrived."
         if loss.last_sample_s is not None:
-            last = f"Its last {summary.label} that arrived started at {duration(loss.last_sample_s * 1000)}."
+            last = f"Its last {summary.unit} that arrived started at {duration(loss.last_sample_s * 1000)}."
         sentences.append(
             f"{loss.host} was lost {duration(loss.at_s * 1000)} after the start{reason}: its share of the load, "
             f"{share}, was missing from then on. {last} Throughput and times after the loss are of the smaller load; "
@@ -106,7 +106,7 @@ def _arrivals(summary: Summary) -> list[str]:
     return [
         f"{count(due - sent)} of {plural(due, 'arrival')} were dropped: all threads that concurrency_limit={limit} "
         "allows were waiting for an answer. The configured rate was not offered; success rate and times are of the "
-        f"{count(sent)} {summary.label}s that were sent. Raise concurrency_limit, or read the throughput as what the "
+        f"{count(sent)} {summary.unit}s that were sent. Raise concurrency_limit, or read the throughput as what the "
         "function can handle."
     ]
 
@@ -147,7 +147,7 @@ def _saturation(summary: Summary) -> list[str]:
 
 
 def _clocks(summary: Summary, samples: pl.DataFrame) -> list[str]:
-    run, label = summary.run, summary.label
+    run, label = summary.run, summary.unit
     sentences = [
         f"The clock of {host.name} was off by {duration(host.clock_offset_ms)}: durations are right, but the place of "
         "its samples in the charts over time is not."
@@ -170,8 +170,9 @@ def _clocks(summary: Summary, samples: pl.DataFrame) -> list[str]:
 
 def _few_samples(summary: Summary) -> list[str]:
     sentences = []
-    for label, figures in summary.labels.items():
-        if label == "user" and "users" not in summary.run.properties:
+    judged = {"user": summary.users, summary.unit: summary.main}
+    for label, figures in judged.items():
+        if figures is None or (label == "user" and "users" not in summary.run.properties):
             continue  # the plan has a fixed number of them, however long it runs
         n = next((times.n for times in figures.times.values()), 0)
         largest = [name for name, least in MIN_N.items() if 0 < n < least]
@@ -187,18 +188,18 @@ def _times(summary: Summary) -> list[str]:
     main, sentences = summary.main, []
     if main.timed_out:
         sentences.append(
-            f"{plural(main.timed_out, main.label)} timed out: the time waited is a lower bound of the response "
+            f"{plural(main.timed_out, summary.unit)} timed out: the time waited is a lower bound of the response "
             "time (marked >). All other times are of successful samples only."
         )
     stopped = main.causes.get("stopped", 0)
     if stopped:
         sentences.append(
-            f"{plural(stopped, main.label)} failed because the run was stopped. They have no response time."
+            f"{plural(stopped, summary.unit)} failed because the run was stopped. They have no response time."
         )
     other = main.failed - main.timed_out - stopped
     if other:
         sentences.append(
-            f"{plural(other, main.label)} failed for another reason ({percent(other / main.n)}): counted by "
+            f"{plural(other, summary.unit)} failed for another reason ({percent(other / main.n)}): counted by "
             "cause, excluded from response times. An error can be faster than a success: read both together."
         )
     return sentences
@@ -211,12 +212,9 @@ def _facts(summary: Summary) -> list[str]:
             f"{count(facts.unverified)} of the answers count as correct without a check of the image: verify_share is "
             "below 1, or the plan does not use the frame client."
         )
-    if facts.other_labels:
-        labels = ", ".join(f"{label} ({count(n)})" for label, n in facts.other_labels.items())
-        sentences.append(f"samples.jtl has samples with other labels, shown in JMeter's dashboard only: {labels}.")
     if facts.from_killed_users:
         sentences.append(
-            f"{plural(facts.from_killed_users, summary.label)} of users that JMeter ended (user_timeout_s) are known "
+            f"{plural(facts.from_killed_users, summary.unit)} of users that JMeter ended (user_timeout_s) are known "
             "from the journal only."
         )
     return sentences

@@ -13,6 +13,9 @@ from framestorm.model.sample import COMMON, ORIGIN, is_figure_name, is_length
 from framestorm.results.tree import CHUNK_BYTES
 
 USER = "user"  # the label of a virtual user that is a process
+# A Transaction Controller's row is no request of its own: its samplers have theirs.
+TRANSACTION = "transaction"
+_TRANSACTION_MESSAGE = "Number of samples in transaction"
 NEEDED = ("timeStamp", "elapsed", "label", "success")
 OPTIONAL = (
     "responseCode", "responseMessage", "failureMessage", "threadName", "bytes", "sentBytes", "Hostname",
@@ -55,6 +58,8 @@ def request_cause(code: str, message: str, failure: str) -> str:
             return cause
     if re.fullmatch(r"[1345]\d\d", code):
         return f"status-{code}"
+    if message.startswith(_TRANSACTION_MESSAGE):
+        return "failed-sample"
     if failure:
         return "failed-check"
     return message if WORD.fullmatch(message) else "unknown"
@@ -160,7 +165,10 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
         pl.col("bytes").cast(pl.Int64, strict=False).alias("received_bytes"),
         "host",
         "thread",
-        pl.lit("jtl").alias("source"),
+        pl.when(pl.col("responseMessage").str.starts_with(_TRANSACTION_MESSAGE))
+        .then(pl.lit(TRANSACTION))
+        .otherwise(pl.lit("jtl"))
+        .alias("source"),
         **further,
     )
     samples.select(*COMMON, *ORIGIN, *further).sink_csv(table, float_precision=3)

@@ -6,19 +6,20 @@ Any missing data makes a run partial; missing data is never estimated.
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from framestorm.errors import FramestormError
+from framestorm.model.criteria import ALL
 from framestorm.model.files import FileError, FormatError, read, replacing
 from framestorm.model.run import Record
 from framestorm.model.units import count, plural
 from framestorm.results.clients import IN_JOURNAL, IN_TREE, ClientFiles, read_clients
 from framestorm.results.jtl import USER, Jtl, read_jtl, read_users, write_samples
-from framestorm.results.table import read_table, users_table
+from framestorm.results.table import of_label, read_table, users_table
 
 SAMPLES = "samples.csv"
 RAW_FILES = ("tree.xml", "journal.jsonl", "samples.jtl", SAMPLES, "run.json")
@@ -41,22 +42,18 @@ class ReportError(FramestormError):
 class RunResults:
     """The raw results of a run. `problem` is a sentence if run.json is missing or broken.
 
-    label: the label of the main samples; samples: those of that label; users: virtual users that are processes.
+    label: the label of the main samples; samples: those of that label; others: those of each further label, or where
+        the main ones are all, of each label; users: virtual users that are processes.
     """
 
     record: Record
     problem: str | None
     label: str
     samples: pl.DataFrame
+    others: dict[str, pl.DataFrame]
     users: pl.DataFrame
     clients: ClientFiles
     jtl: Jtl
-
-    @property
-    def other_labels(self) -> dict[str, int]:
-        """The number of rows of samples.jtl by label, without users and the main samples."""
-        ours = {self.label, USER} if self.users.height else {self.label}
-        return {name: n for name, n in self.jtl.labels.items() if name not in ours}
 
 
 def read_run(run_dir: Path) -> tuple[Record, str | None]:
@@ -97,18 +94,17 @@ def read_results(run_dir: Path) -> RunResults:
             table.unlink()
             table.hardlink_to(path)
         samples = read_table(table)
-    counts = dict(samples["label"].cast(pl.String).drop_nulls().value_counts().iter_rows())
-    label = main_label(record, counts)
-    if counts.get(label, 0) < samples.height:
-        samples = samples.filter(pl.col("label") == label)
-    return RunResults(record, problem, label, samples, users, clients, jtl)
+    names = [str(name) for name in samples["label"].drop_nulls().unique(maintain_order=True)]
+    label = main_label(record, names)
+    others = {name: of_label(samples, name) for name in names if name != label}
+    return RunResults(record, problem, label, of_label(samples, label), others, users, clients, jtl)
 
 
-def main_label(record: Record, counts: Mapping[str, int]) -> str:
-    """The label of the main samples: the one set in the plan, or the most frequent one if no sample has that label."""
-    if counts and record.label not in counts:
-        return max(sorted(counts), key=lambda label: counts[label])
-    return record.label or "sample"
+def main_label(record: Record, names: Sequence[str]) -> str:
+    """The label of the main samples: the one set in the plan; if no sample has that, the only one, or all."""
+    if record.label in names or not names:
+        return record.label or "sample"
+    return names[0] if len(names) == 1 else ALL
 
 
 def missing(results: RunResults) -> list[str]:
@@ -129,7 +125,7 @@ def missing(results: RunResults) -> list[str]:
     elif clients.tree_problem and clients.tree_problem != "tree.xml is missing":
         sentences.append(clients.tree_problem)
     if not results.samples.height and not results.users.height:
-        sentences.append(f"no {results.label} and no user was measured")
+        sentences.append("no sample and no user was measured")
     return sentences
 
 
@@ -171,7 +167,7 @@ def reconciliation(results: RunResults) -> dict[str, Counter[str]]:
             in_tree=in_both + user.sources.count(IN_TREE),
         )
     for (label, host), n in results.jtl.counts.items():
-        if label in (results.clients.labels or [results.label]):
+        if label in (results.clients.labels or [results.label]) or results.label == ALL:
             hosts.setdefault(host, Counter()).update(in_samples=n)
     return hosts
 

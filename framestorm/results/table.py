@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from framestorm.model.criteria import Group
+from framestorm.model.criteria import ALL, Group
 from framestorm.model.sample import is_length
 from framestorm.model.series import Values
 from framestorm.results.clients import UserHistory
+from framestorm.results.jtl import TRANSACTION
 from framestorm.stats.checks import Floats
 from framestorm.stats.percentiles import Sample
 
@@ -67,6 +68,14 @@ def read_table(path: Path) -> pl.DataFrame:
         .with_columns((timed_out & ~pl.col("ok") & pl.col("rtt_ms").is_not_null()).alias("timed_out"))
         .collect(engine="streaming")
     )
+
+
+def of_label(samples: pl.DataFrame, label: str) -> pl.DataFrame:
+    """The samples of one label; `ALL` are those of all samplers, without transactions, which are made of them."""
+    if label == ALL:
+        return samples.filter(pl.col("source") != TRANSACTION)
+    is_of_label = pl.col("label") == label
+    return samples if samples.select(is_of_label.all()).item() else samples.filter(is_of_label)
 
 
 def lengths(samples: pl.DataFrame) -> list[str]:

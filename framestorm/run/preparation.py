@@ -93,11 +93,15 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if options.influxdb_url:
         influxdb.check_address(options.influxdb_url)
     _check_output(options, run_dir)
-    labels = ("user", plan.label) if plan.has_users else (plan.label,)
+    users = {criteria.USER} if plan.has_users else set()
+    known = {plan.label, *(plan.labels - users), *users}
     for text in options.criteria:
         label = criteria.parse(text, plan.label).label
-        if label not in labels:
-            raise UsageError(f"--fail-if '{text}': {plan.path.name} has no label {label}, only {' and '.join(labels)}")
+        if plan.labels and label not in {*known, criteria.ALL, criteria.EACH}:
+            names = " and ".join(criteria.quoted(name) for name in sorted(known))
+            raise UsageError(
+                f"--fail-if '{text}': {plan.path.name} has no label {criteria.quoted(label)}, only {names}"
+            )
     platform = _find_platform(plan, options, properties, function_url)
     if plan.url is not None:
         properties[plan.url.name] = platform.url

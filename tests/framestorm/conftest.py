@@ -25,7 +25,7 @@ def summary_of(n: int = 0, **fields: Any) -> Summary:
     blank: dict[str, Any] = {
         "name": "a-run", "label": "frame", "verdict": Verdict("pass", 0, "met"), "criteria": [], "missing": [],
         "warnings": [], "doubts": [], "run": Record(), "load": None, "hosts": [], "losses": [], "machines": [],
-        "functions": [], "facts": Facts(0, {}, 0, None), "files": [], "series": Series(),
+        "functions": [], "facts": Facts(0, 0, None), "files": [], "series": Series(),
     }  # fmt: skip
     labels = {"frame": frames} | fields.pop("labels", {})
     return Summary(**blank | fields, labels=labels)

@@ -1,5 +1,6 @@
 """Whole runs: real JMeter, real clients, the real function, as the pages' commands make them."""
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -83,3 +84,21 @@ def test_figures_reach_influxdb(run_sh: RunSh, stand_in: StartServer, monkeypatc
     assert any(line.startswith("events,") and "video-per-user started" in line for line in lines)
     assert done.json("run.json")["plan"] == "jmx/video-per-user.jmx"
     assert Counter(row["ok"] for row in done.rows("samples.csv")) == {"true": 6}
+
+
+def test_a_plan_made_in_jmeter_is_judged_by_label(run_sh: RunSh, stand_in: StartServer, tmp_path: Path) -> None:
+    server = stand_in({"body": b"ok", "content_type": "text/plain"})
+    shutil.copy(Path(__file__).with_name("shop.jmx"), tmp_path)
+    (tmp_path / "names.csv").write_text("ada\nbo\n")
+    criteria = ("--fail-if", "'log in' errors > 0", "--fail-if", "* p95 > 60 s", "--fail-if", "all errors > 50 %")
+    done = run_sh("-t", str(tmp_path / "shop.jmx"), f"-Jurl={server.url}", "-Jvisits=3", *criteria, status=3)
+    assert {sent.path.rpartition("/")[2] for sent in server.received} == {"ada", "bo", "search"}
+    summary = done.json("summary.json")
+    figures = {name: (of["n"], of["failed"], of["is_transaction"]) for name, of in summary["labels"].items()}
+    assert figures == {
+        "all": (12, 6, False), "log in": (6, 0, False), "search": (6, 6, False), "whole visit": (6, 6, True)
+    }  # fmt: skip
+    assert [each["state"] for each in summary["criteria"]] == ["passed", "passed", "unjudged", "passed"]
+    assert '"log in"' in done.text("junit.xml") or "&quot;log in&quot;" in done.text("junit.xml")
+    assert done.json("run.json")["target"]["kind"] == "none"
+    assert (done.folder / "jmeter" / "index.html").exists()

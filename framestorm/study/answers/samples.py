@@ -9,8 +9,10 @@ from typing import Self
 import numpy as np
 import polars as pl
 
+from framestorm.model.files import read
 from framestorm.model.metric import OPEN, OUTSIDE, RESPONSE
-from framestorm.results.table import lengths, read_table
+from framestorm.model.summary import Summary
+from framestorm.results.table import lengths, of_label, read_table
 from framestorm.stats.checks import Flags, Floats
 from framestorm.stats.effects import cliffs_delta
 from framestorm.stats.percentiles import Sample
@@ -91,16 +93,16 @@ class Samples:
 
 
 @lru_cache(maxsize=8)
-def read_samples(run_dir: Path, warm_up_s: float = 0, temperature: str = "any", label: str | None = None) -> Samples:
-    """Samples of `run_dir`'s samples.csv, of one label or all; `temperature` is warm, cold or any.
+def read_samples(run_dir: Path, warm_up_s: float = 0, temperature: str = "any") -> Samples:
+    """The main samples of a run with a report; `temperature` is warm, cold or any.
 
     Samples that started within `warm_up_s` of the run's first are rejected, and then those of the other temperature.
     Samples that do not report whether they were cold are kept.
     """
     frames = read_table(run_dir / "samples.csv")
-    frames = (frames if label is None else frames.filter(pl.col("label") == label)).sort(
-        "start_ms", maintain_order=True
-    )
+    if frames["label"].n_unique() > 1:
+        frames = of_label(frames, read(run_dir / "summary.json", Summary).label)
+    frames = frames.sort("start_ms", maintain_order=True)
     loaded = frames.filter(pl.col("start_ms") >= pl.col("start_ms").min() + 1000 * warm_up_s) if warm_up_s else frames
     wrong = {"warm": pl.col("cold"), "cold": ~pl.col("cold")}.get(temperature)
     kept = loaded if wrong is None else loaded.filter(~wrong.fill_null(value=False))

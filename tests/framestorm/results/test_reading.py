@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from framestorm.model.run import Record
+from framestorm.report.summary import summarise
 from framestorm.results.jtl import request_cause, user_cause
 from framestorm.results.reading import main_label, missing, read_results, reconciliation
 from framestorm.results.table import causes, lengths, read_table, sample_group, user_group
@@ -29,17 +30,41 @@ def edit_lines(path: Path, edit: Callable[[list[str]], list[str]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "counts", "label"),
+    ("record", "names", "label"),
     [
-        ({}, {}, "sample"),
-        ({"label": "task"}, {}, "task"),
-        ({"label": "login"}, {"login": 1, "search": 9}, "login"),
-        ({"label": "frame"}, {"request": 2, "other": 1}, "request"),
-        ({}, {"b": 1, "a": 1}, "a"),
+        ({}, [], "sample"),
+        ({"label": "task"}, [], "task"),
+        ({"label": "login"}, ["login", "search"], "login"),
+        ({"label": "frame"}, ["request"], "request"),
+        ({"label": "frame"}, ["request", "other"], "all"),
     ],
 )
-def test_the_label_of_the_main_samples(record: dict[str, Any], counts: dict[str, int], label: str) -> None:
-    assert main_label(Record(**record), counts) == label
+def test_the_label_of_the_main_samples(record: dict[str, Any], names: list[str], label: str) -> None:
+    assert main_label(Record(**record), names) == label
+
+
+def test_every_label_is_judged_and_no_transaction_counted_twice(tmp_path: Path) -> None:
+    (tmp_path / "samples.jtl").write_text(
+        "timeStamp,elapsed,label,responseCode,responseMessage,success,failureMessage,threadName\n"
+        "1000,10,log in,200,OK,true,,users 1-1\n"
+        "1010,30,search,200,OK,false,Test failed: text expected,users 1-1\n"
+        '1000,40,whole visit,,"Number of samples in transaction : 2, number of failing samples : 1",false,,users 1-1\n'
+    )
+    summary = summarise(
+        tmp_path, read_results(tmp_path), ["* p95 > 20 ms", '"whole visit" success < 100 %', "all n < 2"]
+    )
+    assert {name: (of.n, of.failed, of.is_transaction) for name, of in summary.labels.items()} == {
+        "all": (2, 1, False), "log in": (1, 0, False), "search": (1, 1, False), "whole visit": (1, 1, True),
+    }  # fmt: skip
+    assert summary.labels["whole visit"].causes == {"failed-sample": 1}
+    assert summary.labels["search"].causes == {"failed-check": 1}
+    assert [(criterion.text, criterion.state) for criterion in summary.criteria] == [
+        ('"log in" p95 > 20 ms', "passed"), ("search p95 > 20 ms", "unjudged"),
+        ('"whole visit" success < 100 %', "failed"), ("all n < 2", "passed"),
+    ]  # fmt: skip
+    defaults = summarise(tmp_path, read_results(tmp_path), None).criteria
+    assert {criterion.label: criterion.state for criterion in defaults} == {"log in": "passed", "search": "failed"}
+    assert "3 samples" not in summary.verdict.text and "2 samples" in summary.verdict.text
 
 
 def test_any_column_of_the_plan_is_a_further_figure(tmp_path: Path) -> None:
@@ -49,11 +74,12 @@ def test_any_column_of_the_plan_is_a_further_figure(tmp_path: Path) -> None:
     other = (3000, 5, "login", 200, "OK", "true", "", "null", "null", "null", "null")
     write_jtl(tmp_path, figures, good, unset, other)
     results = read_results(tmp_path)
-    assert (results.label, results.samples.height, results.other_labels) == ("chat", 2, {"login": 1})
-    assert results.samples["first_token_ms"].to_list() == [31.5, None]
-    assert results.samples["cold"].to_list() == [True, None]
-    assert lengths(results.samples) == ["handler_ms", "model_ms", "first_token_ms"]
-    times = sample_group(results.samples, "chat").samples
+    assert (results.label, results.samples.height, list(results.others)) == ("all", 3, ["chat", "login"])
+    chats = results.others["chat"]
+    assert chats["first_token_ms"].to_list() == [31.5, None]
+    assert chats["cold"].to_list() == [True, None]
+    assert lengths(chats) == ["handler_ms", "model_ms", "first_token_ms"]
+    times = sample_group(chats, "chat").samples
     assert times["first_token"].mean().value == 31.5  # type: ignore[union-attr]
     assert times["rtt"].mean().value == 55.0  # type: ignore[union-attr]
     assert not {"tokens", "begun_at"} & set(times)

@@ -134,7 +134,7 @@ def test_time_outs_are_lower_bounds_and_other_failures_no_times(run_of: Any, mak
 def test_rates(run_of: Any, make_frames: Any) -> None:
     frames = [make_frames([50.0], start_ms=1_790_000_000_000 + 100 * number)[0] for number in range(11)]
     frames[10] |= {"ok": "false", "cause": "status-500"}
-    found = metrics_of_run(run_of(frames, {"facts": Facts(0, {}, 0, arrivals=15)}, rate_per_s="10"), 0, "any")
+    found = metrics_of_run(run_of(frames, {"facts": Facts(0, 0, arrivals=15)}, rate_per_s="10"), 0, "any")
     assert (found["asked_per_s"], found["dropped_arrivals"]) == (10.0, 4)
     assert found["offered_per_s"] == pytest.approx(10.0)
     assert found["served_per_s"] == pytest.approx(10 * 10 / 11), "one in eleven failed"
