@@ -17,7 +17,7 @@ VERDICT_WORDS = {"pass": "Passed", "fail": "Failed", "partial": "Partial", "unju
 TARGET_WORDS = {
     "url": "",
     "embedded": "embedded: the function's own server, started on the generator",
-    "none": "none: tasks run in a pool of processes on the generator",
+    "none": "the plan's own, or none: tasks run in a pool of processes on the generator",
 }
 SERIES_NAMES = {
     "duration": "whole process",
@@ -45,7 +45,7 @@ def page_html(summary: Summary) -> str:
         run=summary.run,
         main=summary.main,
         users=summary.users,
-        target_kind=_target_kind(summary.run.target),
+        target_kind=_target_kind(summary.run.target, summary.run.url),
         max_replicas=MAX_REPLICAS,
         verdict_word=VERDICT_WORDS[summary.verdict.word],
         series_names=SERIES_NAMES,
@@ -68,8 +68,8 @@ def _interval(figure: Estimate | None) -> str:
     return units.ends(*(None if end is None else units.duration(end) for end in (figure.low, figure.high)))
 
 
-def _target_kind(target: Target | None) -> str:
-    if target is None:
+def _target_kind(target: Target | None, url: str | None) -> str:
+    if target is None or (target.kind == "none" and url):
         return ""
     settings = [f"{name} {text}" for name, text in target.settings.items()]
     words = [word for word in (TARGET_WORDS.get(target.kind, target.kind), *settings) if word]
