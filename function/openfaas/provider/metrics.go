@@ -6,23 +6,37 @@ var (
 	functionLabels = []string{"function"}
 	replicaLabels  = []string{"function", "replica"}
 
-	wantedDesc = prometheus.NewDesc("framestorm_replicas_wanted", "Replicas asked for.", functionLabels, nil)
-	readyDesc  = prometheus.NewDesc("framestorm_replicas_ready", "Replicas that take requests; after a loss, for at least 2.5 s, those that were left.", functionLabels, nil)
-	lostDesc   = prometheus.NewDesc("framestorm_replicas_lost_total", "Replicas that were ready and ended unasked.", functionLabels, nil)
-	shortDesc  = prometheus.NewDesc("framestorm_replicas_short_seconds_total", "Time in which fewer replicas were ready than wanted.", functionLabels, nil)
-	flightDesc = prometheus.NewDesc("framestorm_replica_in_flight", "Requests under way in a replica.", replicaLabels, nil)
-	cpuDesc    = prometheus.NewDesc("framestorm_replica_cpu_seconds_total", "CPU time of a replica.", replicaLabels, nil)
-	throttled  = prometheus.NewDesc("framestorm_replica_cpu_throttled_seconds_total", "Time in periods of 100 ms in which a replica used up its CPU limit and was kept from the CPU for the rest.", replicaLabels, nil)
-	memoryDesc = prometheus.NewDesc("framestorm_replica_memory_bytes", "Memory of a replica.", replicaLabels, nil)
-	received   = prometheus.NewDesc("framestorm_replica_network_receive_bytes_total", "Bytes a replica received, headers of all layers included.", replicaLabels, nil)
-	sent       = prometheus.NewDesc("framestorm_replica_network_transmit_bytes_total", "Bytes a replica sent, headers of all layers included.", replicaLabels, nil)
+	wantedDesc = describe("replicas_wanted", "Replicas asked for.", functionLabels)
+	readyDesc  = describe("replicas_ready",
+		"Replicas that take requests; after a loss, for at least 2.5 s, those that were left.", functionLabels)
+	lostDesc  = describe("replicas_lost_total", "Replicas that were ready and ended unasked.", functionLabels)
+	shortDesc = describe("replicas_short_seconds_total",
+		"Time in which fewer replicas were ready than wanted.", functionLabels)
+	flightDesc = describe("replica_in_flight", "Requests in progress in a replica.", replicaLabels)
+	cpuDesc    = describe("replica_cpu_seconds_total", "CPU time of a replica.", replicaLabels)
+	throttled  = describe("replica_cpu_throttled_seconds_total",
+		"Time in periods of 100 ms in which a replica used up its CPU limit and was kept from the CPU for the rest.",
+		replicaLabels)
+	memoryDesc = describe("replica_memory_bytes", "Memory of a replica.", replicaLabels)
+	received   = describe("replica_network_receive_bytes_total",
+		"Bytes a replica received, headers of all layers included.", replicaLabels)
+	sent = describe("replica_network_transmit_bytes_total",
+		"Bytes a replica sent, headers of all layers included.", replicaLabels)
+
+	allDescs = []*prometheus.Desc{
+		wantedDesc, readyDesc, lostDesc, shortDesc, flightDesc, cpuDesc, throttled, memoryDesc, received, sent,
+	}
 )
+
+func describe(name, help string, labels []string) *prometheus.Desc {
+	return prometheus.NewDesc("framestorm_"+name, help, labels, nil)
+}
 
 // collector reads the state of all replicas at each scrape; replicas that are gone leave no series behind.
 type collector struct{ registry *Registry }
 
 func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{wantedDesc, readyDesc, lostDesc, shortDesc, flightDesc, cpuDesc, throttled, memoryDesc, received, sent} {
+	for _, d := range allDescs {
 		descriptions <- d
 	}
 }

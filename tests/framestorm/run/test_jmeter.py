@@ -8,7 +8,10 @@ import pytest
 from framestorm.errors import FramestormError
 from framestorm.run import jmeter
 
-HEADER = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,sentBytes,grpThreads,allThreads,URL,Latency,IdleTime,Connect\n"  # noqa: E501
+HEADER = (
+    "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,sentBytes,"
+    "grpThreads,allThreads,URL,Latency,IdleTime,Connect\n"
+)
 
 
 def row(number: int, elapsed_ms: int) -> str:
