@@ -27,7 +27,12 @@ WORKERS = 2
 WITHIN_S = 240
 # By set: the rooms, the folders of their tests, whether these run the code in their own process, and the wanted share.
 SETS = {
-    "pure": (("model", "stats", "results", "compare", "report", "study"), ("tests/framestorm",), True, 0.9),
+    "pure": (
+        ("model", "stats", "inference", "results", "compare", "report", "study"),
+        ("tests/framestorm", "tests/golden"),
+        True,
+        0.9,
+    ),
     "edge": (("client", "hosts"), ("tests/client", "tests/framestorm/hosts"), False, 0.8),
 }
 OPERATORS = ("ReplaceComparisonOperator", "ReplaceBinaryOperator", "ReplaceUnaryOperator", "AddNot",
