@@ -131,10 +131,15 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
 
 
 def _jmeter_values(plan: Plan, given: Mapping[str, str]) -> dict[str, str]:
-    """JMeter's own properties among those of the command line; all others are checked against the plan."""
+    """Properties of the command line that are not the plan's; an unknown one is refused if the plan describes its own.
+
+    A plan that does not may read further ones where nobody sees it, such as in a script.
+    """
+    is_described = any(each.facets for each in plan.settable.values())
     jmeter_values = {}
     for name, value in given.items():
-        if name in plan.settable or not ("." in name or name in _jmeter_names()):
+        is_known = "." in name or name in _jmeter_names()
+        if name in plan.settable or name in plan.filled_in or (is_described and not is_known):
             plan.check(name, value)
         else:
             jmeter_values[name] = value

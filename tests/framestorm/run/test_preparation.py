@@ -89,6 +89,13 @@ def test_other_properties_are_refused(given: dict[str, str], tmp_path: Path) -> 
         prepare(options("face-blur", **given), tmp_path / "run")
 
 
+def test_a_plan_made_in_jmeter_may_read_any_property(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = RunOptions(paths.ROOT / "tests" / "run" / "shop.jmx", given={"url": "http://h/f", "of_a_script": "1"})
+    prepared = prepare(asked, tmp_path / "run")
+    assert (prepared.properties["url"], prepared.jmeter_values) == ("http://h/f", {"of_a_script": "1"})
+    assert "-Jof_a_script" in capsys.readouterr().err
+
+
 def test_a_criterion_is_of_a_label_of_the_plan(tmp_path: Path) -> None:
     asked = RunOptions(plan=paths.JMX / "requests.jmx", given={"url": "http://h/f"}, criteria=("frame p95 > 2 s",))
     with pytest.raises(UsageError, match="request"):
