@@ -39,6 +39,8 @@ OPERATORS = ("ReplaceComparisonOperator", "ReplaceBinaryOperator", "ReplaceUnary
              "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd")  # fmt: skip
 # In this code | joins types or dictionaries: what becomes of it is no mutant but a crash at import.
 LEFT_OUT = "BitOr"
+# Decorators (frozen=True) and signatures (the * before keywords) decide nothing at run time either.
+DECLARATIONS = ("@", "def ", "async def ", "class ")
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,15 @@ def mutants(files: Sequence[Path]) -> dict[tuple[str, int, int], list[Mutant]]:
     places: dict[tuple[str, int, int], list[Mutant]] = defaultdict(list)
     names = [name for name in plugins.operator_names() if name.split("/")[1].startswith(OPERATORS)]
     for file in files:
-        tree, name = get_ast(file.read_text()), str(file.relative_to(ROOT))
+        source = file.read_text()
+        tree, name = get_ast(source), str(file.relative_to(ROOT))
+        is_declaration = [line.lstrip().startswith(DECLARATIONS) for line in source.splitlines()]
         for operator in (each for each in names if LEFT_OUT not in each):
             kind = plugins.get_operator(operator)()
             spots = [spot for node in ast_nodes(tree) for spot in kind.mutation_positions(node)]
             for occurrence, ((line, column), _) in enumerate(spots):
-                places[name, line, column].append(Mutant(name, operator, occurrence, line))
+                if not is_declaration[line - 1]:
+                    places[name, line, column].append(Mutant(name, operator, occurrence, line))
     return places
 
 

@@ -11,7 +11,7 @@ from framestorm.inference.contrasts import (
     judge_thresholds,
     share_without_time,
 )
-from framestorm.inference.wording import change_and_interval, contrast_claim, contrast_sentence
+from framestorm.inference.wording import change_and_interval, contrast_claim, contrast_sentence, interval, level
 from framestorm.model.comparison import Contrast, JudgedThreshold, SideFigure
 from framestorm.stats.bootstrap import Resamples
 from framestorm.stats.evidence import over_repetitions
@@ -96,3 +96,9 @@ def test_a_threshold_goes_by_the_worse_direction(name: str, limit: str, new: lis
 )
 def test_samples_without_a_time(n: int, ok: int, timed_out: int, share: float | None) -> None:
     assert share_without_time(n, ok, timed_out) == share
+
+
+def test_words_of_intervals_and_levels() -> None:
+    ends = [("1", "2"), (None, "2"), ("1", None), (None, None)]
+    assert [interval(*each) for each in ends] == ["[1, 2]", "[…, 2]", "[1, …]", ""]
+    assert [level(each) for each in (True, False, 0.5, 3, "a")] == ["yes", "no", "0.5", "3", "a"]

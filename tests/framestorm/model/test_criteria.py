@@ -54,6 +54,7 @@ def test_understood(text: str, expected: tuple[object, ...]) -> None:
         ("frame p95", "", ">, >=, <, <="),
         ("frame p100 > 2 s", "p100", "max"),
         ("frame p0 > 2 s", "p0", "min"),
+        ("frame p150 > 2 s", "p150", "max"),
         ("frame worst > 2 s", "worst", "success, errors"),
         ("frame success < 99", "", "'%'"),
         ("frame success < 0.99 s", "s", "'%'"),

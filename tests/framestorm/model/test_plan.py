@@ -76,6 +76,7 @@ def test_a_plan_is_its_enabled_elements(write_plan: WritePlan) -> None:
         ("${__property(x)}", {"x": "x"}),
         ("${__property(x,variable,5)}", {"x": "5"}),
         ("${__P(x,${__P(y,2)})}", {"y": "2"}),
+        ("${__property(x,${__P(y,2)},5)}", {"x": "5", "y": "2"}),
         ("${__P(x,1)} and ${__P(x,2)}", {}),
         ("${__P(x,1)} and ${__P(x,1)}", {"x": "1"}),
         ("${__P(${name},1)} ${__Px(x,1)} __P(x,1) ${__P(x,1", {}),

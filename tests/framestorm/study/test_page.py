@@ -144,6 +144,10 @@ def test_failed_points_stay_with_their_cause(fake_study: Any, simulate: Any, mak
     assert page.count("the gateway said &lt;b&gt;502&lt;/b&gt; &amp; no more") >= 2
     suite = ET.fromstring((folder / "junit.xml").read_text())[0]  # noqa: S314 - written just above
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("6", "2", "0")
+    progress = summary.progress
+    started_ms = progress.started_ms or summary.study.started_ms
+    assert progress.ended_ms is not None
+    assert float(suite.get("time", "")) == pytest.approx((progress.ended_ms - started_ms) / 1000, abs=0.001)
     failed = {case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None}
     assert failed == {"users=4,way=fork", "users=2,way=fork"}
 
