@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+import tasks
 from pull import queue_url
 from tests.client.conftest import Done, Handler, Server, lines_of, start, wait_until
 
@@ -186,3 +187,13 @@ def test_stopped(gateway: Server, tmp_path: Path, mode: str, function: str, unde
 def test_the_queue_of_a_function() -> None:
     for path in ("function", "async-function"):
         assert queue_url(f"http://gateway:8080/{path}/sleep?a=b") == "http://gateway:8080/async-function/sleep?a=b"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--timeout-s 0", "--connect-timeout-s 0", "--task-s -1", "--tasks 0", "--mode push", "--mode pull --url x"],
+)
+def test_options_out_of_range_are_refused(words: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        tasks.parse_options(["--mode", "local", "--tasks", "1", *words.split()])
+    assert tasks.parse_options(["--mode", "local", "--tasks", "1", "--task-s", "0"]).task_s == 0
