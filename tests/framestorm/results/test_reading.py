@@ -219,11 +219,13 @@ def test_cut_off_anywhere(three_users: Any, name: str) -> None:
 )
 def test_missing_files(three_users: Any, gone: str, told: str) -> None:
     folder = three_users.write()
-    read_results(folder)  # so samples.csv is there at least
+    whole = read_results(folder)  # so samples.csv is there at least
     for name in gone.split():
         (folder / name).unlink()
     results = read_results(folder)
     assert results.samples.height == 111
+    if "tree.xml" not in gone or "journal.jsonl" not in gone:  # else the users are those of samples.jtl
+        assert results.users["ok"].sum() == whole.users["ok"].sum()
     sentences = " ".join(missing(results))
     for name in told.split():
         assert name in sentences
