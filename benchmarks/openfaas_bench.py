@@ -43,7 +43,7 @@ class Caller:
         self._connection = http.client.HTTPConnection(parts.netloc, timeout=60)
 
     def post(self, body: bytes = b"x") -> tuple[int, float, http.client.HTTPResponse]:
-        """Status, response time in ms, and the answer with its body read."""
+        """Send a request; returns its status, its response time in ms, and the answer, body included."""
         started_s = time.perf_counter()
         self._connection.request("POST", self._path, body, self._headers)
         answer = self._connection.getresponse()

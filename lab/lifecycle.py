@@ -146,7 +146,7 @@ def status() -> list[HostStatus]:
 
 
 def down() -> int:
-    """End the lab and delete its hosts' disks (the base is kept); returns the number of hosts."""
+    """Stop the lab and delete its hosts' disks, but not the base system; returns the number of hosts."""
     with _exclusive():
         _refuse_another()
         hosts = existing()

@@ -149,7 +149,7 @@ def parse_threshold(text: str) -> Threshold:
 
 
 def _metric_name(words: str) -> str:
-    """The metric's name for a user's words: `p95`, `handler mean`, `success`, `rate`, or the name itself."""
+    """The name of the metric that a user means by `p95`, `handler mean`, `success`, `rate`, or by the name itself."""
     name = "_".join(words.lower().split())
     series, _, statistic = name.rpartition("_")
     series = {"frame": "", "rtt": ""}.get(series, series)

@@ -20,7 +20,7 @@ class Kit:
 
 @dataclass(frozen=True)
 class Target:
-    """What is under test, by its platform's name; `settings` are what its platform knows of how it was set up."""
+    """The system under test: the name of its platform; `settings` say how the platform set it up."""
 
     kind: str
     url: str | None = None

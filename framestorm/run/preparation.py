@@ -94,7 +94,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         influxdb.check_address(options.influxdb_url)
     _check_output(options, run_dir)
     users = {criteria.USER} if plan.has_users else set()
-    known = {plan.label, *(plan.labels - users), *users}
+    known = {plan.label, *plan.labels, *users}
     for text in options.criteria:
         label = criteria.parse(text, plan.label).label
         if plan.labels and label not in {*known, criteria.ALL, criteria.EACH}:

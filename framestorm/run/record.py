@@ -1,4 +1,4 @@
-"""What a run's record says of the kit and the versions that figures depend on."""
+"""Collects the versions that the figures of a run depend on, for its record."""
 
 import platform
 import re
