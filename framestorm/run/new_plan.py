@@ -48,7 +48,9 @@ def write(plan: Path, curl: str, base: Path) -> list[Path]:
     for path in (plan, *files):
         if path.exists():
             raise UsageError(f"{path} exists; choose another name")
-    properties |= {"url": request["url"], "method": request["method"]}
+    # A bracket that no other one closes would end JMeter's function.
+    url = request["url"].replace("(", "%28").replace(")", "%29")
+    properties |= {"url": url, "method": request["method"]}
     if proxy := request["proxy"]:
         properties["proxy"] = f"{proxy['servername']}:{proxy['port']}"
     text = base.read_text().replace(f'testname="{base.stem}"', f'testname="{escape(plan.stem)}"', 1)
@@ -119,6 +121,5 @@ def _body_file(plan: Path, request: Request) -> Path:
 
 
 def _parameter(value: str) -> str:
-    """A value as a parameter of JMeter's function in XML; a bracket in it would end the call."""
-    value = value.replace("(", "%28").replace(")", "%29")
+    """A value as a parameter of a JMeter function, in XML."""
     return escape(re.sub(r"([\\,$])", r"\\\1", value))
