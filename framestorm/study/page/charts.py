@@ -14,6 +14,7 @@ from framestorm.model.study import Value
 from framestorm.model.study_summary import IndexCell, PointSummary, PublishedPoint
 from framestorm.report.figure import BAND, INK, LINE_COLOURS, MAIN, Chart, Lengths, Trace, axis_title, line
 from framestorm.study.answers.summary import StudySummary
+from framestorm.study.page.panels import Panel, arranged
 
 # Panels whose tops differ by more have axes of their own: on a common one the lower would be flat.
 COMMON_AXIS_RATIO = 4
@@ -21,7 +22,6 @@ COMMON_AXIS_RATIO = 4
 MOST_ABOVE = 1.6
 MOST_COLUMNS, MOST_TICKS = 3, 10
 APART, LONE_SPAN = 0.03, 2.0  # of an axis' length; of an axis with one place: one to either side, or a decade
-ROW_REM, ONE_REM = 16.7, 21.0
 # Units of an axis, and what a metric's own is multiplied by.
 UNITS = {"share": ("%", 100.0), "bytes": ("MB", 1e-6), "bytes/s": ("kB/s", 1e-3), "1/s": ("per second", 1.0)}
 # What a caption says of what is drawn, in this order.
@@ -78,48 +78,6 @@ class _Scale:
         return None if value is None else float(f"{min(max(value * self.factor, self.least), self.most):.5g}")
 
 
-@dataclass
-class _Panel:
-    """A panel: its traces, and its axes as Plotly takes them."""
-
-    title: str
-    traces: list[Trace]
-    xaxis: dict[str, Any]
-    yaxis: dict[str, Any]
-
-
-def _arranged(asked: design.Chart, caption: str, panels: Sequence[_Panel], columns: int, **more: Any) -> Chart:
-    """A chart of panels in rows, with an axis pair each.
-
-    A title that the panel below, or the one to the left, has as well is left out.
-    """
-    rows = -(-len(panels) // columns)
-    traces: list[Trace] = []
-    layout: dict[str, Any] = {"annotations": [], "grid": {"rows": rows, "columns": columns, "pattern": "independent"}}
-    named: set[str] = set()
-    for place, panel in enumerate(panels):
-        x, y = (f"{axis}{place + 1 if place else ''}" for axis in "xy")
-        is_repeated = place % columns and panel.yaxis["title"] == panels[place - 1].yaxis["title"]
-        layout[x.replace("x", "xaxis")] = panel.xaxis | (axis_title("") if place + columns < len(panels) else {})
-        layout[y.replace("y", "yaxis")] = panel.yaxis | (axis_title("") if is_repeated else {})
-        for trace in panel.traces:
-            traces.append(trace | {"xaxis": x, "yaxis": y})
-            # A line that is in several panels stands once in the legend, and is shown and hidden with its like.
-            if trace.get("showlegend", True):
-                traces[-1] |= {"legendgroup": trace["name"], "showlegend": trace["name"] not in named}
-                named.add(trace["name"])
-        if panel.title:
-            layout["annotations"].append(
-                {"text": panel.title, "xref": f"{x} domain", "yref": f"{y} domain", "x": 0, "y": 1, "xanchor": "left",
-                 "yanchor": "bottom", "yshift": 3, "showarrow": False, "borderpad": 0, "font": {"size": 12}}
-            )  # fmt: skip
-    return Chart(
-        name="", title=asked.title, caption=caption, traces=traces, xaxis=layout.pop("xaxis"),
-        yaxis=layout.pop("yaxis"), layout=layout | more.pop("layout", {}), panels=len(panels),
-        height_rem=ONE_REM if rows == 1 else rows * ROW_REM, **more,
-    )  # fmt: skip
-
-
 class _Drawing:
     """One chart of lines or bars."""
 
@@ -162,11 +120,11 @@ class _Drawing:
             panels.sort(key=lambda panel: levels.index(panel[0]))
             columns = 2 if len(panels) == 4 else min(len(panels), MOST_COLUMNS)
         layout = {"barmode": "group", "scattermode": "group"} if self.groups else {}
-        return _arranged(self.asked, self._caption(), [panel for _, panel in panels], columns, layout=layout)
+        return arranged(self.asked, self._caption(), [panel for _, panel in panels], columns, layout=layout)
 
     def _panels(
         self, points: Sequence[Drawn], by: str | None, levels: Sequence[Any], prefix: str
-    ) -> list[tuple[Any, _Panel]]:
+    ) -> list[tuple[Any, Panel]]:
         """The panels that have something in them, each with its level of the factor `by`."""
         panels = []
         for level in levels:
@@ -179,7 +137,7 @@ class _Drawing:
                 panels.append((level, panel))
         return panels
 
-    def _panel(self, points: Sequence[Drawn], *, is_ours: bool) -> _Panel:
+    def _panel(self, points: Sequence[Drawn], *, is_ours: bool) -> Panel:
         lines = self.asked.lines
         traces: list[Trace] = []
         shown: list[float] = []
@@ -198,7 +156,7 @@ class _Drawing:
             shown += [y for trace in drawn if trace.get("showlegend", True) for y in trace["y"] if y is not None]
         if not self.is_category:
             _spread_lone_points(traces, is_log="x" in self.log)
-        return _Panel("", traces, self._x_axis(points), self._y_axis(scale, traces, shown))
+        return Panel("", traces, self._x_axis(points), self._y_axis(scale, traces, shown))
 
     def _line(
         self, points: Sequence[Drawn], metric: str, name: str, colour: str, scale: _Scale, *, is_ours: bool
@@ -287,7 +245,7 @@ class _Drawing:
         self.notes |= {"beyond"} if max(ends) > top else set()
         return title | {"range": [0, 1.05 * min(max(ends), top)]}
 
-    def _common_axis(self, panels: Sequence[_Panel]) -> None:
+    def _common_axis(self, panels: Sequence[Panel]) -> None:
         """One range for panels that can be read on it."""
         tops = [panel.yaxis["range"][1] for panel in panels if "range" in panel.yaxis]
         units = {panel.yaxis["title"]["text"] for panel in panels}
@@ -383,14 +341,14 @@ def _by_index_chart(asked: design.Chart, cells: Sequence[IndexCell]) -> Chart | 
             owners += [panel for panel, _ in drawn]
             title = f"{_series_label(column)}, {wording.named_level(str(asked.rows), level)}"
             traces, yaxis = [trace for _, trace in drawn], axis.axis("time") | ORDINARY
-            panels.append(_Panel(title, traces, axis_title("index of the sample"), yaxis))
+            panels.append(Panel(title, traces, axis_title("index of the sample"), yaxis))
     caption = (
         "Median of all users and repetitions, and the band from 5 % to 95 % of them. Each panel has its own axis. A "
         "response that timed out counts with the time waited; further figures are of samples without error."
     )
     names = {choice: wording.named_level(asked.panels or "", choice) for choice in choices if choice is not None}
     shown = {name: [{"visible": [owner == choice for owner in owners]}, {}] for choice, name in names.items()}
-    return _arranged(
+    return arranged(
         asked,
         f"{asked.caption or ''} {caption}".strip(),
         panels,
