@@ -169,7 +169,7 @@ def _rebuild(words: Sequence[str]) -> int:
 
             if options.criteria:
                 raise UsageError("--fail-if judges a run; give the folder of one of the study's runs/")
-            return command.build(folder).exit_status
+            return command.rebuild(folder).exit_status
     raise UsageError(f"{options.run_dir} is no folder of a run or a study: there is no run.json or study.json in it")
 
 

@@ -311,6 +311,22 @@ def _run(where: StudyFolder, budget_min: float | None = None) -> Ended:
     return ended._replace(is_stopped=engine.is_interrupted)
 
 
+def rebuild(study_dir: Path) -> Ended:
+    """Make the pages of a study's runs again from their raw files, then its own; a run that has none stays as it is.
+
+    Raises:
+        UsageError: it is not a study's folder, or has a format that this version does not read.
+    """
+    from framestorm import report
+
+    for line in StudyFolder(study_dir).lines().values():
+        try:
+            report.build(study_dir / line.run)
+        except FramestormError as error:
+            print(f"framestorm: {error}", file=sys.stderr)
+    return build(study_dir)
+
+
 def build(study_dir: Path) -> Ended:
     """Make the page of a study's folder from its runs, and print the result.
 

@@ -65,7 +65,10 @@ def test_from_start_to_page(run_sh: RunSh, write: Callable[..., str]) -> None:
 
     for name in ("results.csv", "index.html", "summary.json", "junit.xml"):
         (done.folder / name).unlink()
+    page_of_run = done.folder / runs[0]["run"] / "index.html"
+    page_of_run.unlink()
     run_sh("report", str(done.folder), out="")
+    assert page_of_run.exists()
     assert "slower" in done.text("index.html")
     assert "exists" in run_sh("study", study, status=2).stderr
     run_sh("study", str(done.folder), "--resume", out="")

@@ -254,7 +254,7 @@ def new_path(name: str, quick: bool) -> Path:
 
 
 def newest_unfinished(study_file: Path, quick: bool) -> StudyFolder:
-    """The newest folder of the study in `study_file` that still has runs to do.
+    """The newest folder of the study in `study_file` that still has runs to do; with `quick` only of its small form.
 
     A folder with the same study name but another study.yml belongs to another study, unless that file no longer exists.
 
@@ -270,7 +270,7 @@ def newest_unfinished(study_file: Path, quick: bool) -> StudyFolder:
             print(f"note: {error}; --resume ignores it", file=sys.stderr)
             continue
         is_it = Path(each.file) == study_file or (each.name == name and not Path(each.file).exists())
-        if is_it and each.quick == quick:
+        if is_it and (each.quick or not quick):
             records.append((each, file.parent))
     unfinished = [(each.started_ms, folder) for each, folder in records if each.state != COMPLETE]
     if not unfinished:

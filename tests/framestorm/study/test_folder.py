@@ -150,6 +150,8 @@ def test_the_newest_unfinished_is_found(begin, capsys):
     assert "cut/study.json cannot be read" in capsys.readouterr().err
     with pytest.raises(UsageError, match="has no unfinished --quick kept"):
         found(quick=True)
+    newest.update(quick=True)
+    assert found() == found(quick=True) == "newest"
     newest.update(state=COMPLETE)
     assert found() == "first"
     first.update(state=COMPLETE)
