@@ -21,6 +21,7 @@ M = TypeVar("M", bound=BaseModel)
 # Where something stands in a YAML file, from the outermost mapping inwards: keys of mappings, indices of lists.
 YamlPath = tuple[str | int, ...]
 MAX_DEPTH = 40
+MAX_PLACES = 50_000  # aliases can make a few lines into billions of places
 MAX_SHOWN = 60
 HINTS = {bool: " (an unquoted true or false is not a text)", type(None): " (nothing stands there)"}
 
@@ -112,7 +113,7 @@ def _note_lines(node: Node | None, place: YamlPath, problems: Problems) -> None:
     if node is None:
         return
     problems.lines.setdefault(place, node.start_mark.line + 1)
-    if len(place) > MAX_DEPTH:
+    if len(place) > MAX_DEPTH or len(problems.lines) > MAX_PLACES:
         problems.add(place, "this is nested too deeply, or contains itself")
     elif isinstance(node, SequenceNode):
         for index, item in enumerate(node.value):

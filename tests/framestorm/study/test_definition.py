@@ -109,6 +109,7 @@ def test_the_studies_of_the_kit_are_right(name, quick):
         ("title: Small", "title: [", "line 3: this is not YAML"),
         ("title: Small", "title: Small\nname: small", "line 2: a study is a mapping without name"),
         ("title: Small", "title: &a {b: *a}", "nested too deeply, or contains itself"),
+        ("title: Small", "title: &a [*a, *a]", "nested too deeply, or contains itself"),
         ("title: Small", "title: 3", "title is 3, but has to be a text"),
         ("title: Small", "title:", "title is null (nothing stands there), but has to be a text"),
         ("title: Small", "2024-02-30: Small", "a name has to be a text"),
