@@ -83,11 +83,16 @@ class Histogram:
 
 @dataclass(frozen=True)
 class InFlight:
-    """How many users, or samples of the label `what`, were in flight at each moment."""
+    """How many users, or samples of the label `what`, were in flight at each moment, and the most of them at once.
+
+    asked: corners of the line that the plan's settings ask for; empty if they do not ask for a number at a time.
+    """
 
     what: str
     x: list[float]
     y: list[int]
+    most: int
+    asked: Curves = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -142,13 +147,19 @@ class Mark:
 
 @dataclass(frozen=True)
 class Series:
-    """All chart data of a run; by_index is by the name of a figure, such as rtt_ms."""
+    """All chart data of a run.
+
+    by_index: by the name of a figure, such as rtt_ms; threads: virtual users of plans whose users are no processes.
+    asked_per_s: corners of the line of the arrival rate that the plan's settings ask for.
+    """
 
     by_index: dict[str, ByIndex] = field(default_factory=dict)
     over_time: OverTime | None = None
     success_over_time: SuccessOverTime | None = None
     histogram: Histogram | None = None
     in_flight: InFlight | None = None
+    threads: InFlight | None = None
+    asked_per_s: Curves = field(default_factory=dict)
     machines: list[MachineLine] = field(default_factory=list)
     replicas: ReplicasOverTime | None = None
     marks: list[Mark] = field(default_factory=list)

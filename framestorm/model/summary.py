@@ -198,11 +198,16 @@ class Load:
 
 @dataclass(frozen=True)
 class Facts:
-    """Counts used for the warnings; arrivals: how many requests the schedule planned, None if there was no schedule."""
+    """What the warnings are made of.
+
+    arrivals: how many requests the schedule planned, None if there was no schedule.
+    out_of_memory: what JMeter's logs say of memory or threads that it did not get.
+    """
 
     unverified: int
     from_killed_users: int
     arrivals: int | None
+    out_of_memory: str | None = None
 
 
 @dataclass(frozen=True)

@@ -82,9 +82,9 @@ def charts(summary: Summary) -> list[Chart]:
     if data.replicas:
         drawn += _replica_charts(data.replicas, clock)
     if data.success_over_time:
-        drawn += [_success(data.success_over_time, clock, label), _throughput(data.success_over_time, clock, label)]
-    if data.in_flight:
-        drawn.append(_in_flight(data.in_flight, clock))
+        drawn.append(_success(data.success_over_time, clock, label))
+        drawn.append(_throughput(data.success_over_time, data.asked_per_s, clock, label))
+    drawn += [_in_flight(each, clock) for each in (data.threads, data.in_flight) if each]
     if data.histogram:
         drawn.append(_histogram(data.histogram, label))
     if data.machines:
@@ -166,7 +166,7 @@ def _success(data: series.SuccessOverTime, clock: Clock, label: str) -> Chart:
     return Chart("success-over-time", "Success rate over time", caption, traces, clock.axis(), yaxis)
 
 
-def _throughput(data: series.SuccessOverTime, clock: Clock, label: str) -> Chart:
+def _throughput(data: series.SuccessOverTime, asked: series.Curves, clock: Clock, label: str) -> Chart:
     hosts = data.hosts
     bar: Json = {"type": "bar", "x": clock.x(data.x), "width": data.width_s / clock.scale * 0.92}
     traces = [
@@ -184,6 +184,9 @@ def _throughput(data: series.SuccessOverTime, clock: Clock, label: str) -> Chart
     )
     if data.closed_model:
         caption += f" A user sends its next {label} only after the last answer: a slow function gets less load."
+    if asked:
+        caption += " Dashed: the arrival rate that the plan's settings ask for."
+        traces.append(_asked(asked, clock))
     title, yaxis = f"{label.capitalize()}s per second", axis_title(f"{label}s per second")
     return Chart("throughput", title, caption, traces, clock.axis(), yaxis, {"barmode": "stack"})
 
@@ -193,10 +196,17 @@ def _in_flight(data: series.InFlight, clock: Clock) -> Chart:
     caption = "Sent and not yet answered. At a fixed arrival rate, a line that keeps rising is a growing queue."
     if data.what == "users":
         title = "Users over time"
-        caption = "Users whose process was running: the load as it was, which may be less than configured."
+        caption = "Users that were running: the load as it was."
     traces = [line(clock.x(data.x), data.y, data.what, MAIN, shape="hv") | FILLED]
+    if data.asked:
+        caption += " Dashed: as many as the plan's settings ask for."
+        traces.append(_asked(data.asked, clock))
     yaxis = axis_title(data.what) | ({"dtick": 1} if max(data.y) <= 8 else {})
-    return Chart("in-flight", title, caption, traces, clock.axis(), yaxis)
+    return Chart(f"{data.what}-over-time", title, caption, traces, clock.axis(), yaxis)
+
+
+def _asked(data: series.Curves, clock: Clock) -> Json:
+    return line(clock.x(data["x"]), data["y"], "asked for", INK, dash="dash")
 
 
 def _histogram(data: series.Histogram, label: str) -> Chart:

@@ -1,5 +1,7 @@
 """What the charts draw, as plain numbers: binned here, so that the page stays small whatever the run's size."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import polars as pl
 
@@ -145,10 +147,41 @@ def histogram(samples: pl.DataFrame) -> model.Histogram | None:
     return model.Histogram(bins(linear), bins(log), above, timed_out=int(samples["timed_out"].sum()))
 
 
-def in_flight(
-    samples: pl.DataFrame, users: pl.DataFrame, losses: list[LostHost], origin_ms: float, label: str
+def asked(properties: Mapping[str, str], name: str, start_s: float) -> model.Curves:
+    """The line that a plan's settings ask for: `name` users, or requests per second, after ramp_s and for hold_s."""
+    try:
+        most, ramp_s, hold_s = (float(properties[each]) for each in (name, "ramp_s", "hold_s"))
+    except (KeyError, ValueError):
+        return {}
+    return {"x": [round(start_s + each, 3) for each in (0, ramp_s, ramp_s + hold_s)], "y": [0, most, most]}
+
+
+def threads_over_time(
+    threads: pl.DataFrame, losses: list[LostHost], origin_ms: float, asked: model.Curves
 ) -> model.InFlight | None:
-    """How many users (or, in a plan without, samples) were under way at each moment."""
+    """How many threads were users at each moment, on all hosts together; a host that is lost has none any more."""
+    if not threads.height:
+        return None
+    hosts = threads.pivot(on="host", index="time_s", values="threads").sort("time_s")
+    hosts = hosts.with_columns((pl.col("time_s") - origin_ms / 1000).alias("t_s"), pl.exclude("time_s").forward_fill())
+    for loss in (loss for loss in losses if loss.host in hosts.columns):
+        left = pl.when(pl.col("t_s") > loss.at_s).then(0).otherwise(pl.col(loss.host))
+        hosts = hosts.with_columns(left.alias(loss.host))
+    running = hosts.select(pl.sum_horizontal(pl.exclude("time_s", "t_s")).cast(pl.Int64))[:, 0]
+    shown = slice(None, None, hosts.height // MAX_STEPS + 1)
+    most = int(running.max())  # type: ignore[arg-type]
+    return model.InFlight("users", _list(hosts["t_s"].to_numpy()[shown], 3), running.to_list()[shown], most, asked)
+
+
+def in_flight(
+    samples: pl.DataFrame,
+    users: pl.DataFrame,
+    losses: list[LostHost],
+    origin_ms: float,
+    label: str,
+    asked: model.Curves,
+) -> model.InFlight | None:
+    """How many users (or, in a plan without, samples) were under way at each moment; `asked` is of users."""
     what, table, length = ("users", users, "elapsed_ms") if users.height else (f"{label}s", samples, "rtt_ms")
     starts = table.filter(pl.col("start_ms").is_not_null())
     if not starts.height:
@@ -166,8 +199,12 @@ def in_flight(
         at = np.unique(np.concatenate([begin, end]))
     else:
         at = np.linspace(begin[0], last, MAX_STEPS)
-    running = np.searchsorted(begin, at, side="right") - np.searchsorted(end, at, side="right")
-    return model.InFlight(what, _list((at - origin_ms) / 1000, 3), [int(n) for n in running])
+    running, of_all = (
+        np.searchsorted(begin, moments, side="right") - np.searchsorted(end, moments, side="right")
+        for moments in (at, begin)
+    )
+    x, y = _list((at - origin_ms) / 1000, 3), [int(n) for n in running]
+    return model.InFlight(what, x, y, int(of_all.max()), asked if users.height else {})
 
 
 def machines_over_time(machines: pl.DataFrame, origin_ms: float) -> list[model.MachineLine]:

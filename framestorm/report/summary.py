@@ -12,7 +12,7 @@ from framestorm.model.series import Mark
 from framestorm.model.units import plural
 from framestorm.report import series, trust
 from framestorm.results import hosts, reading, replicas
-from framestorm.results.jtl import TRANSACTION
+from framestorm.results.jtl import TRANSACTION, read_threads
 from framestorm.results.table import causes, sample_group, span_ms, user_group
 from framestorm.stats.percentiles import Sample
 from framestorm.stats.shares import wilson
@@ -49,6 +49,11 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     samplers = [name for name in tables if name != ALL and name not in transactions]
     load = span_ms(samples, "rtt_ms") or span_ms(users, "elapsed_ms")
     origin_ms = record.started_ms or (load[0] if load else 0.0)
+    start_s = (load[0] - origin_ms) / 1000 if load else 0.0
+    asked_users = series.asked(record.properties, "users", start_s)
+    # Those of a plan whose users are processes wait for them; those of an open model wait for arrivals.
+    is_of_threads = not users.height and not record.is_open_model
+    threads = read_threads(results.jtl) if is_of_threads else pl.DataFrame()
     resources = hosts.read_machines(run_dir / "resources.csv")
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
@@ -80,11 +85,16 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             unverified=samples.filter(pl.col("ok") & ~pl.col("verified")).height,
             from_killed_users=results.clients.from_killed_users,
             arrivals=reading.read_arrivals(run_dir) if record.state == "complete" else None,
+            out_of_memory=reading.read_out_of_memory(run_dir),
         ),
         files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],
         series=replace(
             series.sample_series(samples, origin_ms),
-            in_flight=series.in_flight(samples, users, lost_hosts, origin_ms, "sample" if label == ALL else label),
+            in_flight=series.in_flight(
+                samples, users, lost_hosts, origin_ms, "sample" if label == ALL else label, asked_users
+            ),
+            threads=series.threads_over_time(threads, lost_hosts, origin_ms, asked_users),
+            asked_per_s=series.asked(record.properties, "rate_per_s", start_s),
             machines=series.machines_over_time(resources, origin_ms),
             replicas=replicas.replicas_over_time(metrics, functions, origin_ms),
             marks=_marks(lost_hosts, functions),

@@ -18,6 +18,8 @@ SATURATED = {
     "response times are measured on the slaves. Give the master more cores, or use fewer users.",
     "target": "The function had to wait for a core: the figures describe the function on this saturated machine.",
 }
+REACHED = 0.95  # of the users that were asked for
+FULL_MEMORY = 0.9
 CLOCK_OFFSET_MS = 50.0
 CLOCK_SLACK_MS = 1000.0
 MIN_N = {"p90": 10, "p95": 20, "p99": 100}
@@ -29,6 +31,7 @@ def warnings(summary: Summary, samples: pl.DataFrame) -> list[str]:
         *_losses(summary),
         *_replicas(summary),
         *_arrivals(summary),
+        *_users(summary),
         *_saturation(summary),
         *_clocks(summary, samples),
         *_few_samples(summary),
@@ -41,7 +44,7 @@ def doubts(summary: Summary, samples: pl.DataFrame) -> list[Doubt]:
     """The grave ones of a run's warnings by their kinds, for whoever counts them over many runs."""
     kinds: dict[Doubt, bool] = {
         "saturated": any(_is_saturated(machine) for machine in summary.machines),
-        "not_offered": bool(_arrivals(summary)),
+        "not_offered": bool(_arrivals(summary) or _users(summary)),
         "slave_lost": bool(summary.losses),
         "replica_lost": any(function.lost for function in summary.functions),
         "replicas_short": any(function.short_s for function in summary.functions),
@@ -109,6 +112,42 @@ def _arrivals(summary: Summary) -> list[str]:
         f"{count(sent)} {summary.unit}s that were sent. Raise concurrency_limit, or read the throughput as what the "
         "function can handle."
     ]
+
+
+def _users(summary: Summary) -> list[str]:
+    for each in (summary.series.threads, summary.series.in_flight):
+        asked = round(max((y or 0 for y in each.asked["y"]), default=0)) if each and each.asked else 0
+        if each and each.most < REACHED * asked:
+            return [
+                f"{plural(asked, 'user')} at the same time were asked for, and at most {count(each.most)} were "
+                f"reached: {_why_fewer_users(summary)}. All figures are of the smaller load."
+            ]
+    return []
+
+
+def _why_fewer_users(summary: Summary) -> str:
+    run, main = summary.run, summary.users
+    generators = [host.name for host in run.hosts if host.role != "target"]
+    hosts = [machine for machine in summary.machines if machine.part == "host" and machine.host in generators]
+    reasons = [f"{each.host} had no core left to start more" for each in hosts if _is_saturated(each)]
+    for each in hosts:
+        host = run.host(each.host)
+        if host and host.memory_bytes and each.rss_max_bytes > FULL_MEMORY * host.memory_bytes:
+            reasons.append(f"the memory of {each.host} was full")
+    if summary.facts.out_of_memory:
+        reasons.append(f"JMeter's log says {summary.facts.out_of_memory}")
+    if summary.losses:
+        reasons.append(f"{_listed([loss.host for loss in summary.losses])} was lost")
+    ramp_ms = 1000 * float(run.properties["ramp_s"])
+    if summary.load and summary.load.duration_ms < ramp_ms:
+        reasons.append(f"the load was over after {duration(summary.load.duration_ms)}, before ramp_s had passed")
+    if not reasons and main and "duration" in main.times and main.times["duration"].p50 and summary.load:
+        started_per_s = main.n / summary.load.duration_ms * 1000
+        reasons.append(
+            f"a user took {duration(main.times['duration'].p50.value)} (median), and only {started_per_s:.3g} per "
+            "second were started"
+        )
+    return _listed(reasons) if reasons else "the reason is not known; jmeter.log may have it"
 
 
 def _saturation(summary: Summary) -> list[str]:

@@ -19,11 +19,11 @@ _TRANSACTION_MESSAGE = "Number of samples in transaction"
 NEEDED = ("timeStamp", "elapsed", "label", "success")
 OPTIONAL = (
     "responseCode", "responseMessage", "failureMessage", "threadName", "bytes", "sentBytes", "Hostname",
-    "index", "intended_ms",
+    "index", "intended_ms", "allThreads",
 )  # fmt: skip
 # Every other column is a variable of the plan (JMeter's sample_variables), and so a further figure.
 OF_JMETER = frozenset({
-    *NEEDED, *OPTIONAL, "URL", "Latency", "IdleTime", "Connect", "dataType", "grpThreads", "allThreads", "Encoding",
+    *NEEDED, *OPTIONAL, "URL", "Latency", "IdleTime", "Connect", "dataType", "grpThreads", "Encoding",
     "SampleCount", "ErrorCount", "Filename",
 })  # fmt: skip
 _TEXT = ("responseCode", "responseMessage", "failureMessage")
@@ -188,6 +188,18 @@ def read_users(jtl: Jtl) -> pl.DataFrame:
         pl.col("cause").is_in(list(TIMEOUTS)).fill_null(value=False).alias("censored"),
         pl.lit(value=True).alias("ended"),
     ).collect(engine="streaming")
+
+
+def read_threads(jtl: Jtl) -> pl.DataFrame:
+    """How many threads JMeter had on each host, the most in each second: time_s, host, threads."""
+    schema = {"time_s": pl.Int64, "host": pl.String, "threads": pl.Int64}
+    if jtl.rows is None:
+        return pl.DataFrame(schema=schema)
+    # JMeter counts them when a sample ends.
+    end_s = ((pl.col("start_ms") + pl.col("rtt_ms")) / 1000).floor()
+    counts = jtl.rows.select(end_s.alias("time_s"), "host", pl.col("allThreads").alias("threads"))
+    counted = counts.cast(schema, strict=False).drop_nulls()  # type: ignore[arg-type]
+    return counted.group_by("time_s", "host").agg(pl.col("threads").max()).collect(engine="streaming")
 
 
 def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:

@@ -30,6 +30,7 @@ STATES = {
 }
 # The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group.
 ARRIVALS = re.compile(r'\{"type":"arrivals","due":(\d+)|ArrivalsThreadStarter: .*had arrivals: (\d+)')
+OUT_OF_MEMORY = re.compile(r"OutOfMemoryError: [\w :'-]{1,80}")
 # Thread groups run on the slaves where there are any.
 LOGS = ("jmeter.log", "jmeter-server-*.log")
 
@@ -170,6 +171,15 @@ def reconciliation(results: RunResults) -> dict[str, Counter[str]]:
         if label in (results.clients.labels or [results.label]) or results.label == ALL:
             hosts.setdefault(host, Counter()).update(in_samples=n)
     return hosts
+
+
+def read_out_of_memory(run_dir: Path) -> str | None:
+    """What JMeter's logs say of memory or threads that it did not get; None if nothing."""
+    for path in (path for name in LOGS for path in run_dir.glob(name)):
+        with path.open(errors="replace") as log:
+            if found := next((found for line in log if (found := OUT_OF_MEMORY.search(line))), None):
+                return found[0]
+    return None
 
 
 def read_arrivals(run_dir: Path) -> int | None:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from framestorm.model.summary import Part, Summary
 from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.figure import Chart
+from tests.framestorm.results.conftest import START_MS, write_jtl, write_resources
 
 SHARES, LOST_S = {"slave1": "2", "slave2": "2"}, {"slave2": 41.0}
-OVER_TIME = {"response-time-over-time", "success-over-time", "throughput", "in-flight", "processor-use"}
+OVER_TIME = {"response-time-over-time", "success-over-time", "throughput", "users-over-time", "processor-use"}
 
 
 def summary_and_page(folder: Path, status: int | None = None) -> tuple[Summary, str]:
@@ -77,6 +79,61 @@ def test_a_lost_slave_is_said_with_its_share(slave_lost: Any) -> None:
             marks = [(shape["type"], shape["x0"]) for shape in layout["shapes"] if shape["xref"] == "x"]
             assert marks == [("line", 41.0), ("rect", 41.0)]
             assert "slave2 lost at 41 s" in chart.caption
+
+
+@pytest.mark.parametrize(
+    ("users", "host", "reason"),
+    [
+        ("3", "host,95.0,2000000000,,3.25", None),
+        ("4", "host,95.0,2000000000,,3.25", "per second were started"),
+        ("4", "host,199.0,2000000000,,3.25", "master had no core left"),
+        ("4", "host,95.0,7900000000,,3.25", "the memory of master was full"),
+    ],
+)
+def test_users_that_were_not_reached(three_users: Any, users: str, host: str, reason: str | None) -> None:
+    properties = {"users": users, "ramp_s": "2", "hold_s": "8"}
+    folder = three_users.write(properties=properties)
+    last_ms = three_users.users[-1].start["start_ms"] + 9000
+    write_resources(folder / "resources.csv", {"master": last_ms}, "generator,45.0,700000000,3,", host)
+    summary, _ = summary_and_page(folder)
+    chart = charts_of(summary)["users-over-time"]
+    asked = next(trace for trace in chart.traces if trace["name"] == "asked for")
+    assert asked["y"] == [0, int(users), int(users)]
+    assert [round(b - a) for a, b in pairwise(asked["x"])] == [2, 8]
+    assert ("not_offered" in summary.doubts) == (reason is not None)
+    if reason:
+        assert f"{users} users at the same time were asked for, and at most 3 were" in warning_text(summary)
+        assert reason in warning_text(summary)
+
+
+def test_users_that_are_threads(fake_run: Any) -> None:
+    """JMeter counts them by host, and no host counts after it was lost."""
+    folder = fake_run.write(
+        has_users=False, label="request", properties={"users": "10", "ramp_s": "0", "hold_s": "10"},
+        losses=[{"host": "slave2", "time_ms": START_MS + 5000, "reason": None, "share": {}}],
+    )  # fmt: skip
+    rows = [
+        {"timeStamp": START_MS + 1000 * second, "elapsed": 10, "label": "request", "responseCode": "200",
+         "success": "true", "Hostname": host, "allThreads": threads}
+        for second in range(8)
+        for host, threads in (("slave1", 4), *([("slave2", min(second, 3))] if second < 5 else []))
+    ]  # fmt: skip
+    write_jtl(folder / "samples.jtl", rows)
+    (folder / "tree.xml").unlink()
+    summary, _ = summary_and_page(folder)
+    assert summary.series.threads is not None
+    assert summary.series.threads.y == [4, 5, 6, 7, 7, 7, 4, 4]
+    assert "10 users at the same time were asked for, and at most 7 were reached: slave2 was lost" in warning_text(
+        summary
+    )
+
+
+def test_jmeter_out_of_threads_is_a_reason(three_users: Any) -> None:
+    folder = three_users.write(properties={"users": "9", "ramp_s": "2", "hold_s": "8"})
+    (folder / "jmeter.log").write_text(
+        "Uncaught exception: java.lang.OutOfMemoryError: unable to create native thread: possibly out of memory\n"
+    )
+    assert "OutOfMemoryError: unable to create native thread" in warning_text(summary_and_page(folder)[0])
 
 
 def test_many_losses_have_few_labels(slave_lost: Any) -> None:
