@@ -3,8 +3,10 @@
 import argparse
 import difflib
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +21,30 @@ EXIT_STATUS = (
     "exit status: 0 passed, 1 the run could not be done, 2 wrong usage, 3 criteria failed, "
     "4 partial (something was lost or stopped early)"
 )
+PROXY_PASSWORD = "FRAMESTORM_PROXY_PASSWORD"  # noqa: S105 - the name of a variable
+# Passed on to JMeter: letter, long form, value, meaning.
+JMETER_OPTIONS = (
+    ("p", "propfile", "FILE", "JMeter's properties, instead of its own jmeter.properties"),
+    ("S", "systemPropertyFile", "FILE", "set the system properties of a file"),
+    ("D", "systemproperty", "NAME=VALUE", "set a system property of Java"),
+    ("L", "loglevel", "[CATEGORY=]LEVEL", "set a level of jmeter.log"),
+    ("E", "proxyScheme", "SCHEME", "scheme of the HTTP proxy"),
+    ("H", "proxyHost", "HOST", "HTTP proxy of the requests"),
+    ("P", "proxyPort", "PORT", "port of the proxy"),
+    ("N", "nonProxyHosts", "HOSTS", "hosts without the proxy, such as '*.local|localhost'"),
+    ("u", "username", "NAME", "user at the proxy"),
+)
+ACCEPTED = {
+    ("-n", "--nongui"): "a run has no window",
+    ("-e", "--reportatendofloadtests"): "every run has JMeter's dashboard",
+    ("-X", "--remoteexit"): "servers always end with the run",
+}
+REFUSED = {
+    ("-s", "--server"): "slaves are made and started by ./run.sh deploy",
+    ("-g", "--reportonly"): "./run.sh report RUN makes the pages of a run again",
+    ("-f", "--forceDeleteResultFile"): "results are never overwritten; give another -o or -l",
+    ("-d", "--homedir"): "runs use JMeter 5.5 in .local/jmeter; jars of your own go to jmx/lib/",
+}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -73,13 +99,16 @@ def _run(words: Sequence[str]) -> int:
         description="Run a JMeter plan and report; without options jmx/face-blur.jmx against the embedded target.",
         epilog=f"Verbs: {verbs} {EXIT_STATUS}.",
     )
-    parser.add_argument("--version", action="version", version=f"framestorm {__version__}")
+    parser.add_argument("-v", "--version", action="version", version=f"framestorm {__version__}, for JMeter 5.5")
     _add_plan_options(parser)
     parser.add_argument(
-        "-l", metavar="FILE", dest="samples_copy", type=Path, help="also copy samples.jtl to this new file"
+        "-l", "--logfile", metavar="FILE", dest="samples_copy", type=Path, help="also copy samples.jtl to this new file"
     )
     parser.add_argument(
-        "-o", metavar="DIR", dest="run_dir", type=Path,
+        "-j", "--jmeterlogfile", metavar="FILE", dest="log_copy", type=Path, help="also copy jmeter.log to this file"
+    )
+    parser.add_argument(
+        "-o", "--reportoutputfolder", metavar="DIR", dest="run_dir", type=Path,
         help="new folder for the run (default: dashboards/<plan>-<UTC time>)",
     )  # fmt: skip
     parser.add_argument(
@@ -89,12 +118,16 @@ def _run(words: Sequence[str]) -> int:
     _add_criteria(parser)
     slaves = parser.add_argument_group("over slaves")
     slaves.add_argument(
-        "-R", metavar="HOSTS", dest="slaves",
+        "-R", "--remotestart", metavar="HOSTS", dest="slaves",
         help="run over slaves: a group, hosts or an Ansible pattern of the inventory (slaves, 'slaves:!slave2')",
     )  # fmt: skip
     slaves.add_argument(
-        "-G", metavar="NAME=VALUE", dest="extra", action="append", default=[],
-        help="set a property of JMeter on the slaves too; the plan's properties reach them by -J, as totals",
+        "-r", "--runremote", dest="slaves", action="store_const", const="slaves",
+        help="run over all slaves of the inventory",
+    )  # fmt: skip
+    slaves.add_argument(
+        "-G", "--globalproperty", metavar="NAME=VALUE", dest="extra", action="append", default=[],
+        help="set a property of JMeter, or all of a FILE, on the slaves too; the plan's reach them by -J, as totals",
     )  # fmt: skip
     slaves.add_argument(
         "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
@@ -106,6 +139,7 @@ def _run(words: Sequence[str]) -> int:
         "--continue-on-loss", action="store_true", help="let the others go on when a slave is lost during the run"
     )
     options = parser.parse_args(list(words))
+    _hide_password(options, words)
     for text in options.criteria:
         criteria.parse(text)
     _set_up(for_slaves=options.slaves is not None)
@@ -123,6 +157,7 @@ def _gui(words: Sequence[str]) -> int:
     parser.add_argument("plan_word", metavar="plan", nargs="?", type=Path, help="the plan, as with -t")
     parser.set_defaults(is_for_gui=True)
     options = parser.parse_args(list(words))
+    _hide_password(options, ("gui", *words))
     options.plan = options.plan_word or options.plan
     del options.plan_word
     _set_up()
@@ -220,16 +255,77 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     from framestorm.platform.base import DEFAULT_PORT
 
     parser.add_argument(
-        "-t", metavar="PLAN", dest="plan", type=Path, default=paths.JMX / "face-blur.jmx",
+        "-t", "--testfile", metavar="PLAN", dest="plan", type=Path, default=paths.JMX / "face-blur.jmx",
         help="the JMeter plan (default: jmx/face-blur.jmx)",
     )  # fmt: skip
     parser.add_argument(
-        "-J", metavar="NAME=VALUE", dest="given", action="append", default=[],
+        "-J", "--jmeterproperty", metavar="NAME=VALUE", dest="given", action="append", default=[],
         help="set a property of the plan (-Jusers=5) or of JMeter itself; -Jurl= tests a function that runs elsewhere",
     )  # fmt: skip
     parser.add_argument(
         "--port", type=int, default=DEFAULT_PORT, help="loopback port of the embedded target (default: %(default)s)"
     )
+    jmeter = parser.add_argument_group("as in JMeter")
+    jmeter.add_argument(
+        "-q", "--addprop", metavar="FILE", dest="given", action="append", type=Path, help="set the properties of a file"
+    )
+    for letter, name, metavar, meaning in JMETER_OPTIONS:
+        jmeter.add_argument(
+            f"-{letter}", f"--{name}", metavar=metavar, dest="jmeter_options", action="append", default=[],
+            type=partial(_jmeter_word, letter, metavar), help=meaning,
+        )  # fmt: skip
+    jmeter.add_argument(
+        "-a",
+        "--password",
+        metavar="PASSWORD",
+        dest="proxy_password",
+        help="that user's password; better: '${env:NAME}'",
+    )
+    none = argparse.SUPPRESS
+    for words, meaning in ACCEPTED.items():
+        jmeter.add_argument(*words, action=_Accepted, nargs=0, default=none, help=f"accepted: {meaning}")
+    for words, reason in REFUSED.items():
+        jmeter.add_argument(*words, action=_Refused, nargs="?", const=reason, default=none, help=none)
+
+
+class _Accepted(argparse.Action):
+    """An option of JMeter that asks for what a run does anyway."""
+
+    def __call__(self, *_: object) -> None:
+        pass
+
+
+class _Refused(argparse.Action):
+    """An option of JMeter that means nothing here; `const` says what does its work."""
+
+    def __call__(self, parser: object, options: object, values: object, word: str | None = None) -> None:
+        raise UsageError(f"{word}: {self.const}")
+
+
+def _jmeter_word(letter: str, metavar: str, value: str) -> str:
+    """An option as JMeter takes it in one word, with a file as seen from anywhere."""
+    if metavar != "FILE":
+        return f"-{letter}{value}"
+    if not Path(value).is_file():
+        raise UsageError(f"-{letter} {value}: there is no such file")
+    return f"-{letter}{Path(value).absolute()}"
+
+
+def _hide_password(options: argparse.Namespace, words: Sequence[str]) -> None:
+    """Take the proxy's password from the environment; one on the command line, where all see it, is moved there first.
+
+    To move it the process starts again.
+    """
+    password, variable = options.proxy_password, re.fullmatch(r"\$\{env:(\w+)\}", options.proxy_password or "")
+    if variable and variable[1] not in os.environ:
+        raise UsageError(f"-a {password}: export {variable[1]}=… before the run")
+    if variable:
+        options.proxy_password = os.environ[variable[1]]
+    elif password is not None:
+        places = {password: f"${{env:{PROXY_PASSWORD}}}", f"-a{password}": f"-a${{env:{PROXY_PASSWORD}}}"}
+        places[f"--password={password}"] = f"--password=${{env:{PROXY_PASSWORD}}}"
+        again = [sys.executable, "-m", "framestorm", *(places.get(word, word) for word in words)]
+        os.execve(sys.executable, again, {**os.environ, PROXY_PASSWORD: password})  # noqa: S606 - no shell
 
 
 def _add_criteria(parser: argparse.ArgumentParser) -> None:
@@ -241,15 +337,19 @@ def _add_criteria(parser: argparse.ArgumentParser) -> None:
 
 def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
     """The options of a run: each word of the command line has the name of its field."""
-    from framestorm.model.plan import parse_assignments
+    from framestorm.run import properties
     from framestorm.run.preparation import RunOptions
 
     # A plan as seen from here, or from the checkout when run.sh is called from elsewhere.
     is_elsewhere = not options.plan.exists() and (paths.ROOT / options.plan).exists()
     options.plan = paths.ROOT / options.plan if is_elsewhere else options.plan.absolute()
-    options.given = parse_assignments(options.given)
+    options.property_files = tuple(word.absolute() for word in options.given if isinstance(word, Path))
+    options.given = properties.assigned(options.given)
+    options.jmeter_options = tuple(options.jmeter_options)
     if "criteria" in options:
-        options.criteria, options.extra = tuple(options.criteria), parse_assignments(options.extra, "-G")
+        # JMeter takes a word without a value as the name of a file.
+        extra = [word if "=" in word else Path(word) for word in options.extra]
+        options.criteria, options.extra = tuple(options.criteria), properties.assigned(extra, "-G")
     return RunOptions(**vars(options), command=("./run.sh", *words))
 
 

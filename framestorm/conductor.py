@@ -102,12 +102,13 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             jmeter=JMeterProcess(load.arguments, load.exit_status()),
         )
         files.write(run_dir / record.FILE, ended, indent=2)
-    if options.samples_copy is not None and (run_dir / "samples.jtl").exists():
-        try:
-            shutil.copyfile(run_dir / "samples.jtl", options.samples_copy)
-        except OSError as error:
-            # The run stands, and its report is still to be made.
-            print(f"note: -l {options.samples_copy}: {error.strerror}; see {run_dir}/samples.jtl", file=sys.stderr)
+    for name, letter, copy in (("samples.jtl", "-l", options.samples_copy), ("jmeter.log", "-j", options.log_copy)):
+        if copy is not None and (run_dir / name).exists():
+            try:
+                shutil.copyfile(run_dir / name, copy)
+            except OSError as error:
+                # The run stands, and its report is still to be made.
+                print(f"note: {letter} {copy}: {error.strerror}; see {run_dir / name}", file=sys.stderr)
     return run_dir
 
 
@@ -116,6 +117,12 @@ def _check_for_slaves(options: RunOptions, plan: Plan, hosts: Hosts) -> None:
         raise UsageError(f"{options.plan}: slaves have the scripts of the plans in jmx/ only; copy the plan there")
     if options.influxdb_url is not None:
         raise UsageError("--influxdb works on one machine; for slaves add the Backend Listener to the plan in the GUI")
+    if hosts.master is not None and (
+        options.property_files or {word[1] for word in options.jmeter_options} & set("pS")
+    ):
+        raise UsageError(
+            f"-q, -p and -S: the files are not on {hosts.master.name}, which controls the run; use -J or -D"
+        )
     if len(hosts.slaves) > 1 and not plan.totals:
         names = ", ".join(host.name for host in hosts.slaves)
         raise UsageError(

@@ -1,7 +1,6 @@
 """The orders for each host of a run, with their files and command lines."""
 
 import base64
-import json
 import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from framestorm.hosts.member import Member
 from framestorm.hosts.messages import Begin, Description
 from framestorm.model.plan import Plan
 from framestorm.model.run import Rmi
-from framestorm.run import jmeter
+from framestorm.run import jmeter, properties
 from framestorm.run.preparation import Prepared
 
 # Written by the playbook: RMI's ports and, with SSL, its key; the second file is a host's own copy.
@@ -74,10 +73,10 @@ def slave_order(prepared: Prepared, slave: Member) -> Begin:
         "journal": f"{run_dir}/journal.jsonl",
         "stop": f"{run_dir}/stop",
     }
-    properties = {name: paths_there.get(name, value) for name, value in values.items()}
+    values_there = {name: paths_there.get(name, value) for name, value in values.items()}
     # The slaves need to know which variables samples carry, the controller how to write them.
-    properties |= {name: value for name, value in prepared.jmeter_values.items() if name == "sample_variables"}
-    files["run.properties"] = _properties_file({**properties, **prepared.options.extra})
+    values_there |= {name: value for name, value in prepared.jmeter_values.items() if name == "sample_variables"}
+    files["run.properties"] = properties.written({**values_there, **prepared.options.extra})
     cut = None
     if video_name:
         cut = ["--video", video, "--encoding", values.get("encoding", "png-base64"), "--cache", described.cache]
@@ -101,6 +100,7 @@ def controller_order(prepared: Prepared, master: Member, slaves: Sequence[Member
         0,
         jmeter.Home("java", described.jmeter, f"{described.folder}/jmx/user.properties"),
         jmeter.CONTROLLING,
+        prepared.options.for_jmeter,
     )
     return Begin(
         _run_name(prepared),
@@ -115,7 +115,9 @@ def controller_command(prepared: Prepared, slaves: Sequence[Member]) -> list[str
     """The command that runs JMeter's controller on this machine."""
     values = {"tree": prepared.values["tree"], **prepared.jmeter_values}
     port = jmeter.free_udp_port()
-    command = jmeter.run_command(prepared.plan.path, values, prepared.run_dir, port, java_options=jmeter.CONTROLLING)
+    command = jmeter.run_command(
+        prepared.plan.path, values, prepared.run_dir, port, None, jmeter.CONTROLLING, prepared.options.for_jmeter
+    )
     own_address = _own_address(slaves[0].host.address)
     return [*command, *_remote_options(slaves, own_address, CONTROLLER_PROPERTIES)]
 
@@ -150,15 +152,6 @@ def _own_address(towards: str) -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((towards, 9))
         return str(probe.getsockname()[0])
-
-
-def _properties_file(properties: Mapping[str, str]) -> bytes:
-    """Java's format: ASCII, backslashes doubled, no line breaks within a value."""
-    lines = []
-    for name, value in properties.items():
-        escaped = json.dumps(value)[1:-1].replace('\\"', '"')
-        lines.append(f"{name}={(escaped[:1] == ' ' and chr(92)) or ''}{escaped}\n")
-    return "".join(lines).encode("ascii")
 
 
 def rmi(slaves: Iterable[Description]) -> Rmi:

@@ -116,6 +116,11 @@ class Plan:
     sample_variables: tuple[str, ...]
 
     @property
+    def is_for_kit(self) -> bool:
+        """Whether it declares anything for Framestorm; any other plan runs as in JMeter alone."""
+        return bool(self.filled_in) or any(each.facets for each in self.settable.values())
+
+    @property
     def totals(self) -> tuple[Property, ...]:
         """The properties that are split over slaves."""
         return tuple(each for each in self.settable.values() if TOTAL in each.facets)
@@ -194,21 +199,6 @@ def read(path: Path) -> Plan:
         has_users=any(sampler.tag.endswith("SystemSampler") for sampler in samplers),
         sample_variables=tuple(columns.split(",")) if columns else (),
     )
-
-
-def parse_assignments(words: Iterable[str], letter: str = "-J") -> dict[str, str]:
-    """The `name=value` words of -J or -G as a dictionary; if a name is repeated, the last one counts, as in JMeter.
-
-    Raises:
-        UsageError: a word has no name or no equals sign.
-    """
-    values: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not name or not equals:
-            raise UsageError(f"{letter}{word}: expected name=value, for example {letter}users=5")
-        values[name] = value
-    return values
 
 
 def _described(description: str) -> tuple[str, tuple[str, ...]]:

@@ -45,23 +45,34 @@ def run_command(
     stop_port: int,
     home: Home | None = None,
     java_options: Sequence[str] = UNDER_LOAD,
+    words: Sequence[str] = (),
 ) -> list[str]:
-    """The command that runs a plan without the GUI into a run's folder; `home` may be that of another host."""
+    """The command that runs a plan without the GUI into a run's folder.
+
+    home: that of another host; words: further options of JMeter, which `properties` may overrule.
+    """
     port = {name: str(stop_port) for name in ("jmeterengine.nongui.port", "jmeterengine.nongui.maxport")}
     return [
-        *_java("-Djava.awt.headless=true", *java_options, home=home),
+        *_java("-Djava.awt.headless=true", *java_options, home=home, words=words),
         *("-n", "-t", str(plan), "-l", str(run_dir / "samples.jtl"), "-j", str(run_dir / "jmeter.log")),
         *_assignments({**properties, **port}),
     ]
 
 
-def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path) -> list[str]:
+def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path, words: Sequence[str] = ()) -> list[str]:
     """The command that opens a plan in JMeter's GUI with the properties of a run, so that Run works there."""
     # Open the packages that JMeter's start script opens to its look and feel; keep preferences out of the user's home.
     options = [f"--add-opens=java.desktop/{package}=ALL-UNNAMED" for package in GUI_PACKAGES]
     options += ["-Dawt.useSystemAAFontSettings=on", f"-Djava.util.prefs.userRoot={paths.LOCAL / 'java-prefs'}"]
     properties = {"onload.expandtree": "true", **properties}
-    return [*_java(*options), "-t", str(plan), "-j", str(run_dir / "jmeter.log"), *_assignments(properties)]
+    return [
+        *_java(*options, words=words),
+        "-t",
+        str(plan),
+        "-j",
+        str(run_dir / "jmeter.log"),
+        *_assignments(properties),
+    ]
 
 
 def make_dashboard(run_dir: Path) -> None:
@@ -114,7 +125,7 @@ def interrupt(stop_port: int) -> None:
         sender.sendto(b"StopTestNow", (STOP_HOST, stop_port))
 
 
-def _java(*options: str, home: Home | None = None) -> list[str]:
+def _java(*options: str, home: Home | None = None, words: Sequence[str] = ()) -> list[str]:
     java = paths.JAVA_HOME / "bin" / "java"
     if home is None and not java.exists():
         raise FramestormError(
@@ -123,7 +134,7 @@ def _java(*options: str, home: Home | None = None) -> list[str]:
     home = home or Home(str(java), str(paths.JMETER_HOME), str(paths.JMX / "user.properties"))
     return [
         *(home.java, "-server", "-Xms256m", "-Xmx1g", *options),
-        *("-jar", f"{home.folder}/bin/ApacheJMeter.jar", "-q", home.user_properties),
+        *("-jar", f"{home.folder}/bin/ApacheJMeter.jar", *words, "-q", home.user_properties),
     ]
 
 

@@ -4,7 +4,9 @@ import csv
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from framestorm.guard import Guarded
 from framestorm.machine import LOOPBACK, in_background, now_ms
 from framestorm.model.run import Host, Loss, Rmi, Role
 from framestorm.platform.base import Platform, Reading
-from framestorm.run import influxdb, jmeter
+from framestorm.run import influxdb, jmeter, properties
 from framestorm.run.preparation import Prepared, RunOptions, choose_run_dir, prepare
 from framestorm.run.resources import log_resources
 
@@ -49,7 +51,8 @@ class LocalLoad:
         target = self._stack.enter_context(self._platform.serving(run_dir))
         self._has_target = bool(target)
         values = {**self._prepared.values, **self._prepared.jmeter_values, **options.extra}
-        command = jmeter.run_command(plan, values, run_dir, self._stop_port)
+        words = self._stack.enter_context(options_for_jmeter(options))
+        command = jmeter.run_command(plan, values, run_dir, self._stop_port, words=words)
         self.arguments = tuple(command[1:])
         self._jmeter = self._stack.enter_context(Guarded(command, run_dir / "jmeter.out", jmeter.environment()))
         parts = {"generator": self._jmeter, **target}
@@ -106,6 +109,21 @@ class LocalLoad:
         self._stack.close()
 
 
+@contextmanager
+def options_for_jmeter(options: RunOptions) -> Iterator[list[str]]:
+    """JMeter's own options of a command line, the proxy's password in a file that only this user may read.
+
+    JMeter's -a would show it in the list of processes, and JMeter writes it to its log.
+    """
+    if options.proxy_password is None:
+        yield options.for_jmeter
+        return
+    with tempfile.NamedTemporaryFile(suffix=".properties") as file:
+        file.write(properties.written({"http.proxyPass": options.proxy_password}))
+        file.flush()
+        yield [*options.for_jmeter, "-q", file.name]
+
+
 def save_metrics(platform: Platform[Any], run_dir: Path, start_ms: float, end_ms: float) -> list[str]:
     """Save a platform's metrics of its functions as metrics.csv, one row per time and series; returns any problem."""
     try:
@@ -128,9 +146,9 @@ def open_gui(options: RunOptions) -> None:
     run_dir = choose_run_dir(options, suffix="-gui")
     prepared = prepare(options, run_dir)
     run_dir.mkdir(parents=True)
-    with prepared.platform.serving(run_dir):
+    with prepared.platform.serving(run_dir), options_for_jmeter(options) as words:
         print(f"opening JMeter's window; runs in it write their files to {paths.shown(run_dir)}", file=sys.stderr)
-        command = jmeter.gui_command(options.plan, {**prepared.values, **prepared.jmeter_values}, run_dir)
+        command = jmeter.gui_command(options.plan, {**prepared.values, **prepared.jmeter_values}, run_dir, words)
         process = subprocess.run(command, env=jmeter.environment(), capture_output=True, text=True, check=False)
     if process.returncode != 0:
         output = process.stderr.strip() or process.stdout.strip()

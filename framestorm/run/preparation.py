@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.platform.registry import NoPlatform, Url
 from framestorm.run import influxdb
+from framestorm.run import properties as java_properties
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
 DEFAULT_ENCODING = "png-base64"
@@ -34,8 +35,9 @@ SECRET = re.compile(r"\$\{env:(\w+)\}")
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of the command line; `given`: the properties that it sets.
+    """The options of the command line; `given`: the properties that it sets, also by the files of -q, `property_files`.
 
+    jmeter_options: further words for JMeter.
     platform: already has the settings to measure; if None, it is found by the url or is the embedded target.
     """
 
@@ -44,6 +46,10 @@ class RunOptions:
     criteria: tuple[str, ...] = ()
     run_dir: Path | None = None
     samples_copy: Path | None = None
+    log_copy: Path | None = None
+    property_files: tuple[Path, ...] = ()
+    jmeter_options: tuple[str, ...] = ()
+    proxy_password: str | None = field(default=None, repr=False)
     extra: Mapping[str, str] = field(default_factory=dict)
     slaves: str | None = None
     inventory: Path = paths.INVENTORY
@@ -54,6 +60,11 @@ class RunOptions:
     influxdb_url: str | None = None
     is_for_gui: bool = False
     command: tuple[str, ...] = ()
+
+    @property
+    def for_jmeter(self) -> list[str]:
+        """JMeter's own options, in the order in which it has to read them."""
+        return [*self.jmeter_options, *(word for path in self.property_files for word in ("-q", str(path)))]
 
 
 @dataclass(frozen=True)
@@ -88,8 +99,16 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         FramestormError: something that the run needs is missing.
     """
     plan = plan or plans.read(options.plan)
-    jmeter_values = _jmeter_values(plan, options.given)
-    properties = {**plan.defaults, **{name: value for name, value in options.given.items() if name in plan.settable}}
+    # As JMeter has it: a property set to nothing is removed, so that the plan's default counts.
+    empty = [name for name, value in options.given.items() if name in plan.settable and not value]
+    for name in empty:
+        print(f"note: -J{name} without a value: the plan's default counts, as in JMeter", file=sys.stderr)
+    given = {name: value for name, value in options.given.items() if name not in empty}
+    options = replace(options, given=given)
+    of_files = java_properties.assigned(options.property_files)
+    jmeter_values = _jmeter_values(plan, given, of_files)
+    properties = {**plan.defaults, **{name: value for name, value in given.items() if name in plan.settable}}
+    _check_proxy(options)
     if options.influxdb_url:
         influxdb.check_address(options.influxdb_url)
     _check_output(options, run_dir)
@@ -123,30 +142,54 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
             raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
     if platform.url and not platform.runs_with_load:
         check_reachable(platform.url)
-    values = {**properties, **_filled_in(plan, properties, run_dir)}
+    # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
+    own = properties if plan.is_for_kit else {name: properties[name] for name in given if name in properties}
+    values = {**own, **_filled_in(plan, properties, run_dir)}
     if plan.sample_variables:
         # Only for the plans that set them: for any other plan JMeter would write "null" in each row.
         jmeter_values["sample_variables"] = ",".join(plan.sample_variables)
     return Prepared(options, run_dir, plan, properties, values, jmeter_values, platform)
 
 
-def _jmeter_values(plan: Plan, given: Mapping[str, str]) -> dict[str, str]:
+def _jmeter_values(plan: Plan, given: Mapping[str, str], of_files: Mapping[str, str]) -> dict[str, str]:
     """Properties of the command line that are not the plan's; an unknown one is refused if the plan describes its own.
 
-    A plan that does not may read further ones where nobody sees it, such as in a script.
+    A plan that does not may read further ones where nobody sees it, such as in a script. JMeter reads those of files.
     """
     is_described = any(each.facets for each in plan.settable.values())
     jmeter_values = {}
     for name, value in given.items():
-        is_known = "." in name or name in _jmeter_names()
+        is_known = "." in name or name in _jmeter_names() or name in of_files
         if name in plan.settable or name in plan.filled_in or (is_described and not is_known):
             plan.check(name, value)
+        elif of_files.get(name) == value:
+            continue
+        elif name in _row_settings():
+            print(f"note: -J{name}: left out; the columns of samples.jtl are fixed", file=sys.stderr)
         else:
             jmeter_values[name] = value
             if name not in _jmeter_names():
                 what = f"neither the plan nor JMeter's property files have {name}"
                 print(f"note: -J{name}: {what}; passed on", file=sys.stderr)
     return jmeter_values
+
+
+def _check_proxy(options: RunOptions) -> None:
+    letters = {word[1] for word in options.jmeter_options}
+    if ("H" in letters) != ("P" in letters):
+        raise UsageError("a proxy is given by both -H HOST and -P PORT")
+    if options.proxy_password is not None and "u" not in letters:
+        raise UsageError("-a is the password of a user at the proxy: give that by -u")
+    if options.slaves is not None and letters & set("EHPNu"):
+        raise UsageError(
+            "-H, -P, -N and -u set the proxy of this machine, and slaves send the requests: set it on them"
+        )
+
+
+@cache
+def _row_settings() -> frozenset[str]:
+    """The names of the settings without which samples.jtl could not be read."""
+    return frozenset(name for name in java_properties.read(paths.JMX / "user.properties") if "saveservice" in name)
 
 
 @cache

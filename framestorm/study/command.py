@@ -14,9 +14,9 @@ from typing import NamedTuple
 from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
-from framestorm.model import plan
 from framestorm.model.study import DEFINITION
 from framestorm.platform.base import DEFAULT_PORT, Check
+from framestorm.run import properties
 from framestorm.run import record as versions
 from framestorm.setup import pieces as setup
 from framestorm.study import readiness
@@ -160,7 +160,7 @@ def _is_file(path: Path) -> bool:
 
 def _start(options: argparse.Namespace, words: Sequence[str], name: str) -> Ended:
     file = _find(name)
-    overrides = Overrides(plan.parse_assignments(options.assignments), options.repetitions)
+    overrides = Overrides(properties.assigned(options.assignments), options.repetitions)
     definition = matrix.override(reading.load(file, options.quick), overrides)
     points = matrix.choose(matrix.points(definition), options.only)
     study = StudyRecord.begin(

@@ -16,6 +16,7 @@ from framestorm.hosts.messages import Begin, Description
 from framestorm.model import plan
 from framestorm.run import preparation
 from framestorm.run.preparation import Prepared, RunOptions, prepare
+from framestorm.run.properties import written
 
 DESCRIBED = Description(
     python="/kit/python", client="/kit/client/client.py", cache="/state/cache", video="/kit/sample.mp4",
@@ -99,7 +100,7 @@ def test_the_master_gets_plan_and_slaves(make) -> None:
     ("value", "text"), [("plain", "plain"), (" led", "\\ led"), ("a\\b", "a\\\\b"), ('"é"\n', '"\\u00e9"\\n')]
 )
 def test_properties_are_as_java_reads_them(value: str, text: str) -> None:
-    assert orders._properties_file({"name": value}) == f"name={text}\n".encode()
+    assert written({"name": value}) == f"name={text}\n".encode()
 
 
 @pytest.mark.parametrize(

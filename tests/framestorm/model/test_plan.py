@@ -157,14 +157,6 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, content: str | None, words: 
         plans.read(path)
 
 
-def test_assignments() -> None:
-    given = ["users=1", "url=http://h/?a=b", "users=2", "video="]
-    assert plans.parse_assignments(given) == {"users": "2", "url": "http://h/?a=b", "video": ""}
-    for word in ("users", "=5"):
-        with pytest.raises(UsageError, match="name=value"):
-            plans.parse_assignments([word])
-
-
 @pytest.mark.parametrize("path", sorted(paths.JMX.glob("*.jmx")), ids=lambda path: path.stem)
 def test_the_kit_s_plans(path: Path) -> None:
     plan = plans.read(path)

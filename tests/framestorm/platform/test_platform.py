@@ -89,7 +89,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
 def run_with(platform: Platform[Any], run_dir: Path, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.5) -> Record:
     """A run whose JMeter only waits."""
     command = [sys.executable, "-c", f"import time; time.sleep({seconds})"]
-    monkeypatch.setattr(jmeter, "run_command", lambda *_: command)
+    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: command)
     options = RunOptions(paths.JMX / "requests.jmx", run_dir=run_dir, platform=platform)
     return files.read(conductor.run(options) / "run.json", Record)
 

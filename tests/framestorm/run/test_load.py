@@ -34,7 +34,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
     def make(script: str) -> LocalLoad:
         run_dir = tmp_path / "run"
-        monkeypatch.setattr(jmeter, "run_command", lambda *_: ["sh", "-c", f"cd {run_dir}; {script}"])
+        monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["sh", "-c", f"cd {run_dir}; {script}"])
         run_dir.mkdir()
         prepared = prepare(RunOptions(paths.JMX / "tasks.jmx"), run_dir.with_name("other"))
         loads.append(LocalLoad(type(prepared)(**{**vars(prepared), "run_dir": run_dir})))

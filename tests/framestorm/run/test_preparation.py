@@ -75,12 +75,14 @@ def test_a_plan_may_not_ask_for_what_is_not_there(tmp_path: Path) -> None:
 
 
 def test_jmeters_own_properties_are_passed_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = {"jmeter.save.saveservice.output_format": "xml", "server_port": "1", "my.own": "x"}
-    prepared = prepare(options("face-blur", users="4", **given), tmp_path / "run")
+    given = {"summariser.interval": "6", "server_port": "1", "my.own": "x"}
+    of_rows = {"jmeter.save.saveservice.output_format": "xml"}
+    prepared = prepare(options("face-blur", users="4", hold_s="", **given, **of_rows), tmp_path / "run")
     assert prepared.jmeter_values == given
     assert (prepared.properties["users"], prepared.properties["hold_s"]) == ("4", "30")
     notes = capsys.readouterr().err
     assert "-Jmy.own" in notes and "server_port" not in notes
+    assert "output_format: left out" in notes and "-Jhold_s without a value" in notes
 
 
 @pytest.mark.parametrize("given", [{"user": "5"}, {"users": "0"}, {"python": "python3"}])
@@ -93,6 +95,7 @@ def test_a_plan_made_in_jmeter_may_read_any_property(tmp_path: Path, capsys: pyt
     asked = RunOptions(paths.ROOT / "tests" / "run" / "shop.jmx", given={"url": "http://h/f", "of_a_script": "1"})
     prepared = prepare(asked, tmp_path / "run")
     assert (prepared.properties["url"], prepared.jmeter_values) == ("http://h/f", {"of_a_script": "1"})
+    assert prepared.values == {"url": "http://h/f"}, "JMeter works out its defaults"
     assert "-Jof_a_script" in capsys.readouterr().err
 
 
