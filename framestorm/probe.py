@@ -130,7 +130,9 @@ def digest(folder: Path, names: Sequence[str]) -> str | None:
     digest_of_all = hashlib.sha256()
     for name in names:
         try:
-            digest_of_all.update((folder / name).read_bytes())
+            with (folder / name).open("rb") as file:
+                for block in iter(lambda: file.read(BLOCK_BYTES), b""):
+                    digest_of_all.update(block)
         except OSError:
             return None
     return digest_of_all.hexdigest()

@@ -8,18 +8,21 @@ started on this host and has JMeter's server ready for the next run.
 
 import base64
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
 import pwd
+import re
 import select
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -32,7 +35,9 @@ BEAT_S = 1.0
 SILENCE_S = 12.0
 READY_WITHIN_S = 40.0
 END_WITHIN_S = 10.0
-CHUNK_BYTES = 1 << 20
+# Sent of the followed files before the next look at orders: over a slow network that may take long.
+CHUNKS_AT_A_TIME = 8
+PR_SET_PDEATHSIG = 1
 DESCRIPTION = Path("/etc/framestorm/host.json")  # left by the playbook
 ENVIRONMENT = Path("/run/framestorm/run.env")  # read by the server's unit at each start
 LOCK = Path("/run/framestorm.lock")
@@ -55,6 +60,8 @@ class Agent:
         self.controller: subprocess.Popen[bytes] | None = None
         self.lock: TextIO | None = None
         self.stopped_clients: set[int] = set()
+        self.guard: Guard | None = None
+        self.env_fd: int | None = None  # the environment that the run gives to JMeter's server
         self.follow: dict[str, Path] = {}
         self.followed: dict[str, BinaryIO] = {}
         self.before = probe.Usage(0, 0, 0, 0, 0, 0)
@@ -63,6 +70,10 @@ class Agent:
         """Do what an order says."""
         if isinstance(order, messages.TellFacts):
             self.tell_facts(order)
+        elif isinstance(order, messages.Open):
+            self.open(order)
+        elif isinstance(order, messages.Piece):
+            self.take(order)
         elif isinstance(order, messages.Begin):
             self.begin(order)
         else:
@@ -101,22 +112,42 @@ class Agent:
         self.before = probe.usage(probe.processes(self.host.user))
         self.tell_time()
 
-    def begin(self, order: messages.Begin) -> None:
-        """Make the run's folder; start JMeter's server with this host's share, or JMeter's controller."""
+    def open(self, order: messages.Open) -> None:
+        """Make the run's folder. What is there of runs that crashed goes: the lock says that no other is under way."""
         self._take_lock(order.controller)
-        self.running = self.watching = True
-        self.run_dir = Path(self.host.runs) / order.run
+        runs = Path(self.host.runs)
+        self.run_dir = runs / order.run
         with self._as_account():
-            # What is left of a run whose end this host did not see is of no more use.
-            shutil.rmtree(self.run_dir, ignore_errors=True)
             try:
-                self.run_dir.mkdir()
-                for name, content in order.files.items():
-                    path = self.run_dir / name
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(base64.b64decode(content))
+                for left in runs.iterdir():
+                    if left.is_dir() and not left.is_symlink():
+                        shutil.rmtree(left, ignore_errors=True)
+                    else:
+                        left.unlink()
+                self.run_dir.mkdir(mode=0o700)
             except OSError as error:
                 raise CannotError(f"the run's folder cannot be made: {error}") from None
+        self.tell_time()
+
+    def take(self, order: messages.Piece) -> None:
+        """Add the next piece to a file of the run; after the last one, compare the whole with its digest."""
+        assert self.run_dir is not None  # noqa: S101 - it is opened
+        path = self.run_dir / order.file
+        with self._as_account():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("ab") as file:
+                    file.write(base64.b64decode(order.data))
+                if order.digest and probe.digest(self.run_dir, [order.file]) != order.digest:
+                    raise CannotError(f"{order.file} arrived damaged")
+            except OSError as error:
+                raise CannotError(f"{order.file} cannot be written: {error}") from None
+        answer(messages.Got(order.file))
+
+    def begin(self, order: messages.Begin) -> None:
+        """Start JMeter's server with this host's share, or JMeter's controller."""
+        assert self.run_dir is not None  # noqa: S101 - it is opened
+        self.running = self.watching = True
         # A path that is absolute stays as it is.
         self.follow = {name: self.run_dir / path for name, path in order.follow.items()}
         if order.command:
@@ -124,7 +155,8 @@ class Agent:
         else:
             if order.cut:
                 self._cut(order.cut, self.run_dir)
-            self._start_server()
+            self.guard = Guard(self._restart_idle)
+            self._start_server(order.secrets)
         self.before = probe.usage(probe.processes(self.host.user))
         self.tell_time()
 
@@ -142,10 +174,14 @@ class Agent:
             self.controller.terminate()
 
     def end(self) -> None:
-        """Become idle, hand in the rest of the files and how many lines each has, then go."""
+        """Become idle, hand in the rest of the files and how many lines each has."""
         self.become_idle()
-        self._send_growth()
+        while self._send_growth():
+            pass
         answer(messages.Done({name: probe.count_lines(file) for name, file in self.followed.items()}))
+
+    def leave(self) -> None:
+        """Go, and leave nothing here: the conductor has all. Without this order the files stay for the next run."""
         if self.run_dir is not None:
             with self._as_account():
                 shutil.rmtree(self.run_dir, ignore_errors=True)
@@ -164,13 +200,18 @@ class Agent:
                 self.controller.kill()
                 self.controller.wait()
         else:
-            ENVIRONMENT.unlink(missing_ok=True)
-            # Ends the engine and every user that it started: they are processes of the unit.
-            _systemctl("restart", self.host.unit)
+            self._restart_idle()
+        if self.guard is not None:
+            self.guard.dismiss()
+
+    def _restart_idle(self) -> None:
+        ENVIRONMENT.unlink(missing_ok=True)
+        # Ends the engine and every user that it started: they are processes of the unit.
+        _systemctl("restart", self.host.unit)
 
     def serve(self) -> None:
         """Take orders until they end; whatever ends them, leave the host idle."""
-        lines = Lines(sys.stdin.fileno())
+        lines = messages.Lines(sys.stdin.fileno())
         beaten_s = time.monotonic()
         try:
             while True:
@@ -201,7 +242,9 @@ class Agent:
         """Touch the run's files as the account that owns them: as root, a link put among them would lead anywhere."""
         owner = pwd.getpwnam(self.host.user)
         is_root = os.geteuid() == 0
+        groups = os.getgroups()
         if is_root:
+            os.setgroups([])
             os.setegid(owner.pw_gid)
             os.seteuid(owner.pw_uid)
         try:
@@ -210,6 +253,7 @@ class Agent:
             if is_root:
                 os.seteuid(0)
                 os.setegid(0)
+                os.setgroups(groups)
 
     def _take_lock(self, run: str) -> None:
         self.lock = LOCK.open("a+")
@@ -233,9 +277,8 @@ class Agent:
         with self._as_account(), (run_dir / "run.properties").open("a") as file:
             file.write(f"frame_dir={json.loads(done.stdout)['folder']}\n")
 
-    def _start_server(self) -> None:
-        ENVIRONMENT.parent.mkdir(parents=True, exist_ok=True)
-        ENVIRONMENT.write_text(f"FRAMESTORM_RUN=--addprop {self.run_dir}/run.properties\n")
+    def _start_server(self, secrets: dict[str, str]) -> None:
+        self._set_environment({"FRAMESTORM_RUN": f"--addprop {self.run_dir}/run.properties", **secrets})
         log = Path(self.host.log)
         _systemctl("restart", self.host.unit)
         deadline_s = time.monotonic() + READY_WITHIN_S
@@ -247,6 +290,18 @@ class Agent:
             time.sleep(0.1)
         log_end = probe.output("journalctl", "--no-pager", "--lines=5", "--output=cat", f"--unit={self.host.unit}")
         raise CannotError(f"JMeter's server was not ready in {READY_WITHIN_S:.0f} s (see {log} there): {log_end}")
+
+    def _set_environment(self, variables: dict[str, str]) -> None:
+        """Have the unit's next start read these variables from this process's memory: they may be secret.
+
+        With this process they are gone, so a server that systemd starts after its death is an idle one.
+        """
+        self.env_fd = os.memfd_create("framestorm-run")
+        quoted = {name: re.sub(r'([\\"$`])', r"\\\1", value) for name, value in variables.items()}
+        os.write(self.env_fd, "".join(f'{name}="{value}"\n' for name, value in quoted.items()).encode())
+        ENVIRONMENT.parent.mkdir(parents=True, exist_ok=True)
+        ENVIRONMENT.unlink(missing_ok=True)
+        ENVIRONMENT.symlink_to(f"/proc/{os.getpid()}/fd/{self.env_fd}")
 
     def _start_controller(self, command: list[str], run_dir: Path) -> None:
         owner = pwd.getpwnam(self.host.user)
@@ -262,28 +317,36 @@ class Agent:
                 user=owner.pw_uid,
                 group=owner.pw_gid,
                 start_new_session=True,
+                preexec_fn=_end_with_agent,  # noqa: PLW1509 - there are no threads here
             )
 
-    def _send_growth(self) -> None:
-        """Send what has been added to each followed file since the last time."""
+    def _send_growth(self) -> bool:
+        """Send what has been added to each followed file since the last time; whether there may be more."""
+        may_be_more = False
         for name, path in self.follow.items():
             if name not in self.followed:
                 try:
                     # Held open: a restart of the server, also the one that makes it idle, puts its log aside.
                     with self._as_account():
-                        self.followed[name] = path.open("rb")
+                        self.followed[name] = _opened(path)
                 except FileNotFoundError:
                     continue
-            while data := self.followed[name].read(CHUNK_BYTES):
+            for _ in range(CHUNKS_AT_A_TIME):
+                data = self.followed[name].read(messages.PIECE_BYTES)
+                if not data:
+                    break
                 answer(messages.Chunk(name, base64.b64encode(data).decode()))
+            else:
+                may_be_more = True
+        return may_be_more
 
     def _beat(self) -> None:
         """Answer with the state of things; this being there at all is half of the message."""
         if self.running and self.controller is None:
             self._check_server()
         exit_status = self.controller.poll() if self.controller else None
-        if exit_status is not None:
-            self._send_growth()  # what it wrote last
+        while exit_status is not None and self._send_growth():
+            pass  # what it wrote last
         before, self.before = self.before, probe.usage(probe.processes(self.host.user))
         elapsed_s = max(self.before.at_s - before.at_s, 1e-3)
         beat = messages.Beat(
@@ -309,28 +372,55 @@ class Agent:
         self.main_pid = pid
 
 
-class Lines:
-    """The lines of a descriptor, as they come."""
+class Guard:
+    """A process of its own that makes the host idle if the agent dies or stays stopped: no load goes on unwatched."""
 
-    def __init__(self, descriptor: int) -> None:
-        self.ended = False
-        self.heard_s = time.monotonic()  # when something came last, if only a part of a line
-        self._descriptor = descriptor
-        self._parts: list[bytes] = []
+    def __init__(self, make_idle: Callable[[], None]) -> None:
+        read, self._write = os.pipe()
+        agent_pid = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            # Nothing of the agent's is run here: neither its cleaning-up nor its answers.
+            status = 1
+            with contextlib.suppress(BaseException):
+                os.close(self._write)
+                os.closerange(0, 3)  # or ssh would wait for this process
+                if self._watch(read, agent_pid):
+                    make_idle()
+                status = 0
+            os._exit(status)
+        os.close(read)
 
-    def wait(self, timeout_s: float) -> list[bytes]:
-        """The whole lines that are there, waited for up to `timeout_s`."""
-        if not select.select([self._descriptor], [], [], timeout_s)[0]:
-            return []
-        data = os.read(self._descriptor, CHUNK_BYTES)
-        self.ended, self.heard_s = not data, time.monotonic()
-        self._parts.append(data)
-        # A video is one long line: put together once, and not for each of its parts.
-        if b"\n" not in data:
-            return []
-        *lines, rest = b"".join(self._parts).split(b"\n")
-        self._parts = [rest]
-        return lines
+    def dismiss(self) -> None:
+        """The host is idle: nothing is left to guard."""
+        os.write(self._write, b".")
+        os.close(self._write)
+        os.waitpid(self._pid, 0)
+
+    @staticmethod
+    def _watch(read: int, agent_pid: int) -> bool:
+        """Wait for the agent's end; whether it was one without leave."""
+        ran_s = time.monotonic()
+        while not select.select([read], [], [], TICK_S)[0]:
+            if probe.stat(str(agent_pid))[:1] not in (["T"], ["t"]):
+                ran_s = time.monotonic()
+            elif time.monotonic() - ran_s > SILENCE_S:
+                os.kill(agent_pid, signal.SIGKILL)
+        return not os.read(read, 1)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A file opened for reading; no link is followed, and what would block, such as a pipe, is refused."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise CannotError(f"{path} is no file")
+    return os.fdopen(descriptor, "rb")
+
+
+def _end_with_agent() -> None:
+    """In a child of the agent: be killed when the agent dies."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def answer(message: messages.Answer) -> None:

@@ -21,7 +21,6 @@ from framestorm.run.load import save_metrics
 from framestorm.run.preparation import Prepared
 from framestorm.run.resources import FIELDS, row
 
-BEGIN_WITHIN_S = 120.0
 END_WITHIN_S = 30.0
 # After a slave is lost: how long JMeter may take to end by itself once all other slaves are done.
 CONTROLLER_GRACE_S = 5.0
@@ -59,8 +58,7 @@ class Fleet:
         self._connect()
         self._share_out()
         self._watch_function()
-        begins = [(slave, orders.slave_order(self._prepared, slave)) for slave in self.slaves]
-        together(lambda each: each[0].ask(each[1], Ready, BEGIN_WITHIN_S), begins)
+        together(lambda slave: slave.deliver(orders.slave_delivery(self._prepared, slave)), self.slaves)
         self._started_ms = now_ms()
         self._start_controller()
 
@@ -110,9 +108,9 @@ class Fleet:
             # The slaves look for a plan's scripts at the same path as on this machine.
             self._controller = Guarded(command, self._run_dir / "jmeter.out", jmeter.environment(), paths.ROOT)
         else:
-            order = orders.controller_order(self._prepared, self.master, self.slaves)
-            command = order.command or []
-            self.master.ask(order, Ready, BEGIN_WITHIN_S)
+            delivery = orders.controller_delivery(self._prepared, self.master, self.slaves)
+            command = delivery.begin.command or []
+            self.master.deliver(delivery)
         self.arguments = tuple(command[1:])
 
     # Under load: called by the watch of the run
@@ -202,6 +200,8 @@ class Fleet:
                     came = probe.count_lines(file)
                 if came != lines:
                     missing.append(f"{member.host.name} has {lines} lines of {name}, {came} of them arrived")
+            if member.lines is not None and not member.unwritable:
+                member.order(Do("leave"))
         self._write_beats()
         return missing + save_metrics(self._prepared.platform, self._run_dir, self._started_ms, ended_ms)
 

@@ -2,15 +2,18 @@
 
 import base64
 import contextlib
+import hashlib
 import inspect
+import io
 import json
 import queue
 import shlex
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,8 +23,22 @@ from framestorm import probe
 from framestorm.errors import FramestormError
 from framestorm.hosts import agent, messages
 from framestorm.hosts.inventory import Host
-from framestorm.hosts.messages import Answer, Beat, Begin, Chunk, Do, Done, Facts, Failed, Order, Ready, TellFacts
-from framestorm.machine import wait_until
+from framestorm.hosts.messages import (
+    Answer,
+    Beat,
+    Begin,
+    Chunk,
+    Do,
+    Done,
+    Facts,
+    Failed,
+    Got,
+    Open,
+    Order,
+    Piece,
+    Ready,
+    TellFacts,
+)
 
 # Reads as many bytes as the first line says, modules by their names, and runs the last one: the agent needs no
 # installation and is never out of date.
@@ -43,6 +60,13 @@ LOST_AFTER_S = 10.0
 FROZEN_AFTER_S = 5.0
 READ_WITHIN_S = 5.0
 ANSWER_WITHIN_S = 20.0
+BEGIN_WITHIN_S = 300.0  # its own video is cut there
+# A file goes in pieces, each of which is acknowledged: so many are under way, for a network with a long delay, and a
+# slow one has so long for the next of them.
+PIECES_UNDER_WAY = 16
+PIECE_WITHIN_S = 60.0
+# A host that has been taken over must not fill this machine's disk.
+FILE_AT_MOST_BYTES = 64 << 30
 CLOCK_TRIES = 5
 T = TypeVar("T")
 R = TypeVar("R")
@@ -53,6 +77,15 @@ _ANSWERS = {name: TypeAdapter[Answer](kind) for name, kind in messages.ANSWERS.i
 
 class HostError(FramestormError):
     """A host cannot take part, or is lost; the message names it."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """All that a host gets for a run: the files by their path in the run's folder, each a file here or its content."""
+
+    open: Open
+    files: Mapping[str, Path | bytes]
+    begin: Begin
 
 
 class Member:
@@ -71,7 +104,6 @@ class Member:
         self.beats: list[Beat] = []
         self._run_dir = run_dir
         self._files: frozenset[str] = frozenset()  # that it was ordered to send
-        self._heard_s = time.monotonic()
         self._frozen_since_s: float | None = None
         self._answers: queue.Queue[Answer] = queue.Queue()
         self._agent = subprocess.Popen(
@@ -81,6 +113,9 @@ class Member:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        assert self._agent.stdout is not None  # noqa: S101 - it is a pipe
+        self._lines = messages.Lines(self._agent.stdout.fileno())
+        self._sizes: dict[str, int] = {}
         self._send_lock = threading.Lock()
         self._closed = threading.Event()
         sources = json.dumps(
@@ -105,6 +140,9 @@ class Member:
             HostError: the agent says it cannot, cannot be reached, or does not answer in time.
         """
         self.order(order)
+        return self._answer(kind, timeout_s)
+
+    def _answer(self, kind: type[A], timeout_s: float) -> A:
         deadline_s = time.monotonic() + timeout_s
         while (left_s := deadline_s - time.monotonic()) > 0:
             try:
@@ -120,6 +158,30 @@ class Member:
         raise HostError(
             f"{self.host.name} ({self.host.ansible_host}): {self._why_silent(f'no answer in {timeout_s:.0f} s')}"
         )
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Send the files of a run in pieces, then have it begin.
+
+        Raises:
+            HostError: the host cannot, has no room for the files, or takes no more of them.
+        """
+        sizes = [len(each) if isinstance(each, bytes) else each.stat().st_size for each in delivery.files.values()]
+        if sum(sizes) > self.facts.free_bytes:
+            raise HostError(
+                f"{self.host.name}: the run's files have {sum(sizes) >> 20} MiB, and there are "
+                f"{self.facts.free_bytes >> 20} MiB of disk left there; make room"
+            )
+        self.ask(delivery.open, Ready, ANSWER_WITHIN_S)
+        under_way = 0
+        for piece in (piece for name, source in delivery.files.items() for piece in _pieces(name, source)):
+            if under_way == PIECES_UNDER_WAY:
+                self._answer(Got, PIECE_WITHIN_S)
+                under_way -= 1
+            self.order(piece)
+            under_way += 1
+        for _ in range(under_way):
+            self._answer(Got, PIECE_WITHIN_S)
+        self.ask(delivery.begin, Ready, BEGIN_WITHIN_S)
 
     def learn(self, kit_files: Sequence[str]) -> None:
         """Ask for the host's facts and its clock; `kit_files` as in TellFacts."""
@@ -140,8 +202,8 @@ class Member:
         """Why the host is to be counted as lost from now on, None while it is well or when that is known already."""
         if self.lost is not None:
             return None
-        reason, since_s = None, self._heard_s
-        silent_s = time.monotonic() - self._heard_s
+        reason, since_s = None, self._lines.heard_s
+        silent_s = time.monotonic() - since_s
         has_ended = self.lines is None and self._has_ended()
         with contextlib.suppress(queue.Empty):
             while True:
@@ -159,8 +221,13 @@ class Member:
         return reason
 
     def handed_in(self, timeout_s: float) -> bool:
-        """Whether the host has sent the rest of its files and their counts, waited for up to `timeout_s`."""
-        wait_until(lambda: self.lines is not None or self._has_ended(), timeout_s)
+        """Whether the host has sent the rest of its files and their counts; given up after a silence of `timeout_s`.
+
+        Over a slow network the rest may take long, but it comes piece by piece.
+        """
+        self._lines.heard_s = time.monotonic()
+        while self.lines is None and not self._has_ended() and time.monotonic() - self._lines.heard_s < timeout_s:
+            time.sleep(0.1)
         return self.lines is not None
 
     def close(self) -> None:
@@ -200,9 +267,7 @@ class Member:
             self.order(Do("ping"))
 
     def _listen(self) -> None:
-        assert self._agent.stdout is not None  # noqa: S101 - it is a pipe
-        for line in self._agent.stdout:
-            self._heard_s = time.monotonic()
+        for line in self._heard():
             try:
                 fields = json.loads(line)
                 self._take(_ANSWERS[fields.pop("type")].validate_python(fields))
@@ -211,13 +276,25 @@ class Member:
             except (ValueError, LookupError, TypeError, AttributeError):
                 self._answers.put(Failed(f"its agent said {line[:200]!r}"))
 
+    def _heard(self) -> Iterator[bytes]:
+        while not self._lines.ended:
+            try:
+                yield from self._lines.wait(PING_EVERY_S)
+            except (OSError, ValueError) as error:  # closed under way, or a line without end
+                self._answers.put(Failed(f"its agent cannot be understood: {error}"))
+                return
+
     def _take(self, answer: Answer) -> None:
         if isinstance(answer, Chunk):
             # Any other name could be a path out of the run's folder.
             if answer.file not in self._files:
                 raise ValueError(f"{answer.file!r} was not ordered")
+            data = base64.b64decode(answer.data)
+            self._sizes[answer.file] = self._sizes.get(answer.file, 0) + len(data)
+            if self._sizes[answer.file] > FILE_AT_MOST_BYTES:
+                raise ValueError(f"{answer.file} has over {FILE_AT_MOST_BYTES >> 30} GiB")
             with (self._run_dir / answer.file).open("ab") as file:
-                file.write(base64.b64decode(answer.data))
+                file.write(data)
         elif isinstance(answer, Beat):
             self.beats.append(answer)
             frozen_since_s = self._frozen_since_s or time.monotonic()
@@ -236,6 +313,20 @@ class Member:
             return otherwise
         words = self._agent.stderr.read().decode(errors="replace").strip().splitlines()
         return f"ssh says: {words[-1]}" if words else otherwise
+
+
+def _pieces(name: str, source: Path | bytes) -> Iterator[Piece]:
+    """A file in pieces, the last one with the digest of the whole; an empty file is one empty piece."""
+    digest = hashlib.sha256()
+    with io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file:
+        data = file.read(messages.PIECE_BYTES)
+        while True:
+            digest.update(data)
+            following = file.read(messages.PIECE_BYTES)
+            yield Piece(name, base64.b64encode(data).decode(), "" if following else digest.hexdigest())
+            if not following:
+                return
+            data = following
 
 
 def together(do: Callable[[T], R], each: Sequence[T]) -> list[R]:

@@ -4,8 +4,16 @@ This file is sent to the host with the agent, so like the agent it needs only th
 """
 
 import json
+import os
+import select
+import time
 from dataclasses import asdict, dataclass, field
 from typing import Literal, get_args
+
+# What a message carries of a file: on a slow link, too, each message is there within seconds, and is a sign of life.
+PIECE_BYTES = 1 << 16
+READ_BYTES = 1 << 16
+LINE_AT_MOST_BYTES = 1 << 22  # a run's orders with all of its properties stay far below
 
 
 @dataclass(frozen=True)
@@ -42,29 +50,44 @@ class TellFacts:
 
 
 @dataclass(frozen=True)
-class Begin:
-    """Make the run's folder, then start JMeter's server, or the controller by its `command`.
-
-    controller: the run that the host works on, in words. files: base64 by path in the folder.
-    follow: files to send as they grow, by their name on the conductor. cut: options of the frame cutter.
-    """
+class Open:
+    """Make the folder of a run; `controller`: the run that the host works on, in words."""
 
     run: str
     controller: str
-    files: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The next bytes of a file in the run's folder, in base64; the last piece has the digest of the whole file."""
+
+    file: str
+    data: str
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Start JMeter's server, or the controller by its `command`; the run's files are there.
+
+    follow: files to send as they grow, by their name on the conductor. cut: options of the frame cutter.
+    secrets: further variables of the server's environment.
+    """
+
     follow: dict[str, str]
     command: list[str] | None = None
     cut: list[str] | None = None
+    secrets: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Do:
     """Call a method of the agent; ping shows that the conductor is alive."""
 
-    what: Literal["ping", "tell_time", "watch", "stop", "interrupt", "end"]
+    what: Literal["ping", "tell_time", "watch", "stop", "interrupt", "end", "leave"]
 
 
-Order = TellFacts | Begin | Do
+Order = TellFacts | Open | Piece | Begin | Do
 
 
 # Answers
@@ -91,9 +114,16 @@ class Facts:
 
 @dataclass(frozen=True)
 class Ready:
-    """Answer to Begin, and to the orders to watch and to report the time; has the host's own time (epoch ms)."""
+    """Answer to Open and Begin, and to the orders to watch and to report the time; has the host's time (epoch ms)."""
 
     time_ms: float
+
+
+@dataclass(frozen=True)
+class Got:
+    """Answer to a Piece: it is written, and where it was the last one, the digest is right."""
+
+    file: str
 
 
 @dataclass(frozen=True)
@@ -136,7 +166,7 @@ class Done:
     lines: dict[str, int] = field(default_factory=dict)
 
 
-Answer = Facts | Ready | Failed | Chunk | Beat | Done
+Answer = Facts | Ready | Got | Failed | Chunk | Beat | Done
 ORDERS: dict[str, type[Order]] = {each.__name__: each for each in get_args(Order)}
 ANSWERS: dict[str, type[Answer]] = {each.__name__: each for each in get_args(Answer)}
 
@@ -144,3 +174,35 @@ ANSWERS: dict[str, type[Answer]] = {each.__name__: each for each in get_args(Ans
 def line(message: Order | Answer) -> bytes:
     """A message in the form in which it is sent."""
     return json.dumps({"type": type(message).__name__, **asdict(message)}).encode() + b"\n"
+
+
+class Lines:
+    """The lines of a descriptor, as they come."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.ended = False
+        self.heard_s = time.monotonic()  # when something came last, if only a part of a line
+        self._descriptor = descriptor
+        self._parts: list[bytes] = []
+        self._bytes = 0
+
+    def wait(self, timeout_s: float) -> list[bytes]:
+        """The whole lines that are there, waited for up to `timeout_s`.
+
+        Raises:
+            ValueError: a line is longer than any message.
+        """
+        if not select.select([self._descriptor], [], [], timeout_s)[0]:
+            return []
+        data = os.read(self._descriptor, READ_BYTES)
+        self.ended, self.heard_s = not data, time.monotonic()
+        self._parts.append(data)
+        self._bytes += len(data)
+        # Put together once, and not for each of its parts.
+        if b"\n" in data:
+            *lines, rest = b"".join(self._parts).split(b"\n")
+            self._parts, self._bytes = [rest], len(rest)
+            return lines
+        if self._bytes > LINE_AT_MOST_BYTES:
+            raise ValueError(f"a line is longer than {LINE_AT_MOST_BYTES} bytes: {self._parts[0][:200]!r}")
+        return []

@@ -1,6 +1,5 @@
 """The orders for each host of a run, with their files and command lines."""
 
-import base64
 import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.hosts.member import Member
-from framestorm.hosts.messages import Begin, Description
+from framestorm.hosts.member import Delivery, Member
+from framestorm.hosts.messages import Begin, Description, Open
 from framestorm.model.plan import Plan
 from framestorm.model.run import Rmi
 from framestorm.run import jmeter, properties
@@ -52,18 +51,18 @@ def split(plan: Plan, values: Mapping[str, str], slaves: int) -> list[dict[str, 
     return shares
 
 
-def slave_order(prepared: Prepared, slave: Member) -> Begin:
-    """The order to start JMeter's server, which waits for the start with this slave's share of the load."""
+def slave_delivery(prepared: Prepared, slave: Member) -> Delivery:
+    """What a slave gets: JMeter's server there then waits for the start, with this slave's share of the load."""
     described = slave.facts.described
     run_dir = _run_dir(prepared, slave)
     values = {**prepared.values, **slave.share}
-    files: dict[str, bytes] = {}
+    files: dict[str, Path | bytes] = {}
     video = described.video
     video_name = prepared.plan.video.name if prepared.plan.video else ""
     if video_name and Path(values[video_name]) != paths.SAMPLE_VIDEO:
         source = Path(values[video_name])
         video = f"{run_dir}/video{source.suffix}"
-        files[f"video{source.suffix}"] = source.read_bytes()
+        files[f"video{source.suffix}"] = source
     paths_there = {
         "python": described.python,
         "client_dir": str(PurePosixPath(described.client).parent),
@@ -86,11 +85,11 @@ def slave_order(prepared: Prepared, slave: Member) -> Begin:
         f"client-{name}.log": "client.log",
         f"jmeter-server-{name}.log": described.log,
     }
-    return Begin(_run_name(prepared), _for_people(prepared), _encoded(files), follow, cut=cut)
+    return Delivery(_open(prepared), files, Begin(follow, cut=cut))
 
 
-def controller_order(prepared: Prepared, master: Member, slaves: Sequence[Member]) -> Begin:
-    """The order to run JMeter's controller on the master."""
+def controller_delivery(prepared: Prepared, master: Member, slaves: Sequence[Member]) -> Delivery:
+    """What the master gets to run JMeter's controller."""
     plan, described = prepared.plan.path, master.facts.described
     run_dir = _run_dir(prepared, master)
     command = jmeter.run_command(
@@ -102,13 +101,9 @@ def controller_order(prepared: Prepared, master: Member, slaves: Sequence[Member
         jmeter.CONTROLLING,
         prepared.options.for_jmeter,
     )
-    return Begin(
-        _run_name(prepared),
-        _for_people(prepared),
-        _encoded({f"jmx/{plan.name}": plan.read_bytes()}),
-        {name: name for name in ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out")},
-        [*command, *_remote_options(slaves, master.host.address, HOST_PROPERTIES)],
-    )
+    follow = {name: name for name in ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out")}
+    command += _remote_options(slaves, master.host.address, HOST_PROPERTIES)
+    return Delivery(_open(prepared), {f"jmx/{plan.name}": plan}, Begin(follow, command))
 
 
 def controller_command(prepared: Prepared, slaves: Sequence[Member]) -> list[str]:
@@ -134,17 +129,13 @@ def _run_dir(prepared: Prepared, member: Member) -> str:
     return f"{member.facts.described.runs}/{_run_name(prepared)}"
 
 
-def _for_people(prepared: Prepared) -> str:
-    return f"{prepared.run_dir.name} of {socket.gethostname()}"
+def _open(prepared: Prepared) -> Open:
+    return Open(_run_name(prepared), f"{prepared.run_dir.name} of {socket.gethostname()}")
 
 
 def _run_name(prepared: Prepared) -> str:
     """The name of the run's folder on the host, without spaces: systemd and JMeter split their options at spaces."""
     return re.sub(r"[^A-Za-z0-9._=,+-]", "_", prepared.run_dir.name)
-
-
-def _encoded(files: Mapping[str, bytes]) -> dict[str, str]:
-    return {path: base64.b64encode(content).decode() for path, content in files.items()}
 
 
 def _own_address(towards: str) -> str:

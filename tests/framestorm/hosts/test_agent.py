@@ -2,8 +2,10 @@
 
 import base64
 import getpass
+import hashlib
 import os
 import pwd
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from framestorm import probe
+from framestorm import paths, probe
 from framestorm.hosts import agent, messages
-from framestorm.hosts.agent import Agent, CannotError, Lines
-from framestorm.hosts.messages import Beat, Begin, Chunk, Description, Done, Ready
+from framestorm.hosts.agent import Agent, CannotError
+from framestorm.hosts.messages import Beat, Begin, Chunk, Description, Done, Got, Lines, Open, Piece
+from framestorm.machine import wait_until
 
 HANDLES = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: exit(7)); print(flush=True); time.sleep(60)"
 
@@ -38,10 +41,20 @@ def test_lines_come_whole_however_they_are_cut(pipe: tuple[int, int]) -> None:
     assert not lines.ended
 
 
+def test_a_line_without_end_is_refused(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "LINE_AT_MOST_BYTES", 10)
+    lines = Lines(pipe[0])
+    os.write(pipe[1], b"x" * 10)
+    assert lines.wait(1) == []
+    os.write(pipe[1], b"x")
+    with pytest.raises(ValueError, match="longer than 10 bytes"):
+        lines.wait(1)
+
+
 def test_a_part_of_a_line_is_a_sign_of_life_too(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     lines = Lines(pipe[0])
     later = time.monotonic() + 100
-    monkeypatch.setattr(agent.time, "monotonic", lambda: later)
+    monkeypatch.setattr(messages.time, "monotonic", lambda: later)
     assert lines.wait(0) == []
     assert lines.heard_s < later
     os.write(pipe[1], b"x" * 1000)
@@ -83,9 +96,15 @@ def on_host(new_agent: Callable[..., Agent], tmp_path: Path) -> Agent:
     return new_agent(getpass.getuser(), tmp_path / "runs")
 
 
-def begin(command: str, **files: str) -> Begin:
-    encoded = {name: base64.b64encode(text.encode()).decode() for name, text in files.items()}
-    return Begin("run7", "run7 of here", encoded, {"tree.xml": "tree.xml"}, ["/bin/sh", "-c", command])
+OPEN = Open("run7", "run7 of here")
+
+
+def begin(command: str) -> Begin:
+    return Begin({"tree.xml": "tree.xml"}, ["/bin/sh", "-c", command])
+
+
+def piece(file: str, content: bytes, digest: str = "") -> Piece:
+    return Piece(file, base64.b64encode(content).decode(), digest)
 
 
 def test_a_controller_runs_and_its_files_are_handed_in(
@@ -93,26 +112,34 @@ def test_a_controller_runs_and_its_files_are_handed_in(
 ) -> None:
     left_over = tmp_path / "runs" / "run7" / "old"
     left_over.mkdir(parents=True)
-    on_host.begin(begin("cat plan >> tree.xml; exit 3", plan="a\nb\n"))
-    assert [type(each) for each in answers] == [Ready]
-    assert not left_over.exists()
+    (tmp_path / "runs" / "crashed").mkdir()
+    on_host.open(OPEN)
+    assert [path.name for path in (tmp_path / "runs").rglob("*")] == ["run7"], "what crashed runs left is gone"
+    on_host.take(piece("data/plan", b"a\n"))
+    on_host.take(piece("data/plan", b"b\n", hashlib.sha256(b"a\nb\n").hexdigest()))
+    assert answers[1:] == [Got("data/plan")] * 2
+    on_host.begin(begin("cat data/plan >> tree.xml; exit 3"))
     assert on_host.controller is not None and on_host.controller.wait(20) == 3
     on_host._beat()
-    with pytest.raises(SystemExit):
-        on_host.end()
+    on_host.end()
+    assert (tmp_path / "runs" / "run7").exists(), "until the conductor has confirmed the receipt"
     chunks = [each for each in answers if isinstance(each, Chunk)]
     assert {each.file for each in chunks} == {"tree.xml"}
     assert b"".join(base64.b64decode(each.data) for each in chunks) == b"a\nb\n"
     assert [each.exit_status for each in answers if isinstance(each, Beat)] == [3]
     assert answers[-1] == Done({"tree.xml": 2})
+    with pytest.raises(SystemExit):
+        on_host.leave()
     assert list((tmp_path / "runs").iterdir()) == []
 
 
 def test_a_busy_host_names_its_run(on_host: Agent, new_agent: Callable[..., Agent]) -> None:
+    on_host.open(OPEN)
     on_host.begin(begin("sleep 60"))
     other = new_agent(on_host.host.user, Path(on_host.host.runs))
     with pytest.raises(CannotError, match="run7 of here"):
-        other.begin(begin("true"))
+        other.open(OPEN)
+    assert (Path(on_host.host.runs) / "run7").is_dir()
     assert probe.lock_holder(agent.LOCK) == "run7 of here"
     on_host.become_idle()
     assert on_host.controller is not None and on_host.controller.returncode not in (0, None)
@@ -142,8 +169,92 @@ def test_a_link_in_place_of_the_folder_leads_nowhere(new_agent: Callable[..., Ag
             os.chown(runs, pwd.getpwnam(account).pw_uid, -1)
         (runs / "run7").symlink_to(elsewhere)
         taken_over = new_agent(account, runs)
-        with pytest.raises(CannotError, match="folder cannot be made"):
-            taken_over.begin(begin("true", plan="written"))
-        assert list(elsewhere.iterdir()) == []
-        taken_over.running = False
+        taken_over.open(OPEN)
+        (runs / "run7" / "data").symlink_to(elsewhere)
+        (runs / "run7" / "tree.xml").symlink_to(elsewhere / "tree.xml")
+        if os.geteuid() == 0:
+            with pytest.raises(CannotError, match="cannot be written"):
+                taken_over.take(piece("data/plan", b"written"))
+        taken_over.follow = {"tree.xml": runs / "run7" / "tree.xml"}
+        (elsewhere / "tree.xml").write_text("not of the run")
+        with pytest.raises(OSError, match="symbolic links"):
+            taken_over._send_growth()
+        assert [path.name for path in elsewhere.iterdir()] == ["tree.xml"]
     assert os.geteuid() == os.getuid()
+
+
+def test_a_pipe_in_place_of_a_file_blocks_nobody(on_host: Agent, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tree.xml")
+    on_host.follow = {"tree.xml": tmp_path / "tree.xml"}
+    with pytest.raises(CannotError, match="is no file"):
+        on_host._send_growth()
+
+
+def test_a_file_that_was_changed_on_its_way_is_refused(on_host: Agent) -> None:
+    on_host.open(OPEN)
+    with pytest.raises(CannotError, match="plan arrived damaged"):
+        on_host.take(piece("plan", b"a", hashlib.sha256(b"b").hexdigest()))
+
+
+def test_orders_are_heard_while_much_is_sent(
+    on_host: Agent, answers: list[messages.Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "PIECE_BYTES", 10)
+    content = bytes(range(200))
+    (tmp_path / "tree.xml").write_bytes(content)
+    on_host.follow = {"tree.xml": tmp_path / "tree.xml"}
+    assert on_host._send_growth()
+    assert len(answers) == agent.CHUNKS_AT_A_TIME
+    while on_host._send_growth():
+        pass
+    assert b"".join(base64.b64decode(each.data) for each in answers if isinstance(each, Chunk)) == content
+
+
+GUARDED = """
+import signal, sys, time
+from pathlib import Path
+from framestorm.hosts import agent
+agent.SILENCE_S = 1.0
+guard = agent.Guard(lambda: Path(sys.argv[1]).touch())
+print("guarded", flush=True)
+sys.stdin.read(1)
+guard.dismiss()
+"""
+
+
+@pytest.mark.parametrize(("number", "is_fenced"), [(signal.SIGKILL, True), (signal.SIGSTOP, True), (None, False)])
+def test_the_host_becomes_idle_without_its_agent(
+    number: signal.Signals | None, is_fenced: bool, tmp_path: Path
+) -> None:
+    made_idle = tmp_path / "idle"
+    command = [sys.executable, "-c", GUARDED, made_idle]
+    with subprocess.Popen(command, cwd=paths.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as guarded:
+        assert guarded.stdout is not None and guarded.stdin is not None
+        assert guarded.stdout.readline() == b"guarded\n"
+        if number is None:
+            guarded.stdin.close()
+        else:
+            guarded.send_signal(number)
+        assert guarded.wait(30) == (-signal.SIGKILL if is_fenced else 0)
+    assert wait_until(made_idle.exists, 30 if is_fenced else 0) == is_fenced
+
+
+def test_a_controller_dies_with_its_agent() -> None:
+    kill = "import os, signal, subprocess, sys\nfrom framestorm.hosts import agent\n"
+    kill += "child = subprocess.Popen(['sleep', '60'], preexec_fn=agent._end_with_agent)\n"
+    kill += "print(child.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
+    done = subprocess.run([sys.executable, "-c", kill], cwd=paths.ROOT, capture_output=True, check=False)
+    assert wait_until(lambda: probe.stat(done.stdout.decode().strip())[:1] in ([], ["Z"]), 20)
+
+
+def test_secrets_stay_in_memory(on_host: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the unit reads is gone with the agent, and reads back as it was given."""
+    environment = tmp_path / "environment"
+    monkeypatch.setattr(agent, "ENVIRONMENT", environment)
+    on_host._set_environment({"FRAMESTORM_RUN": "--addprop x", "KEY": 'a "b" $c `d` \\ é'})
+    assert str(environment.readlink()).startswith(f"/proc/{os.getpid()}/fd/")
+    read = subprocess.run(["sh", "-c", '. "$0"; printf %s "$KEY"', environment], capture_output=True, check=True)
+    assert read.stdout.decode() == 'a "b" $c `d` \\ é'
+    assert on_host.env_fd is not None
+    os.close(on_host.env_fd)
+    assert not environment.exists()

@@ -2,8 +2,10 @@
 
 import os
 import shlex
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +13,8 @@ import pytest
 
 from framestorm.hosts import messages
 from framestorm.hosts.inventory import Host
-from framestorm.hosts.member import HostError, Member
-from framestorm.hosts.messages import Begin, Chunk, Done, Facts, Failed
+from framestorm.hosts.member import Delivery, HostError, Member
+from framestorm.hosts.messages import Begin, Chunk, Done, Facts, Failed, Open
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def saying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
 
         (tmp_path / "run").mkdir(exist_ok=True)
         members.append(Member(EndsAtOnce("slave1", ("slaves",), "127.0.0.1"), tmp_path / "run"))
-        members[-1].order(Begin("run", "me", {}, {ordered: "journal.jsonl"}))
+        members[-1].order(Begin({ordered: "journal.jsonl"}))
         members[-1]._agent.wait()
         return members[-1]
 
@@ -87,6 +89,61 @@ def test_files_handed_in_last_are_waited_for(saying: Callable[..., Member], tmp_
     assert member.handed_in(20)
     assert member.lines == {"journal.jsonl": 2}
     assert (tmp_path / "run" / "journal.jsonl").read_text() == "a\nb\n"
+
+
+OBEYS = """
+import base64, hashlib, json, sys
+sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))  # the agent's source
+arrived = hashlib.sha256()
+for line in sys.stdin.buffer:
+    order = json.loads(line)
+    answer = {"Open": "Ready", "Piece": "Got", "Begin": "Ready"}.get(order["type"])
+    if answer is None:
+        continue
+    if answer == "Got":
+        arrived.update(base64.b64decode(order["data"]))
+        assert not order["digest"] or order["digest"] == arrived.hexdigest()
+    print(json.dumps({"type": answer, **({"file": order["file"]} if answer == "Got" else {"time_ms": 0})}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("pieces", [0.0, 0.5, 1.0, 40.3])
+def test_a_file_goes_in_pieces_of_bounded_size(pieces: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Obeys(Here):
+        def ssh(self, remote_command: str) -> list[str]:
+            return [sys.executable, "-c", OBEYS]
+
+    video = tmp_path / "video"
+    video.write_bytes(os.urandom(int(pieces * messages.PIECE_BYTES)))
+    sizes: list[int] = []
+    line = messages.line
+    monkeypatch.setattr(messages, "line", lambda order: sizes.append(len(line(order))) or line(order))
+    member = Member(Obeys("slave1", (), "127.0.0.1"), tmp_path)
+    try:
+        with pytest.raises(HostError, match="0 MiB of disk left there") if pieces else nullcontext():
+            member.deliver(Delivery(Open("run", "me"), {"video": video}, Begin({})))
+        member.facts = Facts(free_bytes=1 << 30)
+        member.deliver(Delivery(Open("run", "me"), {"video": video}, Begin({})))
+        assert max(sizes) < 2 * messages.PIECE_BYTES
+    finally:
+        member.close()
+
+
+def test_a_slow_host_is_waited_for_while_it_sends(saying: Callable[..., Member], tmp_path: Path) -> None:
+    sends = "for n in 1 2 3 4 5 6; do printf %s x; sleep 0.5; done; echo; sleep 60"
+
+    class Slow(Here):
+        def ssh(self, remote_command: str) -> list[str]:
+            return ["sh", "-c", sends]
+
+    member = Member(Slow("slave1", (), "127.0.0.1"), tmp_path)
+    try:
+        begun_s = time.monotonic()
+        assert not member.handed_in(1.5)
+        assert time.monotonic() - begun_s > 2.5, "a part of a line is a sign of life"
+    finally:
+        os.kill(member._agent.pid, 9)
+        member.close()
 
 
 def test_a_loss_is_told_in_the_agent_s_own_words(saying: Callable[..., Member]) -> None:

@@ -1,6 +1,5 @@
 """What slaves and master are ordered to do for a run."""
 
-import base64
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +10,8 @@ import pytest
 from framestorm import paths
 from framestorm.hosts import orders
 from framestorm.hosts.inventory import Host
-from framestorm.hosts.member import Member
-from framestorm.hosts.messages import Begin, Description
+from framestorm.hosts.member import Delivery, Member
+from framestorm.hosts.messages import Description
 from framestorm.model import plan
 from framestorm.run import preparation
 from framestorm.run.preparation import Prepared, RunOptions, prepare
@@ -29,9 +28,10 @@ def member(name: str, address: str, **share: str) -> Member:
     return cast(Member, SimpleNamespace(host=Host(name, (), address), facts=facts, share=share))
 
 
-def properties(order: Begin) -> dict[str, str]:
-    text = base64.b64decode(order.files["run.properties"]).decode("ascii")
-    return dict(line.split("=", 1) for line in text.splitlines())
+def properties(delivery: Delivery) -> dict[str, str]:
+    content = delivery.files["run.properties"]
+    assert isinstance(content, bytes)
+    return dict(line.split("=", 1) for line in content.decode("ascii").splitlines())
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
 
 
 def test_a_slave_gets_its_share_and_its_own_paths(make) -> None:
-    order = orders.slave_order(make(users="5"), member("slave1", "192.0.2.1", users="3"))
+    order = orders.slave_delivery(make(users="5"), member("slave1", "192.0.2.1", users="3"))
     values = properties(order)
     assert (values["users"], values["own"], values["url"]) == ("3", "1", "http://192.0.2.9/f")
     assert (values["python"], values["client_dir"], values["video"]) == (
@@ -57,43 +57,50 @@ def test_a_slave_gets_its_share_and_its_own_paths(make) -> None:
     )  # fmt: skip
     for name in ("journal", "stop", "client_log"):
         assert values[name].startswith("/state/runs/run7/")
-    assert (order.run, order.command, list(order.files)) == ("run7", None, ["run.properties"])
-    assert order.follow == {
+    assert (order.open.run, order.begin.command, list(order.files)) == ("run7", None, ["run.properties"])
+    assert order.begin.follow == {
         "journal-slave1.jsonl": "journal.jsonl",
         "client-slave1.log": "client.log",
         "jmeter-server-slave1.log": "/log/server.log",
     }
-    assert order.cut == ["--video", "/kit/sample.mp4", "--encoding", values["encoding"], "--cache", "/state/cache"]
+    assert order.begin.cut == [
+        "--video",
+        "/kit/sample.mp4",
+        "--encoding",
+        values["encoding"],
+        "--cache",
+        "/state/cache",
+    ]
 
 
 def test_a_folder_there_has_no_space_in_its_name(make) -> None:
-    order = orders.slave_order(make(run="my 'run'\n"), member("slave1", "192.0.2.1", users="3"))
-    assert order.run == "my__run__"
+    order = orders.slave_delivery(make(run="my 'run'\n"), member("slave1", "192.0.2.1", users="3"))
+    assert order.open.run == "my__run__"
     assert properties(order)["stop"] == "/state/runs/my__run__/stop"
 
 
 def test_ones_own_video_goes_along(make, tmp_path: Path) -> None:
     (tmp_path / "mine.mp4").write_bytes(b"video")
-    order = orders.slave_order(make(video=str(tmp_path / "mine.mp4"), encoding="jpeg"), member("s", "192.0.2.1"))
-    assert base64.b64decode(order.files["video.mp4"]) == b"video"
+    order = orders.slave_delivery(make(video=str(tmp_path / "mine.mp4"), encoding="jpeg"), member("s", "192.0.2.1"))
+    assert order.files["video.mp4"] == tmp_path / "mine.mp4"
     assert properties(order)["video"] == "/state/runs/run7/video.mp4"
-    assert order.cut is not None and order.cut[1:4] == ["/state/runs/run7/video.mp4", "--encoding", "jpeg"]
+    assert order.begin.cut is not None and order.begin.cut[1:4] == ["/state/runs/run7/video.mp4", "--encoding", "jpeg"]
 
 
 def test_a_plan_without_a_video_cuts_none(make) -> None:
-    assert orders.slave_order(make("requests"), member("s", "192.0.2.1")).cut is None
+    assert orders.slave_delivery(make("requests"), member("s", "192.0.2.1")).begin.cut is None
 
 
 def test_the_master_gets_plan_and_slaves(make) -> None:
     slaves = [member("slave1", "192.0.2.1"), member("slave2", "192.0.2.2")]
-    order = orders.controller_order(make(), member("master1", "192.0.2.5"), slaves)
-    assert base64.b64decode(order.files["jmx/face-blur.jmx"]) == (paths.JMX / "face-blur.jmx").read_bytes()
-    assert order.command is not None
-    words = " ".join(order.command)
+    order = orders.controller_delivery(make(), member("master1", "192.0.2.5"), slaves)
+    assert order.files == {"jmx/face-blur.jmx": paths.JMX / "face-blur.jmx"}
+    assert order.begin.command is not None
+    words = " ".join(order.begin.command)
     assert "-R 192.0.2.1:8001,192.0.2.2:8001" in words
     assert "-Djava.rmi.server.hostname=192.0.2.5" in words and "-Jmode=Standard" in words
     assert "-t /state/runs/run7/jmx/face-blur.jmx" in words
-    assert set(order.follow) == {"samples.jtl", "tree.xml", "jmeter.log", "jmeter.out"}
+    assert set(order.begin.follow) == {"samples.jtl", "tree.xml", "jmeter.log", "jmeter.out"}
 
 
 @pytest.mark.parametrize(
