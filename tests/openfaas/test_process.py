@@ -20,8 +20,16 @@ from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import wait_until
 from framestorm.platform.openfaas import cli as target
-from framestorm.platform.openfaas import gateway, metrics, stack
-from framestorm.platform.openfaas.layout import GATEWAY_URL, PROMETHEUS_URL, STACK, UPSTREAM_TIMEOUT_S
+from framestorm.platform.openfaas import gateway, metrics, services, stack
+from framestorm.platform.openfaas.layout import (
+    FIRST_USER,
+    GATEWAY_PORT,
+    GATEWAY_URL,
+    PROMETHEUS_URL,
+    PROVIDER_PORT,
+    STACK,
+    UPSTREAM_TIMEOUT_S,
+)
 from tests.openfaas.conftest import get, post, replicas
 
 RUNTIMES = ["noop", "noop-go", "noop-python", "noop-node", "noop-java"]
@@ -109,6 +117,17 @@ def test_secrets_reach_the_function_that_asked(openfaas, deploy):
 def test_every_runtime_in_both_ways(deploy, runtime, way):
     deploy(runtime + way)
     assert post(runtime + way).content == b"ok"
+    users = [psutil.Process(replica["pid"]).uids() for replica in gateway.replicas(runtime + way)]
+    assert all(min(user) >= FIRST_USER for user in users), users
+
+
+def test_nothing_is_open_to_other_machines(deploy):
+    deploy("noop")
+    parts = [service.process() for service in services.read().services.values()]
+    pids = {process.pid for part in parts for process in (part, *part.children(recursive=True))}
+    listening = [each for each in psutil.net_connections("inet") if each.pid in pids and not each.raddr]
+    assert {GATEWAY_PORT, PROVIDER_PORT} < {each.laddr.port for each in listening}
+    assert [each for each in listening if each.laddr.ip not in ("127.0.0.1", "::1")] == []
 
 
 def test_two_replicas_of_a_forking_function_have_a_network_each(deploy):

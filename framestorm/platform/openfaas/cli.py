@@ -30,12 +30,15 @@ def main(argv: Sequence[str]) -> int:
         case "deploy":
             if not arguments.file.is_file():
                 raise UsageError(f"there is no stack file {arguments.file}")
-            gateway.deploy(arguments.file, [*more, *(["--filter", arguments.filter] if arguments.filter else [])])
+            with stack.locked():
+                gateway.deploy(arguments.file, [*more, *(["--filter", arguments.filter] if arguments.filter else [])])
         case "scale":
-            gateway.scale(arguments.function, arguments.replicas)
-            gateway.wait_for_replicas(arguments.function, arguments.replicas)
+            with stack.locked():
+                gateway.scale(arguments.function, arguments.replicas)
+                gateway.wait_for_replicas(arguments.function, arguments.replicas)
         case "balance":
-            balancers.start(arguments.kind, arguments.function, arguments.policy)
+            with stack.locked():
+                balancers.start(arguments.kind, arguments.function, arguments.policy)
             print(_balancer(arguments.kind))
         case "restart":
             stack.restart(arguments.part)

@@ -2,7 +2,9 @@
 
 import json
 import secrets
+from pathlib import Path
 
+from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.machine import answers, listens
 from framestorm.model import files
@@ -55,6 +57,8 @@ def programs(backend: str, queue_at_once: int = QUEUE_AT_ONCE) -> list[Program]:
                 *(BIN / "provider", "-port", str(layout.PROVIDER_PORT), "-namespace", layout.NAMESPACE),
                 *("-backend", backend, "-state", layout.PROVIDER_STATE, "-credentials", CREDENTIALS),
                 *("-images", CONFIG / "images.json", "-watchdog", BIN / "watchdog"),
+                *("-host", HOST, "-instance", layout.INSTANCE),
+                *("-users", str(layout.FIRST_USER), "-readable", ",".join(_folders_of_functions())),
                 *("-upstream-timeout", f"{layout.READ_WRITE_TIMEOUT_S}s"),
             ],
             lambda: answers(f"{layout.PROVIDER_URL}/healthz"),
@@ -62,7 +66,12 @@ def programs(backend: str, queue_at_once: int = QUEUE_AT_ONCE) -> list[Program]:
         ),
         Program(
             "nats",
-            [BIN / "nats-streaming-server", "-a", HOST, "-p", nats_port, "-cid", "faas-cluster", "-st", "memory"],
+            [
+                *(BIN / "nats-streaming-server", "-a", HOST, "-p", nats_port, "-cid", "faas-cluster", "-st", "memory"),
+                # At its usual limits it would drop the oldest requests, and tell nobody. Without, the machine's memory
+                # is the limit: the part ends then, which a run notices.
+                *("-mm", "0", "-mb", "0"),
+            ],
             lambda: listens(layout.NATS_PORT),
             (layout.NATS_PORT,),
         ),
@@ -102,6 +111,13 @@ def programs(backend: str, queue_at_once: int = QUEUE_AT_ONCE) -> list[Program]:
             {**common, **of_queue_worker},
         ),
     ]
+
+
+def _folders_of_functions() -> list[str]:
+    """What functions need to read: the checkout, what was made for it, and the runtimes, wherever those are."""
+    runtimes = [Path(program) for program in (parts.HERE.python, parts.HERE.node, parts.HERE.java)]
+    homes = [program.resolve().parents[1] for program in runtimes if program.exists()]
+    return [str(folder) for folder in dict.fromkeys([paths.ROOT, paths.LOCAL.resolve(), *homes])]
 
 
 def write() -> None:

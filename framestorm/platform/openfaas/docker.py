@@ -14,7 +14,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.platform.openfaas import parts, services
-from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, NAMESPACE
+from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, INSTANCE
 from framestorm.platform.openfaas.parts import Image, Places, catalogue
 from framestorm.platform.openfaas.services import Program, State
 from framestorm.setup import packages
@@ -78,7 +78,7 @@ def stop_engine() -> None:
     if is_running():
         # The engine may already be removing one of them.
         with contextlib.suppress(FramestormError):
-            run("rm", "--force", *run("ps", "-aq", "--filter", f"label=framestorm.openfaas={NAMESPACE}").split())
+            run("rm", "--force", *run("ps", "-aq", "--filter", f"label=framestorm.openfaas={INSTANCE}").split())
     if (started := services.read(STATE)) is not None:
         services.end(started.services.values())
         subprocess.run(["ip", "link", "delete", "docker0"], capture_output=True, check=False)

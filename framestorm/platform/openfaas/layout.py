@@ -1,5 +1,7 @@
 """Where the local OpenFaaS lies and on which ports its parts listen."""
 
+import hashlib
+
 from framestorm import paths
 
 SOURCE = paths.ROOT / "function" / "openfaas"
@@ -19,6 +21,10 @@ STACK_CHECK = BIN / "stack-check"
 FAAS_CLI_CONFIG = HOME / "faas-cli"
 
 NAMESPACE = "openfaas-fn"
+# Of control groups and containers, which are the machine's: those of another checkout have another name.
+INSTANCE = f"framestorm-openfaas-{hashlib.sha256(str(HOME.resolve()).encode()).hexdigest()[:8]}"
+# Above the ids that distributions, containers and systemd give to users; no account has them.
+FIRST_USER = 1_900_000_000
 USER = "admin"
 HOST = "127.0.0.1"
 

@@ -4,13 +4,14 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
 from framestorm import paths
-from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, SOURCE
+from framestorm.errors import FramestormError
+from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, HOST, SOURCE
 from framestorm.setup import packages
 from framestorm.setup import pieces as setup
 from framestorm.setup.pieces import Piece
@@ -19,6 +20,8 @@ from framestorm.setup.pieces import Piece
 PARTS = ("gateway", "watchdog", "queue-worker", "nats-streaming", "faas-cli")
 # Go calls a binary by the last word of its package.
 BINARIES = {"queue-worker": "nats-queue-worker", "nats-streaming": "nats-streaming-server"}
+GATEWAY_MODULE = "github.com/openfaas/faas/gateway"
+ON_ALL_ADDRESSES = 'fmt.Sprintf(":%d"'
 GO_FUNCTIONS = {"noop": "noop/go", "sleep": "sleep", "cpu": "cpu", "redirect": "balancers/redirect"}
 
 PACKAGES = ("prometheus", "prometheus-alertmanager", "iproute2", "nginx-light", "haproxy", "nodejs")
@@ -68,9 +71,34 @@ def go_environment() -> dict[str, str]:
 
 def _make_program(piece: Piece, module: Path, package: str) -> None:
     BIN.mkdir(parents=True, exist_ok=True)
-    variables = [f"{name}={value}" for name, value in go_environment().items()]
     into: str | Path = f"{BIN}{os.sep}" if package == "tool" else piece.output
-    setup.call(["env", *variables, GO, "-C", module, "build", "-ldflags=-s -w", "-o", into, package])
+    setup.call(_go(module, "build", "-ldflags=-s -w", "-o", into, package))
+
+
+def _make_gateway(piece: Piece, module: Path) -> None:
+    """The gateway from its own sources, but for one thing: its main names no address to listen on, and so takes all."""
+    setup.call(_go(module, "mod", "download", GATEWAY_MODULE))
+    list_folder = _go(module, "list", "-m", "-f", "{{.Dir}}", GATEWAY_MODULE)
+    folder = subprocess.run(list_folder, capture_output=True, text=True, check=True).stdout.strip()
+    sources = HOME / "gateway-source"
+    shutil.rmtree(sources, ignore_errors=True)
+    shutil.copytree(folder, sources)
+    main = sources / "main.go"
+    text = main.read_text()
+    if text.count(ON_ALL_ADDRESSES) != 2:
+        raise FramestormError(
+            f"{main} listens in another way than expected: the gateway cannot be kept to this machine"
+        )
+    main.write_text(text.replace(ON_ALL_ADDRESSES, f'fmt.Sprintf("{HOST}:%d"'))
+    go_mod = sources / "build.mod"
+    go_mod.write_text(f"{(module / 'go.mod').read_text()}\nreplace {GATEWAY_MODULE} => {sources}\n")
+    shutil.copyfile(module / "go.sum", sources / "build.sum")
+    BIN.mkdir(parents=True, exist_ok=True)
+    setup.call(_go(module, "build", f"-modfile={go_mod}", "-ldflags=-s -w", "-o", f"{BIN}{os.sep}", "tool"))
+
+
+def _go(module: Path, *words: str | Path) -> list[str | Path]:
+    return ["env", *(f"{name}={value}" for name, value in go_environment().items()), GO, "-C", module, *words]
 
 
 def _program(after: Piece, name: str, module: Path, package: str, *sources: Path) -> Piece:
@@ -93,6 +121,9 @@ def _go_pieces() -> tuple[Piece, ...]:
     pieces = [Piece("openfaas-go", "Go", (GO_LOCK,), GO, _make_go)]
     for part in PARTS:
         pieces.append(_program(pieces[-1], part, SOURCE / "parts" / part, "tool"))
+        if part == "gateway":
+            make = partial(_make_gateway, module=SOURCE / "parts" / part)
+            pieces[-1] = replace(pieces[-1], name="openfaas-gateway-on-loopback", make=make)
     check, provider = SOURCE / "parts" / "faas-cli", SOURCE / "provider"
     pieces.append(_program(pieces[-1], "stack-check", check, "./check", check / "check"))
     pieces.append(_program(pieces[-1], "provider", provider, ".", provider))

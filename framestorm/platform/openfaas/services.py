@@ -17,13 +17,12 @@ from framestorm.platform.openfaas.layout import HOME, LOGS, STATE
 READY_WITHIN_S = 30.0
 GRACE_S = 10.0
 POLL_S = 0.02
-# The kernel counts start times from boot; the boot's time of day changes when the clock is set.
-CLOCK_SLACK_S = 2.0
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Service:
-    """A started process; its start time (s since the epoch) tells it from a later one of the same id."""
+    """A started process; its start time (s since boot, so that no set clock moves it) tells it from a later one."""
 
     pid: int
     started_s: float
@@ -32,16 +31,21 @@ class Service:
         """The process, while it is alive."""
         try:
             process = psutil.Process(self.pid)
-            moved_s = abs(process.create_time() - self.started_s)
-            alive = moved_s < CLOCK_SLACK_S and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
+            alive = _started_s(self.pid) == self.started_s and process.status() != psutil.STATUS_ZOMBIE
+        except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
             return None
         return process if alive else None
 
 
 def of(pid: int) -> Service:
     """A running process as a service."""
-    return Service(pid, psutil.Process(pid).create_time())
+    return Service(pid, _started_s(pid))
+
+
+def _started_s(pid: int) -> float:
+    """When a process started, by the kernel's own count from boot."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[19]) / TICKS_PER_S
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Starting and stopping the whole: the local OpenFaaS as one thing."""
 
+import contextlib
 import fcntl
 import shutil
 from collections.abc import Iterator
@@ -9,12 +10,11 @@ from pathlib import Path
 from framestorm.errors import FramestormError
 from framestorm.machine import last_lines
 from framestorm.platform.openfaas import balancers, config, docker, parts, services
-from framestorm.platform.openfaas.layout import HOME, LOGS, PROVIDER_STATE, STATE
+from framestorm.platform.openfaas.layout import HOME, INSTANCE, LOGS, PROVIDER_STATE, STATE
 from framestorm.platform.openfaas.services import State
 from framestorm.setup import pieces as setup
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
-CGROUP = "framestorm-openfaas"
 
 
 def up(backend: str) -> State:
@@ -24,13 +24,13 @@ def up(backend: str) -> State:
         FramestormError: a port is taken, or a part did not get ready; nothing is left running then.
     """
     setup.ensure(parts.PIECES)
-    with _locked():
+    with locked():
         before = services.read()
         if before is not None and before.backend == backend and not before.dead():
             return before
         programs = config.programs(backend)
         if before is None:
-            # Control groups are the machine's: with the ports taken, what is in them is of another checkout.
+            # Somebody else has them: nothing is ended for a start that cannot succeed.
             services.check_ports_free(programs)
         _end()
         if backend == "docker":
@@ -50,10 +50,10 @@ def up(backend: str) -> State:
 
 def down() -> list[str]:
     """End all and forget deployments and secrets; the names of what was still running."""
-    with _locked():
+    with locked():
         running = _end()
-    (PROVIDER_STATE / "functions.json").unlink(missing_ok=True)
-    shutil.rmtree(PROVIDER_STATE / "secrets", ignore_errors=True)
+        (PROVIDER_STATE / "functions.json").unlink(missing_ok=True)
+        shutil.rmtree(PROVIDER_STATE / "secrets", ignore_errors=True)
     return running
 
 
@@ -78,7 +78,7 @@ def restart(name: str, queue_at_once: int = config.QUEUE_AT_ONCE) -> None:
     Raises:
         FramestormError: nothing was started, or there is no part of that name.
     """
-    with _locked():
+    with locked():
         before = services.read()
         if before is None or name not in before.services:
             raise FramestormError(f"no {name} of the local OpenFaaS was started; start all by ./run.sh target openfaas")
@@ -97,8 +97,8 @@ def queue_at_once() -> int:
 
 
 @contextmanager
-def _locked() -> Iterator[None]:
-    """Keep another process of this checkout from starting or ending parts at the same time; it waits."""
+def locked() -> Iterator[None]:
+    """Keep another process of this checkout from changing the local OpenFaaS at the same time; it waits."""
     HOME.mkdir(parents=True, exist_ok=True)
     with (HOME / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -106,11 +106,12 @@ def _locked() -> Iterator[None]:
 
 
 def _clear_cgroups() -> None:
-    """End what is in the replicas' control groups, which the provider alone makes, and remove these."""
-    for parent in {*CGROUP_ROOT.glob(CGROUP), *CGROUP_ROOT.glob(f"*/{CGROUP}")}:
+    """End what is in the replicas' control groups, which this checkout's provider alone makes, and remove these."""
+    for parent in {*CGROUP_ROOT.glob(INSTANCE), *CGROUP_ROOT.glob(f"*/{INSTANCE}")}:
         for group in [*(path for path in parent.iterdir() if path.is_dir()), parent]:
-            pids = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
-            services.end([services.of(pid) for pid in pids], grace_s=0)
+            for pid in (group / "cgroup.procs").read_text().split():
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    services.end([services.of(int(pid))], grace_s=0)
             try:
                 group.rmdir()
             except OSError:

@@ -20,8 +20,8 @@ const stopGrace = 2 * time.Second
 type Backend interface {
 	// Check says by its error what is wrong with an image or with limits, before anything is started.
 	Check(d types.FunctionDeployment) error
-	// Start starts a replica that is unique by its name; secrets is a folder that holds just this function's.
-	Start(name string, d types.FunctionDeployment, secrets string, output io.Writer) (*Instance, error)
+	// Start starts a replica that is unique by its name; secrets are just this function's, by their names.
+	Start(name string, d types.FunctionDeployment, secrets map[string][]byte, output io.Writer) (*Instance, error)
 	// Close undoes what the backend changed on the machine, once all its replicas are gone.
 	Close()
 }
@@ -39,9 +39,10 @@ type Instance struct {
 	cleanup func()
 }
 
-// launch starts the command with its output as lines to w. After its end what is left in the group is ended, and cleanup
-// runs once.
-func launch(cmd *exec.Cmd, group cgroup, w io.Writer, cleanup func()) (*Instance, error) {
+// launch starts the command in the group, with its output as lines to w. prepare runs before it on the thread that
+// starts it, which nothing else ever runs on, and may change what a process inherits from its thread. After the
+// command's end what is left in the group is ended, and cleanup runs once.
+func launch(cmd *exec.Cmd, group cgroup, w io.Writer, prepare func() error, cleanup func()) (*Instance, error) {
 	output, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -56,10 +57,13 @@ func launch(cmd *exec.Cmd, group cgroup, w io.Writer, cleanup func()) (*Instance
 	i := &Instance{cmd: cmd, done: make(chan struct{}), own: group, stats: group, cleanup: cleanup}
 	started := make(chan error)
 	go func() {
-		// Pdeathsig fires at the end of the thread that started the process: this one stays as long as the process.
+		// Pdeathsig fires at the end of the thread that started the process: this one stays as long as the process, and
+		// ends with it, as it is never unlocked.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		err := prepare()
+		if err == nil {
+			err = group.startIn(cmd)
+		}
 		started <- err
 		if err != nil {
 			return

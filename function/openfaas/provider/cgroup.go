@@ -4,17 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
 const (
-	cgroupRoot   = "/sys/fs/cgroup"
-	cgroupParent = "framestorm-openfaas"
-	cpuPeriodUs  = 100_000
+	cgroupRoot  = "/sys/fs/cgroup"
+	cpuPeriodUs = 100_000
+	// pidsMost bounds the processes and threads of a replica: a function that forks without end ends itself only.
+	pidsMost = 4096
 )
+
+// controllers are hierarchies of their own in cgroup v1.
+var controllers = []string{"cpu", "cpuacct", "memory", "pids"}
 
 // cgroup is a control group by its path below the root of each hierarchy; empty where there is none.
 type cgroup string
@@ -39,10 +45,10 @@ func (g cgroup) file(controller, name string) string {
 	return filepath.Join(cgroupRoot, controller, string(g), name)
 }
 
-// newCgroup makes a group with limits (0 is none); no group and no error where limits are not asked for and groups
-// cannot be made, as for an ordinary user.
-func newCgroup(name string, cpus float64, memoryBytes int64) (cgroup, error) {
-	g := cgroup(filepath.Join(cgroupParent, name))
+// newCgroup makes a group in the parent's with limits (0 is none); no group and no error where limits are not asked for
+// and groups cannot be made, as for an ordinary user.
+func newCgroup(parent, name string, cpus float64, memoryBytes int64) (cgroup, error) {
+	g := cgroup(filepath.Join(parent, name))
 	err := g.make(cpus, memoryBytes)
 	if err == nil {
 		return g, nil
@@ -55,38 +61,65 @@ func newCgroup(name string, cpus float64, memoryBytes int64) (cgroup, error) {
 }
 
 func (g cgroup) make(cpus float64, memoryBytes int64) error {
-	for _, controller := range []string{"cpu", "cpuacct", "memory"} {
+	for _, controller := range controllers {
 		if err := os.MkdirAll(g.file(controller, ""), 0o755); err != nil {
 			return err
 		}
 	}
 	quota, period := int(cpus*cpuPeriodUs), strconv.Itoa(cpuPeriodUs)
 	if unified() {
-		for _, parent := range []string{"", cgroupParent} {
-			if err := write(filepath.Join(cgroupRoot, parent, "cgroup.subtree_control"), "+cpu +memory"); err != nil {
+		for _, parent := range []string{"", filepath.Dir(string(g))} {
+			if err := write(filepath.Join(cgroupRoot, parent, "cgroup.subtree_control"), "+cpu +memory +pids"); err != nil {
 				return err
 			}
 		}
 		return firstError(
+			write(g.file("", "pids.max"), strconv.Itoa(pidsMost)),
 			ifSet(cpus > 0, g.file("", "cpu.max"), fmt.Sprintf("%d %s", quota, period)),
 			ifSet(memoryBytes > 0, g.file("", "memory.max"), strconv.FormatInt(memoryBytes, 10)))
 	}
 	return firstError(
+		write(g.file("pids", "pids.max"), strconv.Itoa(pidsMost)),
 		ifSet(cpus > 0, g.file("cpu", "cpu.cfs_period_us"), period),
 		ifSet(cpus > 0, g.file("cpu", "cpu.cfs_quota_us"), strconv.Itoa(quota)),
 		ifSet(memoryBytes > 0, g.file("memory", "memory.limit_in_bytes"), strconv.FormatInt(memoryBytes, 10)))
 }
 
-func (g cgroup) add(pid int) error {
+// startIn starts a command in the group: it never runs outside of it. To be called on a locked thread.
+func (g cgroup) startIn(cmd *exec.Cmd) error {
 	if g == "" {
-		return nil
+		return cmd.Start()
 	}
-	for _, controller := range []string{"cpu", "cpuacct", "memory"} {
-		if err := write(g.file(controller, "cgroup.procs"), strconv.Itoa(pid)); err != nil {
+	if unified() {
+		folder, err := os.Open(g.file("", ""))
+		if err != nil {
+			return err
+		}
+		defer folder.Close()
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(folder.Fd())
+		return cmd.Start()
+	}
+	// In cgroup v1 a thread can be in another group than the rest of its process, and a new process is where the thread
+	// is that starts it.
+	thread := strconv.Itoa(syscall.Gettid())
+	before, err := os.ReadFile("/proc/thread-self/cgroup")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(before)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		for _, controller := range controllers {
+			if len(fields) == 3 && slices.Contains(strings.Split(fields[1], ","), controller) {
+				defer func() { _ = write(cgroup(fields[2]).file(controller, "tasks"), thread) }()
+			}
+		}
+	}
+	for _, controller := range controllers {
+		if err := write(g.file(controller, "tasks"), thread); err != nil {
 			return err
 		}
 	}
-	return nil
+	return cmd.Start()
 }
 
 // kill ends what is in the group, also what left its process group.
@@ -106,7 +139,7 @@ func (g cgroup) remove() {
 	if g == "" {
 		return
 	}
-	for _, controller := range []string{"cpu", "cpuacct", "memory"} {
+	for _, controller := range controllers {
 		_ = os.Remove(g.file(controller, ""))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,19 +27,19 @@ const (
 
 // dockerBackend runs each replica as a container in the foreground of a `docker run`: its output and its end are those
 // of a process, and everything above is the same for both backends.
-type dockerBackend struct{ namespace string }
+type dockerBackend struct{ instance, dir string }
 
-func newDockerBackend(namespace string) (*dockerBackend, error) {
-	b := &dockerBackend{namespace: namespace}
+func newDockerBackend(instance, dir string) (*dockerBackend, error) {
+	b := &dockerBackend{instance: instance, dir: dir}
 	if _, err := docker(context.Background(), "version", "--format", "{{.Server.Version}}"); err != nil {
 		return nil, fmt.Errorf("the docker backend needs a running Docker engine: %w", err)
 	}
-	left, err := docker(context.Background(), "ps", "--all", "--quiet", "--filter", "label="+containerLabel+"="+namespace)
+	left, err := docker(context.Background(), "ps", "--all", "--quiet", "--filter", "label="+containerLabel+"="+instance)
 	if ids := strings.Fields(left); err == nil && len(ids) > 0 {
 		// The containers of a provider that was killed.
 		_, err = docker(context.Background(), append([]string{"rm", "--force"}, ids...)...)
 	}
-	return b, err
+	return b, errors.Join(err, os.RemoveAll(dir), os.MkdirAll(dir, 0o700))
 }
 
 // Close has nothing to undo: containers go with their clients.
@@ -62,14 +63,19 @@ func (b *dockerBackend) Check(d types.FunctionDeployment) error {
 	return nil
 }
 
-func (b *dockerBackend) Start(name string, d types.FunctionDeployment, secrets string, w io.Writer) (*Instance, error) {
+func (b *dockerBackend) Start(name string, d types.FunctionDeployment, secrets map[string][]byte, w io.Writer) (*Instance, error) {
 	cpus, memoryBytes, err := limits(d.Limits)
 	if err != nil {
 		return nil, err
 	}
+	dir := filepath.Join(b.dir, name)
+	// Readable for a container's own user; the folder above is for this user only.
+	if err := errors.Join(os.MkdirAll(dir, 0o755), place(secrets, dir, 0o444)); err != nil {
+		return nil, err
+	}
 	args := []string{
-		"run", "--rm", "--name", name, "--label", containerLabel + "=" + b.namespace, "--pull", "never",
-		"--volume", secrets + ":" + containerSecrets + ":ro", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
+		"run", "--rm", "--name", name, "--label", containerLabel + "=" + b.instance, "--pull", "never",
+		"--pids-limit", strconv.Itoa(pidsMost), "--volume", dir + ":" + containerSecrets + ":ro", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
 	}
 	if cpus > 0 {
 		args = append(args, "--cpus", strconv.FormatFloat(cpus, 'f', -1, 64))
@@ -98,7 +104,11 @@ func (b *dockerBackend) Start(name string, d types.FunctionDeployment, secrets s
 	}
 	cmd := exec.Command("docker", append(args, d.Image)...)
 	cmd.Env = append(os.Environ(), pairs(env)...)
-	instance, err := launch(cmd, "", w, func() { _, _ = docker(context.Background(), "rm", "--force", name) })
+	nothing := func() error { return nil }
+	instance, err := launch(cmd, "", w, nothing, func() {
+		_, _ = docker(context.Background(), "rm", "--force", name)
+		_ = os.RemoveAll(dir)
+	})
 	if err != nil {
 		return nil, err
 	}

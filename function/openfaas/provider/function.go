@@ -30,7 +30,7 @@ type Function struct {
 	deployment types.FunctionDeployment
 	created    time.Time
 	backend    Backend
-	secrets    string
+	secrets    map[string][]byte
 	logs       *logStore
 
 	mu       sync.Mutex
@@ -46,7 +46,7 @@ type Function struct {
 	changed  chan struct{} // closed and made anew whenever a waiting request should look again
 }
 
-func newFunction(d types.FunctionDeployment, created time.Time, b Backend, secrets string, logs *logStore) *Function {
+func newFunction(d types.FunctionDeployment, created time.Time, b Backend, secrets map[string][]byte, logs *logStore) *Function {
 	return &Function{
 		deployment: d, created: created, backend: b, secrets: secrets, logs: logs,
 		retry: firstRetry, lastUsed: time.Now(), changed: make(chan struct{}),

@@ -42,6 +42,17 @@ func serveFunction() {
 			time.Sleep(300 * time.Millisecond)
 		case "/unready":
 			unready.Store(true)
+		case "/rights":
+			_, secret := os.ReadFile(filepath.Join(os.Getenv("secret_mount_path"), "token"))
+			_, closed := os.ReadFile("/etc/shadow")
+			_, _ = fmt.Fprint(w, os.Getuid(), os.Getgid(), secret, os.IsPermission(closed))
+		case "/switch":
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "other")
+			w.WriteHeader(http.StatusSwitchingProtocols)
+		case "/group":
+			group, _ := os.ReadFile("/proc/self/cgroup")
+			_, _ = w.Write(group)
 		}
 		// Read whole before the answer begins: the server would drop the rest of a long body.
 		body, _ := io.ReadAll(r.Body)
@@ -54,16 +65,21 @@ func serveFunction() {
 // start gives a registry with a process backend, and its proxy.
 func start(t *testing.T, dir string) (*Registry, *httptest.Server) {
 	t.Helper()
-	images := filepath.Join(dir, "images.json")
+	return startWith(t, dir, config{instance: "framestorm-test"})
+}
+
+func startWith(t *testing.T, dir string, c config) (*Registry, *httptest.Server) {
+	t.Helper()
+	c.images = filepath.Join(dir, "images.json")
 	text, _ := json.Marshal(map[string]process{
 		"echo":  {Command: []string{os.Args[0]}, Env: map[string]string{"behave": "serve"}},
 		"crash": {Command: []string{os.Args[0]}, Env: map[string]string{"behave": "crash"}},
 		"gone":  {Command: []string{"/does/not/exist"}},
 	})
-	if err := os.WriteFile(images, text, 0o600); err != nil {
+	if err := os.WriteFile(c.images, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	backend, err := newProcessBackend(images, "", filepath.Join(dir, "replicas"))
+	backend, err := newProcessBackend(c, filepath.Join(dir, "replicas"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,12 @@ import (
 	"github.com/openfaas/faas-provider/logs"
 )
 
-// keptLines is how many lines of each function are at hand; all of them are in its file.
-const keptLines = 2000
+const (
+	// keptLines is how many lines of each function are at hand; more of them are in its file.
+	keptLines = 2000
+	// fileBytes is the size at which a function's file is set aside, in place of the one set aside before.
+	fileBytes = 16 << 20
+)
 
 // logStore keeps what replicas print.
 type logStore struct {
@@ -77,6 +81,13 @@ func (s *logStore) toFile(m logs.Message) {
 			return
 		}
 		s.files[m.Name] = file
+	}
+	if state, err := file.Stat(); err == nil && state.Size() > fileBytes {
+		_ = file.Close()
+		delete(s.files, m.Name)
+		_ = os.Rename(file.Name(), file.Name()+".1")
+		s.toFile(m)
+		return
 	}
 	_, _ = fmt.Fprintf(file, "%s %s %s\n", m.Timestamp.UTC().Format(time.RFC3339Nano), m.Instance, m.Text)
 }

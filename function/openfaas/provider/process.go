@@ -36,21 +36,24 @@ type process struct {
 type processBackend struct {
 	images   map[string]process
 	watchdog string
+	instance string
 	dir      string
+	users    int
+	closed   closedFolders
 	port     atomic.Int32
 }
 
 // links counts the links that were made.
 var links atomic.Int32
 
-func newProcessBackend(images, watchdog, dir string) (*processBackend, error) {
-	text, err := os.ReadFile(images)
+func newProcessBackend(c config, dir string) (*processBackend, error) {
+	text, err := os.ReadFile(c.images)
 	if err != nil {
 		return nil, fmt.Errorf("-images: %w", err)
 	}
-	b := &processBackend{watchdog: watchdog, dir: dir}
+	b := &processBackend{watchdog: c.watchdog, instance: c.instance, dir: dir, users: c.users}
 	if err := json.Unmarshal(text, &b.images); err != nil {
-		return nil, fmt.Errorf("-images %s: %w", images, err)
+		return nil, fmt.Errorf("-images %s: %w", c.images, err)
 	}
 	// Whatever is still there was left by a provider that was killed.
 	if err := os.RemoveAll(dir); err != nil {
@@ -61,7 +64,20 @@ func newProcessBackend(images, watchdog, dir string) (*processBackend, error) {
 			return nil, err
 		}
 	}
-	return b, os.MkdirAll(dir, 0o700)
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, err
+	}
+	if b.hasUsers() {
+		readable, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		b.closed, err = closedAbove(append(strings.FieldsFunc(c.readable, func(r rune) bool { return r == ',' }), readable))
+		if err != nil {
+			return nil, fmt.Errorf("-readable: %w", err)
+		}
+	}
+	return b, nil
 }
 
 func (b *processBackend) Close() {
@@ -96,14 +112,15 @@ func (b *processBackend) Check(d types.FunctionDeployment) error {
 	return nil
 }
 
-func (b *processBackend) Start(name string, d types.FunctionDeployment, secrets string, w io.Writer) (*Instance, error) {
+func (b *processBackend) Start(name string, d types.FunctionDeployment, secrets map[string][]byte, w io.Writer) (*Instance, error) {
 	image := b.images[imageName(d.Image)]
 	dir := filepath.Join(b.dir, name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	secretsDir := filepath.Join(dir, "secrets")
+	if err := errors.Join(os.MkdirAll(secretsDir, 0o700), place(secrets, secretsDir, 0o400)); err != nil {
 		return nil, err
 	}
 	cpus, memoryBytes, _ := limits(d.Limits)
-	group, err := newCgroup(name, cpus, memoryBytes)
+	group, err := newCgroup(b.instance, name, cpus, memoryBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +135,7 @@ func (b *processBackend) Start(name string, d types.FunctionDeployment, secrets 
 	}
 	env := map[string]string{
 		"PATH": os.Getenv("PATH"), "HOME": dir, "TMPDIR": dir, "LANG": "C.UTF-8",
-		"host": listen, "port": strconv.Itoa(port), "secret_mount_path": secrets, "fprocess": image.Fprocess,
+		"host": listen, "port": strconv.Itoa(port), "secret_mount_path": secretsDir, "fprocess": image.Fprocess,
 	}
 	maps.Copy(env, image.Env)
 	maps.Copy(env, d.EnvVars)
@@ -131,10 +148,20 @@ func (b *processBackend) Start(name string, d types.FunctionDeployment, secrets 
 	}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Env = dir, pairs(env)
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if network != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET
 	}
-	instance, err := launch(cmd, group, w, func() { group.remove(); _ = os.RemoveAll(dir) })
+	prepare := func() error { return nil }
+	if b.hasUsers() {
+		id := b.users + int(usersGiven.Add(1))%usersAtOnce
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}
+		if err := giveTo(id, dir); err != nil {
+			return nil, err
+		}
+		prepare = func() error { return errors.Join(noNewPrivileges(), b.closed.open()) }
+	}
+	instance, err := launch(cmd, group, w, prepare, func() { group.remove(); _ = os.RemoveAll(dir) })
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +173,7 @@ func (b *processBackend) Start(name string, d types.FunctionDeployment, secrets 
 		err = network.connect(instance.pid())
 		instance.network = netns(instance.pid())
 	}
-	if err = errors.Join(err, group.add(instance.pid())); err != nil {
+	if err != nil {
 		select {
 		case <-instance.done: // It had ended already: its log says why.
 			return instance, nil

@@ -265,13 +265,111 @@ func TestSecretsOfAFunctionAreThoseItAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dir, err := s.folder("f", []string{"two"})
-	if err != nil {
+	values, err := s.of([]string{"two"})
+	if err != nil || len(values) != 1 || string(values["two"]) != "two" || s.has("../two") {
+		t.Errorf("%v: %v", err, values)
+	}
+}
+
+// saveSecret makes a secret of the provider in dir, as faas-cli would.
+func saveSecret(t *testing.T, dir, name, value string) {
+	t.Helper()
+	path := secretStore{filepath.Join(dir, "secrets")}.path(name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), replaceFile(path, []byte(value))); err != nil {
 		t.Fatal(err)
 	}
-	entries, _ := os.ReadDir(dir)
-	if len(entries) != 1 || entries[0].Name() != "two" || s.has("../two") {
-		t.Errorf("%v", entries)
+}
+
+func TestAFailedUpdateLeavesTheSecretsOfTheOldVersion(t *testing.T) {
+	dir := t.TempDir()
+	saveSecret(t, dir, "token", "hush")
+	g, _ := start(t, dir)
+	d := deployment("echo")
+	d.Secrets = []string{"token"}
+	mustDeploy(t, g, d)
+	if err := g.deploy(t.Context(), deployment("crash")); err == nil {
+		t.Fatal("the update was accepted")
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "replicas", "*", "secrets", "token")); len(files) != 1 {
+		t.Errorf("%v", files)
+	}
+}
+
+func TestReplicasHaveUsersOfTheirOwnAndNoRights(t *testing.T) {
+	needsNamespaces(t)
+	dir := t.TempDir()
+	saveSecret(t, dir, "token", "hush")
+	// Go builds tests in a folder that only its owner may enter: as a checkout in root's home is.
+	g, server := startWith(t, dir, config{instance: "framestorm-test", users: 1_900_000_000, readable: filepath.Dir(os.Args[0])})
+	d := deployment("echo")
+	d.Secrets = []string{"token"}
+	mustDeploy(t, g, d)
+	scaleTo(t, g, 2)
+	seen := map[string]bool{}
+	for range 4 {
+		_, rights, _ := post(t, server.URL+"/function/echo/rights", "")
+		if seen[rights] = true; !strings.HasPrefix(rights, "19000000") || !strings.HasSuffix(rights, "<nil> true") {
+			t.Errorf("user, group, error of the own secret, no right to read another's: %s", rights)
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("two replicas, and these users: %v", seen)
+	}
+}
+
+func TestAReplicaNeverRunsOutsideItsGroup(t *testing.T) {
+	needsNamespaces(t)
+	g, server := start(t, t.TempDir())
+	f := mustDeploy(t, g, deployment("echo"))
+	want := "framestorm-test/" + f.views()[0].Name
+	if _, groups, _ := post(t, server.URL+"/function/echo/group", ""); strings.Count(groups, want) < 1 {
+		t.Errorf("not in %s: %s", want, groups)
+	}
+	// The thread that started it is not left in its group: the group goes with the replica.
+	group := cgroup(want)
+	scaleTo(t, g, 0)
+	if _, err := os.Stat(group.file("cpu", "")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", group, err)
+	}
+}
+
+func TestASwitchOfProtocolsIsRefusedAndLeavesNothingUnderWay(t *testing.T) {
+	g, server := start(t, t.TempDir())
+	f := mustDeploy(t, g, deployment("echo"))
+	for _, upgrade := range []string{"", "websocket", "other"} {
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/function/echo/switch", nil)
+		if upgrade != "" {
+			request.Header.Set("Connection", "Upgrade")
+			request.Header.Set("Upgrade", upgrade)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusBadGateway {
+			t.Errorf("upgrade %q: %d", upgrade, response.StatusCode)
+		}
+	}
+	if n := f.counts().inFlight; n != 0 {
+		t.Errorf("%d requests are under way for ever", n)
+	}
+}
+
+func TestAFunctionsLogHasALimit(t *testing.T) {
+	s := newLogStore(t.TempDir())
+	line := []byte(strings.Repeat("x", 1<<20))
+	for range 3 * fileBytes >> 20 {
+		_, _ = s.writer("f", "f-1").Write(line)
+	}
+	bytes := int64(0)
+	entries, _ := os.ReadDir(s.dir)
+	for _, entry := range entries {
+		state, _ := entry.Info()
+		bytes += state.Size()
+	}
+	if len(entries) != 2 || bytes > 2*(fileBytes+2<<20) {
+		t.Errorf("%d bytes in %v", bytes, entries)
 	}
 }
 

@@ -29,6 +29,8 @@ type balancer struct {
 	transport http.RoundTripper
 }
 
+var errSwitched = errors.New("the function switched to another protocol than HTTP, which is not passed on")
+
 type functionKey struct{}
 
 func newProxy(registry *Registry, timeout time.Duration) http.Handler {
@@ -90,6 +92,11 @@ func (b balancer) RoundTrip(request *http.Request) (*http.Response, error) {
 			try.Body = io.NopCloser(body)
 		}
 		response, err := b.transport.RoundTrip(&try)
+		if err == nil && response.StatusCode == http.StatusSwitchingProtocols {
+			// Nobody would close the body of one that was not asked for, or of another protocol, and it would count as under
+			// way for ever.
+			err = errors.Join(errSwitched, response.Body.Close())
+		}
 		if err == nil {
 			response.Header.Set(workerHeader, r.instance.Address)
 			response.Body = &releasing{ReadCloser: response.Body, release: func() { f.release(r, false) }}
@@ -124,6 +131,7 @@ func explain(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusNotFound
 	case errors.Is(err, context.DeadlineExceeded):
 		status = http.StatusGatewayTimeout
+	case errors.Is(err, errSwitched):
 	case !errors.As(err, &network) && !errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled):
 		status = http.StatusServiceUnavailable
 	}

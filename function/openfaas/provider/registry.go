@@ -101,7 +101,7 @@ func (g *Registry) deploy(ctx context.Context, d types.FunctionDeployment) error
 	g.deploying.Lock()
 	defer g.deploying.Unlock()
 	before, _ := g.get(d.Service)
-	secrets, err := g.secrets.folder(d.Service, d.Secrets)
+	secrets, err := g.secrets.of(d.Secrets)
 	if err != nil {
 		return err
 	}
@@ -172,12 +172,28 @@ func (g *Registry) save() error {
 	if err != nil {
 		return err
 	}
-	// Environment variables may be secret.
-	next := g.file + ".next"
-	if err := os.WriteFile(next, text, 0o600); err != nil {
+	return replaceFile(g.file, text)
+}
+
+// replaceFile writes a file for this user only, wholly or not at all: it is on disk before it takes the place of another.
+func replaceFile(path string, content []byte) error {
+	next, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
 		return err
 	}
-	return os.Rename(next, g.file)
+	_, err = next.Write(content)
+	if err = errors.Join(err, next.Sync(), next.Close()); err == nil {
+		err = os.Rename(next.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(next.Name())
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // load starts the functions of the provider before this one.
@@ -198,7 +214,7 @@ func (g *Registry) load() error {
 			log.Printf("%s is not started again: %v", s.Deployment.Service, err)
 			continue
 		}
-		secrets, err := g.secrets.folder(s.Deployment.Service, s.Deployment.Secrets)
+		secrets, err := g.secrets.of(s.Deployment.Secrets)
 		if err != nil {
 			return err
 		}

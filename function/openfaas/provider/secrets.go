@@ -11,7 +11,7 @@ import (
 	"github.com/openfaas/faas-provider/types"
 )
 
-// secretStore keeps each secret in a file of its own, and for each function a folder with those it asked for.
+// secretStore keeps each secret in a file of its own.
 type secretStore struct{ dir string }
 
 func (s secretStore) path(name string) string { return filepath.Join(s.dir, "all", name) }
@@ -24,26 +24,27 @@ func (s secretStore) has(name string) bool {
 	return err == nil
 }
 
-// folder makes the folder of a function's secrets anew.
-func (s secretStore) folder(function string, names []string) (string, error) {
-	dir, err := filepath.Abs(filepath.Join(s.dir, "of", function))
-	if err != nil {
-		return "", err
-	}
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
-		return "", err
-	}
+// of reads the secrets of a function that asked for these.
+func (s secretStore) of(names []string) (map[string][]byte, error) {
+	values := map[string][]byte{}
 	for _, name := range names {
 		value, err := os.ReadFile(s.path(name))
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		// Readable for a container's own user; the folders above are for this user only.
-		if err := os.WriteFile(filepath.Join(dir, name), value, 0o444); err != nil {
-			return "", err
+		values[name] = value
+	}
+	return values, nil
+}
+
+// place writes secrets to a folder, each to a file of its name.
+func place(secrets map[string][]byte, dir string, mode os.FileMode) error {
+	for name, value := range secrets {
+		if err := os.WriteFile(filepath.Join(dir, name), value, mode); err != nil {
+			return err
 		}
 	}
-	return dir, nil
+	return nil
 }
 
 func (s secretStore) names() ([]types.Secret, error) {
@@ -94,7 +95,7 @@ func (a api) secret(w http.ResponseWriter, r *http.Request) {
 	if len(value) == 0 {
 		value = []byte(secret.Value)
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, value, 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), replaceFile(path, value)); err != nil {
 		fail(w, err)
 		return
 	}

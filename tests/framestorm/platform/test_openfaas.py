@@ -1,11 +1,13 @@
 """OpenFaaS where nothing of it runs: what is refused, what is left behind, what a point makes of a function."""
 
+import os
 import stat
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from ruamel.yaml import YAML
 
@@ -57,6 +59,13 @@ def test_nothing_is_ended_for_another_checkouts_sake(monkeypatch: pytest.MonkeyP
     with pytest.raises(FramestormError, match="8083"):
         stack.up("process")
     assert ended == []
+
+
+def test_a_set_clock_ends_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = services.of(os.getpid())
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: 5.0)
+    assert own.process() is not None
+    assert services.Service(own.pid, own.started_s - 0.01).process() is None
 
 
 def test_functions_elsewhere_are_taken_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
