@@ -8,6 +8,7 @@ counts; later ones are counted as repeated.
 
 import argparse
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -40,6 +41,14 @@ class Call:
         """The call as a line, with only the size of the body."""
         fields = {name: value for name, value in asdict(self).items() if name != "done_s"}
         return json.dumps({**fields, "started_ms": self.started_ms, "body": len(self.body)})
+
+
+# Above what a function's answer is; one without an end must not fill the memory.
+BODY_BYTES_MAX = 64 * 2**20
+# A sender that is silent for so long is gone.
+SILENT_S = 60.0
+_WHOLE = re.compile(r"[0-9]{1,18}", re.ASCII)
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,18})?(e-?[0-9]{1,2})?", re.ASCII)
 
 
 class _Server(ThreadingHTTPServer):
@@ -104,21 +113,35 @@ class Receiver:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"  # keeps connections alive
+            timeout = SILENT_S
 
             def do_POST(self) -> None:
                 done_ms, done_s = time.time() * 1000, time.perf_counter()
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                call_id = self.headers.get("X-Call-Id", "")
-                if not call_id:
-                    self.send_error(400, "no X-Call-Id: only callbacks of OpenFaaS's queue-worker are accepted")
-                    return
                 header = self.headers.get
-                took_ms = float(header("X-Duration-Seconds") or 0) * 1000
-                name, status = header("X-Function-Name", ""), int(header("X-Function-Status", "0"))
+                length = header("Content-Length") or "0"
+                if not _WHOLE.fullmatch(length) or header("Transfer-Encoding"):
+                    return self._refuse(400, "the length of the body is not told as a Content-Length")
+                if int(length) > BODY_BYTES_MAX:
+                    return self._refuse(413, f"the body has more than {BODY_BYTES_MAX} bytes")
+                body = self.rfile.read(int(length))
+                if len(body) < int(length):
+                    return self._refuse(400, "the body ends before its length")
+                call_id = header("X-Call-Id", "")
+                if not call_id:
+                    return self._refuse(400, "no X-Call-Id: only callbacks of OpenFaaS's queue-worker are accepted")
+                took_s, status_text = header("X-Duration-Seconds") or "0", header("X-Function-Status") or "0"
+                if not _SECONDS.fullmatch(took_s) or not _WHOLE.fullmatch(status_text):
+                    return self._refuse(400, "X-Duration-Seconds and X-Function-Status have to be numbers")
+                took_ms, status, name = float(took_s) * 1000, int(status_text), header("X-Function-Name", "")
                 receiver.take(Call(call_id, name, status, took_ms, done_ms, done_s, header("X-Worker"), body))
                 self.send_response(202)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
+
+            def _refuse(self, status: int, why: str) -> None:
+                # Where the next request begins is not known.
+                self.close_connection = True
+                self.send_error(status, why)
 
             def log_message(self, format: str, *args: object) -> None:
                 return

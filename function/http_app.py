@@ -10,13 +10,16 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, NoReturn
 
 from function.exchange import Answer, Handler, RefusalError, refusal
 from function.http_server import Server, ServerError
 from function.limits import Limits
+
+# Of all requests under way together: what they hold of the memory does not grow with their number.
+BODIES_BYTES_MAX = 256 * 2**20
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
@@ -36,6 +39,7 @@ class Application:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix=name)
         self._lock = threading.Lock()
         self._inflight = 0
+        self._bodies_bytes = 0
 
     def busy(self) -> bool:
         """Whether a handler still runs or waits in line."""
@@ -45,7 +49,8 @@ class Application:
         answer = self._route(environ)
         headers = [("Content-Type", answer.content_type), ("Content-Length", str(len(answer.body))), *answer.headers]
         start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", headers)
-        return [answer.body]
+        # What came after the headers would be taken for the next answer.
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
 
     def _route(self, environ: dict[str, Any]) -> Answer:
         path = environ["PATH_INFO"].rstrip("/") or "/"
@@ -69,19 +74,18 @@ class Application:
 
     def _limited(self, environ: dict[str, Any]) -> Answer:
         """Run the handler within the limits."""
-        if not self._enter():
-            most = self._limits.max_inflight
-            return refusal(
-                429, f"{most} requests are under way, as many as max_inflight allows", (("Retry-After", "1"),)
-            )
+        # The server has read the body, and so knows its length.
+        size = int(environ.get("CONTENT_LENGTH") or 0)
+        if full := self._enter(size):
+            return refusal(429, full, (("Retry-After", "1"),))
         try:
             body = environ["wsgi.input"].read()
             future = self._pool.submit(self._handle, body, environ.get("HTTP_ACCEPT", ""))
         except BaseException:
-            self._leave()
+            self._leave(size)
             raise
         # Also when it was cancelled in line; a running one cannot be, and leaves when its handler returns.
-        future.add_done_callback(self._leave)
+        future.add_done_callback(lambda _: self._leave(size))
         try:
             return future.result(self._limits.exec_timeout_s)
         except TimeoutError:
@@ -99,16 +103,22 @@ class Application:
             traceback.print_exc()
             return refusal(500, "the function failed; its log says why")
 
-    def _enter(self) -> bool:
+    def _enter(self, size: int) -> str | None:
+        """Take a place for a body of so many bytes; None, or which limit is reached."""
+        most, bytes_most = self._limits.max_inflight, max(BODIES_BYTES_MAX, self._limits.max_body_bytes)
         with self._lock:
-            if self._limits.max_inflight and self._inflight >= self._limits.max_inflight:
-                return False
+            if most and self._inflight >= most:
+                return f"{most} requests are under way, as many as max_inflight allows"
+            if self._bodies_bytes + size > bytes_most:
+                return f"the bodies of requests under way have {self._bodies_bytes} bytes; {bytes_most} are the most"
             self._inflight += 1
-            return True
+            self._bodies_bytes += size
+            return None
 
-    def _leave(self, _future: Future[Answer] | None = None) -> None:
+    def _leave(self, size: int) -> None:
         with self._lock:
             self._inflight -= 1
+            self._bodies_bytes -= size
 
 
 def serve(name: str, load: Callable[[], Handler], limits: Limits, *, workers: int, host: str, port: int) -> NoReturn:

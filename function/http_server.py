@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import resource
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -12,7 +15,7 @@ from typing import Any
 
 from waitress.adjustments import Adjustments  # type: ignore[import-untyped]
 from waitress.channel import HTTPChannel  # type: ignore[import-untyped]
-from waitress.parser import HTTPRequestParser  # type: ignore[import-untyped]
+from waitress.parser import HTTPRequestParser, ParsingError  # type: ignore[import-untyped]
 from waitress.server import TcpWSGIServer  # type: ignore[import-untyped]
 from waitress.task import ErrorTask, WSGITask  # type: ignore[import-untyped]
 from waitress.utilities import RequestEntityTooLarge  # type: ignore[import-untyped]
@@ -24,8 +27,12 @@ from function.limits import INFLIGHT_MAX, Limits
 # Threads beside those that wait for a result: refusals and health are answered at once however busy the function is.
 SPARE_THREADS = 4
 CONNECTIONS_MAX = 1024
+# Descriptors for all but connections: libraries, the model, the pool's files.
+DESCRIPTORS_BESIDE = 128
+# After the system had no descriptor for a connection: as long none is taken, so that those there are get answered.
+ACCEPT_PAUSE_S = 0.1
 # Requests and answers up to here stay in memory while they are received and sent, larger ones go to a temporary file.
-BUFFERED_BYTES = 4 * 2**20
+BUFFERED_BYTES = 2**20
 RECEIVE_BYTES = 64 * 2**10
 # A body over the limit is read and thrown away up to this size, so that its sender gets to see the 413.
 DISCARDED_BYTES_MAX = 2**30
@@ -56,6 +63,12 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
     """
 
     expect_continue: bool
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Refuse a length that is told twice: a proxy may go by the other one, and see other requests than this."""
+        super().parse_header(header_plus)
+        if "CONTENT_LENGTH" in self.headers and (self.chunked or "TRANSFER_ENCODING" in self.headers):
+            raise ParsingError("Content-Length and Transfer-Encoding exclude one another")
 
     def received(self, data: bytes) -> int:
         consumed: int = super().received(data)
@@ -121,7 +134,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
                 ident=None,
                 threads=(limits.max_inflight or INFLIGHT_MAX) + SPARE_THREADS,
                 backlog=CONNECTIONS_MAX,
-                connection_limit=CONNECTIONS_MAX,
+                connection_limit=_connections_most(),
                 asyncore_use_poll=True,
                 # Waitress refuses what reaches its limit; ours may be reached.
                 max_request_body_size=limits.max_body_bytes + 1,
@@ -133,6 +146,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         except (OSError, ValueError) as error:
             raise ServerError(f"cannot listen on {host} port {port}: {error}; give another --host or --port") from error
         self.stopping = False
+        self._accept_again_s = 0.0
         self._stop_asked = 0
         self._limits = limits
 
@@ -141,6 +155,23 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         """Where it listens; with port 0 the port that the system chose."""
         host = f"[{self.effective_host}]" if self.family == socket.AF_INET6 else self.effective_host
         return f"http://{host}:{self.effective_port}"
+
+    def accept(self) -> tuple[socket.socket, Any] | None:
+        """Take a connection; without a descriptor for it none for a while, instead of asking without a pause."""
+        try:
+            connection: tuple[socket.socket, Any] | None = super().accept()
+            return connection
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                raise
+            print(f"no connection was taken: {error.strerror}", file=sys.stderr, flush=True)
+            self._accept_again_s = time.monotonic() + ACCEPT_PAUSE_S
+            return None
+
+    def readable(self) -> bool:
+        """Whether connections are taken now."""
+        is_open: bool = super().readable()
+        return is_open and time.monotonic() >= self._accept_again_s
 
     def stop(self) -> None:
         """Take no new requests, finish those under way, then return from `run`; called twice it does not wait."""
@@ -172,3 +203,15 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
 
     def _unanswered(self) -> bool:
         return any(channel.requests or channel.total_outbufs_len for channel in self.active_channels.values())
+
+
+def _connections_most() -> int:
+    """How many connections there may be: each needs a descriptor, and two more while large bodies are in files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 3 * CONNECTIONS_MAX + DESCRIPTORS_BESIDE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY:
+        return CONNECTIONS_MAX
+    return max(min(CONNECTIONS_MAX, (soft - DESCRIPTORS_BESIDE) // 3), 8)

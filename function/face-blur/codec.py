@@ -18,6 +18,9 @@ from function.exchange import RefusalError
 PNG = "PNG"
 JPEG = "JPEG"
 _SIGNATURES = {PNG: png.SIGNATURE, JPEG: b"\xff\xd8\xff"}
+# Encoders write some ten; a thumbnail in the metadata has its own.
+JPEG_SCANS_MAX = 100
+START_OF_SCAN = b"\xff\xda"
 # Grey of one bit up to 32: what has no colour stays without.
 _GREY_MODES = {"1", "L", "LA", "La", "I", "F"}
 # What Pillow raises on broken files, by fuzzing it and by its documentation.
@@ -52,6 +55,10 @@ def decode(body: bytes, max_pixels: int) -> Picture:
         if width * height > max_pixels:
             message = f"{width}x{height} is {width * height} pixels; max_pixels allows {max_pixels}"
             raise RefusalError(422, message)
+        # Each scan of a progressive JPEG goes over the whole picture: thousands of empty ones are a few KB of body, and
+        # minutes of work.
+        if kind == JPEG and raw.count(START_OF_SCAN) > JPEG_SCANS_MAX:
+            raise RefusalError(422, f"the JPEG image has more than {JPEG_SCANS_MAX} scans")
         icc_profile = image.info.get("icc_profile")
         image.load()
         plain = _plain(image)

@@ -2,8 +2,11 @@
 
 import http.client
 import json
+import socket
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from callbacks import Call, Receiver
 
@@ -14,6 +17,28 @@ def tell(connection: http.client.HTTPConnection, **headers: str) -> int:
     answer = connection.getresponse()
     answer.read()
     return answer.status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ("X-Call-Id: a\r\nContent-Length: -1", 400),
+        ("X-Call-Id: a\r\nContent-Length: 99999999999", 413),
+        ("X-Call-Id: a\r\nContent-Length: \u00b2", 400),
+        ("X-Call-Id: a\r\nTransfer-Encoding: chunked", 400),
+        ("X-Call-Id: a\r\nX-Duration-Seconds: soon", 400),
+        ("X-Call-Id: a\r\nX-Duration-Seconds: nan", 400),
+        ("X-Call-Id: a\r\nX-Function-Status: -2", 400),
+    ],
+)
+def test_what_no_queue_worker_says_is_refused(headers: str, status: int, capfd: pytest.CaptureFixture[str]) -> None:
+    with Receiver() as receiver:
+        host, port = receiver.url.split("/")[2].split(":")
+        with socket.create_connection((host, int(port)), timeout=5) as connection:
+            connection.sendall(f"POST / HTTP/1.1\r\n{headers}\r\n\r\n".encode("latin-1"))
+            answer = connection.makefile("rb").read()
+    assert answer.split()[1] == str(status).encode()
+    assert (receiver.calls, capfd.readouterr().err) == ({}, "")
 
 
 def test_a_call_told_again_counts_once(tmp_path: Path) -> None:

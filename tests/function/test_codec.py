@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from codec import JPEG, PNG, decode, encode
+from codec import JPEG, JPEG_SCANS_MAX, PNG, START_OF_SCAN, decode, encode
 from function.exchange import RefusalError
 from png import encode_png
 from tests.function.conftest import decoded, encoded
@@ -101,6 +101,15 @@ def test_bad_bodies(body: bytes, status: int, message: str) -> None:
     with pytest.raises(RefusalError, match=message) as refused:
         decode(body, 99)
     assert refused.value.status == status
+
+
+def test_a_jpeg_of_endless_scans_is_refused_before_it_is_decoded(frame: Image.Image) -> None:
+    body = encoded(frame, "JPEG", progressive=True)
+    assert decode(body, 10**6).format == "JPEG"
+    last_scan = body[body.rindex(START_OF_SCAN) : -2]
+    with pytest.raises(RefusalError, match="scans") as refusal:
+        decode(body[:-2] + last_scan * JPEG_SCANS_MAX + body[-2:], 10**6)
+    assert refusal.value.status == 422
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:PIL")

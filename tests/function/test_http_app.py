@@ -1,21 +1,40 @@
+import io
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from framestorm.machine import wait_until
 from framestorm.paths import ROOT
+from function.exchange import Answer
+from function.http_app import BODIES_BYTES_MAX, Application
+from function.limits import Limits
 from tests.function.conftest import Client
 
 SCRIPT = Path(__file__).with_name("slow_function.py")
+
+
+class HeldHandler:
+    """Answers once it may."""
+
+    def __init__(self) -> None:
+        self.is_running, self.may_end = threading.Event(), threading.Event()
+
+    def __call__(self, body: bytes, accept: str) -> Answer:
+        self.is_running.set()
+        self.may_end.wait(5)
+        return Answer(body)
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +93,14 @@ def test_a_huge_body_is_refused_and_not_kept(slow: Any, chunked: bool) -> None:
         (b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\nA:" + b"b" * 300_000, b"431"),
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n", b"400"),
+        (b"POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"400"),
+        (b"POST / HTTP/1.0\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"400"),
+        (b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"400"),
     ],
-    ids=["announced as huge", "nonsense", "no length", "huge header", "broken chunk"],
+    ids=[
+        *("announced as huge", "nonsense", "no length", "huge header", "broken chunk"),
+        *("two lengths", "two lengths in 1.0", "negative length"),
+    ],
 )
 def test_what_is_no_http_or_too_much_gets_json_at_once(slow: Any, request_bytes: bytes, status: bytes) -> None:
     with socket.create_connection(("127.0.0.1", slow.port), timeout=5) as connection:
@@ -85,6 +110,47 @@ def test_what_is_no_http_or_too_much_gets_json_at_once(slow: Any, request_bytes:
             answer += more
     assert answer.split(b" ")[1] == status
     assert b'{"error": "' in answer
+
+
+def test_head_has_no_body_and_keeps_the_connection(slow: Any) -> None:
+    with socket.create_connection(("127.0.0.1", slow.port), timeout=5) as connection:
+        connection.sendall(b"HEAD /_/health HTTP/1.1\r\n\r\nGET /nope HTTP/1.1\r\nConnection: close\r\n\r\n")
+        answers = b""
+        while more := connection.recv(10_000):
+            answers += more
+    head, _, rest = answers.partition(b"\r\n\r\n")
+    assert b"Content-Length: 15" in head
+    assert rest.startswith(b"HTTP/1.1 404")
+
+
+def test_more_connections_than_descriptors_leave_health_and_cpu(start: Any) -> None:
+    """Each idle connection costs one; there are as many as the limit allows, and no loop that asks for more."""
+    code = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200)); "
+    code += f"sys.argv = ['', '0']; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
+    with start("-c", code) as client, ExitStack() as stack:
+        idle = [stack.enter_context(socket.create_connection(("127.0.0.1", client.port))) for _ in range(100)]
+        process = psutil.Process(client.process.pid)
+        wait_until(lambda: process.num_fds() > 20, 5)
+        before_s = sum(process.cpu_times()[:2])
+        time.sleep(1)
+        assert sum(process.cpu_times()[:2]) - before_s < 0.5
+        assert process.num_fds() < 100
+        for connection in idle[:-1]:
+            connection.close()
+        assert wait_until(lambda: client("GET", "/_/health").status_code == 200, 10)
+
+
+def test_bodies_are_limited_in_total() -> None:
+    size = BODIES_BYTES_MAX // 2 + 1
+    application = Application("slow", Limits(size, 0, 5.0), workers=2)
+    application.handler = slow_handler = HeldHandler()
+    with ThreadPoolExecutor(2) as pool:
+        environ = {"PATH_INFO": "/", "REQUEST_METHOD": "POST", "CONTENT_LENGTH": str(size), "wsgi.input": io.BytesIO()}
+        first = pool.submit(application._route, environ)
+        assert slow_handler.is_running.wait(5)
+        assert application._route(environ).status == 429
+        slow_handler.may_end.set()
+        assert first.result().status == application._route(environ).status == 200
 
 
 def test_a_failing_handler_is_a_500_without_details_and_the_process_stays(slow: Any) -> None:
