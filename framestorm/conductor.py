@@ -87,7 +87,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         jmeter = JMeterProcess(load.arguments)
         begun = replace(begun, started_ms=now_ms(), hosts=load.hosts(), rmi=load.rmi(), jmeter=jmeter)
         files.write(run_dir / record.FILE, begun, indent=2)
-        with in_background(LiveView(run_dir, plan.has_users, plan.label).watch):
+        with in_background(LiveView(run_dir, plan.has_journal, plan.label).watch):
             reason = _watch(load, interrupts)
         reasons = [reason, *load.collect()]
         if not interrupts.count and not any(reasons) and load.exit_status() != 0:
@@ -145,6 +145,7 @@ def _begun(prepared: Prepared) -> Record:
         started_ms=now_ms(),
         label=prepared.plan.label,
         has_users=prepared.plan.has_users,
+        has_journal=prepared.plan.has_journal,
         properties=dict(prepared.properties),
         given={**options.given, **options.extra},
         criteria=options.criteria,

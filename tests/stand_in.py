@@ -21,6 +21,8 @@ class Answer:
     repeats: bool = False  # the request's headers and body
     delay_s: float = 0
     sent_bytes: int | None = None  # of the body, then the connection is closed
+    pause_s: float = 0  # after each line of the body
+    authorization: str | None = None  # that a request has to carry, or its answer is 401
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,19 @@ class _Handler(BaseHTTPRequestHandler):
             answered = json.dumps({"image": body.decode(), "faces": [FACE], "cold": False}).encode()
         self.server.released.wait(answer.delay_s)
         try:
-            self.send_response(answer.status)
+            is_allowed = answer.authorization in (None, self.headers["Authorization"])
+            self.send_response(answer.status if is_allowed else 401)
             for name, value in (*answer.headers, ("Content-Type", answer.content_type)):
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(answered)))
             self.end_headers()
-            self.wfile.write(answered[: answer.sent_bytes])
+            for line in (
+                answered[: answer.sent_bytes].splitlines(keepends=True)
+                if answer.pause_s
+                else [answered[: answer.sent_bytes]]
+            ):
+                self.wfile.write(line)
+                self.server.released.wait(answer.pause_s)
         except OSError:  # the other side has given up
             self.close_connection = True
         if answer.sent_bytes is not None:

@@ -13,6 +13,8 @@ description may end with facets, in square brackets and separated by semicolons:
     URL                            the address of the function under test
     text or @file                  a text, or with @ the path of a file or folder: one that is set is relative to the
                                    folder that the run is started in, a default to the plan's
+    program                        a path or a name in PATH: a path that is set is relative to that folder too
+    shell words                    the arguments of a program, as one types them in a shell
     video file                     a video, which Framestorm cuts into frames before the run
     total over all slaves          each slave gets its part
     required                       it has to be set; `required unless mode is local`: where mode has another value
@@ -20,7 +22,8 @@ description may end with facets, in square brackets and separated by semicolons:
     filled in by Framestorm        a program, folder or file of the run, by its name: python, client_dir, client_log,
                                    cache, frame_dir, journal, tree or stop
     read by Framestorm             not a property but a constant: `label` is the label of the main samples (without it
-                                   that of the first sampler), `sample_variables` are further columns of samples.jtl
+                                   that of the first sampler; `all` if only the users know it), `sample_variables` are
+                                   further columns of samples.jtl
 """
 
 import difflib
@@ -36,6 +39,7 @@ from framestorm.errors import UsageError
 from framestorm.model.criteria import ALL
 
 URL, VIDEO, FILE = "URL", "video file", "text or @file"
+PROGRAM, SHELL = "program", "shell words"
 TOTAL, EMBEDDED = "total over all slaves", "embedded target if not set"
 _FILLED_IN, _CONSTANT = "filled in by Framestorm", "read by Framestorm"
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -44,7 +48,7 @@ _RANGE = re.compile(
 )
 _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
-_WORDS = {"text", URL, VIDEO, FILE, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
+_WORDS = {"text", URL, VIDEO, FILE, PROGRAM, SHELL, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
 # What runs samplers that stand in other files, and what may give its samples names of its own.
 _OF_OTHER_FILES = {"IncludeController", "ModuleController"}
 _THAT_NAME_SAMPLES = {"JSR223Sampler", "BeanShellSampler", "JavaSampler"}
@@ -121,6 +125,11 @@ class Plan:
         return bool(self.filled_in) or any(each.facets for each in self.settable.values())
 
     @property
+    def has_journal(self) -> bool:
+        """Whether its users write what they send to a journal."""
+        return "journal" in self.filled_in
+
+    @property
     def totals(self) -> tuple[Property, ...]:
         """The properties that are split over slaves."""
         return tuple(each for each in self.settable.values() if TOTAL in each.facets)
@@ -185,7 +194,7 @@ def read(path: Path) -> Plan:
     transactions = [element.get("testname", "") for element, _ in elements if element.tag == "TransactionController"]
     are_fixed = not any("${" in label for label in (*labels, *transactions))
     are_here = not any(element.tag in _OF_OTHER_FILES for element, group in elements if group)
-    are_theirs = not any(sampler.tag in _THAT_NAME_SAMPLES for sampler in samplers)
+    are_theirs = not any(sampler.tag in _THAT_NAME_SAMPLES for sampler in samplers) and constants.get("label") != ALL
     columns = constants.get("sample_variables", "")
     test_plan = next((element for element, _ in elements if element.tag == "TestPlan"), root)
     return Plan(

@@ -76,7 +76,8 @@ class JMeterProcess:
 class Record:
     """The content of run.json. Times are epoch ms.
 
-    label: the label of the plan's main samples; has_users: virtual users are processes, each a sample labelled user.
+    label: the label of the plan's main samples; has_users: virtual users are processes, each a sample labelled user;
+        has_journal: which also write what they send to a journal.
     properties: every property of the plan as it was set; given: those that the command line set.
     """
 
@@ -91,6 +92,7 @@ class Record:
     ended_ms: float | None = None
     label: str | None = None
     has_users: bool = False
+    has_journal: bool = True
     properties: dict[str, str] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
     criteria: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from framestorm.results.jtl import user_cause
 from framestorm.results.tree import TreeReader, TreeSample
 
 IN_TREE, IN_JOURNAL = 1, 2
-TREE, JOURNAL = "tree.xml", "the journal"
+TREE, JOURNAL, OUTPUT = "tree.xml", "the journal", "the clients' output"
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class ClientFiles:
 
     labels: samples by label.
     from_killed_users: samples from the journal of users that JMeter ended before they could hand them in.
-    twice, bad_lines: by the name of the file.
+    twice, bad_lines: by the name of the file; bad_line: one of the clients' lines that cannot be used, and why.
     """
 
     users: dict[str, UserHistory] = field(default_factory=dict)
@@ -78,6 +78,7 @@ class ClientFiles:
     from_killed_users: int = 0
     twice: Counter[str] = field(default_factory=Counter)
     bad_lines: Counter[str] = field(default_factory=Counter)
+    bad_line: str = ""
 
 
 def read_clients(run_dir: Path, table: Path) -> ClientFiles:
@@ -167,6 +168,8 @@ class _Reader:
         user.ok = attributes.get("s") == "true"
         if last_line:
             _end(user, last_line)
+            self.files.bad_lines[OUTPUT] += int(_number(last_line.get("bad_lines")) or 0)
+            self.files.bad_line = self.files.bad_line or str(last_line.get("problem", ""))
         if not user.ok:
             # The cause set by the plan has priority over the client's last one, and that over an exit status alone.
             cause = user_cause(attributes.get("rc", ""), attributes.get("rm", ""))

@@ -17,7 +17,7 @@ from framestorm.model.criteria import ALL
 from framestorm.model.files import FileError, FormatError, read, replacing
 from framestorm.model.run import Record
 from framestorm.model.units import count, plural
-from framestorm.results.clients import IN_JOURNAL, IN_TREE, ClientFiles, read_clients
+from framestorm.results.clients import IN_JOURNAL, IN_TREE, OUTPUT, ClientFiles, read_clients
 from framestorm.results.jtl import USER, Jtl, read_jtl, read_users, write_samples
 from framestorm.results.table import of_label, read_table, users_table
 
@@ -134,7 +134,7 @@ def _client_files(results: RunResults) -> list[str]:
     """Sentences on where tree, journal and rows disagree about the clients."""
     clients, jtl, label = results.clients, results.jtl, results.label
     sentences = [problem for problem in (clients.tree_problem, clients.journal_problem) if problem]
-    if not clients.has_journal:
+    if not clients.has_journal and results.record.has_journal:
         sentences.append("journal.jsonl is missing: what was sent cannot be compared with what came back")
     unfinished = [user for user in clients.users.values() if not user.ended]
     if unfinished:
@@ -148,7 +148,9 @@ def _client_files(results: RunResults) -> list[str]:
     unsent = sum(user.sources.count(IN_TREE) for user in clients.users.values())
     if clients.has_journal and unsent:
         sentences.append(f"{plural(unsent, label)} of tree.xml {'is' if unsent == 1 else 'are'} not in the journal")
-    sentences += [f"{plural(n, 'line')} of {where} cannot be read" for where, n in clients.bad_lines.items()]
+    for where, n in clients.bad_lines.items():
+        example = f", such as {clients.bad_line}" if where == OUTPUT and clients.bad_line else ""
+        sentences += [f"{plural(n, 'line')} of {where} cannot be read{example}"] if n else []
     sentences += [f"{plural(n, label)} of {where} arrived twice (counted once)" for where, n in clients.twice.items()]
     rows = sum(jtl.labels[name] for name in clients.labels or [label])
     if jtl.rows is not None and not clients.tree_problem and rows != clients.from_tree:

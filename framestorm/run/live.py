@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from framestorm.model import files
+from framestorm.model.criteria import ALL, USER
 from framestorm.model.run import Host, Record
 from framestorm.model.sample import Line
 from framestorm.stats.estimate import nearest_rank
@@ -57,19 +58,20 @@ class Tally:
 
 
 class LiveView:
-    """Follows resources.csv and a run's journals (plans with users) or samples.jtl (without)."""
+    """Follows resources.csv and a run's journals, or samples.jtl where its plan has none."""
 
-    def __init__(self, run_dir: Path, has_users: bool, label: str) -> None:
+    def __init__(self, run_dir: Path, has_journal: bool, label: str) -> None:
         self.tally = Tally()
         self.busy_cores: dict[str, float] = {}
         self._run_dir = run_dir
-        self._has_users = has_users
-        self._samples = f"{label}s"
+        self._has_journal = has_journal
+        self._samples = "samples" if label == ALL else f"{label}s"
         record = Record()
         with suppress(files.FileError):
             record = files.read(run_dir / "run.json", Record)
+        self._users_are_samples = record.has_users
         # JMeter's threads are users too, but not those of a thread pool that waits for arrivals.
-        self._users = "users" if has_users or "users" in record.properties else "threads"
+        self._users = "users" if has_journal or "users" in record.properties else "threads"
         self._hosts = {host.name: host for host in record.hosts}
         self.by_slave = {_shown(host): Tally() for host in record.hosts if host.role == "slave"}
         # How far each file has been read, and the columns of CSV files.
@@ -91,8 +93,8 @@ class LiveView:
 
     def read(self) -> None:
         """Read what was written since the last call."""
-        take = self._journal_line if self._has_users else self._sample_row
-        for path in sorted(self._run_dir.glob("journal*.jsonl" if self._has_users else "samples.jtl")):
+        take = self._journal_line if self._has_journal else self._sample_row
+        for path in sorted(self._run_dir.glob("journal*.jsonl" if self._has_journal else "samples.jtl")):
             self._follow(path, take)
         self._follow(self._run_dir / "resources.csv", self._resources_row)
 
@@ -130,6 +132,8 @@ class LiveView:
                 tally.sample((entry["start_ms"] + entry["rtt_ms"]) / 1000, entry["rtt_ms"], entry["cause"])
 
     def _sample_row(self, path: Path, row: Line) -> None:
+        if self._users_are_samples and row["label"] == USER:  # not a sample, but the user that made some
+            return
         elapsed_ms = float(row["elapsed"])
         cause = None if row["success"] == "true" else row["responseMessage"] or row["responseCode"]
         host = self._hosts.get(row.get("Hostname", ""))
@@ -157,7 +161,7 @@ class LiveView:
         rate_per_s, p50_ms, p95_ms = tally.recent(now_s)
         causes = ", ".join(f"{printable(cause)} {count}" for cause, count in tally.causes.most_common(3))
         users = f"{tally.users_now} now"
-        if self._has_users:
+        if self._has_journal:
             users += f", {tally.users_done} done" + (f", {tally.users_failed} failed" if tally.users_failed else "")
         return {
             "elapsed": f"{now_s - self._started_s:.0f} s",

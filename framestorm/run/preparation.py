@@ -128,13 +128,15 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         name = plan.video.name
         path = Path(options.given[name]).expanduser().absolute() if name in options.given else None
         properties[name] = str(path or paths.ROOT / properties[name])
-    _check_secrets(properties, options.slaves is not None)
+    _check_secrets(plan, properties, options.slaves is not None)
     for name, each in plan.settable.items():
         if plans.FILE in each.facets and properties.get(name, "").startswith("@"):
             if options.slaves is not None:
                 raise UsageError(f"-J{name}={properties[name]}: the file is on this machine only, not on slaves")
             folder = Path.cwd() if name in options.given else plan.path.absolute().parent
             properties[name] = _file_reference(name, properties[name], folder)
+        if plans.PROGRAM in each.facets and properties.get(name):
+            properties[name] = _program(name, properties[name], options.slaves is not None)
         if options.is_for_gui:  # it can be set in the GUI
             continue
         if each.is_required and each.is_needed(properties) and not properties.get(name):
@@ -225,9 +227,25 @@ def _file_reference(name: str, reference: str, folder: Path) -> str:
     return f"@{path}"
 
 
-def _check_secrets(properties: Mapping[str, str], is_over_slaves: bool) -> None:
+def _program(name: str, program: str, is_over_slaves: bool) -> str:
+    """The path of a program; over slaves it is looked up there."""
+    is_path = "/" in program
+    if is_over_slaves:
+        if is_path and not Path(program).is_absolute():
+            raise UsageError(f"-J{name}={program}: slaves need an absolute path, or a name in their PATH")
+        return program
+    path = shutil.which(str(Path(program).expanduser().absolute()) if is_path else program)
+    if path is None:
+        place = "at this path" if is_path else f"in PATH; a file in this folder is ./{program}"
+        raise UsageError(f"-J{name}={program}: there is no executable program {place}")
+    return path
+
+
+def _check_secrets(plan: Plan, properties: Mapping[str, str], is_over_slaves: bool) -> None:
     for name, value in properties.items():
         for variable in SECRET.findall(value):
+            if plan.settable[name].facets[:1] == (plans.SHELL,):
+                raise UsageError(f"-J{name}: the program itself can read {variable} from its environment")
             if is_over_slaves:
                 raise UsageError(f"-J{name}: ${{env:{variable}}} is known on this machine only, not on slaves")
             if variable not in os.environ:

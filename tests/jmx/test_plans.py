@@ -24,7 +24,7 @@ MAY_DIFFER = {
         "TestPlan.comments",
     },
     ("Arguments", "internal"): {"label"},
-    ("SystemSampler", "user"): {"SystemSampler.arguments", "TestPlan.comments"},
+    ("SystemSampler", "user"): {"SystemSampler.arguments", "SystemSampler.environment", "TestPlan.comments"},
     ("JSR223PostProcessor", "answer"): {"TestPlan.comments"},
     ("ResultCollector", "View Results Tree"): {"saveConfig"},
 }
@@ -136,8 +136,11 @@ def test_a_client_is_ended_and_its_return_code_checked(plan: Path) -> None:
         assert fields["SystemSampler.checkReturnCode"] == "true"
         assert fields["SystemSampler.expectedReturnCode"] == "0"
         words = [value.text for value in sampler.iterfind(".//stringProp[@name='Argument.value']")]
-        assert words[:5] == ["-c", COMMAND, "${client_log}", "${user_timeout_s}", "${python}"]
-        assert (words[5] or "").startswith("${client_dir}/")
+        assert words[:4] == ["-c", COMMAND, "${client_log}", "${user_timeout_s}"]
+        if plan.stem == "process":
+            assert words[4:8] == ["sh", "-c", 'exec "$0" ${arguments}', "${command}"]
+        else:
+            assert words[4] == "${python}" and (words[5] or "").startswith("${client_dir}/")
 
 
 def test_no_artifact_twice() -> None:

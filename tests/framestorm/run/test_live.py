@@ -57,7 +57,7 @@ def test_recent_figures_are_of_samples_without_error_of_the_last_seconds() -> No
 def test_a_journal_is_followed_as_it_grows(tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
     sample = {"type": "sample", "start_ms": time.time() * 1000, "rtt_ms": 20.0, "cause": None}
-    view = LiveView(tmp_path, has_users=True, label="frame")
+    view = LiveView(tmp_path, has_journal=True, label="frame")
     view.read()
     lines = [{"type": "start"}, {"type": "start"}, sample, {**sample, "cause": "status-500"}]
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"type": "sam')
@@ -80,7 +80,7 @@ def test_slaves_have_a_row_of_their_own(tmp_path: Path) -> None:
         "time_ms,host,part,cpu_percent,rss_bytes,processes,load\n"
         "1,vm-7,generator,90.0,1,1,\n1,vm-7,host,150.0,1,,2.00\n2,vm-9,host,720.0,1,,9.00\n"
     )
-    view = LiveView(tmp_path, has_users=False, label="request")
+    view = LiveView(tmp_path, has_journal=False, label="request")
     view.read()
     assert {name: (tally.samples, tally.users_now, tally.causes.total()) for name, tally in view.by_slave.items()} == {
         "slave1": (1, 3, 0), "slave2": (2, 5, 1),
@@ -93,12 +93,12 @@ def test_slaves_have_a_row_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("has_users", "properties", "word"),
+    ("has_journal", "properties", "word"),
     [(True, {}, "users"), (False, {"users": "4"}, "users"), (False, {"rate_per_s": "4"}, "threads")],
 )
-def test_users_or_threads(tmp_path: Path, has_users: bool, properties: dict[str, str], word: str) -> None:
+def test_users_or_threads(tmp_path: Path, has_journal: bool, properties: dict[str, str], word: str) -> None:
     write_run(tmp_path, properties=properties)
-    view = LiveView(tmp_path, has_users=has_users, label="request")
+    view = LiveView(tmp_path, has_journal=has_journal, label="request")
     assert f" {word} 0 now" in view.line() and "requests/s" in view.line()
 
 
@@ -107,7 +107,7 @@ def test_users_or_threads(tmp_path: Path, has_users: bool, properties: dict[str,
 )
 def test_messages_are_shown_as_text(tmp_path: Path, message: str) -> None:
     write_samples(tmp_path, (1, 10, 200, "OK", "true", 3, "h"), (2, 10, "x", f"Too, many {message}", "false", 2, "h"))
-    view = LiveView(tmp_path, has_users=False, label="request")
+    view = LiveView(tmp_path, has_journal=False, label="request")
     view.read()
     assert (view.tally.samples, view.tally.users_now, view.tally.causes.total()) == (2, 2, 1)
     visible = "".join(character if character.isprintable() else "?" for character in message)
@@ -118,4 +118,4 @@ def test_messages_are_shown_as_text(tmp_path: Path, message: str) -> None:
 
 def test_a_run_whose_record_is_not_there_yet(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"hosts": [')
-    assert LiveView(tmp_path, has_users=True, label="frame").by_slave == {}
+    assert LiveView(tmp_path, has_journal=True, label="frame").by_slave == {}

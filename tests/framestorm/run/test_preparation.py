@@ -53,7 +53,8 @@ def test_a_url_that_is_needed_is_not_guessed(name: str, given: dict[str, str], t
 @pytest.mark.parametrize("path", sorted(paths.JMX.glob("*.jmx")), ids=lambda path: path.stem)
 def test_only_what_the_plan_declares_is_filled_in(path: Path, tmp_path: Path) -> None:
     plan = plans.read(path)
-    prepared = prepare(options(path.stem, url="http://h/f"), tmp_path / "run")
+    program = {"command": "sh"} if "command" in plan.settable else {}
+    prepared = prepare(options(path.stem, url="http://h/f", **program), tmp_path / "run")
     assert prepared.values.keys() == {*plan.filled_in, *plan.settable}
     assert prepared.properties.keys() == set(plan.settable)
     assert ("sample_variables" in prepared.jmeter_values) != plan.has_users

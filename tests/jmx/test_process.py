@@ -1,0 +1,81 @@
+"""What becomes of the lines of any program that is a virtual user."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm.errors import UsageError
+from framestorm.paths import JMX
+from framestorm.results.reading import read_results
+from framestorm.results.table import causes
+from framestorm.run.preparation import RunOptions, prepare
+from tests.jmx.conftest import RunPlan
+
+# Prints one of the files of a folder, and ends with the status that its name begins with.
+CLIENT = """
+import os, pathlib, sys
+for script in sorted(pathlib.Path(sys.argv[1]).iterdir()):
+    try:
+        text = script.read_bytes()
+        script.unlink()
+    except FileNotFoundError:
+        continue
+    os.write(1, text)
+    sys.exit(int(script.name.partition("-")[0]))
+sys.exit(9)
+"""
+
+
+def line(**fields: Any) -> str:
+    now_ms = time.time() * 1000
+    return json.dumps({"label": "a b", "start_ms": now_ms, "rtt_ms": 5, "ok": True} | fields) + "\n"
+
+
+def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripts = {
+        "0-good": line(tokens=7, who="é", status=200) + "\n" + line(type="sample"),
+        "0-own-cause": line(ok=False, cause="no\nidea") + line(ok=False),
+        "3-status": line(),
+        "0-nothing": "",
+        "0-chatter": "loading…\n" + line(),
+        "0-seconds": line(start_ms=time.time()),
+        "0-no-rtt": line(rtt_ms=None) + line(),
+        "0-name": line(TTFT=5) + line(host="x"),
+        "0-nested": line(usage={"tokens": 5}),
+        "0-bytes": "\x00\x1b[2J\n",
+        "1-cut": line()[:-9],
+    }
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    for name, text in scripts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (tmp_path / "client.py").write_text(CLIENT)
+    monkeypatch.setenv("SCRIPTS", str(folder))
+    run = run_plan(
+        "process", command=sys.executable, arguments=f"'{tmp_path}/client.py' \"$SCRIPTS\"", users=3,
+        ramp_s=0, hold_s=4,
+    )  # fmt: skip
+    results = read_results(tmp_path)
+    of_users = causes(results.users)
+    of_users.pop("exit-9", None)  # those that found no file
+    assert of_users == {"not-json-lines": 6, "failed-sample": 1, "exit-3": 1, "no-samples": 1, "exit-1": 1}
+    assert results.label == "a b" and results.samples.height == 2 + 2 + 1 + 1 + 1 + 2 + 1
+    assert causes(results.samples) == {"no idea": 1, "unknown": 1}
+    assert [row["tokens"] for row in run.rows("samples.csv") if row["tokens"]] == ["7"]
+    assert results.clients.bad_lines["the clients' output"] == 7
+    assert results.clients.bad_line.startswith("line ")
+    assert results.clients.twice == {}
+
+
+def test_a_program_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    for command in ("no-such-program", "./no-such-program", str(Path(__file__))):
+        options = RunOptions(JMX / "process.jmx", {"command": command})
+        with pytest.raises(UsageError, match="no executable program"):
+            prepare(options, tmp_path / "run")
+    options = RunOptions(JMX / "process.jmx", {"command": "sh", "arguments": "-c ${env:HOME}"})
+    with pytest.raises(UsageError, match="read HOME from its environment"):
+        prepare(options, tmp_path / "run")
