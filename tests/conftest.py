@@ -35,7 +35,7 @@ TOGETHER = {
     "openfaas": ("tests/openfaas/", "tests/docs/test_openfaas"),
 }
 # What takes longest begins first.
-ORDER = [*(part for parts in TOGETHER.values() for part in parts), "tests/run/", "tests/jmx/"]
+ORDER = [*(part for parts in TOGETHER.values() for part in parts), "tests/run/", "tests/jmx/", "tests/foreign/"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -40,8 +40,8 @@ class StandIn(ThreadingHTTPServer):
     request_queue_size = 64
     daemon_threads = True
 
-    def __init__(self, answers: list[Answer]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, answers: list[Answer], host: str = "127.0.0.1") -> None:
+        super().__init__((host, 0), _Handler)
         self.answers = answers
         self.received: list[Received] = []
         self.lock = threading.Lock()
@@ -64,6 +64,7 @@ class StandIn(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # the body would wait 40 ms for the headers' acknowledgement
     server: StandIn
 
     def log_message(self, *_: object) -> None:
@@ -100,9 +101,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(*answers: dict[str, Any]) -> Iterator[StandIn]:
-    """A server with the answers given, each the fields of an Answer that differ."""
-    server = StandIn([Answer(**answer) for answer in answers or ({},)])
+def serving(*answers: dict[str, Any], server: StandIn | None = None) -> Iterator[StandIn]:
+    """A server with the answers given, each the fields of an Answer that differ; or one that is given."""
+    server = server or StandIn([Answer(**answer) for answer in answers or ({},)])
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}).start()
     try:
         yield server

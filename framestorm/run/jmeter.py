@@ -21,6 +21,9 @@ QUICK_UP_TO_BYTES = 10 * 2**20
 UNDER_LOAD = ("-XX:TieredStopAtLevel=1",)
 # But receiving the samples of slaves runs a little code very often: 9,400 rows/s optimised, 5,600 without.
 CONTROLLING: tuple[str, ...] = ()
+# JMeter's own start script opens these packages: the first to plug-ins (Parallel Controller), as does the unit of the
+# slaves' server in ansible/roles/jmeter_server, the second to its look and feel.
+BASE_PACKAGES = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.text", "java.util")
 GUI_PACKAGES = ("sun.awt", "sun.awt.X11", "sun.swing", "javax.swing.text.html", "java.awt", "java.awt.font")
 
 
@@ -61,8 +64,8 @@ def run_command(
 
 def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path, words: Sequence[str] = ()) -> list[str]:
     """The command that opens a plan in JMeter's GUI with the properties of a run, so that Run works there."""
-    # Open the packages that JMeter's start script opens to its look and feel; keep preferences out of the user's home.
     options = [f"--add-opens=java.desktop/{package}=ALL-UNNAMED" for package in GUI_PACKAGES]
+    # Keep preferences out of the user's home.
     options += ["-Dawt.useSystemAAFontSettings=on", f"-Djava.util.prefs.userRoot={paths.LOCAL / 'java-prefs'}"]
     properties = {"onload.expandtree": "true", **properties}
     return [
@@ -133,7 +136,9 @@ def _java(*options: str, home: Home | None = None, words: Sequence[str] = ()) ->
         )
     home = home or Home(str(java), str(paths.JMETER_HOME), str(paths.JMX / "user.properties"))
     return [
-        *(home.java, "-server", "-Xms256m", "-Xmx1g", *options),
+        *(home.java, "-server", "-Xms256m", "-Xmx1g"),
+        *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in BASE_PACKAGES),
+        *options,
         *("-jar", f"{home.folder}/bin/ApacheJMeter.jar", *words, "-q", home.user_properties),
     ]
 

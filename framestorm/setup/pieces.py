@@ -93,13 +93,14 @@ def _java_17() -> Path | None:
     return None
 
 
-def _make_jmeter(piece: Piece) -> None:
+def _make_by_maven(piece: Piece) -> None:
+    """Let a pom.xml fill the folder that it calls its home."""
     if shutil.which("mvn") is None:
         packages.install(["maven"])
     # Built in a temporary folder: otherwise old jars would remain, and a run may be reading the present folder.
     draft = piece.output.with_name(f"{piece.output.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
-    call(["mvn", "-q", "-B", "-C", "-f", paths.JMX / "pom.xml", "package", f"-Dhome={draft}"])
+    call(["mvn", "-q", "-B", "-C", "-f", piece.inputs[0], "package", f"-Dhome={draft}"])
     shutil.rmtree(piece.output, ignore_errors=True)
     draft.rename(piece.output)
 
@@ -128,7 +129,7 @@ def _venv(name: str, title: str, lock: Path) -> Piece:
 GRAPH = paths.FACE_BLUR / "graph"
 JAVA = Piece("java", "Java 17", (), paths.JAVA_HOME, _make_java)
 JMETER = Piece(
-    "jmeter", "JMeter 5.5 with its plug-ins", (paths.JMX / "pom.xml",), paths.JMETER_HOME, _make_jmeter, (JAVA,)
+    "jmeter", "JMeter 5.5 with its plug-ins", (paths.JMX / "pom.xml",), paths.JMETER_HOME, _make_by_maven, (JAVA,)
 )
 CLIENT_VENV = _venv("client", "Python environment of the frame client", paths.CLIENT / "requirements.txt")
 FUNCTION_VENV = _venv(
@@ -154,6 +155,10 @@ ANSIBLE_VENV = _venv("ansible", "Python environment of Ansible", paths.ANSIBLE /
 ANSIBLE_TEST_VENV = _venv(
     "ansible-test", "Python environment of Ansible's tests", paths.ROOT / "tests" / "ansible-requirements.txt"
 )
+TEST_JARS = Piece(
+    "test-jars", "jars of the tests' plans", (paths.ROOT / "tests" / "foreign" / "pom.xml",), paths.TEST_JARS,
+    _make_by_maven, (JAVA,),
+)  # fmt: skip
 TEST_VENV = _venv("test", "Python environment of the tests", paths.ROOT / "tests" / "requirements.txt")
 
 FOR_A_RUN = (JAVA, FUNCTION_VENV, JMETER, CLIENT_VENV, FACE_GRAPH, SAMPLE_VIDEO)
