@@ -3,12 +3,15 @@
 import http.client
 import json
 import socket
+import threading
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from callbacks import Call, Receiver
+from tests import fuzz
 
 
 def tell(connection: http.client.HTTPConnection, **headers: str) -> int:
@@ -58,3 +61,18 @@ def test_a_call_told_again_counts_once(tmp_path: Path) -> None:
     assert call.done_ms - call.started_ms == 250
     lines = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
     assert [(line["call_id"], line["status"], line["body"]) for line in lines] == [("a", 200, 2), ("b", 500, 2)]
+
+
+def test_the_receiver_outlives_whatever_reaches_its_port(capfd: pytest.CaptureFixture[str]) -> None:
+    names = (b"X-Call-Id", b"X-Duration-Seconds", b"X-Function-Status", b"X-Worker")
+    with Receiver() as receiver:
+        port = int(receiver.url.split(":")[2].strip("/"))
+        before_bytes = psutil.Process().memory_info().rss
+        for request in fuzz.requests(11, (b"/", b"/x?y"), names):
+            fuzz.send(port, request)
+        assert psutil.Process().memory_info().rss - before_bytes < 30e6
+        with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+            assert tell(connection, X_Call_Id="last") == 202
+        assert threading.active_count() < 20
+    assert receiver.calls["last"].body == b"ok"
+    assert capfd.readouterr().err == ""
