@@ -138,6 +138,14 @@ def _run(words: Sequence[str]) -> int:
     slaves.add_argument(
         "--continue-on-loss", action="store_true", help="let the others go on when a slave is lost during the run"
     )
+    slaves.add_argument(
+        "--split-csv", action="store_true",
+        help="deal out the rows of CSV data sets, and of rows=, so that no two slaves send the same; else each has all",
+    )  # fmt: skip
+    slaves.add_argument(
+        "--whole-plan", action="store_true",
+        help="let each slave run the users and rates of the whole plan, as JMeter does, instead of its part",
+    )  # fmt: skip
     options = parser.parse_args(list(words))
     _hide_password(options, words)
     for text in options.criteria:

@@ -113,8 +113,6 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
 
 
 def _check_for_slaves(options: RunOptions, plan: Plan, hosts: Hosts) -> None:
-    if options.plan.resolve().parent != paths.JMX:
-        raise UsageError(f"{options.plan}: slaves have the scripts of the plans in jmx/ only; copy the plan there")
     if options.influxdb_url is not None:
         raise UsageError("--influxdb works on one machine; for slaves add the Backend Listener to the plan in the GUI")
     if hosts.master is not None and (
@@ -123,7 +121,9 @@ def _check_for_slaves(options: RunOptions, plan: Plan, hosts: Hosts) -> None:
         raise UsageError(
             f"-q, -p and -S: the files are not on {hosts.master.name}, which controls the run; use -J or -D"
         )
-    if len(hosts.slaves) > 1 and not plan.totals:
+    if options.whole_plan and plan.totals:
+        raise UsageError(f"--whole-plan: {options.plan.name} declares its totals, which are split over the slaves")
+    if len(hosts.slaves) > 1 and plan.is_for_kit and not plan.totals:
         names = ", ".join(host.name for host in hosts.slaves)
         raise UsageError(
             f"{options.plan.name} has no total to split over {len(hosts.slaves)} slaves ({names}): name one with -R"

@@ -23,6 +23,16 @@ def reconnect(host: Host) -> None:
     network.set_link(host.name, connected=True)
 
 
+def slow_down(host: Host, rate: str) -> None:
+    """Let a host receive slowly."""
+    network.limit_rate(host.name, rate)
+
+
+def speed_up(host: Host) -> None:
+    """Let it receive as fast as ever."""
+    network.limit_rate(host.name, None)
+
+
 def matching(host: Host, part: str) -> list[int]:
     """The host's processes with `part` in their command line, as this machine numbers them."""
     return [pid for pid in groups.processes(host.name) if part in _command_line(pid)]

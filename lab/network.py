@@ -111,6 +111,12 @@ def set_link(name: str, connected: bool) -> None:
     run(*inside(["ip", "link", "set", f"vb-{name}", "up" if connected else "down"]))
 
 
+def limit_rate(name: str, rate: str | None) -> None:
+    """Let a host receive no faster than `rate`, such as `20mbit`; without it, as fast as ever."""
+    shape = ["tc", "qdisc", "replace" if rate else "delete", "dev", f"vb-{name}", "root"]
+    run(*inside([*shape, *(["tbf", "rate", rate, "burst", "64k", "latency", "200ms"] if rate else [])]))
+
+
 def proxy_up(urls: list[str]) -> None:
     """Start the proxy to the hosts of these URLs only, unless it runs already."""
     allowed = HOME / "proxy-allowed"

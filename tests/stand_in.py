@@ -49,7 +49,7 @@ class StandIn(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/function/face-blur"
+        return f"http://{self.server_address[0]!s}:{self.server_port}/function/face-blur"
 
     @property
     def requests(self) -> list[tuple[str | None, bytes]]:

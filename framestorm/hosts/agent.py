@@ -41,6 +41,7 @@ PR_SET_PDEATHSIG = 1
 DESCRIPTION = Path("/etc/framestorm/host.json")  # left by the playbook
 ENVIRONMENT = Path("/run/framestorm/run.env")  # read by the server's unit at each start
 LOCK = Path("/run/framestorm.lock")
+PLAN = "plan"  # the folder of the plan's files, in that of the run
 
 
 class CannotError(Exception):
@@ -206,6 +207,7 @@ class Agent:
 
     def _restart_idle(self) -> None:
         ENVIRONMENT.unlink(missing_ok=True)
+        (Path(self.host.folder) / PLAN).unlink(missing_ok=True)
         # Ends the engine and every user that it started: they are processes of the unit.
         _systemctl("restart", self.host.unit)
 
@@ -278,7 +280,11 @@ class Agent:
             file.write(f"frame_dir={json.loads(done.stdout)['folder']}\n")
 
     def _start_server(self, secrets: dict[str, str]) -> None:
-        self._set_environment({"FRAMESTORM_RUN": f"--addprop {self.run_dir}/run.properties", **secrets})
+        self._set_environment({**secrets, "FRAMESTORM_RUN": f"--addprop {self.run_dir}/run.properties"})
+        # JMeter looks for the plan's files from the folder that the server was started in.
+        link = Path(self.host.folder) / PLAN
+        link.unlink(missing_ok=True)
+        link.symlink_to(f"{self.run_dir}/{PLAN}")
         log = Path(self.host.log)
         _systemctl("restart", self.host.unit)
         deadline_s = time.monotonic() + READY_WITHIN_S

@@ -3,14 +3,16 @@
 import contextlib
 import csv
 import re
+import shutil
 import sys
+import tempfile
 import time
 from pathlib import Path
 
-from framestorm import paths, probe
+from framestorm import probe
 from framestorm.errors import FramestormError
 from framestorm.guard import Guarded
-from framestorm.hosts import orders, preflight
+from framestorm.hosts import orders, parcel, preflight, shares
 from framestorm.hosts.inventory import Hosts
 from framestorm.hosts.member import ANSWER_WITHIN_S, HostError, Member, together
 from framestorm.hosts.messages import Do, Ready
@@ -42,6 +44,8 @@ class Fleet:
         self._hosts = hosts
         self._run_dir = prepared.run_dir
         self._controller: Guarded | None = None
+        self._parcel: parcel.Parcel | None = None
+        self._totals: dict[str, str] = {}
         self._left_out: list[str] = []
         self._stop_ordered = False
         self._others_done_s: float | None = None
@@ -58,9 +62,19 @@ class Fleet:
         self._connect()
         self._share_out()
         self._watch_function()
-        together(lambda slave: slave.deliver(orders.slave_delivery(self._prepared, slave)), self.slaves)
+        self._parcel = parcel.make(self._prepared, len(self.slaves), Path(tempfile.mkdtemp(dir=self._run_dir)))
+        for note in self._parcel.notes:
+            print(f"note: {note}", file=sys.stderr)
+        for slave, share in zip(self.slaves, self._parcel.division.shares, strict=True):
+            slave.share |= share
+        self._totals |= self._parcel.division.totals
+        deliveries = [
+            (slave, orders.slave_delivery(self._prepared, self._parcel, number, slave))
+            for number, slave in enumerate(self.slaves)
+        ]
+        together(lambda each: each[0].deliver(each[1]), deliveries)
         self._started_ms = now_ms()
-        self._start_controller()
+        self._start_controller(self._parcel)
 
     def _connect(self) -> None:
         members = [Member(host, self._run_dir) for host in self._hosts.slaves]
@@ -69,7 +83,7 @@ class Fleet:
             self.master = Member(self._hosts.master, self._run_dir)
         if (function := self._hosts.function_at(self._prepared.platform.url)) is not None:
             self.function = Member(function, self._run_dir)
-        faults = preflight.faults(self._members(), members, self._prepared.plan.path)
+        faults = preflight.faults(self._members(), members)
         reasons = [reason for member in self._members() for reason in faults[member]]
         able = [member for member in members if not faults[member]]
         may_go_on = self._prepared.options.without_faulty and able and not (self.master and faults[self.master])
@@ -82,7 +96,8 @@ class Fleet:
         self.slaves, self._left_out = able, reasons
 
     def _share_out(self) -> None:
-        parts = orders.split(self._prepared.plan, self._prepared.values, len(self.slaves))
+        parts = shares.split(self._prepared.plan, self._prepared.values, len(self.slaves))
+        self._totals = {name: self._prepared.values[name] for name in parts[0]}
         for member, part in zip(self.slaves, parts, strict=True):
             member.share = part
             if part.get("users") == "0":
@@ -102,13 +117,13 @@ class Fleet:
             self.function.close()
             self.function = None
 
-    def _start_controller(self) -> None:
+    def _start_controller(self, contents: parcel.Parcel) -> None:
         if self.master is None:
-            command = orders.controller_command(self._prepared, self.slaves)
-            # The slaves look for a plan's scripts at the same path as on this machine.
-            self._controller = Guarded(command, self._run_dir / "jmeter.out", jmeter.environment(), paths.ROOT)
+            command = orders.controller_command(self._prepared, contents, self.slaves)
+            # JMeter tells the slaves where the plan is, from the folder that it is started in.
+            self._controller = Guarded(command, self._run_dir / "jmeter.out", jmeter.environment(), contents.folder)
         else:
-            delivery = orders.controller_delivery(self._prepared, self.master, self.slaves)
+            delivery = orders.controller_delivery(self._prepared, contents, self.master, self.slaves)
             command = delivery.begin.command or []
             self.master.deliver(delivery)
         self.arguments = tuple(command[1:])
@@ -187,7 +202,7 @@ class Fleet:
         missing = [*self._left_out]
         for member in self.slaves:
             if member.lost:
-                of_all = [f"{part} of {self._prepared.values[name]} {name}" for name, part in member.share.items()]
+                of_all = [f"{part} of {self._totals[name]} {name}" for name, part in member.share.items()]
                 missing.append(f"{self._loss(member)}; its share ({', '.join(of_all)}) was missing from then on")
         for member in self._members():
             member.order(Do("end"))
@@ -242,6 +257,8 @@ class Fleet:
         if self._controller is not None:
             self._controller.stop()
         together(lambda member: member.close(), self._everyone())
+        if self._parcel is not None:
+            shutil.rmtree(self._parcel.folder, ignore_errors=True)
 
     def _members(self) -> list[Member]:
         """The hosts that the run depends on."""

@@ -56,6 +56,7 @@ module.main()
 """
 NAME = "framestorm-agent"  # as it is seen among the host's processes
 PING_EVERY_S = 2.0
+LOOK_EVERY_S = 0.5
 LOST_AFTER_S = 10.0
 FROZEN_AFTER_S = 5.0
 READ_WITHIN_S = 5.0
@@ -117,7 +118,8 @@ class Member:
         self._lines = messages.Lines(self._agent.stdout.fileno())
         self._sizes: dict[str, int] = {}
         self._send_lock = threading.Lock()
-        self._closed = threading.Event()
+        self._closed = threading.Event()  # no more orders
+        self._done = threading.Event()  # nor answers
         sources = json.dumps(
             {module.__name__: inspect.getsource(module) for module in (messages, probe, agent)}
         ).encode()
@@ -241,9 +243,10 @@ class Member:
         except subprocess.TimeoutExpired:
             self._agent.kill()
             self._agent.wait()
+        # What ssh left behind to share its connection may hold the pipes open.
+        self._done.set()
         for thread in self._threads:
-            # What ssh left behind to share its connection may hold the pipes open.
-            thread.join(1)
+            thread.join(2 * LOOK_EVERY_S)
         for pipe in (self._agent.stdout, self._agent.stderr):
             if pipe is not None and not any(thread.is_alive() for thread in self._threads):
                 pipe.close()
@@ -277,9 +280,9 @@ class Member:
                 self._answers.put(Failed(f"its agent said {line[:200]!r}"))
 
     def _heard(self) -> Iterator[bytes]:
-        while not self._lines.ended:
+        while not self._lines.ended and not self._done.is_set():
             try:
-                yield from self._lines.wait(PING_EVERY_S)
+                yield from self._lines.wait(LOOK_EVERY_S)
             except (OSError, ValueError) as error:  # closed under way, or a line without end
                 self._answers.put(Failed(f"its agent cannot be understood: {error}"))
                 return

@@ -77,7 +77,7 @@ class Begin:
     follow: dict[str, str]
     command: list[str] | None = None
     cut: list[str] | None = None
-    secrets: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)

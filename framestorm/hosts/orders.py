@@ -2,15 +2,14 @@
 
 import re
 import socket
-from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from framestorm import paths
-from framestorm.errors import UsageError
+from framestorm.hosts import parcel as parcels
 from framestorm.hosts.member import Delivery, Member
 from framestorm.hosts.messages import Begin, Description, Open
-from framestorm.model.plan import Plan
+from framestorm.hosts.parcel import Parcel
 from framestorm.model.run import Rmi
 from framestorm.run import jmeter, properties
 from framestorm.run.preparation import Prepared
@@ -28,35 +27,13 @@ WHY = (
 )
 
 
-def split(plan: Plan, values: Mapping[str, str], slaves: int) -> list[dict[str, str]]:
-    """Each slave's part of the run's totals; every slave runs the whole plan, and the parts add up exactly.
-
-    A slave may get 0 users: it is then left out of the run by the caller.
-    """
-    shares: list[dict[str, str]] = [{} for _ in range(slaves)]
-    for total in plan.totals:
-        if total.name not in values:
-            raise UsageError(f"-J{total.name}= has to be set: it is split over the slaves")
-        if total.is_whole_number:
-            # 5 users on 2 slaves are 3 and 2.
-            each, more = divmod(int(values[total.name]), slaves)
-            parts = [str(each + (number < more)) for number in range(slaves)]
-        else:
-            # Equal to a millionth; the first slave gets the rounding remainder, so that the sum is exact.
-            whole = Decimal(values[total.name])
-            part = round(whole / slaves, 6).normalize()
-            parts = [f"{(whole - part * (slaves - 1)).normalize():f}", *[f"{part:f}"] * (slaves - 1)]
-        for share, text in zip(shares, parts, strict=True):
-            share[total.name] = text
-    return shares
-
-
-def slave_delivery(prepared: Prepared, slave: Member) -> Delivery:
-    """What a slave gets: JMeter's server there then waits for the start, with this slave's share of the load."""
+def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Member) -> Delivery:
+    """What slave `number` gets: JMeter's server there then waits for the start, with its share of the load."""
     described = slave.facts.described
     run_dir = _run_dir(prepared, slave)
-    values = {**prepared.values, **slave.share}
-    files: dict[str, Path | bytes] = {}
+    of_plan = parcel.values_on(number, f"{run_dir}/{parcels.FOLDER}")
+    values = {**prepared.values, **{name: slave.share[name] for name in prepared.values if name in slave.share}}
+    files: dict[str, Path | bytes] = {**parcel.files_of(number)}
     video = described.video
     video_name = prepared.plan.video.name if prepared.plan.video else ""
     if video_name and Path(values[video_name]) != paths.SAMPLE_VIDEO:
@@ -75,7 +52,7 @@ def slave_delivery(prepared: Prepared, slave: Member) -> Delivery:
     values_there = {name: paths_there.get(name, value) for name, value in values.items()}
     # The slaves need to know which variables samples carry, the controller how to write them.
     values_there |= {name: value for name, value in prepared.jmeter_values.items() if name == "sample_variables"}
-    files["run.properties"] = properties.written({**values_there, **prepared.options.extra})
+    files["run.properties"] = properties.written({**values_there, **prepared.options.extra, **of_plan})
     cut = None
     if video_name:
         cut = ["--video", video, "--encoding", values.get("encoding", "png-base64"), "--cache", described.cache]
@@ -85,16 +62,20 @@ def slave_delivery(prepared: Prepared, slave: Member) -> Delivery:
         f"client-{name}.log": "client.log",
         f"jmeter-server-{name}.log": described.log,
     }
-    return Delivery(_open(prepared), files, Begin(follow, cut=cut))
+    return Delivery(_open(prepared), files, Begin(follow, cut=cut, secrets=parcel.secrets))
 
 
-def controller_delivery(prepared: Prepared, master: Member, slaves: Sequence[Member]) -> Delivery:
+def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slaves: Sequence[Member]) -> Delivery:
     """What the master gets to run JMeter's controller."""
-    plan, described = prepared.plan.path, master.facts.described
+    described = master.facts.described
     run_dir = _run_dir(prepared, master)
     command = jmeter.run_command(
-        Path(f"{run_dir}/jmx/{plan.name}"),
-        {"tree": f"{run_dir}/tree.xml", **prepared.jmeter_values},
+        Path(f"{run_dir}/{parcels.FOLDER}/{parcel.plan.name}"),
+        {
+            "tree": f"{run_dir}/tree.xml",
+            **prepared.jmeter_values,
+            **parcel.search_paths(f"{run_dir}/{parcels.FOLDER}"),
+        },
         Path(run_dir),
         0,
         jmeter.Home("java", described.jmeter, f"{described.folder}/jmx/user.properties"),
@@ -103,15 +84,16 @@ def controller_delivery(prepared: Prepared, master: Member, slaves: Sequence[Mem
     )
     follow = {name: name for name in ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out")}
     command += _remote_options(slaves, master.host.address, HOST_PROPERTIES)
-    return Delivery(_open(prepared), {f"jmx/{plan.name}": plan}, Begin(follow, command))
+    return Delivery(_open(prepared), parcel.files_of_controller(), Begin(follow, command))
 
 
-def controller_command(prepared: Prepared, slaves: Sequence[Member]) -> list[str]:
+def controller_command(prepared: Prepared, parcel: Parcel, slaves: Sequence[Member]) -> list[str]:
     """The command that runs JMeter's controller on this machine."""
-    values = {"tree": prepared.values["tree"], **prepared.jmeter_values}
+    tree = {name: value for name, value in prepared.values.items() if name == "tree"}
+    values = {**tree, **prepared.jmeter_values}
     port = jmeter.free_udp_port()
     command = jmeter.run_command(
-        prepared.plan.path, values, prepared.run_dir, port, None, jmeter.CONTROLLING, prepared.options.for_jmeter
+        parcel.plan, values, prepared.run_dir, port, None, jmeter.CONTROLLING, prepared.options.for_jmeter
     )
     own_address = _own_address(slaves[0].host.address)
     return [*command, *_remote_options(slaves, own_address, CONTROLLER_PROPERTIES)]

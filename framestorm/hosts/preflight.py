@@ -1,7 +1,6 @@
 """Checks of every host before any load: each failure names the host, what is wrong, and the remedy."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from framestorm import paths, probe
 from framestorm.hosts.member import HostError, Member, together
@@ -11,19 +10,14 @@ FREE_BYTES = 200 * 2**20
 DEPLOY = "run ./run.sh deploy"
 
 
-def kit_files(plan: Path) -> list[str]:
-    """The files of the checkout that a slave needs to run the plan, as paths in the checkout."""
-    files = sorted(
-        path
-        for folder, pattern in ((paths.CLIENT, "*.py"), (plan.parent / "groovy", "*.groovy"))
-        for path in folder.glob(pattern)
-    )
-    return [str(path.relative_to(paths.ROOT)) for path in files]
+def kit_files() -> list[str]:
+    """The files of the checkout that a slave must have as they are here; a plan's scripts go with it."""
+    return [str(path.relative_to(paths.ROOT)) for path in sorted(paths.CLIENT.glob("*.py"))]
 
 
-def faults(members: Sequence[Member], slaves: Sequence[Member], plan: Path) -> dict[Member, list[str]]:
+def faults(members: Sequence[Member], slaves: Sequence[Member]) -> dict[Member, list[str]]:
     """Ask all members for their facts; returns why each cannot take part (an empty list if it can)."""
-    files = kit_files(plan)
+    files = kit_files()
     unknown = together(lambda member: _learn(member, files), members)
     reasons = {member: [why] if why else [] for member, why in zip(members, unknown, strict=True)}
     reached = [member for member in members if not reasons[member]]
@@ -60,7 +54,7 @@ def _faults(member: Member, java: str | None, jmeter_version: str | None, digest
     if facts.jmeter != jmeter_version:
         reasons.append(f"has JMeter {facts.jmeter or 'none'}, this machine {jmeter_version}; {DEPLOY}")
     if facts.kit != digest:
-        reasons.append(f"has another version of the client or of the plans' scripts than this checkout; {DEPLOY}")
+        reasons.append(f"has another version of the client than this checkout; {DEPLOY}")
     if facts.described.unit and facts.unit != "loaded":
         reasons.append(f"has no unit {facts.described.unit}; {DEPLOY}")
     if facts.busy_with:

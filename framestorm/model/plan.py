@@ -178,7 +178,7 @@ def read(path: Path) -> Plan:
         raise UsageError(f"{path} cannot be read as a JMeter plan: {error}") from None
     if root.tag != "jmeterTestPlan":
         raise UsageError(f"{path} is no JMeter plan: its outermost element is <{root.tag}>, not <jmeterTestPlan>")
-    elements = list(_enabled(root, ""))
+    elements = list(enabled(root, ""))
     try:
         properties = _properties([element for element, _ in elements])
         constants = _constants([element for element, _ in elements])
@@ -200,7 +200,7 @@ def read(path: Path) -> Plan:
     return Plan(
         path=path,
         name=test_plan.get("testname", ""),
-        comment=_field(test_plan, "TestPlan.comments"),
+        comment=field_text(test_plan, "TestPlan.comments"),
         settable={each.name: each for each in properties if _FILLED_IN not in each.facets},
         filled_in=tuple(each.name for each in properties if _FILLED_IN in each.facets),
         label=constants.get("label") or (labels[0] if len(set(labels)) == 1 else ALL if labels else ""),
@@ -233,7 +233,7 @@ def _described(description: str) -> tuple[str, tuple[str, ...]]:
     return match["meaning"], facets
 
 
-def _enabled(tree: ET.Element, group: str) -> Iterator[tuple[ET.Element, str]]:
+def enabled(tree: ET.Element, group: str) -> Iterator[tuple[ET.Element, str]]:
     """Each enabled element of a hashTree, with the tag of its thread group; its children are in the next hashTree."""
     element = None
     for child in tree:
@@ -243,7 +243,7 @@ def _enabled(tree: ET.Element, group: str) -> Iterator[tuple[ET.Element, str]]:
                 yield element, group
         elif tree.tag == "jmeterTestPlan" or element is not None:
             tag = element.tag if element is not None else ""
-            yield from _enabled(child, tag if tag.endswith("ThreadGroup") else group)
+            yield from enabled(child, tag if tag.endswith("ThreadGroup") else group)
 
 
 def _properties(elements: Iterable[ET.Element]) -> list[Property]:
@@ -264,9 +264,9 @@ def _constants(elements: Iterable[ET.Element]) -> dict[str, str]:
     """The user defined variables that Framestorm reads, by name."""
     arguments = (each for element in elements for each in element.iterfind(".//elementProp[@elementType='Argument']"))
     constants = {
-        _field(each, "Argument.name"): _field(each, "Argument.value")
+        field_text(each, "Argument.name"): field_text(each, "Argument.value")
         for each in arguments
-        if _CONSTANT in _described(_field(each, "Argument.desc"))[1]
+        if _CONSTANT in _described(field_text(each, "Argument.desc"))[1]
     }
     if unknown := constants.keys() - {"label", "sample_variables"}:
         raise ValueError(f"{min(unknown)} is read by Framestorm: only label and sample_variables are")
@@ -280,15 +280,15 @@ def _texts(element: ET.Element, description: str = "") -> Iterator[tuple[str, st
             continue
         if child.text:
             yield child.text, description
-        yield from _texts(child, _field(child, "Argument.desc"))
+        yield from _texts(child, field_text(child, "Argument.desc"))
 
 
-def _field(element: ET.Element, name: str) -> str:
+def field_text(element: ET.Element, name: str) -> str:
     return next((child.text or "" for child in element if child.get("name") == name), "")
 
 
 def _comment_line(element: ET.Element, name: str) -> str:
-    lines = (line.partition(": ") for line in _field(element, "TestPlan.comments").splitlines())
+    lines = (line.partition(": ") for line in field_text(element, "TestPlan.comments").splitlines())
     return next((description for word, _, description in lines if word == name), "")
 
 

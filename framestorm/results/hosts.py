@@ -74,7 +74,9 @@ def share_of(share: dict[str, str], record: Record) -> dict[str, Part]:
     parts = {}
     for name, part in share.items():
         try:
-            parts[name] = Part(float(part), float(record.properties[name]))
+            # Of a plan that declares no totals they are known by their parts.
+            total = record.properties.get(name) or sum(float(host.share.get(name, 0)) for host in record.hosts)
+            parts[name] = Part(float(part), float(total))
         except (KeyError, ValueError):
             continue
     return parts

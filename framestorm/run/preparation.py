@@ -55,6 +55,8 @@ class RunOptions:
     inventory: Path = paths.INVENTORY
     without_faulty: bool = False
     continue_on_loss: bool = False
+    split_csv: bool = False
+    whole_plan: bool = False
     port: int = DEFAULT_PORT
     platform: Platform[Any] | None = None
     influxdb_url: str | None = None
@@ -128,11 +130,9 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         name = plan.video.name
         path = Path(options.given[name]).expanduser().absolute() if name in options.given else None
         properties[name] = str(path or paths.ROOT / properties[name])
-    _check_secrets(plan, properties, options.slaves is not None)
+    _check_secrets(plan, properties)
     for name, each in plan.settable.items():
         if plans.FILE in each.facets and properties.get(name, "").startswith("@"):
-            if options.slaves is not None:
-                raise UsageError(f"-J{name}={properties[name]}: the file is on this machine only, not on slaves")
             folder = Path.cwd() if name in options.given else plan.path.absolute().parent
             properties[name] = _file_reference(name, properties[name], folder)
         if plans.PROGRAM in each.facets and properties.get(name):
@@ -241,13 +241,11 @@ def _program(name: str, program: str, is_over_slaves: bool) -> str:
     return path
 
 
-def _check_secrets(plan: Plan, properties: Mapping[str, str], is_over_slaves: bool) -> None:
+def _check_secrets(plan: Plan, properties: Mapping[str, str]) -> None:
     for name, value in properties.items():
         for variable in SECRET.findall(value):
             if plan.settable[name].facets[:1] == (plans.SHELL,):
                 raise UsageError(f"-J{name}: the program itself can read {variable} from its environment")
-            if is_over_slaves:
-                raise UsageError(f"-J{name}: ${{env:{variable}}} is known on this machine only, not on slaves")
             if variable not in os.environ:
                 raise UsageError(f"-J{name}: ${{env:{variable}}} is not set: export {variable}=… before the run")
 

@@ -8,6 +8,8 @@ import pytest
 from PIL import Image
 
 from framestorm import paths
+from lab import faults
+from lab.hosts import Host
 from tests.conftest import Lab
 from tests.runs import RunFiles, RunSh, write_study
 
@@ -63,6 +65,20 @@ def test_five_users_on_two_slaves_are_three_and_two(
         assert "Test has ended on host" in done.text(f"jmeter-server-{slave}.log")
     for host in ("slave1", "slave2", "master1"):  # nothing of the run stays there
         assert deployed.ssh(host, "sudo ls /var/lib/framestorm/runs; pgrep -f 'client[.]py|agent'", check=False) == ""
+
+
+def test_a_video_of_100_mb_arrives_over_a_slow_network(run_sh: RunSh, deployed: Lab, tmp_path: Path) -> None:
+    video = grey_video(tmp_path / "grey.mp4")
+    with video.open("ab") as file:  # an MP4 box without meaning
+        file.write((100 << 20).to_bytes(4, "big") + b"free")
+        file.truncate(file.tell() - 8 + (100 << 20))
+    faults.slow_down(Host("slave2"), "25mbit")
+    try:
+        words = ("-t", "jmx/video-per-user.jmx", "-Jusers=2", "-Jramp_s=0", "-Jframes=2", "-Jmin_faces=0")
+        done = run_sh("-R", "slaves", *words, f"-Jvideo={video}")
+    finally:
+        faults.speed_up(Host("slave2"))
+    assert done.count("label", "Hostname")["frame", "slave2"] == 2
 
 
 def test_a_rate_is_split_and_dropped_arrivals_are_counted(run_sh: RunSh, deployed: Lab) -> None:

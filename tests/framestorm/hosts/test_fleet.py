@@ -1,6 +1,7 @@
 """A run's hosts as a whole, by members that answer as agents would."""
 
 import csv
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fleet
     monkeypatch.setattr(
         fleet.preflight,
         "faults",
-        lambda members, slaves, plan: {
+        lambda members, slaves: {
             member: [faults[member.host.name]] if member.host.name in faults else [] for member in members
         },
     )
@@ -97,7 +98,7 @@ def members(made: Fleet) -> list[Any]:
     return [*made.slaves]
 
 
-def test_each_slave_begins_with_its_share(make: Callable[..., Fleet]) -> None:
+def test_each_slave_begins_with_its_share(make: Callable[..., Fleet], tmp_path: Path) -> None:
     made = make(users="5")
     assert [slave.share["users"] for slave in made.slaves] == ["3", "2"]
     assert all(isinstance(slave.orders[0], Begin) for slave in members(made))
@@ -106,6 +107,9 @@ def test_each_slave_begins_with_its_share(make: Callable[..., Fleet]) -> None:
     assert {host.clock_offset_ms for host in made.hosts()} == {0.123}
     assert "-R" in made.arguments
     assert made.rmi().slave_ports == "8001"
+    (folder,) = (path for path in tmp_path.glob("run7/*") if path.is_dir())
+    made.close()
+    assert not folder.exists(), "the controller's copy of the plan"
 
 
 def test_slaves_without_a_user_are_left_out(make: Callable[..., Fleet]) -> None:
@@ -118,13 +122,12 @@ def test_slaves_without_a_user_are_left_out(make: Callable[..., Fleet]) -> None:
 def test_a_fault_stops_the_run_unless_the_others_may_go_on(make: Callable[..., Fleet], tmp_path: Path) -> None:
     with pytest.raises(FramestormError, match="slave2 is bad"):
         make(bad=("slave2",))
-    (tmp_path / "run7").rmdir()
+    shutil.rmtree(tmp_path / "run7")
     made = make(bad=("slave2",), without_faulty=True)
     assert [slave.host.name for slave in made.slaves] == ["slave1"]
     assert made.collect() == ["slave2 is bad"]
     for bad in (("master1",), ("slave1", "slave2")):
-        (tmp_path / "run7" / "resources.csv").unlink(missing_ok=True)
-        (tmp_path / "run7").rmdir()
+        shutil.rmtree(tmp_path / "run7")
         with pytest.raises(FramestormError, match="is bad"):
             make(bad=bad, without_faulty=True)
 

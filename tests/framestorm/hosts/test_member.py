@@ -130,7 +130,7 @@ def test_a_file_goes_in_pieces_of_bounded_size(pieces: float, tmp_path: Path, mo
 
 
 def test_a_slow_host_is_waited_for_while_it_sends(saying: Callable[..., Member], tmp_path: Path) -> None:
-    sends = "for n in 1 2 3 4 5 6; do printf %s x; sleep 0.5; done; echo; sleep 60"
+    sends = "for n in 1 2 3 4 5 6; do printf %s x; sleep 0.5; done; echo; exec sleep 60"
 
     class Slow(Here):
         def ssh(self, remote_command: str) -> list[str]:

@@ -1,6 +1,6 @@
 """What slaves and master are ordered to do for a run."""
 
-from decimal import Decimal
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -8,11 +8,10 @@ from typing import cast
 import pytest
 
 from framestorm import paths
-from framestorm.hosts import orders
+from framestorm.hosts import orders, parcel
 from framestorm.hosts.inventory import Host
 from framestorm.hosts.member import Delivery, Member
 from framestorm.hosts.messages import Description
-from framestorm.model import plan
 from framestorm.run import preparation
 from framestorm.run.preparation import Prepared, RunOptions, prepare
 from framestorm.run.properties import written
@@ -26,6 +25,11 @@ DESCRIBED = Description(
 def member(name: str, address: str, **share: str) -> Member:
     facts = SimpleNamespace(described=DESCRIBED)
     return cast(Member, SimpleNamespace(host=Host(name, (), address), facts=facts, share=share))
+
+
+def delivery(prepared: Prepared, slave: Member) -> Delivery:
+    with tempfile.TemporaryDirectory() as folder:
+        return orders.slave_delivery(prepared, parcel.make(prepared, 1, Path(folder)), 0, slave)
 
 
 def properties(delivery: Delivery) -> dict[str, str]:
@@ -49,7 +53,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
 
 
 def test_a_slave_gets_its_share_and_its_own_paths(make) -> None:
-    order = orders.slave_delivery(make(users="5"), member("slave1", "192.0.2.1", users="3"))
+    order = delivery(make(users="5"), member("slave1", "192.0.2.1", users="3"))
     values = properties(order)
     assert (values["users"], values["own"], values["url"]) == ("3", "1", "http://192.0.2.9/f")
     assert (values["python"], values["client_dir"], values["video"]) == (
@@ -57,7 +61,10 @@ def test_a_slave_gets_its_share_and_its_own_paths(make) -> None:
     )  # fmt: skip
     for name in ("journal", "stop", "client_log"):
         assert values[name].startswith("/state/runs/run7/")
-    assert (order.open.run, order.begin.command, list(order.files)) == ("run7", None, ["run.properties"])
+    assert (order.open.run, order.begin.command) == ("run7", None)
+    scripts = ["plan/groovy/answer.groovy", "plan/groovy/stop.groovy", "plan/groovy/user.groovy"]
+    assert sorted(order.files) == [*(name for name in scripts if name in order.files), "run.properties"]
+    assert "plan/groovy/user.groovy" in order.files and values["framestorm.plan"] == "/state/runs/run7/plan"
     assert order.begin.follow == {
         "journal-slave1.jsonl": "journal.jsonl",
         "client-slave1.log": "client.log",
@@ -74,32 +81,34 @@ def test_a_slave_gets_its_share_and_its_own_paths(make) -> None:
 
 
 def test_a_folder_there_has_no_space_in_its_name(make) -> None:
-    order = orders.slave_delivery(make(run="my 'run'\n"), member("slave1", "192.0.2.1", users="3"))
+    order = delivery(make(run="my 'run'\n"), member("slave1", "192.0.2.1", users="3"))
     assert order.open.run == "my__run__"
     assert properties(order)["stop"] == "/state/runs/my__run__/stop"
 
 
 def test_ones_own_video_goes_along(make, tmp_path: Path) -> None:
     (tmp_path / "mine.mp4").write_bytes(b"video")
-    order = orders.slave_delivery(make(video=str(tmp_path / "mine.mp4"), encoding="jpeg"), member("s", "192.0.2.1"))
+    order = delivery(make(video=str(tmp_path / "mine.mp4"), encoding="jpeg"), member("s", "192.0.2.1"))
     assert order.files["video.mp4"] == tmp_path / "mine.mp4"
     assert properties(order)["video"] == "/state/runs/run7/video.mp4"
     assert order.begin.cut is not None and order.begin.cut[1:4] == ["/state/runs/run7/video.mp4", "--encoding", "jpeg"]
 
 
 def test_a_plan_without_a_video_cuts_none(make) -> None:
-    assert orders.slave_delivery(make("requests"), member("s", "192.0.2.1")).begin.cut is None
+    assert delivery(make("requests"), member("s", "192.0.2.1")).begin.cut is None
 
 
-def test_the_master_gets_plan_and_slaves(make) -> None:
+def test_the_master_gets_plan_and_slaves(make, tmp_path: Path) -> None:
     slaves = [member("slave1", "192.0.2.1"), member("slave2", "192.0.2.2")]
-    order = orders.controller_delivery(make(), member("master1", "192.0.2.5"), slaves)
-    assert order.files == {"jmx/face-blur.jmx": paths.JMX / "face-blur.jmx"}
+    prepared = make()
+    contents = parcel.make(prepared, 2, tmp_path / "parcel")
+    order = orders.controller_delivery(prepared, contents, member("master1", "192.0.2.5"), slaves)
+    assert order.files == {"plan/face-blur.jmx": tmp_path / "parcel" / "plan" / "face-blur.jmx"}
     assert order.begin.command is not None
     words = " ".join(order.begin.command)
     assert "-R 192.0.2.1:8001,192.0.2.2:8001" in words
     assert "-Djava.rmi.server.hostname=192.0.2.5" in words and "-Jmode=Standard" in words
-    assert "-t /state/runs/run7/jmx/face-blur.jmx" in words
+    assert "-t /state/runs/run7/plan/face-blur.jmx" in words
     assert set(order.begin.follow) == {"samples.jtl", "tree.xml", "jmeter.log", "jmeter.out"}
 
 
@@ -117,26 +126,3 @@ def test_properties_are_as_java_reads_them(value: str, text: str) -> None:
 def test_ports_and_mode(ports: tuple[int, ...], ssl: bool, of_slaves: str, of_controller: str) -> None:
     way = orders.rmi(Description(rmi_port=port, rmi_ssl=ssl) for port in ports)
     assert (way.mode, way.ssl, way.slave_ports, way.controller_ports) == ("Standard", ssl, of_slaves, of_controller)
-
-
-VIDEO, RATE, TASKS = (plan.read(paths.JMX / f"{name}.jmx") for name in ("video-per-user", "request-rate", "tasks"))
-
-
-@pytest.mark.parametrize(
-    ("total", "slaves", "parts"), [(5, 2, [3, 2]), (6, 3, [2, 2, 2]), (1, 3, [1, 0, 0]), (10, 4, [3, 3, 2, 2])]
-)
-def test_users_are_split_whole(total: int, slaves: int, parts: list[int]) -> None:
-    assert [int(share["users"]) for share in orders.split(VIDEO, {"users": str(total)}, slaves)] == parts
-
-
-@pytest.mark.parametrize("total", ["10", "0.5", "7.3", "1000", "0.000001"])
-@pytest.mark.parametrize("slaves", [1, 2, 3, 7])
-def test_rates_add_up_exactly(total: str, slaves: int) -> None:
-    values = {"rate_per_s": total, "concurrency_limit": "9"}
-    parts = [Decimal(share["rate_per_s"]) for share in orders.split(RATE, values, slaves)]
-    assert sum(parts) == Decimal(total)
-    assert max(parts) - min(parts) <= Decimal("0.00001")
-
-
-def test_what_is_no_total_is_not_split() -> None:
-    assert orders.split(TASKS, {"hold_s": "30", "sleep_s": "1"}, 2) == [{}, {}]

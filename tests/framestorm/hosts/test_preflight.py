@@ -13,7 +13,6 @@ from framestorm.hosts.inventory import Host
 from framestorm.hosts.member import HostError, Member
 from framestorm.hosts.messages import Description, Facts
 
-PLAN = paths.JMX / "face-blur.jmx"
 DESCRIBED = Description(name="slave1", unit="server.service")
 GOOD = Facts(DESCRIBED, "slave1", "17", "5.5", "", "loaded", free_bytes=2**33)
 
@@ -37,7 +36,7 @@ def member(name: str = "slave1", offset_ms: float = 0.0, silent: bool = False, *
 
 
 def faults(*members: Member) -> list[list[str]]:
-    return list(preflight.faults(members, members, PLAN).values())
+    return list(preflight.faults(members, members).values())
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +79,7 @@ def test_two_hosts_of_one_name_could_not_be_told_apart() -> None:
     assert "b calls itself debian, as a does" in fault
 
 
-def test_the_kit_s_files_are_those_of_client_and_plan() -> None:
-    files = preflight.kit_files(PLAN)
-    assert "client/client.py" in files and "jmx/groovy/user.groovy" in files
+def test_the_kit_s_files_are_those_of_the_client() -> None:
+    files = preflight.kit_files()
+    assert "client/client.py" in files
     assert all((paths.ROOT / Path(name)).is_file() for name in files)

@@ -133,8 +133,6 @@ def test_a_file_is_found_from_where_it_was_named(tmp_path: Path, monkeypatch: py
     assert prepare(options, tmp_path / "run").values["body"] == f"@{tmp_path / 'scan.json'}"
     with pytest.raises(UsageError, match=r"no file or folder .*none\.json"):
         prepare(replace(options, given=given | {"body": "@none.json"}), tmp_path / "run")
-    with pytest.raises(UsageError, match="not on slaves"):
-        prepare(replace(options, slaves="all"), tmp_path / "run")
 
 
 def test_a_secret_stays_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,5 +143,3 @@ def test_a_secret_stays_in_the_environment(tmp_path: Path, monkeypatch: pytest.M
         prepare(options, tmp_path / "run")
     monkeypatch.setenv("TOKEN", "a-secret")
     assert "a-secret" not in str(prepare(options, tmp_path / "run"))
-    with pytest.raises(UsageError, match="not on slaves"):
-        prepare(replace(options, slaves="all"), tmp_path / "run")

@@ -1,0 +1,241 @@
+"""A plan as it goes to the slaves: with the files that it names, and with references to each slave's own numbers.
+
+JMeter's controller reads the plan and sends it to the slaves, which open its files themselves. So the controller gets
+a copy in which each file is `${__P(framestorm.plan)}/...`, and each slave the files in a folder of the run, laid out
+as they are beside the plan; a file from elsewhere is in a folder of its own there.
+"""
+
+import os
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from framestorm import paths
+from framestorm.errors import UsageError
+from framestorm.hosts import shares
+from framestorm.model import plan as plans
+from framestorm.model.plan_files import Known, NamedFile, enabled_elements, named_files
+from framestorm.run.preparation import SECRET, Prepared
+
+FOLDER = "plan"  # in the run's folder on a slave, and in the controller's folder
+JARS = "elsewhere/jars"  # the user's, from jmx/lib/
+_OUTPUTS = ("ResultCollector",)
+_ENVIRONMENT = re.compile(r"\$\{__env\(\s*(\w+)|System\.getenv\(\s*['\"](\w+)['\"]\s*\)")
+_TEMPLATE_AT_MOST_BYTES = 1 << 20
+
+
+@dataclass
+class Parcel:
+    """What the hosts of a run get of its plan.
+
+    plan: the controller's copy; fragments: the copies of what it includes, by their path beside it.
+    files, jars: of the plan and of the user, by their path in the slaves' folder of the plan.
+    parts: for each slave, its own in place of some files.
+    references: the place there of each file or folder that a property of the kit names.
+    secrets: variables of the environment that the slaves need too. notes: what may not be as the user expects it.
+    """
+
+    folder: Path
+    plan: Path
+    division: shares.Division
+    files: dict[str, Path] = field(default_factory=dict)
+    fragments: dict[str, Path] = field(default_factory=dict)
+    parts: list[dict[str, Path]] = field(default_factory=list)
+    jars: dict[str, Path] = field(default_factory=dict)
+    references: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def files_of(self, slave: int) -> dict[str, Path]:
+        """The files for a slave, by their path in the run's folder."""
+        files = {**self.files, **self.parts[slave], **self.jars}
+        return {f"{FOLDER}/{name}": path for name, path in files.items()}
+
+    def files_of_controller(self) -> dict[str, Path]:
+        """The files for a controller on another host, by their path in the run's folder."""
+        files = {self.plan.name: self.plan, **self.fragments, **self.jars}
+        return {f"{FOLDER}/{name}": path for name, path in files.items()}
+
+    def search_paths(self, plan_folder: str) -> dict[str, str]:
+        """JMeter's property for the user's jars, on a host where the plan's folder is `plan_folder`."""
+        return {"search_paths": f"{plan_folder}/{JARS}"} if self.jars else {}
+
+    def values_on(self, slave: int, plan_folder: str) -> dict[str, str]:
+        """Properties for a slave where the plan's folder is `plan_folder`."""
+        named = {name: f"@{plan_folder}/{path}" for name, path in self.references.items()}
+        own = {"framestorm.plan": plan_folder, **self.search_paths(plan_folder)}
+        return {**named, **own, **self.division.properties[slave]}
+
+
+def make(prepared: Prepared, slaves: int, folder: Path) -> Parcel:
+    """Lay out the controller's copy of a plan in `folder`, and find all that the slaves need.
+
+    Raises:
+        UsageError: a file that the plan names is missing, or cannot be split.
+    """
+    packer = _Packer(prepared, slaves, folder)
+    packer.pack()
+    return packer.parcel
+
+
+class _Packer:
+    def __init__(self, prepared: Prepared, slaves: int, folder: Path) -> None:
+        self._prepared = prepared
+        self._options = prepared.options
+        self._slaves = slaves
+        self._plan = prepared.plan.path.absolute()
+        self._values = {**self._options.given, **self._options.extra}
+        copy = folder / FOLDER / self._plan.name
+        self.parcel = Parcel(folder, copy, shares.Division(slaves), parts=[{} for _ in range(slaves)])
+        self._places: dict[Path, str] = {}
+        self._missing: list[str] = []
+
+    def pack(self) -> None:
+        parcel = self.parcel
+        (parcel.folder / FOLDER).mkdir(parents=True)
+        # With SSL, JMeter looks for its key at the same relative path everywhere.
+        (parcel.folder / ".local").symlink_to(paths.LOCAL)
+        trees = self._trees()
+        elements = [element for _, tree in trees for element in enabled_elements(tree.getroot())]
+        known = Known(elements, self._values, self._plan.parent)
+        for named in named_files(elements, known, self._plan.parent, Path.cwd()):
+            self._take(named)
+        if self._missing:
+            raise UsageError(f"{self._plan.name} names files that are not there: {'; '.join(self._missing)}")
+        self._keep_outputs(elements)
+        if not self._prepared.plan.is_for_kit and not self._options.whole_plan:
+            parcel.division = shares.divide(elements, known, self._slaves)
+        self._take_properties()
+        self._find_secrets(elements)
+        parcel.jars = {f"{JARS}/{path.name}": path for path in sorted((paths.JMX / "lib").glob("*.jar"))}
+        for path, tree in trees:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            tree.write(path, encoding="UTF-8", xml_declaration=True)
+        parcel.notes += [f"on each slave the whole of: {each}" for each in parcel.division.undivided]
+
+    def _trees(self) -> list[tuple[Path, "ET.ElementTree[ET.Element]"]]:
+        """The plan and what it includes, with the paths of their copies."""
+        trees = [(self.parcel.plan, ET.parse(self._plan))]  # noqa: S314 - it was read before
+        for _, tree in trees:  # it grows
+            elements = enabled_elements(tree.getroot())
+            known = Known(elements, self._values, self._plan.parent)
+            for named in named_files(elements, known, self._plan.parent, Path.cwd()):
+                if not named.is_fragment:
+                    continue
+                if named.path is None or not named.path.is_file():
+                    self._missing.append(named.shown)
+                elif (place := self._place(named.path)) not in self.parcel.fragments:
+                    self.parcel.fragments[place] = self.parcel.folder / FOLDER / place
+                    try:
+                        trees.append((self.parcel.fragments[place], ET.parse(named.path)))  # noqa: S314 - as the plan
+                    except ET.ParseError as error:
+                        raise UsageError(f"{named.path} cannot be read as a JMeter plan: {error}") from None
+        return trees
+
+    def _place(self, path: Path) -> str:
+        """Where a file is beside the copy of the plan: as beside the plan, or in a folder of its own."""
+        path = Path(os.path.normpath(path.absolute()))
+        if path not in self._places:
+            is_beside = path.is_relative_to(self._plan.parent)
+            own = f"elsewhere/{len(self._places)}/{path.name}"
+            self._places[path] = str(path.relative_to(self._plan.parent)) if is_beside else own
+        return self._places[path]
+
+    def _take(self, named: NamedFile) -> None:
+        if named.path is None:
+            # The scripts of the kit's own plans choose among files that the slaves have.
+            if not self._prepared.plan.is_for_kit:
+                self.parcel.notes.append(f"not sent to the slaves, because it is known only under load: {named.shown}")
+        elif not named.path.is_file():
+            if not named.is_fragment:
+                self._missing.append(named.shown)
+        else:
+            place = self._place(named.path)
+            reference = place if named.is_fragment else f"${{__P(framestorm.plan)}}/{place}"
+            named.field.text = (named.field.text or "").replace(named.text, reference, 1)
+            if not named.is_fragment:
+                self.parcel.files[place] = named.path
+            if named.is_data_set and self._options.split_csv:
+                has_header = not plans.field_text(named.element, "variableNames").strip()
+                has_header |= plans.field_text(named.element, "ignoreFirstLine") == "true"
+                may_be_quoted = plans.field_text(named.element, "quotedData") == "true"
+                self._split(place, named.path, has_header, may_be_quoted)
+
+    def _keep_outputs(self, elements: list[ET.Element]) -> None:
+        """The controller writes to where it would without slaves: not below the folder of its copy."""
+        for element in elements:
+            if element.tag.endswith(_OUTPUTS):
+                for each in element:
+                    text = each.text or ""
+                    if each.get("name") == "filename" and text and not text.startswith(("${", "~")):
+                        each.text = str(Path.cwd() / text)
+
+    def _take_properties(self) -> None:
+        """The files of the kit's properties `@file` and `@folder`."""
+        for name, each in self._prepared.plan.settable.items():
+            value = self._prepared.values.get(name, "")
+            if plans.FILE not in each.facets or not value.startswith("@"):
+                continue
+            path = Path(value.removeprefix("@"))
+            place = self._place(path)
+            self.parcel.references[name] = place
+            if path.is_dir():
+                self.parcel.files |= {f"{place}/{file.name}": file for file in sorted(path.iterdir()) if file.is_file()}
+            else:
+                self.parcel.files[place] = path
+                if self._options.split_csv and path.suffix in (".csv", ".jsonl"):
+                    self._split(place, path, has_header=path.suffix == ".csv", may_be_quoted=path.suffix == ".csv")
+
+    def _split(self, place: str, path: Path, has_header: bool, may_be_quoted: bool) -> None:
+        """Deal the rows of a data set out to the slaves, the first line to each where it is a header."""
+        if place in self.parcel.parts[0]:
+            return
+        parts = [self.parcel.folder / "parts" / str(slave) / place for slave in range(self._slaves)]
+        n_rows = 0
+        with ExitStack() as stack:
+            files = []
+            for part in parts:
+                part.parent.mkdir(parents=True, exist_ok=True)
+                files.append(stack.enter_context(part.open("wb")))
+            source = stack.enter_context(path.open("rb"))
+            if source.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+                raise UsageError(f"--split-csv: {path} is in UTF-16; save it as UTF-8")
+            source.seek(0)
+            for number, text in enumerate(rows(source, may_be_quoted)):
+                row = text if text.endswith(b"\n") else text + b"\n"
+                if number == 0 and has_header:
+                    for file in files:
+                        file.write(row)
+                elif row.strip():
+                    files[n_rows % self._slaves].write(row)
+                    n_rows += 1
+        if n_rows < self._slaves:
+            self.parcel.notes.append(f"{path} has {n_rows} rows for {self._slaves} slaves: some get none")
+        for of_slave, part in zip(self.parcel.parts, parts, strict=True):
+            of_slave[place] = part
+
+    def _find_secrets(self, elements: list[ET.Element]) -> None:
+        names = {name for value in self._prepared.values.values() for name in SECRET.findall(value)}
+        for place in self.parcel.references.values():
+            path = self.parcel.files.get(place)
+            if path is not None and path.stat().st_size <= _TEMPLATE_AT_MOST_BYTES:
+                names |= set(SECRET.findall(path.read_text(errors="replace")))
+        for element in elements:
+            for text in element.itertext():
+                names |= {name for match in _ENVIRONMENT.findall(text) for name in match if name}
+        self.parcel.secrets = {name: os.environ[name] for name in sorted(names) if name in os.environ}
+
+
+def rows(file: Iterable[bytes], may_be_quoted: bool) -> Iterator[bytes]:
+    """The rows of a CSV file as they stand there; a line break within quotes belongs to its row."""
+    row = b""
+    for line in file:
+        row += line
+        if not may_be_quoted or row.count(b'"') % 2 == 0:
+            yield row
+            row = b""
+    if row:
+        yield row

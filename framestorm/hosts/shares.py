@@ -1,0 +1,218 @@
+"""Each slave's part of a plan's totals: every slave runs the whole plan, so users and rates are divided among them."""
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+
+from framestorm.errors import UsageError
+from framestorm.model import plan as plans
+from framestorm.model.plan import Plan
+from framestorm.model.plan_files import Known
+
+_ARRIVALS = "com.blazemeter.jmeter.threads.arrivals."
+_USERS, _RATE = "users", "rate"
+# The fields with a total, by the element that has them; in tables, by the columns with one.
+_FIELDS: dict[str, dict[str, str]] = {
+    "ThreadGroup": {"ThreadGroup.num_threads": _USERS},
+    "com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup": {"TargetLevel": _USERS},
+    f"{_ARRIVALS}ArrivalsThreadGroup": {"TargetLevel": _RATE},
+    "kg.apc.jmeter.threads.SteppingThreadGroup": {
+        "ThreadGroup.num_threads": _USERS,
+        "Start users count burst": "users of the first step",
+    },
+    "ConstantThroughputTimer": {"throughput": _RATE},
+    "PreciseThroughputTimer": {"throughput": _RATE},
+}
+_TABLES = {
+    "kg.apc.jmeter.threads.UltimateThreadGroup": ("ultimatethreadgroupdata", (0,)),
+    f"{_ARRIVALS}FreeFormArrivalsThreadGroup": ("Schedule", (0, 1)),
+    "kg.apc.jmeter.timers.VariableThroughputTimer": ("load_profile", (0, 1)),
+}
+_STEPS = (("Start users count", "Start users period"), ("Stop users count", "Stop users period"))
+_OPEN_MODEL = "org.apache.jmeter.threads.openmodel.OpenModelThreadGroup"
+_OPEN_MODEL_RATE = re.compile(r"(?<=\brate\()\s*[\d.]+")
+
+
+def parts(whole: str, slaves: int, is_whole_number: bool) -> list[str]:
+    """The parts of a total; they differ by as little as possible and add up exactly."""
+    if is_whole_number:
+        # 5 users on 2 slaves are 3 and 2.
+        each, more = divmod(int(whole), slaves)
+        return [str(each + (number < more)) for number in range(slaves)]
+    # Equal to a millionth; the first slave gets the rounding remainder, so that the sum is exact.
+    total = Decimal(whole)
+    part = round(total / slaves, 6).normalize()
+    return [f"{(total - part * (slaves - 1)).normalize():f}", *[f"{part:f}"] * (slaves - 1)]
+
+
+def split(plan: Plan, values: Mapping[str, str], slaves: int) -> list[dict[str, str]]:
+    """Each slave's part of the totals that a plan declares, by their properties.
+
+    A slave may get 0 users: it is then left out of the run by the caller.
+    """
+    shares: list[dict[str, str]] = [{} for _ in range(slaves)]
+    for total in plan.totals:
+        if total.name not in values:
+            raise UsageError(f"-J{total.name}= has to be set: it is split over the slaves")
+        for share, part in zip(shares, parts(values[total.name], slaves, total.is_whole_number), strict=True):
+            share[total.name] = part
+    return shares
+
+
+@dataclass
+class Division:
+    """The division of the totals of a plan that declares none.
+
+    totals: each total by its name. shares: each slave's parts of them. properties: as the slaves need the parts.
+    undivided: what stays whole on each slave, and why.
+    """
+
+    slaves: int
+    totals: dict[str, str] = field(default_factory=dict)
+    shares: list[dict[str, str]] = field(default_factory=list)
+    properties: list[dict[str, str]] = field(default_factory=list)
+    undivided: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.shares = [{} for _ in range(self.slaves)]
+        self.properties = [{} for _ in range(self.slaves)]
+
+    def reference(self, texts: Sequence[str]) -> str:
+        """The reference to a property that has these texts on the slaves."""
+        name = f"framestorm.share.{len(self.properties[0]) + 1}"
+        for properties, text in zip(self.properties, texts, strict=True):
+            properties[name] = text
+        return f"${{__P({name},)}}"
+
+    def divided(self, name: str, whole: str, is_whole_number: bool) -> list[str]:
+        """The parts of a total, which are noted by its name."""
+        while name in self.totals:
+            name += "'"
+        self.totals[name] = whole
+        of_slaves = parts(whole, self.slaves, is_whole_number)
+        for share, part in zip(self.shares, of_slaves, strict=True):
+            share[name] = part
+        return of_slaves
+
+
+def divide(elements: Sequence[ET.Element], known: Known, slaves: int) -> Division:
+    """Divide the users and rates of JMeter's own and the plug-ins' elements: each becomes a reference to a property."""
+    division = Division(slaves)
+    for element in elements:
+        for what, holder in _totals(element):
+            name = f"{what} of {element.get('testname') or element.tag}"
+            is_whole = what != _RATE
+            number = _number(known.value(holder.text or ""), is_whole)
+            if number is None:
+                division.undivided.append(f"{name}: {holder.text} is known only under load")
+            elif number != "0":
+                _set(holder, division.reference(division.divided(name, number, is_whole)))
+        if element.tag in _TABLES:
+            _divide_table(element, known, division)
+        if element.tag.endswith(".SteppingThreadGroup"):
+            _divide_steps(element, known, division)
+        if element.tag == _OPEN_MODEL:
+            _divide_schedule(element, division)
+    return division
+
+
+def _totals(element: ET.Element) -> Iterator[tuple[str, ET.Element]]:
+    # In mode 0 the timer's rate is that of each thread.
+    if element.tag == "ConstantThroughputTimer" and plans.field_text(element, "calcMode") in ("", "0"):
+        return
+    for name, what in _FIELDS.get(element.tag, {}).items():
+        holder = _holder(element, name)
+        if holder is not None and (holder.text or "").strip():
+            yield what, holder
+
+
+def _holder(element: ET.Element, name: str) -> ET.Element | None:
+    """The field's element; a number of a test bean, whose value is in a child, is made a text first."""
+    for child in element:
+        if child.get("name") == name:
+            return child
+        if child.findtext("name") == name:
+            text = child.findtext("value")
+            child.clear()
+            child.tag, child.text = "stringProp", text
+            child.set("name", name)
+            return child
+    return None
+
+
+def _divide_table(element: ET.Element, known: Known, division: Division) -> None:
+    """Divide the columns of a table with totals.
+
+    A row of an Ultimate Thread Group without users would still start one: on each slave such rows are the last ones,
+    which it does not reach.
+    """
+    name, columns = _TABLES[element.tag]
+    title = element.get("testname") or element.tag
+    has_users = columns == (0,)
+    rows = [list(row) for row in element.findall(f"collectionProp[@name='{name}']/collectionProp")]
+    values = [[known.value(cell.text or "") for cell in row] for row in rows]
+    for number, row in enumerate(values, 1):
+        if any(_number(row[column], has_users) is None for column in columns) or None in row:
+            division.undivided.append(f"row {number} of {title}: its numbers are known only under load")
+            return
+    tables: list[list[list[str]]] = [[] for _ in range(division.slaves)]
+    for number, row in enumerate(values, 1):
+        cells = [[str(cell)] * division.slaves for cell in row]
+        for column in columns:
+            what = _USERS if has_users else "rate at the start" if column == 0 else "rate at the end"
+            label = f"{what} of {title}, row {number}"
+            cells[column] = division.divided(label, _number(row[column], has_users) or "0", has_users)
+        for slave, table in enumerate(tables):
+            table.append([cell[slave] for cell in cells])
+    if has_users:
+        for table in tables:
+            table.sort(key=lambda row: row[0] == "0")
+    for number, fields in enumerate(rows):
+        for column, cell in enumerate(fields):
+            cell.text = division.reference([table[number][column] for table in tables])
+
+
+def _divide_steps(element: ET.Element, known: Known, division: Division) -> None:
+    """Divide a step of users where that is possible; else each slave takes it whole, in as many times the period."""
+    for count_name, period_name in _STEPS:
+        count, period = (_holder(element, name) for name in (count_name, period_name))
+        if count is None or period is None:
+            continue
+        users, period_s = (_number(known.value(each.text or ""), is_whole_number=True) for each in (count, period))
+        if users is None or period_s is None:
+            division.undivided.append(f"{count_name} of {element.get('testname')}: known only under load")
+        elif int(users) % division.slaves == 0:
+            count.text = str(int(users) // division.slaves)
+        else:
+            period.text = str(int(period_s) * division.slaves)
+
+
+def _divide_schedule(element: ET.Element, division: Division) -> None:
+    holder = _holder(element, "OpenModelThreadGroup.schedule")
+    text = (holder.text or "") if holder is not None else ""
+    title = element.get("testname") or element.tag
+    if holder is None or text.count("rate(") != len(_OPEN_MODEL_RATE.findall(text)):
+        division.undivided.append(f"schedule of {title}: its rates are known only under load")
+        return
+    rates = iter(range(1, 1 + text.count("rate(")))
+    holder.text = _OPEN_MODEL_RATE.sub(
+        lambda rate: division.reference(division.divided(f"rate {next(rates)} of {title}", rate[0].strip(), False)),
+        text,
+    )
+
+
+def _set(holder: ET.Element, text: str) -> None:
+    holder.tag, holder.text = "stringProp", text
+
+
+def _number(text: str | None, is_whole_number: bool) -> str | None:
+    """The text of a number as `parts` takes it, None if it is none."""
+    try:
+        number = Decimal((text or "").strip())
+    except InvalidOperation:
+        return None
+    if not number.is_finite() or number < 0 or (is_whole_number and number != int(number)):
+        return None
+    return str(int(number)) if is_whole_number else f"{number.normalize():f}"

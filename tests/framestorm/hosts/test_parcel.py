@@ -1,0 +1,175 @@
+"""What of a plan goes to the slaves."""
+
+import io
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm import paths
+from framestorm.errors import UsageError
+from framestorm.hosts import parcel
+from framestorm.hosts.parcel import Parcel
+from framestorm.run import preparation
+from framestorm.run.preparation import RunOptions, prepare
+
+PLAN = """<jmeterTestPlan version="1.2"><hashTree><TestPlan testname="mine"/><hashTree>
+<ThreadGroup testname="load"><stringProp name="ThreadGroup.num_threads">3</stringProp></ThreadGroup><hashTree>
+{elements}
+</hashTree></hashTree></hashTree></jmeterTestPlan>
+"""
+
+
+def element(tag: str, more: str = "", **fields: str) -> str:
+    texts = "".join(
+        f'<stringProp name="{name.replace("__", ".")}">{text}</stringProp>' for name, text in fields.items()
+    )
+    return f'<{tag} testname="{tag}" {more}>{texts}</{tag}><hashTree/>'
+
+
+def csv(filename: str, more: str = "", **fields: str) -> str:
+    return element("CSVDataSet", more, filename=filename, **fields)
+
+
+Pack = Callable[..., Parcel]
+
+
+@pytest.fixture
+def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pack:
+    """Make the parcel of a plan with these elements, in the folder `plans`, for two slaves."""
+    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    (tmp_path / "plans" / "data").mkdir(parents=True)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    def make(*elements: str, plan: Path | None = None, **options: Any) -> Parcel:
+        if plan is None:
+            plan = tmp_path / "plans" / "mine.jmx"
+            plan.write_text(PLAN.format(elements="".join(elements)))
+        prepared = prepare(RunOptions(plan, slaves="slaves", **options), tmp_path / "run")
+        return parcel.make(prepared, 2, tmp_path / "parcel")
+
+    return make
+
+
+def fields(contents: Parcel, name: str) -> list[str]:
+    tree = ET.parse(contents.plan)  # noqa: S314 - written by this test
+    return [each.text or "" for each in tree.iter() if each.get("name") == name]
+
+
+def test_files_beside_the_plan_stay_there_and_others_get_a_folder(pack: Pack, tmp_path: Path) -> None:
+    for name in ("plans/data/users.csv", "above.csv", "here/script.groovy", "absolute.jar"):
+        (tmp_path / name).write_text("x")
+    contents = pack(
+        csv("data/users.csv"),
+        csv("${__P(file,../above.csv)}"),
+        csv("none.csv", 'enabled="false"'),
+        element("JSR223Sampler", filename="script.groovy"),
+        element("HTTPSamplerProxy", HTTPSampler__path=f"/${{__FileToString({tmp_path}/absolute.jar,,)}}"),
+    )
+    assert set(contents.files) == {"data/users.csv", "elsewhere/1/above.csv", "elsewhere/2/script.groovy",
+                                   "elsewhere/3/absolute.jar"}  # fmt: skip
+    assert contents.files["elsewhere/2/script.groovy"] == tmp_path / "here" / "script.groovy"
+    there = "${__P(framestorm.plan)}"
+    assert fields(contents, "filename") == [
+        f"{there}/data/users.csv", f"{there}/elsewhere/1/above.csv", "none.csv", f"{there}/elsewhere/2/script.groovy"
+    ]  # fmt: skip
+    assert fields(contents, "HTTPSampler.path") == [f"/${{__FileToString({there}/elsewhere/3/absolute.jar,,)}}"]
+    assert "framestorm.plan" not in (tmp_path / "plans" / "mine.jmx").read_text()
+    assert contents.values_on(1, "/state/plan")["framestorm.plan"] == "/state/plan"
+
+
+def test_what_a_plan_includes_is_searched_too(pack: Pack, tmp_path: Path) -> None:
+    (tmp_path / "plans" / "data" / "rows.csv").write_text("x")
+    includes = element("IncludeController", IncludeController__includepath="../login.jmx")
+    (tmp_path / "login.jmx").write_text(PLAN.format(elements=csv("data/rows.csv") + includes))
+    contents = pack(includes)
+    assert list(contents.files) == ["data/rows.csv"]
+    (place,) = contents.fragments
+    assert fields(contents, "IncludeController.includepath") == [place]
+    assert "${__P(framestorm.plan)}/data/rows.csv" in contents.fragments[place].read_text()
+
+
+def test_missing_files_are_named_before_the_load(pack: Pack) -> None:
+    with pytest.raises(UsageError, match=r"CSVDataSet.*none\.csv; .*gone\.jmx|gone\.jmx.*none\.csv"):
+        pack(csv("none.csv"), element("IncludeController", IncludeController__includepath="gone.jmx"))
+
+
+def test_a_file_known_only_under_load_is_told(pack: Pack) -> None:
+    assert "${chosen}.csv" in pack(csv("${chosen}.csv")).notes[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "whole", "parts"),
+    [
+        ({}, "name\na\nb\nc", ["name\na\nc\n", "name\nb\n"]),
+        ({"variableNames": "name"}, "a\nb\nc\n", ["a\nc\n", "b\n"]),
+        ({"variableNames": "name", "ignoreFirstLine": "true"}, "x\r\na\r\nb\r\n", ["x\r\na\r\n", "x\r\nb\r\n"]),
+        ({"quotedData": "true"}, 'name\n"a\n""a"\nb\n', ['name\n"a\n""a"\n', "name\nb\n"]),
+        ({}, "name\na\n", ["name\na\n", "name\n"]),
+    ],
+)
+def test_rows_are_dealt_out_so_that_each_is_sent_once(
+    settings: dict[str, str], whole: str, parts: list[str], pack: Pack, tmp_path: Path
+) -> None:
+    (tmp_path / "plans" / "rows.csv").write_bytes(whole.encode())
+    contents = pack(csv("rows.csv", **settings), split_csv=True)
+    assert [contents.files_of(slave)["plan/rows.csv"].read_bytes().decode() for slave in (0, 1)] == parts
+    assert len(contents.notes) == (parts[1] == "name\n"), "fewer rows than slaves"
+
+
+def test_without_asking_each_slave_has_all_rows(pack: Pack, tmp_path: Path) -> None:
+    rows = tmp_path / "plans" / "rows.csv"
+    rows.write_text("name\na\n")
+    assert [pack(csv("rows.csv")).files_of(slave)["plan/rows.csv"] for slave in (0,)] == [rows]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_the_kit_s_files_and_rows_go_along(ending: str, pack: Pack, tmp_path: Path) -> None:
+    (tmp_path / "bodies").mkdir()
+    (tmp_path / "bodies" / "a.json").write_text("{}")
+    header = "name\n" if ending == "csv" else ""
+    (tmp_path / f"rows.{ending}").write_text(f"{header}1\n2\n3\n")
+    given = {"url": "http://192.0.2.9/", "rows": f"@{tmp_path}/rows.{ending}", "body": f"@{tmp_path}/bodies"}
+    contents = pack(plan=paths.JMX / "requests.jmx", given=given, split_csv=True)
+    values = contents.values_on(0, "/state/plan")
+    for name, files in (("rows", {""}), ("body", {"/a.json"})):
+        place = values[name].removeprefix("@/state/")
+        assert {each.removeprefix(place) for each in contents.files_of(0) if each.startswith(place)} == files
+    parts = [contents.files_of(slave)[values["rows"].removeprefix("@/state/")].read_text() for slave in (0, 1)]
+    assert parts == [f"{header}1\n3\n", f"{header}2\n"]
+    assert contents.notes == []
+    assert {"groovy/request.groovy", "groovy/answer.groovy", "groovy/stop.groovy"} <= contents.files.keys()
+
+
+def test_the_users_jars_go_along(pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jmx" / "lib").mkdir(parents=True)
+    (tmp_path / "jmx" / "lib" / "driver.jar").write_text("x")
+    monkeypatch.setattr(parcel.paths, "JMX", tmp_path / "jmx")
+    contents = pack()
+    folder = contents.values_on(1, "/state/plan")["search_paths"].removeprefix("/state/")
+    assert f"{folder}/driver.jar" in contents.files_of(1).keys() & contents.files_of_controller().keys()
+
+
+def test_secrets_are_taken_from_the_environment(pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TOKEN", "OF_FILE", "OTHER"):
+        monkeypatch.setenv(name, f"secret-{name}")
+    (tmp_path / "headers").write_text("X: ${env:OF_FILE}")
+    given = {"url": "http://192.0.2.9/${env:TOKEN}", "headers": f"@{tmp_path}/headers"}
+    contents = pack(plan=paths.JMX / "requests.jmx", given=given)
+    assert contents.secrets == {"TOKEN": "secret-TOKEN", "OF_FILE": "secret-OF_FILE"}
+    assert "secret-" not in str(contents.values_on(0, "/p")) + contents.plan.read_text()
+
+
+def test_the_numbers_of_a_foreign_plan_are_divided_unless_asked_otherwise(pack: Pack, tmp_path: Path) -> None:
+    assert [share["users of load"] for share in pack().division.shares] == ["2", "1"]
+
+
+def test_the_whole_plan_can_be_left_to_each_slave(pack: Pack) -> None:
+    assert pack(whole_plan=True).division.shares == [{}, {}]
+
+
+def test_rows_end_where_quotes_do() -> None:
+    assert list(parcel.rows(io.BytesIO(b'a\n"b\nc"\n"d'), may_be_quoted=True)) == [b"a\n", b'"b\nc"\n', b'"d']

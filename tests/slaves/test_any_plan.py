@@ -1,0 +1,120 @@
+"""Plans that nobody wrote for the kit over slaves, and what slaves need of this machine."""
+
+from pathlib import Path
+
+import pytest
+
+from lab.hosts import CONTROLLER_ADDRESS
+from tests.conftest import Lab
+from tests.runs import RunSh
+from tests.stand_in import Answer, StandIn, serving
+
+SECRET = "tok-5e2c&s=1"  # noqa: S105
+ULTIMATE = "kg.apc.jmeter.threads.UltimateThreadGroup"
+
+
+def group(tag: str, name: str, fields: str, children: str) -> str:
+    controller = (
+        '<elementProp name="ThreadGroup.main_controller" elementType="LoopController" guiclass="LoopControlPanel" '
+        'testclass="LoopController"><boolProp name="LoopController.continue_forever">false</boolProp>'
+        '<intProp name="LoopController.loops">-1</intProp></elementProp>'
+        '<stringProp name="ThreadGroup.on_sample_error">continue</stringProp>'
+    )
+    names = f'testclass="{tag}" testname="{name}" enabled="true"'
+    return f'<{tag} guiclass="{tag}Gui" {names}>{controller}{fields}</{tag}><hashTree>{children}</hashTree>'
+
+
+def script(name: str, field: str, text: str) -> str:
+    language = '<stringProp name="scriptLanguage">groovy</stringProp><stringProp name="cacheKey">true</stringProp>'
+    head = f'<JSR223Sampler guiclass="TestBeanGUI" testclass="JSR223Sampler" testname="{name}" enabled="true">'
+    return f'{head}{language}<stringProp name="{field}">{text}</stringProp></JSR223Sampler><hashTree/>'
+
+
+def plan(elements: str) -> str:
+    head = '<jmeterTestPlan version="1.2" properties="5.0" jmeter="5.5">'
+    return f"{head}<hashTree>{elements}</hashTree></jmeterTestPlan>"
+
+
+def write_foreign_plan(folder: Path) -> Path:
+    """A plan beside which are its rows and a script; what it does stands in a file of another folder."""
+    (folder / "a plan" / "data").mkdir(parents=True)
+    names = "".join(f"row{number}\n" for number in range(11))
+    (folder / "a plan" / "data" / "rows.csv").write_text(f"name\n{names}")
+    (folder / "a plan" / "name.groovy").write_text("SampleResult.sampleLabel = vars.get('name')")
+    rows = (
+        '<CSVDataSet guiclass="TestBeanGUI" testclass="CSVDataSet" testname="rows" enabled="true">'
+        '<stringProp name="filename">data/rows.csv</stringProp><stringProp name="delimiter">,</stringProp>'
+        '<boolProp name="recycle">false</boolProp><boolProp name="stopThread">true</boolProp>'
+        '<stringProp name="shareMode">shareMode.all</stringProp><stringProp name="variableNames"></stringProp>'
+        "</CSVDataSet><hashTree/>"
+    )
+    does = rows + script("named by its row", "filename", str(folder / "a plan" / "name.groovy"))
+    fragment = '<TestFragmentController guiclass="TestFragmentControllerGui" testclass="TestFragmentController" '
+    (folder / "fragment.jmx").write_text(plan(f'{fragment}testname="rows"/><hashTree>{does}</hashTree>'))
+    include = (
+        '<IncludeController guiclass="IncludeControllerGui" testclass="IncludeController" testname="include">'
+        '<stringProp name="IncludeController.includepath">../fragment.jmx</stringProp></IncludeController><hashTree/>'
+    )
+    rows_of_users = ((1, 0, 0, 3, 0), (2, 0, 0, 3, 0))
+    cells = ("".join(f'<stringProp name="c">{cell}</stringProp>' for cell in row) for row in rows_of_users)
+    table = "".join(f'<collectionProp name="row">{row}</collectionProp>' for row in cells)
+    elements = '<TestPlan guiclass="TestPlanGui" testclass="TestPlan" testname="foreign"/><hashTree>'
+    users = '<stringProp name="ThreadGroup.num_threads">${__P(people,3)}</stringProp>'
+    elements += group("ThreadGroup", "load", users, include)
+    table = f'<collectionProp name="ultimatethreadgroupdata">{table}</collectionProp>'
+    elements += group(ULTIMATE, "ultimate", table, script("waits", "script", "sleep(500)"))
+    path = folder / "a plan" / "my plan.jmx"
+    path.write_text(plan(f"{elements}</hashTree>"))
+    return path
+
+
+def test_a_foreign_plan_runs_with_its_files_rows_and_parts(run_sh: RunSh, deployed: Lab, tmp_path: Path) -> None:
+    path = write_foreign_plan(tmp_path)
+    before = path.read_bytes()
+    done = run_sh("-R", "slaves", "-t", str(path), "-Jpeople=5", "--split-csv", out="my run")
+    sent = [row for row in done.rows() if row["label"] != "waits"]
+    assert sorted(row["label"] for row in sent) == sorted(f"row{number}" for number in range(11)), "each row once"
+    assert {row["Hostname"] for row in sent} == {"slave1", "slave2"}
+    threads = {row["threadName"] for row in done.rows() if row["label"] == "waits"}
+    assert len(threads) == 3, "and not 3 on each slave"
+    shares = {host["inventory_name"]: host["share"] for host in done.json("run.json")["hosts"]}
+    assert shares["slave1"] == {
+        "users of load": "3", "users of ultimate, row 1": "1", "users of ultimate, row 2": "1"
+    }  # fmt: skip
+    assert shares["slave2"]["users of load"] == "2"
+    assert path.read_bytes() == before
+    assert [each.name for each in done.folder.iterdir() if each.name.startswith("tmp")] == []
+    left = "sudo ls /var/lib/framestorm/runs; ls /opt/framestorm/kit | grep plan"
+    assert deployed.ssh("slave1", left, check=False) == ""
+
+
+def test_a_secret_reaches_the_slaves_and_stands_nowhere(
+    run_sh: RunSh, deployed: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_TOKEN", SECRET)
+    (tmp_path / "rows.csv").write_text("name\n" + "".join(f"n{number}\n" for number in range(6)))
+    (tmp_path / "headers").write_text("Authorization: Bearer ${env:API_TOKEN}\n")
+    with serving(server=StandIn([Answer(body=b"ok")], CONTROLLER_ADDRESS)) as server:
+        running = run_sh.start(
+            "-R", "slaves", "-t", "jmx/requests.jmx", f"-Jurl={server.url}", "-Jramp_s=0", "-Jhold_s=12", "-Jusers=2",
+            f"-Jrows=@{tmp_path}/rows.csv", f"-Jheaders=@{tmp_path}/headers", "-Jbody={name}", "-Jsleep_s=0.2",
+            "--split-csv",
+        )  # fmt: skip
+        running.until(lambda: len(server.received) > 20)
+        # The pattern is in no process list: it is a group of characters there.
+        pattern = SECRET.replace("tok", "to[k]")
+        folders = "/var/lib/framestorm /var/log /etc/framestorm /run /tmp /opt/framestorm"
+        found = f"sudo grep -rlIs -D skip '{pattern}' {folders}; ps axww | grep '{pattern}'; "
+        found += f"sudo journalctl --no-pager | grep '{pattern}'"
+        for host in ("slave1", "slave2", "master1"):
+            assert deployed.ssh(host, found, check=False) == ""
+        done = running.ended(0)
+    assert {request.headers["Authorization"] for request in server.received} == {f"Bearer {SECRET}"}
+    assert {request.body.decode() for request in server.received} == {f"n{number}" for number in range(6)}
+    assert {(row["Hostname"], row["index"]) for row in done.rows()} == {
+        (host, str(index)) for host in ("slave1", "slave2") for index in range(3)
+    }, "three of the six rows each"
+    files = [path for path in done.folder.rglob("*") if path.is_file()]
+    assert [path for path in files if SECRET in path.read_text(errors="replace")] == []
+    for host in ("slave1", "slave2", "master1"):
+        assert deployed.ssh(host, found, check=False) == ""
