@@ -1,0 +1,79 @@
+"""ssh gets in after deploy and uninstall: on another port, behind a forwarded one, past a firewall of the user."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm import paths
+from framestorm.machine import listens, wait_until
+from lab import keys
+from lab.hosts import Host
+from tests.runs import RunSh
+
+ELSEWHERE, FORWARDED, GUARDED = (Host(f"slave{n}") for n in (1, 2, 3))
+PORT, FORWARDING_PORT = 2222, 2299
+INVENTORY = f"""\
+[slaves]
+slave1 ansible_host={ELSEWHERE.address} ansible_port={PORT}
+slave2 ansible_host=127.0.0.1 ansible_port={FORWARDING_PORT} framestorm_address={FORWARDED.address}
+slave3 ansible_host={GUARDED.address}
+
+[slaves:vars]
+ansible_user=tester
+ansible_ssh_private_key_file={paths.LOCAL}/lab/ssh/key
+ansible_ssh_common_args=-o UserKnownHostsFile={paths.LOCAL}/lab/ssh/known_hosts -o StrictHostKeyChecking=no
+"""
+OWN_RULES = "ufw limit 22/tcp comment 'ours'\nufw allow from 192.0.2.0/24 to any port 8001:8003 proto tcp"
+
+
+def ssh(host: Host, command: str, port: int = 22) -> str:
+    """What a command prints on a host, by a connection of its own."""
+    words = keys.ssh(host, command)
+    words[1:1] = ["-p", str(port), "-o", "ControlMaster=no", "-o", "StrictHostKeyChecking=no"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, f"{host.name}: {done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def inventory(lab_cli: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Three hosts whose ssh is set up by other people."""
+    lab_cli("down")
+    lab_cli("up", "--slaves", "3")
+    ssh(ELSEWHERE, f"echo Port {PORT} | sudo tee /etc/ssh/sshd_config.d/port.conf; sudo systemctl restart ssh")
+    install = "sudo apt-get update -qq && sudo DEBIAN_FRONTEND=noninteractive apt-get install -qq ufw >/dev/null"
+    rules = "; ".join(f"sudo {rule}" for rule in OWN_RULES.splitlines())
+    ssh(GUARDED, f"{install} && ({rules}; sudo ufw --force enable)")
+    path = tmp_path_factory.mktemp("ssh") / "inventory.ini"
+    path.write_text(INVENTORY)
+    forward = keys.ssh(GUARDED)
+    forward[1:1] = ["-N", "-L", f"127.0.0.1:{FORWARDING_PORT}:{FORWARDED.address}:22"]
+    with subprocess.Popen(forward) as forwarding:
+        assert wait_until(lambda: listens(FORWARDING_PORT), 10)
+        yield path
+        forwarding.terminate()
+    lab_cli("down")
+
+
+def rules(host: Host, port: int = 22) -> list[str]:
+    return [line for line in ssh(host, "sudo ufw show added", port).splitlines() if line.startswith("ufw ")]
+
+
+def test_ssh_gets_in_after_deploy_and_after_uninstall(inventory: Path, run_sh: RunSh) -> None:
+    for _ in range(2):
+        run_sh("./run.sh deploy", "-i", str(inventory), out="")
+        assert f"ufw allow {PORT}/tcp comment 'framestorm ssh'" in rules(ELSEWHERE, PORT)
+        assert "ufw allow 22/tcp comment 'framestorm ssh'" in rules(FORWARDED)
+        assert not [rule for rule in rules(FORWARDED) if str(FORWARDING_PORT) in rule]
+        assert set(OWN_RULES.splitlines()) < set(rules(GUARDED))
+        assert not [rule for rule in rules(GUARDED) if "framestorm ssh" in rule]
+        for host, port in ((ELSEWHERE, PORT), (FORWARDED, 22), (GUARDED, 22)):
+            assert "Status: active" in ssh(host, "sudo ufw status", port)
+    run_sh("./run.sh deploy --uninstall", "-i", str(inventory), out="")
+    for host, port in ((ELSEWHERE, PORT), (FORWARDED, 22)):
+        assert ssh(host, "hostname", port) == f"{host.name}\n"
+    assert "Status: active" in ssh(GUARDED, "sudo ufw status")
+    assert sorted(rules(GUARDED)) == sorted(OWN_RULES.splitlines())
