@@ -31,6 +31,7 @@ TOGETHER = {
         "tests/ansible/test_deploy",
         "tests/slaves/",
         "tests/ansible/test_changes",
+        "tests/ansible/test_ssh_stays",
     ),
     "openfaas": ("tests/openfaas/", "tests/docs/test_openfaas"),
 }

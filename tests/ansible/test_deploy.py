@@ -65,7 +65,10 @@ def test_outsiders_reach_ssh_alone(deployed: Lab) -> None:
     assert deployed.before == {"slave1": {22}, "function1": {22}}
     assert deployed.scan("outsider", "slave1") == {22}
     assert deployed.scan("outsider", "function1", "1-10000") == {22}
-    assert deployed.scan("slave2", "slave1", "7990-8010") == {8001}
+    # RMI runs what it is sent: neither another slave nor the function's host gets to it.
+    assert deployed.scan("slave2", "slave1", "7990-8010") == frozenset()
+    assert deployed.scan("function1", "slave1", "1-10000") == {22}
+    assert deployed.scan("function1", "master1", "1-10000") == {22}
     assert deployed.scan("slave1", "function1", "8000-8100") == {8080}
     assert deployed.scan("master1", "slave1", "7990-8010") == {8001}
 
