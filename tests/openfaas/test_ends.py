@@ -3,10 +3,14 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
+from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.platform.openfaas import cli, gateway, parts, services, stack
 from framestorm.platform.openfaas.layout import BIN, CONFIG, GATEWAY_URL, INSTANCE, PROVIDER_PORT
@@ -43,6 +47,46 @@ def test_down_leaves_nothing(capsys):
     assert not list(stack.CGROUP_ROOT.glob(f"cpu/{INSTANCE}"))
     assert cli.main(["status"]) == 1
     assert cli.main(["down"]) == 0
+
+
+ANOTHER_CHECKOUT = """
+import sys
+from pathlib import Path
+from framestorm import paths
+from framestorm.errors import FramestormError
+paths.LOCAL = Path(sys.argv[1])
+from framestorm.model import files
+from framestorm.platform.openfaas import services, stack
+stack.setup.ensure = lambda pieces: None
+if sys.argv[2] == "crashed":
+    files.write(stack.STATE, services.State("process", {"provider": services.Service(1, 0.0)}))
+try:
+    stack.up("process")
+except FramestormError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize("before", ["bare", "crashed"])
+def test_a_start_in_another_checkout_leaves_this_one_alone(tmp_path: Path, before: str):
+    stack.up("process")
+    gateway.call("POST", f"{GATEWAY_URL}/system/functions", {"service": "noop", "image": "noop"})
+    replicas = gateway.replicas("noop")
+    (tmp_path / "openfaas").mkdir()
+    words = [sys.executable, "-c", ANOTHER_CHECKOUT, str(tmp_path), before]
+    done = subprocess.run(words, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and f"port {PROVIDER_PORT} of the provider is taken" in done.stderr, done.stderr
+    assert gateway.replicas("noop") == replicas
+    assert stack.ended_parts() is None
+
+
+def test_two_starts_at_a_time_are_one():
+    stack.down()
+    words = [sys.executable, "-m", "framestorm", "target", "openfaas"]
+    both = [subprocess.Popen(words, cwd=paths.ROOT, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [each.wait(60) for each in both] == [0, 0]
+    assert stack.ended_parts() is None
+    assert len([line for line in left_over() if line.startswith(str(BIN / "gateway"))]) == 1
 
 
 @pytest.mark.parametrize("part", PARTS)
