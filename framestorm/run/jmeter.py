@@ -25,7 +25,7 @@ FROM_SLAVES = (
     *("java.lang.*", "java.lang.reflect.*", "java.io.*", "java.math.*", "java.net.*", "java.text.*", "java.time.**"),
     *("java.util.*", "java.util.concurrent.**", "java.rmi.**", "javax.rmi.ssl.*", "sun.rmi.**"),
     *("com.sun.proxy.*", "jdk.proxy1.*", "jdk.proxy2.*", "jdk.proxy3.*"),
-    *("org.apache.jmeter.**", "org.apache.jorphan.**", "kg.apc.**", "com.blazemeter.**", "!*"),
+    *("org.apache.jmeter.**", "org.apache.jorphan.**", "kg.apc.**", "com.blazemeter.**", "eu.luminis.**", "!*"),
 )
 # But receiving the samples of slaves runs a little code very often: 9,400 rows/s optimised, 5,600 without.
 CONTROLLING = (f"-Djdk.serialFilter={';'.join(FROM_SLAVES)}",)
