@@ -28,6 +28,8 @@ def _types(field: Line) -> set[type]:
 COMMON = {name: _kinds(field)[0] for name, field in SCHEMA["properties"].items() if name != "type"}
 # What the results add to each line: the machine it came from, JMeter's thread, and the file that it was read from.
 ORIGIN = ("host", "thread", "source")
+# The column that the kit adds to samples.jtl (jmx/java/Patch.java), for JMeter cuts its times off at whole ms.
+ELAPSED_US = "elapsed_us"
 INDEX_LIMIT: int = SCHEMA["properties"]["index"]["maximum"]
 _REQUIRED = tuple(SCHEMA["required"])
 _TYPES = {name: _types(SCHEMA["properties"][name]) for name in COMMON}

@@ -3,13 +3,14 @@
 import io
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 
 from framestorm.model.cause import CAUSES, TIMEOUTS, WORD
-from framestorm.model.sample import COMMON, ORIGIN, is_figure_name, is_length
+from framestorm.model.sample import COMMON, ELAPSED_US, ORIGIN, is_figure_name, is_length
 from framestorm.results.tree import CHUNK_BYTES
 
 USER = "user"  # the label of a virtual user that is a process
@@ -19,7 +20,7 @@ _TRANSACTION_MESSAGE = "Number of samples in transaction"
 NEEDED = ("timeStamp", "elapsed", "label", "success")
 OPTIONAL = (
     "responseCode", "responseMessage", "failureMessage", "threadName", "bytes", "sentBytes", "Hostname",
-    "index", "intended_ms", "allThreads",
+    "index", "intended_ms", "allThreads", ELAPSED_US,
 )  # fmt: skip
 # Every other column is a variable of the plan (JMeter's sample_variables), and so a further figure.
 OF_JMETER = frozenset({
@@ -100,7 +101,7 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
     figures = tuple(name for name in columns if name not in OF_JMETER and is_figure_name(name))
     rows = raw.select(
         pl.col("timeStamp").cast(pl.Float64, strict=False).alias("start_ms"),
-        pl.col("elapsed").cast(pl.Float64, strict=False).alias("rtt_ms"),
+        _elapsed_ms(columns).alias("rtt_ms"),
         pl.col("label").fill_null(""),
         (pl.col("success") == "true").alias("ok"),
         *(pl.col(name) if name in columns else pl.lit(None, pl.String).alias(name) for name in OPTIONAL),
@@ -121,6 +122,15 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
         else:
             jtl.bad_rows += n
     return jtl
+
+
+def _elapsed_ms(columns: Sequence[str]) -> pl.Expr:
+    """The time of a row, by the microsecond where it has that; a sub-result has that of the sample it belongs to."""
+    elapsed_ms = pl.col("elapsed").cast(pl.Float64, strict=False)
+    if ELAPSED_US not in columns:
+        return elapsed_ms
+    exact_ms = pl.col(ELAPSED_US).cast(pl.Float64, strict=False) / 1000
+    return pl.when((exact_ms - elapsed_ms).abs() < 1).then(exact_ms).otherwise(elapsed_ms)
 
 
 def _whole_rows(path: Path) -> int:

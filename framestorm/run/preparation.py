@@ -19,6 +19,7 @@ from framestorm.machine import check_reachable
 from framestorm.model import criteria
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
+from framestorm.model.sample import ELAPSED_US
 from framestorm.platform import registry
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
@@ -147,9 +148,9 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
     own = properties if plan.is_for_kit else {name: properties[name] for name in given if name in properties}
     values = {**own, **_filled_in(plan, properties, run_dir)}
-    if plan.sample_variables:
-        # Only for the plans that set them: for any other plan JMeter would write "null" in each row.
-        jmeter_values["sample_variables"] = ",".join(plan.sample_variables)
+    given_columns = given.get("sample_variables")
+    columns = [*plan.sample_variables, *(given_columns.split(",") if given_columns else []), ELAPSED_US]
+    jmeter_values["sample_variables"] = ",".join(dict.fromkeys(columns))
     return Prepared(options, run_dir, plan, properties, values, jmeter_values, platform)
 
 

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -105,6 +106,31 @@ def _make_by_maven(piece: Piece) -> None:
     draft.rename(piece.output)
 
 
+def _make_additions(piece: Piece) -> None:
+    """Compile jmx/java into a jar that JMeter finds before its own classes; needs no development kit of Java."""
+    java = paths.JAVA_HOME / "bin" / "java"
+    libraries = [path for path in sorted(paths.JMETER_HOME.glob("lib/**/*.jar")) if path != piece.output]
+    with tempfile.TemporaryDirectory(prefix="additions-", dir=paths.LOCAL) as scratch:
+        classes = Path(scratch) / "classes"
+        copying = ("org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy", f"-Dartifact={JAVASSIST}")
+        call(["mvn", "-q", "-B", "-C", *copying, f"-DoutputDirectory={scratch}"])
+        class_path = os.pathsep.join(map(str, [*libraries, *Path(scratch).glob("*.jar"), classes]))
+        compiler: list[str | Path] = [
+            java,
+            "-m",
+            "jdk.compiler/com.sun.tools.javac.Main",
+            "-cp",
+            class_path,
+            "-d",
+            classes,
+        ]
+        sources = sorted(path for path in piece.inputs if path.suffix == ".java")
+        call([*compiler, *sources])
+        call([java, "-cp", class_path, "framestorm.Patch", classes])
+        jar = shutil.make_archive(f"{scratch}/additions", "zip", classes)
+        Path(jar).replace(piece.output)  # at once: a JMeter may be starting
+
+
 def pip_install(python: Path, lock: Path, *options: str | Path) -> None:
     """Install the packages of a lock file."""
     call([python, "-m", "pip", "install", "--disable-pip-version-check", "--require-hashes", *options, "-r", lock])
@@ -126,10 +152,21 @@ def _venv(name: str, title: str, lock: Path) -> Piece:
     return Piece(f"{name}-venv", title, (lock,), folder, lambda piece: make_venv(folder, lock))
 
 
+# Changes JMeter's classes at set-up only.
+JAVASSIST = "org.javassist:javassist:3.30.2-GA"
 GRAPH = paths.FACE_BLUR / "graph"
 JAVA = Piece("java", "Java 17", (), paths.JAVA_HOME, _make_java)
 JMETER = Piece(
     "jmeter", "JMeter 5.5 with its plug-ins", (paths.JMX / "pom.xml",), paths.JMETER_HOME, _make_by_maven, (JAVA,)
+)
+ADDITIONS = Piece(
+    "jmeter-additions",
+    "microseconds and warm-up for JMeter",
+    # Made anew after JMeter's home, which is replaced as a whole.
+    (*sorted((paths.JMX / "java").glob("*.java")), paths.JMX / "pom.xml"),
+    paths.JMETER_HOME / "lib" / "framestorm.jar",
+    _make_additions,
+    (JMETER,),
 )
 CLIENT_VENV = _venv("client", "Python environment of the frame client", paths.CLIENT / "requirements.txt")
 FUNCTION_VENV = _venv(
@@ -161,7 +198,7 @@ TEST_JARS = Piece(
 )  # fmt: skip
 TEST_VENV = _venv("test", "Python environment of the tests", paths.ROOT / "tests" / "requirements.txt")
 
-FOR_A_RUN = (JAVA, FUNCTION_VENV, JMETER, CLIENT_VENV, FACE_GRAPH, SAMPLE_VIDEO)
+FOR_A_RUN = (JAVA, FUNCTION_VENV, JMETER, ADDITIONS, CLIENT_VENV, FACE_GRAPH, SAMPLE_VIDEO)
 
 
 def ensure(pieces: Sequence[Piece] = FOR_A_RUN) -> None:

@@ -156,9 +156,9 @@ def geometric_ratio(old: Sequence[float], new: Sequence[float]) -> float | None:
 def rounding_ms(figures_ms: ArrayLike) -> float:
     """The rounding error of each figure: a millisecond if all are whole milliseconds, else 0.
 
-    Repetitions that are all 3 ms have no spread, and their interval would be exactly 3.000 ms. But JMeter rounds the
-    start and the end of a sample down to the millisecond, so 3 ms can be anything from 2 to 4 ms. Half milliseconds
-    count as whole ones, because medians of whole milliseconds may be halves.
+    Repetitions that are all 3 ms have no spread, and their interval would be exactly 3.000 ms. But plain JMeter rounds
+    the start and the end of a sample down to the millisecond, so 3 ms can be anything from 2 to 4 ms. Half
+    milliseconds count as whole ones, because medians of whole milliseconds may be halves.
     """
     halves = 2 * finite(figures_ms)
     return ROUNDED_MS if np.array_equal(halves, np.round(halves)) else 0.0

@@ -43,6 +43,15 @@ def test_the_label_of_the_main_samples(record: dict[str, Any], names: list[str],
     assert main_label(Record(**record), names) == label
 
 
+def test_times_by_the_microsecond_where_the_row_has_its_own(tmp_path: Path) -> None:
+    row = ("request", 200, "OK", "true", "")
+    times = [(0, "461"), (12, "12999"), (13, "12001"), (40, "12001"), (2, "null"), (3, "")]
+    write_jtl(tmp_path, ("elapsed_us",), *((START_MS, ms, *row, us) for ms, us in times))
+    results = read_results(tmp_path)
+    assert results.samples["rtt_ms"].to_list() == [0.461, 12.999, 12.001, 40, 2, 3]
+    assert results.jtl.figures == ()
+
+
 def test_every_label_is_judged_and_no_transaction_counted_twice(tmp_path: Path) -> None:
     (tmp_path / "samples.jtl").write_text(
         "timeStamp,elapsed,label,responseCode,responseMessage,success,failureMessage,threadName\n"

@@ -57,7 +57,7 @@ def test_only_what_the_plan_declares_is_filled_in(path: Path, tmp_path: Path) ->
     prepared = prepare(options(path.stem, url="http://h/f", **program), tmp_path / "run")
     assert prepared.values.keys() == {*plan.filled_in, *plan.settable}
     assert prepared.properties.keys() == set(plan.settable)
-    assert ("sample_variables" in prepared.jmeter_values) != plan.has_users
+    assert prepared.jmeter_values["sample_variables"] == ",".join((*plan.sample_variables, "elapsed_us"))
     assert prepared.values["tree"] == str(tmp_path / "run" / "tree.xml")
 
 
@@ -79,7 +79,7 @@ def test_jmeters_own_properties_are_passed_on(tmp_path: Path, capsys: pytest.Cap
     given = {"summariser.interval": "6", "server_port": "1", "my.own": "x"}
     of_rows = {"jmeter.save.saveservice.output_format": "xml"}
     prepared = prepare(options("face-blur", users="4", hold_s="", **given, **of_rows), tmp_path / "run")
-    assert prepared.jmeter_values == given
+    assert prepared.jmeter_values == {**given, "sample_variables": "elapsed_us"}
     assert (prepared.properties["users"], prepared.properties["hold_s"]) == ("4", "30")
     notes = capsys.readouterr().err
     assert "-Jmy.own" in notes and "server_port" not in notes

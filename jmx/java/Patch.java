@@ -1,0 +1,62 @@
+package framestorm;
+
+import java.util.List;
+import javassist.ClassPool;
+import javassist.CtClass;
+import javassist.CtField;
+import javassist.CtMethod;
+
+/**
+ * Makes three classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time
+ * in microseconds, and a test begins with a warm-up. Arguments: the folder for the classes.
+ */
+final class Patch {
+    private static final String SAMPLES = "org.apache.jmeter.samplers.";
+
+    public static void main(String[] arguments) throws Exception {
+        ClassPool pool = ClassPool.getDefault();
+        CtClass result = patchedResult(pool.get(SAMPLES + "SampleResult"));
+        CtClass event = patchedEvent(pool.get(SAMPLES + "SampleEvent"));
+        CtClass engine = pool.get("org.apache.jmeter.engine.StandardJMeterEngine");
+        // Functions are replaced by then, and nothing has been started.
+        engine.getDeclaredMethod("notifyTestListenersOfStart").insertBefore("framestorm.WarmUp.run(test, this);");
+        for (CtClass each : List.of(result, event, engine)) {
+            each.writeFile(arguments[0]);
+        }
+    }
+
+    /** JMeter cuts the clock's nanoseconds off at whole ms: here the result keeps them beside, where it was read. */
+    private static CtClass patchedResult(CtClass result) throws Exception {
+        for (String name : List.of("nowNs", "startNs", "endNs")) {
+            // Not sent to the controller of slaves: the column is filled where the sample was taken.
+            result.addField(CtField.make("private transient long " + name + ";", result));
+        }
+        result.getDeclaredMethod("currentTimeInMillis").setBody(
+            "{ if (!useNanoTime) return System.currentTimeMillis();"
+            + " if (nanoTimeOffset == Long.MIN_VALUE) throw new IllegalStateException(\"nanoTimeOffset is not set\");"
+            + " nowNs = System.nanoTime(); return nowNs / 1000000L + nanoTimeOffset; }");
+        result.getDeclaredMethod("sampleStart").insertAfter("startNs = nowNs;");
+        result.getDeclaredMethod("sampleEnd").insertAfter("endNs = nowNs;");
+        result.getConstructor("(L" + SAMPLES.replace('.', '/') + "SampleResult;)V")
+            .insertAfter("startNs = $1.startNs; endNs = $1.endNs;");
+        // The end of a result with sub-results, such as redirects, is that of its last.
+        result.getDeclaredMethod("storeSubResult").insertAfter("endNs = Math.max(endNs, $1.endNs);");
+        // What was set in another way, such as by a script, has no more than JMeter's milliseconds.
+        result.addMethod(CtMethod.make(
+            "public String elapsedUs() { long us = (endNs - startNs) / 1000L - 1000L * idleTime;"
+            + " return startNs != 0L && Math.abs(us - 1000L * elapsedTime) < 1000L ? Long.toString(us) : null; }",
+            result));
+        return result;
+    }
+
+    /** The column elapsed_us, where the property sample_variables asks for it, comes from the result. */
+    private static CtClass patchedEvent(CtClass event) throws Exception {
+        event.getDeclaredMethod("saveVars").insertAfter(
+            "for (int i = 0; i < variableNames.length; i++)"
+            + " if (\"elapsed_us\".equals(variableNames[i])) values[i] = result.elapsedUs();");
+        return event;
+    }
+
+    private Patch() {
+    }
+}
