@@ -197,17 +197,29 @@ class Load:
 
 
 @dataclass(frozen=True)
+class Stall:
+    """A second in which the generator itself was held up, at_s after the start: for how long, and by Java's memory."""
+
+    at_s: float
+    longest_ms: float
+    gc_ms: float
+
+
+@dataclass(frozen=True)
 class Facts:
     """What the warnings are made of.
 
     arrivals: how many requests the schedule planned, None if there was no schedule.
     out_of_memory: what JMeter's logs say of memory or threads that it did not get.
+    during_stalls: the samples in progress while the generator was held up.
     """
 
     unverified: int
     from_killed_users: int
     arrivals: int | None
     out_of_memory: str | None = None
+    stalls: list[Stall] = field(default_factory=list)
+    during_stalls: int = 0
 
 
 @dataclass(frozen=True)

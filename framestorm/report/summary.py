@@ -11,7 +11,7 @@ from framestorm.model.criteria import ALL, EACH, Group, Judgement, for_each, jud
 from framestorm.model.series import Mark
 from framestorm.model.units import plural
 from framestorm.report import series, trust
-from framestorm.results import hosts, reading, replicas
+from framestorm.results import hosts, reading, replicas, stalls
 from framestorm.results.jtl import TRANSACTION, read_threads
 from framestorm.results.table import causes, sample_group, span_ms, user_group
 from framestorm.stats.percentiles import Sample
@@ -35,6 +35,7 @@ FILES = {
     "jmeter-server-*.log": "the log of a slave's JMeter",
     "target.log": "the function's log",
 }
+MARKED_STALLS = 5
 ALWAYS_MADE = frozenset({"samples.csv", "summary.json", "junit.xml"})
 EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3, "partial": 4}
 
@@ -54,6 +55,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     # Those of a plan whose users are processes wait for them; those of an open model wait for arrivals.
     is_of_threads = not users.height and not record.is_open_model
     threads = read_threads(results.jtl) if is_of_threads else pl.DataFrame()
+    stalled = stalls.read_stalls(run_dir, samples, load, origin_ms, is_open_model=record.is_open_model)
     resources = hosts.read_machines(run_dir / "resources.csv")
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
@@ -86,6 +88,8 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             from_killed_users=results.clients.from_killed_users,
             arrivals=reading.read_arrivals(run_dir) if record.state == "complete" else None,
             out_of_memory=reading.read_out_of_memory(run_dir),
+            stalls=stalled,
+            during_stalls=stalls.samples_during(samples, stalled, origin_ms),
         ),
         files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],
         series=replace(
@@ -97,7 +101,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             asked_per_s=series.asked(record.properties, "rate_per_s", start_s),
             machines=series.machines_over_time(resources, origin_ms),
             replicas=replicas.replicas_over_time(metrics, functions, origin_ms),
-            marks=_marks(lost_hosts, functions),
+            marks=_marks(lost_hosts, functions, stalled),
         ),
     )
     return replace(summary, warnings=trust.warnings(summary, samples), doubts=trust.doubts(summary, samples))
@@ -109,14 +113,18 @@ def _paths(run_dir: Path, name: str) -> list[str]:
     return sorted(path.relative_to(run_dir).as_posix() for path in run_dir.glob(name))
 
 
-def _marks(lost_hosts: list[model.LostHost], functions: list[model.FunctionSummary]) -> list[Mark]:
-    """The marks in all charts over time: lost hosts and vanished replicas."""
+def _marks(
+    lost_hosts: list[model.LostHost], functions: list[model.FunctionSummary], stalled: list[model.Stall]
+) -> list[Mark]:
+    """The marks in all charts over time: lost hosts, vanished replicas, and when the generator was held up longest."""
     marks = [Mark(loss.at_s, f"{loss.host} lost", is_shaded=True) for loss in lost_hosts]
     marks += [
         Mark(group.at_s, f"{plural(group.replicas, 'replica')} gone", is_shaded=False)
         for function in functions
         for group in function.vanished
     ]
+    longest = sorted(stalled, key=lambda stall: -stall.longest_ms)[:MARKED_STALLS]
+    marks += [Mark(stall.at_s, "generator held up", is_shaded=False) for stall in longest]
     return sorted(marks, key=lambda mark: mark.at_s)
 
 

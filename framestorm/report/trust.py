@@ -22,6 +22,7 @@ REACHED = 0.95  # of the users that were asked for
 FULL_MEMORY = 0.9
 CLOCK_OFFSET_MS = 50.0
 CLOCK_SLACK_MS = 1000.0
+NAMED_STALLS = 3
 MIN_N = {"p90": 10, "p95": 20, "p99": 100}
 
 
@@ -33,6 +34,7 @@ def warnings(summary: Summary, samples: pl.DataFrame) -> list[str]:
         *_arrivals(summary),
         *_users(summary),
         *_saturation(summary),
+        *_stalls(summary),
         *_clocks(summary, samples),
         *_few_samples(summary),
         *_times(summary),
@@ -183,6 +185,23 @@ def _saturation(summary: Summary) -> list[str]:
                 "compete for caches and cores. For figures to publish, run the target on a machine of its own."
             )
     return sentences
+
+
+def _stalls(summary: Summary) -> list[str]:
+    stalls, during = summary.facts.stalls, summary.facts.during_stalls
+    if not during:
+        return []
+    places = [duration(stall.at_s * 1000) for stall in sorted(stalls, key=lambda each: -each.longest_ms)[:NAMED_STALLS]]
+    longest_ms = max(stall.longest_ms for stall in stalls)
+    gc_ms = sum(stall.gc_ms for stall in stalls)
+    by_memory = f", of which Java's garbage collection took {duration(gc_ms)}" if gc_ms else ""
+    first = "the longest " if len(stalls) > len(places) else ""
+    return [
+        f"JMeter itself was held up in {plural(len(stalls), 'second')} of the load, for up to {duration(longest_ms)}"
+        f"{by_memory} ({first}at {_listed(places)}). The times of {plural(during, summary.unit)} "
+        f"({percent(during / summary.main.n)}) in progress then may include that. A machine with free cores does not "
+        "hold it up."
+    ]
 
 
 def _clocks(summary: Summary, samples: pl.DataFrame) -> list[str]:

@@ -7,7 +7,7 @@ import javassist.CtField;
 import javassist.CtMethod;
 
 /**
- * Makes three classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time
+ * Makes four classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time
  * in microseconds, and a test begins with a warm-up. Arguments: the folder for the classes.
  */
 final class Patch {
@@ -20,7 +20,8 @@ final class Patch {
         CtClass engine = pool.get("org.apache.jmeter.engine.StandardJMeterEngine");
         // Functions are replaced by then, and nothing has been started.
         engine.getDeclaredMethod("notifyTestListenersOfStart").insertBefore("framestorm.WarmUp.run(test, this);");
-        for (CtClass each : List.of(result, event, engine)) {
+        CtClass script = patchedScript(pool.get("org.apache.jmeter.util.JSR223TestElement"));
+        for (CtClass each : List.of(result, event, engine, script)) {
             each.writeFile(arguments[0]);
         }
     }
@@ -55,6 +56,22 @@ final class Patch {
             "for (int i = 0; i < variableNames.length; i++)"
             + " if (\"elapsed_us\".equals(variableNames[i])) values[i] = result.elapsedUs();");
         return event;
+    }
+
+    /**
+     * JMeter makes a script engine for each call of a script, which is most of the garbage of a request. Of a script that
+     * it keeps compiled it only asks the engine whether it compiles: one for all does.
+     */
+    private static CtClass patchedScript(CtClass script) throws Exception {
+        script.addField(CtField.make("private static volatile javax.script.ScriptEngine groovy;", script));
+        script.addMethod(CtMethod.make(
+            "private boolean isKept() { String file = getFilename(); return \"groovy\".equals(getScriptLanguage())"
+            + " && (file != null && !file.isEmpty() || !\"false\".equals(cacheKey)); }",
+            script));
+        CtMethod getter = script.getDeclaredMethod("getScriptEngine");
+        getter.insertBefore("if (groovy != null && isKept()) return groovy;");
+        getter.insertAfter("if (isKept()) groovy = $_;");
+        return script;
     }
 
     private Patch() {

@@ -68,6 +68,7 @@ public final class WarmUp {
         if (!JMeterUtils.getPropDefault(PROPERTY, false)) {
             return;
         }
+        Stalls.watch(engine);
         long startNs = System.nanoTime();
         try {
             boolean hasScripts = false;

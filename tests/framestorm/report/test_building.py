@@ -81,7 +81,11 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path, make_jtl: Call
     run = {"format": 2, "state": "complete", "plan": "jmx/request-rate.jmx", "label": "request"}
     properties = {"rate_per_s": "10", "concurrency_limit": "50", "url": "http://127.0.0.1:1/"}
     (tmp_path / "run.json").write_text(json.dumps(run | {"properties": properties}))
-    (tmp_path / "jmeter.log").write_text('INFO next arrival: {"type":"arrivals","due":103,"dropped":3}\n')
+    (tmp_path / "jmeter.log").write_text(
+        'INFO next arrival: {"type":"arrivals","due":103,"dropped":3}\n'
+        'INFO f.Stalls: {"type":"stalls","noticed_from_ms":10}\n'
+        f'INFO f.Stalls: {{"type":"stall","start_ms":{START_MS + 9500},"longest_ms":400,"gc_ms":2,"compiler_ms":1}}\n'
+    )
     assert build(tmp_path).exit_status == 3
     made = summary(tmp_path)
     assert (made.users, made.main.n, made.main.causes) == (None, 100, {"status-500": 1})
@@ -89,6 +93,9 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path, make_jtl: Call
     assert [criterion.text for criterion in made.criteria] == ["request success < 100 %"]
     assert made.verdict.text.endswith("on 100 requests")
     assert made.warnings[0].startswith("3 of 103 arrivals were dropped")
+    assert ([stall.at_s for stall in made.facts.stalls], made.facts.during_stalls) == ([9], 10)
+    assert sum("held up in 1 second" in warning for warning in made.warnings) == 1
+    assert [mark.at_s for mark in made.series.marks] == [9]
     page = (tmp_path / "index.html").read_text()
     assert "<dt>Response time, median</dt><dd>1.00\u00a0s</dd>" in page
     text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)

@@ -1,0 +1,68 @@
+"""The seconds of a run in which the generator itself was held up: by JMeter's log, and by requests sent late."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from framestorm.model.summary import Stall
+from framestorm.results.reading import LOGS
+
+# The messages of jmx/java/Stalls.java: that it watches, and a stall for each second in which it was held up.
+MESSAGE = re.compile(r'\{"type":"(?:stalls|stall)",.*\}$')
+NOTICED_MS = 10.0
+# Of the median response time: what is shorter does not change the figures of the function.
+NOTICED_SHARE = 0.1
+
+
+def read_stalls(
+    run_dir: Path, samples: pl.DataFrame, load: tuple[float, float] | None, origin_ms: float, *, is_open_model: bool
+) -> list[Stall]:
+    """The stalls under load that are long enough to count, a second each, in order of time; none if nobody watched."""
+    messages = _messages(run_dir)
+    if load is None or not messages:
+        return []
+    seconds: dict[int, Stall] = {}
+    for each in messages:
+        if each["type"] == "stall":
+            _add(seconds, Stall((each["start_ms"] - origin_ms) // 1000, each["longest_ms"], each["gc_ms"]))
+    if is_open_model:
+        # Arrivals wait for nobody: a request that starts late was held up before it was sent.
+        late = (
+            samples.select((pl.col("start_ms") - origin_ms) // 1000, late=pl.col("start_ms") - pl.col("intended_ms"))
+            .group_by("start_ms")
+            .max()
+        )
+        for second, late_ms in late.drop_nulls().iter_rows():
+            _add(seconds, Stall(second, late_ms, 0))
+    median_ms = samples.filter("ok")["rtt_ms"].median() or 0.0
+    least_ms = max(NOTICED_MS, NOTICED_SHARE * float(median_ms))  # type: ignore[arg-type]
+    first_s, last_s = (load[0] - origin_ms) // 1000, (load[1] - origin_ms) // 1000
+    long = [each for each in seconds.values() if each.longest_ms >= least_ms and first_s <= each.at_s <= last_s]
+    return sorted(long, key=lambda stall: stall.at_s)
+
+
+def samples_during(samples: pl.DataFrame, stalls: list[Stall], origin_ms: float) -> int:
+    """How many samples were in progress in one of these seconds, or were to start then."""
+    first_s = (pl.min_horizontal("start_ms", "intended_ms") - origin_ms) // 1000
+    last_s = (pl.col("start_ms") + pl.col("rtt_ms") - origin_ms) // 1000
+    during = [(first_s <= stall.at_s) & (last_s >= stall.at_s) for stall in stalls]
+    return samples.filter(pl.any_horizontal(during)).height if during else 0
+
+
+def _messages(run_dir: Path) -> list[dict[str, Any]]:
+    messages = []
+    for path in (path for name in LOGS for path in run_dir.glob(name)):
+        with path.open(errors="replace") as log:
+            messages += [json.loads(found[0]) for line in log if (found := MESSAGE.search(line))]
+    return messages
+
+
+def _add(seconds: dict[int, Stall], stall: Stall) -> None:
+    """The longest of a second; hosts and ways of noticing share the seconds."""
+    before = seconds.get(int(stall.at_s), stall)
+    seconds[int(stall.at_s)] = Stall(
+        stall.at_s, max(before.longest_ms, stall.longest_ms), max(before.gc_ms, stall.gc_ms)
+    )

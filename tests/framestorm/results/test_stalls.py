@@ -1,0 +1,45 @@
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from framestorm.model.summary import Stall
+from framestorm.results.stalls import read_stalls, samples_during
+
+ORIGIN_MS = 1_790_000_000_000.0
+LOAD = (ORIGIN_MS + 1000, ORIGIN_MS + 9900)
+WATCHED = 'INFO f.Stalls: {"type":"stalls","noticed_from_ms":10}\n'
+
+
+def stall(at_s: float, longest_ms: int, gc_ms: int = 0) -> str:
+    start_ms = int(ORIGIN_MS + 1000 * at_s)
+    figures = f'"longest_ms":{longest_ms},"gc_ms":{gc_ms},"compiler_ms":5'
+    return f'INFO f.Stalls: {{"type":"stall","start_ms":{start_ms},{figures}}}\n'
+
+
+def samples(rtt_ms: float) -> pl.DataFrame:
+    """Ten a second from second 1 to second 9; the first of second 4 starts 30 ms late."""
+    due_ms = [ORIGIN_MS + 1000 + 100.0 * number for number in range(90)]
+    start_ms = [each + 30 * (number == 30) for number, each in enumerate(due_ms)]
+    return pl.DataFrame({"start_ms": start_ms, "intended_ms": due_ms}).with_columns(rtt_ms=rtt_ms, ok=True)
+
+
+@pytest.mark.parametrize(
+    ("log", "rtt_ms", "is_open_model", "expected", "during"),
+    [
+        (WATCHED + stall(2.5, 40, 38) + stall(2.6, 20) + stall(6, 12), 1.0, False, [(2, 40, 38), (6, 12, 0)], 20),
+        (WATCHED + stall(0, 90) + stall(12, 90), 1.0, False, [], 0),  # not under load
+        (WATCHED + stall(2, 40) + stall(3, 90), 500.0, False, [(3, 90, 0)], 15),  # too short to matter
+        (WATCHED, 1.0, True, [(4, 30, 0)], 10),
+        (WATCHED, 1.0, False, [], 0),  # users who wait for answers are late by themselves
+        ("INFO", 1.0, True, [], 0),  # nobody watched
+    ],
+)
+def test_seconds_in_which_the_generator_was_held_up(
+    log: str, rtt_ms: float, is_open_model: bool, expected: list[tuple[float, ...]], during: int, tmp_path: Path
+) -> None:
+    (tmp_path / "jmeter.log").write_text(log)
+    table = samples(rtt_ms)
+    stalls = read_stalls(tmp_path, table, LOAD, ORIGIN_MS, is_open_model=is_open_model)
+    assert stalls == [Stall(*each) for each in expected]
+    assert samples_during(table, stalls, ORIGIN_MS) == during
