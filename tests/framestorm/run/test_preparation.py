@@ -95,7 +95,8 @@ def test_other_properties_are_refused(given: dict[str, str], tmp_path: Path) -> 
 def test_a_plan_made_in_jmeter_may_read_any_property(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = RunOptions(paths.ROOT / "tests" / "run" / "shop.jmx", given={"url": "http://h/f", "of_a_script": "1"})
     prepared = prepare(asked, tmp_path / "run")
-    assert (prepared.properties["url"], prepared.jmeter_values) == ("http://h/f", {"of_a_script": "1"})
+    assert prepared.properties["url"] == "http://h/f"
+    assert prepared.jmeter_values == {"of_a_script": "1", "sample_variables": "elapsed_us"}
     assert prepared.values == {"url": "http://h/f"}, "JMeter works out its defaults"
     assert "-Jof_a_script" in capsys.readouterr().err
 
