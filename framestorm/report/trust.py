@@ -194,13 +194,12 @@ def _stalls(summary: Summary) -> list[str]:
     places = [duration(stall.at_s * 1000) for stall in sorted(stalls, key=lambda each: -each.longest_ms)[:NAMED_STALLS]]
     longest_ms = max(stall.longest_ms for stall in stalls)
     gc_ms = sum(stall.gc_ms for stall in stalls)
-    by_memory = f", of which Java's garbage collection took {duration(gc_ms)}" if gc_ms else ""
-    first = "the longest " if len(stalls) > len(places) else ""
+    by_memory = f" Java's garbage collection took {duration(gc_ms)} of that." if gc_ms else ""
     return [
-        f"JMeter itself was held up in {plural(len(stalls), 'second')} of the load, for up to {duration(longest_ms)}"
-        f"{by_memory} ({first}at {_listed(places)}). The times of {plural(during, summary.unit)} "
-        f"({percent(during / summary.main.n)}) in progress then may include that. A machine with free cores does not "
-        "hold it up."
+        f"JMeter itself was held up in {plural(len(stalls), 'second')} of the load, at worst for "
+        f"{duration(longest_ms)} ({_listed(places)} after the start).{by_memory} The times of "
+        f"{plural(during, summary.unit)} ({percent(during / summary.main.n)}) in progress then may include it. "
+        "Give JMeter free cores, or use more slaves."
     ]
 
 

@@ -94,14 +94,18 @@ def _java_17() -> Path | None:
     return None
 
 
-def _make_by_maven(piece: Piece) -> None:
-    """Let a pom.xml fill the folder that it calls its home."""
+def _call_maven(words: Sequence[str | Path]) -> None:
     if shutil.which("mvn") is None:
         packages.install(["maven"])
+    call(["mvn", "-q", "-B", "-C", *words])
+
+
+def _make_by_maven(piece: Piece) -> None:
+    """Let a pom.xml fill the folder that it calls its home."""
     # Built in a temporary folder: otherwise old jars would remain, and a run may be reading the present folder.
     draft = piece.output.with_name(f"{piece.output.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
-    call(["mvn", "-q", "-B", "-C", "-f", piece.inputs[0], "package", f"-Dhome={draft}"])
+    _call_maven(["-f", piece.inputs[0], "package", f"-Dhome={draft}"])
     shutil.rmtree(piece.output, ignore_errors=True)
     draft.rename(piece.output)
 
@@ -113,19 +117,10 @@ def _make_additions(piece: Piece) -> None:
     with tempfile.TemporaryDirectory(prefix="additions-", dir=paths.LOCAL) as scratch:
         classes = Path(scratch) / "classes"
         copying = ("org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy", f"-Dartifact={JAVASSIST}")
-        call(["mvn", "-q", "-B", "-C", *copying, f"-DoutputDirectory={scratch}"])
+        _call_maven([*copying, f"-DoutputDirectory={scratch}"])
         class_path = os.pathsep.join(map(str, [*libraries, *Path(scratch).glob("*.jar"), classes]))
-        compiler: list[str | Path] = [
-            java,
-            "-m",
-            "jdk.compiler/com.sun.tools.javac.Main",
-            "-cp",
-            class_path,
-            "-d",
-            classes,
-        ]
-        sources = sorted(path for path in piece.inputs if path.suffix == ".java")
-        call([*compiler, *sources])
+        compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", class_path, "-d", classes)
+        call([java, *compiler, *(path for path in piece.inputs if path.suffix == ".java")])
         call([java, "-cp", class_path, "framestorm.Patch", classes])
         jar = shutil.make_archive(f"{scratch}/additions", "zip", classes)
         Path(jar).replace(piece.output)  # at once: a JMeter may be starting
