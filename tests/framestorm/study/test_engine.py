@@ -214,7 +214,7 @@ def test_pieces_and_checks_hang_on_the_target(begin, tmp_path):
     [missing] = [check for check in readiness.checks(study, tmp_path) if not check.is_there]
     assert "nothing answers at 127.0.0.1:9" in missing.words
     names = [piece.name for piece in readiness.pieces(begin(target={"function": "noop"}))]
-    assert "openfaas-gateway" in names and len(names) == len(set(names))
+    assert "openfaas-gateway-on-loopback" in names and len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("port", [0, 65536, None])
