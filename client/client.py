@@ -12,12 +12,16 @@ START_MS, STARTED = time.time() * 1000, time.perf_counter()
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arguments import DAY_S, count, number, url
 from encoding import DEFAULT_ENCODING, ENCODINGS, FrameError
-from frames import DEFAULT_CACHE
+from frames import DEFAULT_CACHE, Frames
 from interrupt import Interrupts
 from lines import LineError, Lines
+
+if TYPE_CHECKING:
+    from send import Sender
 
 
 def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -47,20 +51,35 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main() -> int:
-    options = parse_options()
-    interrupts = Interrupts()
-    # Imported after the signal handlers are set: importing requests alone takes 80 ms of CPU.
+def new_sender(options: argparse.Namespace) -> "Sender":
+    """Return the connection of the user with these options; raise ValueError for a URL that cannot be asked."""
     from send import Sender
+
+    return Sender(options.url, ENCODINGS[options.encoding], options.timeout_s, options.connect_timeout_s)
+
+
+def run(
+    options: argparse.Namespace,
+    interrupts: Interrupts,
+    process_start: tuple[float, float],
+    sender: "Sender | None" = None,
+    frames: Frames | None = None,
+) -> int:
+    """Be the user with these options, and return the exit status; without `sender` and `frames`, make them."""
+    # Imported after the signal handlers are set: importing requests alone takes 80 ms of CPU.
     from user import User
 
     try:
-        sender = Sender(options.url, ENCODINGS[options.encoding], options.timeout_s, options.connect_timeout_s)
-        user = User(options, sender, Lines(options.journal), interrupts, (START_MS, STARTED))
+        sender = sender or new_sender(options)
+        user = User(options, sender, Lines(options.journal), interrupts, process_start, frames)
         return 0 if user.run() else 1
     except (FrameError, LineError, ValueError, OSError) as error:
         print(f"client: {error}", file=sys.stderr)
         return 2
+
+
+def main() -> int:
+    return run(parse_options(), Interrupts(), (START_MS, STARTED))
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ class Frames(NamedTuple):
 def open_frames(video: Path, encoding: Encoding, cache: Path) -> Frames:
     """Return the video's frames, cutting them first if nobody has; users starting together cut once."""
     sha256 = _remembered_sha256(video, cache)
-    folder = cache / f"{sha256}-{encoding.name}-v{CUTTER_VERSION}"
+    folder = _folder(cache, sha256, encoding)
     frames = _load(folder, sha256, encoding)
     if frames is not None:
         return frames
@@ -74,6 +74,19 @@ def open_frames(video: Path, encoding: Encoding, cache: Path) -> Frames:
     if frames is None:
         raise FrameError(f"frames just cut into {folder} cannot be read back; check the disk")
     return frames
+
+
+def find_frames(video: Path, encoding: Encoding, cache: Path) -> Frames | None:
+    """Return the video's frames if they are there to be read at once: nothing is waited for, hashed or cut."""
+    try:
+        sha256 = _recall(cache / f"{_identity(video)}.sha256")
+        return _load(_folder(cache, sha256, encoding), sha256, encoding) if sha256 else None
+    except FrameError:
+        return None
+
+
+def _folder(cache: Path, sha256: str, encoding: Encoding) -> Path:
+    return cache / f"{sha256}-{encoding.name}-v{CUTTER_VERSION}"
 
 
 def _load(folder: Path, sha256: str, encoding: Encoding) -> Frames | None:

@@ -40,13 +40,13 @@ class Sender:
     """A user's connection to the function: one session, kept alive between frames, no retries, no redirects."""
 
     def __init__(self, url: str, encoding: Encoding, timeout_s: float, connect_timeout_s: float) -> None:
-        """Raise ValueError for a URL that cannot be asked."""
+        """Raise ValueError for a URL that cannot be asked. Opens nothing yet: a fork may take the sender along."""
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
         self._session = requests.Session()
         # Proxies and passwords of the environment must not come between user and function unseen.
         self._session.trust_env = False
-        self._verify: str | bool = os.environ.get("REQUESTS_CA_BUNDLE") or True
+        self._verify: str | bool = True
         headers = {
             "Accept": encoding.accept,
             "Accept-Encoding": "identity",  # unpacking would be in the timed path
@@ -57,6 +57,10 @@ class Sender:
             self._request = requests.Request("POST", url, headers=headers).prepare()
         except ValueError as error:  # as requests' own are
             raise ValueError(f"URL {url!r} cannot be used: {error}") from error
+
+    def begin(self) -> None:
+        """Set up what belongs to the sending process: its alarm, and the certificates that its environment names."""
+        self._verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
         signal.signal(signal.SIGALRM, _raise_overdue)
 
     def send(self, body: bytes) -> Reply:
@@ -80,6 +84,7 @@ class Sender:
             rtt_s, cause = time.perf_counter() - started, "timeout"
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             rtt_s, cause = time.perf_counter() - started, _cause(error)
+        self._request.body = None
         if cause in {"connect", "connect-timeout"}:
             exchange.sent_bytes = 0
         return Reply(

@@ -25,23 +25,30 @@ class User:
         lines: Lines,
         interrupts: Interrupts,
         process_start: tuple[float, float],
+        frames: Frames | None = None,
     ) -> None:
-        """Take the options of client.py, and when the process started, as epoch ms and as time.perf_counter."""
+        """Take the options of client.py, and when the process started, as epoch ms and as time.perf_counter.
+
+        frames: the video's frames, if they have been opened.
+        """
         self._account = Account(lines, LABEL, process_start)
         self._options = options
         self._sender = sender
         self._interrupts = interrupts
+        self._frames = frames
 
     def run(self) -> bool:
         """Send the frames and return whether every one was answered correctly.
 
         Raise FrameError, LineError or OSError if the user cannot begin; what keeps it from going on is said on stderr.
         """
+        self._sender.begin()
         setup_ms, video, count = None, None, 0
         stopped = False
         try:
             with self._interrupts.allowed():
-                frames = open_frames(self._options.video, ENCODINGS[self._options.encoding], self._options.cache)
+                encoding = ENCODINGS[self._options.encoding]
+                frames = self._frames or open_frames(self._options.video, encoding, self._options.cache)
             video, count = frames.video[:12], self._options.frames or len(frames.sizes)
             if self._options.save is not None:
                 (self._options.save / self._account.name).mkdir(parents=True)
@@ -91,6 +98,7 @@ class User:
                 raise
             last_answer_s = time.perf_counter()
             self._judge(index, intended_ms, body, reply, frames)
+            del body, reply  # they are large, and the pause that follows is long
 
     def _judge(self, index: int, intended_ms: float, body: bytes, reply: Reply, frames: Frames) -> None:
         """Write a frame's sample. Runs between frames, outside of their times."""

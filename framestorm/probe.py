@@ -12,12 +12,14 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 PROC = Path("/proc")
 BLOCK_BYTES = 1 << 20
+MEASURED_FORKS = 16
 
 
 class Usage(NamedTuple):
@@ -36,10 +38,9 @@ def usage(pids: Iterable[int]) -> Usage:
 
     The accounting of a systemd unit would be enough, but not every container has it.
     """
-    stats = [fields for pid in pids if (fields := stat(str(pid)))]
-    # proc(5), from field 3 on: utime, stime, cutime, cstime; rss in pages
-    ticks = sum(int(word) for fields in stats for word in fields[11:15])
-    pages = sum(int(fields[21]) for fields in stats)
+    stats = {pid: fields for pid in pids if (fields := stat(str(pid)))}
+    # proc(5), from field 3 on: utime, stime, cutime, cstime
+    ticks = sum(int(word) for fields in stats.values() for word in fields[11:15])
     words = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
     user, nice, system, _, _, irq, softirq, steal = map(int, words)
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
@@ -47,26 +48,53 @@ def usage(pids: Iterable[int]) -> Usage:
     return Usage(
         time.monotonic(),
         ticks * tick_s,
-        pages * os.sysconf("SC_PAGE_SIZE"),
+        _memory_bytes(stats),
         len(stats),
         (user + nice + system + irq + softirq + steal) * tick_s,
         (int(memory["MemTotal"]) - int(memory["MemAvailable"])) * 1024,
     )
 
 
+def _memory_bytes(stats: Mapping[int, Sequence[str]]) -> int:
+    """Resident memory of processes. What forks of one process share is counted once, by the shares of some of them."""
+    total = 0
+    forks = defaultdict(list)
+    for pid, fields in stats.items():
+        forks[tuple(fields[23:26])].append(pid)  # startcode and startstack: the same in a fork, random otherwise
+    for group in forks.values():
+        some = group[:: -(-len(group) // MEASURED_FORKS)] if len(group) > 1 else ()
+        if shares := [share for pid in some if (share := _shared_bytes(pid))]:
+            total += round(sum(shares) / len(shares) * len(group))
+        else:
+            total += sum(int(stats[pid][21]) for pid in group) * os.sysconf("SC_PAGE_SIZE")
+    return total
+
+
+def _shared_bytes(pid: int) -> int:
+    """A process's proportional share of the memory that it uses; 0 if it is not to be read. Takes 0.3 ms."""
+    try:
+        text = (PROC / str(pid) / "smaps_rollup").read_text()
+    except OSError:
+        return 0
+    match = re.search(r"^Pss: +(\d+) kB", text, re.MULTILINE)
+    return int(match[1]) * 1024 if match else 0
+
+
 def clients(pids: Iterable[int]) -> list[int]:
     """Those of the processes that are users of a plan: on SIGTERM they hand in their results before they end.
 
     They are recognised by their handler for that signal, not by their name. JMeter has one too (a slave's server has
-    its jar in the class path), and so does coreutils' timeout, which kills its client soon after.
+    its jar in the class path), and so do coreutils' timeout, which kills its client soon after, and client/launch.pl,
+    which passes it on to its user.
     """
     users = []
     for pid in pids:
         with contextlib.suppress(OSError):
             status = dict(re.findall(r"^(\w+):\s*(.*)$", (PROC / str(pid) / "status").read_text(), re.MULTILINE))
             handles_it = int(status.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1
-            is_jmeter = b"/ApacheJMeter.jar" in (PROC / str(pid) / "cmdline").read_bytes()
-            if handles_it and status["Name"] != "timeout" and not is_jmeter:
+            words = (PROC / str(pid) / "cmdline").read_bytes()
+            is_user = b"/ApacheJMeter.jar" not in words and b"/launch.pl" not in words
+            if handles_it and status["Name"] != "timeout" and is_user:
                 users.append(pid)
     return users
 

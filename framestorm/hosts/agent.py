@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from framestorm import probe
+from framestorm import client_server, probe
 from framestorm.hosts import messages
 
 TICK_S = 0.5
@@ -60,6 +60,8 @@ class Agent:
         self.main_pid = ""  # of JMeter's server
         self.controller: subprocess.Popen[bytes] | None = None
         self.lock: TextIO | None = None
+        self.client_server: subprocess.Popen[bytes] | None = None
+        self.client_watch: client_server.Watch | None = None
         self.stopped_clients: set[int] = set()
         self.guard: Guard | None = None
         self.env_fd: int | None = None  # the environment that the run gives to JMeter's server
@@ -157,6 +159,8 @@ class Agent:
             if order.cut:
                 self._cut(order.cut, self.run_dir)
             self.guard = Guard(self._restart_idle)
+            if order.client_server:
+                self._start_client_server(order.client_server, self.run_dir)
             self._start_server(order.secrets)
         self.before = probe.usage(probe.processes(self.host.user))
         self.tell_time()
@@ -202,13 +206,18 @@ class Agent:
                 self.controller.wait()
         else:
             self._restart_idle()
+        if self.client_watch is not None:
+            self.client_watch.close()
+        if self.client_server is not None:
+            self.client_server.kill()  # and by that its users
+            self.client_server.wait()
         if self.guard is not None:
             self.guard.dismiss()
 
     def _restart_idle(self) -> None:
         ENVIRONMENT.unlink(missing_ok=True)
         (Path(self.host.folder) / PLAN).unlink(missing_ok=True)
-        # Ends the engine and every user that it started: they are processes of the unit.
+        # Ends the engine and every process that it started: they are of the unit.
         _systemctl("restart", self.host.unit)
 
     def serve(self) -> None:
@@ -271,13 +280,29 @@ class Agent:
 
     def _cut(self, words: list[str], run_dir: Path) -> None:
         """Have the frames ready before any user starts, and tell the plan where they are."""
-        command = ["setpriv", "--reuid", self.host.user, "--regid", self.host.user, "--init-groups"]
-        command += [self.host.python, f"{self.host.folder}/client/frames.py", *words]
+        command = [*self._setpriv(), self.host.python, f"{self.host.folder}/client/frames.py", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise CannotError(f"the video cannot be used: {done.stderr.strip()}")
         with self._as_account(), (run_dir / "run.properties").open("a") as file:
             file.write(f"frame_dir={json.loads(done.stdout)['folder']}\n")
+
+    def _setpriv(self) -> list[str]:
+        """The words before a command that the account is to run."""
+        return ["setpriv", "--reuid", self.host.user, "--regid", self.host.user, "--init-groups", "--no-new-privs"]
+
+    def _start_client_server(self, name: str, run_dir: Path) -> None:
+        command = client_server.command(self.host.python, f"{self.host.folder}/client", name)
+        with self._as_account():
+            log = (run_dir / "client.log").open("ab")
+        with log:
+            self.client_server = server = subprocess.Popen(
+                [*self._setpriv(), *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        try:
+            self.client_watch = client_server.Watch(name, lambda: server.poll() is not None)
+        except OSError as error:
+            raise CannotError(f"the client server cannot be started: {error}; see {run_dir}/client.log there") from None
 
     def _start_server(self, secrets: dict[str, str]) -> None:
         self._set_environment({**secrets, "FRAMESTORM_RUN": f"--addprop {self.run_dir}/run.properties"})
@@ -376,6 +401,8 @@ class Agent:
         if self.main_pid and pid != self.main_pid:
             raise CannotError("JMeter's server was restarted during the run; its users are lost")
         self.main_pid = pid
+        if self.client_watch is not None and (trouble := self.client_watch.trouble()):
+            raise CannotError(trouble)
 
 
 class Guard:

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from framestorm import paths
+from framestorm import client_server, paths
 from framestorm.hosts import parcel as parcels
 from framestorm.hosts.member import Delivery, Member
 from framestorm.hosts.messages import Begin, Description, Open
@@ -43,6 +43,7 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     paths_there = {
         "python": described.python,
         "client_dir": str(PurePosixPath(described.client).parent),
+        "client_server": client_server.new_name(run_dir),
         "cache": described.cache,
         video_name: video,
         "client_log": f"{run_dir}/client.log",
@@ -62,7 +63,8 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
         f"client-{name}.log": "client.log",
         f"jmeter-server-{name}.log": described.log,
     }
-    return Delivery(_open(prepared), files, Begin(follow, cut=cut, secrets=parcel.secrets))
+    server = values_there.get("client_server")
+    return Delivery(_open(prepared), files, Begin(follow, cut=cut, secrets=parcel.secrets, client_server=server))
 
 
 def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slaves: Sequence[Member]) -> Delivery:

@@ -12,7 +12,7 @@ DEPLOY = "run ./run.sh deploy"
 
 def kit_files() -> list[str]:
     """The files of the checkout that a slave must have as they are here; a plan's scripts go with it."""
-    return [str(path.relative_to(paths.ROOT)) for path in sorted(paths.CLIENT.glob("*.py"))]
+    return [str(path.relative_to(paths.ROOT)) for path in sorted(paths.CLIENT.glob("*.p[yl]"))]
 
 
 def faults(members: Sequence[Member], slaves: Sequence[Member]) -> dict[Member, list[str]]:

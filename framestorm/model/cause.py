@@ -51,6 +51,7 @@ CAUSES = {
         Cause("never-ended", "the user started and never ended", Side.GENERATOR),
         Cause("user-timeout", "the user exceeded user_timeout_s", Side.FUNCTION, is_timeout=True),
         Cause("not-started", "the client could not be started", Side.GENERATOR),
+        Cause("client-server-ended", "the client server ended or hung, and its users with it", Side.GENERATOR),
         Cause("not-json-lines", "the client printed unexpected output", Side.GENERATOR),
         Cause("no-samples", "the client ended without a sample", Side.GENERATOR),
         Cause("status-429", "the function's concurrency limit was exceeded", Side.FUNCTION),

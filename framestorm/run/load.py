@@ -6,14 +6,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from framestorm import paths, probe
+from framestorm import client_server, paths, probe
 from framestorm.errors import FramestormError
 from framestorm.guard import Guarded
 from framestorm.machine import LOOPBACK, in_background, now_ms
@@ -41,21 +41,27 @@ class LocalLoad:
         self._stop_port = jmeter.free_udp_port()
         self._stopped_clients: set[int] = set()
         self._started_ms = now_ms()
+        self._clients: _Clients | None = None
 
     def start(self) -> None:
         """Start target and JMeter; raises FramestormError, in which case no request was sent."""
         run_dir, options = self._prepared.run_dir, self._prepared.options
         plan = self._prepared.plan.path
+        if name := self._prepared.values.get("client_server"):
+            self._clients = _Clients(name, run_dir)
+            self._stack.enter_context(self._clients)
         if options.influxdb_url:
             plan = self._stack.enter_context(influxdb.with_listener(plan, options.influxdb_url))
         target = self._stack.enter_context(self._platform.serving(run_dir))
         self._has_target = bool(target)
+        if self._clients is not None:
+            self._clients.wait_until_ready()
         values = {**self._prepared.values, **self._prepared.jmeter_values, **options.extra}
         words = self._stack.enter_context(options_for_jmeter(options))
         command = jmeter.run_command(plan, values, run_dir, self._stop_port, words=words)
         self.arguments = tuple(command[1:])
         self._jmeter = self._stack.enter_context(Guarded(command, run_dir / "jmeter.out", jmeter.environment()))
-        parts = {"generator": self._jmeter, **target}
+        parts = {"generator": self._processes, **{name: part.processes for name, part in target.items()}}
         log = partial(log_resources, run_dir / "resources.csv", socket.gethostname(), parts)
         self._stack.enter_context(in_background(log))
 
@@ -79,13 +85,17 @@ class LocalLoad:
 
     def trouble(self) -> str | None:
         """The reason to stop the run; None if there is none."""
-        return self._platform.trouble()
+        return self._platform.trouble() or (self._clients.trouble() if self._clients else None)
 
     def stop_gently(self) -> None:
         """Start no new users, and let running ones hand in their results; called repeatedly until JMeter has ended."""
         # The plan's own stop file. JMeter's Shutdown message would make some thread groups interrupt their users.
         (self._prepared.run_dir / "stop").touch()
-        probe.stop_clients((process.pid for process in self._jmeter.processes()), self._stopped_clients)
+        probe.stop_clients((process.pid for process in self._processes()), self._stopped_clients)
+
+    def _processes(self) -> list[psutil.Process]:
+        """JMeter, the client server, and all users, whichever of the two started them."""
+        return [*self._jmeter.processes(), *(self._clients.processes() if self._clients else ())]
 
     def interrupt(self) -> None:
         """Tell JMeter to interrupt its users and end."""
@@ -124,6 +134,34 @@ def options_for_jmeter(options: RunOptions) -> Iterator[list[str]]:
         yield [*options.for_jmeter, "-q", file.name]
 
 
+class _Clients(Guarded):
+    """The client server of a run on this machine."""
+
+    def __init__(self, name: str, run_dir: Path) -> None:
+        """Start it; what it says goes where its users' stderr goes."""
+        self._name = name
+        self._watch: client_server.Watch | None = None
+        command = client_server.command(paths.CLIENT_PYTHON, paths.CLIENT, name)
+        super().__init__(command, run_dir / "client.log", jmeter.environment())
+
+    def wait_until_ready(self) -> None:
+        """Return when it can start users; raises FramestormError if it cannot be started."""
+        try:
+            self._watch = client_server.Watch(self._name, lambda: self.exit_status() is not None)
+        except OSError as error:
+            raise FramestormError(f"the client server cannot be started: {error}; see client.log") from None
+
+    def trouble(self) -> str | None:
+        """Why its users have failed, None while it works."""
+        return self._watch.trouble() if self._watch else None
+
+    def stop(self) -> None:
+        """End it and all its users."""
+        if self._watch is not None:
+            self._watch.close()
+        super().stop()
+
+
 def save_metrics(platform: Platform[Any], run_dir: Path, start_ms: float, end_ms: float) -> list[str]:
     """Save a platform's metrics of its functions as metrics.csv, one row per time and series; returns any problem."""
     try:
@@ -146,7 +184,9 @@ def open_gui(options: RunOptions) -> None:
     run_dir = choose_run_dir(options, suffix="-gui")
     prepared = prepare(options, run_dir)
     run_dir.mkdir(parents=True)
-    with prepared.platform.serving(run_dir), options_for_jmeter(options) as words:
+    name = prepared.values.get("client_server")
+    clients = _Clients(name, run_dir) if name else nullcontext()
+    with prepared.platform.serving(run_dir), clients, options_for_jmeter(options) as words:
         print(f"opening JMeter's window; runs in it write their files to {paths.shown(run_dir)}", file=sys.stderr)
         command = jmeter.gui_command(options.plan, {**prepared.values, **prepared.jmeter_values}, run_dir, words)
         process = subprocess.run(command, env=jmeter.environment(), capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from framestorm import paths
+from framestorm import client_server, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import check_reachable
 from framestorm.model import criteria
@@ -268,6 +268,7 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict
     own = {
         "python": paths.CLIENT_PYTHON,
         "client_dir": paths.CLIENT,
+        "client_server": client_server.new_name(str(run_dir)),
         "client_log": run_dir / "client.log",
         "cache": paths.FRAME_CACHE,
         "journal": run_dir / "journal.jsonl",

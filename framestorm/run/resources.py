@@ -2,21 +2,24 @@
 
 import csv
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
 
+import psutil
+
 from framestorm import probe
-from framestorm.guard import Guarded
 from framestorm.machine import now_ms
 
 INTERVAL_S = 1.0
 # The part that is the whole machine: its memory in use, its load average, and no count of processes.
 HOST = "host"
+Processes = Callable[[], list[psutil.Process]]
+"""Looks up the processes of a part at this moment."""
 FIELDS = ("time_ms", "host", "part", "cpu_percent", "rss_bytes", "processes", "load")
 
 
-def log_resources(path: Path, host: str, parts: Mapping[str, Guarded], is_over: Event) -> None:
+def log_resources(path: Path, host: str, parts: Mapping[str, Processes], is_over: Event) -> None:
     """Write a row a part and second until the event is set; 100 percent is one core kept busy."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -38,8 +41,8 @@ def log_resources(path: Path, host: str, parts: Mapping[str, Guarded], is_over: 
             file.flush()
 
 
-def _usages(parts: Mapping[str, Guarded]) -> dict[str, probe.Usage]:
-    pids = {name: [process.pid for process in part.processes()] for name, part in parts.items()}
+def _usages(parts: Mapping[str, Processes]) -> dict[str, probe.Usage]:
+    pids = {name: [process.pid for process in processes()] for name, processes in parts.items()}
     return {name: probe.usage(each) for name, each in {**pids, HOST: []}.items()}
 
 

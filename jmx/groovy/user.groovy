@@ -14,6 +14,7 @@ import org.apache.jmeter.util.JMeterUtils
 @Field static final int TIMED_OUT = 124 // exit status of coreutils' timeout
 @Field static final List<Integer> NOT_STARTED = [126, 127] // of a shell and of timeout: not executable, not found
 @Field static final int KILLED = 137 // by timeout, when the client did not end on request; or by anyone, at any time
+@Field static final int CLIENT_SERVER_ENDED = 113 // exit status of client/launch.pl
 @Field static final long NEAR_MS = 3_600_000 // a start further from the user's own is in other units, or of another clock
 @Field static final Map<String, Class> REQUIRED = [label: String, start_ms: Number, rtt_ms: Number, ok: Boolean]
 @Field static final String WORD = '[a-z][a-z0-9]*(-[a-z0-9]+)*' // of framestorm/model/cause.py
@@ -120,6 +121,7 @@ String cause =
     problems ? 'not-json-lines'
     : exit == NO_EXIT_STATUS ? (prev.responseMessage.contains('interrupted') ? 'stopped' : 'not-started')
     : exit == TIMED_OUT || exit == KILLED && overdue ? 'user-timeout'
+    : exit == CLIENT_SERVER_ENDED && vars.get('client_server') ? 'client-server-ended'
     : user?.cause ? user.cause
     : exit in NOT_STARTED ? 'not-started'
     : exit != 0 ? "exit-$exit"

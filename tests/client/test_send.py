@@ -16,7 +16,9 @@ BODY = b"iVBORw0KGgo="
 @pytest.fixture
 def sender(function: Server) -> Iterator[Sender]:
     before = signal.getsignal(signal.SIGALRM)
-    yield Sender(f"{function.url}/500", ENCODINGS["png-base64"], timeout_s=5, connect_timeout_s=1)
+    sender = Sender(f"{function.url}/500", ENCODINGS["png-base64"], timeout_s=5, connect_timeout_s=1)
+    sender.begin()
+    yield sender
     signal.signal(signal.SIGALRM, before)
 
 

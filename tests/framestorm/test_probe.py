@@ -17,6 +17,30 @@ def test_usage_is_of_an_account_and_of_the_whole_host() -> None:
     assert 0 < usage.host_memory_bytes < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+FORKS = """
+import os, time
+held = b"x" * 30_000_000
+for _ in range(4):
+    if os.fork() == 0:
+        break
+print(flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_forks_share_is_counted_once() -> None:
+    with subprocess.Popen([sys.executable, "-c", FORKS], stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout is not None
+        for _ in range(5):
+            process.stdout.readline()
+        children = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+        usage = probe.usage([process.pid, *children])
+        assert usage.processes == 5
+        assert 30_000_000 < usage.rss_bytes < 90_000_000
+        assert probe.usage([process.pid]).rss_bytes > 30_000_000
+        os.killpg(process.pid, 9)
+
+
 def test_a_missing_file_has_no_digest(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
     assert probe.digest(tmp_path, ["a"]) != probe.digest(tmp_path, [])
@@ -32,6 +56,7 @@ IGNORES = "import time; print(flush=True); time.sleep(60)"
     [
         ([sys.executable, "-c", HANDLES, "any_client.py"], True),
         ([sys.executable, "-c", IGNORES, "client.py"], False),
+        ([sys.executable, "-c", HANDLES, "/kit/client/launch.pl"], False),
         ([sys.executable, "-c", HANDLES, "-jar", "/opt/jmeter/bin/ApacheJMeter.jar"], False),
         ([sys.executable, "-c", HANDLES, "-cp", "/opt/jmeter/bin/ApacheJMeter.jar:/opt/jmeter/lib/*"], False),
     ],

@@ -16,7 +16,17 @@ from framestorm.paths import JMETER_HOME as HOME
 PLANS = sorted(JMX.glob("*.jmx"))
 COMMAND = 'exec timeout --kill-after=5 "$@" 2>>"$0"'
 # What answer.groovy reads only where a plan sends frames, has arrivals, or is for any function.
-OF_SOME_PLANS = {"accept", "min_faces", "index", "intended_ms", "method", "expect_status", "expect", "reject"}
+OF_SOME_PLANS = {
+    "client_server",
+    "accept",
+    "min_faces",
+    "index",
+    "intended_ms",
+    "method",
+    "expect_status",
+    "expect",
+    "reject",
+}
 # What may differ of elements of the same class and name: their properties, or the variables of User Defined Variables.
 MAY_DIFFER = {
     ("Arguments", "properties"): {
@@ -137,10 +147,13 @@ def test_a_client_is_ended_and_its_return_code_checked(plan: Path) -> None:
         assert fields["SystemSampler.expectedReturnCode"] == "0"
         words = [value.text for value in sampler.iterfind(".//stringProp[@name='Argument.value']")]
         assert words[:4] == ["-c", COMMAND, "${client_log}", "${user_timeout_s}"]
+        launcher = ["perl", "${client_dir}/launch.pl", "${client_server}"]
+        by_fork = launcher if "client_server" in plans.read(plan).filled_in else []
         if plan.stem == "process":
             assert words[4:8] == ["sh", "-c", 'exec "$0" ${arguments}', "${command}"]
         else:
-            assert words[4] == "${python}" and (words[5] or "").startswith("${client_dir}/")
+            *start, program = words[4 : 6 + len(by_fork)]
+            assert start == [*by_fork, "${python}"] and (program or "").startswith("${client_dir}/")
 
 
 def test_no_artifact_twice() -> None:

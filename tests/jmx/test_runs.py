@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from framestorm import paths
 from framestorm.machine import wait_until
 from tests.jmx.conftest import JMeterRun, RunPlan, StartPlan
 from tests.stand_in import StartServer
@@ -29,6 +30,7 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., d
             (folder / script).touch()
         monkeypatch.setenv("SCRIPT_DIR", str(folder))
         (folder.parent / "client.py").symlink_to(SCRIPTED_CLIENT)
+        (folder.parent / "launch.pl").symlink_to(paths.CLIENT / "launch.pl")
         return {"python": sys.executable, "client_dir": folder.parent}
 
     return lay_out

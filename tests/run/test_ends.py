@@ -69,3 +69,32 @@ def test_a_target_that_dies_makes_the_run_partial(run_sh: RunSh) -> None:
     ]
     process.kill()
     assert "target ended during the run" in running.ended(4).text("index.html")
+
+
+def processes_of(running: Running, program: str) -> list[psutil.Process]:
+    """The run's processes of client/server.py or client/launch.pl, by the client server's name among their words."""
+    each_words = {each: each.info["cmdline"] or [] for each in psutil.process_iter(["cmdline"])}
+    end = str(running.folder)[-40:]
+    return [
+        each for each, words in each_words.items()
+        if any(word.endswith(end) for word in words) and words[1].endswith(program)
+    ]  # fmt: skip
+
+
+def test_users_that_are_killed_fail_and_all_do_with_the_client_server(run_sh: RunSh) -> None:
+    running = started(run_sh, "-Jusers=4", "-Jramp_s=0", "-Jhold_s=120", "-Jsleep_s=0.2")
+    server = min(processes_of(running, "/server.py"), key=psutil.Process.create_time)  # the others are its forks
+    running.until(lambda: len(server.children()) == 4 == len(processes_of(running, "/launch.pl")))
+    users, launchers = server.children(), processes_of(running, "/launch.pl")
+    users[0].kill()
+    running.until(lambda: sum(each.is_running() for each in launchers) == 3)
+    next(each for each in launchers if each.is_running()).kill()
+    running.until(lambda: sum(each.is_running() for each in users) == 2)
+    running.until(lambda: running.count("label", "responseMessage")["user", "exit-137"] == 2)
+    server.kill()
+    done = running.ended(4)
+    assert run_sh.left_running() == []
+    assert not any(each.is_running() for each in users)
+    causes = done.count("label", "responseMessage")
+    assert causes["user", "exit-137"] == 2 and causes["user", "client-server-ended"] >= 2
+    assert "client server ended" in " ".join(done.json("summary.json")["missing"])

@@ -11,11 +11,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from framestorm import paths, probe
+from framestorm import client_server, paths, probe
 from framestorm.hosts import agent, messages
 from framestorm.hosts.agent import Agent, CannotError
 from framestorm.hosts.messages import Beat, Begin, Chunk, Description, Done, Got, Lines, Open, Piece
@@ -131,6 +132,27 @@ def test_a_controller_runs_and_its_files_are_handed_in(
     with pytest.raises(SystemExit):
         on_host.leave()
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_client_server_stands_beside_jmeters_and_its_end_is_the_hosts(
+    on_host: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(on_host, "_start_server", lambda secrets: None)
+    monkeypatch.setattr(agent, "_systemctl", lambda *_: None)
+    monkeypatch.setattr(agent, "ENVIRONMENT", tmp_path / "run.env")
+    monkeypatch.setattr(probe, "show", lambda *_: "1")
+    on_host.host = replace(on_host.host, python=sys.executable, folder=str(paths.ROOT))
+    name = client_server.new_name("run7")
+    on_host.open(OPEN)
+    on_host.begin(Begin({}, client_server=name))
+    assert on_host.client_server is not None
+    status = Path(f"/proc/{on_host.client_server.pid}/status").read_text()
+    assert "NoNewPrivs:\t1" in status
+    on_host._beat()
+    on_host.client_server.kill()
+    with pytest.raises(CannotError, match="client server ended"):
+        wait_until(on_host._beat, 20)
+    on_host.become_idle()
 
 
 def test_a_busy_host_names_its_run(on_host: Agent, new_agent: Callable[..., Agent]) -> None:

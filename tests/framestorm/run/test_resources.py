@@ -24,7 +24,7 @@ def test_short_lived_children_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "resources.csv"
     with (
         Guarded([sys.executable, "-c", BUSY], tmp_path / "log", os.environ) as guarded,
-        in_background(partial(log_resources, path, "here", {"generator": guarded})),
+        in_background(partial(log_resources, path, "here", {"generator": guarded.processes})),
     ):
         assert guarded.wait(60) == 0
     with path.open(newline="") as file:

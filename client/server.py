@@ -1,0 +1,292 @@
+"""The client server: imports everything once, then starts each user of a run by a fork of itself.
+
+    python server.py NAME
+
+Listens on the abstract Unix socket NAME. launch.pl, which JMeter starts for each user, asks for a user by `start`: a
+process of its own, with the launcher's arguments, environment, working directory and outputs. Whoever watches the
+server asks by `ping` whether it still works. When a launcher ends, its user is killed; when the server or the process
+that started it ends, all users are.
+"""
+
+import contextlib
+import ctypes
+import gc
+import io
+import os
+import resource
+import selectors
+import signal
+import socket
+import struct
+import sys
+import time
+import traceback
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+import client
+from encoding import ENCODINGS
+from frames import Frames, find_frames
+from interrupt import Interrupts
+
+if TYPE_CHECKING:
+    from send import Sender
+
+PROGRAM = str(Path(__file__).absolute().with_name("client.py"))
+LIBC = ctypes.CDLL(None, use_errno=True)
+PR_SET_PDEATHSIG = 1
+# See mallopt(3). Fixed limits, so that the memory of a frame and of its answer is given back for the pause.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, GIVE_BACK_BYTES = -1, -3, 64 * 1024
+# Where memory runs out, the kernel shall end a user rather than the server or JMeter.
+USERS_OOM_SCORE = "500"
+# Options of users are kept; there are more of them than a plan has samplers only where each user has its own.
+KEPT_OPTIONS = 100
+
+
+class Shared(NamedTuple):
+    """What a user need not make itself, because it was made before the fork; None: the user makes it, or fails to."""
+
+    options: Namespace | None = None
+    sender: "Sender | None" = None
+    frames: Frames | None = None
+
+
+class Order(NamedTuple):
+    """What a user is started with, read from its launcher's folder in /proc."""
+
+    words: tuple[str, ...]
+    environment: dict[bytes, bytes]
+    working_dir: str
+    outputs: tuple[int, int]
+
+
+class Connection:
+    """A connection from a launcher or a watcher; `user` is the process id of the launcher's user while it runs."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        """Take it, and ask the kernel who made it."""
+        stream.setblocking(False)
+        self.stream = stream
+        self.user = 0
+        peer = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        self.process, self.account, _ = struct.unpack("3i", peer)
+
+    def answer(self, line: str) -> None:
+        """Write a line; whoever is gone needs none."""
+        with contextlib.suppress(OSError):
+            self.stream.send(line.encode() + b"\n")
+
+
+class Server:
+    """Waits for launchers, and for users to end. It has no threads: a fork takes nothing along that is half done."""
+
+    def __init__(self, name: str) -> None:
+        """Listen, then import what users need: a launcher that comes early waits."""
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(b"\0" + os.fsencode(name))
+        self._listener.listen(socket.SOMAXCONN)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._pid = os.getpid()
+        self._shared: dict[tuple[str, ...], Shared] = {}
+        self._open_files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two for each user
+        LIBC.mallopt(M_TRIM_THRESHOLD, GIVE_BACK_BYTES)
+        LIBC.mallopt(M_MMAP_THRESHOLD, GIVE_BACK_BYTES)
+        _import_all()
+        gc.collect()
+        gc.freeze()  # a collection in a user would write to each of these objects, and so copy its page
+
+    def serve(self) -> NoReturn:
+        """Start users until the process is ended."""
+        while True:
+            for key, _ in self._selector.select():
+                if key.data is None:
+                    self._accept()
+                elif key.fileobj is key.data.stream:
+                    self._read(key.data)
+                else:
+                    self._end(key.data, key.fd)
+
+    def _accept(self) -> None:
+        connection = Connection(self._listener.accept()[0])
+        if connection.account in {0, os.getuid()}:
+            self._selector.register(connection.stream, selectors.EVENT_READ, connection)
+        else:
+            connection.stream.close()
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            request = connection.stream.recv(64)
+        except OSError:
+            request = b""
+        if request == b"start\n":
+            self._start(connection)
+        elif request:
+            connection.answer("pong")
+        else:
+            self._close(connection)
+            if connection.user:  # its launcher was killed
+                _kill(connection.user)
+
+    def _close(self, connection: Connection) -> None:
+        if connection.stream.fileno() >= 0:
+            self._selector.unregister(connection.stream)
+            connection.stream.close()
+
+    def _start(self, connection: Connection) -> None:
+        try:
+            order = _read_order(connection.process)
+        except OSError as error:  # it is gone, or its output is a socket, which cannot be opened again
+            print(f"server: launcher {connection.process} is left to itself: {error}", file=sys.stderr, flush=True)
+            connection.answer("plain")
+            return
+        if order is None:
+            connection.answer("plain")
+            return
+        shared = self._find_shared(order)
+        try:
+            connection.user = os.fork()
+            if not connection.user:
+                self._become_user(order, shared)
+            self._selector.register(os.pidfd_open(connection.user), selectors.EVENT_READ, connection)
+            connection.answer(f"pid {connection.user}")
+        except OSError as error:
+            print(f"server: a user cannot be started: {error}", file=sys.stderr, flush=True)
+            self._close(connection)
+        finally:
+            for output in order.outputs:
+                os.close(output)
+
+    def _end(self, connection: Connection, pidfd: int) -> None:
+        user, connection.user = connection.user, 0
+        _kill(user)  # its own children; itself it has ended and still holds its id
+        _, status = os.waitpid(user, 0)
+        self._selector.unregister(pidfd)
+        os.close(pidfd)
+        is_killed = os.WIFSIGNALED(status)
+        connection.answer(f"signal {os.WTERMSIG(status)}" if is_killed else f"exit {os.WEXITSTATUS(status)}")
+        self._close(connection)
+
+    def _find_shared(self, order: Order) -> Shared:
+        shared = self._shared.get(order.words)
+        if shared is None:
+            if len(self._shared) >= KEPT_OPTIONS:
+                self._shared.clear()
+            shared = self._shared[order.words] = _make_shared(order.words)
+        options = shared.options
+        if options is None or not (options.video.is_absolute() and options.cache.is_absolute()):
+            return shared
+        # Looked up for each user: the video may have changed.
+        return shared._replace(frames=find_frames(options.video, ENCODINGS[options.encoding], options.cache))
+
+    def _become_user(self, order: Order, shared: Shared) -> NoReturn:
+        """Be the user, after the fork, to the end of this process."""
+        start = time.time() * 1000, time.perf_counter()
+        status = 1
+        try:
+            self._leave_server(order)
+            options = shared.options or client.parse_options(list(order.words))
+            status = client.run(options, Interrupts(), start, shared.sender, shared.frames)
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 1
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(OSError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            # At once: to end the interpreter in order would write to all that is shared with the server.
+            os._exit(status)
+
+    def _leave_server(self, order: Order) -> None:
+        os.setpgid(0, 0)
+        _end_with_parent(self._pid)
+        with open(os.devnull, "rb", buffering=0) as nothing:  # noqa: PTH123
+            for own, standard in zip((nothing.fileno(), *order.outputs), range(3), strict=True):
+                os.dup2(own, standard)
+        held = [key.fd for key in self._selector.get_map().values()]
+        os.closerange(3, max(*held, *order.outputs) + 1)
+        with open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123
+            score.write(USERS_OOM_SCORE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        os.chdir(order.working_dir)
+        os.environb.clear()
+        os.environb.update(order.environment)
+
+
+def _import_all() -> None:
+    """Import what a user needs, and have the libraries load what they load when they are first used."""
+    from PIL import Image
+
+    import user  # noqa: F401
+    import verify  # noqa: F401
+    from send import Sender
+
+    Image.preinit()
+    "localhost".encode("idna")
+    Sender("http://localhost/", ENCODINGS["png"], 1, 1)
+
+
+def _make_shared(words: tuple[str, ...]) -> Shared:
+    """Read the words and prepare a sender by them; if they are wrong, the user says so itself."""
+    unheard = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(unheard), contextlib.redirect_stderr(unheard):
+            options = client.parse_options(list(words))
+        return Shared(options, client.new_sender(options))
+    except (SystemExit, ValueError, OSError):
+        return Shared()
+
+
+def _read_order(launcher: int) -> Order | None:
+    """Read what `perl launch.pl SERVER PYTHON PROGRAM [ARG ...]` has been started with.
+
+    Return None if it is for another program or interpreter. Raise OSError if it is gone, or its outputs have no path.
+    """
+    folder = Path(f"/proc/{launcher}")
+    words = [os.fsdecode(word) for word in (folder / "cmdline").read_bytes().split(b"\0")[:-1]]
+    if words[3:5] != [sys.executable, PROGRAM]:
+        return None
+    settings = (folder / "environ").read_bytes().split(b"\0")
+    environment = {name: value for name, equals, value in (each.partition(b"=") for each in settings) if equals}
+    working_dir = os.readlink(folder / "cwd")  # noqa: PTH115
+    stdout = _open_output(folder / "fd" / "1")
+    try:
+        stderr = _open_output(folder / "fd" / "2")
+    except OSError:
+        os.close(stdout)
+        raise
+    return Order(tuple(words[5:]), environment, working_dir, (stdout, stderr))
+
+
+def _open_output(path: Path) -> int:
+    # Not waiting: a pipe that nobody reads any more would be waited for.
+    output = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+    os.set_blocking(output, True)
+    return output
+
+
+def _end_with_parent(parent: int) -> None:
+    """Have this process killed as soon as its parent has ended."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _kill(user: int) -> None:
+    """Kill a user and the processes of its group."""
+    for kill in (os.kill, os.killpg):
+        with contextlib.suppress(ProcessLookupError):
+            kill(user, signal.SIGKILL)
+
+
+def main() -> None:
+    name, parent = sys.argv[1], os.getppid()
+    _end_with_parent(parent)
+    Server(name).serve()
+
+
+if __name__ == "__main__":
+    main()

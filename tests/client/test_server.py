@@ -1,0 +1,214 @@
+"""Users started by the client server through its launcher: as those that are started by themselves, and as mortal."""
+
+import os
+import pwd
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from framestorm import client_server
+from tests.client.conftest import CLIENT, Client, Done, lines_of, wait_until
+
+SERVER_ENDED = 113  # exit status of the launcher
+
+
+class Forked(Client):
+    """Starts users as the OS Process Sampler does, with the launcher before their command."""
+
+    def __init__(self, name: str, server: int, words: tuple[object, ...]) -> None:
+        self.name, self.server, self._words = name, server, words
+
+    def launch(self, *command: object, **options: Any) -> "subprocess.Popen[str]":
+        pipe = subprocess.PIPE
+        words = ["perl", CLIENT / "launch.pl", self.name, *command]
+        return subprocess.Popen([*map(str, words)], stdin=pipe, stdout=pipe, stderr=pipe, text=True, **options)
+
+    def start(self, behaviour: str, *words: object, **options: Any) -> "subprocess.Popen[str]":
+        url = f"{self._words[0]}/{behaviour}"
+        return self.launch(sys.executable, CLIENT / "client.py", "--url", url, *self._words[1:], *words, **options)
+
+    def users(self) -> list[psutil.Process]:
+        return psutil.Process(self.server).children()
+
+
+@pytest.fixture
+def forked(function: Any, video: Path, cache: Path) -> Iterator[Forked]:
+    name = client_server.new_name("/tests")
+    with subprocess.Popen(client_server.command(sys.executable, CLIENT, name)) as server:
+        watch = client_server.Watch(name, lambda: server.poll() is not None)
+        yield Forked(name, server.pid, (function.url, "--video", video, "--cache", cache))
+        watch.close()
+        server.kill()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words", "status", "named"),
+    [
+        ("right", [], 0, ""),
+        ("500", [], 1, ""),
+        ("right", ["--frames", "-3"], 2, "-3"),
+        ("right", ["--video", "/nowhere/clip.mp4"], 2, "/nowhere/clip.mp4"),
+        ("right", ["--url", "http://"], 2, "http://"),
+    ],
+)
+def test_a_user_is_as_one_that_starts_by_itself(
+    client: Client, forked: Forked, behaviour: str, words: list[str], status: int, named: str
+) -> None:
+    with forked.start(behaviour, *words) as launcher:
+        user = Done(launcher)
+    plain = client.run(behaviour, *words)
+    assert (user.status, user.stderr) == (plain.status, plain.stderr)
+    assert user.status == status and named in user.stderr
+    assert [list(line) for line in user.lines] == [list(line) for line in plain.lines]
+    assert [sample["cause"] for sample in user.samples] == [sample["cause"] for sample in plain.samples]
+
+
+def test_users_are_processes_of_their_own(forked: Forked, tmp_path: Path) -> None:
+    """Each has its own id, group and start, the launcher's folder and environment, and nothing of the server's."""
+    launchers = []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        environment = {"PATH": os.environ["PATH"], "REQUESTS_CA_BUNDLE": "/nowhere"}
+        words = ("--journal", "journal.jsonl", "--frames", 1)
+        launchers.append(forked.start("hang", *words, cwd=folder, env=environment))
+    wait_until(lambda: len(forked.users()) == 3)
+    for user in forked.users():
+        wait_until(lambda user=user: Path(user.cwd(), "journal.jsonl").exists())
+        assert os.getpgid(user.pid) == user.pid
+        assert Path(f"/proc/{user.pid}/fd/0").readlink() == Path(os.devnull)
+        assert int(Path(f"/proc/{user.pid}/oom_score_adj").read_text()) > 0
+    # Two outputs, the input, the journal, the function, and nothing of the other users.
+    wait_until(lambda: {user.num_fds() for user in forked.users()} == {5})
+    for launcher in launchers:
+        launcher.terminate()
+    names = set()
+    for launcher in launchers:
+        with launcher:
+            done = Done(launcher)
+        assert (done.status, done.user["cause"]) == (1, "stopped")
+        names.add(done.user["user"])
+    assert len(names) == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_what_asks_the_launcher_to_end_asks_its_user(forked: Forked, requests_seen: list[Any], number: int) -> None:
+    with forked.start("hang") as launcher:
+        wait_until(lambda: requests_seen)
+        launcher.send_signal(number)
+        done = Done(launcher)
+    assert (done.status, done.user["cause"], done.samples[0]["cause"]) == (1, "stopped", "stopped")
+
+
+def test_the_time_out_of_the_sampler(forked: Forked, requests_seen: list[Any]) -> None:
+    launcher = forked.start("hang")
+    wait_until(lambda: requests_seen)
+    (user,) = forked.users()
+    # What `timeout --kill-after` does at last; JMeter's own time-out kills `timeout`, whose end is not the launcher's.
+    launcher.kill()
+    with launcher:
+        user.wait(15)
+        assert Done(launcher).samples == []
+    words = ["timeout", "1", "perl", CLIENT / "launch.pl", forked.name, sys.executable, CLIENT / "client.py"]
+    words += ["--url", f"{forked._words[0]}/hang", *forked._words[1:]]
+    done = subprocess.run([*map(str, words)], stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 124 and '"cause":"stopped"' in done.stdout
+    assert forked.users() == []
+
+
+def test_the_right_ones_end(forked: Forked, requests_seen: list[Any]) -> None:
+    """Killed are one user, one launcher, and then the server with the rest."""
+    launchers = [forked.start("hang") for _ in range(4)]
+    wait_until(lambda: len(requests_seen) == 4)
+    users = forked.users()
+    users[0].kill()
+    wait_until(lambda: [launcher.poll() for launcher in launchers].count(-signal.SIGKILL) == 1)
+    running = [launcher for launcher in launchers if launcher.poll() is None]
+    running[0].kill()
+    wait_until(lambda: len(forked.users()) == 2)
+    assert [launcher.poll() for launcher in running[1:]] == [None, None]
+    os.kill(forked.server, signal.SIGKILL)
+    for launcher in launchers:
+        with launcher:
+            launcher.communicate()
+    assert sorted(launcher.returncode for launcher in launchers) == [-9, -9, SERVER_ENDED, SERVER_ENDED]
+    psutil.wait_procs(users, 15)
+    assert not any(user.is_running() for user in users)
+    with forked.start("right") as launcher:  # who comes later
+        assert Done(launcher).status == SERVER_ENDED
+
+
+def test_a_server_that_hangs_is_ended(forked: Forked, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = psutil.Process(forked.server)
+    watch = client_server.Watch(forked.name, lambda: False)
+    monkeypatch.setattr(client_server, "PING_EVERY_S", 0.05)
+    monkeypatch.setattr(client_server, "SILENCE_S", 0.5)
+    with forked.start("hang") as launcher:
+        wait_until(forked.users)
+        assert watch.trouble() is None
+        server.suspend()
+        wait_until(watch.trouble)
+        assert "did not answer" in (watch.trouble() or "")
+        assert Done(launcher).status == SERVER_ENDED
+    wait_until(lambda: server.status() == psutil.STATUS_ZOMBIE)
+    watch.close()
+
+
+def test_users_end_with_who_started_the_server(function: Any, video: Path, cache: Path) -> None:
+    name = client_server.new_name("/tests")
+    script = "import subprocess, sys; print(subprocess.Popen(sys.argv[1:]).pid, flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", script, *client_server.command(sys.executable, CLIENT, name)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        server = psutil.Process(int(parent.stdout.readline()))
+        client_server.Watch(name, lambda: False).close()
+        forked = Forked(name, server.pid, (function.url, "--video", video, "--cache", cache))
+        with forked.start("hang") as launcher:
+            wait_until(forked.users)
+            (user,) = forked.users()
+            parent.kill()
+            assert Done(launcher).status == SERVER_ENDED
+    gone, left = psutil.wait_procs([server, user], 15)
+    assert len(gone) == 2 and left == []
+
+
+def test_what_is_not_the_servers_runs_by_itself(forked: Forked, tmp_path: Path) -> None:
+    """A plan in JMeter alone has no server; a plan's own client and another Python are not what it has imported."""
+    print_id = tmp_path / "client.py"
+    print_id.write_text("import os; print(os.getpid())")
+    other_python = tmp_path / "python"
+    other_python.write_text("#!/bin/sh\necho $$\n")
+    other_python.chmod(0o755)
+    for name, *command in (
+        ("", sys.executable, print_id),
+        (forked.name, sys.executable, print_id),
+        (forked.name, other_python, CLIENT / "client.py"),
+    ):
+        forked.name = name
+        with forked.launch(*command) as launcher:
+            assert launcher.communicate(timeout=15) == (f"{launcher.pid}\n", "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_no_other_account_is_served(forked: Forked) -> None:
+    words = ["perl", "-", forked.name, sys.executable, CLIENT / "client.py", "--help"]
+    source = (CLIENT / "launch.pl").read_text()
+    account = pwd.getpwnam("nobody").pw_uid
+    done = subprocess.run([*map(str, words)], input=source, user=account, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (SERVER_ENDED, "")
+
+
+def test_a_user_that_is_cut_off_from_its_reader_ends(forked: Forked, tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    with forked.start("right", 0.05, "--frames", 100, "--journal", journal) as launcher:
+        assert launcher.stdout and launcher.stderr
+        launcher.stdout.close()
+        assert launcher.wait(timeout=20) == 1
+        assert "stdout" in launcher.stderr.read()
+    assert [line["type"] for line in lines_of(journal)][-1] == "user"
