@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import mmap
 import os
 import shutil
 import sys
@@ -40,13 +41,13 @@ class Frames(NamedTuple):
     height: int
     sizes: list[int]  # bytes of each frame's file
 
-    def body(self, index: int) -> bytes:
-        """Return what is sent for frame `index`; past the video's end it starts again."""
+    def body(self, index: int) -> memoryview:
+        """Return what is sent for frame `index`, in memory that users share; past the video's end it starts again."""
         index %= len(self.sizes)
         path = self.folder / f"{index:06}{self.encoding.suffix}"
         try:
-            body = path.read_bytes()
-        except OSError as error:
+            body = _map(path)
+        except (OSError, ValueError) as error:  # it cannot be opened, or is empty
             raise FrameError(f"cached frame {path} cannot be read: {error}; remove {self.folder} and repeat") from error
         if len(body) != self.sizes[index]:
             raise FrameError(
@@ -54,9 +55,19 @@ class Frames(NamedTuple):
             )
         return body
 
-    def image(self, body: bytes) -> bytes:
+    def image(self, body: memoryview) -> bytes:
         """Return the image file that a frame's body carries."""
-        return base64.b64decode(body) if self.encoding.suffix == ".b64" else body
+        return base64.b64decode(body) if self.encoding.suffix == ".b64" else bytes(body)
+
+
+def _map(path: Path) -> memoryview:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        # All of it now: none is to be brought in while it is sent.
+        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
+        return memoryview(mmap.mmap(descriptor, 0, flags, mmap.PROT_READ))
+    finally:
+        os.close(descriptor)
 
 
 def open_frames(video: Path, encoding: Encoding, cache: Path) -> Frames:

@@ -63,9 +63,9 @@ class Sender:
         self._verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
         signal.signal(signal.SIGALRM, _raise_overdue)
 
-    def send(self, body: bytes) -> Reply:
+    def send(self, body: bytes | memoryview) -> Reply:
         """Send the frame. Whatever goes wrong with it is in the Reply; only interrupt.Stopped gets out."""
-        self._request.body = body
+        self._request.body = body  # type: ignore[assignment] # any buffer is sent as it is
         self._request.headers["Content-Length"] = str(len(body))
         exchange = _Exchange(len(body))
         cause: str | None = None
@@ -98,6 +98,10 @@ class Sender:
             cause=cause,
             censored=cause in {"timeout", "connect-timeout"},
         )
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._session.close()
 
     def _exchange(self, exchange: "_Exchange") -> None:
         with self._session.send(

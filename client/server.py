@@ -39,7 +39,7 @@ PR_SET_PDEATHSIG = 1
 # See mallopt(3). Fixed limits, so that the memory of a frame and of its answer is given back for the pause.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, GIVE_BACK_BYTES = -1, -3, 64 * 1024
 # Where memory runs out, the kernel shall end a user rather than the server or JMeter.
-USERS_OOM_SCORE = "500"
+USERS_OOM_SCORE = b"500"
 # Options of users are kept; there are more of them than a plan has samplers only where each user has its own.
 KEPT_OPTIONS = 100
 
@@ -56,7 +56,8 @@ class Order(NamedTuple):
     """What a user is started with, read from its launcher's folder in /proc."""
 
     words: tuple[str, ...]
-    environment: dict[bytes, bytes]
+    environment: dict[bytes, bytes]  # what it has otherwise than the server
+    surplus: set[bytes]  # what only the server has
     working_dir: str
     outputs: tuple[int, int]
 
@@ -82,7 +83,7 @@ class Server:
     """Waits for launchers, and for users to end. It has no threads: a fork takes nothing along that is half done."""
 
     def __init__(self, name: str) -> None:
-        """Listen, then import what users need: a launcher that comes early waits."""
+        """Listen, then import and run once what users need: a launcher that comes early waits."""
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(b"\0" + os.fsencode(name))
         self._listener.listen(socket.SOMAXCONN)
@@ -92,9 +93,11 @@ class Server:
         self._shared: dict[tuple[str, ...], Shared] = {}
         self._open_files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two for each user
+        from warm import warm_up  # imported here: takes 100 ms and more
+
         LIBC.mallopt(M_TRIM_THRESHOLD, GIVE_BACK_BYTES)
         LIBC.mallopt(M_MMAP_THRESHOLD, GIVE_BACK_BYTES)
-        _import_all()
+        warm_up()
         gc.collect()
         gc.freeze()  # a collection in a user would write to each of these objects, and so copy its page
 
@@ -203,30 +206,21 @@ class Server:
     def _leave_server(self, order: Order) -> None:
         os.setpgid(0, 0)
         _end_with_parent(self._pid)
-        with open(os.devnull, "rb", buffering=0) as nothing:  # noqa: PTH123
-            for own, standard in zip((nothing.fileno(), *order.outputs), range(3), strict=True):
-                os.dup2(own, standard)
+        # By descriptors, and nothing that need not be done: each object that is used here is a page copied.
+        taken = (os.open(os.devnull, os.O_RDONLY), *order.outputs)
+        for standard, descriptor in enumerate(taken):
+            os.dup2(descriptor, standard)
         held = [key.fd for key in self._selector.get_map().values()]
-        os.closerange(3, max(*held, *order.outputs) + 1)
-        with open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123
-            score.write(USERS_OOM_SCORE)
+        os.closerange(3, max(*held, *taken) + 1)
+        score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(score, USERS_OOM_SCORE)
+        os.close(score)
         resource.setrlimit(resource.RLIMIT_NOFILE, (self._open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         os.chdir(order.working_dir)
-        os.environb.clear()
-        os.environb.update(order.environment)
-
-
-def _import_all() -> None:
-    """Import what a user needs, and have the libraries load what they load when they are first used."""
-    from PIL import Image
-
-    import user  # noqa: F401
-    import verify  # noqa: F401
-    from send import Sender
-
-    Image.preinit()
-    "localhost".encode("idna")
-    Sender("http://localhost/", ENCODINGS["png"], 1, 1)
+        for name in order.surplus:
+            del os.environb[name]
+        for name, value in order.environment.items():
+            os.environb[name] = value
 
 
 def _make_shared(words: tuple[str, ...]) -> Shared:
@@ -258,7 +252,8 @@ def _read_order(launcher: int) -> Order | None:
     except OSError:
         os.close(stdout)
         raise
-    return Order(tuple(words[5:]), environment, working_dir, (stdout, stderr))
+    other = {name: value for name, value in environment.items() if os.environb.get(name) != value}
+    return Order(tuple(words[5:]), other, os.environb.keys() - environment.keys(), working_dir, (stdout, stderr))
 
 
 def _open_output(path: Path) -> int:

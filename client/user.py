@@ -98,9 +98,9 @@ class User:
                 raise
             last_answer_s = time.perf_counter()
             self._judge(index, intended_ms, body, reply, frames)
-            del body, reply  # they are large, and the pause that follows is long
+            del reply  # it is large, and the pause that follows may be long
 
-    def _judge(self, index: int, intended_ms: float, body: bytes, reply: Reply, frames: Frames) -> None:
+    def _judge(self, index: int, intended_ms: float, body: memoryview, reply: Reply, frames: Frames) -> None:
         """Write a frame's sample. Runs between frames, outside of their times."""
         verdict = Verdict(reply.cause, NOTHING_KNOWN)
         if reply.cause is None and reply.status != 200:

@@ -84,8 +84,8 @@ def test_users_are_processes_of_their_own(forked: Forked, tmp_path: Path) -> Non
         assert os.getpgid(user.pid) == user.pid
         assert Path(f"/proc/{user.pid}/fd/0").readlink() == Path(os.devnull)
         assert int(Path(f"/proc/{user.pid}/oom_score_adj").read_text()) > 0
-    # Two outputs, the input, the journal, the function, and nothing of the other users.
-    wait_until(lambda: {user.num_fds() for user in forked.users()} == {5})
+    # Two outputs, the input, the journal, the function, the frame, and nothing of the other users.
+    wait_until(lambda: {user.num_fds() for user in forked.users()} == {6})
     for launcher in launchers:
         launcher.terminate()
     names = set()
