@@ -20,6 +20,7 @@ from framestorm.model import files
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.run import JMeterProcess, Record, Target
+from framestorm.results.reading import read_refusal
 from framestorm.run import record
 from framestorm.run.live import LiveView
 from framestorm.run.load import LocalLoad
@@ -90,6 +91,10 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         with in_background(LiveView(run_dir, plan.has_journal, plan.label).watch):
             reason = _watch(load, interrupts)
         reasons = [reason, *load.collect()]
+        if refusal := read_refusal(run_dir):
+            load.close()
+            shutil.rmtree(run_dir)
+            raise UsageError(refusal)
         if not interrupts.count and not any(reasons) and load.exit_status() != 0:
             reasons.append(f"JMeter ended with status {load.exit_status()}; see jmeter.log and jmeter.out")
         why = "; ".join(each for each in reasons if each)

@@ -3,6 +3,7 @@
 Any missing data makes a run partial; missing data is never estimated.
 """
 
+import json
 import os
 import re
 from collections import Counter
@@ -31,6 +32,8 @@ STATES = {
 # The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group.
 ARRIVALS = re.compile(r'\{"type":"arrivals","due":(\d+)|ArrivalsThreadStarter: .*had arrivals: (\d+)')
 OUT_OF_MEMORY = re.compile(r"OutOfMemoryError: [\w :'-]{1,80}")
+# What jmx/groovy/request.groovy and answer.groovy say of properties that they cannot use, before the first request.
+REFUSED = re.compile(r'\{"type":"refused","why":.*\}$', re.MULTILINE)
 # Thread groups run on the slaves where there are any.
 LOGS = ("jmeter.log", "jmeter-server-*.log")
 
@@ -189,6 +192,15 @@ def read_arrivals(run_dir: Path) -> int | None:
 
     Requests dropped at the concurrency limit appear nowhere else.
     """
-    texts = [path.read_text(errors="replace") for name in LOGS for path in run_dir.glob(name)]
-    due = [int(ours or of_plugin) for text in texts for ours, of_plugin in ARRIVALS.findall(text)]
+    due = [int(ours or of_plugin) for ours, of_plugin in ARRIVALS.findall(_logs(run_dir))]
     return sum(due) if due else None
+
+
+def read_refusal(run_dir: Path) -> str | None:
+    """Why a plan's scripts could not use a property, and so sent nothing; None if they could."""
+    refused = REFUSED.search(_logs(run_dir))
+    return str(json.loads(refused[0])["why"]).partition("\n")[0] if refused else None
+
+
+def _logs(run_dir: Path) -> str:
+    return "\n".join(path.read_text(errors="replace") for name in LOGS for path in run_dir.glob(name))

@@ -12,6 +12,7 @@ import groovy.transform.CompileStatic
 import java.util.concurrent.ConcurrentHashMap
 import java.util.regex.Matcher
 import java.util.regex.Pattern
+import java.util.regex.PatternSyntaxException
 import javax.xml.parsers.DocumentBuilderFactory
 import javax.xml.xpath.XPathConstants
 import javax.xml.xpath.XPathExpressionException
@@ -49,6 +50,7 @@ class Condition {
             JsonPath path = JsonPath.compile(sides[0])
             isMet = { String answer -> hasJson(answer, path, sides[1]) }
         } else if (kind == 'xpath') {
+            XPathFactory.newInstance().newXPath().compile(rest) // one for each thread, this one for its mistakes
             isMet = { String answer -> hasXml(answer, rest) }
         } else if (kind == 'regex') {
             Pattern pattern = Pattern.compile(rest)
@@ -114,6 +116,23 @@ class Answer {
     String redirectedTo() {
         String authority = result.URL?.authority
         return authority == null || vars.get('url').contains(authority) ? null : authority
+    }
+
+    static void checkConditions(JMeterVariables vars) {
+        for (String name : ['expect', 'reject']) {
+            String condition = vars.get(name)
+            try {
+                if (condition) {
+                    new Condition(condition)
+                }
+            } catch (JsonPathException | PatternSyntaxException | XPathExpressionException error) {
+                throw new IllegalArgumentException("-J$name=$condition: ${(error.cause ?: error).message}")
+            }
+        }
+        String expected = vars.get('expect_status') ?: ''
+        if (!(expected ==~ /|[1-5x][\dx]{2}(\s*,\s*[1-5x][\dx]{2})*/)) {
+            throw new IllegalArgumentException("-Jexpect_status=$expected: expected statuses such as 2xx,304")
+        }
     }
 
     void judge(Closure<Boolean> isStopped) {
@@ -253,8 +272,15 @@ class Answer {
     }
 }
 
-if (!prev) { // run once before all others, for its compiling only
+if (!prev) { // run once before all others, to compile it and to find mistakes
     binding.getVariable('SampleResult').setIgnore()
+    try {
+        Answer.checkConditions(vars)
+    } catch (IllegalArgumentException error) {
+        ctx.thread.stop()
+        ctx.engine.askThreadsToStop()
+        log.error(JsonOutput.toJson([type: 'refused', why: error.message]))
+    }
     return
 }
 def group = ctx.threadGroup

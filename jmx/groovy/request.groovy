@@ -1,8 +1,10 @@
 // Makes the next request to any function as the plan's properties describe it: URL, headers and body, filled in from files
 // and data rows, in turn over all threads. Secrets (${env:NAME}) are resolved here and nowhere else.
 
+import com.fasterxml.jackson.core.JsonProcessingException
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.ObjectMapper
+import groovy.json.JsonOutput
 import groovy.transform.CompileStatic
 import java.nio.file.Files
 import java.security.KeyFactory
@@ -72,6 +74,9 @@ class Requests { // JMeter compiles this file anew for each run
         keepAlive = vars.get('keep_alive') == 'true'
         String proxyText = resolved(vars.get('proxy'))
         proxy = proxyText ? new URI((proxyText.contains('://') ? '' : 'http://') + proxyText) : null
+        if (proxy && (!proxy.host || proxy.port < 0)) {
+            throw new IllegalArgumentException("-Jproxy=${vars.get('proxy')}: expected host:port")
+        }
         useCertificate(vars.get('certificate'), resolved(vars.get('certificate_password')))
     }
 
@@ -114,8 +119,8 @@ class Requests { // JMeter compiles this file anew for each run
     void readRows(File file) {
         if (file.name.endsWith('.jsonl')) {
             file.readLines('UTF-8').findAll { it.trim() }.eachWithIndex { String line, int number ->
-                JsonNode row = JSON.readTree(line)
-                if (!row.object) {
+                JsonNode row = objectOf(line)
+                if (row == null) {
                     throw new IllegalArgumentException("$file: line ${number + 1} is no JSON object")
                 }
                 rows.add(row.fields().collectEntries { [it.key, it.value] } as Map<String, JsonNode>)
@@ -141,6 +146,15 @@ class Requests { // JMeter compiles this file anew for each run
         }
         if (!rows) {
             throw new IllegalArgumentException("$file holds no rows")
+        }
+    }
+
+    static JsonNode objectOf(String text) {
+        try {
+            JsonNode value = JSON.readTree(text)
+            return value.object ? value : null
+        } catch (JsonProcessingException ignored) {
+            return null
         }
     }
 
@@ -239,6 +253,11 @@ class Requests { // JMeter compiles this file anew for each run
         byte[] content = file.bytes
         boolean isPem = new String(content, 'ISO-8859-1').contains('-----BEGIN ')
         File store = isPem ? storeOf(file.getText('UTF-8'), password) : file
+        try {
+            store.withInputStream { KeyStore.getInstance('PKCS12').load(it, password.toCharArray()) }
+        } catch (IOException error) {
+            throw new IllegalArgumentException("-Jcertificate=@$file: neither PEM nor PKCS12 with this password: $error.message")
+        }
         System.setProperty('javax.net.ssl.keyStore', store.path)
         System.setProperty('javax.net.ssl.keyStoreType', 'PKCS12')
         System.setProperty('javax.net.ssl.keyStorePassword', password)
@@ -271,15 +290,20 @@ class Requests { // JMeter compiles this file anew for each run
     }
 }
 
+boolean isFirst = !(sampler instanceof HTTPSamplerBase) // run once before all others, to compile it and to find mistakes
 try {
-    def requests = Requests.of(vars)
-    if (sampler instanceof HTTPSamplerBase) {
-        requests.prepare(sampler, vars)
-    } else { // run once before all others, to compile it and to find mistakes
+    if (isFirst) {
         binding.getVariable('SampleResult').setIgnore()
+    }
+    def requests = Requests.of(vars)
+    if (!isFirst) {
+        requests.prepare(sampler, vars)
     }
 } catch (Exception error) {
     ctx.thread.stop() // before the sampler: nothing is sent
     ctx.engine.askThreadsToStop()
+    if (isFirst) {
+        log.error(JsonOutput.toJson([type: 'refused', why: error.message]))
+    }
     throw error
 }

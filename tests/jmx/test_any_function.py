@@ -10,6 +10,7 @@ import pytest
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
 from framestorm.paths import JMX
+from framestorm.results.reading import read_refusal
 from framestorm.run import new_plan
 from tests.jmx.conftest import RunPlan
 from tests.stand_in import StartServer
@@ -86,14 +87,29 @@ def test_an_answer_is_judged(properties: dict[str, str], cause: str, run_plan: R
 
 @pytest.mark.parametrize(
     ("properties", "reason"),
-    [({"headers": "no colon"}, "is not of the form"), ({"body": "${env:NOT_SET_HERE}"}, "no variable NOT_SET_HERE")],
+    [
+        ({"headers": "no colon"}, "'no colon' is not of the form Name: value"),
+        ({"body": "${env:NOT_SET_HERE}"}, "no variable NOT_SET_HERE"),
+        ({"rows": "@empty.csv"}, "empty.csv holds no rows"),
+        ({"body": "@rows.jsonl"}, "rows.jsonl: line 2 is no JSON object"),
+        ({"expect": "$.[["}, "-Jexpect=$.[[: "),
+        ({"reject": "regex:("}, "-Jreject=regex:(: "),
+        ({"expect": "//["}, "-Jexpect=//[: "),
+        ({"expect_status": "2yy"}, "-Jexpect_status=2yy: "),
+        ({"proxy": "proxy.example"}, "expected host:port"),
+        ({"certificate": "@rows.jsonl"}, "neither PEM nor PKCS12"),
+    ],
 )
 def test_a_mistake_ends_the_run_before_the_load(
-    properties: dict[str, str], reason: str, run_plan: RunPlan, stand_in: StartServer
+    properties: dict[str, str], reason: str, run_plan: RunPlan, stand_in: StartServer, tmp_path: Path
 ) -> None:
+    (tmp_path / "empty.csv").write_text("name\n")
+    (tmp_path / "rows.jsonl").write_text('{"a": 1}\nno JSON\n')
     server = stand_in()
+    properties = {name: value.replace("@", f"@{tmp_path}/") for name, value in properties.items()}
     run = run_plan("requests", url=server.url, users=1, ramp_s=0, hold_s=5, **properties)
-    assert server.received == [] and reason in run.text("jmeter.log")
+    assert server.received == [] and run.rows() == []
+    assert reason in (read_refusal(run.folder) or "")
 
 
 def test_a_client_certificate_is_shown(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from framestorm import cli, paths
 from tests.runs import RunSh, write_study
+from tests.stand_in import StartServer
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -86,6 +87,13 @@ def test_a_taken_port_is_named_with_who_has_it(run_sh: RunSh) -> None:
     assert f"port {run_sh.port}" in refused.stderr
     assert f"pid {os.getpid()}" in refused.stderr
     assert not refused.folder.exists()
+
+
+def test_what_only_jmeter_can_judge_is_refused_before_the_load(run_sh: RunSh, stand_in: StartServer) -> None:
+    server = stand_in()
+    refused = run_sh("-t", "jmx/requests.jmx", f"-Jurl={server.url}", "-Jexpect=$.[[", status=2)
+    assert "-Jexpect=$.[[" in refused.stderr.splitlines()[-1]
+    assert not refused.folder.exists() and server.received == []
 
 
 def test_what_is_there_is_never_written_over(run_sh: RunSh, tmp_path: Path) -> None:
