@@ -255,6 +255,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "deploy": _imported(
         "framestorm.hosts.inventory", "Turn hosts of the inventory into master, slaves and function host."
     ),
+    "sbom": _imported("framestorm.sbom", "List the software that the kit brings along, as CycloneDX files."),
     "test": _test,
 }
 

@@ -105,9 +105,30 @@ def _make_by_maven(piece: Piece) -> None:
     # Built in a temporary folder: otherwise old jars would remain, and a run may be reading the present folder.
     draft = piece.output.with_name(f"{piece.output.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
-    _call_maven(["-f", piece.inputs[0], "package", f"-Dhome={draft}"])
+    pom = piece.inputs[0]
+    _call_maven(["-f", pom, "package", f"-Dhome={draft}"])
+    check_digests(draft, pom.with_name("jars.sha256"))
     shutil.rmtree(piece.output, ignore_errors=True)
     draft.rename(piece.output)
+
+
+def check_digests(home: Path, pinned: Path) -> None:
+    """Compare jars with the pinned digests, a file as sha256sum writes it; a jar that it does not list is named.
+
+    Raises:
+        FramestormError: a jar differs from the pinned one: it was changed at the repository or on its way.
+    """
+    if not pinned.exists():
+        return
+    lines = (line.split(maxsplit=1) for line in pinned.read_text().splitlines())
+    digests = {name.lstrip("*"): digest for digest, name in lines}
+    jars = {path.relative_to(home).as_posix(): path for path in sorted(home.glob("**/*.jar"))}
+    for name in jars.keys() & digests.keys():
+        found = hashlib.sha256(jars[name].read_bytes()).hexdigest()
+        if found != digests[name]:
+            raise FramestormError(f"{name} has the SHA-256 {found}, and {paths.shown(pinned)} says {digests[name]}")
+    if unknown := sorted(jars.keys() - digests.keys()):
+        _say(f"note: {paths.shown(pinned)} has no digest of {', '.join(unknown)}\n")
 
 
 def _make_additions(piece: Piece) -> None:
@@ -191,6 +212,7 @@ TEST_JARS = Piece(
     "test-jars", "jars of the tests' plans", (paths.ROOT / "tests" / "foreign" / "pom.xml",), paths.TEST_JARS,
     _make_by_maven, (JAVA,),
 )  # fmt: skip
+SBOM_VENV = _venv("sbom", "tool that lists Python packages", paths.ROOT / "framestorm/setup/sbom-requirements.txt")
 TEST_VENV = _venv("test", "Python environment of the tests", paths.ROOT / "tests" / "requirements.txt")
 
 FOR_A_RUN = (JAVA, FUNCTION_VENV, JMETER, ADDITIONS, CLIENT_VENV, FACE_GRAPH, SAMPLE_VIDEO)

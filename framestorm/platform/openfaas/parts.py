@@ -152,7 +152,8 @@ def _make_java_noop(piece: Piece) -> None:
 
 
 GO_PIECES = _go_pieces()
-# For function/kind/up.sh; not needed by the local OpenFaaS.
+# For ./run.sh sbom, and for function/kind/up.sh; the local OpenFaaS needs neither.
+SBOM_TOOL = _program(GO_PIECES[-1], "cyclonedx-gomod", SOURCE / "parts" / "cyclonedx-gomod", "tool")
 KIND = _program(GO_PIECES[-1], "kind", FUNCTIONS / "kind", "tool")
 PACKAGES_PIECE = Piece(
     "openfaas-packages", "Debian packages of the local OpenFaaS", (), HOME / "packages", _make_packages
