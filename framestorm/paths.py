@@ -6,6 +6,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCAL = ROOT / ".local"
 
 JMX = ROOT / "jmx"
+JARS = JMX / "lib"
 CLIENT = ROOT / "client"
 FACE_BLUR = ROOT / "function" / "face-blur"
 ANSIBLE = ROOT / "ansible"

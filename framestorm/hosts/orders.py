@@ -12,7 +12,7 @@ from framestorm.hosts.messages import Begin, Description, Open
 from framestorm.hosts.parcel import Parcel
 from framestorm.model.run import Rmi
 from framestorm.run import jmeter, properties
-from framestorm.run.preparation import Prepared
+from framestorm.run.preparation import Prepared, kit_settings
 
 # Written by the playbook: RMI's ports and, with SSL, its key; the second file is a host's own copy.
 CONTROLLER_PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
@@ -52,7 +52,8 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     }
     values_there = {name: paths_there.get(name, value) for name, value in values.items()}
     # The slaves need to know which variables samples carry, the controller how to write them.
-    values_there |= {name: value for name, value in prepared.jmeter_values.items() if name == "sample_variables"}
+    of_slaves = {"sample_variables", *kit_settings(prepared.plan)}
+    values_there |= {name: value for name, value in prepared.jmeter_values.items() if name in of_slaves}
     files["run.properties"] = properties.written({**values_there, **prepared.options.extra, **of_plan})
     cut = None
     if video_name:

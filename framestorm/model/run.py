@@ -78,6 +78,7 @@ class Record:
 
     label: the label of the plan's main samples; has_users: virtual users are processes, each a sample labelled user;
         has_journal: which also write what they send to a journal.
+    stopping_ms: when a run that was stopped early was told to stop.
     properties: every property of the plan as it was set; given: those that the command line set.
     """
 
@@ -89,6 +90,7 @@ class Record:
     reason: str | None = None
     pid: int | None = None
     started_ms: float | None = None
+    stopping_ms: float | None = None
     ended_ms: float | None = None
     label: str | None = None
     has_users: bool = False

@@ -29,6 +29,9 @@ FROM_SLAVES = (
 )
 # But receiving the samples of slaves runs a little code very often: 9,400 rows/s optimised, 5,600 without.
 CONTROLLING = (f"-Djdk.serialFilter={';'.join(FROM_SLAVES)}",)
+HEAP = "-Xms256m -Xmx1g"
+# Java options from the environment, which JMeter's own start script reads too; HEAP takes the place of ours.
+JAVA_VARIABLES = ("VERBOSE_GC", "GC_ALGO", "JVM_ARGS", "JMETER_OPTS")
 # JMeter's own start script opens these packages: the first to plug-ins (Parallel Controller), as does the unit of the
 # slaves' server in ansible/roles/jmeter_server, the second to its look and feel.
 BASE_PACKAGES = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.text", "java.util")
@@ -38,6 +41,11 @@ GUI_PACKAGES = ("sun.awt", "sun.awt.X11", "sun.swing", "javax.swing.text.html", 
 def environment() -> dict[str, str]:
     """The environment of JMeter and of the frame clients it starts; Java decodes its command line by LC_CTYPE."""
     return {**os.environ, "JMETER_HOME": str(paths.JMETER_HOME), "LC_CTYPE": "C.UTF-8"}
+
+
+def user_jars() -> list[Path]:
+    """The jars that a user has put into jmx/lib/: plug-ins, drivers, and what they need."""
+    return sorted(paths.JARS.glob("*.jar"))
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,9 @@ def make_dashboard(run_dir: Path) -> None:
     shutil.rmtree(output, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="jmeter-dashboard-", dir=run_dir) as scratch:
         samples = _whole_rows(run_dir / "samples.jtl", Path(scratch))
-        options = QUICK_START if samples.stat().st_size < QUICK_UP_TO_BYTES else ()
+        # Two collectors, ours and another of the environment, would be an error.
+        is_quick = samples.stat().st_size < QUICK_UP_TO_BYTES and not any(map(os.environ.get, JAVA_VARIABLES))
+        options = QUICK_START if is_quick else ()
         command = [
             *_java("-Djava.awt.headless=true", *options),
             *("-g", str(samples), "-o", str(output), "-j", str(log)),
@@ -130,10 +140,10 @@ def free_udp_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def interrupt(stop_port: int) -> None:
-    """Tell a running JMeter to interrupt its users and end; requests in flight are lost."""
+def send_stop(stop_port: int, is_now: bool) -> None:
+    """Tell a running JMeter to start no more samples and end, or `is_now` to interrupt its users as well."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.sendto(b"StopTestNow", (STOP_HOST, stop_port))
+        sender.sendto(b"StopTestNow" if is_now else b"Shutdown", (STOP_HOST, stop_port))
 
 
 def _java(*options: str, home: Home | None = None, words: Sequence[str] = ()) -> list[str]:
@@ -142,11 +152,16 @@ def _java(*options: str, home: Home | None = None, words: Sequence[str] = ()) ->
         raise FramestormError(
             f"no Java at {paths.shown(java)} (its package was removed?); delete .local/stamps/java and start again"
         )
+    # The variables are meant for this machine.
+    heap, of_user = HEAP, ""
+    if home is None:
+        heap, of_user = os.environ.get("HEAP") or HEAP, " ".join(os.environ.get(name, "") for name in JAVA_VARIABLES)
     home = home or Home(str(java), str(paths.JMETER_HOME), str(paths.JMX / "user.properties"))
     return [
-        *(home.java, "-server", "-Xms256m", "-Xmx1g"),
+        *(home.java, "-server", *heap.split()),
         *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in BASE_PACKAGES),
         *options,
+        *of_user.split(),
         *("-jar", f"{home.folder}/bin/ApacheJMeter.jar", *words, "-q", home.user_properties),
     ]
 

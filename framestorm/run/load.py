@@ -39,6 +39,7 @@ class LocalLoad:
         self._stack = ExitStack()
         self._has_target = False
         self._stop_port = jmeter.free_udp_port()
+        self._is_shut_down = False
         self._stopped_clients: set[int] = set()
         self._started_ms = now_ms()
         self._clients: _Clients | None = None
@@ -89,8 +90,12 @@ class LocalLoad:
 
     def stop_gently(self) -> None:
         """Start no new users, and let running ones hand in their results; called repeatedly until JMeter has ended."""
-        # The plan's own stop file. JMeter's Shutdown message would make some thread groups interrupt their users.
-        (self._prepared.run_dir / "stop").touch()
+        # The plan's own stop file. JMeter's Shutdown message makes some thread groups interrupt their users.
+        if "stop" in self._prepared.plan.filled_in:
+            (self._prepared.run_dir / "stop").touch()
+        elif not self._is_shut_down:
+            jmeter.send_stop(self._stop_port, is_now=False)
+            self._is_shut_down = True
         probe.stop_clients((process.pid for process in self._processes()), self._stopped_clients)
 
     def _processes(self) -> list[psutil.Process]:
@@ -99,7 +104,7 @@ class LocalLoad:
 
     def interrupt(self) -> None:
         """Tell JMeter to interrupt its users and end."""
-        jmeter.interrupt(self._stop_port)
+        jmeter.send_stop(self._stop_port, is_now=True)
 
     def stop(self) -> None:
         """End JMeter and all it started."""

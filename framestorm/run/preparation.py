@@ -24,7 +24,7 @@ from framestorm.platform import registry
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.platform.registry import NoPlatform, Url
-from framestorm.run import influxdb
+from framestorm.run import influxdb, jmeter
 from framestorm.run import properties as java_properties
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
@@ -148,6 +148,9 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
     own = properties if plan.is_for_kit else {name: properties[name] for name in given if name in properties}
     values = {**own, **_filled_in(plan, properties, run_dir)}
+    if jmeter.user_jars():
+        others = jmeter_values.get("search_paths") or of_files.get("search_paths")
+        jmeter_values["search_paths"] = ";".join([str(paths.JARS), *([others] if others else [])])
     given_columns = given.get("sample_variables")
     columns = [*plan.sample_variables, *(given_columns.split(",") if given_columns else []), ELAPSED_US]
     jmeter_values["sample_variables"] = ",".join(dict.fromkeys(columns))
@@ -160,13 +163,13 @@ def _jmeter_values(plan: Plan, given: Mapping[str, str], of_files: Mapping[str, 
     A plan that does not may read further ones where nobody sees it, such as in a script. JMeter reads those of files.
     """
     is_described = any(each.facets for each in plan.settable.values())
-    jmeter_values = {}
+    jmeter_values = kit_settings(plan)
     for name, value in given.items():
         is_known = "." in name or name in _jmeter_names() or name in of_files
         if name in plan.settable or name in plan.filled_in or (is_described and not is_known):
             plan.check(name, value)
         elif of_files.get(name) == value:
-            continue
+            jmeter_values.pop(name, None)
         elif name in _row_settings():
             print(f"note: -J{name}: left out; the columns of samples.jtl are fixed", file=sys.stderr)
         else:
@@ -189,6 +192,11 @@ def _check_proxy(options: RunOptions) -> None:
         )
 
 
+def kit_settings(plan: Plan) -> dict[str, str]:
+    """JMeter's settings for a plan that is made for the kit; none for any other."""
+    return java_properties.read(paths.JMX / "kit.properties") if plan.is_for_kit else {}
+
+
 @cache
 def _row_settings() -> frozenset[str]:
     """The names of the settings without which samples.jtl could not be read."""
@@ -199,7 +207,8 @@ def _row_settings() -> frozenset[str]:
 def _jmeter_names() -> frozenset[str]:
     """The names in JMeter's own property files."""
     files = [paths.JMETER_HOME / "bin" / f"{name}.properties" for name in ("jmeter", "reportgenerator", "user")]
-    text = "\n".join(path.read_text(errors="replace") for path in (*files, paths.JMX / "user.properties"))
+    files += [paths.JMX / f"{name}.properties" for name in ("user", "kit")]
+    text = "\n".join(path.read_text(errors="replace") for path in files)
     return frozenset(re.findall(r"^#?\s*([\w.-]+)\s*=", text, flags=re.MULTILINE))
 
 

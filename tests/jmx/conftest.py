@@ -72,8 +72,7 @@ def start_plan(tmp_path: Path) -> Iterator[StartPlan]:
             "-n",
             "-t",
             path,
-            "-q",
-            paths.JMX / "user.properties",
+            *("-q", paths.JMX / "user.properties", "-q", paths.JMX / "kit.properties"),
         ]
         command += ["-l", tmp_path / "samples.jtl", "-j", tmp_path / "jmeter.log"]
         command += [f"-J{name}={value}" for name, value in properties.items()]

@@ -79,7 +79,8 @@ def test_jmeters_own_properties_are_passed_on(tmp_path: Path, capsys: pytest.Cap
     given = {"summariser.interval": "6", "server_port": "1", "my.own": "x"}
     of_rows = {"jmeter.save.saveservice.output_format": "xml"}
     prepared = prepare(options("face-blur", users="4", hold_s="", **given, **of_rows), tmp_path / "run")
-    assert prepared.jmeter_values == {**given, "sample_variables": "elapsed_us"}
+    own = {**preparation.kit_settings(prepared.plan), "sample_variables": "elapsed_us"}
+    assert prepared.jmeter_values == {**given, **own}
     assert (prepared.properties["users"], prepared.properties["hold_s"]) == ("4", "30")
     notes = capsys.readouterr().err
     assert "-Jmy.own" in notes and "server_port" not in notes
