@@ -116,6 +116,9 @@ def _run(words: Sequence[str]) -> int:
         help="let JMeter's Backend Listener write to this InfluxDB during the run (a token: INFLUXDB_TOKEN)",
     )  # fmt: skip
     _add_criteria(parser)
+    parser.add_argument(
+        "--check", action="store_true", help="check the whole command line, say what was found, and send nothing"
+    )
     slaves = parser.add_argument_group("over slaves")
     slaves.add_argument(
         "-R", "--remotestart", metavar="HOSTS", dest="slaves",
@@ -151,6 +154,11 @@ def _run(words: Sequence[str]) -> int:
     for text in options.criteria:
         criteria.parse(text)
     _set_up(for_slaves=options.slaves is not None)
+    is_check = options.check
+    del options.check
+    if is_check:
+        print("\n".join(conductor.check(_options(options, words))))
+        return 0
     return _report(conductor.run(_options(options, words)), ())
 
 

@@ -15,7 +15,7 @@ from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.fleet import Fleet
 from framestorm.hosts.inventory import Hosts, find_hosts
-from framestorm.machine import in_background, now_ms
+from framestorm.machine import check_reachable, in_background, now_ms
 from framestorm.model import files
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
@@ -67,12 +67,8 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         UsageError: plan, properties, hosts or folder are wrong; nothing was started or written.
         FramestormError: the run could not start; nothing of it is left.
     """
-    run_dir = choose_run_dir(options)
-    hosts = find_hosts(options.inventory, options.slaves) if options.slaves is not None else None
-    plan = plans.read(options.plan)
-    if hosts is not None:
-        _check_for_slaves(options, plan, hosts)
-    prepared = prepare(options, run_dir, hosts.function_url if hosts else None, plan)
+    prepared, hosts = _prepare(options)
+    run_dir, plan = prepared.run_dir, prepared.plan
     interrupts = interrupts or Interrupts()
     with interrupts.caught(), closing(Fleet(prepared, hosts) if hosts else LocalLoad(prepared)) as load:
         run_dir.mkdir(parents=True)
@@ -117,6 +113,47 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
                 # The run stands, and its report is still to be made.
                 print(f"note: {letter} {copy}: {error.strerror}; see {run_dir / name}", file=sys.stderr)
     return run_dir
+
+
+def check(options: RunOptions) -> list[str]:
+    """Make every check of a run and no run: nothing is sent to the function, and nothing is written.
+
+    Returns:
+        What was found, a line each.
+
+    Raises:
+        UsageError, FramestormError: as for a run.
+    """
+    prepared, hosts = _prepare(options)
+    plan, needs, url = prepared.plan, prepared.needs, prepared.platform.url
+    has_proxy = any(word.startswith("-H") for word in options.jmeter_options)
+    if not plan.is_for_kit and hosts is None and not has_proxy:
+        for address in needs.addresses:
+            check_reachable(address)
+    lines = [f"plan: {paths.shown(plan.path.resolve())}"]
+    lines += [f"sampler: {name}" for name in needs.samplers]
+    for name in plan.settable:
+        value = prepared.properties.get(name, "as JMeter works it out")
+        lines.append(f"property: {name}={value}" + ("" if name in prepared.options.given else " (default)"))
+    lines += [f"property of JMeter: {name}={value}" for name, value in prepared.jmeter_values.items()]
+    lines += [f"file: {path}" for path in needs.files]
+    lines += [f"file that is known only under load: {text}" for text in needs.unknown]
+    lines += [f"target: {address}" for address in ([url] if url else needs.addresses)]
+    if hosts is not None:
+        with closing(Fleet(prepared, hosts)) as fleet:
+            fleet.connect()
+            lines += [f"slave: {slave.host.name} ({slave.host.address})" for slave in fleet.slaves]
+    return lines
+
+
+def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
+    """Make the checks of a run that need no host of the inventory."""
+    run_dir = choose_run_dir(options)
+    hosts = find_hosts(options.inventory, options.slaves) if options.slaves is not None else None
+    plan = plans.read(options.plan)
+    if hosts is not None:
+        _check_for_slaves(options, plan, hosts)
+    return prepare(options, run_dir, hosts.function_url if hosts else None, plan), hosts
 
 
 def _check_for_slaves(options: RunOptions, plan: Plan, hosts: Hosts) -> None:

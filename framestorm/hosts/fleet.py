@@ -59,7 +59,7 @@ class Fleet:
         Raises:
             FramestormError: a host cannot take part and may not be left out; no host has sent a request then.
         """
-        self._connect()
+        self.connect()
         self._share_out()
         self._watch_function()
         self._parcel = parcel.make(self._prepared, len(self.slaves), Path(tempfile.mkdtemp(dir=self._run_dir)))
@@ -76,7 +76,8 @@ class Fleet:
         self._started_ms = now_ms()
         self._start_controller(self._parcel)
 
-    def _connect(self) -> None:
+    def connect(self) -> None:
+        """Check every host; raises FramestormError if one cannot take part and may not be left out."""
         members = [Member(host, self._run_dir) for host in self._hosts.slaves]
         self.slaves = members
         if self._hosts.master is not None:

@@ -26,6 +26,7 @@ from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.platform.registry import NoPlatform, Url
 from framestorm.run import influxdb, jmeter
 from framestorm.run import properties as java_properties
+from framestorm.run.needs import Needs, look
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
 DEFAULT_ENCODING = "png-base64"
@@ -74,6 +75,7 @@ class RunOptions:
 class Prepared:
     """A run that passed every check here and has not started.
 
+    needs: what the plan needs beyond its text.
     properties: the plan's properties that a user may set, as they are set; values: those and what is filled in.
     jmeter_values: JMeter's own properties.
     platform: where the function under test runs.
@@ -82,6 +84,7 @@ class Prepared:
     options: RunOptions
     run_dir: Path
     plan: Plan
+    needs: Needs
     properties: Mapping[str, str]
     values: Mapping[str, str]
     jmeter_values: Mapping[str, str]
@@ -154,7 +157,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     given_columns = given.get("sample_variables")
     columns = [*plan.sample_variables, *(given_columns.split(",") if given_columns else []), ELAPSED_US]
     jmeter_values["sample_variables"] = ",".join(dict.fromkeys(columns))
-    return Prepared(options, run_dir, plan, properties, values, jmeter_values, platform)
+    needs = look(plan, {**options.extra, **values}, jmeter_values, is_for_gui=options.is_for_gui)
+    return Prepared(options, run_dir, plan, needs, properties, values, jmeter_values, platform)
 
 
 def _jmeter_values(plan: Plan, given: Mapping[str, str], of_files: Mapping[str, str]) -> dict[str, str]:

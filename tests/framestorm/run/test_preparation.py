@@ -94,7 +94,8 @@ def test_other_properties_are_refused(given: dict[str, str], tmp_path: Path) -> 
 
 
 def test_a_plan_made_in_jmeter_may_read_any_property(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = RunOptions(paths.ROOT / "tests" / "run" / "shop.jmx", given={"url": "http://h/f", "of_a_script": "1"})
+    given = {"url": "http://h/f", "of_a_script": "1"}
+    asked = RunOptions(paths.ROOT / "tests" / "run" / "shop.jmx", given=given, is_for_gui=True)
     prepared = prepare(asked, tmp_path / "run")
     assert prepared.properties["url"] == "http://h/f"
     assert prepared.jmeter_values == {"of_a_script": "1", "sample_variables": "elapsed_us"}

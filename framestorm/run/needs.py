@@ -1,0 +1,95 @@
+"""What a plan needs beyond its text, looked at before the load: files, classes of plug-ins, and hosts that it calls."""
+
+import sys
+import urllib.parse
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from framestorm.errors import UsageError
+from framestorm.model import plan as plans
+from framestorm.model.plan import Plan
+from framestorm.model.plan_files import Known, NamedFile, enabled_elements, named_files
+from framestorm.run import plugins
+
+# A row, a script or a fragment is needed from these; an empty body may be meant.
+_NEVER_EMPTY = ("CSVDataSet", "RandomCSVDataSetConfig", "JSR223", "BeanShell", "BSF", "IncludeController")
+_HTTP = ("HTTPSamplerProxy", "ConfigTestElement")
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a plan needs: files, and addresses that its HTTP samplers call, as far as they are known before the run.
+
+    samplers: the names of its samplers; unknown: files that only JMeter can work out.
+    """
+
+    samplers: tuple[str, ...]
+    files: tuple[Path, ...]
+    unknown: tuple[str, ...]
+    addresses: tuple[str, ...]
+
+
+def look(plan: Plan, values: Mapping[str, str], jmeter_values: Mapping[str, str], *, is_for_gui: bool = False) -> Needs:
+    """Find what a plan needs, with these values of its properties; in the GUI files may still be chosen.
+
+    Raises:
+        UsageError: JMeter lacks a class of the plan, or a file is missing or empty.
+    """
+    folder, working_dir = plan.path.absolute().parent, Path.cwd()
+    roots = [ET.parse(plan.path).getroot()]  # noqa: S314 - a plan runs code anyway: whoever runs it trusts it
+    elements: list[ET.Element] = []
+    found: dict[str, NamedFile] = {}
+    for root in roots:  # it grows by the fragments
+        plugins.check(plan, root, jmeter_values)
+        own = enabled_elements(root)
+        elements += own
+        for named in named_files(own, Known(elements, values, folder), folder, working_dir):
+            is_new = named.shown not in found
+            found[named.shown] = named
+            if is_new and named.is_fragment and named.path is not None and _problem(named) is None:
+                roots.append(ET.parse(named.path).getroot())  # noqa: S314 - as above
+    problems = [f"{name}: {problem}" for name, named in found.items() if (problem := _problem(named))]
+    if problems:
+        text = f"{plan.path.name} cannot run: {'; '.join(problems)}"
+        # A thread group that sets up may write files for the others.
+        if not is_for_gui and not any(element.tag == "SetupThreadGroup" for element in elements):
+            raise UsageError(text)
+        print(f"note: {text}, if nothing makes them before", file=sys.stderr)
+    known = Known(elements, values, folder)
+    return Needs(
+        samplers=tuple(each.get("testname", "") for each in elements if each.tag.endswith(("Sampler", "SamplerProxy"))),
+        files=tuple(dict.fromkeys(named.path for named in found.values() if named.path is not None)),
+        unknown=tuple(name for name, named in found.items() if named.path is None),
+        addresses=tuple(dict.fromkeys(each for element in elements if (each := _address(element, known)))),
+    )
+
+
+def _problem(named: NamedFile) -> str | None:
+    """Why a file cannot be used; None if it can, or is not known yet."""
+    if named.path is None:
+        return None
+    if not named.path.exists():
+        return f"there is no file {named.path}"
+    if any(word in named.element.tag for word in _NEVER_EMPTY):
+        if not named.path.is_file():
+            return f"{named.path} is no file"
+        if not named.path.stat().st_size:
+            return f"{named.path} is empty"
+    return None
+
+
+def _address(element: ET.Element, known: Known) -> str | None:
+    """Scheme, host and port that an HTTP sampler or its defaults name; None if they do not, or not before the run."""
+    if element.tag not in _HTTP:
+        return None
+    domain, port, scheme, path = (
+        known.value(plans.field_text(element, f"HTTPSampler.{name}")) for name in ("domain", "port", "protocol", "path")
+    )
+    if path and path.startswith(("http://", "https://")):
+        parts = urllib.parse.urlsplit(path)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    if not domain or port is None or (scheme or "http").lower() not in ("http", "https"):
+        return None
+    return f"{scheme or 'http'}://{domain}" + (f":{port}" if port else "")

@@ -1,0 +1,99 @@
+"""A command line is checked as a whole: what is missing is named before the load, and nothing is sent."""
+
+from pathlib import Path
+
+import pytest
+
+from framestorm import cli, paths
+from tests.run.foreign import REQUEST, SCRIPT, THREADS, write_plan
+from tests.stand_in import StartServer
+
+DATA = """<CSVDataSet guiclass="TestBeanGUI" testclass="CSVDataSet" testname="names" enabled="true">
+  <stringProp name="filename">{file}</stringProp><stringProp name="variableNames">name</stringProp></CSVDataSet>
+  <hashTree/>"""
+PERFMON = """<kg.apc.jmeter.perfmon.PerfMonCollector guiclass="x" testclass="kg.apc.jmeter.perfmon.PerfMonCollector"
+  testname="servers" enabled="false"/><hashTree/>"""
+OTHER = """<org.example.Sampler guiclass="x" testclass="org.example.Sampler" testname="other"/><hashTree/>"""
+INCLUDE = """<IncludeController guiclass="IncludeControllerGui" testclass="IncludeController" testname="part"
+  enabled="true"><stringProp name="IncludeController.includepath">part.jmx</stringProp></IncludeController>
+  <hashTree/>"""
+SET_UP = THREADS.replace("ThreadGroup ", "SetupThreadGroup ").replace("</ThreadGroup>", "</SetupThreadGroup>")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+
+def test_what_a_command_line_means(stand_in: StartServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server = stand_in({"body": b"ok"})
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "ada.csv").write_text("ada\n")
+    elements = DATA.format(file="${__P(folder,${__P(nested,data)})}/${__property(of,,ada)}.csv")
+    plan = write_plan(tmp_path / "theirs.jmx", elements + REQUEST.format(url="${__P(url)}/search"))
+    words = ["-n", "-t", str(plan), f"-Jurl={server.url}", "-o", str(tmp_path / "run"), "--check"]
+    assert cli.main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f"plan: {plan}" in lines and "sampler: call" in lines
+    assert f"property: url={server.url}" in lines and "property: nested=data (default)" in lines
+    assert f"file: {tmp_path}/data/ada.csv" in lines
+    assert f"target: http://127.0.0.1:{server.server_port}" in lines
+    assert server.received == [] and not (tmp_path / "run").exists()
+    assert cli.main(["-t", "jmx/requests.jmx", "-Jusers=3", f"-Jurl={server.url}", "--check"]) == 0
+    assert "property: users=3" in capsys.readouterr().out
+    assert cli.main([*words, "-Jurl=http://127.0.0.1:9"]) == 1
+    assert "127.0.0.1:9" in capsys.readouterr().err
+    assert server.received == []
+
+
+def test_the_page_s_check(tmp_path: Path, stand_in: StartServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """From another folder than the plan's."""
+    for name in ("shop.jmx", "names.csv"):
+        (tmp_path / name).write_text((Path(__file__).parent / "shop.jmx").read_text())
+    (tmp_path / "shop.properties").write_text(f"visits=4\nurl={stand_in().url}\n")
+    words = "./run.sh --check -t shop.jmx -q shop.properties"
+    assert cli.main(words.replace("shop.", f"{tmp_path}/shop.").split()[1:]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {"sampler: log in", "sampler: search", "property: visits=4", f"file: {tmp_path}/names.csv"} <= set(lines)
+
+
+@pytest.mark.parametrize(
+    ("elements", "expected"),
+    [
+        (DATA.format(file="none.csv"), ["CSVDataSet 'names': none.csv", "there is no file"]),
+        (DATA.format(file="${__P(of,none)}.csv"), ["none.csv"]),
+        (DATA.format(file="empty.csv"), ["is empty"]),
+        (DATA.format(file="."), ["is no file"]),
+        (SCRIPT.format(script="").replace('"filename">', '"filename">none.groovy'), ["JSR223Sampler 'script'"]),
+        (INCLUDE.replace("part.jmx", "none.jmx"), ["IncludeController 'part'", "none.jmx"]),
+        (INCLUDE, ["org.example.Sampler"]),
+        (PERFMON, ["kg.apc.jmeter.perfmon.PerfMonCollector: kg.apc:jmeter-plugins-perfmon:", "jmx/pom.xml", "jmx/lib"]),
+        (OTHER, ["org.example.Sampler: of a plug-in that is not known here"]),
+    ],
+)
+@pytest.mark.parametrize("words", [[], ["--check"]], ids=["run", "check"])
+def test_what_is_missing_is_named(
+    elements: str, expected: list[str], words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty.csv").touch()
+    write_plan(tmp_path / "part.jmx", OTHER)
+    plan = write_plan(tmp_path / "theirs.jmx", elements)
+    assert cli.main(["-t", str(plan), "-o", str(tmp_path / "run"), *words]) == 2
+    message = capsys.readouterr().err
+    assert [word for word in expected if word not in message] == []
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_group_that_sets_up_may_write_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = write_plan(tmp_path / "theirs.jmx", DATA.format(file="none.csv"), SET_UP)
+    assert cli.main(["-t", str(plan), "--check"]) == 0
+    assert "none.csv" in capsys.readouterr().err
+
+
+def test_plans_that_jmeter_brings_lack_no_class(capsys: pytest.CaptureFixture[str]) -> None:
+    plans = sorted((paths.JMETER_HOME / "bin" / "templates").glob("*.jmx"))
+    checked = [cli.main(["-t", str(plan), "--check", "-H", "127.0.0.1", "-P", "9"]) for plan in plans]
+    errors = capsys.readouterr().err.splitlines()
+    # One has a data set in CHANGE_FOLDER.
+    assert sum(checked) == 2 and len(errors) == 1 and "CHANGE_FOLDER/login.csv" in errors[0]
