@@ -3,7 +3,7 @@
 import sys
 import urllib.parse
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from framestorm.run import plugins
 
 # A row, a script or a fragment is needed from these; an empty body may be meant.
 _NEVER_EMPTY = ("CSVDataSet", "RandomCSVDataSetConfig", "JSR223", "BeanShell", "BSF", "IncludeController")
-_HTTP = ("HTTPSamplerProxy", "ConfigTestElement")
+_HTTP = ("domain", "port", "protocol", "path")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def look(plan: Plan, values: Mapping[str, str], jmeter_values: Mapping[str, str]
         samplers=tuple(each.get("testname", "") for each in elements if each.tag.endswith(("Sampler", "SamplerProxy"))),
         files=tuple(dict.fromkeys(named.path for named in found.values() if named.path is not None)),
         unknown=tuple(name for name, named in found.items() if named.path is None),
-        addresses=tuple(dict.fromkeys(each for element in elements if (each := _address(element, known)))),
+        addresses=tuple(dict.fromkeys(_addresses(elements, known))),
     )
 
 
@@ -80,16 +80,24 @@ def _problem(named: NamedFile) -> str | None:
     return None
 
 
-def _address(element: ET.Element, known: Known) -> str | None:
-    """Scheme, host and port that an HTTP sampler or its defaults name; None if they do not, or not before the run."""
-    if element.tag not in _HTTP:
-        return None
-    domain, port, scheme, path = (
-        known.value(plans.field_text(element, f"HTTPSampler.{name}")) for name in ("domain", "port", "protocol", "path")
-    )
-    if path and path.startswith(("http://", "https://")):
-        parts = urllib.parse.urlsplit(path)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    if not domain or port is None or (scheme or "http").lower() not in ("http", "https"):
-        return None
-    return f"{scheme or 'http'}://{domain}" + (f":{port}" if port else "")
+def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[str]:
+    """Scheme, host and port of each HTTP sampler, where they are known before the run and clear.
+
+    What a sampler leaves open is from the HTTP Request Defaults; it is not clear if several of these differ.
+    """
+    defaults: dict[str, set[str]] = {name: set() for name in _HTTP}
+    for element in elements:
+        for name in _HTTP if element.tag == "ConfigTestElement" else ():
+            defaults[name] |= {plans.field_text(element, f"HTTPSampler.{name}")} - {""}
+    for element in elements:
+        if element.tag != "HTTPSamplerProxy":
+            continue
+        texts = [{plans.field_text(element, f"HTTPSampler.{name}")} - {""} or defaults[name] for name in _HTTP]
+        if any(len(each) > 1 for each in texts):
+            continue
+        domain, port, scheme, path = (known.value("".join(each)) for each in texts)
+        if path and path.startswith(("http://", "https://")):
+            parts = urllib.parse.urlsplit(path)
+            yield f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        elif domain and port is not None and scheme in ("", "http", "https"):
+            yield f"{scheme or 'http'}://{domain}" + (f":{port}" if port else "")
