@@ -31,8 +31,8 @@ class Needs:
     addresses: tuple[str, ...]
 
 
-def look(plan: Plan, values: Mapping[str, str], jmeter_values: Mapping[str, str], *, is_for_gui: bool = False) -> Needs:
-    """Find what a plan needs, with these values of its properties; in the GUI files may still be chosen.
+def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> Needs:
+    """Find what a plan needs, with these values of properties; in the GUI files may still be chosen.
 
     Raises:
         UsageError: JMeter lacks a class of the plan, or a file is missing or empty.
@@ -42,7 +42,7 @@ def look(plan: Plan, values: Mapping[str, str], jmeter_values: Mapping[str, str]
     elements: list[ET.Element] = []
     found: dict[str, NamedFile] = {}
     for root in roots:  # it grows by the fragments
-        plugins.check(plan, root, jmeter_values)
+        plugins.check(plan, root, values)
         own = enabled_elements(root)
         elements += own
         for named in named_files(own, Known(elements, values, folder), folder, working_dir):

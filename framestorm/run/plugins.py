@@ -15,13 +15,13 @@ from framestorm.run import jmeter, properties
 KNOWN = Path(__file__).with_name("plugins.csv")
 
 
-def check(plan: Plan, root: ET.Element, jmeter_values: Mapping[str, str]) -> None:
+def check(plan: Plan, root: ET.Element, values: Mapping[str, str]) -> None:
     """Raise UsageError, which says what brings them, if JMeter lacks classes of the plan: it could not read it.
 
-    root: the plan's, or that of a fragment that it includes.
+    root: the plan's, or that of a fragment that it includes; values: of all properties.
     """
     missing = sorted(set(_classes(root)) - _aliases())
-    missing = _not_in_jars(missing, [*(paths.JMETER_HOME / "lib" / "ext").glob("*.jar"), *_jars(jmeter_values)])
+    missing = _not_in(missing, [*(paths.JMETER_HOME / "lib" / "ext").glob("*.jar"), *_places(values)])
     if not missing:
         return
     known = [(name, coordinates(name)) for name in missing]
@@ -55,23 +55,26 @@ def _aliases() -> set[str]:
     return {alias for name in names for alias in name.partition("|")[0].split(",")}
 
 
-def _jars(jmeter_values: Mapping[str, str]) -> Iterator[Path]:
-    """The jars of a user, in jmx/lib/ and where properties say."""
+def _places(values: Mapping[str, str]) -> Iterator[Path]:
+    """The jars and folders of classes of a user, in jmx/lib/ and where properties say."""
     yield from jmeter.user_jars()
     for name, separator in (("search_paths", ";"), ("user.classpath", ":")):
-        for word in filter(None, jmeter_values.get(name, "").split(separator)):
-            yield from Path(word).glob("*.jar") if Path(word).is_dir() else [Path(word)]
+        for place in map(Path, filter(None, values.get(name, "").split(separator))):
+            yield place
+            yield from place.glob("*.jar")
 
 
-def _not_in_jars(names: Iterable[str], jars: Iterable[Path]) -> list[str]:
-    missing = list(names)
-    for jar in jars:
+def _not_in(names: Iterable[str], places: Iterable[Path]) -> list[str]:
+    missing = {name: f"{name.replace('.', '/')}.class" for name in names}
+    for place in places:
         if not missing:
             break
-        try:
-            with zipfile.ZipFile(jar) as archive:
-                there = set(archive.namelist())
-        except (OSError, zipfile.BadZipFile) as error:
-            raise UsageError(f"{paths.shown(jar)} cannot be read as a jar: {error}") from None
-        missing = [name for name in missing if f"{name.replace('.', '/')}.class" not in there]
-    return missing
+        there: set[str] = set()
+        if place.is_file():
+            try:
+                with zipfile.ZipFile(place) as jar:
+                    there = set(jar.namelist())
+            except (OSError, zipfile.BadZipFile) as error:
+                raise UsageError(f"{paths.shown(place)} cannot be read as a jar: {error}") from None
+        missing = {n: path for n, path in missing.items() if path not in there and not (place / path).is_file()}
+    return list(missing)

@@ -157,7 +157,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     given_columns = given.get("sample_variables")
     columns = [*plan.sample_variables, *(given_columns.split(",") if given_columns else []), ELAPSED_US]
     jmeter_values["sample_variables"] = ",".join(dict.fromkeys(columns))
-    needs = look(plan, {**options.extra, **values}, jmeter_values, is_for_gui=options.is_for_gui)
+    needs = look(plan, {**of_files, **options.extra, **jmeter_values, **values}, is_for_gui=options.is_for_gui)
     return Prepared(options, run_dir, plan, needs, properties, values, jmeter_values, platform)
 
 

@@ -85,6 +85,17 @@ def test_what_is_missing_is_named(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_class_may_come_from_a_place_of_the_user(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path / "theirs.jmx", OTHER)
+    place = tmp_path / "classes" / "org" / "example"
+    place.mkdir(parents=True)
+    (tmp_path / "my.properties").write_text(f"user.classpath={tmp_path}/none.jar:{tmp_path}/classes\n")
+    words = ["-t", str(plan), "-q", str(tmp_path / "my.properties"), "--check"]
+    assert cli.main(words) == 2
+    (place / "Sampler.class").touch()
+    assert cli.main(words) == 0
+
+
 def test_a_group_that_sets_up_may_write_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = write_plan(tmp_path / "theirs.jmx", DATA.format(file="none.csv"), SET_UP)
     assert cli.main(["-t", str(plan), "--check"]) == 0
