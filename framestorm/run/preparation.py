@@ -151,6 +151,9 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
     own = properties if plan.is_for_kit else {name: properties[name] for name in given if name in properties}
     values = {**own, **_filled_in(plan, properties, run_dir)}
+    if any(word.startswith(("-H", "-Dhttp.proxyHost=")) for word in options.jmeter_options):
+        # The requests that warm JMeter up go to JMeter itself, and a proxy must not get them.
+        jmeter_values["framestorm.warm_up"] = "false"
     if jmeter.user_jars():
         others = jmeter_values.get("search_paths") or of_files.get("search_paths")
         jmeter_values["search_paths"] = ";".join([str(paths.JARS), *([others] if others else [])])
