@@ -70,7 +70,7 @@ def _asked(old: RunSide | StudySide, new: RunSide | StudySide, number: int, thre
         names = [*old.study.definition.metrics, *(threshold.metric for threshold in thresholds)]
         return of_studies(old, new, list(dict.fromkeys(names)))
     assert isinstance(old, RunSide) and isinstance(new, RunSide)  # noqa: S101 - sides.read_sides sees to it
-    return of_runs(old, new, (0, number))
+    return of_runs(old, new, (0, number), {threshold.metric for threshold in thresholds})
 
 
 def _side_comparison(

@@ -5,7 +5,7 @@ by point, and over all points that both have.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Literal
@@ -74,10 +74,13 @@ class Asked:
     pairs: Literal["repetition", "point"] | None = None
 
 
-def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1)) -> Asked:
-    """The questions for runs: every metric that both sides have; `numbers` give each side its own random numbers."""
+def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1), wanted: Collection[str] = ()) -> Asked:
+    """The questions for runs: every metric that both sides have, and of those of labels and of JMeter's own the wanted.
+
+    `numbers` give each side its own random numbers.
+    """
     is_single = len(old.runs) == len(new.runs) == 1
-    of_old, of_new = old.metrics(), new.metrics()
+    of_old, of_new = old.metrics(wanted), new.metrics(wanted)
     names = [name for name in of_old if name in of_new]
     asked = _of_single_runs(old, new, names, numbers) if is_single else _of_repetitions(old, new, names)
     asked.insert(len([name for name in names if name != RATE]), _success(old, new))

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from framestorm.model.metric import PERCENTILES, RESPONSE, USER, column
 from framestorm.model.run import Record, Target
 from framestorm.model.study import Value
 from framestorm.model.summary import Summary
-from framestorm.results.jtl import read_jtl, read_users
+from framestorm.results.jtl import JMETER_TIMES, read_jtl, read_users
 from framestorm.results.reading import read_run
 from framestorm.results.table import serving_ms
 from framestorm.stats.checks import Flags, Floats
@@ -96,9 +96,10 @@ class RunSide:
         first = self.runs[0].series()
         return {name: series for name, series in first.items() if all(series in run.times for run in self.runs)}
 
-    def metrics(self) -> list[str]:
-        """The metrics that have a figure."""
-        return [name for name in [*self.series(), RATE] if self.figures(name)]
+    def metrics(self, wanted: Collection[str]) -> list[str]:
+        """The metrics that have a figure; JMeter's own times within a response time only if they are wanted."""
+        names = [name for name, series in self.series().items() if name in wanted or f"{series}_ms" not in JMETER_TIMES]
+        return [name for name in [*names, RATE] if self.figures(name)]
 
     def figures(self, name: str) -> dict[int, SideFigure]:
         """A metric's figures by repetition, where they are known."""

@@ -1,14 +1,27 @@
 """Why a sample failed: one table of causes, each with its sentence and the side that it speaks of.
 
 A cause is a word of lower-case letters, digits and hyphens. `status-NNN` and `exit-N` are made of a number and have no
-row of their own.
+row of their own. After some words stands what JMeter said, such as `failed-check: Test failed: text expected ...`.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 WORD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+LONGEST_DETAIL = 120
+# How a Transaction Controller's row begins its message.
+TRANSACTION_MESSAGE = "Number of samples in transaction"
+_FROM_EXCEPTION = {
+    "connect-timeout": re.compile("connecttimeout|connect timed out"),
+    "timeout": re.compile("sockettimeout|read timed out"),
+    "connect": re.compile("connectexception|connection refused|unknownhost|noroutetohost"),
+    "reset": re.compile("nohttpresponse|socketexception|connection reset|connectionclosed|premature"),
+}
+_EXCEPTION = re.compile(r"(?:[\w$]+\.)+([\w$]*(?:Exception|Error))")
+_PREFIX = re.compile(r"Non HTTP response (?:code|message): *")
+# The figure of a Duration or Size Assertion differs from sample to sample: without it, one cause is one cause.
+_MEASURED = re.compile(r"\b(It (?:took|was)) [\d.,\s]*\d")
 
 
 class Side(StrEnum):
@@ -35,6 +48,7 @@ CAUSES = {
         Cause("connect", "the connection was refused or could not be made", Side.NETWORK),
         Cause("connect-timeout", "no connection within the connect timeout", Side.NETWORK),
         Cause("timeout", "no complete answer within the timeout", Side.FUNCTION, is_timeout=True),
+        Cause("tls", "no encrypted connection could be made", Side.NETWORK),
         Cause("reset", "the connection broke, or the answer was cut short", Side.NETWORK),
         Cause("not-json", "the answer is not JSON", Side.FUNCTION),
         Cause("not-image", "the answer holds no image", Side.FUNCTION),
@@ -59,18 +73,67 @@ CAUSES = {
         Cause("status-502", "the gateway found no function", Side.FUNCTION),
         Cause("status-503", "the function was not ready", Side.FUNCTION),
         Cause("status-504", "the platform's own timeout", Side.FUNCTION, is_timeout=True),
+        Cause("exception", "the sampler ended with an exception", Side.GENERATOR),
+        Cause("error", "the sampler reported an error", Side.FUNCTION),
         Cause("unknown", "no cause was recorded", Side.FUNCTION),
     )
 }
 TIMEOUTS = frozenset(cause.word for cause in CAUSES.values() if cause.is_timeout)
 
 
-def describe(word: str) -> Cause:
+def describe(cause: str) -> Cause:
     """The cause of that word; one that no table knows is the word itself, and the function's."""
+    word, _, detail = cause.partition(": ")
     if word in CAUSES:
-        return CAUSES[word]
+        known = CAUSES[word]
+        return replace(known, sentence=f"{known.sentence}: {detail}") if detail else known
+    word = cause
     if word.startswith("status-"):
         return Cause(word, f"HTTP {word.removeprefix('status-')}", Side.FUNCTION)
     if word.startswith("exit-"):
         return Cause(word, f"the client's process ended with exit status {word.removeprefix('exit-')}", Side.GENERATOR)
     return Cause(word, word, Side.FUNCTION)
+
+
+def user_cause(code: str, message: str) -> str:
+    """Why a user's process failed: the cause set by the plan, or else by JMeter's code and message (SystemSampler)."""
+    if WORD.fullmatch(message):
+        return message
+    lower = message.lower()
+    if "process timeout" in lower or "timed out" in lower:
+        return "user-timeout"
+    if "interrupted" in lower:
+        return "stopped"
+    return "not-started" if code == "500" else f"exit-{code or 'unknown'}"
+
+
+def request_cause(code: str, message: str, failure: str) -> str:
+    """Why a sample of JMeter's own samplers failed: the cause set by the plan, or else by JMeter's texts."""
+    for word in (message, failure):
+        if word in CAUSES:
+            return word
+    text = f"{code} {message}".lower()
+    for cause, pattern in _FROM_EXCEPTION.items():
+        if pattern.search(text):
+            return cause
+    if re.fullmatch(r"[1345]\d\d", code):
+        return f"status-{code}"
+    if message.startswith(TRANSACTION_MESSAGE):
+        return "failed-sample"
+    if failure:
+        return _detailed("failed-check", _MEASURED.sub(r"\1 ...", failure))
+    if WORD.fullmatch(message):
+        return message
+    code, message = _PREFIX.sub("", code), _PREFIX.sub("", message)
+    if exception := _EXCEPTION.search(f"{code} {message}"):
+        is_tls = "ssl" in exception[0].lower() or "certificate" in exception[1].lower()
+        detail = message if exception[0] in message else f"{exception[1]}: {message}"
+        return _detailed("tls" if is_tls else "exception", detail)
+    is_plain = re.fullmatch(r"2\d\d|", code) and message in ("", "OK")
+    return "unknown" if is_plain else _detailed("error", f"{code} {message}")
+
+
+def _detailed(word: str, detail: str) -> str:
+    """A cause with what JMeter said about it, in one line of bounded length."""
+    detail = " ".join(detail.split())
+    return f"{word}: {detail if len(detail) <= LONGEST_DETAIL else detail[:LONGEST_DETAIL] + '...'}"

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from functools import cache
-from typing import Any, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 from framestorm import paths
 
@@ -30,6 +30,10 @@ COMMON = {name: _kinds(field)[0] for name, field in SCHEMA["properties"].items()
 ORIGIN = ("host", "thread", "source")
 # The column that the kit adds to samples.jtl (jmx/java/Patch.java), for JMeter cuts its times off at whole ms.
 ELAPSED_US = "elapsed_us"
+# Sources of rows that are no samples of their own: a Transaction Controller's is made of its samplers' rows, and a
+# sub-result (a redirect, an embedded resource) is part of the row before it.
+TRANSACTION, SUB_RESULT = "transaction", "sub-result"
+Kind = Literal["sampler", "transaction", "sub-result"]
 INDEX_LIMIT: int = SCHEMA["properties"]["index"]["maximum"]
 _REQUIRED = tuple(SCHEMA["required"])
 _TYPES = {name: _types(SCHEMA["properties"][name]) for name in COMMON}

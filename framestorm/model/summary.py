@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from framestorm import paths
-from framestorm.model.criteria import ALL, Judgement
+from framestorm.model.criteria import ALL, USER, Judgement
 from framestorm.model.files import FORMAT, schema, write_text
 from framestorm.model.run import Record
+from framestorm.model.sample import Kind
 from framestorm.model.series import Series
 from framestorm.stats.estimate import Estimate
 
@@ -53,12 +54,17 @@ class Times:
 
 @dataclass(frozen=True)
 class LabelSummary:
-    """All samples of one label; rates are samples without error per second, causes are errors by cause.
+    """All samples of one label; causes are errors by cause.
+
+    rate_per_s: samples without error per second; completed_per_s: all samples per second, errors included.
+    received_bytes_per_s, sent_bytes_per_s: over the same time; None where JMeter did not count them.
+    further_causes: errors whose causes are too many to be shown one by one, by the first word of their causes.
 
     times: by the name of a series: rtt (response time), its warm and cold part, outside (of the handler), and every
         further figure in ms that samples carry.
     success_low, success_high: ends of Wilson's interval.
-    is_transaction: its samples are made of others, by a Transaction Controller.
+    kind: samplers' samples count in `all`; those of a transaction are made of others, a sub-result is part of another.
+    of_labels: how many labels it has together, as there are too many to show each.
     """
 
     label: str
@@ -72,7 +78,12 @@ class LabelSummary:
     success_high: float | None
     rate_per_s: float | None
     times: dict[str, Times]
-    is_transaction: bool = False
+    kind: Kind = "sampler"
+    completed_per_s: float | None = None
+    received_bytes_per_s: float | None = None
+    sent_bytes_per_s: float | None = None
+    further_causes: dict[str, int] = field(default_factory=dict)
+    of_labels: int = 1
 
 
 @dataclass(frozen=True)
@@ -212,6 +223,7 @@ class Facts:
     arrivals: how many requests the schedule planned, None if there was no schedule.
     out_of_memory: what JMeter's logs say of memory or threads that it did not get.
     during_stalls: the samples in progress while the generator was held up.
+    absent_columns: of JMeter's columns those that samples.jtl was saved without.
     """
 
     unverified: int
@@ -220,6 +232,7 @@ class Facts:
     out_of_memory: str | None = None
     stalls: list[Stall] = field(default_factory=list)
     during_stalls: int = 0
+    absent_columns: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -235,7 +248,7 @@ class Summary:
     """The content of summary.json.
 
     label: the label of the plan's main samples, `all` where these are of all samplers; labels: users, those, and then
-        each further label.
+        each further label; of more labels than can be shown, the rest together by kind.
     missing: what the run lost, each a reason why its verdict is partial.
     warnings: sentences on why figures cannot be trusted, the most serious first; doubts: the serious ones by kind.
     """
@@ -272,7 +285,7 @@ class Summary:
     @property
     def users(self) -> LabelSummary | None:
         """The virtual users, where each is a process."""
-        return self.labels.get("user")
+        return self.labels.get(USER)
 
 
 def schema_text() -> str:

@@ -3,6 +3,7 @@
 import shlex
 
 from framestorm.model import cause, units
+from framestorm.model.criteria import ALL
 from framestorm.model.run import Target
 from framestorm.model.summary import Range, Summary
 from framestorm.report.charts import charts
@@ -10,7 +11,7 @@ from framestorm.report.document import render
 from framestorm.results.hosts import share_text
 from framestorm.stats.estimate import Estimate
 
-COLUMNS = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99", "max": "max"}
+COLUMNS = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99", "min": "min", "max": "max"}
 WITH_INTERVAL = ("p50", "p95", "p99")
 VERDICT_WORDS = {"pass": "Passed", "fail": "Failed", "partial": "Partial", "unjudged": "Not judged"}
 # What a target is; one that is just a URL needs no word, other platforms have their name.
@@ -25,6 +26,8 @@ SERIES_NAMES = {
     "warm": "response time, warm",
     "cold": "response time, cold",
     "outside": "outside the handler",
+    "latency": "time to the first byte",
+    "connect": "time to connect",
 }
 MAX_REPLICAS = 20  # with a row of their own
 
@@ -47,6 +50,7 @@ def page_html(summary: Summary) -> str:
         users=summary.users,
         target_kind=_target_kind(summary.run.target, summary.run.url),
         max_replicas=MAX_REPLICAS,
+        all_label=ALL,
         verdict_word=VERDICT_WORDS[summary.verdict.word],
         series_names=SERIES_NAMES,
         columns=COLUMNS,

@@ -7,6 +7,7 @@ import polars as pl
 
 from framestorm.model import series as model
 from framestorm.model.summary import LostHost
+from framestorm.results.jtl import JMETER_TIMES
 from framestorm.results.table import lengths, span_ms, spread
 from framestorm.stats.checks import Floats
 
@@ -18,6 +19,8 @@ MAX_TIME_BINS = 120
 SAMPLES_PER_BIN = 10
 MAX_STEPS = 600
 BIN_WIDTHS_S = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400)
+# Samples of JMeter's HTTP sampler have no user: their threads mean nothing.
+IS_OF_USERS = pl.col("source").is_in(["tree", "journal"])
 IS_COLD = pl.col("cold").fill_null(value=False)
 
 
@@ -35,7 +38,7 @@ def sample_series(samples: pl.DataFrame, origin_ms: float) -> model.Series:
     # A clock that went astray must not make a million bins.
     n_bins = min(int(np.floor(high_s / width_s)) - first + 1, 20 * MAX_TIME_BINS)
     x = [round((first + bin_ + 0.5) * width_s, 3) for bin_ in range(n_bins)]
-    indexed = {name: by_index(samples, name) for name in ("rtt_ms", *lengths(samples))}
+    indexed = {name: by_index(samples, name) for name in ("rtt_ms", *lengths(samples)) if name not in JMETER_TIMES}
     return model.Series(
         by_index={name: lines for name, lines in indexed.items() if lines},
         over_time=over_time(timed, width_s, x),
@@ -54,8 +57,7 @@ def by_index(samples: pl.DataFrame, name: str) -> model.ByIndex | None:
     step = highest // MAX_INDEX_BINS + 1
     n_bins = highest // step + 1
     measured = measured.with_columns((pl.col("index") // step).alias("bin"))
-    # Samples of JMeter's HTTP sampler have no user: their threads mean nothing.
-    of_users = measured.filter(pl.col("source") != "jtl")
+    of_users = measured.filter(IS_OF_USERS)
     first = of_users.group_by("user").agg(pl.col("start_ms").min()).sort("start_ms", "user")
     n_users = first.height
     is_many = n_users > MAX_LINES
@@ -117,7 +119,7 @@ def success_over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> 
     )
     return model.SuccessOverTime(
         width_s=width_s,
-        closed_model=bool((samples["source"] != "jtl").any()),
+        closed_model=bool(samples.select(IS_OF_USERS.any()).item()),
         x=x,
         ratio=spread(ratio, "ratio", len(x)),
         hosts={

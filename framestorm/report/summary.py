@@ -1,19 +1,20 @@
 """summary.json: every number of the page, calculated from the tables; the page is made from this file alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from framestorm.model import summary as model
-from framestorm.model.criteria import ALL, EACH, Group, Judgement, for_each, judge, parse
+from framestorm.model.criteria import ALL, EACH, USER, Group, Judgement, for_each, judge, parse
+from framestorm.model.sample import Kind
 from framestorm.model.series import Mark
-from framestorm.model.units import plural
+from framestorm.model.units import count, plural
 from framestorm.report import series, trust
 from framestorm.results import hosts, reading, replicas, stalls
-from framestorm.results.jtl import TRANSACTION, read_threads
-from framestorm.results.table import causes, sample_group, span_ms, user_group
+from framestorm.results.jtl import read_threads
+from framestorm.results.table import causes, of_label, of_labels, sample_group, span_ms, user_group
 from framestorm.stats.percentiles import Sample
 from framestorm.stats.shares import wilson
 
@@ -36,6 +37,8 @@ FILES = {
     "target.log": "the function's log",
 }
 MARKED_STALLS = 5
+MAX_LABELS = 200  # with a row of their own
+OTHERS: dict[Kind, str] = {"sampler": "labels", "transaction": "transactions", "sub-result": "sub-results"}
 ALWAYS_MADE = frozenset({"samples.csv", "summary.json", "junit.xml"})
 EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3, "partial": 4}
 
@@ -43,11 +46,12 @@ EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3
 def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str] | None) -> model.Summary:
     """The whole of summary.json; `criteria` replace those of the run."""
     record, samples, users, label = results.record, results.samples, results.users, results.label
-    tables = {label: samples, **results.others}
-    groups = {"user": user_group(users)} if users.height else {}
-    groups |= {name: sample_group(table, name, at_rate=record.is_open_model) for name, table in tables.items()}
-    transactions = {name for name, table in tables.items() if (table["source"] == TRANSACTION).any()}
-    samplers = [name for name in tables if name != ALL and name not in transactions]
+    texts = record.criteria if criteria is None else criteria
+    defaults = [f"{name} success < 100 %" for name in ([USER] if users.height else []) + [EACH]]
+    parsed = [parse(text, label) for text in texts or defaults]
+    labels, groups = _labels(results, {criterion.label for criterion in parsed})
+    wholes = {ALL, USER} if users.height else {ALL}
+    samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
     load = span_ms(samples, "rtt_ms") or span_ms(users, "elapsed_ms")
     origin_ms = record.started_ms or (load[0] if load else 0.0)
     start_s = (load[0] - origin_ms) / 1000 if load else 0.0
@@ -60,10 +64,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
-    texts = record.criteria if criteria is None else criteria
-    defaults = [f"{name} success < 100 %" for name in ("user", EACH) if name in groups or name == EACH]
-    criteria_of_labels = (each for text in texts or defaults for each in for_each(parse(text, label), samplers))
-    judgements = [judge(each, groups) for each in criteria_of_labels]
+    judgements = [judge(each, groups) for criterion in parsed for each in for_each(criterion, samplers)]
     missing = reading.missing(results)
     summary = model.Summary(
         name=run_dir.resolve().name,
@@ -75,10 +76,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         doubts=[],
         run=record,
         load=model.Load(load[0], load[1], load[1] - load[0]) if load else None,
-        labels={
-            name: _label_summary(group, tables.get(name, users), is_transaction=name in transactions)
-            for name, group in groups.items()
-        },
+        labels=labels,
         hosts=_hosts(results, groups[label], {loss.host: loss.at_s for loss in lost_hosts}),
         losses=lost_hosts,
         machines=hosts.summarise_machines(resources, record, load),
@@ -90,6 +88,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             out_of_memory=reading.read_out_of_memory(run_dir),
             stalls=stalled,
             during_stalls=stalls.samples_during(samples, stalled, origin_ms),
+            absent_columns=list(results.jtl.absent),
         ),
         files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],
         series=replace(
@@ -135,7 +134,7 @@ def _verdict(
     failed = sum(judgement.state == "failed" for judgement in judgements)
     unjudged = sum(judgement.state == "unjudged" for judgement in judgements)
     what = plural(groups[label].n, "sample" if label == ALL else label)
-    what += f" of {plural(groups['user'].n, 'user')}" if "user" in groups else ""
+    what += f" of {plural(groups[USER].n, 'user')}" if USER in groups else ""
     every = plural(len(judgements), "criterion", "criteria")
     outcome = "the criterion was met" if len(judgements) == 1 else f"all {every} were met"
     if failed or unjudged:
@@ -152,17 +151,65 @@ def _verdict(
     return model.Verdict(word, EXIT_STATUS[word], text, failed, unjudged)
 
 
-def _label_summary(group: Group, table: pl.DataFrame, *, is_transaction: bool) -> model.LabelSummary:
+def _labels(
+    results: reading.RunResults, named: Collection[str]
+) -> tuple[dict[str, model.LabelSummary], dict[str, Group]]:
+    """Users, the main samples, and each further label: its figures, and what criteria are judged by.
+
+    Of more labels than can be shown, those with the most samples have a row, and those named in a criterion.
+    """
+    labels, groups, at_rate = {}, {}, results.record.is_open_model
+
+    def add(group: Group, table: pl.DataFrame, kind: Kind = "sampler", of_labels: int = 1) -> None:
+        groups[group.label] = group
+        labels[group.label] = _label_summary(group, table, kind, of_labels)
+
+    if results.users.height:
+        add(user_group(results.users), results.users)
+    add(sample_group(results.samples, results.label, at_rate=at_rate), results.samples)
+    shown = set(results.kinds)
+    if len(shown) > MAX_LABELS:
+        often = results.every.group_by("label").len().sort("len", "label", descending=[True, False])["label"]
+        shown = {*often.head(MAX_LABELS).cast(pl.String), *(shown & set(named))}
+    for name, kind in results.kinds.items():
+        if name in shown and name != results.label:
+            table = of_label(results.every, name)
+            add(sample_group(table, name, at_rate=at_rate), table, kind)
+    for of_kind, what in OTHERS.items():
+        left = [name for name, kind in results.kinds.items() if kind == of_kind and name not in shown]
+        if left:
+            table = of_labels(results.every, left, of_kind)
+            name = f"{count(len(left))} other {what}"
+            add(sample_group(table, name, at_rate=at_rate), table, of_kind, len(left))
+    return labels, groups
+
+
+def _label_summary(group: Group, table: pl.DataFrame, kind: Kind, of_labels: int) -> model.LabelSummary:
     """Summarise one label; `table` has its samples."""
     low, high = wilson(group.ok, group.n) or (None, None)
+    by_cause, further_causes = causes(table)
+    span = span_ms(table, "rtt_ms") if "rtt_ms" in table.columns else None
+    length_s = (span[1] - span[0]) / 1000 if span and span[1] > span[0] else None
+
+    def per_s(total: float | None) -> float | None:
+        return total / length_s if length_s and total is not None else None
+
+    def total(name: str) -> int | None:
+        return int(table[name].sum()) if name in table.columns and table[name].count() else None
+
     return model.LabelSummary(
         label=group.label,
-        is_transaction=is_transaction,
+        kind=kind,
+        of_labels=of_labels,
+        completed_per_s=per_s(table.height),
+        received_bytes_per_s=per_s(total("received_bytes")),
+        sent_bytes_per_s=per_s(total("sent_bytes")),
+        further_causes=further_causes,
         n=group.n,
         ok=group.ok,
         failed=group.n - group.ok,
-        timed_out=int(table["censored" if group.label == "user" else "timed_out"].sum()),
-        causes=causes(table),
+        timed_out=int(table["timed_out" if "timed_out" in table.columns else "censored"].sum()),
+        causes=by_cause,
         success=group.ok / group.n if group.n else None,
         success_low=low,
         success_high=high,

@@ -2,9 +2,11 @@
 
 import polars as pl
 
+from framestorm.model.criteria import USER
 from framestorm.model.summary import Doubt, Machine, Summary
 from framestorm.model.units import count, duration, percent, plural
 from framestorm.results.hosts import BUSY_SHARE, share_text
+from framestorm.results.jtl import MISSING
 
 BUSY_TIME = 0.2  # of the run
 OTHER_WORK_CORES = 0.2
@@ -227,9 +229,9 @@ def _clocks(summary: Summary, samples: pl.DataFrame) -> list[str]:
 
 def _few_samples(summary: Summary) -> list[str]:
     sentences = []
-    judged = {"user": summary.users, summary.unit: summary.main}
+    judged = {USER: summary.users, summary.unit: summary.main}
     for label, figures in judged.items():
-        if figures is None or (label == "user" and "users" not in summary.run.properties):
+        if figures is None or (label == USER and "users" not in summary.run.properties):
             continue  # the plan has a fixed number of them, however long it runs
         n = next((times.n for times in figures.times.values()), 0)
         largest = [name for name, least in MIN_N.items() if 0 < n < least]
@@ -274,6 +276,18 @@ def _facts(summary: Summary) -> list[str]:
             f"{plural(facts.from_killed_users, summary.unit)} of users that JMeter ended (user_timeout_s) are known "
             "from the journal only."
         )
+    if facts.absent_columns:
+        unknown = dict.fromkeys(MISSING[name] for name in facts.absent_columns)
+        sentences.append(
+            f"samples.jtl was saved without {_listed(facts.absent_columns)}: not known are {_listed([*unknown])}. "
+            "Plans and -q files set such columns by jmeter.save.saveservice properties."
+        )
+    for label in summary.labels.values():
+        if label.of_labels > 1:
+            sentences.append(
+                f"The plan has more labels than this page shows: {label.label} are counted together. Fewer names, such "
+                "as item instead of item-${n}, make their figures comparable."
+            )
     return sentences
 
 

@@ -13,9 +13,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import IO
 
-from framestorm.model.cause import TIMEOUTS
+from framestorm.model.cause import TIMEOUTS, user_cause
 from framestorm.model.sample import COMMON, ORIGIN, Line, is_sample
-from framestorm.results.jtl import user_cause
 from framestorm.results.tree import TreeReader, TreeSample
 
 IN_TREE, IN_JOURNAL = 1, 2

@@ -9,73 +9,45 @@ from pathlib import Path
 
 import polars as pl
 
-from framestorm.model.cause import CAUSES, TIMEOUTS, WORD
-from framestorm.model.sample import COMMON, ELAPSED_US, ORIGIN, is_figure_name, is_length
+from framestorm.model.cause import TIMEOUTS, TRANSACTION_MESSAGE, request_cause, user_cause
+from framestorm.model.criteria import USER
+from framestorm.model.sample import COMMON, ELAPSED_US, ORIGIN, SUB_RESULT, TRANSACTION, is_figure_name, is_length
 from framestorm.results.tree import CHUNK_BYTES
 
-USER = "user"  # the label of a virtual user that is a process
-# A Transaction Controller's row is no request of its own: its samplers have theirs.
-TRANSACTION = "transaction"
-_TRANSACTION_MESSAGE = "Number of samples in transaction"
 NEEDED = ("timeStamp", "elapsed", "label", "success")
 OPTIONAL = (
     "responseCode", "responseMessage", "failureMessage", "threadName", "bytes", "sentBytes", "Hostname",
-    "index", "intended_ms", "allThreads", ELAPSED_US,
+    "index", "intended_ms", "allThreads", "URL", "Latency", "Connect", ELAPSED_US,
 )  # fmt: skip
+# What is not known of a file that was saved without a column.
+MISSING = {
+    "responseCode": "causes of errors", "responseMessage": "causes of errors", "failureMessage": "causes of errors",
+    "bytes": "bytes received", "sentBytes": "bytes sent", "threadName": "threads", "Hostname": "slaves",
+    "Latency": "times to the first byte", "Connect": "times to connect",
+}  # fmt: skip
+# JMeter's own times within a response time, as figures of samples.
+JMETER_TIMES = {"latency_ms": "Latency", "connect_ms": "Connect"}
 # Every other column is a variable of the plan (JMeter's sample_variables), and so a further figure.
 OF_JMETER = frozenset({
-    *NEEDED, *OPTIONAL, "URL", "Latency", "IdleTime", "Connect", "dataType", "grpThreads", "Encoding",
+    *NEEDED, *OPTIONAL, "IdleTime", "dataType", "grpThreads", "Encoding",
     "SampleCount", "ErrorCount", "Filename",
 })  # fmt: skip
 _TEXT = ("responseCode", "responseMessage", "failureMessage")
-_FROM_EXCEPTION = {
-    "connect-timeout": re.compile("connecttimeout|connect timed out"),
-    "timeout": re.compile("sockettimeout|read timed out"),
-    "connect": re.compile("connectexception|connection refused|unknownhost|noroutetohost"),
-    "reset": re.compile("nohttpresponse|socketexception|connection reset|connectionclosed|premature"),
-}
-
-
-def user_cause(code: str, message: str) -> str:
-    """Why a user's process failed: the cause set by the plan, or else by JMeter's code and message (SystemSampler)."""
-    if WORD.fullmatch(message):
-        return message
-    lower = message.lower()
-    if "process timeout" in lower or "timed out" in lower:
-        return "user-timeout"
-    if "interrupted" in lower:
-        return "stopped"
-    return "not-started" if code == "500" else f"exit-{code or 'unknown'}"
-
-
-def request_cause(code: str, message: str, failure: str) -> str:
-    """Why a sample of JMeter's own samplers failed: the cause set by the plan, or else by JMeter's texts."""
-    for word in (message, failure):
-        if word in CAUSES:
-            return word
-    text = f"{code} {message}".lower()
-    for cause, pattern in _FROM_EXCEPTION.items():
-        if pattern.search(text):
-            return cause
-    if re.fullmatch(r"[1345]\d\d", code):
-        return f"status-{code}"
-    if message.startswith(_TRANSACTION_MESSAGE):
-        return "failed-sample"
-    if failure:
-        return "failed-check"
-    return message if WORD.fullmatch(message) else "unknown"
+_NUMBERED = re.compile(r"(.+)-\d+", re.DOTALL)
 
 
 @dataclass
 class Jtl:
     """The readable part of samples.jtl; `rows` is None if there is none.
 
-    figures: the columns that are further figures; labels: how many rows have each; counts: of rows by label and host.
+    figures: the columns that are further figures; absent: the columns of JMeter that it lacks; labels: how many rows
+        have each; counts: of rows by label and host.
     """
 
     problem: str | None = None
     rows: pl.LazyFrame | None = None
     figures: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
     labels: Counter[str] = field(default_factory=Counter)
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     bad_rows: int = 0
@@ -114,7 +86,7 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
     )
     good = pl.all_horizontal(pl.col("start_ms", "rtt_ms", "ok").is_not_null())
     counted = rows.group_by("label", "host", good.alias("good")).len().sort("label").collect(engine="streaming")
-    jtl = Jtl(problem, rows.filter(good), figures)
+    jtl = Jtl(problem, rows.filter(good), figures, tuple(name for name in MISSING if name not in columns))
     for label, host, is_good, n in counted.iter_rows():
         if is_good:
             jtl.counts[label, host] = n
@@ -160,6 +132,11 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
     further |= {
         name: pl.col(name).cast(pl.Float64, strict=False) if is_length(name) else pl.col(name) for name in jtl.figures
     }
+    for name, column in JMETER_TIMES.items():
+        if column not in jtl.absent and name not in further:
+            # Samplers that do not measure it say 0; on a connection that is kept alive, 0 is a true time to connect.
+            time, is_http = pl.col(column).cast(pl.Float64, strict=False), pl.col("URL").fill_null("null") != "null"
+            further[name] = pl.when(is_http | (time > 0)).then(time)
     samples = _with_cause(rows).select(
         "label",
         pl.col("thread").alias("user"),
@@ -175,13 +152,47 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
         pl.col("bytes").cast(pl.Int64, strict=False).alias("received_bytes"),
         "host",
         "thread",
-        pl.when(pl.col("responseMessage").str.starts_with(_TRANSACTION_MESSAGE))
+        pl.when(pl.col("responseMessage").str.starts_with(TRANSACTION_MESSAGE))
         .then(pl.lit(TRANSACTION))
+        .when(pl.col("label").is_in(_sub_results(jtl)))
+        .then(pl.lit(SUB_RESULT))
         .otherwise(pl.lit("jtl"))
         .alias("source"),
         **further,
     )
     samples.select(*COMMON, *ORIGIN, *further).sink_csv(table, float_precision=3)
+
+
+def _sub_results(jtl: Jtl) -> list[str]:
+    """The labels of rows that are parts of others, such as redirects and embedded resources.
+
+    JMeter names them by their URL or `<label>-<number>`, and writes them after the row that they are part of. A label
+    that is ever seen outside of such a row is a sampler's.
+    """
+    assert jtl.rows is not None  # noqa: S101
+    numbered = [label for label in jtl.labels if (of := _NUMBERED.fullmatch(label)) and of[1] in jtl.labels]
+    if not numbered and not any("://" in label for label in jtl.labels):
+        return []
+    is_url, is_numbered = (pl.col("label") == pl.col("URL")).fill_null(value=False), pl.col("label").is_in(numbered)
+    is_outer = ~is_url & ~is_numbered & ~pl.col("responseMessage").str.starts_with(TRANSACTION_MESSAGE)
+    start_ms, end_ms = pl.col("start_ms"), pl.col("start_ms") + pl.col("rtt_ms")
+    outer = [
+        pl.when(is_outer).then(value).forward_fill().over("host", "thread").alias(name)
+        for name, value in {"of_start_ms": start_ms, "of_end_ms": end_ms, "of_label": pl.col("label")}.items()
+    ]
+    # What begins as the other ends comes after it, unless that took no time.
+    is_inside = (start_ms >= pl.col("of_start_ms")) & (end_ms <= pl.col("of_end_ms"))
+    is_inside &= (start_ms < pl.col("of_end_ms")) | (pl.col("of_start_ms") == pl.col("of_end_ms"))
+    is_named = is_url | pl.col("label").str.starts_with(pl.col("of_label") + "-")
+    parts = (
+        jtl.rows.with_columns(outer)
+        .filter(is_url | is_numbered)
+        .group_by("label")
+        .agg((is_inside & is_named).fill_null(value=False).all())
+        .filter(pl.nth(1))
+        .collect()
+    )
+    return parts["label"].to_list()
 
 
 def read_users(jtl: Jtl) -> pl.DataFrame:

@@ -14,13 +14,14 @@ from pathlib import Path
 import polars as pl
 
 from framestorm.errors import FramestormError
-from framestorm.model.criteria import ALL
+from framestorm.model.criteria import ALL, USER
 from framestorm.model.files import FileError, FormatError, read, replacing
 from framestorm.model.run import Record
+from framestorm.model.sample import Kind
 from framestorm.model.units import count, plural
 from framestorm.results.clients import IN_JOURNAL, IN_TREE, OUTPUT, ClientFiles, read_clients
-from framestorm.results.jtl import USER, Jtl, read_jtl, read_users, write_samples
-from framestorm.results.table import of_label, read_table, users_table
+from framestorm.results.jtl import Jtl, read_jtl, read_users, write_samples
+from framestorm.results.table import kinds, of_label, read_table, users_table
 
 SAMPLES = "samples.csv"
 RAW_FILES = ("tree.xml", "journal.jsonl", "samples.jtl", SAMPLES, "run.json")
@@ -46,15 +47,16 @@ class ReportError(FramestormError):
 class RunResults:
     """The raw results of a run. `problem` is a sentence if run.json is missing or broken.
 
-    label: the label of the main samples; samples: those of that label; others: those of each further label, or where
-        the main ones are all, of each label; users: virtual users that are processes.
+    label: the label of the main samples; samples: those of that label; every: all samples, transactions and
+        sub-results among them; kinds: what those of each label are; users: virtual users that are processes.
     """
 
     record: Record
     problem: str | None
     label: str
     samples: pl.DataFrame
-    others: dict[str, pl.DataFrame]
+    every: pl.DataFrame
+    kinds: dict[str, Kind]
     users: pl.DataFrame
     clients: ClientFiles
     jtl: Jtl
@@ -98,10 +100,9 @@ def read_results(run_dir: Path) -> RunResults:
             table.unlink()
             table.hardlink_to(path)
         samples = read_table(table)
-    names = [str(name) for name in samples["label"].drop_nulls().unique(maintain_order=True)]
-    label = main_label(record, names)
-    others = {name: of_label(samples, name) for name in names if name != label}
-    return RunResults(record, problem, label, of_label(samples, label), others, users, clients, jtl)
+    by_label = kinds(samples)
+    label = main_label(record, [name for name, kind in by_label.items() if kind == "sampler"])
+    return RunResults(record, problem, label, of_label(samples, label), samples, by_label, users, clients, jtl)
 
 
 def main_label(record: Record, names: Sequence[str]) -> str:
@@ -173,7 +174,8 @@ def reconciliation(results: RunResults) -> dict[str, Counter[str]]:
             in_tree=in_both + user.sources.count(IN_TREE),
         )
     for (label, host), n in results.jtl.counts.items():
-        if label in (results.clients.labels or [results.label]) or results.label == ALL:
+        is_main = results.label == ALL and results.kinds.get(label) == "sampler"
+        if is_main or label in (results.clients.labels or [results.label]):
             hosts.setdefault(host, Counter()).update(in_samples=n)
     return hosts
 

@@ -1,16 +1,16 @@
 """samples.csv and the users as typed columns, with what every later step asks of a sample worked out once."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from framestorm.model.criteria import ALL, Group
-from framestorm.model.sample import is_length
+from framestorm.model.criteria import ALL, USER, Group
+from framestorm.model.sample import SUB_RESULT, TRANSACTION, Kind, is_length
 from framestorm.model.series import Values
 from framestorm.results.clients import UserHistory
-from framestorm.results.jtl import TRANSACTION
 from framestorm.stats.checks import Floats
 from framestorm.stats.percentiles import Sample
 
@@ -20,7 +20,7 @@ Schema = dict[str, type[pl.DataType]]
 COLUMNS: Schema = {
     "label": pl.Categorical, "user": pl.Categorical, "index": pl.Int32, "intended_ms": pl.Float64,
     "start_ms": pl.Float64, "rtt_ms": pl.Float64, "ok": pl.Boolean, "cause": pl.Categorical, "censored": pl.Boolean,
-    "host": pl.Categorical, "source": pl.Categorical,
+    "host": pl.Categorical, "source": pl.Categorical, "received_bytes": pl.Int64, "sent_bytes": pl.Int64,
 }  # fmt: skip
 FIGURES: Schema = {
     "handler_ms": pl.Float64, "model_ms": pl.Float64, "cold": pl.Boolean, "verified": pl.Boolean,
@@ -70,12 +70,37 @@ def read_table(path: Path) -> pl.DataFrame:
     )
 
 
+IS_OWN = ~pl.col("source").is_in([TRANSACTION, SUB_RESULT])
+MAX_CAUSES = 20
+
+
+def kinds(samples: pl.DataFrame) -> dict[str, Kind]:
+    """What the samples of each label are, in the order in which the labels appear."""
+    found: dict[str, Kind] = {}
+    pairs = samples.select("label", "source").drop_nulls("label").unique(maintain_order=True)
+    for label, source in pairs.cast(pl.String).iter_rows():
+        kind: Kind = source if source in (TRANSACTION, SUB_RESULT) else "sampler"
+        if kind == "sampler" or label not in found:
+            found[label] = kind
+    return found
+
+
 def of_label(samples: pl.DataFrame, label: str) -> pl.DataFrame:
-    """The samples of one label; `ALL` are those of all samplers, without transactions, which are made of them."""
-    if label == ALL:
-        return samples.filter(pl.col("source") != TRANSACTION)
-    is_of_label = pl.col("label") == label
-    return samples if samples.select(is_of_label.all()).item() else samples.filter(is_of_label)
+    """The samples of one label; `ALL` are those of all samplers.
+
+    Transactions, which are made of samples, and sub-results, which are parts of them, are not among those of a sampler.
+    """
+    is_of_label = pl.lit(value=True) if label == ALL else pl.col("label") == label
+    own, every = samples.select((is_of_label & IS_OWN).any(), (is_of_label & IS_OWN).all().alias("every")).row(0)
+    if every:
+        return samples
+    return samples.filter(is_of_label & IS_OWN if own or label == ALL else is_of_label)
+
+
+def of_labels(samples: pl.DataFrame, labels: Collection[str], kind: Kind) -> pl.DataFrame:
+    """The samples of several labels of one kind together."""
+    is_of_kind = IS_OWN if kind == "sampler" else pl.col("source") == kind
+    return samples.filter(is_of_kind & pl.col("label").cast(pl.String).is_in(list(labels)))
 
 
 def lengths(samples: pl.DataFrame) -> list[str]:
@@ -115,7 +140,7 @@ def user_group(users: pl.DataFrame) -> Group:
     """Samples of the users: durations of those that ended well, and as lower bounds of those that ran out of time."""
     ok = users.filter("ok")
     sample = Sample(_floats(ok["elapsed_ms"]), _floats(users.filter("censored")["elapsed_ms"]))
-    return Group("user", users.height, ok.height, _rate(ok.height, span_ms(users, "elapsed_ms")), {"duration": sample})
+    return Group(USER, users.height, ok.height, _rate(ok.height, span_ms(users, "elapsed_ms")), {"duration": sample})
 
 
 def span_ms(table: pl.DataFrame, length: str) -> tuple[float, float] | None:
@@ -151,8 +176,11 @@ def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None =
     return values
 
 
-def causes(table: pl.DataFrame) -> dict[str, int]:
-    """Failures by cause, most frequent first."""
+def causes(table: pl.DataFrame) -> tuple[dict[str, int], dict[str, int]]:
+    """Failures by cause, most frequent first; and those by causes that are too many to be shown, by their first word.
+
+    Causes of one word are always among the first, and of those with a detail the most frequent.
+    """
     counted = (
         table.filter(~pl.col("ok"))
         .select(pl.col("cause").cast(pl.String).fill_null("unknown"))
@@ -160,7 +188,15 @@ def causes(table: pl.DataFrame) -> dict[str, int]:
         .len()
         .sort(["len", "cause"], descending=[True, False])
     )
-    return dict(counted.iter_rows())
+    shown: dict[str, int] = {}
+    rest = Counter[str]()
+    for cause, n in counted.iter_rows():
+        word, _, detail = cause.partition(": ")
+        if detail and len(shown) >= MAX_CAUSES:
+            rest[word] += n
+        else:
+            shown[cause] = n
+    return shown, dict(rest)
 
 
 def _rate(n_ok: int, span: tuple[float, float] | None) -> float | None:

@@ -39,6 +39,11 @@ NEW_METRICS = {
     "model_median_ms", "model_p95_ms", "model_p99_ms",
     "outside_sd_ms", "outside_median_ms", "outside_p95_ms", "outside_p99_ms",
 }  # fmt: skip
+# JMeter's own times of HTTP samplers are figures of samples, too.
+NEW_METRICS |= {
+    f"{series}_{name}_ms" for series in ("latency", "connect") for name in ("mean", "median", "p95", "p99", "sd")
+}
+NEW_TIMES = {"latency", "connect"}
 # Equal on one processor, not to the last digit or two on all: exp and log of NumPy and the least squares of its BLAS
 # are other code on another one. These are fitted or geometric means, or ends of intervals that are made with them.
 NEAR = re.compile(r"\.(scalability|hypotheses|comparisons)\..*|\.points\.\d+\.figures\.\w+\.(low|high)")
@@ -88,7 +93,9 @@ def differences(old: Any, new: Any, where: str = "") -> Iterator[tuple[str, Any,
     elif isinstance(old, dict) and isinstance(new, dict):
         by_text = {str(name): value for name, value in new.items()}
         yield from ((f"{where}.{name}", old[name], None) for name in old.keys() - by_text.keys())
-        yield from ((f"{where}.{name}", None, by_text[name]) for name in by_text.keys() - old.keys() - NEW_METRICS)
+        yield from (
+            (f"{where}.{name}", None, by_text[name]) for name in by_text.keys() - old.keys() - NEW_METRICS - NEW_TIMES
+        )
         for name in old.keys() & by_text.keys():
             yield from differences(old[name], by_text[name], f"{where}.{name}")
     elif isinstance(old, list) and isinstance(new, list | tuple) and len(old) == len(new):

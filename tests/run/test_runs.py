@@ -94,11 +94,16 @@ def test_a_plan_made_in_jmeter_is_judged_by_label(run_sh: RunSh, stand_in: Start
     done = run_sh("-t", str(tmp_path / "shop.jmx"), f"-Jurl={server.url}", "-Jvisits=3", *criteria, status=3)
     assert {sent.path.rpartition("/")[2] for sent in server.received} == {"ada", "bo", "search"}
     summary = done.json("summary.json")
-    figures = {name: (of["n"], of["failed"], of["is_transaction"]) for name, of in summary["labels"].items()}
+    figures = {name: (of["n"], of["failed"], of["kind"]) for name, of in summary["labels"].items()}
     assert figures == {
-        "all": (12, 6, False), "log in": (6, 0, False), "search": (6, 6, False), "whole visit": (6, 6, True)
+        "all": (12, 6, "sampler"), "log in": (6, 0, "sampler"), "search": (6, 6, "sampler"),
+        "whole visit": (6, 6, "transaction"),
     }  # fmt: skip
     assert [each["state"] for each in summary["criteria"]] == ["passed", "passed", "unjudged", "passed"]
+    (cause,) = summary["labels"]["search"]["causes"]
+    assert cause.startswith("failed-check: Test failed: text expected to contain /results/")
+    assert {"rtt", "latency", "connect"} <= summary["labels"]["log in"]["times"].keys()
+    assert summary["labels"]["log in"]["received_bytes_per_s"] > 0
     assert '"log in"' in done.text("junit.xml") or "&quot;log in&quot;" in done.text("junit.xml")
     assert done.json("run.json")["target"]["kind"] == "none"
     assert (done.folder / "jmeter" / "index.html").exists()

@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from framestorm.model.cause import request_cause, user_cause
 from framestorm.model.run import Record
 from framestorm.report.summary import summarise
-from framestorm.results.jtl import request_cause, user_cause
 from framestorm.results.reading import main_label, missing, read_results, reconciliation
-from framestorm.results.table import causes, lengths, read_table, sample_group, user_group
+from framestorm.results.table import causes, lengths, of_label, read_table, sample_group, user_group
 
 HEADER = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "success", "failureMessage")
 START_MS = 1_790_000_000_000
@@ -62,11 +62,12 @@ def test_every_label_is_judged_and_no_transaction_counted_twice(tmp_path: Path) 
     summary = summarise(
         tmp_path, read_results(tmp_path), ["* p95 > 20 ms", '"whole visit" success < 100 %', "all n < 2"]
     )
-    assert {name: (of.n, of.failed, of.is_transaction) for name, of in summary.labels.items()} == {
-        "all": (2, 1, False), "log in": (1, 0, False), "search": (1, 1, False), "whole visit": (1, 1, True),
+    assert {name: (of.n, of.failed, of.kind) for name, of in summary.labels.items()} == {
+        "all": (2, 1, "sampler"), "log in": (1, 0, "sampler"), "search": (1, 1, "sampler"),
+        "whole visit": (1, 1, "transaction"),
     }  # fmt: skip
     assert summary.labels["whole visit"].causes == {"failed-sample": 1}
-    assert summary.labels["search"].causes == {"failed-check": 1}
+    assert summary.labels["search"].causes == {"failed-check: Test failed: text expected": 1}
     assert [(criterion.text, criterion.state) for criterion in summary.criteria] == [
         ('"log in" p95 > 20 ms', "passed"), ("search p95 > 20 ms", "unjudged"),
         ('"whole visit" success < 100 %', "failed"), ("all n < 2", "passed"),
@@ -83,8 +84,8 @@ def test_any_column_of_the_plan_is_a_further_figure(tmp_path: Path) -> None:
     other = (3000, 5, "login", 200, "OK", "true", "", "null", "null", "null", "null")
     write_jtl(tmp_path, figures, good, unset, other)
     results = read_results(tmp_path)
-    assert (results.label, results.samples.height, list(results.others)) == ("all", 3, ["chat", "login"])
-    chats = results.others["chat"]
+    assert (results.label, results.samples.height, list(results.kinds)) == ("all", 3, ["chat", "login"])
+    chats = of_label(results.every, "chat")
     assert chats["first_token_ms"].to_list() == [31.5, None]
     assert chats["cold"].to_list() == [True, None]
     assert lengths(chats) == ["handler_ms", "model_ms", "first_token_ms"]
@@ -136,7 +137,28 @@ def test_every_field_of_a_line_is_a_column(three_users: Any) -> None:
         ("Non HTTP response code: org.apache.http.NoHttpResponseException", "failed to respond", "", "reset"),
         ("Non HTTP response code: java.net.SocketException", "Connection reset", "", "reset"),
         ("503", "oops", "", "status-503"),
-        ("200", "OK", 'Test failed: text expected,\nbut "this" came', "failed-check"),
+        (
+            "200",
+            "OK",
+            'Test failed: text expected,\nbut "this" came',
+            'failed-check: Test failed: text expected, but "this" came',
+        ),
+        ("200", "OK", "It took 1,203 milliseconds, but", "failed-check: It took ... milliseconds, but"),
+        ("200", "OK", "x" * 999, f"failed-check: {'x' * 120}..."),
+        ("MY-1", "stock\nempty", "", "error: MY-1 stock empty"),
+        ("null 0", "java.sql.SQLException: no such table", "", "exception: java.sql.SQLException: no such table"),
+        (
+            "Non HTTP response code: java.net.URISyntaxException",
+            "Non HTTP response message: Illegal character",
+            "",
+            "exception: URISyntaxException: Illegal character",
+        ),
+        (
+            "Non HTTP response code: javax.net.ssl.SSLHandshakeException",
+            "Non HTTP response message: PKIX path",
+            "",
+            "tls: SSLHandshakeException: PKIX path",
+        ),
         ("200", "OK", "", "unknown"),
     ],
 )
@@ -163,7 +185,7 @@ def test_why_a_user_failed(code: str, message: str, cause: str) -> None:
 def test_the_plans_word_goes_before_the_clients(fake_run: Any, message: str, cause: str) -> None:
     user = fake_run.user([{}, {"cause": "reset"}])
     user.code, user.message = "1", message
-    assert causes(read_results(fake_run.write()).users) == {cause: 1}
+    assert causes(read_results(fake_run.write()).users) == ({cause: 1}, {})
 
 
 def test_samples_of_jmeters_own_sampler(tmp_path: Path) -> None:
@@ -176,7 +198,7 @@ def test_samples_of_jmeters_own_sampler(tmp_path: Path) -> None:
     ]
     write_jtl(tmp_path, figures, *rows)
     samples = read_results(tmp_path).samples
-    assert samples["cause"].to_list() == [None, "status-504", "timeout", "failed-check"]
+    assert samples["cause"].to_list() == [None, "status-504", "timeout", 'failed-check: said "no", then more']
     assert samples["index"].to_list() == [0, 1, 2, None]
     assert samples["worker"].to_list() == ["r1", None, "r2", "r1"]
     assert (samples["start_ms"] - samples["intended_ms"]).to_list() == [0, 10, None, None]
@@ -252,7 +274,7 @@ def test_killed_run(three_users: Any) -> None:
     sentences = missing(results)
     assert "recorded no end" in sentences[0]
     assert any("1 user started and never ended; 32 frames of theirs never arrived" in text for text in sentences)
-    assert causes(results.users)["never-ended"] == 1
+    assert causes(results.users)[0]["never-ended"] == 1
     assert results.samples["source"].value_counts().sort("count").rows() == [("journal", 5), ("tree", 111)]
 
 
@@ -266,9 +288,9 @@ def test_user_that_jmeter_ended(fake_run: Any) -> None:
         file.write(json.dumps(rest | {"ok": False, "cause": "stopped", "censored": True}) + "\n")
     results = read_results(folder)
     assert missing(results) == []
-    assert causes(results.users) == {"user-timeout": 1}
+    assert causes(results.users)[0] == {"user-timeout": 1}
     assert user_group(results.users).samples["duration"].percentile("50").bound == "lower"  # type: ignore[union-attr]
-    assert causes(results.samples) == {"stopped": 1}
+    assert causes(results.samples) == ({"stopped": 1}, {})
     assert not results.samples["timed_out"].any(), "a frame cut off by the stop is in no time"
     assert results.clients.from_killed_users == 1
 
@@ -348,3 +370,66 @@ def test_hosts_are_told_apart(fake_run: Any) -> None:
     assert missing(results) == []
     counts = {"users": 2, "sent": 10, "in_tree": 10, "in_samples": 10}
     assert reconciliation(results) == {"slave1": counts, "slave2": counts}
+
+
+COLUMNS = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage,bytes,sentBytes"
+WITH_URL = f"{COLUMNS},URL,Latency,Connect"
+
+
+def test_parts_of_a_sample_are_not_counted_as_samples(tmp_path: Path) -> None:
+    """Redirects and embedded resources have rows after that of their sample, named by their URL or by number."""
+    (tmp_path / "samples.jtl").write_text(
+        f"{WITH_URL}\n"
+        "1000,40,log in,200,OK,t 1-1,true,,300,30,http://h/home,39,2\n"
+        "1000,10,http://h/login,302,Found,t 1-1,true,,100,10,http://h/login,10,2\n"
+        "1000,5,search,200,OK,t 1-2,true,,100,10,http://h/search,5,0\n"
+        "1010,30,http://h/home,200,OK,t 1-1,true,,200,20,http://h/home,29,0\n"
+        "1040,20,page,200,OK,t 1-1,true,,100,10,http://h/page,9,0\n"
+        "1045,10,page-0,200,OK,t 1-1,true,,50,5,http://h/logo,4,0\n"
+        # Samplers that are named by a URL, or by a number after another's name, but are no parts.
+        "1060,20,http://h/named,200,OK,t 1-1,true,,100,10,http://h/named,5,0\n"
+        "1090,0,search-7,200,OK,t 1-2,true,,100,10,http://h/search/7,5,0\n"
+        "1100,7,script,200,OK,t 1-2,true,,0,0,null,0,0\n"
+    )
+    results = read_results(tmp_path)
+    summary = summarise(tmp_path, results, None)
+    parts = {name for name, of in summary.labels.items() if of.kind == "sub-result"}
+    assert parts == {"http://h/login", "http://h/home", "page-0"}
+    assert summary.main.n == 6
+    assert {criterion.label for criterion in summary.criteria}.isdisjoint(parts)
+    assert summary.main.received_bytes_per_s == pytest.approx(700 / 0.107)
+    assert summary.labels["log in"].completed_per_s == pytest.approx(1 / 0.04)
+    assert [of.in_samples for of in summary.hosts] == [6]
+    latency, connect = (summary.main.times[name] for name in ("latency", "connect"))
+    assert (latency.n, connect.n) == (5, 5), "a script has neither"
+    assert summary.labels["log in"].times["latency"].max.value == 39  # type: ignore[union-attr]
+
+
+def test_labels_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:
+    rows = [f"{1000 + n},{n % 9},item-{n},200,OK,t 1-1,{'false' if n == 98 else 'true'},,1,1" for n in range(250)]
+    rows += [f"{2000 + n},5,list,200,OK,t 1-1,true,,1,1" for n in range(3)]
+    (tmp_path / "samples.jtl").write_text("\n".join([COLUMNS, *rows, ""]))
+    summary = summarise(tmp_path, read_results(tmp_path), ["item-99 n < 1", "* errors > 0"])
+    together = summary.labels["50 other labels"]
+    assert (together.of_labels, together.n) == (50, 50)
+    assert len(summary.labels) == 1 + 201 + 1, "all, 200 and the one that a criterion names, the rest"
+    assert sum(of.n for name, of in summary.labels.items() if name != "all") == summary.main.n == 253
+    assert [each.label for each in summary.criteria if each.state == "failed"] == ["50 other labels"]
+    assert any("50 other labels are counted together" in sentence for sentence in summary.warnings)
+
+
+def test_many_causes_are_bounded(tmp_path: Path) -> None:
+    rows = [f"1000,9,page,200,OK,t 1-1,false,no {'x' * n},1,1" for n in range(50)]
+    rows += ["1000,9,page,503,Sorry,t 1-1,false,,1,1"]
+    (tmp_path / "samples.jtl").write_text("\n".join([COLUMNS, *rows, ""]))
+    page = summarise(tmp_path, read_results(tmp_path), None).labels["page"]
+    assert (len(page.causes), page.causes["status-503"], page.further_causes) == (21, 1, {"failed-check": 30})
+    assert sum(page.causes.values()) + sum(page.further_causes.values()) == page.failed == 51
+
+
+def test_columns_that_were_not_saved_are_named(tmp_path: Path) -> None:
+    (tmp_path / "samples.jtl").write_text("timeStamp,elapsed,label,success\n1000,5,page,true\n1010,5,page,false\n")
+    summary = summarise(tmp_path, read_results(tmp_path), None)
+    assert "Latency" in summary.facts.absent_columns and "bytes" in summary.facts.absent_columns
+    assert (summary.main.received_bytes_per_s, summary.main.causes) == (None, {"unknown": 1})
+    assert any("saved without" in sentence for sentence in summary.warnings)
