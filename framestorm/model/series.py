@@ -146,17 +146,24 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Series:
-    """All chart data of a run.
-
-    by_index: by the name of a figure, such as rtt_ms; threads: virtual users of plans whose users are no processes.
-    asked_per_s: corners of the line of the arrival rate that the plan's settings ask for.
-    """
+class SampleSeries:
+    """The chart data of the samples of one label; by_index is by the name of a figure, such as rtt_ms."""
 
     by_index: dict[str, ByIndex] = field(default_factory=dict)
     over_time: OverTime | None = None
     success_over_time: SuccessOverTime | None = None
     histogram: Histogram | None = None
+
+
+@dataclass(frozen=True)
+class Series(SampleSeries):
+    """All chart data of a run: that of its main samples, and of it as a whole.
+
+    labels: those further labels with the most samples; threads: virtual users of plans whose users are no processes.
+    asked_per_s: corners of the line of the arrival rate that the plan's settings ask for.
+    """
+
+    labels: dict[str, SampleSeries] = field(default_factory=dict)
     in_flight: InFlight | None = None
     threads: InFlight | None = None
     asked_per_s: Curves = field(default_factory=dict)

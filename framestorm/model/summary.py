@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -249,6 +250,7 @@ class Summary:
 
     label: the label of the plan's main samples, `all` where these are of all samplers; labels: users, those, and then
         each further label; of more labels than can be shown, the rest together by kind.
+    has_default_criteria: criteria were given neither for the run nor for this report.
     missing: what the run lost, each a reason why its verdict is partial.
     warnings: sentences on why figures cannot be trusted, the most serious first; doubts: the serious ones by kind.
     """
@@ -270,12 +272,13 @@ class Summary:
     facts: Facts
     files: list[RunFile]
     series: Series
+    has_default_criteria: bool = False
     format: int = field(default=FORMAT, kw_only=True)
 
     @property
     def unit(self) -> str:
-        """What one of the main samples is called."""
-        return "sample" if self.label == ALL else self.label
+        """What one of the main samples is called: by its label, where that is a noun as in the kit's own plans."""
+        return self.label if self.label != ALL and re.fullmatch(r"[a-z]+", self.label) else "sample"
 
     @property
     def main(self) -> LabelSummary:

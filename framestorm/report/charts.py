@@ -1,9 +1,11 @@
 """Makes charts of the summary's series: each with a title, axes with units, and a caption on how to read it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from framestorm.model import series
+from framestorm.model.criteria import ALL
 from framestorm.model.summary import Machine, Summary
 from framestorm.model.units import count, plural
 from framestorm.report.figure import (
@@ -73,25 +75,51 @@ DRAWINGS = {
 
 
 def charts(summary: Summary) -> list[Chart]:
-    """The charts for which the summary has series."""
-    data, label = summary.series, summary.unit
+    """The charts for which the summary has series; of several labels, those of each next to each other."""
+    data, main = summary.series, summary.label
     clock = Clock(data)
-    drawn = [_by_index(lines, name, label) for name, lines in data.by_index.items()]
-    if data.over_time:
-        drawn.append(_over_time(data.over_time, clock, label))
+    labels: dict[str, series.SampleSeries] = {main: data, **data.labels}
+
+    def each(draw: Callable[[series.SampleSeries, str], list[Chart]]) -> list[Chart]:
+        """The charts of the main samples, and of each further label."""
+        of_labels = []
+        for number, (label, of) in enumerate(labels.items()):
+            for chart in draw(of, summary.unit if label == main else "sample"):
+                name = f"{chart.name}-{number}" if number else chart.name
+                of_labels.append(replace(chart, name=name, label=label if len(labels) > 1 else None))
+        return of_labels
+
+    drawn = _by_label(labels, clock) if len(data.labels) > 1 else []
+    drawn += each(lambda of, unit: [_by_index(lines, name, unit) for name, lines in of.by_index.items()])
+    drawn += each(lambda of, unit: [_over_time(of.over_time, clock, unit)] if of.over_time else [])
     if data.replicas:
         drawn += _replica_charts(data.replicas, clock)
-    if data.success_over_time:
-        drawn.append(_success(data.success_over_time, clock, label))
-        drawn.append(_throughput(data.success_over_time, data.asked_per_s, clock, label))
-    drawn += [_in_flight(each, clock) for each in (data.threads, data.in_flight) if each]
-    if data.histogram:
-        drawn.append(_histogram(data.histogram, label))
+    drawn += each(lambda of, unit: _rates(of, data.asked_per_s if of is data else {}, clock, unit))
+    drawn += [_in_flight(part, clock) for part in (data.threads, data.in_flight) if part]
+    drawn += each(lambda of, unit: [_histogram(of.histogram, unit)] if of.histogram else [])
     if data.machines:
         drawn.append(_machines(data.machines, summary.machines, clock))
     if data.marks:
         drawn = [marked(chart, data.marks, clock) if chart.xaxis == clock.axis() else chart for chart in drawn]
     return drawn
+
+
+def _by_label(labels: Mapping[str, series.SampleSeries], clock: Clock) -> list[Chart]:
+    """Response times of labels in one chart, which tells the slow ones; of many, the slowest."""
+    medians = {label: of.over_time for label, of in labels.items() if label != ALL and of.over_time}
+    heights = {label: max((value or 0.0 for value in of.mid), default=0.0) for label, of in medians.items()}
+    chosen = sorted(medians, key=lambda label: -heights[label])[: len(LINE_COLOURS)]
+    axis = Lengths.of(*(medians[label].mid for label in chosen))
+    traces = [
+        line(clock.x(medians[label].x), axis.y(medians[label].mid), label, _colour(number))
+        for number, label in enumerate(chosen)
+    ]
+    caption = "Median response time of each label, by the start of its samples."
+    if len(chosen) < len(medians):
+        caption += f" The {len(chosen)} slowest of {count(len(medians))} labels are drawn."
+    yaxis = axis.axis("median response time")
+    title = "Response time by label"
+    return [Chart("response-time-by-label", title, caption, traces, clock.axis(), yaxis).with_scales(axis)]
 
 
 def _by_index(data: series.ByIndex, name: str, label: str) -> Chart:
@@ -155,6 +183,11 @@ def _over_time(data: series.OverTime, clock: Clock, label: str) -> Chart:
 
 def _timed_out(x: series.Values, y: series.Values) -> Json:
     return dots(x, y, "timed out (at least)", BAD, symbol="x-thin-open", size=8)
+
+
+def _rates(data: series.SampleSeries, asked_per_s: series.Curves, clock: Clock, label: str) -> list[Chart]:
+    rates = data.success_over_time
+    return [_success(rates, clock, label), _throughput(rates, asked_per_s, clock, label)] if rates else []
 
 
 def _success(data: series.SuccessOverTime, clock: Clock, label: str) -> Chart:

@@ -43,6 +43,8 @@ class Chart:
     # For a chart with panels, each of which has its own axes in `layout`; None: the same height as other charts.
     panels: int = 1
     height_rem: float | None = None
+    # The label that it is of, where the reader chooses one; None: it is always shown.
+    label: str | None = None
 
     def with_scales(self, axis: "Lengths") -> "Chart":
         """The chart with a choice between a linear and a logarithmic time axis, if it makes a difference."""

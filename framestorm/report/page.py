@@ -5,7 +5,7 @@ import shlex
 from framestorm.model import cause, units
 from framestorm.model.criteria import ALL
 from framestorm.model.run import Target
-from framestorm.model.summary import Range, Summary
+from framestorm.model.summary import Range, Summary, Times
 from framestorm.report.charts import charts
 from framestorm.report.document import render
 from framestorm.results.hosts import share_text
@@ -29,6 +29,7 @@ SERIES_NAMES = {
     "latency": "time to the first byte",
     "connect": "time to connect",
 }
+MAX_GROUPS = 3  # labels with a group of rows for each, and not a row in each group
 MAX_REPLICAS = 20  # with a row of their own
 
 
@@ -51,12 +52,32 @@ def page_html(summary: Summary) -> str:
         target_kind=_target_kind(summary.run.target, summary.run.url),
         max_replicas=MAX_REPLICAS,
         all_label=ALL,
+        times=_times(summary),
         verdict_word=VERDICT_WORDS[summary.verdict.word],
         series_names=SERIES_NAMES,
         columns=COLUMNS,
         with_interval=WITH_INTERVAL,
         command=shlex.join(summary.run.command),
     )
+
+
+def _times(summary: Summary) -> list[tuple[str, list[tuple[str, Times]]]]:
+    """The rows of the table of times: by label the series, or of several labels by series the labels, to compare them.
+
+    Times that are all 0 have no row: a label whose connections are kept alive has no time to connect.
+    """
+    labels = list(summary.labels.values())
+    shown = [
+        (each.label, SERIES_NAMES.get(name, name), times)
+        for each in labels
+        for name, times in each.times.items()
+        if times.max is None or times.max.value > 0
+    ]
+    groups: dict[str, list[tuple[str, Times]]] = {}
+    for label, name, times in shown:
+        group, row = (label, name) if len(labels) <= MAX_GROUPS else (name, label)
+        groups.setdefault(group, []).append((row, times))
+    return list(groups.items())
 
 
 def _figure(figure: Estimate | None) -> str:

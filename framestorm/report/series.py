@@ -15,6 +15,7 @@ MAX_LINES = 12  # users with a line of their own, as long as there are no more o
 MAX_SHOWN = 6  # of more users, as examples beside median and band
 MAX_INDEX_BINS = 400
 MAX_POINTS = 2000
+COARSE = 8  # of a label among many: an eighth of these points
 MAX_TIME_BINS = 120
 SAMPLES_PER_BIN = 10
 MAX_STEPS = 600
@@ -24,10 +25,18 @@ IS_OF_USERS = pl.col("source").is_in(["tree", "journal"])
 IS_COLD = pl.col("cold").fill_null(value=False)
 
 
-def sample_series(samples: pl.DataFrame, origin_ms: float) -> model.Series:
-    """Every series that is made of the samples; times are seconds since `origin_ms`, lengths ms."""
+def sample_series(samples: pl.DataFrame, origin_ms: float, coarse: int = 1) -> model.SampleSeries:
+    """Every series that is made of the samples; times are seconds since `origin_ms`, lengths ms.
+
+    coarse: the number of points is divided by it.
+    """
     if not samples.height:
-        return model.Series()
+        return model.SampleSeries()
+    further = [name for name in lengths(samples) if name not in JMETER_TIMES and samples[name].count()]
+    # Of a million samples each column is 8 MB.
+    samples = samples.select(
+        "user", "index", "start_ms", "rtt_ms", "ok", "cold", "timed_out", "host", "source", *further
+    )
     timed = samples.with_columns(((pl.col("start_ms") - origin_ms) / 1000).alias("t_s"))
     low_s, high_s = timed.select(pl.col("t_s").min(), pl.col("t_s").max().alias("high")).row(0)
     # A round bin width that leaves enough samples in a bin and not too many bins.
@@ -38,23 +47,23 @@ def sample_series(samples: pl.DataFrame, origin_ms: float) -> model.Series:
     # A clock that went astray must not make a million bins.
     n_bins = min(int(np.floor(high_s / width_s)) - first + 1, 20 * MAX_TIME_BINS)
     x = [round((first + bin_ + 0.5) * width_s, 3) for bin_ in range(n_bins)]
-    indexed = {name: by_index(samples, name) for name in ("rtt_ms", *lengths(samples)) if name not in JMETER_TIMES}
-    return model.Series(
+    indexed = {name: by_index(samples, name, coarse) for name in ("rtt_ms", *further)}
+    return model.SampleSeries(
         by_index={name: lines for name, lines in indexed.items() if lines},
-        over_time=over_time(timed, width_s, x),
+        over_time=over_time(timed, width_s, x, coarse),
         success_over_time=success_over_time(timed, width_s, x),
         histogram=histogram(samples),
     )
 
 
-def by_index(samples: pl.DataFrame, name: str) -> model.ByIndex | None:
+def by_index(samples: pl.DataFrame, name: str, coarse: int = 1) -> model.ByIndex | None:
     """A figure by the sample's index: a line per user, or for many users median, 5 % and 95 %, and some examples."""
     has_value = pl.col("ok") & pl.col(name).is_not_null() & pl.col("index").is_not_null()
     measured = samples.select("user", "index", "start_ms", "ok", "source", name).filter(has_value)
     if not measured.height:
         return None
     highest = int(measured.select(pl.col("index").max()).item())
-    step = highest // MAX_INDEX_BINS + 1
+    step = highest // (MAX_INDEX_BINS // coarse) + 1
     n_bins = highest // step + 1
     measured = measured.with_columns((pl.col("index") // step).alias("bin"))
     of_users = measured.filter(IS_OF_USERS)
@@ -75,7 +84,7 @@ def by_index(samples: pl.DataFrame, name: str) -> model.ByIndex | None:
         band = {end: spread(binned, end, n_bins) for end in quantiles}
     timed_out: model.Curves = {"x": [], "y": []}
     if name == "rtt_ms":
-        cut = _thinned(samples.filter(pl.col("timed_out") & pl.col("index").is_not_null()), MAX_POINTS // 4)
+        cut = _thinned(samples.filter(pl.col("timed_out") & pl.col("index").is_not_null()), MAX_POINTS // 4 // coarse)
         timed_out = {"x": _rounded(cut["index"]), "y": _rounded(cut[name])}
     return model.ByIndex(
         step=step,
@@ -87,15 +96,17 @@ def by_index(samples: pl.DataFrame, name: str) -> model.ByIndex | None:
     )
 
 
-def over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> model.OverTime | None:
+def over_time(samples: pl.DataFrame, width_s: float, x: list[float], coarse: int = 1) -> model.OverTime | None:
     """Response times by their start: points (every n-th if there are many), median and 95th percentile of each bin."""
     timed = samples.select("t_s", "bin", "rtt_ms", "ok", "cold", "timed_out").filter(
         (pl.col("ok") | pl.col("timed_out")) & pl.col("rtt_ms").is_not_null()
     )
     if not timed.height:
         return None
-    warm = _thinned(timed.filter(pl.col("ok") & ~IS_COLD), MAX_POINTS)
-    cold, cut = (_thinned(timed.filter(of), MAX_POINTS // 4) for of in (pl.col("ok") & IS_COLD, pl.col("timed_out")))
+    warm = _thinned(timed.filter(pl.col("ok") & ~IS_COLD), MAX_POINTS // coarse)
+    cold, cut = (
+        _thinned(timed.filter(of), MAX_POINTS // 4 // coarse) for of in (pl.col("ok") & IS_COLD, pl.col("timed_out"))
+    )
     binned = timed.group_by("bin").agg(_quantile("rtt_ms", 0.5).alias("mid"), _quantile("rtt_ms", 0.95).alias("high"))
     return model.OverTime(
         width_s=width_s,
@@ -114,8 +125,10 @@ def success_over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> 
     """By bin of the start: the success rate in percent, and each host's successful and failed samples per second."""
     n_ok = pl.col("ok").sum()
     ratio = samples.group_by("bin").agg((100 * n_ok / pl.len()).alias("ratio"))
-    rates = samples.group_by(pl.col("host").cast(pl.String).fill_null(""), "bin").agg(
-        n_ok / width_s, ((pl.len() - n_ok) / width_s).alias("failed")
+    rates = (
+        samples.group_by("host", "bin")
+        .agg(n_ok / width_s, ((pl.len() - n_ok) / width_s).alias("failed"))
+        .with_columns(pl.col("host").cast(pl.String).fill_null(""))
     )
     return model.SuccessOverTime(
         width_s=width_s,

@@ -9,12 +9,12 @@ import polars as pl
 from framestorm.model import summary as model
 from framestorm.model.criteria import ALL, EACH, USER, Group, Judgement, for_each, judge, parse
 from framestorm.model.sample import Kind
-from framestorm.model.series import Mark
+from framestorm.model.series import Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
 from framestorm.results import hosts, reading, replicas, stalls
 from framestorm.results.jtl import read_threads
-from framestorm.results.table import causes, of_label, of_labels, sample_group, span_ms, user_group
+from framestorm.results.table import causes, of_labels, sample_group, span_ms, user_group
 from framestorm.stats.percentiles import Sample
 from framestorm.stats.shares import wilson
 
@@ -38,6 +38,7 @@ FILES = {
 }
 MARKED_STALLS = 5
 MAX_LABELS = 200  # with a row of their own
+MAX_CHARTED = 20  # with charts of their own
 OTHERS: dict[Kind, str] = {"sampler": "labels", "transaction": "transactions", "sub-result": "sub-results"}
 ALWAYS_MADE = frozenset({"samples.csv", "summary.json", "junit.xml"})
 EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3, "partial": 4}
@@ -46,12 +47,6 @@ EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3
 def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str] | None) -> model.Summary:
     """The whole of summary.json; `criteria` replace those of the run."""
     record, samples, users, label = results.record, results.samples, results.users, results.label
-    texts = record.criteria if criteria is None else criteria
-    defaults = [f"{name} success < 100 %" for name in ([USER] if users.height else []) + [EACH]]
-    parsed = [parse(text, label) for text in texts or defaults]
-    labels, groups = _labels(results, {criterion.label for criterion in parsed})
-    wholes = {ALL, USER} if users.height else {ALL}
-    samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
     load = span_ms(samples, "rtt_ms") or span_ms(users, "elapsed_ms")
     origin_ms = record.started_ms or (load[0] if load else 0.0)
     start_s = (load[0] - origin_ms) / 1000 if load else 0.0
@@ -59,6 +54,12 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     # Those of a plan whose users are processes wait for them; those of an open model wait for arrivals.
     is_of_threads = not users.height and not record.is_open_model
     threads = read_threads(results.jtl) if is_of_threads else pl.DataFrame()
+    texts = record.criteria if criteria is None else criteria
+    defaults = [f"{name} success < 100 %" for name in ([USER] if users.height else []) + [EACH]]
+    parsed = [parse(text, label) for text in texts or defaults]
+    labels, groups, charted = _labels(results, {criterion.label for criterion in parsed}, origin_ms)
+    wholes = {ALL, USER} if users.height else {ALL}
+    samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
     stalled = stalls.read_stalls(run_dir, samples, load, origin_ms, is_open_model=record.is_open_model)
     resources = hosts.read_machines(run_dir / "resources.csv")
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
@@ -71,6 +72,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         label=label,
         verdict=_verdict(judgements, missing, groups, label),
         criteria=judgements,
+        has_default_criteria=not texts,
         missing=missing,
         warnings=[],
         doubts=[],
@@ -91,8 +93,9 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             absent_columns=list(results.jtl.absent),
         ),
         files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],
-        series=replace(
-            series.sample_series(samples, origin_ms),
+        series=Series(
+            **vars(series.sample_series(samples, origin_ms)),
+            labels=charted,
             in_flight=series.in_flight(
                 samples, users, lost_hosts, origin_ms, "sample" if label == ALL else label, asked_users
             ),
@@ -152,9 +155,9 @@ def _verdict(
 
 
 def _labels(
-    results: reading.RunResults, named: Collection[str]
-) -> tuple[dict[str, model.LabelSummary], dict[str, Group]]:
-    """Users, the main samples, and each further label: its figures, and what criteria are judged by.
+    results: reading.RunResults, named: Collection[str], origin_ms: float
+) -> tuple[dict[str, model.LabelSummary], dict[str, Group], dict[str, SampleSeries]]:
+    """Users, the main samples, and each further label: its figures, what criteria are judged by, and chart data.
 
     Of more labels than can be shown, those with the most samples have a row, and those named in a criterion.
     """
@@ -167,21 +170,25 @@ def _labels(
     if results.users.height:
         add(user_group(results.users), results.users)
     add(sample_group(results.samples, results.label, at_rate=at_rate), results.samples)
-    shown = set(results.kinds)
-    if len(shown) > MAX_LABELS:
-        often = results.every.group_by("label").len().sort("len", "label", descending=[True, False])["label"]
-        shown = {*often.head(MAX_LABELS).cast(pl.String), *(shown & set(named))}
-    for name, kind in results.kinds.items():
+    often = sorted(results.labels, key=lambda name: -results.labels[name].n)
+    shown = {*often[:MAX_LABELS], *(results.labels.keys() & set(named))}
+    further = [name for name in often if name != results.label][:MAX_CHARTED]
+    charted: dict[str, SampleSeries] = {}
+    for name, label in results.labels.items():
         if name in shown and name != results.label:
-            table = of_label(results.every, name)
-            add(sample_group(table, name, at_rate=at_rate), table, kind)
+            table = results.table(name)
+            add(sample_group(table, name, at_rate=at_rate), table, label.kind)
+            if name in further:
+                charted[name] = series.sample_series(table, origin_ms, series.COARSE)
     for of_kind, what in OTHERS.items():
-        left = [name for name, kind in results.kinds.items() if kind == of_kind and name not in shown]
+        left = [name for name, label in results.labels.items() if label.kind == of_kind and name not in shown]
+        left = [name for name in left if name != results.label]
         if left:
-            table = of_labels(results.every, left, of_kind)
+            is_in_all = results.label == ALL and of_kind == "sampler"
+            table = of_labels(results.samples if is_in_all else results.rest, left, of_kind)
             name = f"{count(len(left))} other {what}"
             add(sample_group(table, name, at_rate=at_rate), table, of_kind, len(left))
-    return labels, groups
+    return labels, groups, charted
 
 
 def _label_summary(group: Group, table: pl.DataFrame, kind: Kind, of_labels: int) -> model.LabelSummary:

@@ -17,11 +17,10 @@ from framestorm.errors import FramestormError
 from framestorm.model.criteria import ALL, USER
 from framestorm.model.files import FileError, FormatError, read, replacing
 from framestorm.model.run import Record
-from framestorm.model.sample import Kind
 from framestorm.model.units import count, plural
 from framestorm.results.clients import IN_JOURNAL, IN_TREE, OUTPUT, ClientFiles, read_clients
 from framestorm.results.jtl import Jtl, read_jtl, read_users, write_samples
-from framestorm.results.table import kinds, of_label, read_table, users_table
+from framestorm.results.table import IS_OWN, Label, labels_of, of_label, read_table, users_table
 
 SAMPLES = "samples.csv"
 RAW_FILES = ("tree.xml", "journal.jsonl", "samples.jtl", SAMPLES, "run.json")
@@ -47,19 +46,24 @@ class ReportError(FramestormError):
 class RunResults:
     """The raw results of a run. `problem` is a sentence if run.json is missing or broken.
 
-    label: the label of the main samples; samples: those of that label; every: all samples, transactions and
-        sub-results among them; kinds: what those of each label are; users: virtual users that are processes.
+    label: the label of the main samples; samples: those of that label; rest: all further ones, with transactions and
+        sub-results; labels: what those of each label are; users: virtual users that are processes.
     """
 
     record: Record
     problem: str | None
     label: str
     samples: pl.DataFrame
-    every: pl.DataFrame
-    kinds: dict[str, Kind]
+    rest: pl.DataFrame
+    labels: dict[str, Label]
     users: pl.DataFrame
     clients: ClientFiles
     jtl: Jtl
+
+    def table(self, label: str) -> pl.DataFrame:
+        """The samples of a label."""
+        is_in_all = self.label == ALL and self.labels[label].kind == "sampler"
+        return of_label(self.samples if is_in_all else self.rest, label)
 
 
 def read_run(run_dir: Path) -> tuple[Record, str | None]:
@@ -99,10 +103,13 @@ def read_results(run_dir: Path) -> RunResults:
             # An archive with only the table: better than nothing, and the report says that it is incomplete.
             table.unlink()
             table.hardlink_to(path)
-        samples = read_table(table)
-    by_label = kinds(samples)
-    label = main_label(record, [name for name, kind in by_label.items() if kind == "sampler"])
-    return RunResults(record, problem, label, of_label(samples, label), samples, by_label, users, clients, jtl)
+        every = read_table(table)
+    labels = labels_of(every)
+    label = main_label(record, [name for name, of in labels.items() if of.kind == "sampler"])
+    samples = of_label(every, label)
+    is_main = IS_OWN if label == ALL else IS_OWN & (pl.col("label") == label)
+    rest = every.filter(~is_main.fill_null(value=False)) if samples.height < every.height else every.clear()
+    return RunResults(record, problem, label, samples, rest, labels, users, clients, jtl)
 
 
 def main_label(record: Record, names: Sequence[str]) -> str:
@@ -174,8 +181,8 @@ def reconciliation(results: RunResults) -> dict[str, Counter[str]]:
             in_tree=in_both + user.sources.count(IN_TREE),
         )
     for (label, host), n in results.jtl.counts.items():
-        is_main = results.label == ALL and results.kinds.get(label) == "sampler"
-        if is_main or label in (results.clients.labels or [results.label]):
+        is_in_all = results.label == ALL and label in results.labels and results.labels[label].kind == "sampler"
+        if is_in_all or label in (results.clients.labels or [results.label]):
             hosts.setdefault(host, Counter()).update(in_samples=n)
     return hosts
 

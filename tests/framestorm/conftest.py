@@ -54,7 +54,8 @@ def make_summary() -> Callable[..., Summary]:
 def draws(tmp_path: Path) -> Callable[[Path, int], None]:
     """Assert that the page of a folder draws that many charts, on a phone and on a desk.
 
-    The page reports on itself: every chart drawn and downloaded, no script error, nothing wider than the window.
+    The page reports on itself: every chart drawn and downloaded, no script error, nothing wider than the window. Where
+    there is a choice of labels, the charts are those of the last one.
     """
 
     def check(made: Path, charts: int) -> None:
@@ -63,10 +64,16 @@ def draws(tmp_path: Path) -> Callable[[Path, int], None]:
           addEventListener("error", (event) => errors.push(event.message));
           addEventListener("load", () => {
             Plotly.downloadImage = (figure, options) => Plotly.toImage(figure, options).then((url) => images.push(url));
-            document.querySelectorAll(".choice, .download").forEach((button) => button.click());
+            const labels = document.querySelector("#label");
+            if (labels) {
+              labels.value = labels.options[labels.options.length - 1].value;
+              labels.dispatchEvent(new Event("change"));
+            }
+            const buttons = document.querySelectorAll("figure:not([hidden]) :is(.choice, .download)");
+            buttons.forEach((button) => button.click());
           });
           setInterval(() => {
-            const plots = [...document.querySelectorAll(".plot")], root = document.documentElement;
+            const plots = [...document.querySelectorAll("figure:not([hidden]) .plot")], root = document.documentElement;
             const drawn = plots.filter((plot) => plot.querySelector("svg.main-svg :is(.xtitle, .ytitle)")).length;
             parent.postMessage(JSON.stringify({ drawn, wide: root.scrollWidth - root.clientWidth, errors,
               images: images.filter((url) => url.startsWith("data:image/svg+xml")).length }), "*");

@@ -2,6 +2,8 @@
 (() => {
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const plots = [...document.querySelectorAll(".plot")];
+  const labels = document.querySelector("#label");
+  const isShown = (plot) => !plot.closest("figure").hidden;
   const config = { displayModeBar: false, responsive: true, scrollZoom: false };
 
   // Colours stand in the figures as names of the style sheet's variables: one figure for light, dark and print.
@@ -75,6 +77,7 @@
   function draw() {
     const narrow = window.matchMedia("(max-width: 40rem)").matches;
     plots.forEach((plot, number) => {
+      if (!isShown(plot)) return;
       const { data, layout } = themed(figures[number], narrow);
       const { panels, height_rem } = figures[number];
       if (height_rem) plot.style.height = `${narrow && panels > 1 ? 13 * panels : height_rem}rem`;
@@ -110,10 +113,31 @@
     });
   });
 
-  draw();
+  // Shows the charts of one label, and draws them as the window is now.
+  function choose(label) {
+    labels.value = label;
+    plots.map((plot) => plot.closest("figure")).filter((figure) => figure.dataset.label).forEach((figure) => {
+      figure.hidden = figure.dataset.label !== label;
+    });
+    draw();
+    plots.filter(isShown).forEach((plot) => Plotly.Plots.resize(plot));
+  }
+
+  labels?.addEventListener("change", () => choose(labels.value));
+  // A browser may have kept the choice of the last visit.
+  if (labels) choose("0");
+  else draw();
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   window.matchMedia("print").addEventListener("change", draw);
   // A sheet is narrower than most windows, and Plotly does not see it coming.
-  window.addEventListener("beforeprint", () => plots.forEach((plot) => Plotly.relayout(plot, { width: 680 })));
-  window.addEventListener("afterprint", () => plots.forEach((plot) => Plotly.relayout(plot, { width: null, autosize: true })));
+  let chosen;
+  window.addEventListener("beforeprint", () => {
+    chosen = labels?.value;
+    if (labels) choose("0");
+    plots.filter(isShown).forEach((plot) => Plotly.relayout(plot, { width: 680 }));
+  });
+  window.addEventListener("afterprint", () => {
+    plots.filter(isShown).forEach((plot) => Plotly.relayout(plot, { width: null, autosize: true }));
+    if (labels) choose(chosen);
+  });
 })();

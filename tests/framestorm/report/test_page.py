@@ -144,3 +144,31 @@ def test_losses_and_replicas_draw_in_a_browser(
     make_metrics(folder / "metrics.csv", replicas, lambda _: 12, length_s=62, throttled=0.2)
     build(folder)
     draws(folder, 15)
+
+
+def test_charts_of_the_chosen_label(tmp_path: Path, draws: Callable[[Path, int], None]) -> None:
+    header = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage"
+    transaction = '"Number of samples in transaction : 2, number of failing samples : 0"'
+    rows = [
+        f"{1_790_000_000_000 + 100 * n + at},{elapsed},{label},{code},users 1-1,true,"
+        for n in range(40)
+        for at, elapsed, label, code in (
+            (0, 10 + n % 7, "log in", "200,OK"), (20, 30, "<search>", "200,OK"),
+            (0, 50, "whole visit", f",{transaction}")
+        )
+    ]  # fmt: skip
+    (tmp_path / "samples.jtl").write_text("\n".join([header, *rows, ""]))
+    build(tmp_path)
+    drawn = charts(load(tmp_path))
+    by_label = {label: [chart for chart in drawn if chart.label == label] for label in (None, "all", "whole visit")}
+    of_label = {"response-time-over-time", "success-over-time", "throughput", "response-time-histogram"}
+    assert {chart.name for chart in by_label["all"]} == of_label
+    assert {chart.name for chart in by_label["whole visit"]} == {f"{name}-3" for name in of_label}
+    assert len({chart.name for chart in drawn}) == len(drawn), "each is an element of the page"
+    slowest = next(chart for chart in drawn if chart.name == "response-time-by-label")
+    assert [trace["name"] for trace in slowest.traces] == ["whole visit", "<search>", "log in"]
+    page = (tmp_path / "index.html").read_text()
+    assert re.findall(r'<option value="(\d)">(.*?)</option>', page) == [
+        ("0", "all"), ("1", "log in"), ("2", "&lt;search&gt;"), ("3", "whole visit")
+    ]  # fmt: skip
+    draws(tmp_path, len(by_label[None]) + len(of_label))

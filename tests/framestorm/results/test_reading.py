@@ -14,7 +14,7 @@ from framestorm.model.cause import request_cause, user_cause
 from framestorm.model.run import Record
 from framestorm.report.summary import summarise
 from framestorm.results.reading import main_label, missing, read_results, reconciliation
-from framestorm.results.table import causes, lengths, of_label, read_table, sample_group, user_group
+from framestorm.results.table import causes, lengths, read_table, sample_group, user_group
 
 HEADER = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "success", "failureMessage")
 START_MS = 1_790_000_000_000
@@ -84,8 +84,8 @@ def test_any_column_of_the_plan_is_a_further_figure(tmp_path: Path) -> None:
     other = (3000, 5, "login", 200, "OK", "true", "", "null", "null", "null", "null")
     write_jtl(tmp_path, figures, good, unset, other)
     results = read_results(tmp_path)
-    assert (results.label, results.samples.height, list(results.kinds)) == ("all", 3, ["chat", "login"])
-    chats = of_label(results.every, "chat")
+    assert (results.label, results.samples.height, list(results.labels)) == ("all", 3, ["chat", "login"])
+    chats = results.table("chat")
     assert chats["first_token_ms"].to_list() == [31.5, None]
     assert chats["cold"].to_list() == [True, None]
     assert lengths(chats) == ["handler_ms", "model_ms", "first_token_ms"]
@@ -406,10 +406,10 @@ def test_parts_of_a_sample_are_not_counted_as_samples(tmp_path: Path) -> None:
 
 
 def test_labels_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:
-    rows = [f"{1000 + n},{n % 9},item-{n},200,OK,t 1-1,{'false' if n == 98 else 'true'},,1,1" for n in range(250)]
+    rows = [f"{1000 + n},{n % 9},item-{n},200,OK,t 1-1,{'false' if n == 249 else 'true'},,1,1" for n in range(250)]
     rows += [f"{2000 + n},5,list,200,OK,t 1-1,true,,1,1" for n in range(3)]
     (tmp_path / "samples.jtl").write_text("\n".join([COLUMNS, *rows, ""]))
-    summary = summarise(tmp_path, read_results(tmp_path), ["item-99 n < 1", "* errors > 0"])
+    summary = summarise(tmp_path, read_results(tmp_path), ["item-240 n < 1", "* errors > 0"])
     together = summary.labels["50 other labels"]
     assert (together.of_labels, together.n) == (50, 50)
     assert len(summary.labels) == 1 + 201 + 1, "all, 200 and the one that a criterion names, the rest"
