@@ -1,4 +1,4 @@
-"""junit.xml, as CI systems read it: of a run a test case a criterion, and one for completeness."""
+"""junit.xml, as CI systems read it: of a run a test case a label and criterion, and one for completeness."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,16 @@ from framestorm.model.summary import Summary
 
 @dataclass(frozen=True)
 class Case:
-    """A test case: how it failed and why, in lines of which the first says it; or why it was skipped."""
+    """A test case: how it failed and why, in lines of which the first says it; or why it was skipped.
+
+    label: under which it is grouped.
+    """
 
     name: str
     failure: tuple[str, str] | None = None
     skipped: str | None = None
     output: str | None = None
+    label: str | None = None
 
 
 def junit_xml(summary: Summary) -> str:
@@ -26,6 +30,7 @@ def junit_xml(summary: Summary) -> str:
             f"not ({criterion.text})",
             None if criterion.state == "passed" else (criterion.state, criterion.why),
             output=f"measured: {criterion.measured}",
+            label=criterion.label,
         )
         for criterion in summary.criteria
     ]
@@ -55,7 +60,8 @@ def suite_xml(
     for key, value in properties.items():
         ET.SubElement(of_suite, "property", {"name": legal(key), "value": legal(value)})
     for case in cases:
-        made = ET.SubElement(suite, "testcase", {"classname": suite_name, "name": legal(case.name), "time": "0"})
+        classname = legal(f"{suite_name}.{case.label}") if case.label else suite_name
+        made = ET.SubElement(suite, "testcase", {"classname": classname, "name": legal(case.name), "time": "0"})
         if case.failure:
             kind, why = case.failure[0], legal(case.failure[1])
             message = why.splitlines()[0] if why else kind

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import sys
 import time
 from collections import Counter, deque
@@ -17,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from framestorm.model import files
+from framestorm.model.cause import TRANSACTION_MESSAGE, request_cause
 from framestorm.model.criteria import ALL, USER
 from framestorm.model.run import Host, Record
 from framestorm.model.sample import Line
@@ -26,11 +28,12 @@ RECENT_S = 10.0
 DRAW_EVERY_S = 0.5
 LINE_EVERY_S = 5.0
 LONGEST_CAUSE = 60
+MAX_LABELS = 1000
 
 
 @dataclass
 class Tally:
-    """The figures shown for a slave or for the whole run, updated with each sample."""
+    """The figures shown for a slave, for a label or for the whole run, updated with each sample."""
 
     users_now: int = 0
     users_done: int = 0
@@ -42,19 +45,23 @@ class Tally:
     def sample(self, end_s: float, rtt_ms: float, cause: str | None) -> None:
         self.samples += 1
         if cause is None:
+            self._forget(end_s)
             self._recent.append((end_s, rtt_ms))
         else:
             self.causes[cause] += 1
 
     def recent(self, now_s: float) -> tuple[float, float | None, float | None]:
         """Samples without error per second and p50, p95 of their response times in ms, over the last seconds."""
-        while self._recent and self._recent[0][0] < now_s - RECENT_S:
-            self._recent.popleft()
+        self._forget(now_s)
         times = sorted(rtt_ms for _, rtt_ms in self._recent)
         if not times:
             return 0.0, None, None
         p50_ms, p95_ms = (times[nearest_rank(len(times), percent) - 1] for percent in ("50", "95"))
         return len(times) / RECENT_S, p50_ms, p95_ms
+
+    def _forget(self, now_s: float) -> None:
+        while self._recent and self._recent[0][0] < now_s - RECENT_S:
+            self._recent.popleft()
 
 
 class LiveView:
@@ -74,6 +81,9 @@ class LiveView:
         self._users = "users" if has_journal or "users" in record.properties else "threads"
         self._hosts = {host.name: host for host in record.hosts}
         self.by_slave = {_shown(host): Tally() for host in record.hosts if host.role == "slave"}
+        self.by_label: dict[str, Tally] = {}
+        # The last sample of each thread: its label, start and end in ms.
+        self._last: dict[str, tuple[str, float, float]] = {}
         # How far each file has been read, and the columns of CSV files.
         self._progress: dict[Path, tuple[int, list[str]]] = {}
         self._started_s = time.time()
@@ -85,7 +95,7 @@ class LiveView:
             with Live(console=console, auto_refresh=False, transient=True) as live:
                 while not is_over.wait(DRAW_EVERY_S):
                     self.read()
-                    live.update(self.table(), refresh=True)
+                    live.update(self.table(console.height), refresh=True)
         else:
             while not is_over.wait(LINE_EVERY_S):
                 self.read()
@@ -130,19 +140,43 @@ class LiveView:
                 tally.users_failed += not entry["ok"]
             elif entry["type"] == "sample":
                 tally.sample((entry["start_ms"] + entry["rtt_ms"]) / 1000, entry["rtt_ms"], entry["cause"])
+        if entry["type"] == "sample" and "label" in entry:
+            end_s = (entry["start_ms"] + entry["rtt_ms"]) / 1000
+            self._of_label(entry["label"]).sample(end_s, entry["rtt_ms"], entry["cause"])
 
     def _sample_row(self, path: Path, row: Line) -> None:
         if self._users_are_samples and row["label"] == USER:  # not a sample, but the user that made some
             return
-        elapsed_ms = float(row["elapsed"])
-        cause = None if row["success"] == "true" else row["responseMessage"] or row["responseCode"]
+        start_ms, elapsed_ms = float(row["timeStamp"]), float(row["elapsed"])
+        message, failure = row["responseMessage"], row.get("failureMessage", "")
+        cause = None if row["success"] == "true" else request_cause(row["responseCode"], message, failure)
+        is_transaction = message.startswith(TRANSACTION_MESSAGE)
+        if not is_transaction and self._is_part(row, start_ms, start_ms + elapsed_ms):
+            return
         host = self._hosts.get(row.get("Hostname", ""))
         tallies = self._tallies(_shown(host) if host is not None and host.role == "slave" else "")
         # JMeter counts the threads of a host.
         tallies[-1].users_now = int(row["allThreads"])
         self.tally.users_now = sum(each.users_now for each in self.by_slave.values()) or tallies[-1].users_now
-        for tally in tallies:
-            tally.sample((float(row["timeStamp"]) + elapsed_ms) / 1000, elapsed_ms, cause)
+        of_label = self._of_label(row["label"]) if "label" in row else Tally()
+        # A transaction is made of samples that are counted.
+        for tally in [of_label] if is_transaction else [*tallies, of_label]:
+            tally.sample((start_ms + elapsed_ms) / 1000, elapsed_ms, cause)
+
+    def _of_label(self, label: str) -> Tally:
+        if label not in self.by_label and len(self.by_label) >= MAX_LABELS:
+            label = "other labels"
+        return self.by_label.setdefault(label, Tally())
+
+    def _is_part(self, row: Line, start_ms: float, end_ms: float) -> bool:
+        """Whether a row is a redirect or an embedded resource of the one before it in its thread, as in results/jtl."""
+        thread, label = f"{row.get('Hostname')} {row.get('threadName')}", row.get("label", "")
+        outer, outer_start_ms, outer_end_ms = self._last.get(thread, ("", math.inf, 0.0))
+        is_named = label == row.get("URL") or label.rpartition("-")[0] == outer
+        if is_named and outer_start_ms <= start_ms and end_ms <= outer_end_ms:
+            return True
+        self._last[thread] = label, start_ms, end_ms
+        return False
 
     def _resources_row(self, path: Path, row: Line) -> None:
         if row["part"] == "host":
@@ -181,8 +215,11 @@ class LiveView:
             text += f", {tally.causes.total()} errors"
         return text + "".join(f"  | {name}: {cores} cores" for name, cores in self._busy().items())
 
-    def table(self) -> Table:
-        """All figures as a table with a row for each slave. Cells are Text: rich reads markup in a str."""
+    def table(self, height: int = 24) -> Table:
+        """All figures as a table with a row for each slave, and for each label as far as the terminal has room.
+
+        Cells are Text: rich reads markup in a str.
+        """
         table = Table(box=None, padding=(0, 2), header_style="bold")
         table.add_column("")
         for heading in (*self._figures(self.tally), "busy cores"):
@@ -194,6 +231,14 @@ class LiveView:
         for name in dict.fromkeys((*rows, *busy)):
             figures = self._figures(rows[name]).values() if name in rows else [""] * (len(table.columns) - 2)
             table.add_row(*map(Text, (name, *figures, busy.get(name, ""))))
+        if len(self.by_label) > 1:
+            room = max(0, height - table.row_count - 3)
+            often = sorted(self.by_label, key=lambda label: -self.by_label[label].samples)
+            for label in often[:room]:
+                figures = list(self._figures(self.by_label[label]).values())
+                table.add_row(*map(Text, (printable(label), "", "", *figures[2:], "")))
+            if len(often) > room:
+                table.add_row(Text(f"and {len(often) - room} more labels"))
         return table
 
 

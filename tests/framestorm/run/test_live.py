@@ -110,7 +110,7 @@ def test_messages_are_shown_as_text(tmp_path: Path, message: str) -> None:
     view = LiveView(tmp_path, has_journal=False, label="request")
     view.read()
     assert (view.tally.samples, view.tally.users_now, view.tally.causes.total()) == (2, 2, 1)
-    visible = "".join(character if character.isprintable() else "?" for character in message)
+    visible = "".join(character if character.isprintable() else "?" for character in message.replace("\r", " "))
     for text in (view.line(), shown(view)):
         assert f"Too, many {visible} 1" in text
         assert not set("\x1b\x07\r\x9b") & set(text)
@@ -119,3 +119,24 @@ def test_messages_are_shown_as_text(tmp_path: Path, message: str) -> None:
 def test_a_run_whose_record_is_not_there_yet(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"hosts": [')
     assert LiveView(tmp_path, has_journal=True, label="frame").by_slave == {}
+
+
+def test_labels_have_a_row_each_as_far_as_there_is_room(tmp_path: Path) -> None:
+    header = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage,allThreads,URL"
+    transaction = '"Number of samples in transaction : 2, number of failing samples : 1"'
+    (tmp_path / "samples.jtl").write_text(
+        f"{header}\n"
+        "1000,40,log in,200,OK,t 1-1,true,,1,http://h/home\n"
+        "1000,10,http://h/login,302,Found,t 1-1,true,,1,http://h/login\n"
+        "1010,30,http://h/home,200,OK,t 1-1,true,,1,http://h/home\n"
+        "1040,20,search,200,OK,t 1-1,false,text expected,1,http://h/search\n"
+        f"1000,60,whole visit,,{transaction},t 1-1,false,,1,null\n"
+        "1100,20,search,200,OK,t 1-1,true,,1,http://h/search\n"
+    )
+    view = LiveView(tmp_path, has_journal=False, label="sample")
+    view.read()
+    assert (view.tally.samples, view.tally.causes) == (3, {"failed-check: text expected": 1})
+    assert {label: (of.samples, of.causes.total()) for label, of in view.by_label.items()} == {
+        "log in": (1, 0), "search": (2, 1), "whole visit": (1, 1)
+    }  # fmt: skip
+    assert (view.table().row_count, view.table(height=5).row_count) == (4, 3)
