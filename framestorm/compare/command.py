@@ -13,7 +13,7 @@ from framestorm.compare.sides import RunSide, Sides, StudySide, factors_text, le
 from framestorm.errors import FramestormError, UsageError
 from framestorm.inference.contrasts import Threshold
 from framestorm.model.files import dump, write_text
-from framestorm.model.metric import PERCENTILES, SERIES, column, metric
+from framestorm.model.metric import PERCENTILES, SERIES, column, metric, of_label, split_label
 
 EXIT_STATUS = (
     "exit status: 0 no regression shown, 1 the sides cannot be compared, or a judged figure is missing, 2 wrong usage, "
@@ -24,7 +24,7 @@ ALWAYS = "success 1 point"
 DEFAULTS = ("mean 10 %", "median 10 %", "p95 10 %", ALWAYS)
 EXAMPLES = "'mean 5 %', 'handler p95 10 %', 'success 1 point', 'rate 5 %'"
 SHORT_NAMES = {"rate": "served_per_s", "served": "served_per_s", "errors": "failed"}
-_FORM = re.compile(r"\s*(?P<metric>[a-z][\w ]*?)\s+(?P<limit>\d+(?:\.\d+)?)\s*(?P<unit>%|points?)\s*", re.IGNORECASE)
+_FORM = re.compile(r"\s*(?P<metric>\S.*?)\s+(?P<limit>\d+(?:\.\d+)?)\s*(?P<unit>%|points?)\s*", re.IGNORECASE)
 
 
 def main(words: Sequence[str]) -> int:
@@ -110,6 +110,9 @@ def _check(thresholds: Sequence[Threshold], sides: Sides) -> None:
     for side in sides:
         names |= {*side.runs[0].series()} if isinstance(side, RunSide) else {*side.columns}
     for threshold in thresholds:
+        is_of_label = split_label(threshold.metric)[0] is not None
+        if is_of_label and any(isinstance(side, RunSide) and side.has(threshold.metric) for side in sides):
+            continue
         if threshold.metric not in names:
             judged = ", ".join(sorted(name for name in names if metric(name).worse is not None))
             raise UsageError(f"--threshold {threshold.text!r}: there is no {threshold.metric}; there are {judged}")
@@ -150,9 +153,12 @@ def parse_threshold(text: str) -> Threshold:
 
 def _metric_name(words: str) -> str:
     """The name of the metric that a user means by `p95`, `handler mean`, `success`, `rate`, or by the name itself."""
+    first, _, rest = words.partition(" ") if words[0] not in "\"'" else words[1:].partition(f"{words[0]} ")
     name = "_".join(words.lower().split())
     series, _, statistic = name.rpartition("_")
     series = {"frame": "", "rtt": ""}.get(series, series)
     if statistic in {"mean", *PERCENTILES} and series in SERIES:
         return column(series, statistic)
+    if metric(SHORT_NAMES.get(name, name)).worse is None and rest.strip():
+        return of_label(first, _metric_name(rest.strip()))
     return SHORT_NAMES.get(name, name)

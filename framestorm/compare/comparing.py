@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from framestorm.model.comparison import (
     SideComparison,
     Verdict,
 )
-from framestorm.model.metric import RESPONSE
+from framestorm.model.metric import RESPONSE, of_label, split_label
 from framestorm.model.units import plural
 from framestorm.run import record
 from framestorm.study.answers.samples import Times
@@ -70,7 +71,19 @@ def _asked(old: RunSide | StudySide, new: RunSide | StudySide, number: int, thre
         names = [*old.study.definition.metrics, *(threshold.metric for threshold in thresholds)]
         return of_studies(old, new, list(dict.fromkeys(names)))
     assert isinstance(old, RunSide) and isinstance(new, RunSide)  # noqa: S101 - sides.read_sides sees to it
-    return of_runs(old, new, (0, number), {threshold.metric for threshold in thresholds})
+    by_label: dict[str | None, list[str]] = {None: []}
+    for threshold in thresholds:
+        label, name = split_label(threshold.metric)
+        by_label.setdefault(label, []).append(name)
+    asked = of_runs(old, new, (0, number), by_label.pop(None))
+    for label, names in by_label.items():
+        assert label is not None  # noqa: S101
+        of_one = of_runs(old.of_label(label), new.of_label(label), (0, number), names)
+        overall = [each for each in of_one.overall if each.metric in names]
+        missing = [each for each in of_one.missing if each.metric in names]
+        asked.overall.extend(replace(each, metric=of_label(label, each.metric)) for each in overall)
+        asked.missing.extend(replace(each, metric=of_label(label, each.metric)) for each in missing)
+    return asked
 
 
 def _side_comparison(

@@ -15,7 +15,7 @@ from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model.comparison import SideFigure
 from framestorm.model.files import FileError, FormatError, read
-from framestorm.model.metric import PERCENTILES, RESPONSE, USER, column
+from framestorm.model.metric import PERCENTILES, RESPONSE, USER, column, split_label
 from framestorm.model.run import Record, Target
 from framestorm.model.study import Value
 from framestorm.model.summary import Summary
@@ -59,6 +59,10 @@ class Run:
         """The metrics of times that it may have, each with its series."""
         return {column(series, statistic): series for series in self.times for statistic in STATISTICS}
 
+    def of_label(self, label: str) -> "Run":
+        """The same run with the figures of one label alone."""
+        return run_of(self.folder, self.record, self.summary, read_samples(self.folder, label=label))
+
     @property
     def timed_out(self) -> int:
         return int(self.times[RESPONSE].cut.sum()) if RESPONSE in self.times else 0
@@ -95,6 +99,17 @@ class RunSide:
         """The metrics of times that all runs may have, each with its series."""
         first = self.runs[0].series()
         return {name: series for name, series in first.items() if all(series in run.times for run in self.runs)}
+
+    def of_label(self, label: str) -> "RunSide":
+        """The same runs with the figures of one label alone."""
+        return replace(self, runs=tuple(run.of_label(label) for run in self.runs))
+
+    def has(self, name: str) -> bool:
+        """Whether a metric was measured in all runs."""
+        label, rest = split_label(name)
+        side = self if label is None else self.of_label(label)
+        is_measured = all(run.right.size for run in side.runs)
+        return is_measured and (rest in ("success", RATE) or rest in side.series())
 
     def metrics(self, wanted: Collection[str]) -> list[str]:
         """The metrics that have a figure; JMeter's own times within a response time only if they are wanted."""

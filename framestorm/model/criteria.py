@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from framestorm.errors import UsageError
 from framestorm.model import units
-from framestorm.model.metric import metric
+from framestorm.model.metric import metric, quoted
 from framestorm.stats.estimate import Bound, Estimate, Times
 
 State = Literal["passed", "failed", "unjudged"]
@@ -207,11 +207,6 @@ def for_each(criterion: Criterion, labels: Iterable[str]) -> list[Criterion]:
         return [criterion]
     rest = criterion.text.removeprefix(EACH)
     return [replace(criterion, label=label, text=f"{quoted(label)}{rest}") for label in labels]
-
-
-def quoted(label: str) -> str:
-    """A label as a criterion names it."""
-    return label if re.fullmatch(r"[^\W\d][\w.-]*", label) else f'"{label}"'
 
 
 def judge(criterion: Criterion, groups: Mapping[str, Group]) -> Judgement:

@@ -2,12 +2,13 @@
 
 Criteria, studies (study.yml, results.csv), comparisons and pages use them. A time is named after its series and
 statistic: `mean_ms` and `p95_ms` are of the response time, `handler_p95_ms` is of the figure handler_ms that samples
-carry; any figure in ms that samples carry has such metrics.
+carry; any figure in ms that samples carry has such metrics. Those of one label begin with it, in quotes if it has
+spaces: `login p95_ms`, `"log in" success`.
 """
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from framestorm.model import units
@@ -42,6 +43,7 @@ _TEXTS: dict[str, Callable[[float], str]] = {
 }  # fmt: skip
 # A figure followed by one unit; does not match `2 min 05 s`.
 _NUMBER = re.compile(r"(\N{MINUS SIGN}?[\d.,]+)(\D*)")
+_OF_LABEL = re.compile(r"""(?:"([^"]+)"|'([^']+)'|(\S+))\s+(\S+)""")
 _TIME = re.compile(rf"(?:(?P<series>[a-z][a-z0-9_]*)_)?(?P<statistic>{'|'.join(STATISTICS)})_ms")
 
 
@@ -184,12 +186,33 @@ def metric(name: str) -> Metric:
     """
     if name in BY_NAME:
         return BY_NAME[name]
+    label, rest = split_label(name)
+    if label is not None:
+        base = metric(rest)
+        counted_by = of_label(label, base.counted_by) if base.counted_by else None
+        return replace(base, name=name, label=f"{base.label} of {label}", counted_by=counted_by)
     if is_time := _TIME.fullmatch(name):
         return _time(is_time["series"] or "", is_time["statistic"])
     suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
     unit = SUFFIXES.get(suffix, "")
     words = (name if unit == "share" else name.removesuffix(suffix)).replace("_", " ")
     return Metric(name, unit, words, worse="higher" if unit == "ms" else None)
+
+
+def of_label(label: str, name: str) -> str:
+    """The name of a metric of one label."""
+    return f"{quoted(label)} {name}"
+
+
+def split_label(name: str) -> tuple[str | None, str]:
+    """The label of a metric and its name without; None: it is of the main samples."""
+    match = _OF_LABEL.fullmatch(name.strip())
+    return (match[1] or match[2] or match[3], match[4]) if match else (None, name)
+
+
+def quoted(label: str) -> str:
+    """A label as criteria and metrics name it."""
+    return label if re.fullmatch(r"[^\W\d][\w.-]*", label) else f'"{label}"'
 
 
 def is_rounded(name: str) -> bool:
@@ -199,4 +222,5 @@ def is_rounded(name: str) -> bool:
 
 def is_of_run(name: str) -> bool:
     """Whether a run may have a metric of that name: from the catalogue, or of a further figure of its samples."""
-    return name in BY_NAME or _TIME.fullmatch(name) is not None
+    _, rest = split_label(name)
+    return rest in BY_NAME or _TIME.fullmatch(rest) is not None

@@ -16,7 +16,7 @@ from typing import Any
 from framestorm import client_server, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import check_reachable
-from framestorm.model import criteria
+from framestorm.model import criteria, metric
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.sample import ELAPSED_US
@@ -123,10 +123,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     for text in options.criteria:
         label = criteria.parse(text, plan.label).label
         if plan.labels and label not in {*known, criteria.ALL, criteria.EACH}:
-            names = " and ".join(criteria.quoted(name) for name in sorted(known))
-            raise UsageError(
-                f"--fail-if '{text}': {plan.path.name} has no label {criteria.quoted(label)}, only {names}"
-            )
+            names = " and ".join(metric.quoted(name) for name in sorted(known))
+            raise UsageError(f"--fail-if '{text}': {plan.path.name} has no label {metric.quoted(label)}, only {names}")
     platform = _find_platform(plan, options, properties, function_url)
     if plan.url is not None:
         properties[plan.url.name] = platform.url

@@ -93,15 +93,17 @@ class Samples:
 
 
 @lru_cache(maxsize=8)
-def read_samples(run_dir: Path, warm_up_s: float = 0, temperature: str = "any") -> Samples:
-    """The main samples of a run with a report; `temperature` is warm, cold or any.
+def read_samples(run_dir: Path, warm_up_s: float = 0, temperature: str = "any", label: str | None = None) -> Samples:
+    """The samples of a label of a run with a report, or its main ones; `temperature` is warm, cold or any.
 
     Samples that started within `warm_up_s` of the run's first are rejected, and then those of the other temperature.
     Samples that do not report whether they were cold are kept.
     """
     frames = read_table(run_dir / "samples.csv")
     if frames["label"].n_unique() > 1:
-        frames = of_label(frames, read(run_dir / "summary.json", Summary).label)
+        frames = of_label(frames, label or read(run_dir / "summary.json", Summary).label)
+    elif label is not None and not (frames["label"] == label).any():
+        frames = frames.clear()
     frames = frames.sort("start_ms", maintain_order=True)
     loaded = frames.filter(pl.col("start_ms") >= pl.col("start_ms").min() + 1000 * warm_up_s) if warm_up_s else frames
     wrong = {"warm": pl.col("cold"), "cold": ~pl.col("cold")}.get(temperature)

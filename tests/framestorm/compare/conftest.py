@@ -11,6 +11,7 @@ import pytest
 
 from framestorm.model.files import write
 from framestorm.model.summary import Summary
+from framestorm.report import build
 
 START_MS = 1_790_000_000_000.0
 FIELDS = (
@@ -66,6 +67,27 @@ def make_run(tmp_path: Path, make_summary: Callable[..., Summary]) -> Make:
         (folder / "samples.jtl").write_text(f"{JTL_HEADER}\n{START_MS:.0f},5000,user,0,OK,t 1-1,true,,vm\n")
         (folder / "run.json").write_text(json.dumps(record(**more)))
         write(folder / "summary.json", make_summary(len(rtt_ms), warnings=["The machine was busy."]))
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def make_jtl_run(tmp_path: Path) -> Callable[..., Path]:
+    """Write a run of JMeter's own samplers, each label's samples one after the other, with its report."""
+
+    def make(name: str, rtt_ms_by_label: dict[str, list[float]]) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        rows = []
+        for number, (label, times) in enumerate(rtt_ms_by_label.items()):
+            clock_ms = START_MS
+            for rtt in times:
+                rows.append(f"{clock_ms:.0f},{rtt:.0f},{label},200,OK,t 1-{number},true,,vm")
+                clock_ms += round(rtt)
+        (folder / "samples.jtl").write_text("\n".join([JTL_HEADER, *rows, ""]))
+        (folder / "run.json").write_text(json.dumps(record(plan="shop.jmx")))
+        build(folder)
         return folder
 
     return make

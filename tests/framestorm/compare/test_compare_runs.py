@@ -225,3 +225,21 @@ def test_no_report_yet(
 def test_nothing_measured(make_run: Make, steady: Steady, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(make_run("a", steady(30, 1))), str(make_run("b", []))]) == 1
     assert "b measured nothing" in capsys.readouterr().err
+
+
+def test_labels_are_compared_where_a_threshold_names_them(
+    tmp_path: Path, make_jtl_run: Callable[..., Path], steady: Steady
+) -> None:
+    a = make_jtl_run("a", {"log in": steady(600, 1), "search": steady(600, 2)})
+    b = make_jtl_run("b", {"log in": steady(600, 3, 1.5), "search": steady(600, 4)})
+    limits = ["'log in' p95 10 %", "search median 20 %", '"log in" success 1 point']
+    status, made = compare(tmp_path, a, b, *(word for text in limits for word in ("--threshold", text)))
+    assert status == 3
+    assert [(each["metric"], each["state"]) for each in made["thresholds"]] == [
+        ('"log in" p95_ms', "regression"), ("search median_ms", "within"), ('"log in" success', "within"),
+        ("success", "within"),
+    ]  # fmt: skip
+    row = by_metric(made)['"log in" p95_ms']
+    assert row["ratio"]["low"] < 1.5 < row["ratio"]["high"]
+    assert '"log in" mean_ms' not in by_metric(made)
+    assert main(["compare", str(a), str(b), "--threshold", "logout p95 10 %", "-o", str(tmp_path / "other")]) == 2

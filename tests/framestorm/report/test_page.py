@@ -172,3 +172,36 @@ def test_charts_of_the_chosen_label(tmp_path: Path, draws: Callable[[Path, int],
         ("0", "all"), ("1", "log in"), ("2", "&lt;search&gt;"), ("3", "whole visit")
     ]  # fmt: skip
     draws(tmp_path, len(by_label[None]) + len(of_label))
+
+
+@pytest.mark.parametrize(("width_s", "shown"), [(1.0, "each second;"), (30.0, "each 30 s;"), (120.0, "each 2 min;")])
+def test_bars_say_how_long_each_is(made: Path, width_s: float, shown: str) -> None:
+    summary = load(made)
+    assert summary.series.success_over_time
+    bars = replace(summary.series.success_over_time, width_s=width_s)
+    drawn = charts(replace(summary, series=replace(summary.series, success_over_time=bars)))
+    assert shown in next(chart.caption for chart in drawn if chart.name == "throughput")
+
+
+@pytest.mark.parametrize(("peak_ms", "chosen"), [(399.0, ""), (401.0, "log")])
+def test_an_axis_is_logarithmic_where_a_peak_would_flatten_it(made: Path, peak_ms: float, chosen: str) -> None:
+    summary = load(made)
+    assert summary.series.over_time
+    times = replace(
+        summary.series.over_time, warm={"x": [1.0, 2.0, 3.0], "y": [20.0, 20.0, peak_ms]}, cold={"x": [], "y": []},
+        timed_out={"x": [], "y": []},
+    )  # fmt: skip
+    drawn = charts(replace(summary, series=replace(summary.series, over_time=times)))
+    chart = next(chart for chart in drawn if chart.name == "response-time-over-time")
+    assert chart.chosen == chosen
+    assert chart.caption.endswith("The time axis is logarithmic at first.") == bool(chosen)
+
+
+def test_all_cores_are_a_line_where_every_machine_has_as_many(made: Path) -> None:
+    summary = load(made)
+    host = next(machine for machine in summary.machines if machine.part == "host")
+    for cores, shapes in ((host.cores, 1), (64, 0)):
+        other = replace(host, host="other", cores=cores)
+        drawn = charts(replace(summary, machines=[*summary.machines, other]))
+        chart = next(chart for chart in drawn if chart.name == "processor-use")
+        assert len(chart.layout.get("shapes", ())) == shapes
