@@ -130,6 +130,8 @@ def test_junit(made: Path) -> None:
         expected = [*failing, *(["the run is complete"] if missing else [])]
         assert (suite.get("tests"), suite.get("failures")) == ("3", str(len(expected)))
         assert [case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None] == expected
+        classes = [str(case.get("classname")).removeprefix(str(suite.get("name"))) for case in suite.iter("testcase")]
+        assert classes == [".user", ".frame", ""]
 
 
 def test_draws_in_a_browser_without_scrolling_sideways(made: Path, draws: Callable[[Path, int], None]) -> None:
