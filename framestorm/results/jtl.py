@@ -181,7 +181,8 @@ def _sub_results(jtl: Jtl) -> list[str]:
         for name, value in {"of_start_ms": start_ms, "of_end_ms": end_ms, "of_label": pl.col("label")}.items()
     ]
     # What begins as the other ends comes after it, unless that took no time.
-    is_inside = (start_ms >= pl.col("of_start_ms")) & (end_ms <= pl.col("of_end_ms"))
+    # Starts are cut off at whole ms, so that a part may seem to end up to 1 ms later than what it is part of.
+    is_inside = (start_ms >= pl.col("of_start_ms")) & (end_ms <= pl.col("of_end_ms") + 1)
     is_inside &= (start_ms < pl.col("of_end_ms")) | (pl.col("of_start_ms") == pl.col("of_end_ms"))
     is_named = is_url | pl.col("label").str.starts_with(pl.col("of_label") + "-")
     parts = (

@@ -172,8 +172,8 @@ class LiveView:
         """Whether a row is a redirect or an embedded resource of the one before it in its thread, as in results/jtl."""
         thread, label = f"{row.get('Hostname')} {row.get('threadName')}", row.get("label", "")
         outer, outer_start_ms, outer_end_ms = self._last.get(thread, ("", math.inf, 0.0))
-        is_named = label == row.get("URL") or label.rpartition("-")[0] == outer
-        if is_named and outer_start_ms <= start_ms and end_ms <= outer_end_ms:
+        is_named = bool(outer) and (label == row.get("URL") or label.rpartition("-")[0] == outer)
+        if is_named and outer_start_ms <= start_ms and end_ms <= outer_end_ms + 1:
             return True
         self._last[thread] = label, start_ms, end_ms
         return False
