@@ -97,12 +97,18 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
 
 
 def _elapsed_ms(columns: Sequence[str]) -> pl.Expr:
-    """The time of a row, by the microsecond where it has that; a sub-result has that of the sample it belongs to."""
+    """The time of a row, by the microsecond where it has that.
+
+    A sub-result has that of the sample it belongs to; pauses within a transaction are taken off by the millisecond.
+    """
     elapsed_ms = pl.col("elapsed").cast(pl.Float64, strict=False)
     if ELAPSED_US not in columns:
         return elapsed_ms
     exact_ms = pl.col(ELAPSED_US).cast(pl.Float64, strict=False) / 1000
-    return pl.when((exact_ms - elapsed_ms).abs() < 1).then(exact_ms).otherwise(elapsed_ms)
+    is_exact = (exact_ms - elapsed_ms).abs() < 1
+    if "IdleTime" in columns:
+        is_exact &= pl.col("IdleTime") == "0"
+    return pl.when(is_exact).then(exact_ms).otherwise(elapsed_ms)
 
 
 def _whole_rows(path: Path) -> int:

@@ -39,9 +39,10 @@ def read(path: Path) -> list[Row]:
 
 
 def elapsed_ms(row: dict[str, str]) -> float:
-    """By the kit's column if it is of this row: a sub-result has that of the sample it belongs to."""
+    """By the kit's column if it is of this row and not made of whole milliseconds of pauses."""
     whole, us = int(row["elapsed"]), row.get("elapsed_us") or "null"
-    return int(us) / 1000 if us.isdigit() and abs(int(us) - 1000 * whole) < 1000 else whole
+    is_exact = us.isdigit() and row["IdleTime"] == "0"
+    return int(us) / 1000 if is_exact and abs(int(us) - 1000 * whole) < 1000 else whole
 
 
 def by_label(rows: list[Row]) -> dict[str, list[Row]]:

@@ -158,9 +158,8 @@ def test_every_label_has_the_figures_of_the_file(
     assert {name: shown(label) for name, label in labels.items()} == {
         name: independent.figures(of) for name, of in independent.by_label(rows).items()
     }
-    assert {name for name, label in labels.items() if label["is_transaction"]} == {
-        row.label for row in rows if row.is_transaction
-    }
+    transactions = {name for name, of in labels.items() if of.get("is_transaction") or of.get("kind") == "transaction"}
+    assert transactions == {row.label for row in rows if row.is_transaction}
     assert whole is None or shown(whole) == independent.figures([row for row in rows if not row.is_transaction])
     plain_rows = independent.read(tmp_path / "plain" / "plain.jtl")
     if foreign.repeats:
