@@ -58,7 +58,7 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
     path = run_dir / "samples.jtl"
     if not path.exists():
         return Jtl("samples.jtl is missing")
-    n_bytes = _whole_rows(path)
+    n_bytes = whole_rows(path)
     if not n_bytes:
         return Jtl("samples.jtl is empty")
     problem = None
@@ -111,7 +111,7 @@ def _elapsed_ms(columns: Sequence[str]) -> pl.Expr:
     return pl.when(is_exact).then(exact_ms).otherwise(elapsed_ms)
 
 
-def _whole_rows(path: Path) -> int:
+def whole_rows(path: Path) -> int:
     """How many bytes of a CSV file are complete rows; a line break inside quotes does not end a row."""
     n_bytes = position = quotes = 0
     with path.open("rb") as file:

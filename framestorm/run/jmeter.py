@@ -1,5 +1,6 @@
 """JMeter's command lines, and the one way to signal a running JMeter."""
 
+import io
 import os
 import shutil
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
+from framestorm.results.jtl import whole_rows
 
 STOP_HOST = "127.0.0.1"
 # A dashboard of few samples is done before the optimising compiler pays off: 1.3 s of CPU instead of 2.8.
@@ -122,14 +124,17 @@ def make_dashboard(run_dir: Path) -> None:
 
 def _whole_rows(samples: Path, scratch: Path) -> Path:
     """The samples without an incomplete last row, left by a killed JMeter: the report generator fails on it."""
-    content = samples.read_bytes() if samples.exists() else b""
-    end = content.rfind(b"\n") + 1
-    if content.count(b"\n", 0, end) < 2:
-        raise FramestormError("JMeter makes no dashboard: samples.jtl holds no sample")
-    if end == len(content):
-        return samples
-    whole = scratch / samples.name
-    whole.write_bytes(content[:end])
+    n_bytes = whole_rows(samples) if samples.exists() else 0
+    with samples.open("rb") if n_bytes else io.BytesIO() as file:
+        if len(file.readline()) >= n_bytes:
+            raise FramestormError("JMeter makes no dashboard: samples.jtl holds no sample")
+        if n_bytes == samples.stat().st_size:
+            return samples
+        whole = scratch / samples.name
+        file.seek(0)
+        with whole.open("wb") as copy:
+            shutil.copyfileobj(file, copy)
+            copy.truncate(n_bytes)
     return whole
 
 
