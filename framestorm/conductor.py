@@ -104,6 +104,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             ended_ms=now_ms(),
             jmeter=JMeterProcess(load.arguments, load.exit_status()),
         )
+        files.sync_all(run_dir)
         files.write(run_dir / record.FILE, ended, indent=2)
     for name, letter, copy in (("samples.jtl", "-l", options.samples_copy), ("jmeter.log", "-j", options.log_copy)):
         if copy is not None and (run_dir / name).exists():

@@ -33,6 +33,22 @@ def speed_up(host: Host) -> None:
     network.limit_rate(host.name, None)
 
 
+def drop(host: Host, chain: str) -> None:
+    """Lose all that comes to the host (chain INPUT) or goes from it (OUTPUT), and nothing the other way."""
+    _iptables(host, "-I", chain)
+
+
+def pass_all(host: Host, chain: str) -> None:
+    """Take that back."""
+    _iptables(host, "-D", chain)
+
+
+def _iptables(host: Host, what: str, chain: str) -> None:
+    device = "-i" if chain == "INPUT" else "-o"
+    rule = ["iptables", "-w", what, chain, device, "host0", "-j", "DROP"]
+    network.run("nsenter", f"--target={_init(host)}", "--mount", "--net", *rule)
+
+
 def matching(host: Host, part: str) -> list[int]:
     """The host's processes with `part` in their command line, as this machine numbers them."""
     return [pid for pid in groups.processes(host.name) if part in _command_line(pid)]
@@ -73,8 +89,12 @@ def kill(host: Host, part: str) -> list[int]:
 def reboot(host: Host) -> None:
     """Restart a host at once, as by its reset button; it comes back by itself."""
     # systemd takes SIGRTMIN+15 as "reboot immediately, without stopping anything"
-    init = min(pid for pid in groups.processes(host.name) if _is_init(pid))
-    os.kill(init, signal.SIGRTMIN + 15)
+    os.kill(_init(host), signal.SIGRTMIN + 15)
+
+
+def _init(host: Host) -> int:
+    """The host's process 1."""
+    return min(pid for pid in groups.processes(host.name) if _is_init(pid))
 
 
 def _is_init(pid: int) -> bool:

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import os
 import re
 import shutil
 import sys
@@ -214,6 +215,7 @@ class Fleet:
                 came = 0
                 with contextlib.suppress(FileNotFoundError), (self._run_dir / name).open("rb") as file:
                     came = probe.count_lines(file)
+                    os.fsync(file.fileno())  # the host deletes its own as it leaves
                 if came != lines:
                     missing.append(f"{member.host.name} has {lines} lines of {name}, {came} of them arrived")
             if member.lines is not None and not member.unwritable:

@@ -175,6 +175,7 @@ class StudyFolder:
         (path / "runs").mkdir()
         (path / RUNS).touch()
         files.write(path / FILE, study, indent=2)
+        files.sync_all(path)
         return cls(path)
 
     def update(self, **fields: Any) -> None:

@@ -1,0 +1,17 @@
+"""Faults of fixed seeds in real runs; `python -m tests.nemesis` makes as many as there is time for."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests import nemesis
+
+
+@pytest.mark.parametrize(
+    ("plan", "fault"),
+    [("face-blur", "JMeter killed"), ("requests", "disk full for a while"), ("process", "client killed")],
+)
+def test_nothing_is_lost_in_silence(plan: str, fault: str, tmp_path: Path) -> None:
+    scheme = replace(nemesis.Scheme.of(1, 1, over_slaves=False), plan=plan, fault=fault, phase="load")
+    nemesis.suffer(scheme, tmp_path)
