@@ -1,0 +1,13 @@
+"""A fault of a fixed seed over slaves; `python -m tests.nemesis --slaves` makes as many as there is time for."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from tests import nemesis
+from tests.conftest import Lab
+
+
+def test_what_a_half_cut_slave_had_is_lost_aloud(deployed: Lab, tmp_path: Path) -> None:
+    scheme = nemesis.Scheme.of(1, 1, over_slaves=True)
+    scheme = replace(scheme, plan="face-blur", fault="slave mute", phase="load", after_s=1, lasts_s=18)
+    assert "exit 4" in nemesis.suffer(scheme, tmp_path)
