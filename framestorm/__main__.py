@@ -1,4 +1,10 @@
 """Where run.sh hands over."""
+# ruff: noqa: E402 - a Ctrl-C is taken care of before the imports, which take long
+
+import signal
+
+# Until the command line takes it, a Ctrl-C ends this like any other program: without a traceback of the imports.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import os
 import sys
@@ -8,4 +14,5 @@ from framestorm.cli import main
 # Needed to find this package, not for what it starts: frame clients and functions have environments of their own.
 os.environ.pop("PYTHONPATH", None)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main(sys.argv[1:]))

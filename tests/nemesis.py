@@ -305,7 +305,8 @@ def kill_agent(host: Host) -> None:
         os.kill(min(agents), signal.SIGKILL)
 
 
-CONDUCTOR, JMETER, CLIENTS, GUARD, FUNCTION = "", "ApacheJMeter.jar", r"client\.py", r"guard\.py", r"app\.py"
+CONDUCTOR, JMETER, GUARD = "", "ApacheJMeter.jar", r"/guard\.py"
+CLIENTS, FUNCTION = r"^\S*python[0-9.]* (-\S+ )*\S*/client\.py ", r"^\S*python[0-9.]* \S*/app\.py "
 AGENT = "framestorm-agent"
 KILL, STOP, CONT, INT = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT, signal.SIGINT
 NUMBERED = ("requests", "request-rate", "face-blur", "process")

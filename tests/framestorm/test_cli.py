@@ -1,7 +1,12 @@
 """What the command line answers before anything is set up."""
 
+import signal
+import subprocess
+import sys
+
 import pytest
 
+from framestorm import paths
 from framestorm.cli import VERBS, main
 from framestorm.setup import packages, pieces
 
@@ -59,3 +64,14 @@ def test_a_disk_that_is_full_is_one_sentence(
     monkeypatch.setitem(VERBS, "lab", fail)
     assert _main("lab") == 1
     assert capsys.readouterr().err == "framestorm: run.json: No space left on device\n"
+
+
+def test_a_ctrl_c_while_it_is_being_loaded_leaves_no_traceback() -> None:
+    program = (
+        "import os, runpy, signal, sys, types\n"
+        "cli = sys.modules['framestorm.cli'] = types.ModuleType('framestorm.cli')\n"
+        "cli.__getattr__ = lambda name: os.kill(os.getpid(), signal.SIGINT)\n"
+        "runpy.run_module('framestorm', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=paths.ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
