@@ -328,7 +328,7 @@ FAULTS: dict[str, Fault] = {
     "disk full for a while": Fault(fills_disk_for_a_while, needs_root=True),
     "disk full": Fault(fills_disk, needs_root=True),
     "function goes away": Fault(goes_away, plans=NUMBERED),
-    **{name: Fault(feels(mood), plans=NUMBERED) for name, mood in MOODS.items()},
+    **{name: Fault(feels(mood), over_slaves=False, plans=NUMBERED) for name, mood in MOODS.items()},
     "a second run": Fault(lambda attack: None, over_slaves=False, plans=NUMBERED),
     "slave's JMeter killed": Fault(in_lab(lambda host: faults.kill(host, JMETER)), locally=False),
     "slave's JMeter frozen": Fault(
