@@ -1,18 +1,22 @@
-"""Report on 1,000,000 rows: `.local/venv/bin/python benchmarks/report_million_rows.py [rows]`.
+"""Report on what a run leaves: `.local/venv/bin/python benchmarks/report_million_rows.py [samples] [kind ...]`.
 
-Makes a run with that many rows in samples.csv, one with that many in samples.jtl, and one with 20 labels and a
-Transaction Controller in samples.jtl, and prints for each the wall
-time, CPU time and peak memory of a fresh process that builds the whole report (start of Python, summary, junit.xml and
-page included), and its ratio to the plain reading of the same file's lines.
+Makes what a run of face-blur users leaves (tree.xml, journal.jsonl and samples.jtl: users) with that many samples, what
+a run of a plan with JMeter's HTTP sampler leaves (samples.jtl: requests), and one with 20 labels and a Transaction
+Controller (labels). Prints for each the wall time, CPU time and peak memory of a fresh process that builds the whole
+report (start of Python, summary, junit.xml and page included), the sizes of page and summary, and the ratio of the time
+to the plain reading of the same files' lines.
 """
 
+import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import polars as pl
@@ -26,8 +30,9 @@ from framestorm.model.units import plural  # noqa: E402
 START_MS = 1_790_000_000_000
 FRAMES_A_USER = 37
 LABELS = 20
+TIMEOUT_MS = 25_000
 BUILD = "import sys; from pathlib import Path; from framestorm.report import build; build(Path(sys.argv[1]))"
-READ = "import sys, pathlib; print(sum(1 for _ in open(sys.argv[1], 'rb')))"
+READ = "import sys; print(sum(1 for path in sys.argv[1:] for _ in open(path, 'rb')))"
 
 
 def columns(rows: int) -> dict[str, np.ndarray]:
@@ -39,35 +44,75 @@ def columns(rows: int) -> dict[str, np.ndarray]:
     return {"start_ms": start_ms, "rtt_ms": rtt_ms}
 
 
-def frames_run(folder: Path, rows: int) -> Path:
-    """A folder that keeps samples.csv only."""
-    made = columns(rows)
-    number = np.arange(rows)
-    frames = pl.DataFrame(made).with_columns(
-        (pl.col("rtt_ms") < 25_000).alias("ok"),
-        pl.Series("index", number % FRAMES_A_USER),
-        pl.Series("user", number // FRAMES_A_USER).map_elements(
-            lambda n: f"host-{n}-{START_MS}", return_dtype=pl.String
-        ),
+def users_run(folder: Path, rows: int) -> list[Path]:
+    """A folder as a run of face-blur users leaves it: each user is a process that hands in its frames as it ends."""
+    paths = [folder / name for name in ("tree.xml", "journal.jsonl", "samples.jtl")]
+    with paths[0].open("w") as tree, paths[1].open("w") as journal, paths[2].open("w") as jtl:
+        tree.write('<?xml version="1.0" encoding="UTF-8"?>\n<testResults version="1.2">\n')
+        jtl.write(
+            "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,"
+            "sentBytes,grpThreads,allThreads,URL,Latency,Hostname,IdleTime,Connect\n"
+        )
+        made = columns(rows)
+        for number, first in enumerate(range(0, rows, FRAMES_A_USER), 1):
+            part = slice(first, first + FRAMES_A_USER)
+            user_files(number, made["start_ms"][part].tolist(), made["rtt_ms"][part].tolist(), (tree, journal, jtl))
+        tree.write("</testResults>\n")
+    return paths
+
+
+def user_files(
+    number: int, starts_ms: list[float], rtts_ms: list[float], files: tuple[IO[str], IO[str], IO[str]]
+) -> None:
+    """What one user writes to the journal, and JMeter of it to the tree and the rows."""
+    tree, journal, jtl = files
+    thread, end_ms = f"users-ThreadStarter 1-{number}", starts_ms[-1] + rtts_ms[-1]
+    name, ok = f"host-{number}-{starts_ms[0]:.0f}", max(rtts_ms) < TIMEOUT_MS
+    lines, samples, rows = [], [], []
+    for index, (start_ms, rtt_ms) in enumerate(zip(starts_ms, rtts_ms, strict=True)):
+        is_ok = rtt_ms < TIMEOUT_MS
+        status, cause, handler_ms = (200, None, round(rtt_ms * 0.8, 3)) if is_ok else (None, "timeout", None)
+        line = json.dumps(
+            {"type": "sample", "label": "frame", "user": name, "index": index, "intended_ms": start_ms,
+             "start_ms": start_ms, "rtt_ms": rtt_ms, "status": status, "ok": is_ok, "cause": cause,
+             "censored": not is_ok, "sent_bytes": 300_000, "received_bytes": 310_000 if is_ok else 0,
+             "handler_ms": handler_ms, "model_ms": handler_ms and round(handler_ms / 2, 3),
+             "faces": 1 if is_ok else None, "cold": False if is_ok else None, "verified": is_ok, "worker": None},
+            separators=(",", ":"),
+        )  # fmt: skip
+        lines.append(f"{line}\n")
+        success, code, message = str(is_ok).lower(), status or "timeout", cause or "OK"
+        samples.append(
+            f'  <sample t="{rtt_ms:.0f}" it="0" lt="0" ct="0" ts="{start_ms:.0f}" s="{success}" lb="frame" '
+            f'rc="{code}" rm="{message}" tn="{thread}" dt="text" by="310000" sby="300000" ng="8" na="8" hn="host">\n'
+            f'    <responseData class="java.lang.String">{line}</responseData>\n  </sample>\n'
+        )
+        rows.append(
+            f"{start_ms:.0f},{rtt_ms:.0f},frame,{code},{message},{thread},text,{success},,310000,300000,8,8,null,0,host,0,0\n"
+        )
+    user = {"user": name, "start_ms": starts_ms[0]}
+    end = {"type": "user", **user, "duration_ms": end_ms - starts_ms[0], "samples": len(lines), "ok": ok,
+           "cause": None if ok else "timeout", "causes": {} if ok else {"timeout": 1}}  # fmt: skip
+    first, last = (f"{json.dumps(each)}\n" for each in ({"type": "start", **user, "samples": len(lines)}, end))
+    journal.writelines([first, *lines, last])
+    status, message, elapsed_ms = (0, "OK", end_ms - starts_ms[0]) if ok else (1, "timeout", end_ms - starts_ms[0])
+    tree.write(
+        f'<sample t="{elapsed_ms:.0f}" it="0" lt="0" ct="0" ts="{starts_ms[0]:.0f}" s="{str(ok).lower()}" lb="user" '
+        f'rc="{status}" rm="{message}" tn="{thread}" dt="text" by="9999" sby="0" ng="8" na="8" hn="host">\n'
     )
-    path = folder / "samples.csv"
-    ok = pl.col("ok")
-    frames.select(
-        pl.lit("frame").alias("label"), "user", "index", pl.col("start_ms").alias("intended_ms"), "start_ms", "rtt_ms",
-        pl.when(ok).then((pl.col("rtt_ms") * 0.8).round(3)).alias("handler_ms"),
-        pl.when(ok).then((pl.col("rtt_ms") * 0.5).round(3)).alias("model_ms"),
-        pl.when(ok).then(200).alias("status"), "ok",
-        pl.when(~ok).then(pl.lit("timeout")).alias("cause"), (~ok).alias("censored"),
-        pl.lit(300_000).alias("sent_bytes"), pl.lit(310_000).alias("received_bytes"), pl.lit(1).alias("faces"),
-        pl.lit(value=False).alias("cold"), ok.alias("verified"), pl.lit("host").alias("host"),
-        pl.lit("user 1-1").alias("thread"), pl.lit("tree").alias("source"),
-    ).write_csv(path)  # fmt: skip
-    return path
+    tree.writelines(samples)
+    tree.write(f'  <responseData class="java.lang.String">{"".join(lines)}{last}</responseData>\n')
+    tree.write('  <samplerData class="java.lang.String">launch.pl client.py</samplerData>\n</sample>\n')
+    jtl.write(
+        f"{starts_ms[0]:.0f},{elapsed_ms:.0f},user,{status},{message},{thread},text,{str(ok).lower()},,9999,0,8,8,"
+        "null,0,host,0,0\n"
+    )
+    jtl.writelines(rows)
 
 
-def samples_run(folder: Path, rows: int) -> Path:
+def requests_run(folder: Path, rows: int) -> list[Path]:
     """A folder as a plan with JMeter's HTTP sampler leaves it."""
-    ok = pl.col("rtt_ms") < 25_000
+    ok = pl.col("rtt_ms") < TIMEOUT_MS
     path = folder / "samples.jtl"
     pl.DataFrame(columns(rows)).select(
         pl.col("start_ms").cast(pl.Int64).alias("timeStamp"), pl.col("rtt_ms").cast(pl.Int64).alias("elapsed"),
@@ -82,10 +127,10 @@ def samples_run(folder: Path, rows: int) -> Path:
         (pl.int_range(pl.len()) % FRAMES_A_USER).alias("index"), (pl.col("rtt_ms") * 0.8).round(3).alias("handler_ms"),
         (pl.col("rtt_ms") * 0.5).round(3).alias("model_ms"), pl.lit("false").alias("cold"), pl.lit(1).alias("faces"),
     ).write_csv(path)  # fmt: skip
-    return path
+    return [path]
 
 
-def labels_run(folder: Path, rows: int) -> Path:
+def labels_run(folder: Path, rows: int) -> list[Path]:
     """A folder as a plan of many labels leaves it: visits of 19 requests with a Transaction Controller around them."""
     visits, noise = rows // LABELS, np.random.default_rng(2)
     rtt_ms = (2 + noise.gamma(2, 4, (visits, LABELS - 1))).astype(np.int64)
@@ -117,7 +162,7 @@ def labels_run(folder: Path, rows: int) -> Path:
         .alias("URL"), (pl.col("elapsed") - 1).alias("Latency"), pl.lit(0).alias("IdleTime"),
         pl.lit(0).alias("Connect"), pl.lit("host").alias("Hostname"),
     ).write_csv(path)  # fmt: skip
-    return path
+    return [path]
 
 
 def fresh(*words: str | Path) -> tuple[float, resource.struct_rusage]:
@@ -132,23 +177,26 @@ def fresh(*words: str | Path) -> tuple[float, resource.struct_rusage]:
 
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    makers = {"users": users_run, "requests": requests_run, "labels": labels_run}
     with tempfile.TemporaryDirectory() as temporary:
-        for make in (frames_run, samples_run, labels_run):
-            folder = Path(temporary) / make.__name__
+        for name in sys.argv[2:] or makers:
+            folder = Path(temporary) / name
             folder.mkdir()
-            path = make(folder, rows)
-            size_mb = path.stat().st_size / 1e6
-            read_s, _ = fresh(READ, path)
+            raw = makers[name](folder, rows)
+            raw_mb = sum(path.stat().st_size for path in raw) / 1e6
+            read_s, _ = fresh(READ, *raw)
             build_s, used = fresh(BUILD, folder)
             labels = read(folder / "summary.json", Summary).labels
-            assert sum(label.n for name, label in labels.items() if name != "all") == rows
-            page_mb = (folder / "index.html").stat().st_size / 1e6
+            assert sum(label.n for name, label in labels.items() if name not in ("all", "user")) == rows
+            sizes = {path: (folder / path).stat().st_size / 1e6 for path in ("index.html", "summary.json")}
             print(
-                f"{path.name}: {rows:,} rows, {plural(len(labels), 'label')}, {size_mb:.0f} MB: "
-                f"whole report {build_s:.2f} s "
-                f"({used.ru_utime + used.ru_stime:.2f} s of CPU), peak {used.ru_maxrss / 1000:.0f} MB, "
-                f"page {page_mb:.1f} MB; {build_s / read_s:.1f} times the plain reading of its lines ({read_s:.2f} s)"
+                f"{name}: {rows:,} samples, {plural(len(labels), 'label')}, {raw_mb:,.0f} MB: "
+                f"whole report {build_s:.2f} s ({used.ru_utime + used.ru_stime:.2f} s of CPU), "
+                f"peak {used.ru_maxrss / 1000:.0f} MB, "
+                + ", ".join(f"{path} {size_mb:.1f} MB" for path, size_mb in sizes.items())
+                + f"; {build_s / read_s:.1f} times the plain reading of its lines ({read_s:.2f} s)"
             )
+            shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -3,20 +3,26 @@
 Samples are taken from the tree, and those that the tree does not have from the journal.
 """
 
-import csv
-import json
 import math
 import shutil
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import repeat
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
 from framestorm.model.cause import TIMEOUTS, user_cause
 from framestorm.model.sample import COMMON, ORIGIN, Line, is_sample
+from framestorm.results.lines import Batch, LineReader, parsed
 from framestorm.results.tree import TreeReader, TreeSample
 
+Indices = NDArray[np.signedinteger]
+Flags = NDArray[np.uint8]
+BATCH_BYTES = 1 << 24
 IN_TREE, IN_JOURNAL = 1, 2
 TREE, JOURNAL, OUTPUT = "tree.xml", "the journal", "the clients' output"
 
@@ -38,12 +44,16 @@ class UserHistory:
     # For each of its samples, by index: IN_TREE, IN_JOURNAL, both flags, or 0.
     sources: bytearray = field(default_factory=bytearray)
 
-    def add(self, index: int, source: int) -> int:
-        """Record that the sample with that index is in that source; returns the sources recorded before."""
-        if index >= len(self.sources):
-            self.sources.extend(bytes(index + 1 - len(self.sources)))
-        before = self.sources[index]
-        self.sources[index] = before | source
+    def add(self, indices: Indices, source: int) -> Flags:
+        """Record that the samples with those indices are in that source; returns the sources recorded before each."""
+        self.sources.extend(bytes(max(0, int(indices.max()) + 1 - len(self.sources))))
+        sources = np.frombuffer(self.sources, np.uint8)
+        before: Flags = sources[indices]
+        if (np.diff(indices) <= 0).any():
+            is_repeated = np.ones(indices.size, bool)
+            is_repeated[np.unique(indices, return_index=True)[1]] = False
+            before[is_repeated] |= source
+        sources[indices] |= np.uint8(source)
         return before
 
     @property
@@ -87,9 +97,11 @@ def read_clients(run_dir: Path, table: Path) -> ClientFiles:
     """
     body = table.with_name(f"{table.name}.body")
     try:
-        with body.open("w+", encoding="utf-8", newline="") as file:
+        with body.open("w+b") as file:
             reader = _Reader(_Rows(file))
-            reader.files.tree_problem = TreeReader(reader.tree_sample, reader.tree_user).read(run_dir / "tree.xml")
+            tree = TreeReader(reader.tree_lines, reader.tree_user)
+            reader.files.tree_problem = tree.read(run_dir / "tree.xml")
+            reader.read_pending()
             for path in [run_dir / "journal.jsonl", *sorted(run_dir.glob("journal-*.jsonl"))]:
                 if path.exists():
                     reader.journal(path)
@@ -102,61 +114,96 @@ def read_clients(run_dir: Path, table: Path) -> ClientFiles:
 class _Rows:
     """Rows of samples.csv. The header waits for the last line: only then are all further figures known."""
 
-    def __init__(self, body: IO[str]) -> None:
+    def __init__(self, body: IO[bytes]) -> None:
         self._body = body
-        self._writer = csv.writer(body, lineterminator="\n")
         self._columns = dict.fromkeys([*COMMON, *ORIGIN])
         self._narrowest = 0
 
-    def add(self, line: Line, host: str, thread: str, source: str) -> None:
-        values = line | {"host": host, "thread": thread, "source": source}
-        if not self._columns.keys() >= values.keys() - {"type"}:
-            self._columns |= dict.fromkeys(name for name in line if name != "type")
+    def add(self, samples: pl.DataFrame, names: Iterable[str]) -> None:
+        """Add samples with host, thread and source; `names` are their fields as they first came."""
+        self._columns |= dict.fromkeys(name for name in names if name in samples.columns)
         self._narrowest = self._narrowest or len(self._columns)
-        cells = [values.get(name) for name in self._columns]
-        self._writer.writerow([str(cell).lower() if isinstance(cell, bool) else cell for cell in cells])
+        cells = [pl.col(name) if name in samples.columns else pl.lit(None).alias(name) for name in self._columns]
+        samples.select(cells).with_columns(pl.col(pl.String).replace("", None)).write_csv(
+            self._body, include_header=False
+        )
 
     def save(self, table: Path) -> None:
         self._body.seek(0)
-        width = len(self._columns)
-        with table.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(self._columns)
-            if self._narrowest == width:
-                shutil.copyfileobj(self._body, file)
-            else:
-                writer.writerows([*row, *repeat("", width - len(row))] for row in csv.reader(self._body))
+        with table.open("wb") as file:
+            file.write(",".join(self._columns).encode() + b"\n")
+            shutil.copyfileobj(self._body, file)
+        if 0 < self._narrowest < len(self._columns):
+            # Rows from before a figure first came are shorter.
+            rows = pl.scan_csv(table, infer_schema=False)
+            rows.sink_csv(self._body.name)
+            shutil.copyfile(self._body.name, table)
 
 
 class _Reader:
     def __init__(self, rows: _Rows) -> None:
         self.files = ClientFiles()
         self.rows = rows
+        self._reader = LineReader()
+        # Of the tree, until there are enough lines to read them in bulk.
+        self._lines: list[bytes] = []
+        self._lines_bytes = 0
+        self._of: list[TreeSample] = []
+        self._ended: list[TreeSample] = []
 
-    def tree_sample(self, text: str, outer: TreeSample) -> None:
-        line = _parsed(text)
-        if not is_sample(line):
-            self.files.bad_lines[TREE] += 1
-            return
-        attributes = outer.attributes
-        user = self._user(line["user"], attributes.get("hn"))
-        # The user's own sample is read later and is matched by this.
-        attributes["user"] = user.user
-        if user.add(line["index"], IN_TREE) & IN_TREE:
-            self.files.twice[TREE] += 1
-            return
-        self.files.from_tree += 1
-        self._row(line, user, attributes.get("tn", ""), "tree")
+    def tree_lines(self, lines: bytes, user: TreeSample) -> None:
+        self._lines.append(lines)
+        self._lines_bytes += len(lines)
+        self._of.append(user)
 
     def tree_user(self, sample: TreeSample) -> None:
-        text, attributes = "".join(sample.text), sample.attributes
+        text = "".join(sample.text)
+        sample.text = [text]
         # Output lines of the process are samples even if the plan made no sub-results of them.
-        if text.count('"sample"') > sample.samples:
+        more = text.count('"sample"') > sample.samples
+        if more or not sample.samples:
+            self.read_pending()
+        if more:
             for row in text.splitlines():
-                line = _parsed(row)
+                line = parsed(row)
                 if is_sample(line) and not self._in_tree(line):
-                    self.tree_sample(row, sample)
-        last_line = _parsed(text[text.rfind("\n{", 0, len(text.rstrip())) + 1 :].partition("\n")[0])
+                    self.tree_lines(row.encode() + b"\n", sample)
+                    self.read_pending()
+        self._ended.append(sample)
+        self._lines_bytes += len(text)
+        if more or not sample.samples or self._lines_bytes > BATCH_BYTES:
+            self.read_pending()
+
+    def read_pending(self) -> None:
+        """Read the lines of the tree up to here, and then the users that ended."""
+        if self._lines:
+            ends = np.cumsum([lines.count(b"\n") for lines in self._lines])
+            batch = self._reader.read(b"".join(self._lines))
+            self.files.bad_lines += Counter({TREE: len(batch.others)})
+            self._tree_batch(batch, ends)
+        for sample in self._ended:
+            self._end_of_user(sample)
+        self._lines, self._of, self._ended, self._lines_bytes = [], [], [], 0
+
+    def _tree_batch(self, batch: Batch, ends: Indices) -> None:
+        keys = batch.keys
+        place = keys["place"].to_numpy()
+        # Of each sample, which of the users' samples it is in; their last lines give users their names.
+        outer = np.searchsorted(ends, place, side="right")
+        before = self._mark(keys, IN_TREE, lambda row: self._of[outer[row]].attributes.get("hn"))
+        last = np.flatnonzero(np.diff(outer, append=-1))
+        for number, user in zip(outer[last], keys["user"].gather(last), strict=True):
+            # The user's own sample is read later and is matched by this.
+            self._of[number].attributes["user"] = user
+        is_new = before & IN_TREE == 0
+        self.files.twice += Counter({TREE: int(np.count_nonzero(~is_new))})  # which adds no zeros
+        self.files.from_tree += int(np.count_nonzero(is_new))
+        threads = pl.Series("thread", [user.attributes.get("tn", "") for user in self._of], dtype=pl.String)
+        self._add_rows(batch, keys.with_columns(threads.gather(outer)).filter(is_new), "tree")
+
+    def _end_of_user(self, sample: TreeSample) -> None:
+        (text,), attributes = sample.text, sample.attributes
+        last_line = parsed(text[text.rfind("\n{", 0, len(text.rstrip())) + 1 :].partition("\n")[0])
         if not _is_of_user(last_line, "user"):
             last_line = {}
         name = last_line.get("user") or attributes.get("user") or f"unnamed-{len(self.files.users) + 1}"
@@ -177,36 +224,63 @@ class _Reader:
 
     def journal(self, path: Path) -> None:
         self.files.has_journal = True
+        rest = b""
         with path.open("rb") as file:
-            for raw in file:
-                if not raw.endswith(b"\n"):
-                    self.files.journal_problem = f"{path.name} ends in the middle of a line; the line was left out"
-                    break
-                self._journal_line(_parsed(raw))
+            while chunk := file.read(BATCH_BYTES):
+                lines, end, rest = (rest + chunk).rpartition(b"\n")
+                if end:
+                    self._journal_batch(self._reader.read(lines + end))
+        if rest:
+            self.files.journal_problem = f"{path.name} ends in the middle of a line; the line was left out"
 
-    def _journal_line(self, line: Line) -> None:
-        if is_sample(line):
-            user = self._user(line["user"], None)
-            before = user.add(line["index"], IN_JOURNAL)
-            if before & IN_JOURNAL:
-                self.files.twice[JOURNAL] += 1
-            elif not before:
-                self.files.from_journal += 1
-                # JMeter ended it before it could report: its samples in the journal were not lost in transfer.
-                self.files.from_killed_users += user.in_tree and not user.has_last_line
-                self._row(line, user, "", "journal")
-        elif _is_of_user(line, "start", "user"):
-            user = self._user(line["user"], None)
-            if user.start_ms is None:
-                user.start_ms = _number(line.get("start_ms"))
-            if line["type"] == "start":
-                user.planned_samples = int(_number(line.get("samples")) or 0)
-            elif not user.in_tree:
-                user.elapsed_ms = _number(line.get("duration_ms"))
-                user.ok = line.get("ok") is True
-                _end(user, line)
-        else:
+    def _journal_batch(self, batch: Batch) -> None:
+        for line in batch.others.values():
+            self._line_of_user(line)
+        keys = batch.keys
+        before = self._mark(keys, IN_JOURNAL, lambda _: None)
+        self.files.twice += Counter({JOURNAL: int(np.count_nonzero(before & IN_JOURNAL))})
+        new = keys.filter(before == 0)
+        self.files.from_journal += new.height
+        # JMeter ended them before they could report: their samples in the journal were not lost in transfer.
+        killed = [name for name, user in self.files.users.items() if user.in_tree and not user.has_last_line]
+        self.files.from_killed_users += int(new["user"].is_in(killed).sum())
+        self._add_rows(batch, new.with_columns(pl.lit("").alias("thread")), "journal")
+
+    def _line_of_user(self, line: Line) -> None:
+        if not _is_of_user(line, "start", "user"):
             self.files.bad_lines[JOURNAL] += 1
+            return
+        user = self._user(line["user"], None)
+        if user.start_ms is None:
+            user.start_ms = _number(line.get("start_ms"))
+        if line["type"] == "start":
+            user.planned_samples = int(_number(line.get("samples")) or 0)
+        elif not user.in_tree:
+            user.elapsed_ms = _number(line.get("duration_ms"))
+            user.ok = line.get("ok") is True
+            _end(user, line)
+
+    def _mark(self, keys: pl.DataFrame, source: int, host: Callable[[int], str | None]) -> Flags:
+        """Record where the samples are; returns the sources recorded before each. `host`: of a new user by its row."""
+        before = np.zeros(keys.height, np.uint8)
+        rows = (
+            keys.select("user", "index").with_row_index("row").group_by("user", maintain_order=True).agg("row", "index")
+        )
+        for name, row, index in zip(rows["user"], rows["row"], rows["index"], strict=True):
+            user = self._user(name, host(row[0]))
+            before[row.to_numpy()] = user.add(index.to_numpy(), source)
+        return before
+
+    def _add_rows(self, batch: Batch, new: pl.DataFrame, source: str) -> None:
+        """Add the samples at those places; `new` has their thread, too."""
+        if not new.height:
+            return
+        samples = batch.samples(new["place"])
+        hosts = {name: self.files.users[name].host for name in new["user"].unique()}
+        host = new["user"].replace_strict(hosts, return_dtype=pl.String).alias("host")
+        samples = samples.with_columns(host, new["thread"], pl.lit(source).alias("source"))
+        self.files.labels.update(dict(samples.group_by("label", maintain_order=True).len().iter_rows()))
+        self.rows.add(samples, self._reader.names)
 
     def _in_tree(self, line: Line) -> bool:
         user = self.files.users.get(line["user"])
@@ -218,19 +292,6 @@ class _Reader:
             # The client names a user <host>-<pid>-<start in ms>.
             user = self.files.users[name] = UserHistory(name, host or name.rsplit("-", 2)[0])
         return user
-
-    def _row(self, line: Line, user: UserHistory, thread: str, source: str) -> None:
-        self.files.labels[line["label"]] += 1
-        self.rows.add(line, user.host, thread, source)
-
-
-def _parsed(text: str | bytes) -> Line:
-    """The JSON object that a line holds; empty if it holds none."""
-    try:
-        line = json.loads(text)
-    except ValueError:
-        return {}
-    return line if isinstance(line, dict) else {}
 
 
 def _is_of_user(line: Line, *types: str) -> bool:

@@ -1,12 +1,29 @@
-"""JMeter's XML result tree, read as a stream: users with their samples, in constant memory, even if cut off."""
+"""JMeter's XML result tree, read as a stream: users with their samples, in constant memory, even if cut off.
+
+Nearly all of a tree are samples of users in the very form in which JMeter writes them. Their lines are taken from the
+bytes; the XML parser reads only what is around them, and whatever has another form.
+"""
 
 import re
 import xml.parsers.expat
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-CHUNK_BYTES = 1 << 18
+CHUNK_BYTES = 1 << 22
+MAX_SAMPLE_BYTES = 1 << 18  # that are kept back until the rest of the sample is read
+# A sample of a user, with nothing in its line that XML would have to escape.
+_OF_USER = re.compile(
+    rb'  <sample t="[0-9]++" it="[0-9]++" lt="[0-9]++" ct="[0-9]++" ts="[0-9]++" s="(?:true|false)" '
+    rb'lb="(?!user")%(text)s"(?: [a-z]++="%(text)s")*+>\n'
+    rb'    <responseData class="java.lang.String">([^<>&\x00-\x1f\x7f-\xff]++)</responseData>\n  </sample>\n'
+    % {b"text": rb'[^"<&\x00-\x1f\x7f-\xff]*+'}
+)
+# The output of a user's process, which comes after its samples.
+_OUTPUT = re.compile(
+    rb'  <responseData class="java.lang.String">([^<>&\x00-\x08\x0b-\x1f\x7f-\xff]++)</responseData>\n'
+)
 # Characters that JMeter writes although XML 1.0 has no place for them (a client that prints garbage).
 _CONTROL = bytes(63 if code < 32 and code not in (9, 10, 13) else code for code in range(256))
 _REFERENCE = re.compile(rb"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
@@ -18,6 +35,7 @@ class TreeSample:
     """One sample of the tree: its attributes as JMeter names them, its response data, how many samples are in it."""
 
     attributes: dict[str, str]
+    depth: int
     text: list[str] = field(default_factory=list)
     samples: int = 0
 
@@ -27,23 +45,28 @@ class TreeSample:
 
 
 class TreeReader:
-    """Calls on_sample(line, user's sample) for each sample of a user, and on_user(sample) as the user ends.
+    """Calls on_lines(lines, user's sample) for samples of a user, and on_user(sample) as the user ends.
 
-    Those of a user whose own sample was cut off are still given.
+    Lines are given in bulk, each with its line break. Those of a user whose own sample was cut off are still given.
     """
 
-    def __init__(self, on_sample: Callable[[str, TreeSample], None], on_user: Callable[[TreeSample], None]) -> None:
-        self._on_sample = on_sample
+    def __init__(self, on_lines: Callable[[bytes, TreeSample], None], on_user: Callable[[TreeSample], None]) -> None:
+        self._on_lines = on_lines
         self._on_user = on_user
         self._open: list[TreeSample] = []
+        self._depth = 0
         self._in_data = False
         self._ended = False
+        # What the parser was given, and what it was not because its lines were taken.
+        self._parsed_bytes = self._taken_bytes = self._taken_lines = 0
         parser = xml.parsers.expat.ParserCreate()
         parser.buffer_text = True
         parser.buffer_size = 1 << 16
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
+        parser.StartCdataSectionHandler = partial(self._step, 1)
+        parser.EndCdataSectionHandler = partial(self._step, -1)
         parser.StartDoctypeDeclHandler = self._refuse
         self._parser = parser
 
@@ -53,24 +76,67 @@ class TreeReader:
         try:
             with path.open("rb") as file:
                 while chunk := file.read(CHUNK_BYTES):
-                    chunk = rest + chunk
-                    # A reference may lie across two chunks: hold back what could be the start of one.
-                    cut = chunk.rfind(b"&", -_REFERENCE_BYTES)
-                    chunk, rest = (chunk[:cut], chunk[cut:]) if cut >= 0 else (chunk, b"")
-                    self._parser.Parse(_clean(chunk), False)
-            self._parser.Parse(_clean(rest), True)
+                    rest = self._take(rest + chunk)
+            self._parse(rest, is_last=True)
         except FileNotFoundError:
             return "tree.xml is missing"
         except xml.parsers.expat.ExpatError:
-            line, byte = self._parser.CurrentLineNumber, self._parser.CurrentByteIndex
+            line = self._parser.CurrentLineNumber + self._taken_lines
+            byte = self._parser.CurrentByteIndex + self._taken_bytes
             if self._ended:
                 return f"tree.xml goes on after its end (line {line}); what follows was left out"
             return f"tree.xml is cut off or damaged at line {line}, byte {byte:,}; all before it was used"
         return None
 
+    def _take(self, chunk: bytes) -> bytes:
+        """Take lines from the chunk, and parse what is between them; returns what the next chunk may complete."""
+        position = start = 0
+        lines: list[bytes] = []
+        for match in _OF_USER.finditer(chunk):
+            if match.start() != position:
+                position += self._give(lines, chunk, start, position)
+                self._parse(chunk[position : match.start()])
+                start, lines = match.start(), []
+            lines.append(match[1])
+            position = match.end()
+        position += self._give(lines, chunk, start, position)
+        cut = chunk.rfind(b"\n  <sample ", max(position - 1, len(chunk) - MAX_SAMPLE_BYTES)) + 1
+        if not cut:
+            # A reference may lie across two chunks: hold back what could be the start of one.
+            cut = chunk.rfind(b"&", max(position, len(chunk) - _REFERENCE_BYTES))
+            cut = len(chunk) if cut < 0 else cut
+        self._parse(chunk[position:cut])
+        return chunk[cut:]
+
+    def _give(self, lines: list[bytes], chunk: bytes, start: int, end: int) -> int:
+        """Give the lines, from that part of the chunk, and take the output after them; returns its length."""
+        if not lines:
+            return 0
+        user = self._open[-1] if self._open else None
+        # Also when the parser has an unfinished comment or the like, which swallows them.
+        is_content = self._parser.CurrentByteIndex == self._parsed_bytes
+        if user is None or not user.is_user or user.depth != self._depth or not is_content:
+            self._parse(chunk[start:end])
+            return 0
+        user.samples += len(lines)
+        self._on_lines(b"\n".join([*lines, b""]), user)
+        output = _OUTPUT.match(chunk, end)
+        if output:
+            user.text.append(output[1].decode())
+            end = output.end()
+        self._taken_bytes += end - start
+        self._taken_lines += chunk.count(b"\n", start, end)
+        return len(output[0]) if output else 0
+
+    def _parse(self, data: bytes, *, is_last: bool = False) -> None:
+        data = _clean(data)
+        self._parsed_bytes += len(data)
+        self._parser.Parse(data, is_last)
+
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
         if name in ("sample", "httpSample"):
-            self._open.append(TreeSample(attributes))
+            self._open.append(TreeSample(attributes, self._depth))
         elif name == "responseData" and self._open:
             self._in_data = True
 
@@ -79,6 +145,7 @@ class TreeReader:
             self._open[-1].text.append(text)
 
     def _end(self, name: str) -> None:
+        self._depth -= 1
         if name == "responseData":
             self._in_data = False
         elif name == "testResults":
@@ -90,7 +157,11 @@ class TreeReader:
                 self._on_user(sample)
             elif user is not None:
                 user.samples += 1
-                self._on_sample("".join(sample.text), user)
+                # No line has a line break within a text, nor a tab; between its fields they mean the same.
+                self._on_lines("".join(sample.text).replace("\n", "\t").encode() + b"\n", user)
+
+    def _step(self, depth: int) -> None:
+        self._depth += depth
 
     def _refuse(self, *_: object) -> None:
         raise xml.parsers.expat.ExpatError("a document type is not expected here")

@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -349,6 +350,48 @@ def test_garbage_in_the_tree(fake_run: Any) -> None:
     results = read_results(folder)
     assert missing(results) == []
     assert all(user.has_last_line for user in results.clients.users.values())
+
+
+def test_lines_of_any_form_are_samples_in_their_order(fake_run: Any) -> None:
+    """Most lines are read in bulk; those of another form between them keep their place and their values."""
+    frames = [{} for _ in range(12)]
+    frames[1] = {"worker": 'a,"b"'}
+    frames[2] = {"rtt_ms": 1e-9, "worker": "c&d <e>"}
+    frames[5] = {"label": "Rahmen ✓", "late_ms": 1.5}
+    frames[7] = {"faces": "many"}
+    user = fake_run.user(frames)
+    user.frames[4] = dict(reversed(user.frames[4].items()))
+    user.frames[9]["index"] = 10_000_000
+    user.frames[10] |= {"ok": 1}
+    folder = fake_run.write()
+    results = read_results(folder)
+    rows = pl.read_csv(folder / "samples.csv", infer_schema=False)
+    good = [line for number, line in enumerate(user.frames) if number not in (9, 10)]
+    texts = {True: "true", False: "false", None: None}
+    for row, line in zip(rows.iter_rows(named=True), good, strict=True):
+        assert row["late_ms"] == (str(line["late_ms"]) if "late_ms" in line else None)
+        assert {name: row[name] for name in ("label", "worker") if name in line} == {
+            name: line[name] for name in ("label", "worker") if name in line
+        }
+        assert (int(row["index"]), float(row["rtt_ms"])) == (line["index"], line["rtt_ms"])
+        assert row["cold"] == texts[line["cold"]]
+    assert results.clients.bad_lines == Counter({"tree.xml": 2, "the journal": 2})
+    assert (results.clients.from_tree, results.clients.from_journal) == (10, 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"\xff", b"\x00", b"[" * 100_000, b'{"type":"sample",', rb'{"type":"user","user":"\ud800"}', b'{"type":NaN}', b""],
+    ids=["no UTF-8", "NUL", "deep", "half", "half a character", "NaN", "empty"],
+)
+def test_a_bad_line_of_the_journal_is_counted_and_nothing_else_is_lost(three_users: Any, line: bytes) -> None:
+    folder = three_users.write()
+    (folder / "tree.xml").unlink()
+    rows = (folder / "journal.jsonl").read_bytes().splitlines()
+    (folder / "journal.jsonl").write_bytes(b"\n".join([*rows[:50], line, *rows[50:], b""]))
+    results = read_results(folder)
+    assert results.samples.height == 111
+    assert results.clients.bad_lines == Counter({"the journal": 1})
 
 
 def test_entities_are_refused(fake_run: Any) -> None:
