@@ -4,7 +4,10 @@
 import signal
 
 # Until the command line takes it, a Ctrl-C ends this like any other program: without a traceback of the imports.
-signal.signal(signal.SIGINT, signal.SIG_DFL)
+# Where it is to be ignored, as in the background of a script, it stays so.
+IS_HEARD = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if IS_HEARD:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import os
 import sys
@@ -14,5 +17,6 @@ from framestorm.cli import main
 # Needed to find this package, not for what it starts: frame clients and functions have environments of their own.
 os.environ.pop("PYTHONPATH", None)
 
-signal.signal(signal.SIGINT, signal.default_int_handler)
+if IS_HEARD:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main(sys.argv[1:]))

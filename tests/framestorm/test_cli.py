@@ -69,6 +69,7 @@ def test_a_disk_that_is_full_is_one_sentence(
 def test_a_ctrl_c_while_it_is_being_loaded_leaves_no_traceback() -> None:
     program = (
         "import os, runpy, signal, sys, types\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "cli = sys.modules['framestorm.cli'] = types.ModuleType('framestorm.cli')\n"
         "cli.__getattr__ = lambda name: os.kill(os.getpid(), signal.SIGINT)\n"
         "runpy.run_module('framestorm', run_name='__main__')"
