@@ -157,8 +157,10 @@ def _metric_name(words: str) -> str:
     name = "_".join(words.lower().split())
     series, _, statistic = name.rpartition("_")
     series = {"frame": "", "rtt": ""}.get(series, series)
-    if statistic in {"mean", *PERCENTILES} and series in SERIES:
-        return column(series, statistic)
+    if statistic in {"mean", *PERCENTILES}:
+        for known in (series, f"{series}_ms"):
+            if known in SERIES:
+                return column(known, statistic)
     if metric(SHORT_NAMES.get(name, name)).worse is None and rest.strip():
         return of_label(first, _metric_name(rest.strip()))
     return SHORT_NAMES.get(name, name)

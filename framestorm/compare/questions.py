@@ -136,7 +136,10 @@ def _of_single_runs(old: RunSide, new: RunSide, names: Iterable[str], numbers: t
             drawn = [{RATE: _resamples_of_rate(run, seed(number, "rate"))} for run, number in runs]
             asked.append(_resampled(RATE, runs[0][0], runs[1][0], drawn, RATE_METHOD, RATE_WINDOWS * LEAST_IN_WINDOW))
             continue
-        drawn = [resamples_of_times(run.times[series], seed(number, series), series) for run, number in runs]
+        drawn = [
+            resamples_of_times(run.times[series], seed(number, series.removesuffix("_ms")), series)
+            for run, number in runs
+        ]
         effect = runs[1][0].times[series].cliffs_delta(runs[0][0].times[series])
         for name in of_series:
             least = least_samples(str(metric(name).statistic))

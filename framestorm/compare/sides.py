@@ -113,7 +113,7 @@ class RunSide:
 
     def metrics(self, wanted: Collection[str]) -> list[str]:
         """The metrics that have a figure; JMeter's own times within a response time only if they are wanted."""
-        names = [name for name, series in self.series().items() if name in wanted or f"{series}_ms" not in JMETER_TIMES]
+        names = [name for name, series in self.series().items() if name in wanted or series not in JMETER_TIMES]
         return [name for name in [*names, RATE] if self.figures(name)]
 
     def figures(self, name: str) -> dict[int, SideFigure]:

@@ -2,8 +2,9 @@
 
 A label with spaces stands in quotes; `all` is the whole of all samplers, `*` each of their labels.
 
-The series is `rtt` (the response time, which may be left out), `warm`, `cold`, `outside`, or any further figure in ms
-that samples carry, by its full name (`first_token_ms`); `handler` and `model` need no `_ms`.
+The series is `rtt` (the response time, which may be left out), `warm`, `cold`, `outside`, or any further figure that
+samples carry, by its full name (`first_token_ms`, `tokens`); `handler` and `model` need no `_ms`. A limit has the unit
+of the figure; that of a figure in ms may be left out. After a figure whose name ends in no unit, the label is needed.
 
 A criterion names what must NOT hold: `frame p95 > 2 s` fails the run if the 95th percentile is above 2 s. One that
 cannot be judged (no samples; a timeout hides the figure) fails too and says why: missing data is never a pass.
@@ -18,7 +19,8 @@ from typing import Literal, NamedTuple
 
 from framestorm.errors import UsageError
 from framestorm.model import units
-from framestorm.model.metric import metric, quoted
+from framestorm.model.metric import Metric, metric, quoted, unit
+from framestorm.model.sample import is_figure_name
 from framestorm.stats.estimate import Bound, Estimate, Times
 
 State = Literal["passed", "failed", "unjudged"]
@@ -32,6 +34,15 @@ COUNT_METRICS = {"success": "success", "errors": "failed", "rate": "served_per_s
 ALIASES = {"failures": "errors"}
 METRICS_HELP = "success, errors, mean, median, p50 … p99.9 (any pX), min, max, rate, n"
 TIME_UNITS = {"ms": 1.0, "s": 1000.0, "min": 60_000.0}
+# Of further figures, by their unit; those of none and others have no unit in a criterion either.
+FIGURE_UNITS = {
+    "ms": {"": 1.0, **TIME_UNITS},
+    "s": {"": 1.0, "ms": 0.001, "s": 1.0, "min": 60.0},
+    "%": {"": 1.0, "%": 1.0},
+    "share": {"": 1.0, "%": 0.01},
+    "1/s": {"": 1.0, "/s": 1.0, "/min": 1 / 60},
+    "bytes": {"": 1.0, "b": 1.0, "kb": 1e3, "mb": 1e6},
+}
 COUNT_UNITS = {
     "success": {"%": 0.01},
     "errors": {"": 1.0, "%": 0.01},
@@ -69,13 +80,18 @@ class Criterion:
 
 @dataclass
 class Group:
-    """The measurements of one label: `user`, or another label of the run."""
+    """The measurements of one label: `user`, or another label of the run; units: those of series that are figures."""
 
     label: str
     n: int = 0
     ok: int = 0
     rate_per_s: float | None = None
     samples: Mapping[str, Times] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def unit(self, series: str) -> str:
+        """The unit of a series of its samples."""
+        return self.units.get(series, "ms")
 
 
 @dataclass(frozen=True)
@@ -138,7 +154,7 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
     if _is_label(words, main_label):
         name = words.take().text.strip("'\"")
         label = next((each for each in (USER, ALL, main_label) if each.lower() == name.lower()), name)
-    series = words.take() if _is_series(words.peek().text, label) else None
+    series = words.take() if _is_series(words, label) else None
     word = words.take()
     name = ALIASES.get(word.text.lower(), word.text.lower())
     percentile = _PERCENTILE.fullmatch(name)
@@ -151,24 +167,24 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
         raise words.error(
             word,
             f"expected a metric ({METRICS_HELP}), which may follow a label ({USER}, {main_label}) and a series "
-            f"of times ({', '.join(SAMPLE_SERIES)}, or a figure such as first_token_ms); got {word.quoted}",
+            f"({', '.join(SAMPLE_SERIES)}, or a figure such as first_token_ms); got {word.quoted}",
         )
     sign = words.take()
     if sign.text not in OPERATORS:
         raise words.error(sign, f"expected one of {', '.join(OPERATORS)} after '{name}', got {sign.quoted}")
-    limit, unit = _limit(words, name)
+    limit, limit_unit = _limit(words, name, series.text.lower() if series else "")
     if words.peek().text:
         raise words.error(words.peek(), f"unexpected {words.peek().quoted}; a criterion ends after the unit")
     of_label = USER_SERIES if label == USER else SAMPLE_SERIES
     of_times = series.text.lower().removesuffix("_ms") if series else of_label[0]
-    return Criterion(" ".join(text.split()), label, of_times, name, sign.text, limit, unit)
+    return Criterion(" ".join(text.split()), label, of_times, name, sign.text, limit, limit_unit)
 
 
 def _is_label(words: _Words, main_label: str) -> bool:
     first = words.peek()
     if first.is_label or first.text.lower() in (USER, ALL, main_label.lower()):
         return True
-    is_other = _is_metric(first.text.lower()) or _is_series(first.text, main_label)
+    is_other = _is_metric(first.text.lower()) or _is_known_series(first.text, main_label)
     return first.is_name and words.peek(1).is_name and not is_other
 
 
@@ -176,29 +192,37 @@ def _is_metric(name: str) -> bool:
     return name in {*TIME_METRICS, *COUNT_METRICS, *ALIASES} or _PERCENTILE.fullmatch(name) is not None
 
 
-def _is_series(word: str, label: str) -> bool:
+def _is_known_series(word: str, label: str) -> bool:
+    """Whether it can be nothing but a series: it is a common one, or a figure whose name ends in a unit."""
     if label == USER:
         return word.lower() in USER_SERIES
-    return word.lower() in SAMPLE_SERIES or word.lower().endswith("_ms")
+    return word.lower() in SAMPLE_SERIES or unit(word.lower()) != ""
 
 
-def _limit(words: _Words, name: str) -> tuple[float, str]:
+def _is_series(words: _Words, label: str) -> bool:
+    is_before_metric = is_figure_name(words.peek().text.lower()) and _is_metric(words.peek(1).text.lower())
+    return _is_known_series(words.peek().text, label) or (label != USER and is_before_metric)
+
+
+def _limit(words: _Words, name: str, series: str) -> tuple[float, str]:
     number = words.take()
     if not _NUMBER.fullmatch(number.text):
         raise words.error(number, f"expected a number such as 2 or 0.5, got {number.quoted}")
     if number.text.startswith("-"):
         raise words.error(number, f"{number.text} is below 0, but measured figures are never below 0")
     allowed = COUNT_UNITS.get(name, TIME_UNITS)
-    unit = words.peek().text.lower()
-    if unit not in allowed:
+    if series not in (*SAMPLE_SERIES, *USER_SERIES, ""):
+        allowed = FIGURE_UNITS.get(unit(series), {"": 1.0})
+    word = words.peek().text.lower()
+    if word not in allowed:
         listed = " or ".join(f"'{each}'" if each else "no unit" for each in allowed)
-        raise words.error(words.peek(), f"{name} is given in {listed}, got {words.peek().quoted}")
-    if unit:
+        raise words.error(words.peek(), f"{series or name} is given in {listed}, got {words.peek().quoted}")
+    if word:
         words.take()
     value = float(number.text)
-    if unit == "%" and value > 100:
+    if word == "%" and value * allowed[word] > 1 and allowed[word] < 1:
         raise words.error(number, f"{number.text} % is above 100 %, which no share can be")
-    return value * allowed[unit], unit
+    return value * allowed[word], word
 
 
 def for_each(criterion: Criterion, labels: Iterable[str]) -> list[Criterion]:
@@ -217,10 +241,11 @@ def judge(criterion: Criterion, groups: Mapping[str, Group]) -> Judgement:
     if figure is None:
         why = f"no {criterion.label} was measured that has this figure, so it cannot be judged and counts as failed"
         return Judgement(**vars(criterion), state=state, measured="no samples", value=None, bound=None, why=why)
-    measured = _in_words(criterion, figure)
+    of_figure = Metric("", group.unit(criterion.series), "")
+    measured = _in_words(criterion, figure, of_figure)
     is_held = holds(figure.value, criterion.limit)
     if figure.bound == "lower" and is_held != holds(math.inf, criterion.limit):
-        above = units.duration(figure.value)
+        above = of_figure.text(figure.value)
         why = f"timeouts hide the figure: it is above {above}, and may be on either side of the limit; counts as failed"
     else:
         state, why = ("failed", f"{criterion.text} holds: measured {measured}") if is_held else ("passed", "")
@@ -247,9 +272,9 @@ def _measure(criterion: Criterion, group: Group) -> Estimate | None:
     return sample.mean() if name == "mean" else sample.percentile(name[1:] if name != "median" else "50")
 
 
-def _in_words(criterion: Criterion, figure: Estimate) -> str:
+def _in_words(criterion: Criterion, figure: Estimate, of_figure: Metric) -> str:
     if criterion.metric == "errors" and criterion.unit == "%":
         return units.percent(figure.value)
     if criterion.metric in COUNT_METRICS:
         return metric(COUNT_METRICS[criterion.metric]).text(figure.value)
-    return ("> " if figure.bound == "lower" else "") + units.duration(figure.value)
+    return ("> " if figure.bound == "lower" else "") + of_figure.text(figure.value)

@@ -1,9 +1,9 @@
 """Metrics of a run, declared once: name, unit, meaning, which direction is worse, and the samples that a share is of.
 
-Criteria, studies (study.yml, results.csv), comparisons and pages use them. A time is named after its series and
-statistic: `mean_ms` and `p95_ms` are of the response time, `handler_p95_ms` is of the figure handler_ms that samples
-carry; any figure in ms that samples carry has such metrics. Those of one label begin with it, in quotes if it has
-spaces: `login p95_ms`, `"log in" success`.
+Criteria, studies (study.yml, results.csv), comparisons and pages use them. A statistic of a series has the names of
+both: `mean_ms` and `p95_ms` are of the response time, `handler_p95_ms` is of the figure handler_ms that samples carry,
+`tokens_p95` of tokens, `tokens_p95_per_s` of tokens_per_s; any figure that samples carry has such metrics. Those of one
+label begin with it, in quotes if it has spaces: `login p95_ms`, `"log in" success`.
 """
 
 import re
@@ -21,17 +21,18 @@ STATISTICS = {
     "mean": "mean", "median": "median", "p95": "p95", "p99": "p99", "sd": "standard deviation of",
     "min": "shortest", "max": "longest",
 }  # fmt: skip
-# The response time is the series with the empty name; every further figure in ms that samples carry is also a series.
+# The response time is the series with the empty name; every further figure that samples carry is also a series.
 RESPONSE, OPEN, OUTSIDE, USER = "", "open", "outside", "user"
 SERIES = {
     RESPONSE: ("response time", "response time"),
     OPEN: ("response time from the intended start", "response time from the intended start on"),
     OUTSIDE: ("time outside the handler", "response time without the time in the function's handler"),
     USER: ("user time", "time of a user from start to end"),
-    "handler": ("handler time", "time in the function's handler"),
-    "model": ("model time", "time in the model"),
+    "handler_ms": ("handler time", "time in the function's handler"),
+    "model_ms": ("model time", "time in the model"),
 }
-# The unit of a derived metric follows from the end of its name.
+TIMES_OF_SAMPLES = (RESPONSE, OPEN, OUTSIDE, USER)
+# The unit of a further figure or a derived metric follows from the end of its name.
 SUFFIXES = {
     "_bytes_per_s": "bytes/s", "_per_s": "1/s", "_percent": "%", "_bytes": "bytes", "_ms": "ms", "_s": "s",
     "_share": "share",
@@ -44,7 +45,9 @@ _TEXTS: dict[str, Callable[[float], str]] = {
 # A figure followed by one unit; does not match `2 min 05 s`.
 _NUMBER = re.compile(r"(\N{MINUS SIGN}?[\d.,]+)(\D*)")
 _OF_LABEL = re.compile(r"""(?:"([^"]+)"|'([^']+)'|(\S+))\s+(\S+)""")
-_TIME = re.compile(rf"(?:(?P<series>[a-z][a-z0-9_]*)_)?(?P<statistic>{'|'.join(STATISTICS)})_ms")
+_OF_SERIES = re.compile(
+    rf"(?:(?P<stem>[a-z][a-z0-9_]*)_)?(?P<statistic>{'|'.join(STATISTICS)})(?P<suffix>{'|'.join(SUFFIXES)})?"
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Metric:
     label: a few words without the unit, for a sentence or an axis.
     worse: which direction is worse; None: neither, or it is not known.
     counted_by: for a share, the metric that counts the samples of which it is a share.
-    series, statistic: for a time, its series and its statistic.
+    series, statistic: for a statistic of what samples carry, its series and the statistic.
     """
 
     name: str
@@ -111,19 +114,39 @@ class Metric:
         return units.ends(shown(low), shown(high))
 
 
-def _time(series: str, statistic: str) -> Metric:
-    label, meaning = SERIES.get(series, (f"{series.replace('_', ' ')} time", f"figure {series}_ms of the samples"))
-    word, name = STATISTICS[statistic], column(series, statistic)
-    return Metric(name, "ms", f"{word} {label}", f"{word} {meaning}", "higher", None, series, statistic)
+def _of_series(series: str, statistic: str) -> Metric:
+    stem, suffix = _split(series)
+    is_time = suffix == "_ms"
+    words = stem.replace("_", " ") + (" time" if is_time else "")
+    label, meaning = SERIES.get(series, (words, f"figure {series} of the samples"))
+    word = STATISTICS[statistic] if is_time else {"min": "least", "max": "most"}.get(statistic, STATISTICS[statistic])
+    return Metric(
+        column(series, statistic), unit(series), f"{word} {label}", f"{word} {meaning}",
+        "higher" if is_time else None, None, series, statistic,
+    )  # fmt: skip
 
 
 def _times(series: str, *statistics: str) -> list[Metric]:
-    return [_time(series, statistic) for statistic in statistics]
+    return [_of_series(series, statistic) for statistic in statistics]
+
+
+def _split(series: str) -> tuple[str, str]:
+    """A series without its unit, and the end of its name that gives the unit."""
+    if series in TIMES_OF_SAMPLES:
+        return series, "_ms"
+    suffix = next((suffix for suffix in SUFFIXES if series.endswith(suffix)), "")
+    return series.removesuffix(suffix), suffix
+
+
+def unit(series: str) -> str:
+    """The unit of a series, by the end of its name."""
+    return SUFFIXES.get(_split(series)[1], "")
 
 
 def column(series: str, statistic: str) -> str:
-    """The metric name of a time: `handler`, `mean` give `handler_mean_ms`; the response time gives `mean_ms`."""
-    return f"{series}_{statistic}_ms" if series else f"{statistic}_ms"
+    """The name of a series' statistic: `handler_ms`, `mean` give `handler_mean_ms`; the response time `mean_ms`."""
+    stem, suffix = _split(series)
+    return f"{stem}_{statistic}{suffix}" if stem else f"{statistic}{suffix}"
 
 
 CATALOGUE = (
@@ -142,8 +165,8 @@ CATALOGUE = (
     ),
     *_times(OPEN, "mean", "median", "p95", "p99"),
     *_times(OUTSIDE, "mean", "median", "p95", "p99", "sd"),
-    *_times("handler", "mean", "median", "p95", "p99", "sd"),
-    *_times("model", "mean", "median", "p95", "p99", "sd"),
+    *_times("handler_ms", "mean", "median", "p95", "p99", "sd"),
+    *_times("model_ms", "mean", "median", "p95", "p99", "sd"),
     Metric("users", "", "users", "users that ran"),
     Metric("user_success", "share", "success rate of users", "share of the users without any error", "lower", "users"),
     *_times(USER, "mean", "median", "p95"),
@@ -191,12 +214,13 @@ def metric(name: str) -> Metric:
         base = metric(rest)
         counted_by = of_label(label, base.counted_by) if base.counted_by else None
         return replace(base, name=name, label=f"{base.label} of {label}", counted_by=counted_by)
-    if is_time := _TIME.fullmatch(name):
-        return _time(is_time["series"] or "", is_time["statistic"])
-    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
-    unit = SUFFIXES.get(suffix, "")
-    words = (name if unit == "share" else name.removesuffix(suffix)).replace("_", " ")
-    return Metric(name, unit, words, worse="higher" if unit == "ms" else None)
+    if is_of_run(name) and (parts := _OF_SERIES.fullmatch(name)):
+        stem, suffix = parts["stem"], parts["suffix"] or ""
+        is_other = stem in TIMES_OF_SAMPLES and suffix == "_ms"
+        return _of_series(stem if is_other else f"{stem}{suffix}", parts["statistic"])
+    stem, suffix = _split(name)
+    words = (name if suffix == "_share" else stem).replace("_", " ")
+    return Metric(name, unit(name), words, worse="higher" if suffix == "_ms" else None)
 
 
 def of_label(label: str, name: str) -> str:
@@ -221,6 +245,10 @@ def is_rounded(name: str) -> bool:
 
 
 def is_of_run(name: str) -> bool:
-    """Whether a run may have a metric of that name: from the catalogue, or of a further figure of its samples."""
+    """Whether a run may have a metric of that name: from the catalogue, or of a further figure of its samples.
+
+    `handler_mean` is more likely a slip for handler_mean_ms than a figure `handler`.
+    """
     _, rest = split_label(name)
-    return rest in BY_NAME or _TIME.fullmatch(rest) is not None
+    of_series = _OF_SERIES.fullmatch(rest)
+    return rest in BY_NAME or (of_series is not None and bool(of_series["stem"]) and f"{rest}_ms" not in BY_NAME)

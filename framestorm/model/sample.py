@@ -34,6 +34,8 @@ ELAPSED_US = "elapsed_us"
 # sub-result (a redirect, an embedded resource) is part of the row before it.
 TRANSACTION, SUB_RESULT = "transaction", "sub-result"
 Kind = Literal["sampler", "transaction", "sub-result"]
+# Names in criteria and metrics of what is calculated from the common fields.
+OTHER_SERIES = ("rtt", "warm", "cold", "open", "outside")
 INDEX_LIMIT: int = SCHEMA["properties"]["index"]["maximum"]
 _REQUIRED = tuple(SCHEMA["required"])
 _TYPES = {name: _types(SCHEMA["properties"][name]) for name in COMMON}
@@ -41,9 +43,15 @@ _FURTHER = _types(SCHEMA["additionalProperties"])
 _NAME = re.compile(SCHEMA["propertyNames"]["pattern"])
 
 
+def is_measured(name: str) -> bool:
+    """Whether the further figure of that name is a metric if its values are numbers: it is no moment, nor a series."""
+    of_others = {*COMMON, *ORIGIN, *OTHER_SERIES}
+    return not name.endswith("_at_ms") and of_others.isdisjoint({name, name.removesuffix("_ms")})
+
+
 def is_length(name: str) -> bool:
-    """Whether the further figure of that name is a length of time in ms, which tables and charts show."""
-    return name.endswith("_ms") and not name.endswith("_at_ms") and name not in COMMON
+    """Whether the further figure of that name is a length of time in ms."""
+    return name.endswith("_ms") and is_measured(name)
 
 
 @cache

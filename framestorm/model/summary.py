@@ -40,7 +40,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Times:
-    """Figures of one series of times in ms; `censored` of the `n` times are lower bounds, cut off by a timeout."""
+    """Statistics of one series, of times in ms; `censored` of the `n` times are lower bounds, cut off by a timeout."""
 
     n: int
     censored: int
@@ -63,6 +63,7 @@ class LabelSummary:
 
     times: by the name of a series: rtt (response time), its warm and cold part, outside (of the handler), and every
         further figure in ms that samples carry.
+    figures: every other figure that samples carry, by its name, which ends in its unit.
     success_low, success_high: ends of Wilson's interval.
     kind: samplers' samples count in `all`; those of a transaction are made of others, a sub-result is part of another.
     of_labels: how many labels it has together, as there are too many to show each.
@@ -85,6 +86,7 @@ class LabelSummary:
     sent_bytes_per_s: float | None = None
     further_causes: dict[str, int] = field(default_factory=dict)
     of_labels: int = 1
+    figures: dict[str, Times] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,9 @@ def _by_index(data: series.ByIndex, name: str, label: str) -> Chart:
     what = FIGURE_NAMES.get(name) or name.removesuffix("_ms").replace("_", " ").capitalize()
     band, x = data.band, data.x
     # Each chart has its own unit: with one for all three, model times would be too small to see.
-    axis = Lengths.of(*(user.y for user in data.lines), band["high"] if band else [], data.timed_out["y"])
+    axis = Lengths.plain()
+    if name.endswith("_ms"):
+        axis = Lengths.of(*(user.y for user in data.lines), band["high"] if band else [], data.timed_out["y"])
     caption, traces = "One line per user, in the order of their starts.", []
     if band:
         hidden = {"hoverinfo": "skip", "mode": "lines"}

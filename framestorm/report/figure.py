@@ -132,10 +132,15 @@ class Lengths:
         ticks = tuple(float(f"{step}e{exponent}") for exponent in exponents for step in steps)
         return cls(scale, unit, 0 < middle * LOG_RATIO < top, ticks)
 
+    @classmethod
+    def plain(cls) -> "Lengths":
+        """An axis of figures that are no times, as they are."""
+        return cls(1.0, "", log=False, ticks=())
+
     def axis(self, what: str) -> Json:
         labels = [f"{tick:,g}" for tick in self.ticks]
         ticks = {"type": "log", "tickmode": "array", "tickvals": self.ticks, "ticktext": labels}
-        return axis_title(f"{what} ({self.unit})") | (ticks if self.log else {})
+        return axis_title(f"{what} ({self.unit})" if self.unit else what) | (ticks if self.log else {})
 
     def y(self, values: Sequence[float | None]) -> Values:
         return scaled(values, self.scale)

@@ -4,6 +4,7 @@ import shlex
 
 from framestorm.model import cause, units
 from framestorm.model.criteria import ALL
+from framestorm.model.metric import Metric, unit
 from framestorm.model.run import Target
 from framestorm.model.summary import Range, Summary, Times
 from framestorm.report.charts import charts
@@ -42,6 +43,7 @@ def page_html(summary: Summary) -> str:
             "share": share_text,
             "figure": _figure,
             "interval": _interval,
+            "of_figure": _of_figure,
             "cause": cause.describe,
             "range": _range,
         },
@@ -84,6 +86,12 @@ def _figure(figure: Estimate | None) -> str:
     if figure is None:
         return units.NONE
     return ("> " if figure.bound == "lower" else "") + units.duration(figure.value) + ("†" if figure.few else "")
+
+
+def _of_figure(figure: Estimate | None, name: str) -> str:
+    """A statistic of a further figure that is no time, in the unit that its name ends in."""
+    text = Metric(name, unit(name), name).text(figure.value if figure else None)
+    return text + ("†" if figure and figure.few else "")
 
 
 def _interval(figure: Estimate | None) -> str:

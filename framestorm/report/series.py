@@ -8,7 +8,7 @@ import polars as pl
 from framestorm.model import series as model
 from framestorm.model.summary import LostHost
 from framestorm.results.jtl import JMETER_TIMES
-from framestorm.results.table import lengths, span_ms, spread
+from framestorm.results.table import figures, span_ms, spread
 from framestorm.stats.checks import Floats
 
 MAX_LINES = 12  # users with a line of their own, as long as there are no more of them
@@ -32,7 +32,7 @@ def sample_series(samples: pl.DataFrame, origin_ms: float, coarse: int = 1) -> m
     """
     if not samples.height:
         return model.SampleSeries()
-    further = [name for name in lengths(samples) if name not in JMETER_TIMES and samples[name].count()]
+    further = [name for name in figures(samples) if name not in JMETER_TIMES and samples[name].count()]
     # Of a million samples each column is 8 MB.
     samples = samples.select(
         "user", "index", "start_ms", "rtt_ms", "ok", "cold", "timed_out", "host", "source", *further

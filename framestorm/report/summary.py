@@ -204,6 +204,7 @@ def _label_summary(group: Group, table: pl.DataFrame, kind: Kind, of_labels: int
     def total(name: str) -> int | None:
         return int(table[name].sum()) if name in table.columns and table[name].count() else None
 
+    series = {name: _times(sample) for name, sample in group.samples.items() if isinstance(sample, Sample)}
     return model.LabelSummary(
         label=group.label,
         kind=kind,
@@ -221,7 +222,8 @@ def _label_summary(group: Group, table: pl.DataFrame, kind: Kind, of_labels: int
         success_low=low,
         success_high=high,
         rate_per_s=group.rate_per_s,
-        times={name: _times(sample) for name, sample in group.samples.items() if isinstance(sample, Sample)},
+        times={name: times for name, times in series.items() if group.unit(name) == "ms"},
+        figures={name: times for name, times in series.items() if group.unit(name) != "ms"},
     )
 
 

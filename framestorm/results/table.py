@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from framestorm.model import metric
 from framestorm.model.criteria import ALL, USER, Group
-from framestorm.model.sample import SUB_RESULT, TRANSACTION, Kind, is_length
+from framestorm.model.sample import SUB_RESULT, TRANSACTION, Kind, is_figure_name, is_measured
 from framestorm.model.series import Values
 from framestorm.results.clients import UserHistory
 from framestorm.stats.checks import Floats
@@ -51,24 +52,33 @@ def scan_rows(path: Path, schema: Schema, optional: tuple[str, ...] = ()) -> pl.
 
 
 def read_table(path: Path) -> pl.DataFrame:
-    """The columns of samples.csv that the report needs and every further figure that is a length.
+    """The columns of samples.csv that the report needs, and every further figure whose values are numbers >= 0.
 
     `timed_out`: the response time is only a lower bound. A sample cut off by the run's stop did not fail by its own
     slowness: it is a failure, but no time of it is used. A 504 is the platform's timeout and as much a lower bound as
     the client's.
     """
     names = pl.scan_csv(path, infer_schema=False).collect_schema().names()
-    columns = COLUMNS | FIGURES | {name: pl.Float64 for name in names if is_length(name)}
+    columns = COLUMNS | FIGURES
+    further = [name for name in names if name not in columns and is_figure_name(name) and is_measured(name)]
+    columns |= dict.fromkeys(further, pl.String)
     raw = pl.scan_csv(path, schema_overrides={name: columns.get(name, pl.String) for name in names}, ignore_errors=True)
     samples = raw.select(
         pl.col(name) if name in names else pl.lit(None, dtype).alias(name) for name, dtype in columns.items()
     )
     timed_out = (pl.col("censored") & pl.col("cause").ne_missing("stopped")) | pl.col("cause").eq_missing("status-504")
-    return (
+    table = (
         samples.with_columns(pl.col("ok", "censored").fill_null(value=False))
         .with_columns((timed_out & ~pl.col("ok") & pl.col("rtt_ms").is_not_null()).alias("timed_out"))
         .collect(engine="streaming")
     )
+    numbers = {name: table[name].cast(pl.Float64, strict=False) for name in further}
+    others = [
+        name
+        for name, values in numbers.items()
+        if values.null_count() != table[name].null_count() or not (values.is_finite() & (values >= 0)).all()
+    ]
+    return table.with_columns(**numbers).drop(others)
 
 
 IS_OWN = ~pl.col("source").is_in([TRANSACTION, SUB_RESULT])
@@ -114,9 +124,9 @@ def of_labels(samples: pl.DataFrame, labels: Collection[str], kind: Kind) -> pl.
     return samples.filter(is_of_kind & pl.col("label").cast(pl.String).is_in(list(labels)))
 
 
-def lengths(samples: pl.DataFrame) -> list[str]:
-    """The columns of a table of samples that are further figures and lengths, such as handler_ms."""
-    return [name for name in samples.columns if is_length(name)]
+def figures(samples: pl.DataFrame) -> list[str]:
+    """The columns of a table of samples that are further figures and numbers, such as handler_ms."""
+    return [name for name, dtype in samples.schema.items() if dtype == pl.Float64 and is_measured(name)]
 
 
 def users_table(users: Iterable[UserHistory]) -> pl.DataFrame:
@@ -133,20 +143,22 @@ def sample_group(samples: pl.DataFrame, label: str, *, at_rate: bool = False) ->
     at_rate: see `serving_ms`.
     """
     # Of a million samples each column is 8 MB.
-    ok = samples.lazy().filter("ok").select("rtt_ms", "cold", *lengths(samples)).collect()
+    ok = samples.lazy().filter("ok").select("rtt_ms", "cold", *figures(samples)).collect()
     cut = samples.filter("timed_out")
     times = {"rtt": Sample(_floats(ok["rtt_ms"]), _floats(cut["rtt_ms"]))}
     if ok["cold"].sum():
         # What timed out never said whether it was cold: it belongs to neither.
         times["warm"] = Sample(_floats(ok.filter(~pl.col("cold"))["rtt_ms"]))
         times["cold"] = Sample(_floats(ok.filter("cold")["rtt_ms"]))
-    further = {"outside": ok["rtt_ms"] - ok["handler_ms"]}
-    further |= {name.removesuffix("_ms"): ok[name] for name in lengths(samples)}
+    units: dict[str, str] = {}
+    # Of figures whose names differ by _ms only, that in ms comes first.
+    further = {"outside_ms": ok["rtt_ms"] - ok["handler_ms"]}
+    further |= {name: ok[name] for name in sorted(figures(samples), key=lambda name: not name.endswith("_ms"))}
     for name, column in further.items():
-        values = _floats(column)
-        if values.size and name not in times:
-            times[name] = Sample(values)
-    return Group(label, samples.height, ok.height, _rate(ok.height, serving_ms(samples, at_rate=at_rate)), times)
+        values, series = _floats(column), name.removesuffix("_ms")
+        if values.size and series not in times:
+            times[series], units[series] = Sample(values), metric.unit(name)
+    return Group(label, samples.height, ok.height, _rate(ok.height, serving_ms(samples, at_rate=at_rate)), times, units)
 
 
 def user_group(users: pl.DataFrame) -> Group:

@@ -33,11 +33,12 @@ INTENDED = {
     # Requests whose answers nobody was to verify were counted as unverified.
     ".facts.unverified": 0,
 }
-# Handler, model and what is outside of them had few metrics; any figure in ms has the same ones now.
+# Handler, model and what is outside of them had few metrics; any figure has the same ones now.
 NEW_METRICS = {
     "handler_median_ms", "handler_p95_ms", "handler_p99_ms",
     "model_median_ms", "model_p95_ms", "model_p99_ms",
     "outside_sd_ms", "outside_median_ms", "outside_p95_ms", "outside_p99_ms",
+    "faces", "faces_mean", "faces_sd", "faces_median", "faces_p95", "faces_p99",
 }  # fmt: skip
 # JMeter's own times of HTTP samplers are figures of samples, too.
 NEW_METRICS |= {
@@ -98,11 +99,18 @@ def differences(old: Any, new: Any, where: str = "") -> Iterator[tuple[str, Any,
         )
         for name in old.keys() & by_text.keys():
             yield from differences(old[name], by_text[name], f"{where}.{name}")
-    elif isinstance(old, list) and isinstance(new, list | tuple) and len(old) == len(new):
+    elif isinstance(old, list) and isinstance(new, list | tuple) and len(old) == len(known := of_old(new, old)):
+        new = known
         for place, (value, other) in enumerate(zip(old, new, strict=True)):
             yield from differences(value, other, f"{where}.{place}")
     elif old != new and INTENDED.get(where, old) != new and not is_near(old, new, where):
         yield where, old, new
+
+
+def of_old(items: Any, old: list[Any]) -> list[Any]:
+    """The items without those of metrics that are new there."""
+    new_metrics = NEW_METRICS - {each.get("metric") for each in old if isinstance(each, dict)}
+    return [each for each in items if getattr(each, "metric", None) not in new_metrics]
 
 
 def is_near(old: Any, new: Any, where: str) -> bool:

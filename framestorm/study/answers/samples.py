@@ -12,7 +12,7 @@ import polars as pl
 from framestorm.model.files import read
 from framestorm.model.metric import OPEN, OUTSIDE, RESPONSE
 from framestorm.model.summary import Summary
-from framestorm.results.table import lengths, of_label, read_table
+from framestorm.results.table import figures, of_label, read_table
 from framestorm.stats.checks import Flags, Floats
 from framestorm.stats.effects import cliffs_delta
 from framestorm.stats.percentiles import Sample
@@ -83,13 +83,13 @@ class Samples:
     rejected_warm: int = 0
 
     def figures(self) -> list[str]:
-        """The further figures in ms that samples carry, such as handler for handler_ms."""
-        return [name.removesuffix("_ms") for name in lengths(self.kept)]
+        """The further figures that samples carry and that are numbers."""
+        return figures(self.kept)
 
     def times(self, series: str) -> Times:
         """Times of the samples without error; for response times also, as lower bounds, of those that timed out."""
         is_counted = pl.col("ok") | pl.col("timed_out") if series in WITH_CUT else pl.col("ok")
-        return Times.of(self.kept.filter(is_counted), TIMES.get(series, pl.col(f"{series}_ms")), pl.col("timed_out"))
+        return Times.of(self.kept.filter(is_counted), TIMES.get(series, pl.col(series)), pl.col("timed_out"))
 
 
 @lru_cache(maxsize=8)

@@ -13,6 +13,7 @@ from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED, Verd
 from framestorm.model.files import FORMAT
 from framestorm.model.metric import BY_NAME, PERCENTILES
 from framestorm.model.run import Host, Record
+from framestorm.model.sample import is_length
 from framestorm.model.study import Chart, Value
 from framestorm.model.study_summary import (
     HypothesisAnswer,
@@ -191,7 +192,7 @@ def times_by_index(study: StudyResults, chart: Chart) -> list[IndexCell]:
         place = (point.factors.get(chart.panels or ""), point.factors.get(str(chart.rows)))
         for row in study.runs(point, study.repetitions):
             samples = study.samples(row)
-            columns = [RESPONSE_TIME, *(f"{name}_ms" for name in samples.figures())]
+            columns = [RESPONSE_TIME, *filter(is_length, samples.figures())]
             parts.setdefault(place, []).append(samples.kept.select("index", "ok", "timed_out", *columns))
     cells = []
     for (panel, level), tables in parts.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.model.metric import BY_NAME, METRICS, RESULT_COLUMNS
+from framestorm.model.metric import BY_NAME, METRICS, RESULT_COLUMNS, is_of_run
 from framestorm.model.study import DEFINITION, Against, Chart, Claim, Quick, StopRule, Study, Value
 from framestorm.study.design import expressions, matrix, yaml_lines
 from framestorm.study.design import folder as folders
@@ -274,7 +274,8 @@ class _Checks:
                     self.problems.add(at, f"{what}; write it as {json.dumps(texts[text])}", texts)
 
     def _metric(self, name: str, place: YamlPath) -> None:
-        self._one_of(self.metrics, name, "metric", place)
+        if not is_of_run(name):
+            self._one_of(self.metrics, name, "metric", place)
 
     def _factor(self, name: str, place: YamlPath) -> bool:
         return self._one_of(list(self.study.factors), name, "factor", place)

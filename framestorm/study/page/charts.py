@@ -9,7 +9,7 @@ from typing import Any
 
 from framestorm.inference import wording
 from framestorm.model import study as design
-from framestorm.model.metric import SERIES, metric
+from framestorm.model.metric import RESPONSE, SERIES, metric
 from framestorm.model.study import Value
 from framestorm.model.study_summary import IndexCell, PointSummary, PublishedPoint
 from framestorm.report.figure import BAND, INK, LINE_COLOURS, MAIN, Chart, Lengths, Trace, axis_title, line
@@ -359,8 +359,8 @@ def _by_index_chart(asked: design.Chart, cells: Sequence[IndexCell]) -> Chart | 
 
 
 def _series_label(column: str) -> str:
-    series = column.removesuffix("_ms")
-    return SERIES["" if series == "rtt" else series][0] if series in {"rtt", *SERIES} else series.replace("_", " ")
+    series = RESPONSE if column == "rtt_ms" else column
+    return SERIES[series][0] if series in SERIES else column.removesuffix("_ms").replace("_", " ")
 
 
 def _band_traces(cell: IndexCell, column: str, axis: Lengths, chosen: Value | None) -> list[Trace]:

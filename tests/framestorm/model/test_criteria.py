@@ -35,6 +35,13 @@ from framestorm.stats.percentiles import Sample
         ("first_token_ms p95 > 2 s", ("sample", "first_token", "p95", ">", 2000.0)),
         ("login p95 > 2 s", ("login", "rtt", "p95", ">", 2000.0)),
         ("login handler p95 > 2 s", ("login", "handler", "p95", ">", 2000.0)),
+        ("login ttft_ms p95 > 500", ("login", "ttft", "p95", ">", 500.0)),
+        ("login tokens p95 > 500", ("login", "tokens", "p95", ">", 500.0)),
+        ("login n mean > 3", ("login", "n", "mean", ">", 3.0)),
+        ("tokens_per_s mean < 20 /s", ("sample", "tokens_per_s", "mean", "<", 20.0)),
+        ("answer_bytes max > 5 kB", ("sample", "answer_bytes", "max", ">", 5000.0)),
+        ("cpu_percent max > 150 %", ("sample", "cpu_percent", "max", ">", 150.0)),
+        ("cached_share mean < 50 %", ("sample", "cached_share", "mean", "<", 0.5)),
     ],
 )
 def test_understood(text: str, expected: tuple[object, ...]) -> None:
@@ -62,7 +69,8 @@ def test_understood(text: str, expected: tuple[object, ...]) -> None:
         ("frame warm success < 99 %", "warm", "times only"),
         ("user warm p95 > 2 s", "warm", "expected a metric"),
         ("user model_ms p95 > 2 s", "model_ms", "expected a metric"),
-        ("frame slow p95 > 2 s", "slow", "a series of times (rtt, warm"),
+        ("frame slow p95 > 2 s", "s", "slow is given in no unit"),
+        ("frame slow p9 x > 2 s", "x", "expected one of"),
         ("frame rate < 5", "", "'/s' or '/min'"),
         ("frame p95 > -2 s", "-2", "below 0"),
         ("frame p95 > 2,5 s", ",", "ms"),

@@ -86,8 +86,9 @@ def test_strange_names_stay_text(three_users: Any) -> None:
 def test_charts_have_what_a_reader_needs(made: Path) -> None:
     drawn = charts(load(made))
     assert [chart.name for chart in drawn] == [
-        "response-time-by-index", "handler-time-by-index", "model-time-by-index", "response-time-over-time",
-        "success-over-time", "throughput", "users-over-time", "response-time-histogram", "processor-use",
+        "response-time-by-index", "handler-time-by-index", "model-time-by-index", "faces-by-index",
+        "response-time-over-time", "success-over-time", "throughput", "users-over-time", "response-time-histogram",
+        "processor-use",
     ]  # fmt: skip
     for chart in drawn:
         figure = chart.figure()
