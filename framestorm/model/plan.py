@@ -13,6 +13,7 @@ description may end with facets, in square brackets and separated by semicolons:
     URL                            the address of the function under test
     text or @file                  a text, or with @ the path of a file or folder: one that is set is relative to the
                                    folder that the run is started in, a default to the plan's
+    JSON figures                   names of figures, each with its JSONPath: `tokens=$.usage.tokens, cost=$.cost`
     program                        a path or a name in PATH: a path that is set is relative to that folder too
     shell words                    the arguments of a program, as one types them in a shell
     video file                     a video, which Framestorm cuts into frames before the run
@@ -40,6 +41,7 @@ from framestorm.model.criteria import ALL
 
 URL, VIDEO, FILE = "URL", "video file", "text or @file"
 PROGRAM, SHELL = "program", "shell words"
+FIGURES = "JSON figures"
 TOTAL, EMBEDDED = "total over all slaves", "embedded target if not set"
 _FILLED_IN, _CONSTANT = "filled in by Framestorm", "read by Framestorm"
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -48,7 +50,7 @@ _RANGE = re.compile(
 )
 _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
-_WORDS = {"text", URL, VIDEO, FILE, PROGRAM, SHELL, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
+_WORDS = {"text", URL, VIDEO, FILE, PROGRAM, SHELL, FIGURES, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
 # What runs samplers that stand in other files, and what may give its samples names of its own.
 _OF_OTHER_FILES = {"IncludeController", "ModuleController"}
 _THAT_NAME_SAMPLES = {"JSR223Sampler", "BeanShellSampler", "JavaSampler"}

@@ -32,6 +32,9 @@ OF_JMETER = frozenset({
     *NEEDED, *OPTIONAL, "IdleTime", "dataType", "grpThreads", "Encoding",
     "SampleCount", "ErrorCount", "Filename",
 })  # fmt: skip
+# The column of those whose names only the answer has: together, as one JSON object.
+PACKED = "further_figures"
+MAX_PACKED = 50
 _TEXT = ("responseCode", "responseMessage", "failureMessage")
 _NUMBERED = re.compile(r"(.+)-\d+", re.DOTALL)
 
@@ -70,7 +73,11 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
     missing = [name for name in NEEDED if name not in columns]
     if missing:
         return Jtl(f"samples.jtl has no header line with {', '.join(missing)}; it cannot be read")
-    figures = tuple(name for name in columns if name not in OF_JMETER and is_figure_name(name))
+    figures = tuple(name for name in columns if name not in {*OF_JMETER, PACKED} and is_figure_name(name))
+    packed = [name for name in _packed_names(raw) if name not in columns] if PACKED in columns else []
+    if len(packed) > MAX_PACKED:
+        problem = f"the answers name {len(packed)} figures; the first {MAX_PACKED} are used"
+        packed = packed[:MAX_PACKED]
     rows = raw.select(
         pl.col("timeStamp").cast(pl.Float64, strict=False).alias("start_ms"),
         _elapsed_ms(columns).alias("rtt_ms"),
@@ -79,6 +86,7 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
         *(pl.col(name) if name in columns else pl.lit(None, pl.String).alias(name) for name in OPTIONAL),
         # JMeter writes a variable that was never set as "null".
         *(pl.col(name).replace(["null", "", name], None) for name in figures),
+        *(pl.col(PACKED).str.extract(rf'"{name}":(-?[0-9][0-9.eE+-]*)').alias(name) for name in packed),
     ).with_columns(
         pl.col("Hostname").fill_null(default_host).alias("host"),
         pl.col("threadName").fill_null("").alias("thread"),
@@ -86,7 +94,8 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
     )
     good = pl.all_horizontal(pl.col("start_ms", "rtt_ms", "ok").is_not_null())
     counted = rows.group_by("label", "host", good.alias("good")).len().sort("label").collect(engine="streaming")
-    jtl = Jtl(problem, rows.filter(good), figures, tuple(name for name in MISSING if name not in columns))
+    absent = tuple(name for name in MISSING if name not in columns)
+    jtl = Jtl(problem, rows.filter(good), (*figures, *packed), absent)
     for label, host, is_good, n in counted.iter_rows():
         if is_good:
             jtl.counts[label, host] = n
@@ -109,6 +118,13 @@ def _elapsed_ms(columns: Sequence[str]) -> pl.Expr:
     if "IdleTime" in columns:
         is_exact &= pl.col("IdleTime") == "0"
     return pl.when(is_exact).then(exact_ms).otherwise(elapsed_ms)
+
+
+def _packed_names(raw: pl.LazyFrame) -> list[str]:
+    """The names in the column of further figures."""
+    names = raw.select(pl.col(PACKED).str.extract_all(r'"[a-z][a-z0-9_]*":').explode().unique().sort())
+    found = (str(name).strip('":') for name in names.collect(engine="streaming")[PACKED].drop_nulls())
+    return [name for name in found if is_figure_name(name)]
 
 
 def whole_rows(path: Path) -> int:

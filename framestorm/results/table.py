@@ -76,7 +76,9 @@ def read_table(path: Path) -> pl.DataFrame:
     others = [
         name
         for name, values in numbers.items()
-        if values.null_count() != table[name].null_count() or not (values.is_finite() & (values >= 0)).all()
+        if not values.count()
+        or values.null_count() != table[name].null_count()
+        or not (values.is_finite() & (values >= 0)).all()
     ]
     return table.with_columns(**numbers).drop(others)
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from framestorm.machine import check_reachable
 from framestorm.model import criteria, metric
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
-from framestorm.model.sample import ELAPSED_US
+from framestorm.model.sample import ELAPSED_US, is_figure_name, is_measured
 from framestorm.platform import registry
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
@@ -137,6 +137,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         if plans.FILE in each.facets and properties.get(name, "").startswith("@"):
             folder = Path.cwd() if name in options.given else plan.path.absolute().parent
             properties[name] = _file_reference(name, properties[name], folder)
+        if plans.FIGURES in each.facets and properties.get(name):
+            properties[name] = _figures(name, properties[name], plan.sample_variables)
         if plans.PROGRAM in each.facets and properties.get(name):
             properties[name] = _program(name, properties[name], options.slaves is not None)
         if options.is_for_gui:  # it can be set in the GUI
@@ -239,7 +241,29 @@ def _file_reference(name: str, reference: str, folder: Path) -> str:
     path = folder / Path(reference.removeprefix("@")).expanduser()
     if not path.exists():
         raise UsageError(f"-J{name}={reference}: there is no file or folder {path}")
+    if path.is_file() and not path.stat().st_size:
+        raise UsageError(f"-J{name}={reference}: the file is empty")
     return f"@{path}"
+
+
+def _figures(name: str, text: str, columns: Sequence[str]) -> str:
+    """Figures of a JSON answer with the name of each: `$.usage.tokens` is `tokens=$.usage.tokens`."""
+    paths_by_name: dict[str, str] = {}
+    for each in re.split(r",\s*(?=(?:\w+\s*=\s*)?\$)", text):
+        parts = re.fullmatch(r"\s*(?:(\w+)\s*=)?\s*(\$.*?)\s*", each)
+        if parts is None:
+            raise UsageError(f"-J{name}={text}: {each!r} is not of the form name=$.path")
+        words = re.findall(r"[A-Za-z_]\w*(?!\w*\()", parts[2])
+        figure = parts[1] or (words[-1].lower() if words else "")
+        if not is_figure_name(figure) or not is_measured(figure):
+            raise UsageError(
+                f"-J{name}={text}: {figure!r} cannot be the name of a figure: a-z, 0-9 and _, and none that samples "
+                f"have in any case; write another name before the path, as in tokens={parts[2]}"
+            )
+        if figure.removesuffix("_ms") in {known.removesuffix("_ms") for known in (*paths_by_name, *columns)}:
+            raise UsageError(f"-J{name}={text}: there are two figures {figure}; write another name before its path")
+        paths_by_name[figure] = parts[2]
+    return ", ".join(f"{figure}={path}" for figure, path in paths_by_name.items())
 
 
 def _program(name: str, program: str, is_over_slaves: bool) -> str:

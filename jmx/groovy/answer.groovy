@@ -90,26 +90,66 @@ class Condition {
     }
 }
 
+// What samples carry of a JSON answer, by name: `tokens=$.usage.tokens, cost=$.usage.cost`.
+@CompileStatic
+class JsonFigures {
+    static final Map<String, JsonFigures> ALL = new ConcurrentHashMap<>()
+    final Map<String, JsonPath> paths = [:]
+
+    static JsonFigures of(String text) {
+        return ALL.computeIfAbsent(text) { new JsonFigures(it) }
+    }
+
+    JsonFigures(String text) {
+        for (String each : text.split(/,\s*(?=\w+\s*=\s*\$)/)) {
+            List<String> sides = each.split(/\s*=\s*/, 2) as List<String>
+            if (sides.size() < 2) {
+                throw new IllegalArgumentException("-Jfigures=$text: '$each' is not of the form name=JSONPath")
+            }
+            paths[sides[0].trim()] = JsonPath.compile(sides[1].trim())
+        }
+    }
+
+    Map<String, Object> read(String answer) {
+        try {
+            def parsed = JsonPath.using(Condition.LENIENT).parse(answer)
+            return paths.collectEntries { String name, JsonPath path ->
+                Object value = parsed.read(path)
+                [name, value instanceof List ? value.find { it instanceof Number } : value]
+            }.findAll { it.value instanceof Number } as Map<String, Object>
+        } catch (JsonPathException | IllegalArgumentException ignored) { // it is no JSON
+            return [:]
+        }
+    }
+}
+
 @CompileStatic // a third of the time, which counts at 1,500 answers a second
 class Answer {
     static final ObjectMapper JSON = new ObjectMapper()
     static final int KEPT_BYTES = 200
+    // As the function under test of this kit calls its own times.
+    static final Map<String, String> TIMINGS = [total: 'handler_ms', model: 'model_ms']
+    static final Set<String> COMMON = ['start_ms', 'rtt_ms', 'intended_ms'] as Set<String>
+    static final Pattern NAME = ~/[a-z][a-z0-9_]{0,59}/
     final HTTPSampleResult result
     final JMeterVariables vars
     final Map<String, String> headers
     // The sample's further figures: those that the plan names in sample_variables are columns of samples.jtl.
     final Map<String, Object> figures = new LinkedHashMap<>()
+    // Those whose names only the answer has: together they are one column, as JSON.
+    final Map<String, Object> further = new LinkedHashMap<>()
     String cause
 
     Answer(HTTPSampleResult result, JMeterVariables vars) {
         this.result = result
         this.vars = vars
         headers = named(result.responseHeaders)
-        figures.handler_ms = serverTiming('total')
-        figures.model_ms = serverTiming('model')
+        figures.handler_ms = null
+        figures.model_ms = null
         figures.cold = headers['x-cold'] == null ? null : headers['x-cold'] == '1'
         figures.faces = null
         figures.worker = headers['x-worker'] ?: redirectedTo()
+        readServerTiming(headers['server-timing'])
     }
 
     // Each answer through OpenFaaS names its replica; after a redirect it is where the request ended up.
@@ -119,11 +159,11 @@ class Answer {
     }
 
     static void checkConditions(JMeterVariables vars) {
-        for (String name : ['expect', 'reject']) {
+        for (String name : ['expect', 'reject', 'figures']) {
             String condition = vars.get(name)
             try {
                 if (condition) {
-                    new Condition(condition)
+                    name == 'figures' ? JsonFigures.of(condition) : new Condition(condition)
                 }
             } catch (JsonPathException | PatternSyntaxException | XPathExpressionException error) {
                 throw new IllegalArgumentException("-J$name=$condition: ${(error.cause ?: error).message}")
@@ -142,6 +182,11 @@ class Answer {
         if (!cause) {
             cause = accept ? pictureCause(accept, vars.get('min_faces') as int) : textCause(vars.get('expect'), vars.get('reject'))
         }
+        String wanted = vars.get('figures')
+        if (wanted) {
+            further.putAll(JsonFigures.of(wanted).read(result.responseDataAsString))
+        }
+        vars.put('further_figures', further ? JsonOutput.toJson(further) : '')
         for (Map.Entry<String, Object> each : figures.entrySet()) {
             vars.put(each.key, each.value == null ? '' : each.value.toString())
         }
@@ -176,19 +221,25 @@ class Answer {
         for (String line : lines.split('\n')) {
             int colon = line.indexOf(':')
             if (colon > 0) {
-                headers[line.substring(0, colon).toLowerCase(Locale.ROOT)] = line.substring(colon + 1).trim()
+                String name = line.substring(0, colon).toLowerCase(Locale.ROOT)
+                String value = line.substring(colon + 1).trim()
+                headers[name] = name == 'server-timing' && headers[name] ? "${headers[name]}, $value".toString() : value
             }
         }
         return headers
     }
 
-    Double serverTiming(String part) {
-        String timings = headers['server-timing']
-        if (timings == null) {
-            return null
+    // https://www.w3.org/TR/server-timing/: db;dur=53, cache;desc="hit";dur=0.2
+    void readServerTiming(String timings) {
+        Matcher match = (timings ?: '') =~ /(?:^|,)\s*([^\s;,="]+)((?:\s*;\s*[\w-]+\s*=\s*(?:"[^"]*"|[^;,"]*))*)/
+        while (match.find()) {
+            Matcher length = match.group(2) =~ /;\s*dur\s*=\s*"?([0-9]+(?:\.[0-9]+)?)/
+            String part = match.group(1)
+            String name = TIMINGS[part] ?: part.toLowerCase(Locale.ROOT).replaceAll(/[^a-z0-9]+/, '_') + '_ms'
+            if (length.find() && name ==~ NAME && !COMMON.contains(name)) {
+                (figures.containsKey(name) ? figures : further).putIfAbsent(name, length.group(1) as Double)
+            }
         }
-        Matcher match = timings =~ /(?:^|,)\s*${part}\s*;\s*dur=([0-9.]+)/
-        return match.find() ? match.group(1) as Double : null
     }
 
     String statusCause() {
@@ -268,7 +319,7 @@ class Answer {
             censored: cause == 'timeout' || cause == 'stopped', sent_bytes: result.sentBytes,
             received_bytes: result.bytesAsLong, verified: false,
         ] as Map<String, Object>
-        return common + figures
+        return common + figures + further
     }
 }
 

@@ -10,7 +10,9 @@ import pytest
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
 from framestorm.paths import JMX
-from framestorm.results.reading import read_refusal
+from framestorm.results import table
+from framestorm.results.reading import read_refusal, read_results
+from framestorm.results.table import causes
 from framestorm.run import new_plan
 from tests.jmx.conftest import RunPlan
 from tests.stand_in import StartServer
@@ -98,6 +100,7 @@ def test_an_answer_is_judged(properties: dict[str, str], cause: str, run_plan: R
         ({"expect_status": "2yy"}, "-Jexpect_status=2yy: "),
         ({"proxy": "proxy.example"}, "expected host:port"),
         ({"certificate": "@rows.jsonl"}, "neither PEM nor PKCS12"),
+        ({"figures": "tokens=$.["}, "-Jfigures=tokens=$.["),
     ],
 )
 def test_a_mistake_ends_the_run_before_the_load(
@@ -110,6 +113,27 @@ def test_a_mistake_ends_the_run_before_the_load(
     run = run_plan("requests", url=server.url, users=1, ramp_s=0, hold_s=5, **properties)
     assert server.received == [] and run.rows() == []
     assert reason in (read_refusal(run.folder) or "")
+
+
+def test_an_answer_gives_figures(run_plan: RunPlan, stand_in: StartServer) -> None:
+    timing = (("Server-Timing", 'db;desc="a, b";dur=53, c;dur=0.5'), ("Server-Timing", "total;dur=60.25, start;dur=1"))
+    page = b'{"text": "INVOICE", "usage": {"tokens": 12, "costs": [0.5]}, "name": "x"}'
+    wrong = b'{"text": "", "usage": {"tokens": 0}}'
+    server = stand_in(
+        {"body": page, "headers": timing, "authorization": "Bearer t0k"},
+        {"body": wrong, "headers": (), "authorization": "Bearer t0k"},
+    )
+    run = run_plan(
+        "request-rate", url=server.url, body="scan", headers="Authorization: Bearer t0k", rate_per_s=4, hold_s=1,
+        expect="$.text == INVOICE",
+        figures="tokens=$.usage.tokens, cost=$.usage.costs[0,1], absent=$.x, name=$.name",
+    )  # fmt: skip
+    results = read_results(run.folder)
+    assert causes(results.samples) == {"expect-not-met": 2}, "an answer with status 200"
+    assert {*table.figures(results.samples)} == {"handler_ms", "model_ms", "c_ms", "cost", "db_ms", "tokens"}
+    good = results.samples.filter("ok").select("handler_ms", "c_ms", "cost", "db_ms", "tokens").rows()
+    assert good == [(60.25, 0.5, 0.5, 53.0, 12.0)] * 2
+    assert all(float(row["Latency"]) > 0 for row in run.rows()), "time to the first byte"
 
 
 def test_a_client_certificate_is_shown(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:

@@ -17,16 +17,9 @@ PLANS = sorted(JMX.glob("*.jmx"))
 COMMAND = 'exec timeout --kill-after=5 "$@" 2>>"$0"'
 # What answer.groovy reads only where a plan sends frames, has arrivals, or is for any function.
 OF_SOME_PLANS = {
-    "client_server",
-    "accept",
-    "min_faces",
-    "index",
-    "intended_ms",
-    "method",
-    "expect_status",
-    "expect",
-    "reject",
-}
+    "client_server", "accept", "min_faces", "index", "intended_ms", "method", "expect_status", "expect", "reject",
+    "figures",
+}  # fmt: skip
 # What may differ of elements of the same class and name: their properties, or the variables of User Defined Variables.
 MAY_DIFFER = {
     ("Arguments", "properties"): {

@@ -136,7 +136,7 @@ def test_junit(made: Path) -> None:
 
 
 def test_draws_in_a_browser_without_scrolling_sideways(made: Path, draws: Callable[[Path, int], None]) -> None:
-    draws(made, 9)
+    draws(made, 10)
 
 
 def test_losses_and_replicas_draw_in_a_browser(

@@ -146,3 +146,36 @@ def test_a_secret_stays_in_the_environment(tmp_path: Path, monkeypatch: pytest.M
         prepare(options, tmp_path / "run")
     monkeypatch.setenv("TOKEN", "a-secret")
     assert "a-secret" not in str(prepare(options, tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("$.usage.tokens", "tokens=$.usage.tokens"),
+        ("t = $.a['b,c'],$.Items.length()", "t=$.a['b,c'], items=$.Items.length()"),
+    ],
+)
+def test_names_of_figures(text: str, expected: str, tmp_path: Path) -> None:
+    chosen = options("requests", url="http://h/f", figures=text)
+    assert prepare(chosen, tmp_path / "run").values["figures"] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("usage.tokens", "not of the form"),
+        ("Tokens=$.x", "cannot be the name"),
+        ("rtt=$.x", "cannot be the name"),
+        ("$.model", "two figures model"),
+        ("$.a.x, $.b.x", "two figures x"),
+    ],
+)
+def test_names_of_figures_that_are_refused(text: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=reason):
+        prepare(options("requests", url="http://h/f", figures=text), tmp_path / "run")
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").touch()
+    with pytest.raises(UsageError, match="empty"):
+        prepare(options("requests", url="http://h/f", rows=f"@{tmp_path}/rows.csv"), tmp_path / "run")
