@@ -1,6 +1,5 @@
 """Makes a plan from a curl command: requests.jmx or request-rate.jmx with other defaults."""
 
-import base64
 import json
 import os
 import re
@@ -9,13 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.run import jmeter
 
-BODY = ("-d", "--data", "--data-ascii", "--data-binary", "--data-raw", "--json")
+BODY = ("-d", "--data", "--data-ascii", "--data-binary", "--data-raw", "--data-urlencode", "--json")
+LOGIN = "BASIC_LOGIN"
+FORM = "application/x-www-form-urlencoded"
 CERTIFICATE = ("-E", "--cert")
 Request = dict[str, Any]
 # Headers whose values should not be stored in a file.
@@ -67,23 +69,33 @@ def write(plan: Path, curl: str, base: Path) -> list[Path]:
 
 def _parsed(curl: str, folder: Path) -> tuple[Request, dict[str, str]]:
     """The request as JMeter parses the command, and the properties that JMeter's parser does not cover."""
-    words, properties = [], {}
+    words: list[str] = []
+    properties: dict[str, str] = {}
+    parts: list[tuple[str, str]] = []
+    is_query = False
     given = iter(shlex.split(curl.replace("\\\n", " ")))
     for word in given:
         option, _, joined = word.partition("=") if word.startswith("--") else (word[:2], "", word[2:])
-        if option not in (*BODY, *CERTIFICATE):
-            words.append(word)
-            continue
-        value = joined or next(given, "")
-        if option in CERTIFICATE:
-            properties["certificate"] = f"@{os.path.relpath(value.partition(':')[0], folder)}"
-        elif value.startswith("@") and option != "--data-raw":
-            properties["body"] = f"@{os.path.relpath(value[1:], folder)}"
-            words += ["--data-raw", "x"]
+        if option in ("-G", "--get"):
+            is_query = True
+        elif option in CERTIFICATE:
+            certificate = (joined or next(given, "")).partition(":")[0]
+            properties["certificate"] = f"@{os.path.relpath(certificate, folder)}"
+        elif option in BODY:
+            parts.append((option, joined or next(given, "")))
         else:
-            words += ["--data-raw", value]
-        if option == "--json":
-            words += ["-H", "Content-Type: application/json", "-H", "Accept: application/json"]
+            words.append(word)
+    body = ""
+    if len(parts) == 1 and not is_query and _names_file(*parts[0]):
+        properties["body"] = f"@{os.path.relpath(parts[0][1][1:], folder)}"
+        body = "x"  # for the parser, which then chooses POST
+    else:
+        for option, value in parts:  # JSON follows JSON; all else is joined like the fields of a form
+            body += ("&" if body and option != "--json" else "") + _part(option, value)
+    if body and not is_query:
+        words += ["--data-raw", body]
+    if any(option == "--json" for option, _ in parts):
+        words += ["-H", "Content-Type: application/json", "-H", "Accept: application/json"]
     jars = ":".join(str(paths.JMETER_HOME / folder) for folder in ("bin/ApacheJMeter.jar", "lib/*", "lib/ext/*"))
     script = str(Path(__file__).with_name("curl.groovy"))
     command = [str(paths.JAVA_HOME / "bin" / "java"), "-cp", jars, "groovy.ui.GroovyMain", script, shlex.join(words)]
@@ -95,16 +107,50 @@ def _parsed(curl: str, folder: Path) -> tuple[Request, dict[str, str]]:
     if not request["url"]:
         raise UsageError("--curl: the command has no URL")
     if request["forms"]:
-        raise UsageError("--curl: forms (-F, --data-urlencode) are not supported; send the body by --data-binary @file")
+        raise UsageError("--curl: multipart forms (-F) are not supported; send the body by --data-binary @file")
+    if is_query and body:
+        request["url"] += ("&" if "?" in request["url"] else "?") + body
+    elif body and "body" not in properties:
+        request["body"] = body  # the parser takes off line ends
+    has_type = any(name.lower() == "content-type" for name, _ in request["headers"])
+    if request["body"] and "body" not in properties and not has_type and request["body"].lstrip()[:1] not in "{[<":
+        request["headers"].append(["Content-Type", FORM])  # as curl; JSON and XML are known by how they begin
     for option in request["ignored"]:
         print(f"note: curl's option {option} has no effect here", file=sys.stderr)
     return request, properties
 
 
+def _names_file(option: str, value: str) -> bool:
+    return value.startswith("@") and option not in ("--data-raw", "--data-urlencode")
+
+
+def _part(option: str, value: str) -> str:
+    """One part of a body as curl sends it."""
+    if _names_file(option, value):
+        text = _text(value[1:])
+        return text if option in ("--data-binary", "--json") else re.sub(r"[\r\n]", "", text)
+    if option != "--data-urlencode":
+        return value
+    name, sign, content = re.fullmatch(r"(?s)([^=@]*)([=@]?)(.*)", value).groups()  # type: ignore[union-attr]
+    if not sign:
+        name, content = "", name
+    encoded = quote(_text(content) if sign == "@" else content, safe="")
+    return f"{name}={encoded}" if name else encoded
+
+
+def _text(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--curl: {file} cannot be read as a part of the body: {error}") from None
+
+
 def _headers(request: Request) -> str:
     lines = [f"{name}: {value}" for name, value in request["headers"]]
     if request["login"]:
-        lines.append(f"Authorization: Basic {base64.b64encode(request['login'].encode()).decode()}")
+        lines.append(f"Authorization: ${{env:{LOGIN}}}")
+        how = f"{LOGIN}=\"Basic $(printf %s 'user:password' | base64 -w0)\""
+        print(f"note: the plan reads the login of -u from the environment: export {how}", file=sys.stderr)
     if request["cookies"]:
         lines.append(f"Cookie: {'; '.join(request['cookies'])}")
     for name, _, value in (line.partition(": ") for line in lines):

@@ -177,13 +177,38 @@ def test_a_body_on_the_command_line_gets_a_file(tmp_path: Path, capsys: pytest.C
     path = tmp_path / "b.jmx"
     new_plan.write(path, """curl --json '{"x": "é)"}' http://h/f -u me:pw -E both.pem""", JMX / "request-rate.jmx")
     assert json.loads((tmp_path / "b.body.json").read_text()) == {"x": "é)"}
-    assert "Authorization: Basic bWU6cHc=" in (tmp_path / "b.headers").read_text()
-    assert "Authorization" in capsys.readouterr().err
+    assert "Authorization: ${env:BASIC_LOGIN}" in (tmp_path / "b.headers").read_text()
+    assert "export BASIC_LOGIN=" in capsys.readouterr().err
+    assert [path for path in tmp_path.iterdir() if "pw" in path.read_text() or "bWU6cHc" in path.read_text()] == []
     defaults = plans.read(path).defaults
     assert (defaults["method"], defaults["body"], defaults["headers"]) == ("POST", "@b.body.json", "@b.headers")
     assert (path.parent / defaults["certificate"][1:]).resolve() == Path("both.pem").resolve()
     with pytest.raises(UsageError, match="exists"):
         new_plan.write(path, "curl http://h/f", JMX / "requests.jmx")
+
+
+@pytest.mark.parametrize(
+    ("options", "url", "body"),
+    [
+        ("-d a=1 -d @f --data-raw @x", "http://h/f", "a=1&p=qr=s&@x"),
+        (
+            "--data-urlencode 'a=b c' --data-urlencode d@f --data-binary @f",
+            "http://h/f",
+            "a=b%20c&d=p%3Dq%0Ar%3Ds%0A&p=q\nr=s\n",
+        ),
+        ("-G -d a=1 --data-urlencode 'ü&'", "http://h/f?a=1&%C3%BC%26", ""),
+    ],
+)
+def test_parts_of_a_body_are_joined_as_by_curl(
+    options: str, url: str, body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("f").write_text("p=q\nr=s\n")
+    new_plan.write(Path("c.jmx"), f"curl {options} http://h/f", JMX / "requests.jmx")
+    defaults = plans.read(Path("c.jmx")).defaults
+    assert (defaults["url"], defaults["method"]) == (url, "POST" if body else "GET")
+    assert body == (Path("c.body.txt").read_text() if body else defaults["body"])
+    assert Path("c.headers").exists() == bool(body), "the content type of a form"
 
 
 @pytest.mark.parametrize(("curl", "reason"), [("curl -F a=@b http://h/", "forms"), ("curl -X GET", "no URL")])
