@@ -146,7 +146,7 @@ def test_losses_and_replicas_draw_in_a_browser(
     replicas = {f"k1-{number}": (0, 21.0 if number == 3 else 1e9) for number in range(12)}
     make_metrics(folder / "metrics.csv", replicas, lambda _: 12, length_s=62, throttled=0.2)
     build(folder)
-    draws(folder, 15)
+    draws(folder, 16)
 
 
 def test_charts_of_the_chosen_label(tmp_path: Path, draws: Callable[[Path, int], None]) -> None:
