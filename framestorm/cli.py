@@ -112,6 +112,9 @@ def _run(words: Sequence[str]) -> int:
         help="new folder for the run (default: dashboards/<plan>-<UTC time>)",
     )  # fmt: skip
     parser.add_argument(
+        "--anyway", action="store_true", help="run although the host that makes the load cannot hold so many users"
+    )
+    parser.add_argument(
         "--influxdb", metavar="URL", dest="influxdb_url",
         help="let JMeter's Backend Listener write to this InfluxDB during the run (a token: INFLUXDB_TOKEN)",
     )  # fmt: skip

@@ -10,6 +10,7 @@ left behind at its sampler's time-out.
 
 import ctypes
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -101,6 +102,8 @@ def main(command: list[str]) -> int:
 def _child_setup() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # often 1,024 until asked for, and each connection is one
     # Should the guard itself be killed, its command goes too.
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 

@@ -11,15 +11,38 @@ import pwd
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 PROC = Path("/proc")
 BLOCK_BYTES = 1 << 20
 MEASURED_FORKS = 16
+CGROUPS = Path("/sys/fs/cgroup")
+# The files with a limit and with what is used of it, by what they limit; those of cgroups v1 come second.
+CGROUP_FILES = {
+    "memory": (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")),
+    "pids": (("pids.max", "pids.current"),),
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a host has left for a run; 0: not known, or without limit.
+
+    tasks: threads and processes. ports: for connections to one address.
+    heap_bytes: of a JMeter server that runs there.
+    """
+
+    memory_bytes: int = 0
+    tasks: int = 0
+    open_files: int = 0
+    ports: int = 0
+    heap_bytes: int = 0
 
 
 class Usage(NamedTuple):
@@ -78,6 +101,61 @@ def _shared_bytes(pid: int) -> int:
         return 0
     match = re.search(r"^Pss: +(\d+) kB", text, re.MULTILINE)
     return int(match[1]) * 1024 if match else 0
+
+
+def limits(process: str = "self") -> Limits:
+    """What is left for a run by a process, or in its place."""
+    memory = dict(re.findall(r"(\w+): +(\d+) kB", (PROC / "meminfo").read_text()))
+    running = int((PROC / "loadavg").read_text().split()[3].partition("/")[2])
+    # proc(5): each thread has an id of its own.
+    most = min(_number(PROC / "sys/kernel" / name) or sys.maxsize for name in ("pid_max", "threads-max"))
+    of_process = (PROC / process / "limits").read_text()
+    open_files = re.search(r"^Max open files +\S+ +(\d+)", of_process, re.MULTILINE)
+    low, high = map(int, (PROC / "sys/net/ipv4/ip_local_port_range").read_text().split())
+    return Limits(
+        memory_bytes=min(int(memory["MemAvailable"]) * 1024, *_left(process, "memory")),
+        tasks=min(most - running, *_left(process, "pids")),
+        open_files=int(open_files[1]) if open_files else 0,
+        ports=high - low + 1,
+        heap_bytes=_heap_bytes((PROC / process / "cmdline").read_bytes()),
+    )
+
+
+def _left(process: str, controller: str) -> list[int]:
+    """What each cgroup above a process leaves of a resource, at least one figure."""
+    left = [sys.maxsize]
+    for line in (PROC / process / "cgroup").read_text().splitlines():
+        _, names, path = line.split(":", 2)
+        if names and controller not in names.split(","):
+            continue
+        root = CGROUPS / names
+        group = root / path.lstrip("/")
+        for folder in (group, *(each for each in group.parents if each.is_relative_to(root))):
+            for limit, used in CGROUP_FILES[controller]:
+                most, now = _number(folder / limit), _number(folder / used)
+                if most is not None and now is not None:
+                    left.append(most - now + (_inactive_bytes(folder) if controller == "memory" else 0))
+    return left
+
+
+def _inactive_bytes(cgroup: Path) -> int:
+    """The part of a cgroup's memory that holds files not in use, which the kernel gives back first."""
+    match = re.search(r"^(?:total_)?inactive_file (\d+)", (cgroup / "memory.stat").read_text(), re.MULTILINE)
+    return int(match[1]) if match else 0
+
+
+def _number(path: Path) -> int | None:
+    """The number in a file; None where there is no such file or no number, such as `max`."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _heap_bytes(command: bytes) -> int:
+    """The largest heap by a command line of Java; 0 if it names none."""
+    sizes = re.findall(rb"\0-Xmx(\d+)([kmg]?)(?=\0)", command, re.IGNORECASE)
+    return int(sizes[-1][0]) << {b"": 0, b"k": 10, b"m": 20, b"g": 30}[sizes[-1][1].lower()] if sizes else 0
 
 
 def clients(pids: Iterable[int]) -> list[int]:

@@ -106,8 +106,16 @@ class Agent:
             memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
             free_bytes=shutil.disk_usage(Path(self.host.runs).parent).free,
             busy_with=probe.lock_holder(LOCK),
+            limits=self._limits(),
         )
         answer(facts)
+
+    def _limits(self) -> probe.Limits:
+        """What is left for JMeter's server: its unit has limits of its own, not those of this login."""
+        pid = probe.show(self.host.unit, "MainPID")
+        with contextlib.suppress(OSError):
+            return probe.limits(pid if pid not in {"", "0"} else "self")
+        return probe.Limits()
 
     def watch(self) -> None:
         """Tell how busy this host is and do nothing else: it is the function's."""

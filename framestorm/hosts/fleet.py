@@ -21,7 +21,7 @@ from framestorm.machine import now_ms, wait_until
 from framestorm.model.run import Host, Loss, Rmi
 from framestorm.run import jmeter
 from framestorm.run.load import save_metrics
-from framestorm.run.preparation import Prepared
+from framestorm.run.preparation import Prepared, refuse
 from framestorm.run.resources import FIELDS, row
 
 END_WITHIN_S = 30.0
@@ -62,6 +62,7 @@ class Fleet:
         """
         self.connect()
         self._share_out()
+        self._check_capacity()
         self._watch_function()
         self._parcel = parcel.make(self._prepared, len(self.slaves), Path(tempfile.mkdtemp(dir=self._run_dir)))
         for note in self._parcel.notes:
@@ -106,6 +107,11 @@ class Fleet:
                 self._left_out.append(f"{member.host.name} was left out: there are fewer users than slaves")
                 member.close()
         self.slaves = [member for member in self.slaves if member.share.get("users") != "0"]
+
+    def _check_capacity(self) -> None:
+        options, asked = self._prepared.options, self._prepared.asked
+        part = asked if options.whole_plan else asked.of_each(len(self.slaves))
+        refuse(preflight.shortages(self.slaves, part), "a slave cannot hold its users", options)
 
     def _watch_function(self) -> None:
         """Let the function's host report its resource usage; a run does not depend on that."""

@@ -121,7 +121,7 @@ class Member:
         self._closed = threading.Event()  # no more orders
         self._done = threading.Event()  # nor answers
         sources = json.dumps(
-            {module.__name__: inspect.getsource(module) for module in (messages, probe, client_server, agent)}
+            {module.__name__: inspect.getsource(module) for module in (probe, messages, client_server, agent)}
         ).encode()
         self._send(f"{len(sources)}\n".encode() + sources)
         self._listener = threading.Thread(target=self._listen, daemon=True)

@@ -10,6 +10,8 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Literal, get_args
 
+from framestorm.probe import Limits
+
 # What a message carries of a file: on a slow link, too, each message is there within seconds, and is a sign of life.
 PIECE_BYTES = 1 << 16
 READ_BYTES = 1 << 16
@@ -111,6 +113,7 @@ class Facts:
     memory_bytes: int = 0
     free_bytes: int = 0
     busy_with: str | None = None
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from framestorm import paths, probe
 from framestorm.hosts.member import HostError, Member, together
+from framestorm.run import capacity
+from framestorm.run.capacity import Asked
 
 CLOCK_WITHIN_MS = 100.0
 FREE_BYTES = 200 * 2**20
@@ -34,6 +36,15 @@ def faults(members: Sequence[Member], slaves: Sequence[Member]) -> dict[Member, 
                 "told apart; give them different host names"
             )
     return reasons
+
+
+def shortages(slaves: Sequence[Member], asked: Asked) -> list[str]:
+    """Why slaves cannot hold their part of the users, each with its figures; empty if all can."""
+    return [
+        f"{slave.host.name} ({slave.host.ansible_host}) {reason}"
+        for slave in slaves
+        for reason in capacity.shortages(asked, slave.facts.limits)
+    ]
 
 
 def _learn(member: Member, files: Sequence[str]) -> str | None:

@@ -40,6 +40,11 @@ BASE_PACKAGES = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.tex
 GUI_PACKAGES = ("sun.awt", "sun.awt.X11", "sun.swing", "javax.swing.text.html", "java.awt", "java.awt.font")
 
 
+def under_load(heap_bytes: int) -> tuple[str, ...]:
+    """The options of Java for a run on this machine; a heap that the user chose is kept."""
+    return UNDER_LOAD if os.environ.get("HEAP") else (*UNDER_LOAD, f"-Xmx{heap_bytes >> 20}m")
+
+
 def environment() -> dict[str, str]:
     """The environment of JMeter and of the frame clients it starts; Java decodes its command line by LC_CTYPE."""
     return {**os.environ, "JMETER_HOME": str(paths.JMETER_HOME), "LC_CTYPE": "C.UTF-8"}

@@ -59,7 +59,8 @@ class LocalLoad:
             self._clients.wait_until_ready()
         values = {**self._prepared.values, **self._prepared.jmeter_values, **options.extra}
         words = self._stack.enter_context(options_for_jmeter(options))
-        command = jmeter.run_command(plan, values, run_dir, self._stop_port, words=words)
+        java_options = jmeter.under_load(self._prepared.asked.heap_bytes)
+        command = jmeter.run_command(plan, values, run_dir, self._stop_port, None, java_options, words)
         self.arguments = tuple(command[1:])
         self._jmeter = self._stack.enter_context(Guarded(command, run_dir / "jmeter.out", jmeter.environment()))
         parts = {"generator": self._processes, **{name: part.processes for name, part in target.items()}}

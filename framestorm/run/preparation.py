@@ -24,8 +24,10 @@ from framestorm.platform import registry
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.platform.registry import NoPlatform, Url
-from framestorm.run import influxdb, jmeter
+from framestorm.probe import limits
+from framestorm.run import capacity, influxdb, jmeter
 from framestorm.run import properties as java_properties
+from framestorm.run.capacity import Asked
 from framestorm.run.needs import Needs, look
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
@@ -59,6 +61,7 @@ class RunOptions:
     continue_on_loss: bool = False
     split_csv: bool = False
     whole_plan: bool = False
+    anyway: bool = False
     port: int = DEFAULT_PORT
     platform: Platform[Any] | None = None
     influxdb_url: str | None = None
@@ -78,6 +81,7 @@ class Prepared:
     needs: what the plan needs beyond its text.
     properties: the plan's properties that a user may set, as they are set; values: those and what is filled in.
     jmeter_values: JMeter's own properties.
+    asked: what all users together take of the hosts that start them.
     platform: where the function under test runs.
     """
 
@@ -89,6 +93,7 @@ class Prepared:
     values: Mapping[str, str]
     jmeter_values: Mapping[str, str]
     platform: Platform[Any]
+    asked: Asked
 
 
 def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None, plan: Plan | None = None) -> Prepared:
@@ -160,8 +165,21 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     given_columns = given.get("sample_variables")
     columns = [*plan.sample_variables, *(given_columns.split(",") if given_columns else []), ELAPSED_US]
     jmeter_values["sample_variables"] = ",".join(dict.fromkeys(columns))
-    needs = look(plan, {**of_files, **options.extra, **jmeter_values, **values}, is_for_gui=options.is_for_gui)
-    return Prepared(options, run_dir, plan, needs, properties, values, jmeter_values, platform)
+    of_all = {**of_files, **options.extra, **jmeter_values, **values}
+    needs = look(plan, of_all, is_for_gui=options.is_for_gui)
+    asked = capacity.read_asked(plan, of_all)
+    if options.slaves is None and not options.is_for_gui:
+        refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
+    return Prepared(options, run_dir, plan, needs, properties, values, jmeter_values, platform, asked)
+
+
+def refuse(shortages: Sequence[str], what: str, options: RunOptions) -> None:
+    """Raise UsageError if a host has too little of something; with --anyway it is a note."""
+    if shortages and not options.anyway:
+        hint = "ask for fewer users, share them among more slaves (-R), or run with --anyway"
+        raise UsageError("\n  ".join((f"{what}:", *shortages, hint)))
+    for each in shortages:
+        print(f"note: {what}: {each}", file=sys.stderr)
 
 
 def _jmeter_values(plan: Plan, given: Mapping[str, str], of_files: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from framestorm.hosts.fleet import Fleet, finished_hosts
 from framestorm.hosts.inventory import Host, Hosts
 from framestorm.hosts.member import Delivery
 from framestorm.hosts.messages import Beat, Begin, Description, Do, Facts, Order, Ready
+from framestorm.probe import Limits
 from framestorm.run import preparation
 from framestorm.run.preparation import RunOptions, prepare
 
@@ -24,9 +25,11 @@ DESCRIBED = Description(client="/kit/client/client.py", runs="/runs", rmi_port=8
 class FakeMember:
     """A member whose agent does all that it is ordered to."""
 
+    limits = Limits()
+
     def __init__(self, host: Host, run_dir: Path) -> None:
         self.host, self.run_dir = host, run_dir
-        self.facts = Facts(DESCRIBED, host.name)
+        self.facts = Facts(DESCRIBED, host.name, limits=self.limits)
         self.share: dict[str, str] = {}
         self.clock_offset_ms = 0.12345
         self.lost: str | None = None
@@ -96,6 +99,18 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fleet
 
 def members(made: Fleet) -> list[Any]:
     return [*made.slaves]
+
+
+@pytest.mark.parametrize(("users", "fits"), [("6", True), ("8", False)])
+def test_slaves_that_cannot_hold_their_part_are_named_before_the_load(
+    users: str, fits: bool, make: Callable[..., Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeMember, "limits", Limits(tasks=80))
+    if fits:
+        assert make(users=users).slaves
+        return
+    with pytest.raises(FramestormError, match=r"slave1 .*4 users need 84 and 80 .*\n.*slave2 "):
+        make(users=users)
 
 
 def test_each_slave_begins_with_its_share(make: Callable[..., Fleet], tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""What the users of a run take of the host that generates their load, compared with what it has, before the load."""
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from framestorm.model import plan as plans
+from framestorm.model.plan import Plan
+from framestorm.model.plan_files import Known, enabled_elements
+from framestorm.probe import Limits
+
+MIB, GIB = 2**20, 2**30
+# Measured with requests.jmx, 1,020 users against 20: 118 MiB more after a garbage collection, 117 MiB more resident.
+THREAD_BYTES = 120 * 2**10
+JMETER_BYTES = 450 * MIB
+# Garbage and answers under way beside what threads keep: for the heap, which JMeter need not use.
+HEAP_BASE_BYTES, HEAP_OF_THREAD_BYTES, HEAP_LEAST_BYTES = 256 * MIB, 512 * 2**10, GIB
+# A user by a fork, with its launcher: benchmarks/client_cost.py. What a program of one's own takes is not known.
+FORK_BYTES = 6 * MIB
+# Measured with face-blur.jmx, 85 users against 5: JMeter has two more threads and two pipes for each user, which is
+# its time-out, its launcher and itself. JMeter alone has 40 threads and 190 descriptors.
+TASKS, TASKS_OF_PROCESS = 60, 5
+OPEN_FILES, OPEN_FILES_OF_THREAD = 250, 2
+
+# The fields with the number of users, by the last word of the element. Other thread groups start users as they need.
+_USERS = {
+    "ThreadGroup": "ThreadGroup.num_threads",
+    "SteppingThreadGroup": "ThreadGroup.num_threads",
+    "ConcurrencyThreadGroup": "TargetLevel",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run asks of one host.
+
+    threads: of JMeter, one for each user. processes: those users that are processes; process_bytes: memory of one.
+    """
+
+    threads: int = 0
+    processes: int = 0
+    process_bytes: int = 0
+
+    def of_each(self, slaves: int) -> "Asked":
+        """The largest part that one of so many slaves gets."""
+        return replace(
+            self,
+            threads=math.ceil(self.threads / slaves),
+            processes=math.ceil(self.processes / slaves),
+        )
+
+    @property
+    def heap_bytes(self) -> int:
+        """A heap for JMeter that is large enough."""
+        return max(HEAP_LEAST_BYTES, HEAP_BASE_BYTES + self.threads * HEAP_OF_THREAD_BYTES)
+
+
+def read_asked(plan: Plan, values: Mapping[str, str]) -> Asked:
+    """What a plan with these values of its properties asks for, but for users that are known only under load."""
+    elements = enabled_elements(ET.parse(plan.path).getroot())  # noqa: S314 - it was read before
+    known = Known(elements, values, plan.path.absolute().parent)
+    threads = 0
+    for element in elements:
+        if field := _USERS.get(element.tag.rpartition(".")[2]):
+            text = known.value(plans.field_text(element, field)) or ""
+            threads += int(text) if text.strip().isdecimal() else 0
+    return Asked(
+        threads,
+        threads if plan.has_users else 0,
+        FORK_BYTES if "client_server" in plan.filled_in else 0,
+    )
+
+
+def shortages(asked: Asked, limits: Limits) -> list[str]:
+    """What the host has too little of, each with the figures and the remedy; empty if it can hold what is asked."""
+    process_share = asked.processes / max(asked.threads, 1)
+    by_user = (
+        (
+            *("memory", JMETER_BYTES, THREAD_BYTES + process_share * asked.process_bytes, limits.memory_bytes),
+            "a host with more memory",
+        ),
+        (
+            *("heap of JMeter's server", HEAP_BASE_BYTES, THREAD_BYTES, limits.heap_bytes),
+            "./run.sh deploy -e jmeter_server_heap=…",
+        ),
+        (
+            *("threads and processes", TASKS, 1 + process_share * TASKS_OF_PROCESS, limits.tasks),
+            "raise kernel.pid_max, kernel.threads-max or pids.max of its cgroup",
+        ),
+        (
+            *("open files", OPEN_FILES, OPEN_FILES_OF_THREAD, limits.open_files),
+            "raise the hard limit (ulimit -Hn; on a slave jmeter_server_open_files)",
+        ),
+        ("ports", 0, 1, limits.ports, "widen net.ipv4.ip_local_port_range"),
+    )
+    reasons = []
+    for what, base, each, room, remedy in by_user:
+        needed = base + each * asked.threads
+        if room and needed > room:
+            most = max(0, int((room - base) / each))
+            reasons.append(
+                f"{what}: {asked.threads:,} users need {_amount(what, needed)} and {_amount(what, room)} are there, "
+                f"enough for {most:,}; {remedy}"
+            )
+    return reasons
+
+
+def _amount(what: str, number: float) -> str:
+    return f"{number / GIB:.1f} GiB" if what.startswith(("memory", "heap")) else f"{number:,.0f}"
