@@ -19,7 +19,7 @@ VERDICT_WORDS = {"pass": "Passed", "fail": "Failed", "partial": "Partial", "unju
 TARGET_WORDS = {
     "url": "",
     "embedded": "embedded: the function's own server, started on the generator",
-    "none": "the plan's own, or none: tasks run in a pool of processes on the generator",
+    "none": "named in the plan itself, or a pool of processes on the generator",
 }
 SERIES_NAMES = {
     "duration": "whole process",

@@ -257,8 +257,9 @@ def _times(summary: Summary) -> list[str]:
         )
     other = main.failed - main.timed_out - stopped
     if other:
+        how = " for another reason" if main.timed_out or stopped else ""
         sentences.append(
-            f"{plural(other, summary.unit)} failed for another reason ({percent(other / main.n)}): counted by "
+            f"{plural(other, summary.unit)} failed{how} ({percent(other / main.n)}): counted by "
             "cause, excluded from response times. An error can be faster than a success: read both together."
         )
     return sentences

@@ -188,8 +188,8 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
 def _sub_results(jtl: Jtl) -> list[str]:
     """The labels of rows that are parts of others, such as redirects and embedded resources.
 
-    JMeter names them by their URL or `<label>-<number>`, and writes them after the row that they are part of. A label
-    that is ever seen outside of such a row is a sampler's.
+    JMeter writes them after the row that they are part of, named by their URL or `<label>-<number>` in turn from 0. A
+    sampler may have such a name too, but begins after the other has ended. Rows are in ms: most of a label's decide.
     """
     assert jtl.rows is not None  # noqa: S101
     numbered = [label for label in jtl.labels if (of := _NUMBERED.fullmatch(label)) and of[1] in jtl.labels]
@@ -202,17 +202,19 @@ def _sub_results(jtl: Jtl) -> list[str]:
         pl.when(is_outer).then(value).forward_fill().over("host", "thread").alias(name)
         for name, value in {"of_start_ms": start_ms, "of_end_ms": end_ms, "of_label": pl.col("label")}.items()
     ]
-    # What begins as the other ends comes after it, unless that took no time.
-    # Starts are cut off at whole ms, so that a part may seem to end up to 1 ms later than what it is part of.
-    is_inside = (start_ms >= pl.col("of_start_ms")) & (end_ms <= pl.col("of_end_ms") + 1)
-    is_inside &= (start_ms < pl.col("of_end_ms")) | (pl.col("of_start_ms") == pl.col("of_end_ms"))
-    is_named = is_url | pl.col("label").str.starts_with(pl.col("of_label") + "-")
+    before = pl.col("label").shift().over("host", "thread").alias("before")
+    number = pl.col("label").str.extract(r"-(\d+)$").cast(pl.Int64)
+    stem = pl.col("label").str.replace(r"-\d+$", "")
+    last = stem + "-" + (number - 1).cast(pl.String)
+    is_after_last = (pl.col("before") == last) | pl.col("before").str.starts_with(last + "-")
+    is_next = pl.when(number == 0).then(pl.col("before") == stem).otherwise(is_after_last)
+    is_inside = (start_ms >= pl.col("of_start_ms") - 1) & (end_ms <= pl.col("of_end_ms") + 1)
     parts = (
-        jtl.rows.with_columns(outer)
+        jtl.rows.with_columns(*outer, before)
         .filter(is_url | is_numbered)
         .group_by("label")
-        .agg((is_inside & is_named).fill_null(value=False).all())
-        .filter(pl.nth(1))
+        .agg(is_inside.mean().alias("inside"), (is_url | is_next).fill_null(value=False).all().alias("named"))
+        .filter(pl.col("named") & (pl.col("inside") > 0.5))
         .collect()
     )
     return parts["label"].to_list()

@@ -21,6 +21,8 @@ class Row:
     is_ok: bool
     start_ms: int
     elapsed_ms: float
+    received_bytes: int
+    sent_bytes: int
     is_transaction: bool
 
 
@@ -32,6 +34,8 @@ def read(path: Path) -> list[Row]:
                 row["success"] == "true",
                 int(row["timeStamp"]),
                 elapsed_ms(row),
+                int(row["bytes"]),
+                int(row["sentBytes"]),
                 row["responseMessage"].startswith("Number of samples in transaction"),
             )
             for row in csv.DictReader(file)
@@ -62,15 +66,16 @@ def figures(rows: list[Row]) -> dict[str, object]:
     """What summary.json has of one label: times are those of samples without error."""
     times = sorted(row.elapsed_ms for row in rows if row.is_ok)
     span_ms = max(row.start_ms + row.elapsed_ms for row in rows) - min(row.start_ms for row in rows)
-    if not times:
-        return {"n": len(rows), "failed": len(rows), "rate_per_s": 0 if span_ms else None}
-    ranks = {f"p{p}": max(1, math.ceil(Fraction(p) / 100 * len(times))) for p in PERCENTILES}
-    return {
-        "n": len(rows),
-        "failed": len(rows) - len(times),
-        "rate_per_s": pytest.approx(1000 * len(times) / span_ms) if span_ms else None,
-        "mean": pytest.approx(fmean(times)),
-        "min": times[0],
-        "max": times[-1],
-        **{name: times[rank - 1] for name, rank in ranks.items()},
+    totals = {
+        "rate_per_s": len(times),
+        "completed_per_s": len(rows),
+        "received_bytes_per_s": sum(row.received_bytes for row in rows),
+        "sent_bytes_per_s": sum(row.sent_bytes for row in rows),
     }
+    shown: dict[str, object] = {"n": len(rows), "failed": len(rows) - len(times)}
+    shown |= {name: pytest.approx(total * 1000 / span_ms) if span_ms else None for name, total in totals.items()}
+    if times:
+        ranks = {f"p{p}": max(1, math.ceil(Fraction(p) / 100 * len(times))) for p in PERCENTILES}
+        shown |= {name: times[rank - 1] for name, rank in ranks.items()}
+        shown |= {"mean": pytest.approx(fmean(times)), "min": times[0], "max": times[-1]}
+    return shown
