@@ -84,7 +84,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         machines=hosts.summarise_machines(resources, record, load),
         functions=functions,
         facts=model.Facts(
-            unverified=samples.filter(pl.col("ok") & ~pl.col("verified")).height,
+            unverified=int(samples.select((pl.col("ok") & ~pl.col("verified")).sum()).item()),
             from_killed_users=results.clients.from_killed_users,
             arrivals=reading.read_arrivals(run_dir) if record.state == "complete" else None,
             out_of_memory=reading.read_out_of_memory(run_dir),

@@ -213,7 +213,7 @@ def _clocks(summary: Summary, samples: pl.DataFrame) -> list[str]:
         for host in run.hosts
         if abs(host.clock_offset_ms) > CLOCK_OFFSET_MS
     ]
-    negative = samples.filter(pl.col("rtt_ms") < 0).height
+    negative = int(samples.select((pl.col("rtt_ms") < 0).sum()).item())
     if negative:
         sentences.append(
             f"The response time of {plural(negative, label)} is negative: a clock ran backwards. Do not use these "

@@ -22,7 +22,7 @@ from framestorm.results.tree import TreeReader, TreeSample
 
 Indices = NDArray[np.signedinteger]
 Flags = NDArray[np.uint8]
-BATCH_BYTES = 1 << 24
+BATCH_BYTES = 1 << 22
 IN_TREE, IN_JOURNAL = 1, 2
 TREE, JOURNAL, OUTPUT = "tree.xml", "the journal", "the clients' output"
 

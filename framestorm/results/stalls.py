@@ -37,8 +37,8 @@ def read_stalls(
         )
         for second, late_ms in late.drop_nulls().iter_rows():
             _add(seconds, Stall(second, late_ms, 0))
-    median_ms = samples.filter("ok")["rtt_ms"].median() or 0.0
-    least_ms = max(NOTICED_MS, NOTICED_SHARE * float(median_ms))  # type: ignore[arg-type]
+    median_ms = samples.select(pl.col("rtt_ms").filter("ok").median()).item() or 0.0
+    least_ms = max(NOTICED_MS, NOTICED_SHARE * float(median_ms))
     first_s, last_s = (load[0] - origin_ms) // 1000, (load[1] - origin_ms) // 1000
     long = [each for each in seconds.values() if each.longest_ms >= least_ms and first_s <= each.at_s <= last_s]
     return sorted(long, key=lambda stall: stall.at_s)
@@ -49,7 +49,7 @@ def samples_during(samples: pl.DataFrame, stalls: list[Stall], origin_ms: float)
     first_s = (pl.min_horizontal("start_ms", "intended_ms") - origin_ms) // 1000
     last_s = (pl.col("start_ms") + pl.col("rtt_ms") - origin_ms) // 1000
     during = [(first_s <= stall.at_s) & (last_s >= stall.at_s) for stall in stalls]
-    return samples.filter(pl.any_horizontal(during)).height if during else 0
+    return int(samples.select(pl.any_horizontal(during).sum()).item()) if during else 0
 
 
 def _messages(run_dir: Path) -> list[dict[str, Any]]:

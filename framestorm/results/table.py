@@ -186,12 +186,12 @@ def serving_ms(samples: pl.DataFrame, *, at_rate: bool) -> tuple[float, float] |
     rate span n - 1 pauses, and none comes before a response time; a rate that is kept would else look missed by that.
     """
     span = span_ms(samples, "rtt_ms")
-    soonest_ms = samples.filter("ok")["rtt_ms"].min()
+    soonest_ms = samples.select(pl.col("rtt_ms").filter("ok").min()).item()
     if span is None or not at_rate or samples.height < 2 or soonest_ms is None:
         return span
     starts = samples["start_ms"]
     pause_ms = (float(starts.max()) - float(starts.min())) / (samples.height - 1)  # type: ignore[arg-type]
-    return span[0] + float(soonest_ms) - pause_ms, span[1]  # type: ignore[arg-type]
+    return span[0] + float(soonest_ms) - pause_ms, span[1]
 
 
 def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None = None, digits: int = 3) -> Values:
