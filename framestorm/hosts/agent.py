@@ -418,7 +418,7 @@ class Guard:
 
     def __init__(self, make_idle: Callable[[], None]) -> None:
         read, self._write = os.pipe()
-        agent_pid = os.getpid()
+        agent_pid, sudo_pid = os.getpid(), os.getppid()
         self._pid = os.fork()
         if self._pid == 0:
             # Nothing of the agent's is run here: neither its cleaning-up nor its answers.
@@ -428,6 +428,8 @@ class Guard:
                 os.closerange(0, 3)  # or ssh would wait for this process
                 if self._watch(read, agent_pid):
                     make_idle()
+                    # sudo stops itself when its command is stopped, and would never see that this has ended.
+                    os.kill(sudo_pid, signal.SIGCONT)
                 status = 0
             os._exit(status)
         os.close(read)

@@ -86,7 +86,7 @@ def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slav
         prepared.options.for_jmeter,
     )
     follow = {name: name for name in ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out")}
-    command += _remote_options(slaves, master.host.address, HOST_PROPERTIES)
+    command += remote_options(_addresses(slaves), master.host.address, HOST_PROPERTIES)
     return Delivery(_open(prepared), parcel.files_of_controller(), Begin(follow, command))
 
 
@@ -99,15 +99,25 @@ def controller_command(prepared: Prepared, parcel: Parcel, slaves: Sequence[Memb
         parcel.plan, values, prepared.run_dir, port, None, jmeter.CONTROLLING, prepared.options.for_jmeter
     )
     own_address = _own_address(slaves[0].host.address)
-    return [*command, *_remote_options(slaves, own_address, CONTROLLER_PROPERTIES)]
+    return [*command, *remote_options(_addresses(slaves), own_address, CONTROLLER_PROPERTIES)]
 
 
-def _remote_options(slaves: Sequence[Member], own_address: str, settings: Path) -> list[str]:
-    """The options for a distributed run; the file `settings` has the same RMI ports as the slaves."""
-    addresses = ",".join(f"{slave.host.address}:{slave.facts.described.rmi_port}" for slave in slaves)
+def _addresses(slaves: Sequence[Member]) -> list[str]:
+    return [f"{slave.host.address}:{slave.facts.described.rmi_port}" for slave in slaves]
+
+
+def remote_options(addresses: Sequence[str], own_address: str, settings: Path) -> list[str]:
+    """The options for a run over slaves with these addresses; the file `settings` has the same RMI ports as they."""
     # The name of a Debian host resolves to its loopback, where slaves do not reach it. The kit chooses the mode,
     # whatever the file says; JMeter uses only the controller's setting.
-    return ["-q", str(settings), f"-Djava.rmi.server.hostname={own_address}", "-R", addresses, f"-Jmode={MODE}"]
+    return [
+        "-q",
+        str(settings),
+        f"-Djava.rmi.server.hostname={own_address}",
+        "-R",
+        ",".join(addresses),
+        f"-Jmode={MODE}",
+    ]
 
 
 def _run_dir(prepared: Prepared, member: Member) -> str:
