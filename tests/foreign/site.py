@@ -37,6 +37,7 @@ class Site(StandIn):
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         super().__init__([], host)
+        self.host = host
         self.numbers = itertools.count(1)
         self.polls: dict[str, int] = {}
 

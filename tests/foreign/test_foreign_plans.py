@@ -70,7 +70,7 @@ class Servers:
     def set(self, folder: Path, names: str) -> list[str]:
         """The properties as their user sets them."""
         values = {
-            "host": "127.0.0.1",
+            "host": self.site.host,
             "port": self.site.server_port,
             "tcp_port": self.tcp_port,
             "resources_folder": folder,
@@ -98,10 +98,10 @@ def start_servers() -> Iterator[Any]:
 def adapted(name: str, folder: Path, site: Site) -> Path:
     """One of JMeter's templates, its hosts, port and times set as it asks its user to."""
     text = (TEMPLATES / f"{name}.jmx").read_text()
-    url = f"http://127.0.0.1:{site.server_port}/api/items"
+    url = f"http://{site.host}:{site.server_port}/api/items"
     text = text.replace("[=url]", url).replace("[=method]", "POST").replace("[=contentType]", "application/json")
     text = text.replace("[=body]", "{}")
-    text = re.sub(r">[\w.]+\.(example|org|com)<", ">127.0.0.1<", text).replace(">https<", "><")
+    text = re.sub(r">[\w.]+\.(example|org|com)<", f">{site.host}<", text).replace(">https<", "><")
     changes = {
         "HTTPSampler.port": site.server_port,
         "ThreadGroup.duration": 3,
