@@ -26,7 +26,7 @@ ansible_user=tester
 ansible_ssh_private_key_file={paths.LOCAL}/lab/ssh/key
 ansible_ssh_common_args=-o UserKnownHostsFile={paths.LOCAL}/lab/ssh/known_hosts -o StrictHostKeyChecking=no
 """
-OWN_RULES = "ufw limit 22/tcp comment 'ours'\nufw allow from 192.0.2.0/24 to any port 8001:8003 proto tcp"
+OWN_RULES = "ufw allow 22/tcp comment 'ours'\nufw allow from 192.0.2.0/24 to any port 8001:8003 proto tcp"
 
 
 def ssh(host: Host, command: str, port: int = 22) -> str:

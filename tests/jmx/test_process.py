@@ -60,11 +60,11 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
         ramp_s=0, hold_s=4,
     )  # fmt: skip
     results = read_results(tmp_path)
-    of_users = causes(results.users)
+    of_users, _ = causes(results.users)
     of_users.pop("exit-9", None)  # those that found no file
     assert of_users == {"not-json-lines": 6, "failed-sample": 1, "exit-3": 1, "no-samples": 1, "exit-1": 1}
     assert results.label == "a b" and results.samples.height == 2 + 2 + 1 + 1 + 1 + 2 + 1
-    assert causes(results.samples) == {"no idea": 1, "unknown": 1}
+    assert causes(results.samples) == ({"no idea": 1, "unknown": 1}, {})
     assert [row["tokens"] for row in run.rows("samples.csv") if row["tokens"]] == ["7"]
     assert results.clients.bad_lines["the clients' output"] == 7
     assert results.clients.bad_line.startswith("line ")

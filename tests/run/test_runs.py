@@ -129,5 +129,5 @@ def test_redirects_are_parts_of_their_sample(run_sh: RunSh, stand_in: StartServe
     figures = {name.rpartition("/")[2]: (of["n"], of["kind"]) for name, of in labels.items()}
     assert figures == {
         "all": (6, "sampler"), "log in": (3, "sampler"), "search": (3, "sampler"), "whole visit": (3, "transaction"),
-        "ada": (3, "sub-result"), "home": (3, "sub-result"),
+        "log in-0": (3, "sub-result"), "log in-1": (3, "sub-result"),
     }  # fmt: skip
