@@ -281,7 +281,7 @@ def show(case: str, due: int, runs: dict[str, list[Measured]]) -> None:
 
 
 def misses(service_s: float, rate_per_s: int, due: int, runs: dict[str, list[Measured]]) -> list[str]:
-    """The targets that Framestorm misses in a case."""
+    """The targets that Framestorm missed in one case, a sentence each."""
     own, vegeta, k6 = ({title: median_of(runs[name], FIGURES[title]) for title in FIGURES} for name in
                        ("Framestorm", "vegeta", "k6"))  # fmt: skip
     wanted = [

@@ -42,7 +42,7 @@ class Frames(NamedTuple):
     sizes: list[int]  # bytes of each frame's file
 
     def body(self, index: int) -> memoryview:
-        """Return what is sent for frame `index`, in memory that users share; past the video's end it starts again."""
+        """Return the encoded frame `index`, from memory that users share; past the last frame it starts again."""
         index %= len(self.sizes)
         path = self.folder / f"{index:06}{self.encoding.suffix}"
         try:

@@ -66,7 +66,7 @@ class Connection:
     """A connection from a launcher or a watcher; `user` is the process id of the launcher's user while it runs."""
 
     def __init__(self, stream: socket.socket) -> None:
-        """Take it, and ask the kernel who made it."""
+        """Accept the connection and ask the kernel which process opened it."""
         stream.setblocking(False)
         self.stream = stream
         self.user = 0
@@ -271,7 +271,7 @@ def _end_with_parent(parent: int) -> None:
 
 
 def _kill(user: int) -> None:
-    """Kill a user and the processes of its group."""
+    """Kill a user and all processes in its process group."""
     for kill in (os.kill, os.killpg):
         with contextlib.suppress(ProcessLookupError):
             kill(user, signal.SIGKILL)

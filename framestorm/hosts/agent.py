@@ -124,7 +124,7 @@ class Agent:
         self.tell_time()
 
     def open(self, order: messages.Open) -> None:
-        """Make the run's folder. What is there of runs that crashed goes: the lock says that no other is under way."""
+        """Make the run's folder and delete those of crashed runs: the lock ensures that no other run is in progress."""
         self._take_lock(order.controller)
         runs = Path(self.host.runs)
         self.run_dir = runs / order.run

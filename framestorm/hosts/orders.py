@@ -69,7 +69,7 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
 
 
 def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slaves: Sequence[Member]) -> Delivery:
-    """What the master gets to run JMeter's controller."""
+    """The files and the order with which the master runs JMeter's controller."""
     described = master.facts.described
     run_dir = _run_dir(prepared, master)
     command = jmeter.run_command(

@@ -76,7 +76,7 @@ def test_java_takes_its_options_from_the_environment(
 
 
 def test_jars_of_a_user_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A jar with a function of JMeter's kind: found by its name in the plan."""
+    """A jar in jmx/lib/ with a JMeter function, which the plan calls by its name."""
     (tmp_path / "Twice.groovy").write_text(FUNCTION)
     jars = ":".join(str(path) for path in paths.JMETER_HOME.glob("lib/**/*.jar"))
     compiler = "org.codehaus.groovy.tools.FileSystemCompiler"

@@ -1,4 +1,4 @@
-"""A fault of a fixed seed over slaves; `python -m tests.nemesis --slaves` makes as many as there is time for."""
+"""One fault with a fixed seed over slaves; `python -m tests.nemesis --slaves` injects random ones for a given time."""
 
 from dataclasses import replace
 from pathlib import Path
