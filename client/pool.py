@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import signal
 import time
+from concurrent.futures import Future, ProcessPoolExecutor
+from functools import partial
 from multiprocessing.queues import SimpleQueue
 
 from dispatch import Dispatcher, DispatchError, Handover, Outcome
@@ -16,10 +18,12 @@ class Pool(Dispatcher):
         """Start the processes and wait until all of them are there."""
         super().__init__(timeout_s)
         self._task_s = task_s
+        self._is_halting = False
         context = multiprocessing.get_context("fork")
         ready: SimpleQueue[int] = context.SimpleQueue()
+        self._executor = ProcessPoolExecutor(workers, context, _become_worker, (ready,))
         try:
-            self._pool = context.Pool(workers, _become_worker, (ready,))
+            self._executor.submit(os.getpid)  # starts them all
         except OSError as error:
             raise DispatchError(f"{workers} processes cannot be started: {error}") from error
         for _ in range(workers):
@@ -28,18 +32,28 @@ class Pool(Dispatcher):
     def start(self, count: int) -> None:
         for task in range(count):
             self._under_way[task] = Handover(task, time.time() * 1000, time.perf_counter())
-            self._pool.apply_async(_work, (task, self._task_s), callback=self._on_outcome)
+            self._executor.submit(_work, task, self._task_s).add_done_callback(partial(self._on_outcome, task))
 
-    def _on_outcome(self, outcome: Outcome) -> None:
-        self._events.put(outcome._replace(ended_s=time.perf_counter()))
+    def _on_outcome(self, task: int, future: "Future[Outcome]") -> None:
+        if self._is_halting:
+            return
+        ended_s = time.perf_counter()
+        is_killed = future.exception() is not None  # for want of memory, say: then the pool does no task any more
+        self._events.put(
+            Outcome(task, ended_s, "worker-ended") if is_killed else future.result()._replace(ended_s=ended_s)
+        )
 
     def halt(self) -> None:
-        self._pool.terminate()
-        self._pool.join()
+        self._is_halting = True
+        # Not by multiprocessing.Pool: its end waits for ever for a lock that a killed process of it held.
+        for worker in multiprocessing.active_children():
+            worker.kill()
+        self._executor.shutdown(cancel_futures=True)
 
 
 def _become_worker(ready: "SimpleQueue[int]") -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the pool's way to end it
+    # A signal to the whole process group is the client's affair, which ends its processes itself.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ready.put(os.getpid())
 

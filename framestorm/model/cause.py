@@ -67,6 +67,7 @@ CAUSES = {
         Cause("not-started", "the client could not be started", Side.GENERATOR),
         Cause("client-server-ended", "the client server ended or hung, and its users with it", Side.GENERATOR),
         Cause("not-json-lines", "the client printed unexpected output", Side.GENERATOR),
+        Cause("worker-ended", "a process of the local pool was killed", Side.GENERATOR),
         Cause("no-samples", "the client ended without a sample", Side.GENERATOR),
         Cause("status-429", "the function's concurrency limit was exceeded", Side.FUNCTION),
         Cause("status-500", "an error in the function", Side.FUNCTION),

@@ -163,6 +163,25 @@ def test_a_pool_too_slow_for_the_time_out() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_signals_to_the_processes_of_a_pool(tmp_path: Path, number: int) -> None:
+    # `timeout`, under which JMeter starts users, sends SIGTERM to all of them. Idle ones hold the lock of their queue.
+    journal = tmp_path / "journal.jsonl"
+    words = ("--mode", "local", "--workers", 3, "--tasks", 1, "--task-s", 20, "--journal", journal)
+    with start("tasks.py", *words) as process:
+        wait_until(lambda: journal.exists() and journal.stat().st_size)
+        time.sleep(0.1)  # for the task to begin
+        children = psutil.Process(process.pid).children()
+        for child in children:
+            child.send_signal(number)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        done = Done(process)
+    cause = "stopped" if number == signal.SIGTERM else "worker-ended"
+    assert [(task["cause"], task["ok"]) for task in done.samples] == [(cause, False)]
+    assert (len(children), psutil.wait_procs(children, timeout=5)[1]) == (3, [])
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize(
     ("mode", "function", "under_way"), [("local", "", 5), ("push", "hang", 2), ("pull", "never", 5)]
