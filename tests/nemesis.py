@@ -298,7 +298,7 @@ def in_lab(begin: Callable[[Host], object], end: Callable[[Host], object] = lamb
 
 
 def kill_agent(host: Host) -> None:
-    """Kill the agent alone: not sudo, which started it, nor the guard, which it started."""
+    """Kill the agent alone: not sudo, which started it, nor the fence, which it started."""
     agents = faults.matching(host, "framestorm-agent")
     agents = [pid for pid in agents if Path(f"/proc/{pid}/comm").read_text().startswith("python3")]
     if agents:

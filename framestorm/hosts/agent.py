@@ -1,9 +1,9 @@
 """Watches a slave or the function's host, or runs JMeter's controller on the master, for the length of one run.
 
-Sent over ssh, with `probe` and `messages`, and run there by the host's own Python (3.10 or later) as root; it needs
-nothing installed and leaves nothing behind. It reads orders on its standard input and answers on its standard output.
-When its orders end, because the run does or because the conductor or the network to it is gone, it stops what the run
-started on this host and has JMeter's server ready for the next run.
+Sent over ssh with the modules that it imports, and run there by the host's own Python (3.10 or later) as root; it
+needs nothing installed and leaves nothing behind. It reads orders on its standard input and answers on its standard
+output. When its orders end, because the run does or because the conductor or the network to it is gone, it stops what
+the run started on this host and has JMeter's server ready for the next run.
 """
 
 import base64
@@ -22,12 +22,13 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from framestorm import client_server, probe
 from framestorm.hosts import messages
+from framestorm.hosts.fence import Fence
 
 TICK_S = 0.5
 BEAT_S = 1.0
@@ -63,7 +64,7 @@ class Agent:
         self.client_server: subprocess.Popen[bytes] | None = None
         self.client_watch: client_server.Watch | None = None
         self.stopped_clients: set[int] = set()
-        self.guard: Guard | None = None
+        self.fence: Fence | None = None
         self.env_fd: int | None = None  # the environment that the run gives to JMeter's server
         self.follow: dict[str, Path] = {}
         self.followed: dict[str, BinaryIO] = {}
@@ -166,7 +167,7 @@ class Agent:
         else:
             if order.cut:
                 self._cut(order.cut, self.run_dir)
-            self.guard = Guard(self._restart_idle)
+            self.fence = Fence(self._restart_idle)
             if order.client_server:
                 self._start_client_server(order.client_server, self.run_dir)
             self._start_server(order.secrets)
@@ -219,8 +220,8 @@ class Agent:
         if self.client_server is not None:
             self.client_server.kill()  # and by that its users
             self.client_server.wait()
-        if self.guard is not None:
-            self.guard.dismiss()
+        if self.fence is not None:
+            self.fence.dismiss()
 
     def _restart_idle(self) -> None:
         ENVIRONMENT.unlink(missing_ok=True)
@@ -411,45 +412,6 @@ class Agent:
         self.main_pid = pid
         if self.client_watch is not None and (trouble := self.client_watch.trouble()):
             raise CannotError(trouble)
-
-
-class Guard:
-    """A process of its own that makes the host idle if the agent dies or stays stopped: no load goes on unwatched."""
-
-    def __init__(self, make_idle: Callable[[], None]) -> None:
-        read, self._write = os.pipe()
-        agent_pid, sudo_pid = os.getpid(), os.getppid()
-        self._pid = os.fork()
-        if self._pid == 0:
-            # Nothing of the agent's is run here: neither its cleaning-up nor its answers.
-            status = 1
-            with contextlib.suppress(BaseException):
-                os.close(self._write)
-                os.closerange(0, 3)  # or ssh would wait for this process
-                if self._watch(read, agent_pid):
-                    make_idle()
-                    # sudo stops itself when its command is stopped, and would never see that this has ended.
-                    os.kill(sudo_pid, signal.SIGCONT)
-                status = 0
-            os._exit(status)
-        os.close(read)
-
-    def dismiss(self) -> None:
-        """The host is idle: nothing is left to guard."""
-        os.write(self._write, b".")
-        os.close(self._write)
-        os.waitpid(self._pid, 0)
-
-    @staticmethod
-    def _watch(read: int, agent_pid: int) -> bool:
-        """Wait for the agent's end; whether it was one without leave."""
-        ran_s = time.monotonic()
-        while not select.select([read], [], [], TICK_S)[0]:
-            if probe.stat(str(agent_pid))[:1] not in (["T"], ["t"]):
-                ran_s = time.monotonic()
-            elif time.monotonic() - ran_s > SILENCE_S:
-                os.kill(agent_pid, signal.SIGKILL)
-        return not os.read(read, 1)
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from framestorm import client_server, probe
 from framestorm.errors import FramestormError
-from framestorm.hosts import agent, messages
+from framestorm.hosts import agent, fence, messages
 from framestorm.hosts.inventory import Host
 from framestorm.hosts.messages import (
     Answer,
@@ -121,7 +121,7 @@ class Member:
         self._closed = threading.Event()  # no more orders
         self._done = threading.Event()  # nor answers
         sources = json.dumps(
-            {module.__name__: inspect.getsource(module) for module in (probe, messages, client_server, agent)}
+            {module.__name__: inspect.getsource(module) for module in (probe, messages, client_server, fence, agent)}
         ).encode()
         self._send(f"{len(sources)}\n".encode() + sources)
         self._listener = threading.Thread(target=self._listen, daemon=True)

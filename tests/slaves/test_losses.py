@@ -28,7 +28,7 @@ def started(run_sh: RunSh, *words: str) -> Running:
 
 
 def kill_agent() -> None:
-    """Kill the agent alone: not sudo, which started it, nor the guard, which it started."""
+    """Kill the agent alone: not sudo, which started it, nor the fence, which it started."""
     agents = faults.matching(SLAVE2, "framestorm-agent")
     agents = [pid for pid in agents if Path(f"/proc/{pid}/comm").read_text().startswith("python3")]
     os.kill(min(agents), signal.SIGKILL)

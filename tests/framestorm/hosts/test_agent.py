@@ -5,7 +5,6 @@ import getpass
 import hashlib
 import os
 import pwd
-import signal
 import subprocess
 import sys
 import tempfile
@@ -230,35 +229,6 @@ def test_orders_are_heard_while_much_is_sent(
     while on_host._send_growth():
         pass
     assert b"".join(base64.b64decode(each.data) for each in answers if isinstance(each, Chunk)) == content
-
-
-GUARDED = """
-import signal, sys, time
-from pathlib import Path
-from framestorm.hosts import agent
-agent.SILENCE_S = 1.0
-guard = agent.Guard(lambda: Path(sys.argv[1]).touch())
-print("guarded", flush=True)
-sys.stdin.read(1)
-guard.dismiss()
-"""
-
-
-@pytest.mark.parametrize(("number", "is_fenced"), [(signal.SIGKILL, True), (signal.SIGSTOP, True), (None, False)])
-def test_the_host_becomes_idle_without_its_agent(
-    number: signal.Signals | None, is_fenced: bool, tmp_path: Path
-) -> None:
-    made_idle = tmp_path / "idle"
-    command = [sys.executable, "-c", GUARDED, made_idle]
-    with subprocess.Popen(command, cwd=paths.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as guarded:
-        assert guarded.stdout is not None and guarded.stdin is not None
-        assert guarded.stdout.readline() == b"guarded\n"
-        if number is None:
-            guarded.stdin.close()
-        else:
-            guarded.send_signal(number)
-        assert guarded.wait(30) == (-signal.SIGKILL if is_fenced else 0)
-    assert wait_until(made_idle.exists, 30 if is_fenced else 0) == is_fenced
 
 
 def test_a_controller_dies_with_its_agent() -> None:

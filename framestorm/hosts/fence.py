@@ -1,0 +1,55 @@
+"""Ends the load of a host whose agent has died or is frozen: no load goes on unwatched.
+
+This file is sent to the host with the agent, so like the agent it needs only the host's Python (3.10 or later).
+"""
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+
+from framestorm import probe
+
+LOOK_EVERY_S = 0.5
+FROZEN_AT_MOST_S = 12.0
+
+
+class Fence:
+    """A process of its own that makes the host idle when the agent, which starts it, dies or stays stopped."""
+
+    def __init__(self, make_idle: Callable[[], None]) -> None:
+        read, self._write = os.pipe()
+        agent_pid, sudo_pid = os.getpid(), os.getppid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            # Nothing of the agent's is run here: neither its cleaning-up nor its answers.
+            status = 1
+            with contextlib.suppress(BaseException):
+                os.close(self._write)
+                os.closerange(0, 3)  # or ssh would wait for this process
+                if self._watch(read, agent_pid):
+                    make_idle()
+                    # sudo stops itself when its command is stopped, and would never see that this has ended.
+                    os.kill(sudo_pid, signal.SIGCONT)
+                status = 0
+            os._exit(status)
+        os.close(read)
+
+    def dismiss(self) -> None:
+        """End the watch: the host is idle."""
+        os.write(self._write, b".")
+        os.close(self._write)
+        os.waitpid(self._pid, 0)
+
+    @staticmethod
+    def _watch(read: int, agent_pid: int) -> bool:
+        """Wait until the agent ends, or end it when it is frozen; whether the watch was not dismissed before."""
+        ran_s = time.monotonic()
+        while not select.select([read], [], [], LOOK_EVERY_S)[0]:
+            if probe.stat(str(agent_pid))[:1] not in (["T"], ["t"]):
+                ran_s = time.monotonic()
+            elif time.monotonic() - ran_s > FROZEN_AT_MOST_S:
+                os.kill(agent_pid, signal.SIGKILL)
+        return not os.read(read, 1)
