@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from framestorm import paths
 from framestorm.platform.openfaas import layout, parts
 from framestorm.setup import pieces as setup
 
-MAVEN_PLUGIN = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
+PIECES = (setup.JMETER_SBOM, *parts.GO_PIECES, parts.SBOM_TOOL, setup.SBOM_VENV)
 LOCKS = tuple(
     folder / "requirements.txt" for folder in (paths.ROOT / "framestorm", paths.CLIENT, paths.FACE_BLUR, paths.ANSIBLE)
 )
@@ -23,13 +24,12 @@ def main(words: Sequence[str]) -> int:
         help="where to write them (default: .local/sbom)",
     )  # fmt: skip
     folder = parser.parse_args(list(words)).folder.absolute()
-    setup.ensure([setup.JMETER, *parts.GO_PIECES, parts.SBOM_TOOL, setup.SBOM_VENV])
+    setup.ensure(PIECES)
     folder.mkdir(parents=True, exist_ok=True)
-    output = (f"-DoutputDirectory={folder}", "-DoutputName=jmeter.cdx", "-DoutputFormat=json")
-    setup.call(["mvn", "-q", "-B", "-C", "-f", paths.JMX / "pom.xml", MAVEN_PLUGIN, *output])
+    shutil.copy(setup.JMETER_SBOM.output, folder)
     for lock in LOCKS:
         file = folder / f"python-{lock.parent.name}.cdx.json"
-        setup.call([setup.SBOM_VENV.output / "bin" / "cyclonedx-py", "requirements", lock, "-o", file])
+        setup.call([setup.SBOM_VENV.output / "bin" / "python", "-m", "cyclonedx_py", "requirements", lock, "-o", file])
     for piece in parts.GO_PIECES:
         if os.access(piece.output, os.X_OK) and piece.output.parent == layout.BIN:
             file = folder / f"go-{piece.output.name}.cdx.json"

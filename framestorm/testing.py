@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from framestorm import paths
+from framestorm import paths, sbom
 from framestorm.errors import UsageError
 from framestorm.platform.openfaas import docker, parts
 from framestorm.setup import packages
@@ -57,7 +57,7 @@ def _set_up() -> None:
     """Install and build everything that the tests need; the tests themselves install nothing."""
     packages.install([*TEST_PACKAGES, *lab_base.TOOLS, *parts.needed_packages(), *docker.needed_packages()])
     pieces = [setup.TEST_VENV, setup.TEST_JARS, *parts.PIECES, setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, parts.KIND]
-    pieces += [setup.SBOM_VENV, parts.SBOM_TOOL]
+    pieces += sbom.PIECES
     if os.geteuid() != 0:
         setup.ensure(pieces)
         return

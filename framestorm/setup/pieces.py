@@ -131,6 +131,11 @@ def check_digests(home: Path, pinned: Path) -> None:
         _say(f"note: {paths.shown(pinned)} has no digest of {', '.join(unknown)}\n")
 
 
+def _make_jmeter_sbom(piece: Piece) -> None:
+    options = (f"-DoutputDirectory={piece.output.parent}", f"-DoutputName={piece.output.stem}", "-DoutputFormat=json")
+    _call_maven(["-f", piece.inputs[0], CYCLONEDX, *options])
+
+
 def _make_additions(piece: Piece) -> None:
     """Compile jmx/java into a jar that JMeter finds before its own classes; needs no development kit of Java."""
     java = paths.JAVA_HOME / "bin" / "java"
@@ -170,6 +175,7 @@ def _venv(name: str, title: str, lock: Path) -> Piece:
 
 # Changes JMeter's classes at set-up only.
 JAVASSIST = "org.javassist:javassist:3.30.2-GA"
+CYCLONEDX = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
 GRAPH = paths.FACE_BLUR / "graph"
 JAVA = Piece("java", "Java 17", (), paths.JAVA_HOME, _make_java)
 JMETER = Piece(
@@ -212,6 +218,14 @@ TEST_JARS = Piece(
     "test-jars", "jars of the tests' plans", (paths.ROOT / "tests" / "foreign" / "pom.xml",), paths.TEST_JARS,
     _make_by_maven, (JAVA,),
 )  # fmt: skip
+JMETER_SBOM = Piece(
+    "jmeter-sbom",
+    "list of JMeter's jars",
+    (paths.JMX / "pom.xml",),
+    paths.LOCAL / "jmeter.cdx.json",
+    _make_jmeter_sbom,
+    (JAVA,),
+)
 SBOM_VENV = _venv("sbom", "tool that lists Python packages", paths.ROOT / "framestorm/setup/sbom-requirements.txt")
 TEST_VENV = _venv("test", "Python environment of the tests", paths.ROOT / "tests" / "requirements.txt")
 
