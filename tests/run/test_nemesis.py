@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import nemesis
+from tests.nemesis.faults import scheme_of
+from tests.nemesis.run import suffer
 
 
 @pytest.mark.parametrize(
@@ -13,5 +14,5 @@ from tests import nemesis
     [("face-blur", "JMeter killed"), ("requests", "disk full for a while"), ("process", "client killed")],
 )
 def test_nothing_is_lost_in_silence(plan: str, fault: str, tmp_path: Path) -> None:
-    scheme = replace(nemesis.Scheme.of(1, 1, over_slaves=False), plan=plan, fault=fault, phase="load")
-    nemesis.suffer(scheme, tmp_path)
+    scheme = replace(scheme_of(1, 1, over_slaves=False), plan=plan, fault=fault, phase="load")
+    suffer(scheme, tmp_path)

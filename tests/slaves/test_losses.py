@@ -1,10 +1,7 @@
 """The failure table: what happens to a run when a slave, the network or the controller does."""
 
-import os
-import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +9,7 @@ from framestorm.machine import wait_until
 from lab import faults
 from lab.hosts import Host
 from tests.conftest import Lab
+from tests.nemesis.faults import kill_agent
 from tests.runs import Running, RunSh
 
 SLAVE2 = Host("slave2")
@@ -27,13 +25,6 @@ def started(run_sh: RunSh, *words: str) -> Running:
     return running
 
 
-def kill_agent() -> None:
-    """Kill the agent alone: not sudo, which started it, nor the fence, which it started."""
-    agents = faults.matching(SLAVE2, "framestorm-agent")
-    agents = [pid for pid in agents if Path(f"/proc/{pid}/comm").read_text().startswith("python3")]
-    os.kill(min(agents), signal.SIGKILL)
-
-
 def assert_idle(lab: Lab, *hosts: str) -> None:
     """No frame client and no agent runs on the hosts soon, as each sees to by itself."""
     of_a_run = "pgrep -f '/client/client[.]py' || pgrep -f 'framestorm-agen[t]'"
@@ -47,7 +38,7 @@ def assert_idle(lab: Lab, *hosts: str) -> None:
         (lambda: faults.freeze(SLAVE2, SERVER), lambda: faults.thaw(SLAVE2, SERVER), "frozen"),
         (lambda: faults.cut(SLAVE2), lambda: faults.reconnect(SLAVE2), "no sign of life"),
         (lambda: faults.reboot(SLAVE2), lambda: None, "slave2 was lost"),
-        (kill_agent, lambda: None, "slave2 was lost"),
+        (lambda: kill_agent(SLAVE2), lambda: None, "slave2 was lost"),
     ],
     ids=["frozen", "cut off", "rebooted", "agent killed"],
 )
