@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from framestorm.model.cause import TIMEOUTS, user_cause
 from framestorm.model.sample import COMMON, ORIGIN, Line, is_sample
+from framestorm.results.cells import inert
 from framestorm.results.lines import Batch, LineReader, parsed
 from framestorm.results.tree import TreeReader, TreeSample
 
@@ -124,9 +125,8 @@ class _Rows:
         self._columns |= dict.fromkeys(name for name in names if name in samples.columns)
         self._narrowest = self._narrowest or len(self._columns)
         cells = [pl.col(name) if name in samples.columns else pl.lit(None).alias(name) for name in self._columns]
-        samples.select(cells).with_columns(pl.col(pl.String).replace("", None)).write_csv(
-            self._body, include_header=False
-        )
+        texts = samples.select(cells).with_columns(pl.col(pl.String).replace("", None))
+        texts.with_columns(inert()).write_csv(self._body, include_header=False)
 
     def save(self, table: Path) -> None:
         self._body.seek(0)

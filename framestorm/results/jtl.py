@@ -12,6 +12,7 @@ import polars as pl
 from framestorm.model.cause import TIMEOUTS, TRANSACTION_MESSAGE, request_cause, user_cause
 from framestorm.model.criteria import USER
 from framestorm.model.sample import COMMON, ELAPSED_US, ORIGIN, SUB_RESULT, TRANSACTION, is_figure_name, is_length
+from framestorm.results.cells import inert
 from framestorm.results.tree import CHUNK_BYTES
 
 NEEDED = ("timeStamp", "elapsed", "label", "success")
@@ -182,7 +183,7 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
         .alias("source"),
         **further,
     )
-    samples.select(*COMMON, *ORIGIN, *further).sink_csv(table, float_precision=3)
+    samples.select(*COMMON, *ORIGIN, *further).with_columns(inert()).sink_csv(table, float_precision=3)
 
 
 def _sub_results(jtl: Jtl) -> list[str]:

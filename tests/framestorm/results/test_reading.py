@@ -380,6 +380,32 @@ def test_lines_of_any_form_are_samples_in_their_order(fake_run: Any) -> None:
     assert (results.clients.from_tree, results.clients.from_journal) == (10, 0)
 
 
+@pytest.mark.parametrize("is_jtl", [True, False])
+@pytest.mark.parametrize(
+    ("answered", "kept"),
+    [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("@sum(a1)", "'@sum(a1)"),
+        ("-1+cmd|a", "'-1+cmd|a"),
+        ("+1", "+1"),
+        ("-1.5e-7", "-1.5e-7"),
+        ("a=1", "a=1"),
+    ],
+)
+def test_what_a_function_answers_is_no_formula(
+    fake_run: Any, tmp_path: Path, is_jtl: bool, answered: str, kept: str
+) -> None:
+    if is_jtl:
+        folder = tmp_path
+        write_jtl(folder, ("worker",), (START_MS, 50, "=label", "200", "OK", "true", "", answered))
+    else:
+        fake_run.user([{"worker": answered, "label": "=label"}])
+        folder = fake_run.write()
+    read_results(folder)
+    row = pl.read_csv(folder / "samples.csv", infer_schema=False).row(0, named=True)
+    assert (row["worker"], row["label"]) == (kept, "=label"), "labels are the plan's"
+
+
 @pytest.mark.parametrize(
     "line",
     [b"\xff", b"\x00", b"[" * 100_000, b'{"type":"sample",', rb'{"type":"user","user":"\ud800"}', b'{"type":NaN}', b""],
