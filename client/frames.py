@@ -4,7 +4,8 @@
     <cache>/<identity of the file>.sha256     so that not every user hashes the video
     <cache>/*.lock                            held while a video is hashed or cut
 
-A folder of frames appears whole or not at all. As a command it cuts ahead of a run and prints one JSON object.
+A folder of frames appears whole or not at all; its time stamp is when it was last used. As a command it cuts ahead of a
+run and prints one JSON object.
 """
 
 import base64
@@ -27,6 +28,9 @@ from files import write_whole
 DEFAULT_CACHE = Path(__file__).resolve().parent.parent / ".local" / "frames"
 # Goes up whenever cut.py gives other bytes for the same video.
 CUTTER_VERSION = 1
+# Past this size the videos go that were not used for longest, but none that a run of the last day used.
+LIMIT_BYTES = 4 << 30
+IN_USE_S = 24 * 3600.0
 # A file changed this shortly ago may change again without a new time stamp (the kernel's clock ticks every 1-10 ms).
 SETTLED_AFTER_S = 1.0
 
@@ -81,6 +85,7 @@ def open_frames(video: Path, encoding: Encoding, cache: Path) -> Frames:
         frames = _load(folder, sha256, encoding)  # cut by another user while this one waited
         if frames is None:
             _cut(video, sha256, encoding, folder)
+            _shrink(cache)
             frames = _load(folder, sha256, encoding)
     if frames is None:
         raise FrameError(f"frames just cut into {folder} cannot be read back; check the disk")
@@ -101,6 +106,8 @@ def _folder(cache: Path, sha256: str, encoding: Encoding) -> Path:
 
 
 def _load(folder: Path, sha256: str, encoding: Encoding) -> Frames | None:
+    with contextlib.suppress(OSError):  # not there yet, or another account's
+        os.utime(folder)
     try:
         meta = json.loads((folder / "meta.json").read_bytes())
         return Frames(folder, sha256, encoding, int(meta["width"]), int(meta["height"]), meta["sizes"])
@@ -131,6 +138,21 @@ def _cut(video: Path, sha256: str, encoding: Encoding, folder: Path) -> None:
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
         raise _unwritable(folder.parent, error) from error
+
+
+def _shrink(cache: Path) -> None:
+    """Keep the cache to its limit, together with what killed cutters left."""
+    with contextlib.suppress(OSError):  # another process may do the same
+        folders = [(entry.stat().st_mtime, Path(entry)) for entry in os.scandir(cache) if entry.is_dir()]
+        sizes = {folder: sum(file.stat().st_size for file in os.scandir(folder)) for _, folder in folders}
+        total = sum(sizes.values())
+        for used_s, folder in sorted(folders):
+            if total <= LIMIT_BYTES or time.time() - used_s < IN_USE_S:
+                break
+            total -= sizes[folder]
+            gone = folder.with_name(f".{folder.name}.old")
+            folder.rename(gone)  # it goes as a whole
+            shutil.rmtree(gone, ignore_errors=True)
 
 
 def _sync_folder(folder: Path) -> None:

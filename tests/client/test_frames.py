@@ -51,6 +51,24 @@ def test_encodings_and_states_of_a_video_do_not_mix(new_video: Callable[..., Pat
     assert len(folders) == 6
 
 
+def test_the_oldest_unused_go_when_there_is_no_room(
+    new_video: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(name: str) -> Path:
+        return open_frames(new_video(tmp_path / name, frames=len(name)), PNG, tmp_path / "cache").folder
+
+    old, used, recent, draft = cut("1"), cut("22"), cut("333"), tmp_path / "cache" / ".killed.tmp"
+    draft.mkdir()
+    for folder in (draft, old, used):
+        os.utime(folder, (0, time.time() - 2 * frames.IN_USE_S))
+    assert open_frames(tmp_path / "22", PNG, tmp_path / "cache").folder == used
+    latest = cut("4444")
+    assert old.exists(), "there is room"
+    monkeypatch.setattr(frames, "LIMIT_BYTES", 0)
+    last = cut("55555")
+    assert {path for path in (tmp_path / "cache").iterdir() if path.is_dir()} == {used, recent, latest, last}
+
+
 def test_a_video_just_written_is_not_remembered(new_video: Callable[..., Path], tmp_path: Path) -> None:
     path = new_video(tmp_path / "clip.mp4", frames=1)
     os.utime(path)  # its ctime is now
