@@ -1,8 +1,13 @@
-"""Requests that are nearly HTTP, from a seed: for servers that must outlive whatever reaches their port."""
+"""Requests that are nearly HTTP, and messages that are nearly those of an agent, from a seed.
 
+For what must outlive whatever reaches it.
+"""
+
+import json
 import random
 import socket
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 COUNT = 2000
 METHODS = (b"POST", b"GET", b"HEAD", b"PUT", b"OPTIONS", b"PO ST", b"", b"\xff\xfe")
@@ -31,6 +36,26 @@ def requests(seed: int, paths: Sequence[bytes], names: Sequence[bytes] = (), cou
         for _ in range(choice.choice((0, 0, 1, 3))):
             request[choice.randrange(len(request))] = choice.randrange(256)
         yield bytes(request[: choice.choice((len(request), len(request), choice.randrange(len(request) + 1)))])
+
+
+FIELDS = (None, True, -1, 0, 1e308, "", "x" * 9000, "\0", "../x", "\ud800", "YQ==", [], ["x"], {}, {"x": "y"}, {"x": 1})
+
+
+def messages(seed: int, whole: Sequence[dict[str, Any]], count: int = COUNT) -> Iterator[bytes]:
+    """`count` lines of JSON, the same for the same seed, with changed fields, changed bytes, or cut off."""
+    choice = random.Random(seed)  # noqa: S311
+    for _ in range(count):
+        fields = dict(choice.choice(whole))
+        for name in choice.sample(sorted(fields), choice.choice((0, 1, 1, 2)) % len(fields)):
+            fields[name] = choice.choice(FIELDS)
+        if choice.random() < 0.1:
+            fields.pop(choice.choice(sorted(fields)))
+        if choice.random() < 0.1:
+            fields[choice.choice(("", "x", "self"))] = choice.choice(FIELDS)
+        line = bytearray(choice.choice((json.dumps(fields).encode(), json.dumps(fields).encode(), b"[" * 5000)))
+        for _ in range(choice.choice((0, 0, 0, 1, 3))):
+            line[choice.randrange(len(line))] = choice.choice((*range(10), *range(11, 256)))
+        yield bytes(line[: choice.choice((len(line), len(line), len(line), choice.randrange(len(line) + 1)))])
 
 
 def send(port: int, request: bytes) -> None:

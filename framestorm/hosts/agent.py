@@ -143,14 +143,14 @@ class Agent:
 
     def take(self, order: messages.Piece) -> None:
         """Add the next piece to a file of the run; after the last one, compare the whole with its digest."""
-        assert self.run_dir is not None  # noqa: S101 - it is opened
-        path = self.run_dir / order.file
+        run_dir = self._opened_dir()
+        path = run_dir / order.file
         with self._as_account():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("ab") as file:
                     file.write(base64.b64decode(order.data))
-                if order.digest and probe.digest(self.run_dir, [order.file]) != order.digest:
+                if order.digest and probe.digest(run_dir, [order.file]) != order.digest:
                     raise CannotError(f"{order.file} arrived damaged")
             except OSError as error:
                 raise CannotError(f"{order.file} cannot be written: {error}") from None
@@ -158,18 +158,18 @@ class Agent:
 
     def begin(self, order: messages.Begin) -> None:
         """Start JMeter's server with this host's share, or JMeter's controller."""
-        assert self.run_dir is not None  # noqa: S101 - it is opened
+        run_dir = self._opened_dir()
         self.running = self.watching = True
         # A path that is absolute stays as it is.
-        self.follow = {name: self.run_dir / path for name, path in order.follow.items()}
+        self.follow = {name: run_dir / path for name, path in order.follow.items()}
         if order.command:
-            self._start_controller(order.command, self.run_dir)
+            self._start_controller(order.command, run_dir)
         else:
             if order.cut:
-                self._cut(order.cut, self.run_dir)
+                self._cut(order.cut, run_dir)
             self.fence = Fence(self._restart_idle)
             if order.client_server:
-                self._start_client_server(order.client_server, self.run_dir)
+                self._start_client_server(order.client_server, run_dir)
             self._start_server(order.secrets)
         self.before = probe.usage(probe.processes(self.host.user))
         self.tell_time()
@@ -240,8 +240,7 @@ class Agent:
                 if lines.ended or time.monotonic() - lines.heard_s > SILENCE_S:
                     break
                 for line in orders:
-                    fields = json.loads(line)
-                    self.obey(messages.ORDERS[fields.pop("type")](**fields))
+                    self.obey(messages.order(line))
                     # What took long here was no silence of the conductor.
                     lines.heard_s = time.monotonic()
                 if self.stopping:
@@ -250,10 +249,11 @@ class Agent:
                     beaten_s = time.monotonic()
                     self._send_growth()
                     self._beat()
-        except CannotError as error:
-            with contextlib.suppress(OSError):
+        except (CannotError, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            with contextlib.suppress(OSError, CannotError):
                 self._send_growth()
-                answer(messages.Failed(str(error)))
+            with contextlib.suppress(OSError):
+                answer(messages.Failed(str(error) if isinstance(error, CannotError) else repr(error)))
         finally:
             self.become_idle()
 
@@ -274,6 +274,12 @@ class Agent:
                 os.seteuid(0)
                 os.setegid(0)
                 os.setgroups(groups)
+
+    def _opened_dir(self) -> Path:
+        """The run's folder."""
+        if self.run_dir is None:
+            raise CannotError("no run is open")
+        return self.run_dir
 
     def _take_lock(self, run: str) -> None:
         self.lock = LOCK.open("a+")

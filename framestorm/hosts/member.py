@@ -66,6 +66,9 @@ BEGIN_WITHIN_S = 300.0  # its own video is cut there
 # slow one has so long for the next of them.
 PIECES_UNDER_WAY = 16
 PIECE_WITHIN_S = 60.0
+# An agent says little. One that says more is not listened to until that is read, and its beats are not all kept.
+ANSWERS_AT_MOST = 1000
+BEATS_AT_MOST_PER_S = 10
 # A host that has been taken over must not fill this machine's disk.
 FILE_AT_MOST_BYTES = 64 << 30
 CLOCK_TRIES = 5
@@ -106,7 +109,8 @@ class Member:
         self._run_dir = run_dir
         self._files: frozenset[str] = frozenset()  # that it was ordered to send
         self._frozen_since_s: float | None = None
-        self._answers: queue.Queue[Answer] = queue.Queue()
+        self._answers: queue.Queue[Answer] = queue.Queue(ANSWERS_AT_MOST)
+        self._begun_s = time.monotonic()
         self._agent = subprocess.Popen(
             host.ssh(f"exec sudo -n python3 -u -c {shlex.quote(BOOTSTRAP)} {NAME}"),
             stdin=subprocess.PIPE,
@@ -276,8 +280,9 @@ class Member:
                 self._take(_ANSWERS[fields.pop("type")].validate_python(fields))
             except OSError as error:
                 self.unwritable = f"{error.filename} cannot be written: {error.strerror}"
-            except (ValueError, LookupError, TypeError, AttributeError):
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 self._answers.put(Failed(f"its agent said {line[:200]!r}"))
+                return
 
     def _heard(self) -> Iterator[bytes]:
         while not self._lines.ended and not self._done.is_set():
@@ -299,7 +304,8 @@ class Member:
             with (self._run_dir / answer.file).open("ab") as file:
                 file.write(data)
         elif isinstance(answer, Beat):
-            self.beats.append(answer)
+            if len(self.beats) < (time.monotonic() - self._begun_s + 60) * BEATS_AT_MOST_PER_S:
+                self.beats.append(answer)
             frozen_since_s = self._frozen_since_s or time.monotonic()
             self._frozen_since_s = frozen_since_s if answer.frozen else None
             if answer.exit_status is not None:

@@ -83,11 +83,15 @@ class Begin:
     client_server: str | None = None
 
 
+Doing = Literal["ping", "tell_time", "watch", "stop", "interrupt", "end", "leave"]
+DOINGS = get_args(Doing)
+
+
 @dataclass(frozen=True)
 class Do:
     """Call a method of the agent; ping shows that the conductor is alive."""
 
-    what: Literal["ping", "tell_time", "watch", "stop", "interrupt", "end", "leave"]
+    what: Doing
 
 
 Order = TellFacts | Open | Piece | Begin | Do
@@ -178,6 +182,22 @@ ANSWERS: dict[str, type[Answer]] = {each.__name__: each for each in get_args(Ans
 def line(message: Order | Answer) -> bytes:
     """A message in the form in which it is sent."""
     return json.dumps({"type": type(message).__name__, **asdict(message)}).encode() + b"\n"
+
+
+def order(line: bytes) -> Order:
+    """The order in a line.
+
+    Raises:
+        ValueError: it has none.
+    """
+    try:
+        fields = json.loads(line)
+        order = ORDERS[fields.pop("type")](**fields)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise ValueError(f"{line[:200]!r} is no order") from None
+    if isinstance(order, Do) and order.what not in DOINGS:
+        raise ValueError(f"{order.what!r} is no order")
+    return order
 
 
 class Lines:

@@ -1,18 +1,22 @@
 """The agent on this machine: lines however they are cut, and the orders of a run without systemd and ssh."""
 
 import base64
+import contextlib
 import getpass
 import hashlib
+import json
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from framestorm import client_server, paths, probe
@@ -20,6 +24,7 @@ from framestorm.hosts import agent, messages
 from framestorm.hosts.agent import Agent, CannotError
 from framestorm.hosts.messages import Beat, Begin, Chunk, Description, Done, Got, Lines, Open, Piece
 from framestorm.machine import wait_until
+from tests import fuzz
 
 HANDLES = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: exit(7)); print(flush=True); time.sleep(60)"
 
@@ -250,3 +255,49 @@ def test_secrets_stay_in_memory(on_host: Agent, tmp_path: Path, monkeypatch: pyt
     assert on_host.env_fd is not None
     os.close(on_host.env_fd)
     assert not environment.exists()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a lock opened twice
+def test_an_agent_outlives_every_order_until_it_has_answered(
+    answers: list[messages.Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an account that can do no harm here; each order comes first, or after a run was opened."""
+    account = "nobody" if os.geteuid() == 0 else getpass.getuser()
+    monkeypatch.setattr(agent, "_systemctl", lambda *_: None)
+    monkeypatch.setattr(agent, "READY_WITHIN_S", 0)
+    monkeypatch.setattr(probe, "java_version", lambda: None)
+    monkeypatch.setattr(probe, "show", lambda *_: "")
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Path(folder) / "runs"
+        runs.mkdir()
+        shutil.chown(runs, account)
+        Path(folder).chmod(0o755)
+        described = Description(user=account, runs=str(runs), folder=folder, python="/bin/false", cache=folder)
+        monkeypatch.setattr(agent, "ENVIRONMENT", Path(folder) / "run.env")
+        monkeypatch.setattr(agent, "DESCRIPTION", Path(folder) / "host.json")
+        agent.DESCRIPTION.write_text(json.dumps(asdict(described)))
+        orders = [messages.TellFacts(["x"]), OPEN, piece("x", b"a"), Begin({"x": "x"}, ["/bin/true"]), Begin({})]
+        orders += [Begin({}, cut=["--video", "x"]), *map(messages.Do, messages.DOINGS)]
+        process = psutil.Process()
+        for number, line in enumerate(fuzz.messages(7, [json.loads(messages.line(order)) for order in orders])):
+            taken = Agent()
+            taken.host = described
+            read, write = os.pipe()
+            os.write(write, (messages.line(OPEN) if number % 2 else b"") + line + b"\n")
+            os.close(write)
+            with os.fdopen(read) as stdin, contextlib.suppress(SystemExit):
+                monkeypatch.setattr(sys, "stdin", stdin)
+                taken.serve()
+            assert not taken.running
+            for file in (taken.lock, *taken.followed.values()):
+                if file is not None:
+                    file.close()
+            if taken.env_fd is not None:
+                os.close(taken.env_fd)
+            if number == 200:
+                before = process.memory_info().rss, process.num_fds()
+                answers.clear()
+        answers.clear()
+        assert process.memory_info().rss - before[0] < 20 << 20
+        assert process.num_fds() <= before[1]
+        assert not process.children()

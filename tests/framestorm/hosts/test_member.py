@@ -1,5 +1,6 @@
 """An agent on this machine, spoken to as to one on another."""
 
+import json
 import os
 import shlex
 import sys
@@ -9,12 +10,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from framestorm.hosts import messages
 from framestorm.hosts.inventory import Host
 from framestorm.hosts.member import Delivery, HostError, Member
 from framestorm.hosts.messages import Begin, Chunk, Done, Facts, Failed, Open
+from tests import fuzz
+
+LISTEN = Member._listen
 
 
 @dataclass(frozen=True)
@@ -177,3 +182,31 @@ def test_a_disk_that_is_full_here_is_no_loss_of_the_host(saying: Callable[..., M
 )  # fmt: skip
 def test_an_answer_of_another_form_is_a_fault_of_its_host(answer: bytes, saying: Callable[..., Member]) -> None:
     assert "its agent said" in (saying(answer).look() or "")
+
+
+def test_a_conductor_outlives_every_answer_with_its_memory(
+    saying: Callable[..., Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = [
+        Facts(),
+        messages.Ready(1.0),
+        messages.Got("x"),
+        Failed("x"),
+        Chunk("journal.jsonl", "YQ=="),
+        Done({"x": 1}),
+    ]
+    whole.append(messages.Beat(1.0, 1.0, 1, 1, 1.0, 1, 1.0))
+    lines = list(fuzz.messages(7, [json.loads(messages.line(answer)) for answer in whole]))
+    member = saying()
+    process, before = psutil.Process(), 0
+    for number, line in enumerate(lines * 5):
+        monkeypatch.setattr(member, "_heard", lambda line=line: iter([line]))
+        LISTEN(member)
+        if member._answers.full() or number % 100 == 0:
+            member.lost = None
+            member.look()
+        if number == 500:
+            before = process.memory_info().rss
+    assert process.memory_info().rss - before < 20 << 20
+    assert len(member.beats) < 60 * 10 + 100
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["journal.jsonl"]
