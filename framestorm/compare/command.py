@@ -9,11 +9,12 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.compare.comparing import compare
 from framestorm.compare.page import page_html, terminal_text
-from framestorm.compare.sides import RunSide, Sides, StudySide, factors_text, levels, read_sides
+from framestorm.compare.sides import Sides, StudySide, factors_text, levels, read_sides
 from framestorm.errors import FramestormError, UsageError
 from framestorm.inference.contrasts import Threshold
 from framestorm.model.files import dump, write_text
-from framestorm.model.metric import PERCENTILES, SERIES, column, metric, of_label, split_label
+from framestorm.model.metric import Worse, metric, quoted, split_label
+from framestorm.model.study import catalogue_name
 
 EXIT_STATUS = (
     "exit status: 0 no regression shown, 1 the sides cannot be compared, or a judged figure is missing, 2 wrong usage, "
@@ -22,9 +23,11 @@ EXIT_STATUS = (
 # Separate runs on a quiet machine may differ by a tenth; a percentage point of success is one error in a hundred.
 ALWAYS = "success 1 point"
 DEFAULTS = ("mean 10 %", "median 10 %", "p95 10 %", ALWAYS)
-EXAMPLES = "'mean 5 %', 'handler p95 10 %', 'success 1 point', 'rate 5 %'"
-SHORT_NAMES = {"rate": "served_per_s", "served": "served_per_s", "errors": "failed"}
-_FORM = re.compile(r"\s*(?P<metric>\S.*?)\s+(?P<limit>\d+(?:\.\d+)?)\s*(?P<unit>%|points?)\s*", re.IGNORECASE)
+EXAMPLES = "'mean 5 %', 'handler p95 10 %', 'login p95 10 %', 'success 1 point', 'chat tokens mean -5 %'"
+SIGNS: dict[str, Worse] = {"+": "higher", "-": "lower"}
+_FORM = re.compile(
+    r"\s*(?P<metric>\S.*?)\s+(?P<sign>[+-]?)(?P<limit>\d+(?:\.\d+)?)\s*(?P<unit>%|points?)\s*", re.IGNORECASE
+)
 
 
 def main(words: Sequence[str]) -> int:
@@ -42,8 +45,8 @@ def main(words: Sequence[str]) -> int:
             raise UsageError(f"{path} exists; a comparison overwrites nothing; choose another by -o or --json")
     if asked.json is not None and not asked.json.absolute().parent.is_dir():
         raise UsageError(f"--json {asked.json}: there is no folder {asked.json.parent}")
-    thresholds = _thresholds(asked.thresholds)
     sides = _sides(asked.sides, asked.factor)
+    thresholds = _thresholds(asked.thresholds, sides)
     _check(thresholds, sides)
     # The command to repeat, without -o and --json: their outputs would exist already.
     command = ["./run.sh", "compare", *asked.sides, *(("--factor", asked.factor) if asked.factor else ())]
@@ -82,8 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--threshold", metavar="LIMIT", dest="thresholds", action="append", default=[],
-        help="what counts as a regression, such as 'mean 5 %%', 'handler p95 10 %%' or 'success 1 point'; may be "
-        f"repeated (default: {', '.join(DEFAULTS).replace('%', '%%')}; success is always judged)",
+        help="what counts as a regression, such as 'mean 5 %%', 'login p95 10 %%' or 'success 1 point', in the words "
+        "of --fail-if; +10 %% or -10 %%: only a rise or a fall; may be repeated "
+        f"(default: {', '.join(DEFAULTS).replace('%', '%%')}; success is always judged)",
     )  # fmt: skip
     parser.add_argument("--json", metavar="FILE", type=Path, help="also write comparison.json to this new file")
     parser.add_argument(
@@ -106,27 +110,34 @@ def _sides(names: Sequence[str], factor: str | None) -> Sides:
 
 def _check(thresholds: Sequence[Threshold], sides: Sides) -> None:
     """Check that the metrics to be judged were measured."""
-    names = {"success", "served_per_s"}
-    for side in sides:
-        names |= {*side.runs[0].series()} if isinstance(side, RunSide) else {*side.columns}
     for threshold in thresholds:
-        is_of_label = split_label(threshold.metric)[0] is not None
-        if is_of_label and any(isinstance(side, RunSide) and side.has(threshold.metric) for side in sides):
+        label, name = split_label(threshold.metric)
+        names = {each for side in sides for each in side.metrics_of(label)}
+        if name in names:
             continue
-        if threshold.metric not in names:
-            judged = ", ".join(sorted(name for name in names if metric(name).worse is not None))
-            raise UsageError(f"--threshold {threshold.text!r}: there is no {threshold.metric}; there are {judged}")
+        what = f"there is no {name}" + (f" of {quoted(label)}" if label else "")
+        there = sorted(each for each in names if (about := metric(each)).worse is not None or about.series is not None)
+        if label and not names:
+            what = f"there is no label {quoted(label)}"
+            there = sorted(quoted(each) for each in {each for side in sides for each in side.labels()})
+        raise UsageError(f"--threshold {threshold.text!r}: {what}; there are {', '.join(there) or 'none'}")
 
 
-def _thresholds(texts: Sequence[str]) -> list[Threshold]:
+def _thresholds(texts: Sequence[str], sides: Sides) -> list[Threshold]:
     """The thresholds of a comparison; success is always one, because times alone look better the more samples fail."""
-    chosen = [parse_threshold(text) for text in texts or DEFAULTS]
+    mains = {side.main_label for side in sides}
+    chosen = [
+        each for text in texts or DEFAULTS for each in parse_threshold(text, min(mains) if len(mains) == 1 else "")
+    ]
     success = parse_threshold(ALWAYS)
-    return chosen if any(each.metric == success.metric for each in chosen) else [*chosen, success]
+    return chosen if any(each.metric == success[0].metric for each in chosen) else [*chosen, *success]
 
 
-def parse_threshold(text: str) -> Threshold:
-    """Read `metric limit unit`: how much worse a metric of the candidate may be before it is a regression.
+def parse_threshold(text: str, main_label: str = "") -> tuple[Threshold, ...]:
+    """Read `metric [sign]limit unit`: by how much a metric of the candidate may differ before it is a regression.
+
+    Without a sign it is by how much it may be worse; of a metric that is not known to be worse in one direction, two
+    thresholds: it may neither rise nor fall by more.
 
     Raises:
         UsageError: it is not valid; the message says what is allowed.
@@ -134,33 +145,21 @@ def parse_threshold(text: str) -> Threshold:
     match = _FORM.fullmatch(text)
     if match is None:
         raise UsageError(f"--threshold {text!r}: expected a metric, a number and % or points, e.g. {EXAMPLES}")
-    about = metric(_metric_name(match["metric"]))
-    if about.worse is None:
-        raise UsageError(
-            f"--threshold {text!r}: it is not known which way {match['metric']!r} gets worse; give a time (mean, "
-            "median, p95, p99, also of handler, model or user), success or rate, or a study metric with a direction"
-        )
+    about = metric(catalogue_name(match["metric"], main_label=main_label))
     if about.is_share == (match["unit"] == "%"):
         unit = "points, e.g. 'success 1 point'" if about.is_share else "%, e.g. 'mean 5 %'"
         raise UsageError(f"--threshold {text!r}: {match['metric']} is compared in {unit}")
     limit = float(match["limit"]) / 100
-    if about.worse == "lower" and limit >= 1:
+    worse = SIGNS.get(match["sign"], about.worse)
+    if worse == "lower" and limit >= 1:
         raise UsageError(
             f"--threshold {text!r}: {match['metric']} cannot fall by 100 % or more, so it would never be a regression"
         )
-    return Threshold(" ".join(text.split()), about.name, limit)
-
-
-def _metric_name(words: str) -> str:
-    """The name of the metric that a user means by `p95`, `handler mean`, `success`, `rate`, or by the name itself."""
-    first, _, rest = words.partition(" ") if words[0] not in "\"'" else words[1:].partition(f"{words[0]} ")
-    name = "_".join(words.lower().split())
-    series, _, statistic = name.rpartition("_")
-    series = {"frame": "", "rtt": ""}.get(series, series)
-    if statistic in {"mean", *PERCENTILES}:
-        for known in (series, f"{series}_ms"):
-            if known in SERIES:
-                return column(known, statistic)
-    if metric(SHORT_NAMES.get(name, name)).worse is None and rest.strip():
-        return of_label(first, _metric_name(rest.strip()))
-    return SHORT_NAMES.get(name, name)
+    words = " ".join(text.split())
+    if worse is not None:
+        return (Threshold(words, about.name, limit, worse),)
+    return tuple(
+        Threshold(f"{match['metric']} {sign}{match['limit']} {match['unit']}", about.name, limit, worse)
+        for sign, worse in SIGNS.items()
+        if worse == "higher" or limit < 1
+    )

@@ -24,6 +24,7 @@ from framestorm.results.reading import read_run
 from framestorm.results.table import serving_ms
 from framestorm.stats.checks import Flags, Floats
 from framestorm.study.answers.rows import FILE as RESULTS
+from framestorm.study.answers.rows import names_cut_off
 from framestorm.study.answers.samples import Samples, Times, read_samples
 from framestorm.study.design.folder import COMPLETE, FILE, Point, StudyFolder, StudyRecord
 from framestorm.study.design.matrix import as_number
@@ -104,12 +105,20 @@ class RunSide:
         """The same runs with the figures of one label alone."""
         return replace(self, runs=tuple(run.of_label(label) for run in self.runs))
 
-    def has(self, name: str) -> bool:
-        """Whether a metric was measured in all runs."""
-        label, rest = split_label(name)
+    @property
+    def main_label(self) -> str:
+        """The label of the main samples."""
+        return self.runs[0].summary.label if self.runs[0].summary else ""
+
+    def labels(self) -> set[str]:
+        """The labels that have samples."""
+        return {of.label for run in self.runs if run.summary for of in run.summary.labels.values() if of.of_labels == 1}
+
+    def metrics_of(self, label: str | None) -> set[str]:
+        """The metrics that all runs may have: of a label, or of the main samples."""
         side = self if label is None else self.of_label(label)
         is_measured = all(run.right.size for run in side.runs)
-        return is_measured and (rest in ("success", RATE) or rest in side.series())
+        return {"success", RATE, *side.series()} if is_measured else set()
 
     def metrics(self, wanted: Collection[str]) -> list[str]:
         """The metrics that have a figure; JMeter's own times within a response time only if they are wanted."""
@@ -151,9 +160,22 @@ class StudySide:
         for (id_, repetition), row in self.rows.items():
             value = as_number(row.get(name, "")) if id_ == self.points[point].id else None
             if value is not None:
-                is_cut = name in row.get("cut_off", "").split()
-                figures[repetition] = SideFigure(float(value), is_cut)
+                figures[repetition] = SideFigure(float(value), name in names_cut_off(row))
         return figures
+
+    @property
+    def main_label(self) -> str:
+        """Not known of runs: their metrics without a label are of the main samples."""
+        return ""
+
+    def labels(self) -> set[str]:
+        """The labels that study.yml asks about: results.csv has no others."""
+        return {label for name in self.columns if (label := split_label(name)[0]) is not None}
+
+    def metrics_of(self, label: str | None) -> set[str]:
+        """The columns of results.csv that are of a label, without it; or of none."""
+        parts = [split_label(name) for name in self.columns]
+        return {rest for of, rest in parts if of == label}
 
     def total(self, point: str, name: str) -> int:
         """The sum of a count over all repetitions of a point."""

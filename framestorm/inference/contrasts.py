@@ -95,11 +95,15 @@ class Missing:
 
 @dataclass(frozen=True)
 class Threshold:
-    """`limit`: how much worse a metric may be, as a share of the baseline's figure, or for shares as a difference."""
+    """`limit`: how much worse a metric may be, as a share of the baseline's figure, or for shares as a difference.
+
+    worse: the direction that is judged.
+    """
 
     text: str
     metric: str
     limit: float
+    worse: Worse
 
     @property
     def scale(self) -> Scale:
@@ -108,7 +112,7 @@ class Threshold:
     @property
     def sign(self) -> int:
         """1 where more is worse, else -1."""
-        return 1 if metric(self.metric).worse == "higher" else -1
+        return 1 if self.worse == "higher" else -1
 
     @property
     def margin(self) -> float:

@@ -19,19 +19,31 @@ from typing import Literal, NamedTuple
 
 from framestorm.errors import UsageError
 from framestorm.model import units
-from framestorm.model.metric import Metric, metric, quoted, unit
+from framestorm.model.metric import (
+    ALIASES,
+    COMMON_SERIES,
+    COUNT_METRICS,
+    PERCENTILE,
+    RESPONSE,
+    TIME_METRICS,
+    Metric,
+    column,
+    is_of_run,
+    metric,
+    of_label,
+    quoted,
+    unit,
+)
 from framestorm.model.sample import is_figure_name
 from framestorm.stats.estimate import Bound, Estimate, Times
 
 State = Literal["passed", "failed", "unjudged"]
-SAMPLE_SERIES = ("rtt", "warm", "cold", "outside", "handler", "model")
 USER = "user"
 ALL, EACH = "all", "*"  # the samples of all samplers, and each label for itself
 USER_SERIES = ("duration",)
-TIME_METRICS = ("mean", "median", "min", "max")
-# Metrics of all samples, not of a series of times, by their names in the catalogue.
-COUNT_METRICS = {"success": "success", "errors": "failed", "rate": "served_per_s", "n": "n"}
-ALIASES = {"failures": "errors"}
+# In the catalogue: metrics of users, and series by the words of criteria.
+USER_METRICS = {"success": "user_success", "n": "users"}
+SERIES = {"": RESPONSE, "rtt": RESPONSE, "duration": USER, "handler": "handler_ms", "model": "model_ms"}
 METRICS_HELP = "success, errors, mean, median, p50 … p99.9 (any pX), min, max, rate, n"
 TIME_UNITS = {"ms": 1.0, "s": 1000.0, "min": 60_000.0}
 # Of further figures, by their unit; those of none and others have no unit in a criterion either.
@@ -56,7 +68,6 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
 }
 EXAMPLES = "'frame p95 > 2 s', 'frame success < 99 %', 'user mean > 30 s', 'frame rate < 5/s'"
-_PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _WORD = re.compile(rf"\s*('[^']*'|\"[^\"]*\"|[<>=!]+|{_NUMBER.pattern}|%|/?[^\W\d][\w.,-]*|\S)")
 
@@ -126,8 +137,8 @@ class _Word(NamedTuple):
 class _Words:
     """The words of one criterion, read in order, with an empty one at the end; every error points at one of them."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, option: str = "--fail-if") -> None:
+        self._text, self._option = text, option
         self._words = [_Word(match[1], match.start(1)) for match in _WORD.finditer(text)]
         self._words.append(_Word("", len(text.rstrip())))
 
@@ -139,7 +150,7 @@ class _Words:
 
     def error(self, word: _Word, problem: str) -> CriteriaError:
         mark = " " * word.start + "^" * max(1, len(word.text))
-        return CriteriaError(f"--fail-if: {problem}\n  {self._text}\n  {mark}")
+        return CriteriaError(f"{self._option}: {problem}\n  {self._text}\n  {mark}")
 
 
 def parse(text: str, main_label: str = "sample") -> Criterion:
@@ -150,34 +161,72 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
     words = _Words(text)
     if not words.peek().text:
         raise words.error(words.peek(), f"an empty criterion; give one such as {EXAMPLES}")
-    label = main_label
-    if _is_label(words, main_label):
-        name = words.take().text.strip("'\"")
-        label = next((each for each in (USER, ALL, main_label) if each.lower() == name.lower()), name)
+    label = _take_label(words, main_label) or main_label
+    series, name = _subject(words, label, main_label)
+    sign = words.take()
+    if sign.text not in OPERATORS:
+        raise words.error(sign, f"expected one of {', '.join(OPERATORS)} after '{name}', got {sign.quoted}")
+    limit, limit_unit = _limit(words, name, series)
+    if words.peek().text:
+        raise words.error(words.peek(), f"unexpected {words.peek().quoted}; a criterion ends after the unit")
+    default = (USER_SERIES if label == USER else COMMON_SERIES)[0]
+    of_times = series.removesuffix("_ms") or default
+    return Criterion(" ".join(text.split()), label, of_times, name, sign.text, limit, limit_unit)
+
+
+def metric_name(text: str, main_label: str = "", option: str = "metric") -> str:
+    """The name in the catalogue of what a criterion calls `[label] [series] metric`; such a name itself stays.
+
+    It has no label if that is the one of the main samples. Raises CriteriaError.
+    """
+    words = _Words(text, option)
+    if not words.peek().text:
+        raise words.error(words.peek(), "a metric is missing; give one such as p95, 'login p95' or 'login errors'")
+    label = _take_label(words, main_label)
+    if label == EACH:
+        raise words.error(words.peek(), f"{EACH} stands for each label; name one here, or {ALL}")
+    if is_of_run(words.peek().text) and not words.peek(1).text and label != USER:
+        name = words.take().text
+    else:
+        series, statistic = _subject(words, label or main_label, main_label)
+        if label == USER and statistic in COUNT_METRICS and statistic not in USER_METRICS:
+            raise words.error(words.peek(), f"users have no {statistic} here, but {', '.join(USER_METRICS)} and times")
+        counts = USER_METRICS if label == USER else COUNT_METRICS
+        of_times = USER if label == USER else SERIES.get(series.removesuffix("_ms"), series)
+        name = counts.get(statistic) or column(of_times, "median" if statistic == "p50" else statistic)
+        label = None if label == USER else label
+    if words.peek().text:
+        raise words.error(words.peek(), f"unexpected {words.peek().quoted} after {name}")
+    return name if label in (None, main_label) else of_label(label, name)
+
+
+def _subject(words: _Words, label: str, main_label: str) -> tuple[str, str]:
+    """The series (empty if none is named) and the metric, which follow the label."""
     series = words.take() if _is_series(words, label) else None
     word = words.take()
     name = ALIASES.get(word.text.lower(), word.text.lower())
-    percentile = _PERCENTILE.fullmatch(name)
+    percentile = PERCENTILE.fullmatch(name)
     if percentile and not 0 < float(percentile[1]) < 100:
         raise words.error(word, f"'{word.text}' is no percentile: p0 and p100 are min and max")
     if series and name in COUNT_METRICS:
         what = f"'{series.text}' goes with times only; {name} is of all of them: leave '{series.text}' out"
         raise words.error(series, what)
     if not _is_metric(name):
+        labels = ", ".join(each for each in (USER, main_label) if each)
         raise words.error(
             word,
-            f"expected a metric ({METRICS_HELP}), which may follow a label ({USER}, {main_label}) and a series "
-            f"({', '.join(SAMPLE_SERIES)}, or a figure such as first_token_ms); got {word.quoted}",
+            f"expected a metric ({METRICS_HELP}), which may follow a label ({labels}) and a series "
+            f"({', '.join(COMMON_SERIES)}, or a figure such as first_token_ms); got {word.quoted}",
         )
-    sign = words.take()
-    if sign.text not in OPERATORS:
-        raise words.error(sign, f"expected one of {', '.join(OPERATORS)} after '{name}', got {sign.quoted}")
-    limit, limit_unit = _limit(words, name, series.text.lower() if series else "")
-    if words.peek().text:
-        raise words.error(words.peek(), f"unexpected {words.peek().quoted}; a criterion ends after the unit")
-    of_label = USER_SERIES if label == USER else SAMPLE_SERIES
-    of_times = series.text.lower().removesuffix("_ms") if series else of_label[0]
-    return Criterion(" ".join(text.split()), label, of_times, name, sign.text, limit, limit_unit)
+    return series.text.lower() if series else "", name
+
+
+def _take_label(words: _Words, main_label: str) -> str | None:
+    """The label at the beginning; None if there is none."""
+    if not _is_label(words, main_label):
+        return None
+    name = words.take().text.strip("'\"")
+    return next((each for each in (USER, ALL, main_label) if each.lower() == name.lower()), name)
 
 
 def _is_label(words: _Words, main_label: str) -> bool:
@@ -189,14 +238,14 @@ def _is_label(words: _Words, main_label: str) -> bool:
 
 
 def _is_metric(name: str) -> bool:
-    return name in {*TIME_METRICS, *COUNT_METRICS, *ALIASES} or _PERCENTILE.fullmatch(name) is not None
+    return name in {*TIME_METRICS, *COUNT_METRICS, *ALIASES} or PERCENTILE.fullmatch(name) is not None
 
 
 def _is_known_series(word: str, label: str) -> bool:
     """Whether it can be nothing but a series: it is a common one, or a figure whose name ends in a unit."""
     if label == USER:
         return word.lower() in USER_SERIES
-    return word.lower() in SAMPLE_SERIES or unit(word.lower()) != ""
+    return word.lower() in COMMON_SERIES or unit(word.lower()) != ""
 
 
 def _is_series(words: _Words, label: str) -> bool:
@@ -211,7 +260,7 @@ def _limit(words: _Words, name: str, series: str) -> tuple[float, str]:
     if number.text.startswith("-"):
         raise words.error(number, f"{number.text} is below 0, but measured figures are never below 0")
     allowed = COUNT_UNITS.get(name, TIME_UNITS)
-    if series not in (*SAMPLE_SERIES, *USER_SERIES, ""):
+    if series not in (*COMMON_SERIES, *USER_SERIES, ""):
         allowed = FIGURE_UNITS.get(unit(series), {"": 1.0})
     word = words.peek().text.lower()
     if word not in allowed:

@@ -3,7 +3,8 @@
 Criteria, studies (study.yml, results.csv), comparisons and pages use them. A statistic of a series has the names of
 both: `mean_ms` and `p95_ms` are of the response time, `handler_p95_ms` is of the figure handler_ms that samples carry,
 `tokens_p95` of tokens, `tokens_p95_per_s` of tokens_per_s; any figure that samples carry has such metrics. Those of one
-label begin with it, in quotes if it has spaces: `login p95_ms`, `"log in" success`.
+label begin with it, in quotes if it has spaces: `login p95_ms`, `"log in" success`. `criteria.metric_name` gives these
+names to the words of criteria: `login p95`, `handler mean`, `all errors`.
 """
 
 import re
@@ -16,22 +17,31 @@ from framestorm.model.units import NBSP
 
 Worse = Literal["higher", "lower"]
 # Statistics of a series of times: the percentile if it is one (as text, nearest rank), and its name in words.
+PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
 PERCENTILES = {"median": "50", "p95": "95", "p99": "99"}
 STATISTICS = {
     "mean": "mean", "median": "median", "p95": "p95", "p99": "p99", "sd": "standard deviation of",
     "min": "shortest", "max": "longest",
 }  # fmt: skip
 # The response time is the series with the empty name; every further figure that samples carry is also a series.
-RESPONSE, OPEN, OUTSIDE, USER = "", "open", "outside", "user"
+RESPONSE, OPEN, OUTSIDE, WARM, COLD, USER = "", "open", "outside", "warm", "cold", "user"
 SERIES = {
     RESPONSE: ("response time", "response time"),
     OPEN: ("response time from the intended start", "response time from the intended start on"),
     OUTSIDE: ("time outside the handler", "response time without the time in the function's handler"),
+    WARM: ("warm response time", "response time of the warm samples"),
+    COLD: ("cold response time", "response time of the cold samples"),
     USER: ("user time", "time of a user from start to end"),
     "handler_ms": ("handler time", "time in the function's handler"),
     "model_ms": ("model time", "time in the model"),
 }
-TIMES_OF_SAMPLES = (RESPONSE, OPEN, OUTSIDE, USER)
+TIMES_OF_SAMPLES = (RESPONSE, OPEN, OUTSIDE, WARM, COLD, USER)
+# The words of criteria: series that everyone knows, statistics of a series, and metrics of all samples, by their names
+# in the catalogue.
+COMMON_SERIES = ("rtt", "warm", "cold", "outside", "handler", "model")
+TIME_METRICS = ("mean", "median", "min", "max")
+COUNT_METRICS = {"success": "success", "errors": "failed", "rate": "served_per_s", "n": "n"}
+ALIASES = {"failures": "errors"}
 # The unit of a further figure or a derived metric follows from the end of its name.
 SUFFIXES = {
     "_bytes_per_s": "bytes/s", "_per_s": "1/s", "_percent": "%", "_bytes": "bytes", "_ms": "ms", "_s": "s",
@@ -46,7 +56,7 @@ _TEXTS: dict[str, Callable[[float], str]] = {
 _NUMBER = re.compile(r"(\N{MINUS SIGN}?[\d.,]+)(\D*)")
 _OF_LABEL = re.compile(r"""(?:"([^"]+)"|'([^']+)'|(\S+))\s+(\S+)""")
 _OF_SERIES = re.compile(
-    rf"(?:(?P<stem>[a-z][a-z0-9_]*)_)?(?P<statistic>{'|'.join(STATISTICS)})(?P<suffix>{'|'.join(SUFFIXES)})?"
+    rf"(?:(?P<stem>[a-z][a-z0-9_]*)_)?(?P<statistic>{'|'.join(STATISTICS)}|p\d+(?:\.\d+)?)(?P<suffix>{'|'.join(SUFFIXES)})?"
 )
 
 
@@ -119,7 +129,8 @@ def _of_series(series: str, statistic: str) -> Metric:
     is_time = suffix == "_ms"
     words = stem.replace("_", " ") + (" time" if is_time else "")
     label, meaning = SERIES.get(series, (words, f"figure {series} of the samples"))
-    word = STATISTICS[statistic] if is_time else {"min": "least", "max": "most"}.get(statistic, STATISTICS[statistic])
+    word = STATISTICS.get(statistic, statistic)
+    word = word if is_time else {"min": "least", "max": "most"}.get(statistic, word)
     return Metric(
         column(series, statistic), unit(series), f"{word} {label}", f"{word} {meaning}",
         "higher" if is_time else None, None, series, statistic,
@@ -141,6 +152,11 @@ def _split(series: str) -> tuple[str, str]:
 def unit(series: str) -> str:
     """The unit of a series, by the end of its name."""
     return SUFFIXES.get(_split(series)[1], "")
+
+
+def percentile(statistic: str) -> str | None:
+    """The percentile that a statistic is, as text; None if it is none."""
+    return PERCENTILES.get(statistic) or (statistic[1:] if PERCENTILE.fullmatch(statistic) else None)
 
 
 def column(series: str, statistic: str) -> str:
@@ -216,8 +232,8 @@ def metric(name: str) -> Metric:
         return replace(base, name=name, label=f"{base.label} of {label}", counted_by=counted_by)
     if is_of_run(name) and (parts := _OF_SERIES.fullmatch(name)):
         stem, suffix = parts["stem"], parts["suffix"] or ""
-        is_other = stem in TIMES_OF_SAMPLES and suffix == "_ms"
-        return _of_series(stem if is_other else f"{stem}{suffix}", parts["statistic"])
+        is_other = not stem or (stem in TIMES_OF_SAMPLES and suffix == "_ms")
+        return _of_series(stem or RESPONSE if is_other else f"{stem}{suffix}", parts["statistic"])
     stem, suffix = _split(name)
     words = (name if suffix == "_share" else stem).replace("_", " ")
     return Metric(name, unit(name), words, worse="higher" if suffix == "_ms" else None)
@@ -228,6 +244,12 @@ def of_label(label: str, name: str) -> str:
     return f"{quoted(label)} {name}"
 
 
+def beside(name: str, other: str) -> str:
+    """Another metric of the samples that a metric is of: `n` of those of `login p95_ms` is `login n`."""
+    label, _ = split_label(name)
+    return other if label is None else of_label(label, other)
+
+
 def split_label(name: str) -> tuple[str | None, str]:
     """The label of a metric and its name without; None: it is of the main samples."""
     match = _OF_LABEL.fullmatch(name.strip())
@@ -235,8 +257,10 @@ def split_label(name: str) -> tuple[str | None, str]:
 
 
 def quoted(label: str) -> str:
-    """A label as criteria and metrics name it."""
-    return label if re.fullmatch(r"[^\W\d][\w.-]*", label) else f'"{label}"'
+    """A label as criteria and metrics name it; in quotes also where it could be read as another of their words."""
+    word = label.lower()
+    is_word = word in {*COMMON_SERIES, *TIME_METRICS, *COUNT_METRICS, *ALIASES} or unit(word) or percentile(word)
+    return label if re.fullmatch(r"[^\W\d][\w.-]*", label) and not is_word else f'"{label}"'
 
 
 def is_rounded(name: str) -> bool:
@@ -250,5 +274,8 @@ def is_of_run(name: str) -> bool:
     `handler_mean` is more likely a slip for handler_mean_ms than a figure `handler`.
     """
     _, rest = split_label(name)
-    of_series = _OF_SERIES.fullmatch(rest)
-    return rest in BY_NAME or (of_series is not None and bool(of_series["stem"]) and f"{rest}_ms" not in BY_NAME)
+    parts = _OF_SERIES.fullmatch(rest)
+    if rest in BY_NAME or parts is None:
+        return rest in BY_NAME
+    lacks_unit = parts["stem"] is None or parts["stem"] in {_split(series)[0] for series in SERIES}
+    return parts["suffix"] == "_ms" if lacks_unit else True

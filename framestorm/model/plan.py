@@ -37,7 +37,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.model.criteria import ALL
+from framestorm.model.criteria import ALL, USER
 
 URL, VIDEO, FILE = "URL", "video file", "text or @file"
 PROGRAM, SHELL = "program", "shell words"
@@ -120,6 +120,11 @@ class Plan:
     labels: frozenset[str]
     has_users: bool
     sample_variables: tuple[str, ...]
+
+    @property
+    def known_labels(self) -> frozenset[str]:
+        """The labels that a criterion may name, those of users and of all samplers among them; empty if not known."""
+        return frozenset({*self.labels, self.label, ALL, *([USER] if self.has_users else [])} if self.labels else ())
 
     @property
     def is_for_kit(self) -> bool:

@@ -9,6 +9,7 @@ from types import UnionType
 from typing import Annotated, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -27,7 +28,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
-from framestorm.model import expectation
+from framestorm.model import criteria, expectation
 from framestorm.model.expectation import Expectation
 
 DEFINITION = "study.yml"
@@ -64,6 +65,18 @@ def either(plain: type | UnionType, words: str) -> Discriminator:
 
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Text = Annotated[str, Field(min_length=1), Meaning("a text")]
+METRIC = "a metric as criteria name it: p95, 'login p95', 'chat tokens mean', or a column of results.csv"
+
+
+def catalogue_name(words: str, *, main_label: str = "") -> str:
+    """The catalogue's name of a metric; other words stay: they may name a derived one, and are else refused later."""
+    try:
+        return criteria.metric_name(words, main_label)
+    except criteria.CriteriaError:
+        return words
+
+
+MetricName = Annotated[str, Field(min_length=1), AfterValidator(catalogue_name), Meaning(METRIC)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*$"), Meaning("letters, digits, _ and ., a letter first")]
 LevelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"), Meaning("letters, digits and . _ + -")]
 Plan = Annotated[str, Field(pattern=r"\.jmx$"), Meaning("a path from the checkout's root that ends in .jmx")]
@@ -162,7 +175,7 @@ Blocks = Annotated[tuple[dict[str, Values], ...], Field(min_length=1)]
 class StopRule(Noun):
     """A rule for when a point has enough repetitions."""
 
-    metric: Text = Field(description="A metric of one run.")
+    metric: MetricName = Field(description="A metric of one run.")
     within_percent: Above0 = Field(
         description="Percent: stop when its 95 % Student interval is within mean +/- this share of the mean."
     )
@@ -172,7 +185,7 @@ class StopRule(Noun):
 class Against(Noun):
     """A derived metric: each run compared with the runs at the point that differs only in the factors of `against`."""
 
-    metric: Text = Field(description="The metric that is compared.")
+    metric: MetricName = Field(description="The metric that is compared.")
     against: Annotated[dict[str, Value], Field(min_length=1)] = Field(
         description="Factors, and the level that each has in the other point."
     )
@@ -201,7 +214,7 @@ class Knee(Noun):
 class Claim(Noun):
     """A figure of the study, and the expected value."""
 
-    metric: Text = Field(description="A metric, derived or of one run.")
+    metric: MetricName = Field(description="A metric, derived or of one run.")
     where: Where = Field(default={}, description="The points that the claim is about.")
     compare: Annotated[dict[str, Pair], Field(min_length=1, max_length=1)] | None = Field(
         default=None, description="A factor and two of its levels: the first against the second."
@@ -239,8 +252,8 @@ class Chart(Noun):
         default="lines",
         description="per-frame: response time, handler and model by frame index, a row for each level of `rows`.",
     )
-    metric: Text | None = Field(default=None, description="A metric.")
-    metrics: Annotated[tuple[Text, ...], Field(min_length=1)] | None = Field(
+    metric: MetricName | None = Field(default=None, description="A metric.")
+    metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)] | None = Field(
         default=None, description="Or several metrics in one chart."
     )
     x: Text | None = Field(default=None, description="The factor along the axis.")
@@ -321,14 +334,14 @@ class Study(Noun):
         description="min: a study whose estimated time is longer does not start without --over-budget; after this "
         "time, the stop rule adds no repetitions.",
     )
-    metrics: Annotated[tuple[Text, ...], Field(min_length=1)] = Field(
+    metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)] = Field(
         description="Metrics in the page's table, the main one first."
     )
     derived: dict[Name, Derived] = Field(
         default={},
-        description="The study's own metrics: arithmetic over metrics, properties and factors of the same run, or a "
-        "comparison of each run with the mean of the runs (same repetition) at the point that differs only in the "
-        "factors named by `against`.",
+        description="The study's own metrics: arithmetic over metrics (one of a label in quotes: 'login p95'), "
+        "properties and factors of the same run, or a comparison of each run with the mean of the runs (same "
+        "repetition) at the point that differs only in the factors named by `against`.",
     )
     hypotheses: tuple[Hypothesis, ...] = Field(
         default=(), description="Hypotheses, each with the claims on figures that decide it."

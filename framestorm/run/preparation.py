@@ -123,12 +123,11 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if options.influxdb_url:
         influxdb.check_address(options.influxdb_url)
     _check_output(options, run_dir)
-    users = {criteria.USER} if plan.has_users else set()
-    known = {plan.label, *plan.labels, *users}
+    known = plan.known_labels
     for text in options.criteria:
         label = criteria.parse(text, plan.label).label
-        if plan.labels and label not in {*known, criteria.ALL, criteria.EACH}:
-            names = " and ".join(metric.quoted(name) for name in sorted(known))
+        if known and label not in {*known, criteria.EACH}:
+            names = " and ".join(metric.quoted(name) for name in sorted(known - {criteria.ALL}))
             raise UsageError(f"--fail-if '{text}': {plan.path.name} has no label {metric.quoted(label)}, only {names}")
     platform = _find_platform(plan, options, properties, function_url)
     if plan.url is not None:

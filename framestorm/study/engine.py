@@ -9,7 +9,7 @@ from framestorm import conductor, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
 from framestorm.model import files
-from framestorm.model.metric import BY_NAME
+from framestorm.model.metric import is_of_run
 from framestorm.model.run import Record
 from framestorm.platform.registry import Platforms
 from framestorm.report import build
@@ -36,7 +36,7 @@ class Engine:
         self._began_s = time.monotonic()
         self._failures: list[str] = []
         self._read: dict[str, tuple[dict[str, float], str | None]] = {}
-        self._main_metric = next((name for name in self._study.metrics if name in BY_NAME), "mean_ms")
+        self._main_metric = next((name for name in self._study.metrics if is_of_run(name)), "mean_ms")
 
     def run(self) -> None:
         """Do the missing runs; their results, and the final state of the study, are in the folder.
@@ -106,10 +106,12 @@ class Engine:
     def _figures(self, run_name: str) -> tuple[dict[str, float], str | None]:
         """The metrics of a run, or why they cannot be read; its files are read only once."""
         from framestorm.study.answers import results
+        from framestorm.study.answers.rows import asked_metrics
 
         if run_name not in self._read:
             run_dir = self._folder.path / run_name
-            figures, why = results.figures_or_why_not(run_dir, self._study.warm_up_s, self._study.temperature)
+            how = self._study.warm_up_s, self._study.temperature, asked_metrics(self._study)
+            figures, why = results.figures_or_why_not(run_dir, *how)
             metrics = {name: float(value) for name, value in figures.metrics.items() if value is not None}
             self._read[run_name] = metrics, why
         return self._read[run_name]

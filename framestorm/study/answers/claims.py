@@ -8,6 +8,7 @@ import numpy as np
 from framestorm.inference import wording
 from framestorm.inference.contrasts import share_without_time
 from framestorm.model.expectation import INCONCLUSIVE, REJECTED, whole_verdict
+from framestorm.model.metric import beside, split_label
 from framestorm.model.metric import metric as metric_of
 from framestorm.model.study import Claim, Hypothesis
 from framestorm.model.study_summary import ClaimAnswer, EffectSize, HypothesisAnswer
@@ -52,7 +53,8 @@ def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
     """The answer to one claim."""
     if claim.knee:
         return judge_knee(study, claim, claim.knee)
-    table = read_table(study, claim, without_cut="sd_ms" in inputs(study.derived, claim.metric))
+    of = inputs(study.derived, claim.metric)
+    table = read_table(study, claim, without_cut=any(split_label(name)[1] == "sd_ms" for name in of))
     problem = _problem(claim, table)
     weights = None if problem else _weights(claim, table)
     if weights is None:
@@ -196,12 +198,12 @@ def _effect(study: StudyResults, claim: Claim, table: Table) -> EffectSize | Non
         return None
     statistic = sample_statistic(study, claim.metric)
     # For a spread or a rate there is only an effect size over the runs.
-    by_samples = statistic is not None and statistic[1] != "sd"
+    by_samples = statistic not in {None, "sd"}
     effects = []
     for cell in table.cells:
         sides = [study.runs(point, table.repetitions) for point in cell.points]
-        if statistic and by_samples:
-            a, b = (study.times(side, statistic[0]) for side in sides)
+        if by_samples:
+            a, b = (study.times(side, claim.metric) for side in sides)
             effects.append(a.cliffs_delta(b) if a.n and b.n else None)
         else:
             figures = [[value for row in side if (value := row.value(claim.metric)) is not None] for side in sides]
@@ -253,7 +255,8 @@ def _failing(study: StudyResults, claim: Claim, table: Table) -> list[str]:
     success = {}
     for point in (point for cell in table.cells for point in cell.points):
         runs = study.runs(point, table.repetitions)
-        n, ok, timed_out = (sum(row.count(name) for row in runs) for name in ("n", "ok", "timed_out"))
+        counts = [beside(claim.metric, name) for name in ("n", "ok", "timed_out")]
+        n, ok, timed_out = (sum(row.count(name) for row in runs) for name in counts)
         if share_without_time(n, ok, timed_out) is not None:
             success[wording.settings(point.factors)] = ok / n
     if not success:

@@ -1,6 +1,6 @@
 """The figures of each run of a study, calculated from the run folders alone."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,19 +8,33 @@ import polars as pl
 
 from framestorm.errors import FramestormError
 from framestorm.model.files import read
-from framestorm.model.metric import METRICS, OPEN, OUTSIDE, PERCENTILES, RESPONSE, column
+from framestorm.model.metric import (
+    COLD,
+    METRICS,
+    OPEN,
+    OUTSIDE,
+    PERCENTILES,
+    RESPONSE,
+    USER,
+    WARM,
+    column,
+    metric,
+    of_label,
+    percentile,
+    split_label,
+)
 from framestorm.model.summary import Summary
 from framestorm.results.table import serving_ms, span_ms
 from framestorm.stats.checks import Floats
 from framestorm.stats.estimate import Bound, Estimate
-from framestorm.study.answers.rows import Number, ResultRow, RunFigures, derive, inputs
+from framestorm.study.answers.rows import Number, ResultRow, RunFigures, asked_metrics, derive, inputs
 from framestorm.study.answers.samples import Samples, read_samples
 from framestorm.study.design.folder import FAILED, StudyFolder
 from framestorm.study.design.matrix import as_number
 
 LOWER: Bound = "lower"
 UNSURE: Bound = "unsure"
-USER_FIGURES = {"user_mean_ms": "mean", "user_median_ms": "p50", "user_p95_ms": "p95"}
+USER_FIGURES = {column(USER, statistic): statistic for statistic in ("mean", "median", "p95")}
 
 
 def result_rows(folder: StudyFolder) -> list[ResultRow]:
@@ -29,12 +43,14 @@ def result_rows(folder: StudyFolder) -> list[ResultRow]:
     If a point and repetition was run more than once, its last line counts.
     """
     definition, lines = folder.record.definition, folder.lines()
+    asked = asked_metrics(definition)
     rows = []
     for point in folder.record.points:
         for line in sorted((line for line in lines.values() if line.point == point.id), key=lambda a: a.repetition):
             row = ResultRow(point, line)
             if row.is_complete:
-                figures, why = figures_or_why_not(folder.path / line.run, definition.warm_up_s, definition.temperature)
+                how = definition.warm_up_s, definition.temperature
+                figures, why = figures_or_why_not(folder.path / line.run, *how, asked)
                 row = ResultRow(point, replace(line, state=FAILED, reason=why) if why else line, figures)
             rows.append(row)
     derive(definition.derived, rows)
@@ -45,16 +61,21 @@ def result_rows(folder: StudyFolder) -> list[ResultRow]:
     return rows
 
 
-def figures_or_why_not(run_dir: Path, warm_up_s: float, temperature: str) -> tuple[RunFigures, str | None]:
+def figures_or_why_not(
+    run_dir: Path, warm_up_s: float, temperature: str, asked: Collection[str] = ()
+) -> tuple[RunFigures, str | None]:
     """The figures of one run's folder; if its files are lost or incomplete, no figures and the reason."""
     try:
-        return figures_of_run(run_dir, warm_up_s, temperature), None
+        return figures_of_run(run_dir, warm_up_s, temperature, asked), None
     except (OSError, ValueError, FramestormError, pl.exceptions.PolarsError) as error:
         return RunFigures(), f"the run's files cannot be read: {error}"
 
 
-def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str) -> RunFigures:
+def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str, asked: Collection[str] = ()) -> RunFigures:
     """The figures of one run's folder after rejection, and the warnings of its own report.
+
+    asked: metrics; of each label among them, every figure of its samples is there as of the main samples, and of the
+        less common percentiles those that are asked for. A label without a sample has none.
 
     Times are in ms and exact, calculated as in the run's own report.
 
@@ -68,19 +89,30 @@ def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str) -> RunFigu
     summary = read(run_dir / "summary.json", Summary)
     if samples.sent != summary.main.n:
         raise ValueError(f"samples.csv has {samples.sent} samples, and its report was made of {summary.main.n}")
-    times, bounds = _times(samples)
-    users, user_bounds = _users(summary)
-    found = {
-        **_counts(samples),
-        **times,
-        **users,
-        **_rates(samples, summary),
-        **_workers(samples, summary),
-        **_machines(summary),
-        "warnings": len(summary.warnings),
-    }
+    by_label: dict[str | None, list[str]] = {None: []}
+    for name in asked:
+        label, rest = split_label(name)
+        by_label.setdefault(label, []).append(rest)
+    found, bounds = _of_samples(samples, by_label[None], summary)
+    users, user_bounds = _users(summary, by_label.pop(None))
+    found |= {**users, **_of_run(samples, summary), **_workers(samples, summary), **_machines(summary)}
     metrics = {name: found.get(name) for name in dict.fromkeys((*METRICS, *found))}
-    return RunFigures(metrics, bounds | user_bounds, tuple(summary.doubts))
+    bounds |= user_bounds
+    for label, names in by_label.items():
+        of_one = read_samples(run_dir, warm_up_s, temperature, label)
+        if label is not None and of_one.sent:
+            values, cut = _of_samples(of_one, names, summary)
+            metrics |= {of_label(label, name): value for name, value in values.items() if value is not None}
+            bounds |= {of_label(label, name): bound for name, bound in cut.items()}
+    return RunFigures(metrics, bounds, tuple(summary.doubts))
+
+
+def _of_samples(
+    samples: Samples, asked: Collection[str], summary: Summary
+) -> tuple[dict[str, Number], dict[str, Bound]]:
+    """What the samples of one label give alone."""
+    times, bounds = _times(samples, asked)
+    return {**_counts(samples), **times, **_rates(samples, at_rate=summary.run.is_open_model)}, bounds
 
 
 def _counts(samples: Samples) -> dict[str, Number]:
@@ -94,10 +126,12 @@ def _counts(samples: Samples) -> dict[str, Number]:
     }  # fmt: skip
 
 
-def _times(samples: Samples) -> tuple[dict[str, Number], dict[str, Bound]]:
+def _times(samples: Samples, asked: Collection[str]) -> tuple[dict[str, Number], dict[str, Bound]]:
     values: dict[str, Number] = {}
     bounds: dict[str, Bound] = {}
     series = [RESPONSE, OPEN, OUTSIDE, *samples.figures()]
+    further = [metric(name) for name in asked]
+    series += [name for name in (WARM, COLD) if name in {about.series for about in further}]
     if samples.kept["intended_ms"].null_count() == samples.kept.height:
         series.remove(OPEN)
     for name in series:
@@ -105,9 +139,13 @@ def _times(samples: Samples) -> tuple[dict[str, Number], dict[str, Bound]]:
         sample = times.sample()
         # Calculated as in the report, equal to the last digit.
         figures: dict[str, Estimate | None] = {"mean": sample.mean()}
-        figures |= {statistic: sample.percentile(percent) for statistic, percent in PERCENTILES.items()}
-        if name == RESPONSE:
+        statistics = [str(about.statistic) for about in further if about.series == name]
+        for statistic in dict.fromkeys((*PERCENTILES, *statistics)):
+            if percent := percentile(statistic):
+                figures[statistic] = sample.percentile(percent)
+        if name == RESPONSE or {"min", "max"} & {*statistics}:
             figures |= {"min": sample.extreme(largest=False), "max": sample.extreme(largest=True)}
+        if name == RESPONSE:
             values["mean_is_lower_bound"] = bool(sample.censored) if sample.n else None
         if name != OPEN:
             values[column(name, "sd")] = _deviation(times.values_ms)
@@ -125,31 +163,42 @@ def _deviation(values: Floats) -> float | None:
     return float(values.std(ddof=1)) if values.size > 1 else None
 
 
-def _users(summary: Summary) -> tuple[dict[str, Number], dict[str, Bound]]:
+def _users(summary: Summary, asked: Collection[str]) -> tuple[dict[str, Number], dict[str, Bound]]:
     users = summary.users
     if not users:
         return {}, {}
     times = users.times.get("duration")
-    figures = {name: figure for name, of in USER_FIGURES.items() if times and (figure := getattr(times, of))}
+    wanted = USER_FIGURES | {name: str(about.statistic) for name in asked if (about := metric(name)).series == USER}
+    figures = {
+        name: figure
+        for name, of in wanted.items()
+        if times and (figure := getattr(times, "p50" if of == "median" else of, None))
+    }
     return (
         {"users": users.n, "user_success": users.success} | {name: figure.value for name, figure in figures.items()},
         {name: LOWER for name, figure in figures.items() if figure.bound == "lower"},
     )
 
 
-def _rates(samples: Samples, summary: Summary) -> dict[str, Number]:
-    loaded = samples.loaded
-    asked = as_number(summary.run.properties.get("rate_per_s"))
-    rates: dict[str, Number] = {"asked_per_s": None if asked is None else float(asked)}
-    due = summary.facts.arrivals
+def _of_run(samples: Samples, summary: Summary) -> dict[str, Number]:
+    asked, due = as_number(summary.run.properties.get("rate_per_s")), summary.facts.arrivals
+    of_run: dict[str, Number] = {
+        "asked_per_s": None if asked is None else float(asked),
+        "warnings": len(summary.warnings),
+    }
     if due is not None:
         # The schedule may count one arrival too many if the rate does not divide evenly.
-        rates["dropped_arrivals"] = due - samples.sent if due - samples.sent > 1 else 0
+        of_run["dropped_arrivals"] = due - samples.sent if due - samples.sent > 1 else 0
+    return of_run
+
+
+def _rates(samples: Samples, *, at_rate: bool) -> dict[str, Number]:
+    loaded = samples.loaded
     span = span_ms(loaded, "rtt_ms")
     if span is None:
-        return rates
-    rates["total_s"] = (span[1] - span[0]) / 1000
-    serving = serving_ms(loaded, at_rate=summary.run.is_open_model)
+        return {}
+    rates: dict[str, Number] = {"total_s": (span[1] - span[0]) / 1000}
+    serving = serving_ms(loaded, at_rate=at_rate)
     if serving is not None and serving[1] > serving[0]:
         rates["served_per_s"] = int(loaded["ok"].sum()) / (serving[1] - serving[0]) * 1000
     starts_s = float(loaded.select(pl.col("start_ms").max() - pl.col("start_ms").min()).item()) / 1000

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from framestorm.model.files import replacing
 from framestorm.model.metric import METRICS
-from framestorm.model.study import Derived, Value
+from framestorm.model.study import Derived, Study, Value
 from framestorm.model.summary import Doubt
 from framestorm.stats.estimate import Bound
 from framestorm.study.design.expressions import ExpressionError, parse
@@ -90,6 +91,16 @@ def derive(definitions: Mapping[str, Derived], rows: Sequence[ResultRow]) -> Non
                 row.metrics[name] = None
 
 
+def asked_metrics(study: Study) -> list[str]:
+    """Every metric that study.yml names or calculates with, derived ones and the names of expressions among them."""
+    names = [*study.metrics, *([study.stop.metric] if study.stop else [])]
+    names += [claim.metric for hypothesis in study.hypotheses for claim in hypothesis.claims]
+    names += [name for chart in study.charts for name in (chart.metric, *(chart.metrics or ())) if name]
+    for definition in study.derived.values():
+        names += parse(definition).names if isinstance(definition, str) else [definition.metric]
+    return list(dict.fromkeys(names))
+
+
 def inputs(definitions: Mapping[str, Derived], metric: str, factors: Mapping[str, Value] | None = None) -> set[str]:
     """The measured metrics that `metric` is calculated from; only itself if it is not derived.
 
@@ -149,7 +160,7 @@ def write_rows(study_dir: Path, study: StudyRecord, rows: Sequence[ResultRow]) -
 
     Numbers are written so that reading them gives the same number again. A metric that is named as a factor has no
     column of its own. After the metrics of the catalogue come those of further figures, the derived ones, and
-    `cut_off`: the metrics, by a space between them, that timeouts made lower bounds, or left without a meaning.
+    `cut_off`: the metrics that timeouts made lower bounds, or left without a meaning (see `names_cut_off`).
     """
     factors = list(study.definition.factors)
     columns = ["study", "point", *factors, "repetition", "run", "state", "reason"]
@@ -163,11 +174,16 @@ def write_rows(study_dir: Path, study: StudyRecord, rows: Sequence[ResultRow]) -
             of_row = {
                 "study": study.name, "point": row.point.id, "repetition": row.line.repetition, "run": row.line.run,
                 "state": row.line.state, "reason": row.line.reason,
-                "cut_off": " ".join(name for name in columns if name in row.bounds),
+                "cut_off": " ".join(quote(name) for name in columns if name in row.bounds),
             }  # fmt: skip
             cells = {**row.metrics, **of_row, **row.point.factors}
             writer.writerow([_cell(cells.get(name)) for name in columns])
     return path
+
+
+def names_cut_off(row: Mapping[str, str]) -> list[str]:
+    """The metrics in a row's column `cut_off`: a space between them, and %20 for one within a name."""
+    return [unquote(name) for name in row.get("cut_off", "").split()]
 
 
 def _cell(value: object) -> str:

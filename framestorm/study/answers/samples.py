@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from framestorm.model.files import read
-from framestorm.model.metric import OPEN, OUTSIDE, RESPONSE
+from framestorm.model.metric import COLD, OPEN, OUTSIDE, RESPONSE, WARM
 from framestorm.model.summary import Summary
 from framestorm.results.table import figures, of_label, read_table
 from framestorm.stats.checks import Flags, Floats
@@ -24,6 +24,8 @@ TIMES = {
     RESPONSE: pl.col("rtt_ms"),
     OPEN: (pl.col("start_ms") - pl.col("intended_ms")).clip(lower_bound=0.0) + pl.col("rtt_ms"),
     OUTSIDE: pl.col("rtt_ms") - pl.col("handler_ms"),
+    WARM: pl.when(~pl.col("cold")).then(pl.col("rtt_ms")),
+    COLD: pl.when("cold").then(pl.col("rtt_ms")),
 }
 WITH_CUT = (RESPONSE, OPEN)
 
@@ -89,7 +91,8 @@ class Samples:
     def times(self, series: str) -> Times:
         """Times of the samples without error; for response times also, as lower bounds, of those that timed out."""
         is_counted = pl.col("ok") | pl.col("timed_out") if series in WITH_CUT else pl.col("ok")
-        return Times.of(self.kept.filter(is_counted), TIMES.get(series, pl.col(series)), pl.col("timed_out"))
+        time = TIMES.get(series, pl.col(series) if series in self.kept.columns else pl.lit(None))
+        return Times.of(self.kept.filter(is_counted), time, pl.col("timed_out"))
 
 
 @lru_cache(maxsize=8)
@@ -100,12 +103,11 @@ def read_samples(run_dir: Path, warm_up_s: float = 0, temperature: str = "any", 
     Samples that do not report whether they were cold are kept.
     """
     frames = read_table(run_dir / "samples.csv")
-    if frames["label"].n_unique() > 1:
+    first_ms = pl.lit(frames["start_ms"].min(), pl.Float64)
+    if label is not None or frames["label"].n_unique() > 1:
         frames = of_label(frames, label or read(run_dir / "summary.json", Summary).label)
-    elif label is not None and not (frames["label"] == label).any():
-        frames = frames.clear()
     frames = frames.sort("start_ms", maintain_order=True)
-    loaded = frames.filter(pl.col("start_ms") >= pl.col("start_ms").min() + 1000 * warm_up_s) if warm_up_s else frames
+    loaded = frames.filter(pl.col("start_ms") >= first_ms + 1000 * warm_up_s) if warm_up_s else frames
     wrong = {"warm": pl.col("cold"), "cold": ~pl.col("cold")}.get(temperature)
     kept = loaded if wrong is None else loaded.filter(~wrong.fill_null(value=False))
     rejected = loaded.height - kept.height

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from framestorm.model.metric import METRICS, PERCENTILES, RESPONSE, USER, is_of_run, is_rounded
+from framestorm.model.metric import METRICS, RESPONSE, USER, is_of_run, is_rounded, percentile, split_label
 from framestorm.model.metric import metric as metric_of
 from framestorm.model.study import Derived, Value, Where
 from framestorm.model.study_summary import PointRun, PointState, PointSummary, RestrictedMean
@@ -40,14 +40,15 @@ class StudyResults:
         self.by_cell = {(row.point.id, row.line.repetition): row for row in self.complete}
         self.repetitions = sorted({row.line.repetition for row in self.complete})
 
-    def samples(self, row: ResultRow) -> Samples:
-        """The samples of a complete run."""
-        definition = self.record.definition
-        return read_samples(self.folder / row.line.run, definition.warm_up_s, definition.temperature)
+    def samples(self, row: ResultRow, metric: str = "n") -> Samples:
+        """The samples of a complete run that a metric is of: those of its label, or the main ones."""
+        definition, label = self.record.definition, split_label(metric)[0]
+        return read_samples(self.folder / row.line.run, definition.warm_up_s, definition.temperature, label)
 
-    def times(self, rows: Sequence[ResultRow], series: str) -> Times:
-        """Times of complete runs together."""
-        return Times.together([self.samples(row).times(series) for row in rows])
+    def times(self, rows: Sequence[ResultRow], metric: str) -> Times:
+        """The times of complete runs together that a metric is a statistic of."""
+        series = metric_of(metric).series or RESPONSE
+        return Times.together([self.samples(row, metric).times(series) for row in rows])
 
     def matching(self, where: Where) -> list[Point]:
         """The points with these levels; of a factor one level is meant, or any of a list."""
@@ -147,8 +148,9 @@ def share_of(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> tup
     """
     counted = [row.count(str(metric_of(metric).counted_by)) for row in rows]
     share = sum((row.metrics[metric] or 0) * n for row, n in zip(rows, counted, strict=True)) / sum(counted)
-    is_alone = len(rows) == 1 and metric == "success"
-    return share, sum(counted) / (design_effect(study.samples(rows[0]).kept["ok"].to_numpy()) if is_alone else 1)
+    is_alone = len(rows) == 1 and split_label(metric)[1] == "success"
+    right = study.samples(rows[0], metric).kept["ok"].to_numpy() if is_alone else None
+    return share, sum(counted) / (1 if right is None else design_effect(right))
 
 
 def repeats_whole_ms(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> bool:
@@ -164,28 +166,28 @@ def limits(study: StudyResults, metric: str) -> Ends:
     return None if may_be_negative(study.derived, metric) else 0.0, 1.0 if is_share else None
 
 
-def sample_statistic(study: StudyResults, metric: str) -> tuple[str, str] | None:
-    """The series of times and its statistic, as `stats.bootstrap` has it; None where samples do not give the metric."""
+def sample_statistic(study: StudyResults, metric: str) -> str | None:
+    """The statistic of times, as `stats.bootstrap` has it; None where samples do not give the metric."""
     about = metric_of(metric)
     if metric in study.derived or about.series in {None, USER} or about.statistic in {None, "min", "max"}:
         return None
-    return about.series or RESPONSE, PERCENTILES.get(str(about.statistic), str(about.statistic))
+    return percentile(str(about.statistic)) or about.statistic
 
 
 def _within(study: StudyResults, metric: str, row: ResultRow) -> tuple[Ends, str]:
     """What a single run says about its own figure; nothing about what another run would have given."""
     statistic = sample_statistic(study, metric)
-    if statistic is None or statistic[1] == "sd":
+    if statistic in {None, "sd"}:
         return (None, None), "one run"
-    times = study.samples(row).times(statistic[0])
-    figure = draw(times.values_ms, statistic[1], cut=times.cut).estimate()
+    times = study.times([row], metric)
+    figure = draw(times.values_ms, str(statistic), cut=times.cut).estimate()
     return (figure.low, figure.high), figure.method
 
 
 def _restricted_mean(study: StudyResults, rows: Sequence[ResultRow]) -> RestrictedMean | None:
     if not any(row.bounds.get("mean_ms") for row in rows):
         return None
-    times = [study.samples(row).times(RESPONSE) for row in rows]
+    times = [study.times([row], "mean_ms") for row in rows]
     limit_ms = float(Times.together(times).cut_ms.min())
     means = [np.minimum(run.values_ms, limit_ms).mean() for run in times if run.n]
     return RestrictedMean(student(means), limit_ms)

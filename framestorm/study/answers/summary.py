@@ -10,8 +10,8 @@ import polars as pl
 
 from framestorm.model import study as design
 from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED, Verdict
-from framestorm.model.files import FORMAT
-from framestorm.model.metric import BY_NAME, PERCENTILES
+from framestorm.model.files import FORMAT, read
+from framestorm.model.metric import BY_NAME, PERCENTILES, is_of_run, metric, quoted, split_label
 from framestorm.model.run import Host, Record
 from framestorm.model.sample import is_length
 from framestorm.model.study import Chart, Value
@@ -24,13 +24,14 @@ from framestorm.model.study_summary import (
     PublishedPoint,
     ScalabilityLine,
 )
-from framestorm.model.summary import RunFile
+from framestorm.model.summary import RunFile, Summary
 from framestorm.report.series import MAX_INDEX_BINS
 from framestorm.results.reading import read_run
 from framestorm.stats.estimate import Bound, Estimate
 from framestorm.study.answers.claims import answer
 from framestorm.study.answers.knees import scalability
 from framestorm.study.answers.results import result_rows
+from framestorm.study.answers.rows import asked_metrics
 from framestorm.study.answers.study_results import StudyResults, summarise_points
 from framestorm.study.design.folder import StudyFolder, StudyRecord
 from framestorm.study.design.matrix import as_number
@@ -55,7 +56,8 @@ class StudySummary:
     """The content of a study's summary.json.
 
     levels: all levels of each factor in order, including those that only the published study has; levels_run: the
-    levels that points have. by_index: the data of charts of kind per-frame, by the chart's number.
+    levels that points have. by_index: the data of charts of kind per-frame, by the chart's number. unmeasured: what
+    study.yml asks about and no run has.
     """
 
     study: StudyRecord
@@ -71,6 +73,7 @@ class StudySummary:
     hosts: tuple[Host, ...]
     versions: dict[str, str | None]
     files: list[RunFile]
+    unmeasured: list[str] = field(default_factory=list)
     format: int = field(default=FORMAT, kw_only=True)
     kind: Literal["study"] = field(default="study", kw_only=True)
 
@@ -109,7 +112,31 @@ def summarise(study: StudyResults) -> StudySummary:
         files=[
             RunFile(name, what) for name, what in FILES.items() if name in MADE_HERE or (study.folder / name).exists()
         ],
+        unmeasured=_unmeasured(study),
     )
+
+
+def _unmeasured(study: StudyResults) -> list[str]:
+    """Sentences on labels, and on figures of samples, that study.yml asks about and no run has, with what there is."""
+    sentences = []
+    for name in asked_metrics(study.record.definition) if study.complete else ():
+        is_known = name in BY_NAME or name in study.derived or not is_of_run(name)
+        if is_known or any(row.metrics.get(name) is not None for row in study.complete):
+            continue
+        label, there = split_label(name)[0], set[str]()
+        lacking = f"the label {quoted(label)}" if label else ""
+        if not label or any(study.samples(row, name).sent for row in study.complete):
+            lacking = f"the figure of {metric(name).label}"
+            there |= {figure for row in study.complete for figure in study.samples(row, name).figures()}
+        else:
+            there |= {
+                quoted(of.label)
+                for row in study.complete
+                for of in read(study.folder / row.line.run / "summary.json", Summary).labels.values()
+                if of.of_labels == 1
+            }
+        sentences.append(f"No sample has {lacking}; there are {', '.join(sorted(there)) or 'none'}.")
+    return list(dict.fromkeys(sentences))
 
 
 def _levels(definition: design.Study, published: Sequence[PublishedPoint] | None) -> dict[str, list[Value]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from framestorm.inference import wording
-from framestorm.model.metric import is_rounded
+from framestorm.model.metric import is_rounded, split_label
 from framestorm.model.study import Against, Claim, Value
 from framestorm.stats.bootstrap import choose_block, draw
 from framestorm.stats.checks import Floats
@@ -227,21 +227,20 @@ def _resample(study: StudyResults, row: ResultRow, metric: str, block: int) -> F
     values, statistic = _values(study, row, metric), sample_statistic(study, metric)
     if values is None:
         return None
-    name = statistic[1] if statistic else "mean"
-    resamples = draw(values, name, block=min(block, values.size), seed=[*row.line.run.encode()]).least
-    return np.clip(resamples, 0, 1) if metric == SUCCESS else resamples
+    resamples = draw(values, statistic or "mean", block=min(block, values.size), seed=[*row.line.run.encode()]).least
+    return np.clip(resamples, 0, 1) if split_label(metric)[1] == SUCCESS else resamples
 
 
 def _values(study: StudyResults, row: ResultRow, metric: str) -> Floats | None:
     """The values of which the metric is a statistic, in order of start."""
-    if metric == SUCCESS:
-        right = study.samples(row).kept["ok"].to_numpy().astype(np.float64)
+    if split_label(metric)[1] == SUCCESS:
+        right = study.samples(row, metric).kept["ok"].to_numpy().astype(np.float64)
         # Add one success and one error: if all samples succeeded or all failed, as is common, resamples of them alone
         # would show no variation (Agresti and Caffo, Simple and Effective Confidence Intervals for Proportions, The
         # American Statistician 54, 2000).
         return np.append(right, [1.0, 0.0]) if right.size else None
-    statistic = sample_statistic(study, metric)
-    values = study.samples(row).times(statistic[0]).values_ms if statistic else np.empty(0)
+    is_known = sample_statistic(study, metric) is not None
+    values = study.times([row], metric).values_ms if is_known else np.empty(0)
     return values if values.size else None
 
 

@@ -1,4 +1,7 @@
-"""Arithmetic in study.yml: `=5 * workers`, over numbers and names and nothing else."""
+"""Arithmetic in study.yml: `=5 * workers`, over numbers and names and nothing else.
+
+A text in quotes is a metric as criteria name it: `='login p95' / 'log out p95'`.
+"""
 
 import ast
 import math
@@ -8,6 +11,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from simpleeval import DEFAULT_OPERATORS, SimpleEval  # type: ignore[import-untyped]
+
+from framestorm.model.metric import is_of_run, split_label
+from framestorm.model.study import catalogue_name
 
 MAX_LENGTH = 500
 # Powers are of floats: a whole power of whole numbers may take for ever.
@@ -20,7 +26,7 @@ FUNCTIONS = {"min": min, "max": max, "ceil": math.ceil, "floor": math.floor}
 OF_ONE_VALUE = ("ceil", "floor")
 # A name such as users or target.replicas.
 NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-ALLOWED = f"+ - * / // ** ( ) numbers, names and {', '.join(FUNCTIONS)}"
+ALLOWED = f"+ - * / // ** ( ) numbers, names, metrics in quotes and {', '.join(FUNCTIONS)}"
 Number = int | float
 
 
@@ -68,9 +74,18 @@ def parse(text: str) -> Expression:
         raise ExpressionError(f"{text[:40]}…: an expression has at most {MAX_LENGTH} characters")
     try:
         tree = ast.parse(body, mode="eval").body
+        tree = _Named().visit(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ExpressionError(f"{text}: this is not arithmetic; allowed: {ALLOWED}") from None
     return Expression(text, frozenset(_names(tree, text)), tree)
+
+
+class _Named(ast.NodeTransformer):
+    """Makes the name of a metric of each text in quotes."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        name = catalogue_name(node.value) if isinstance(node.value, str) else ""
+        return ast.Name(name, ast.Load()) if is_of_run(name) else node
 
 
 def _names(node: ast.expr, text: str) -> set[str]:
@@ -87,6 +102,8 @@ def _names(node: ast.expr, text: str) -> set[str]:
             if (len(operands) != 1) if function in OF_ONE_VALUE else (len(operands) < 2):
                 takes = "one value" if function in OF_ONE_VALUE else "two or more"
                 raise ExpressionError(f"{text}: {function} takes {takes}")
+        case ast.Name(id=name) if split_label(name)[0] is not None:
+            return {name}
         case _ if isinstance(node, ast.Name | ast.Attribute) and NAME.fullmatch(ast.unparse(node)):
             return {ast.unparse(node)}
         case _:

@@ -8,8 +8,8 @@ from typing import Any
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.model.metric import BY_NAME, METRICS, RESULT_COLUMNS, is_of_run
-from framestorm.model.study import DEFINITION, Against, Chart, Claim, Quick, StopRule, Study, Value
+from framestorm.model.metric import METRICS, RESULT_COLUMNS, is_of_run, split_label
+from framestorm.model.study import DEFINITION, Against, Chart, Claim, Quick, StopRule, Study, Value, catalogue_name
 from framestorm.study.design import expressions, matrix, yaml_lines
 from framestorm.study.design import folder as folders
 from framestorm.study.design.expressions import ExpressionError
@@ -137,6 +137,7 @@ class _Checks:
         self.levels = levels
         self.problems = problems
         self.metrics = [*METRICS, *study.derived]
+        self.labels: dict[YamlPath, str] = {}
 
     def all(self) -> None:
         """Record every problem."""
@@ -144,7 +145,7 @@ class _Checks:
         for number, block in enumerate(self.study.blocks or ()):
             self.where(block, ("blocks", number))
         for number, name in enumerate(self.study.metrics):
-            self._metric(name, ("metrics", number))
+            self._metric(name, self.metrics, ("metrics", number))
         self._stop()
         self._derived()
         for number, hypothesis in enumerate(self.study.hypotheses):
@@ -177,9 +178,7 @@ class _Checks:
         stop = self.study.stop
         if stop is None:
             return
-        if stop.metric not in BY_NAME:
-            what = f"unknown metric {stop.metric!r} in stop.metric"
-            self.problems.add(("stop", "metric"), what, METRICS, stop.metric)
+        self._metric(stop.metric, METRICS, ("stop", "metric"))
         if self.study.repetitions < 2:
             what = "repetitions is 1: stop needs the variation between runs, so at least 2"
             self.problems.add(("repetitions",), what)
@@ -191,9 +190,10 @@ class _Checks:
         names = list(METRICS)
         for name, metric in self.study.derived.items():
             place = ("derived", name)
-            self._is_free("derived metric", name, (*RESULT_COLUMNS, *METRICS, *self.study.factors), place)
+            words = () if catalogue_name(name) == name else (name,)
+            self._is_free("derived metric", name, (*RESULT_COLUMNS, *METRICS, *self.study.factors, *words), place)
             if isinstance(metric, Against):
-                self._one_of(names, metric.metric, "metric", (*place, "metric"))
+                self._metric(metric.metric, names, (*place, "metric"))
                 self.where(metric.against, (*place, "against"))
             else:
                 self._expression(metric, [*names, *self._numbers()], place)
@@ -208,7 +208,7 @@ class _Checks:
         return sorted(names)
 
     def _claim(self, claim: Claim, place: YamlPath) -> None:
-        self._metric(claim.metric, (*place, "metric"))
+        self._metric(claim.metric, self.metrics, (*place, "metric"))
         self.where(claim.where, (*place, "where"))
         self.where(claim.compare or {}, (*place, "compare"))
         over = {("trend",): claim.trend, ("knee", "over"): claim.knee.over if claim.knee else None}
@@ -230,9 +230,9 @@ class _Checks:
                 self._factor(name, (*place, key))
         self.where(chart.where, (*place, "where"))
         if chart.metric:
-            self._metric(chart.metric, (*place, "metric"))
+            self._metric(chart.metric, self.metrics, (*place, "metric"))
         for number, name in enumerate(chart.metrics or ()):
-            self._metric(name, (*place, "metrics", number))
+            self._metric(name, self.metrics, (*place, "metrics", number))
         needed, axis = ("rows", chart.rows) if chart.kind == "per-frame" else ("x", chart.x)
         if axis is None:
             self.problems.add(place, f"{needed} is missing in {shown_place(place)}, a chart of kind {chart.kind}")
@@ -253,8 +253,15 @@ class _Checks:
 
     def _points(self) -> None:
         try:
-            if not matrix.points(self.study):
+            points = matrix.points(self.study)
+            if not points:
                 self.problems.add(("blocks",), "no point is left: the blocks name no level that the factors have")
+            of_plans = [matrix.read_plan(plan).known_labels for plan in {point.plan for point in points}]
+            known = frozenset[str]().union(*of_plans)
+            for place, label in self.labels.items() if all(of_plans) else ():
+                if label not in known:
+                    what = f"no sampler has the label {label!r} of {shown_place(place)}"
+                    self.problems.add(place, what, sorted(known), label)
         except PointError as error:
             self.problems.add_error(error)
 
@@ -273,9 +280,11 @@ class _Checks:
                 elif value != texts[text]:
                     self.problems.add(at, f"{what}; write it as {json.dumps(texts[text])}", texts)
 
-    def _metric(self, name: str, place: YamlPath) -> None:
+    def _metric(self, name: str, known: Sequence[str], place: YamlPath) -> None:
         if not is_of_run(name):
-            self._one_of(self.metrics, name, "metric", place)
+            self._one_of(known, name, "metric", place)
+        elif (label := split_label(name)[0]) is not None:
+            self.labels[place] = label
 
     def _factor(self, name: str, place: YamlPath) -> bool:
         return self._one_of(list(self.study.factors), name, "factor", place)
@@ -299,4 +308,7 @@ class _Checks:
             self.problems.add(place, str(error))
             return
         for name in sorted(parsed.names - set(allowed)):
+            if is_of_run(name):
+                self._metric(name, allowed, place)
+                continue
             self.problems.add(place, f"unknown name {name!r} in {shown_place(place)}: {text}", allowed, name)

@@ -74,6 +74,7 @@ def terminal_text(summary: StudySummary, page: Path) -> str:
     for hypothesis in summary.hypotheses:
         lines.append(f"  {hypothesis.verdict:<14} {hypothesis.name}: {hypothesis.text}")
         lines += [f"  {'':<14} {claim.sentence}" for claim in hypothesis.claims]
+    lines += [f"  {sentence}" for sentence in summary.unmeasured]
     failed = [point for point in summary.points if point.failed]
     for point in failed[:MAX_CAUSES]:
         lines.append(f"  {point.failed} of {point.planned} runs failed at {point.id}: {'; '.join(point.causes)}")

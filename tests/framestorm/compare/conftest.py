@@ -74,18 +74,22 @@ def make_run(tmp_path: Path, make_summary: Callable[..., Summary]) -> Make:
 
 @pytest.fixture
 def make_jtl_run(tmp_path: Path) -> Callable[..., Path]:
-    """Write a run of JMeter's own samplers, each label's samples one after the other, with its report."""
+    """Write a run of JMeter's own samplers, each label's samples one after the other, with its report.
 
-    def make(name: str, rtt_ms_by_label: dict[str, list[float]]) -> Path:
+    tokens: samples carry that figure, which is their time.
+    """
+
+    def make(name: str, rtt_ms_by_label: dict[str, list[float]], *, tokens: bool = False) -> Path:
         folder = tmp_path / name
         folder.mkdir()
         rows = []
         for number, (label, times) in enumerate(rtt_ms_by_label.items()):
             clock_ms = START_MS
             for rtt in times:
-                rows.append(f"{clock_ms:.0f},{rtt:.0f},{label},200,OK,t 1-{number},true,,vm")
+                figure = f",{rtt:.0f}" if tokens else ""
+                rows.append(f"{clock_ms:.0f},{rtt:.0f},{label},200,OK,t 1-{number},true,,vm{figure}")
                 clock_ms += round(rtt)
-        (folder / "samples.jtl").write_text("\n".join([JTL_HEADER, *rows, ""]))
+        (folder / "samples.jtl").write_text("\n".join([JTL_HEADER + (",tokens" if tokens else ""), *rows, ""]))
         (folder / "run.json").write_text(json.dumps(record(plan="shop.jmx")))
         build(folder)
         return folder

@@ -188,7 +188,9 @@ def test_only_the_address_is_known(tmp_path: Path, make_run: Make, steady: Stead
         (["{a}", "{a}", "--threshold", "mean"], "expected a metric, a number and % or points"),
         (["{a}", "{a}", "--threshold", "success 5 %"], "compared in points"),
         (["{a}", "{a}", "--threshold", "mean 5 points"], "compared in %"),
-        (["{a}", "{a}", "--threshold", "speed 5 %"], "not known which way"),
+        (["{a}", "{a}", "--threshold", "speed 5 %"], "there is no speed; there are handler_mean_ms, "),
+        (["{a}", "{a}", "--threshold", "frame tokens p95 5 %"], "there is no tokens_p95; there are handler_mean_ms, "),
+        (["{a}", "{a}", "--threshold", "logout p95 5 %"], "there is no label logout; there are frame"),
         (["{a}", "{a}", "--threshold", "user_p90_ms 5 %"], "there is no user_p90_ms"),
         (["{a}", "{a}", "--threshold", "rate 150 %"], "rate cannot fall by 100 % or more"),
         (["{a}", "{a}", "--json", "/nowhere/made.json"], "there is no folder /nowhere"),
@@ -242,4 +244,25 @@ def test_labels_are_compared_where_a_threshold_names_them(
     row = by_metric(made)['"log in" p95_ms']
     assert row["ratio"]["low"] < 1.5 < row["ratio"]["high"]
     assert '"log in" mean_ms' not in by_metric(made)
-    assert main(["compare", str(a), str(b), "--threshold", "logout p95 10 %", "-o", str(tmp_path / "other")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "states"),
+    [
+        ("login tokens p95 10 %", ["regression", "within"]),
+        ("login tokens p95 +10 %", ["regression"]),
+        ("login tokens p95 -10 %", ["within"]),
+        ("all tokens p95 10 %", ["regression", "within"]),
+    ],
+)
+def test_a_figure_of_a_label_may_neither_rise_nor_fall(
+    tmp_path: Path, make_jtl_run: Callable[..., Path], steady: Steady, limit: str, states: list[str]
+) -> None:
+    a, b = (
+        make_jtl_run(name, {"login": steady(600, seed, factor)}, tokens=True)
+        for name, seed, factor in (("a", 1, 1.0), ("b", 3, 1.5))
+    )
+    status, made = compare(tmp_path, a, b, "--threshold", limit)
+    assert status == (3 if "regression" in states else 0)
+    assert [each["state"] for each in made["thresholds"]] == [*states, "within"]
+    assert made["thresholds"][0]["metric"].endswith("tokens_p95")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from framestorm.compare.command import parse_threshold as parse
+from framestorm.compare.command import parse_threshold
 from framestorm.compare.page import table
 from framestorm.inference.contrasts import (
     OPEN,
@@ -26,6 +26,11 @@ def question(name: str, old: list[float], new: list[float]) -> Question:
 
 def claimed(family: list[Question]) -> list[Contrast]:
     return list(judge_differences(family).values())
+
+
+def parse(text: str) -> Threshold:
+    (one,) = parse_threshold(text)
+    return one
 
 
 def judged(limit: Threshold, *questions: Question) -> list[JudgedThreshold]:

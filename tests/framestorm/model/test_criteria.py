@@ -4,7 +4,8 @@ import sys
 import numpy as np
 import pytest
 
-from framestorm.model.criteria import CriteriaError, Group, judge, parse
+from framestorm.model.criteria import CriteriaError, Group, judge, metric_name, parse
+from framestorm.model.metric import METRICS, metric
 from framestorm.stats.percentiles import Sample
 
 
@@ -143,3 +144,35 @@ def test_read_before_anything_is_set_up() -> None:
         "sys.exit(bool({'numpy', 'polars', 'jinja2'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("p95", "p95_ms"),
+        ("frame p95", "p95_ms"),
+        ("login p95", "login p95_ms"),
+        ("'log in' p99.9", '"log in" p99.9_ms'),
+        ("all errors", "all failed"),
+        ("rate", "served_per_s"),
+        ("chat ttft_ms p50", "chat ttft_median_ms"),
+        ("login tokens p95", "login tokens_p95"),
+        ("login handler mean", "login handler_mean_ms"),
+        ("warm p95", "warm_p95_ms"),
+        ('"mean" max', '"mean" max_ms'),
+        ("user mean", "user_mean_ms"),
+        ("user success", "user_success"),
+        ("dropped_arrivals", "dropped_arrivals"),
+        ("login sd_ms", "login sd_ms"),
+    ],
+)
+def test_the_words_of_criteria_name_a_metric(words: str, name: str) -> None:
+    assert metric_name(words, "frame") == name == metric_name(name, "frame")
+    about = metric(name)
+    assert about.series is not None or about.name.split()[-1] in METRICS
+
+
+@pytest.mark.parametrize("words", ["", "login", "login speed", "* p95", "user rate", "p95 > 2 s", "handler success"])
+def test_other_words_name_none(words: str) -> None:
+    with pytest.raises(CriteriaError):
+        metric_name(words, "frame")

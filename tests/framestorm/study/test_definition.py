@@ -156,8 +156,8 @@ def test_the_studies_of_the_kit_are_right(name, quick):
         (REPETITIONS, "temperature: true", "temperature cannot be True (an unquoted true or false is not a text)"),
         (
             REPETITIONS,
-            "stop: {metric: mean, within_percent: 5, at_most: 8}",
-            "unknown metric 'mean' in stop.metric; did",
+            "stop: {metric: mean_s, within_percent: 5, at_most: 8}",
+            "unknown metric 'mean_s' in stop.metric; did",
         ),
         (REPETITIONS, "stop: {metric: mean_ms, within_percent: 5, at_most: 2}", "stop.at_most is 2, below"),
         (REPETITIONS, "stop: {metric: mean_ms, at_most: 2}", "within_percent is missing in stop"),
@@ -171,7 +171,11 @@ def test_the_studies_of_the_kit_are_right(name, quick):
         (RUN_S, "run_s: -1", "run_s is -1"),
         (RUN_S, 'run_s: "=frames + sleep"', "unknown name 'sleep'; did you mean sleep_s?"),
         (RUN_S, 'run_s: "=sleep_s"', "run_s is 0 s at way=kept-alive,users=1,sleep_s=0"),
-        (METRICS, "metrics: [mean]", "unknown metric 'mean' in metrics[0]; did you mean mean_ms?"),
+        (METRICS, "metrics: [mean_s]", "unknown metric 'mean_s' in metrics[0]; did you mean mean_ms?"),
+        (METRICS, "metrics: [fame p95]", "no sampler has the label 'fame' of metrics[0]; did you mean frame?; allowed"),
+        (DERIVED, "  overhead: \"='fame p95' / mean_ms\"", "no sampler has the label 'fame' of derived.overhead"),
+        (DERIVED, "  overhead: \"='frame speed' / mean_ms\"", "'frame speed'\" is not arithmetic"),
+        (DERIVED, '  rate: "=n / 2"', "derived metric 'rate' has the name of a metric"),
         (DERIVED, '  overhead: "=outside / mean_ms"', "unknown name 'outside' in derived.overhead"),
         (DERIVED, '  overhead: "=ratio / mean_ms"', "unknown name 'ratio'"),
         (DERIVED, '  mean_ms: "=1 + 1"', "derived metric 'mean_ms' has the name of a metric"),
@@ -250,14 +254,14 @@ def test_listed_parts_of_the_target(load):
 
 def test_all_problems_are_said_at_once_in_order(load):
     text = (
-        SMALL.replace("metrics: [mean_ms", "metrics: [mean")
+        SMALL.replace("metrics: [mean_ms", "metrics: [mean_s")
         .replace("x: users", "x: user")
         .replace("trend: users", "trend: u")
     )
     with pytest.raises(UsageError) as caught:
         load(text)
     assert [line.split(": ")[1].split(";")[0] for line in str(caught.value).splitlines()] == [
-        "unknown metric 'mean' in metrics[0]",
+        "unknown metric 'mean_s' in metrics[0]",
         "unknown factor 'u' in hypotheses[0].claims[2].trend",
         "unknown factor 'user' in charts[0].x",
     ]
