@@ -120,13 +120,13 @@ def check_reachable(url: str) -> None:
         UsageError: the URL has no http(s) scheme or no host.
         FramestormError: nothing answers there.
     """
-    parts = urllib.parse.urlsplit(url)
     try:
+        parts = urllib.parse.urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        raise UsageError(f"-Jurl={url}: {error}") from None
+        raise UsageError(f"{url}: {error}") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise UsageError(f"-Jurl={url}: a URL starts with http:// or https:// and a host")
+        raise UsageError(f"{url}: a URL starts with http:// or https:// and a host")
     try:
         socket.create_connection((parts.hostname, port), timeout=CONNECT_WITHIN_S).close()
     except OSError as error:

@@ -108,8 +108,11 @@ def user_cause(code: str, message: str) -> str:
     return "not-started" if code == "500" else f"exit-{code or 'unknown'}"
 
 
-def request_cause(code: str, message: str, failure: str) -> str:
-    """Why a sample of JMeter's own samplers failed: the cause set by the plan, or else by JMeter's texts."""
+def request_cause(code: str, message: str, failure: str, is_http: bool = True) -> str:
+    """Why a sample of JMeter's own samplers failed: the cause set by the plan, or else by JMeter's texts.
+
+    is_http: the sample has a URL. For scripts that fail, JMeter writes the status 500 of a function too.
+    """
     for word in (message, failure):
         if word in CAUSES:
             return word
@@ -117,7 +120,7 @@ def request_cause(code: str, message: str, failure: str) -> str:
     for cause, pattern in _FROM_EXCEPTION.items():
         if pattern.search(text):
             return cause
-    if re.fullmatch(r"[1345]\d\d", code):
+    if re.fullmatch(r"[1345]\d\d", code) and (is_http or not _EXCEPTION.search(message)):
         return f"status-{code}"
     if message.startswith(TRANSACTION_MESSAGE):
         return "failed-sample"

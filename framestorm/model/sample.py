@@ -36,11 +36,18 @@ TRANSACTION, SUB_RESULT = "transaction", "sub-result"
 Kind = Literal["sampler", "transaction", "sub-result"]
 # Names in criteria and metrics of what is calculated from the common fields.
 OTHER_SERIES = ("rtt", "warm", "cold", "open", "outside")
+# The labels of the kit's own plans that are nouns; in other plans, a label may be any text.
+_NOUNS = ("frame", "request", "task")
 INDEX_LIMIT: int = SCHEMA["properties"]["index"]["maximum"]
 _REQUIRED = tuple(SCHEMA["required"])
 _TYPES = {name: _types(SCHEMA["properties"][name]) for name in COMMON}
 _FURTHER = _types(SCHEMA["additionalProperties"])
 _NAME = re.compile(SCHEMA["propertyNames"]["pattern"])
+
+
+def noun(label: str) -> str:
+    """What one of the samples with that label is called."""
+    return label if label in _NOUNS else "sample"
 
 
 def is_measured(name: str) -> bool:

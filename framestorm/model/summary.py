@@ -4,15 +4,14 @@
 """
 
 import json
-import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 from framestorm import paths
-from framestorm.model.criteria import ALL, USER, Judgement
+from framestorm.model.criteria import USER, USER_SERIES, Judgement
 from framestorm.model.files import FORMAT, schema, write_text
 from framestorm.model.run import Record
-from framestorm.model.sample import Kind
+from framestorm.model.sample import Kind, noun
 from framestorm.model.series import Series
 from framestorm.stats.estimate import Estimate
 
@@ -279,8 +278,8 @@ class Summary:
 
     @property
     def unit(self) -> str:
-        """What one of the main samples is called: by its label, where that is a noun as in the kit's own plans."""
-        return self.label if self.label != ALL and re.fullmatch(r"[a-z]+", self.label) else "sample"
+        """What one of the main samples is called."""
+        return noun(self.label)
 
     @property
     def main(self) -> LabelSummary:
@@ -290,7 +289,8 @@ class Summary:
     @property
     def users(self) -> LabelSummary | None:
         """The virtual users, where each is a process."""
-        return self.labels.get(USER)
+        each = self.labels.get(USER)
+        return each if each is not None and USER_SERIES[0] in each.times else None
 
 
 def schema_text() -> str:

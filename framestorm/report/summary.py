@@ -8,7 +8,7 @@ import polars as pl
 
 from framestorm.model import summary as model
 from framestorm.model.criteria import ALL, EACH, USER, Group, Judgement, for_each, judge, parse
-from framestorm.model.sample import Kind
+from framestorm.model.sample import Kind, noun
 from framestorm.model.series import Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
@@ -70,7 +70,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     summary = model.Summary(
         name=run_dir.resolve().name,
         label=label,
-        verdict=_verdict(judgements, missing, groups, label),
+        verdict=_verdict(judgements, missing, groups, label, users.height),
         criteria=judgements,
         has_default_criteria=not texts,
         missing=missing,
@@ -96,9 +96,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         series=Series(
             **vars(series.sample_series(samples, origin_ms)),
             labels=charted,
-            in_flight=series.in_flight(
-                samples, users, lost_hosts, origin_ms, "sample" if label == ALL else label, asked_users
-            ),
+            in_flight=series.in_flight(samples, users, lost_hosts, origin_ms, noun(label), asked_users),
             threads=series.threads_over_time(threads, lost_hosts, origin_ms, asked_users),
             asked_per_s=series.asked(record.properties, "rate_per_s", start_s),
             machines=series.machines_over_time(resources, origin_ms),
@@ -131,13 +129,13 @@ def _marks(
 
 
 def _verdict(
-    judgements: Sequence[Judgement], missing: Sequence[str], groups: Mapping[str, Group], label: str
+    judgements: Sequence[Judgement], missing: Sequence[str], groups: Mapping[str, Group], label: str, n_users: int
 ) -> model.Verdict:
     """The verdict. Partial has priority over failed: figures of part of a run prove nothing; the text gives both."""
     failed = sum(judgement.state == "failed" for judgement in judgements)
     unjudged = sum(judgement.state == "unjudged" for judgement in judgements)
-    what = plural(groups[label].n, "sample" if label == ALL else label)
-    what += f" of {plural(groups[USER].n, 'user')}" if USER in groups else ""
+    what = plural(groups[label].n, noun(label))
+    what += f" of {plural(n_users, 'user')}" if n_users else ""
     every = plural(len(judgements), "criterion", "criteria")
     outcome = "the criterion was met" if len(judgements) == 1 else f"all {every} were met"
     if failed or unjudged:

@@ -37,6 +37,7 @@ OF_JMETER = frozenset({
 PACKED = "further_figures"
 MAX_PACKED = 50
 _TEXT = ("responseCode", "responseMessage", "failureMessage")
+_IS_HTTP = pl.col("URL").fill_null("null") != "null"
 _NUMBERED = re.compile(r"(.+)-\d+", re.DOTALL)
 
 
@@ -158,8 +159,8 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
     for name, column in JMETER_TIMES.items():
         if column not in jtl.absent and name not in further:
             # Samplers that do not measure it say 0; on a connection that is kept alive, 0 is a true time to connect.
-            time, is_http = pl.col(column).cast(pl.Float64, strict=False), pl.col("URL").fill_null("null") != "null"
-            further[name] = pl.when(is_http | (time > 0)).then(time)
+            time = pl.col(column).cast(pl.Float64, strict=False)
+            further[name] = pl.when(_IS_HTTP | (time > 0)).then(time)
     samples = _with_cause(rows).select(
         "label",
         pl.col("thread").alias("user"),
@@ -251,11 +252,12 @@ def read_threads(jtl: Jtl) -> pl.DataFrame:
 
 def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
     """The rows with their error cause, null if there is no error. Each different text is classified only once."""
-    key = pl.concat_str(*_TEXT, separator="\x1f")
-    failed = rows.filter(~pl.col("ok")).select(*_TEXT, key.alias("key")).unique().collect(engine="streaming")
+    texts = (*_TEXT, _IS_HTTP.alias("is_http"))
+    key = pl.concat_str(*texts, separator="\x1f")
+    failed = rows.filter(~pl.col("ok")).select(*texts, key.alias("key")).unique().collect(engine="streaming")
     causes = {
-        key: user_cause(code, message) if of_users else request_cause(code, message, failure)
-        for code, message, failure, key in failed.iter_rows()
+        key: user_cause(code, message) if of_users else request_cause(code, message, failure, is_http)
+        for code, message, failure, is_http, key in failed.iter_rows()
     }
     cause = key.replace_strict(causes, default=None, return_dtype=pl.String) if causes else pl.lit(None, pl.String)
     return rows.with_columns(pl.when(~pl.col("ok")).then(cause).alias("cause"))

@@ -13,6 +13,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.results.jtl import whole_rows
+from framestorm.results.reading import read_run
 
 STOP_HOST = "127.0.0.1"
 # A dashboard of few samples is done before the optimising compiler pays off: 1.3 s of CPU instead of 2.8.
@@ -33,6 +34,8 @@ FROM_SLAVES = (
 )
 # But receiving the samples of slaves runs a little code very often: 9,400 rows/s optimised, 5,600 without.
 CONTROLLING = (f"-Djdk.serialFilter={';'.join(FROM_SLAVES)}",)
+# The settings of the dashboard, which JMeter reads only as it makes it.
+DASHBOARD = "jmeter.reportgenerator."
 HEAP = "-Xms256m -Xmx1g"
 # Java options from the environment, which JMeter's own start script reads too; HEAP takes the place of ours.
 JAVA_VARIABLES = ("VERBOSE_GC", "GC_ALGO", "JVM_ARGS", "JMETER_OPTS")
@@ -112,6 +115,7 @@ def make_dashboard(run_dir: Path) -> None:
     output = run_dir / "jmeter"
     log = run_dir / "jmeter-dashboard.log"
     shutil.rmtree(output, ignore_errors=True)
+    given = read_run(run_dir)[0].given
     with tempfile.TemporaryDirectory(prefix="jmeter-dashboard-", dir=run_dir) as scratch:
         samples = _whole_rows(run_dir / "samples.jtl", Path(scratch))
         # Two collectors, ours and another of the environment, would be an error.
@@ -123,7 +127,8 @@ def make_dashboard(run_dir: Path) -> None:
         command = [
             *_java("-Djava.awt.headless=true", *options),
             *("-g", str(samples), "-o", str(output), "-j", str(log)),
-            f"-Jjmeter.reportgenerator.temp_dir={scratch}/work",
+            *_assignments({name: value for name, value in given.items() if name.startswith(DASHBOARD)}),
+            f"-J{DASHBOARD}temp_dir={scratch}/work",
         ]
         done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, cwd=run_dir)
     if done.returncode != 0 or not (output / "index.html").exists():

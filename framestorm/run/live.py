@@ -19,9 +19,9 @@ from rich.text import Text
 
 from framestorm.model import files
 from framestorm.model.cause import TRANSACTION_MESSAGE, request_cause
-from framestorm.model.criteria import ALL, USER
+from framestorm.model.criteria import USER
 from framestorm.model.run import Host, Record
-from framestorm.model.sample import Line
+from framestorm.model.sample import Line, noun
 from framestorm.stats.estimate import nearest_rank
 
 RECENT_S = 10.0
@@ -72,7 +72,7 @@ class LiveView:
         self.busy_cores: dict[str, float] = {}
         self._run_dir = run_dir
         self._has_journal = has_journal
-        self._samples = "samples" if label == ALL else f"{label}s"
+        self._samples = f"{noun(label)}s"
         record = Record()
         with suppress(files.FileError):
             record = files.read(run_dir / "run.json", Record)
@@ -149,7 +149,8 @@ class LiveView:
             return
         start_ms, elapsed_ms = float(row["timeStamp"]), float(row["elapsed"])
         message, failure = row["responseMessage"], row.get("failureMessage", "")
-        cause = None if row["success"] == "true" else request_cause(row["responseCode"], message, failure)
+        is_http = row.get("URL", "null") != "null"
+        cause = None if row["success"] == "true" else request_cause(row["responseCode"], message, failure, is_http)
         is_transaction = message.startswith(TRANSACTION_MESSAGE)
         if not is_transaction and self._is_part(row, start_ms, start_ms + elapsed_ms):
             return

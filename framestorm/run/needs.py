@@ -1,7 +1,7 @@
 """What a plan needs beyond its text, looked at before the load: files, classes of plug-ins, and hosts that it calls."""
 
+import re
 import sys
-import urllib.parse
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[str]:
             continue
         domain, port, scheme, path = (known.value("".join(each)) for each in texts)
         if path and path.startswith(("http://", "https://")):
-            parts = urllib.parse.urlsplit(path)
-            yield f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+            scheme, _, rest = path.partition("://")
+            yield f"{scheme}://{re.split('[/?#]', rest)[0].rpartition('@')[2]}"
         elif domain and port is not None and scheme in ("", "http", "https"):
             yield f"{scheme or 'http'}://{domain}" + (f":{port}" if port else "")

@@ -69,6 +69,11 @@ class RunOptions:
     command: tuple[str, ...] = ()
 
     @property
+    def all_property_files(self) -> list[Path]:
+        """The files of JMeter's properties, in the order in which it reads them."""
+        return [*(Path(word[2:]) for word in self.jmeter_options if word.startswith("-p")), *self.property_files]
+
+    @property
     def for_jmeter(self) -> list[str]:
         """JMeter's own options, in the order in which it has to read them."""
         return [*self.jmeter_options, *(word for path in self.property_files for word in ("-q", str(path)))]
@@ -114,9 +119,13 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     empty = [name for name, value in options.given.items() if name in plan.settable and not value]
     for name in empty:
         print(f"note: -J{name} without a value: the plan's default counts, as in JMeter", file=sys.stderr)
-    given = {name: value for name, value in options.given.items() if name not in empty}
-    options = replace(options, given=given)
-    of_files = java_properties.assigned(options.property_files)
+    of_files = java_properties.assigned(options.all_property_files)
+    set_by_user = {**of_files, **options.given, **options.extra}
+    if overruled := sorted(name for name, value in _row_settings().items() if set_by_user.get(name, value) != value):
+        print(f"note: the form of samples.jtl is fixed; left out: {', '.join(overruled)}", file=sys.stderr)
+    given = {name: value for name, value in options.given.items() if name not in {*empty, *overruled}}
+    extra = {name: value for name, value in options.extra.items() if name not in {"sample_variables", *overruled}}
+    options = replace(options, given=given, extra=extra)
     jmeter_values = _jmeter_values(plan, given, of_files)
     properties = {**plan.defaults, **{name: value for name, value in given.items() if name in plan.settable}}
     _check_proxy(options)
@@ -161,9 +170,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if jmeter.user_jars():
         others = jmeter_values.get("search_paths") or of_files.get("search_paths")
         jmeter_values["search_paths"] = ";".join([str(paths.JARS), *([others] if others else [])])
-    given_columns = given.get("sample_variables")
-    columns = [*plan.sample_variables, *(given_columns.split(",") if given_columns else []), ELAPSED_US]
-    jmeter_values["sample_variables"] = ",".join(dict.fromkeys(columns))
+    of_user = filter(None, set_by_user.get("sample_variables", "").split(","))
+    jmeter_values["sample_variables"] = ",".join(dict.fromkeys((*plan.sample_variables, *of_user, ELAPSED_US)))
     of_all = {**of_files, **options.extra, **jmeter_values, **values}
     needs = look(plan, of_all, is_for_gui=options.is_for_gui)
     asked = capacity.read_asked(plan, of_all)
@@ -194,8 +202,6 @@ def _jmeter_values(plan: Plan, given: Mapping[str, str], of_files: Mapping[str, 
             plan.check(name, value)
         elif of_files.get(name) == value:
             jmeter_values.pop(name, None)
-        elif name in _row_settings():
-            print(f"note: -J{name}: left out; the columns of samples.jtl are fixed", file=sys.stderr)
         else:
             jmeter_values[name] = value
             if name not in _jmeter_names():
@@ -222,9 +228,10 @@ def kit_settings(plan: Plan) -> dict[str, str]:
 
 
 @cache
-def _row_settings() -> frozenset[str]:
-    """The names of the settings without which samples.jtl could not be read."""
-    return frozenset(name for name in java_properties.read(paths.JMX / "user.properties") if "saveservice" in name)
+def _row_settings() -> dict[str, str]:
+    """The settings without which samples.jtl could not be read."""
+    settings = java_properties.read(paths.JMX / "user.properties")
+    return {name: value for name, value in settings.items() if "saveservice" in name}
 
 
 @cache

@@ -44,6 +44,8 @@ def test_what_a_command_line_means(stand_in: StartServer, tmp_path: Path, capsys
     assert "property: users=3" in capsys.readouterr().out
     assert cli.main([*words, "-Jurl=http://127.0.0.1:9"]) == 1
     assert "127.0.0.1:9" in capsys.readouterr().err
+    write_plan(plan, REQUEST.format(url="http://[oops/search"))
+    assert cli.main(["-t", str(plan), "--check"]) == 2
     assert server.received == []
 
 

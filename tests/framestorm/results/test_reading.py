@@ -168,6 +168,12 @@ def test_why_a_request_failed(code: str, message: str, failure: str, cause: str)
     assert request_cause(code, message, failure) == cause
 
 
+def test_a_script_that_fails_is_no_answer_of_the_function() -> None:
+    failed = ("500", "javax.script.ScriptException: no such property", "")
+    assert request_cause(*failed, is_http=False) == "exception: javax.script.ScriptException: no such property"
+    assert request_cause(*failed) == request_cause("500", "full", "", is_http=False) == "status-500"
+
+
 @pytest.mark.parametrize(
     ("code", "message", "cause"),
     [

@@ -9,6 +9,8 @@ import pytest
 
 from framestorm import paths
 from framestorm.errors import FramestormError
+from framestorm.model import files
+from framestorm.model.run import Record
 from framestorm.run import jmeter
 
 HEADER = (
@@ -26,7 +28,9 @@ def test_a_dashboard_is_made_of_what_a_killed_jmeter_left(tmp_path: Path) -> Non
     rows = [row(number, random.randrange(1, 99)) for number in range(50)]  # noqa: S311
     (tmp_path / "samples.jtl").write_text(HEADER + "".join(rows) + row(50, 1)[:30])
     jmeter.make_dashboard(tmp_path)
+    files.write(tmp_path / "run.json", Record(given={"jmeter.reportgenerator.report_title": "Shop"}))
     jmeter.make_dashboard(tmp_path)  # and again, over the first
+    assert ">Shop<" in (tmp_path / "jmeter" / "index.html").read_text()
     assert json.loads((tmp_path / "jmeter" / "statistics.json").read_text())["frame"]["sampleCount"] == 50
     with (tmp_path / "samples.jtl").open() as samples:
         assert sum(1 for _ in csv.reader(samples)) == 52  # the raw file stays as it was left

@@ -84,7 +84,7 @@ def test_jmeters_own_properties_are_passed_on(tmp_path: Path, capsys: pytest.Cap
     assert (prepared.properties["users"], prepared.properties["hold_s"]) == ("4", "30")
     notes = capsys.readouterr().err
     assert "-Jmy.own" in notes and "server_port" not in notes
-    assert "output_format: left out" in notes and "-Jhold_s without a value" in notes
+    assert "left out: jmeter.save.saveservice.output_format" in notes and "-Jhold_s without a value" in notes
 
 
 @pytest.mark.parametrize("given", [{"user": "5"}, {"users": "0"}, {"python": "python3"}])
