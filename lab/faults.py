@@ -45,8 +45,28 @@ def pass_all(host: Host, chain: str) -> None:
 
 def _iptables(host: Host, what: str, chain: str) -> None:
     device = "-i" if chain == "INPUT" else "-o"
-    rule = ["iptables", "-w", what, chain, device, "host0", "-j", "DROP"]
-    network.run("nsenter", f"--target={_init(host)}", "--mount", "--net", *rule)
+    _run_on(host, "iptables", "-w", what, chain, device, "host0", "-j", "DROP")
+
+
+def _run_on(host: Host, *command: str) -> None:
+    network.run("nsenter", f"--target={_init(host)}", "--mount", "--net", *command)
+
+
+def mount_disk(host: Host, folder: str, size_bytes: int) -> None:
+    """Put an empty disk of that size in the place of a folder."""
+    options = f"size={size_bytes},$(stat -c uid=%u,gid=%g,mode=%a {folder})"
+    _run_on(host, "sh", "-c", f"mount -t tmpfs -o {options} tmpfs {folder}")
+
+
+def fill_disk(host: Host, folder: str) -> None:
+    """Leave a page of that disk."""
+    used = f"$(( ($(stat -f -c '(%b - %f) * %S' {folder})) + 4096 ))"
+    _run_on(host, "sh", "-c", f"mount -o remount,size={used} {folder}")
+
+
+def unmount_disk(host: Host, folder: str) -> None:
+    """Take the disk away, with what is on it."""
+    _run_on(host, "umount", "--lazy", folder)
 
 
 def matching(host: Host, part: str) -> list[int]:

@@ -105,6 +105,7 @@ def kill_agent(host: Host) -> None:
 CONDUCTOR, JMETER, GUARD = "", "ApacheJMeter.jar", r"/guard\.py"
 CLIENTS, FUNCTION = r"^\S*python[0-9.]* (-\S+ )*\S*/client\.py ", r"^\S*python[0-9.]* \S*/app\.py "
 AGENT = "framestorm-agent"
+SLAVE_DISK_FULL, RUNS = "slave's disk full", "/var/lib/framestorm/runs"
 KILL, STOP, CONT, INT = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT, signal.SIGINT
 NUMBERED = ("requests", "request-rate", "face-blur", "process")
 FAULTS: dict[str, Fault] = {
@@ -145,6 +146,7 @@ FAULTS: dict[str, Fault] = {
     "slave mute": Fault(
         in_lab(lambda host: faults.drop(host, "OUTPUT"), lambda host: faults.pass_all(host, "OUTPUT")), locally=False
     ),
+    SLAVE_DISK_FULL: Fault(in_lab(lambda host: faults.fill_disk(host, RUNS)), locally=False),
     "slave rebooted": Fault(in_lab(faults.reboot), locally=False),
     "controller killed": Fault(in_lab(lambda _: faults.kill(Host("master1"), JMETER)), locally=False),
 }
