@@ -49,7 +49,8 @@ def _iptables(host: Host, what: str, chain: str) -> None:
 
 
 def _run_on(host: Host, *command: str) -> None:
-    network.run("nsenter", f"--target={_init(host)}", "--mount", "--net", *command)
+    # In its process tree too: `umount` asks /proc about itself.
+    network.run("nsenter", f"--target={_init(host)}", "--mount", "--net", "--pid", *command)
 
 
 def mount_disk(host: Host, folder: str, size_bytes: int) -> None:

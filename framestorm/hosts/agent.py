@@ -36,6 +36,7 @@ BEAT_S = 1.0
 SILENCE_S = 12.0
 READY_WITHIN_S = 40.0
 END_WITHIN_S = 10.0
+DISK_AT_LEAST_BYTES = 1 << 20
 # Sent of the followed files before the next look at orders: over a slow network that may take long.
 CHUNKS_AT_A_TIME = 8
 PR_SET_PDEATHSIG = 1
@@ -418,6 +419,8 @@ class Agent:
         self.main_pid = pid
         if self.client_watch is not None and (trouble := self.client_watch.trouble()):
             raise CannotError(trouble)
+        if self.client_watch is not None and shutil.disk_usage(self.host.runs).free < DISK_AT_LEAST_BYTES:
+            raise CannotError(f"the disk of {self.host.runs} is full: its users cannot note what they send; make room")
 
 
 def _opened(path: Path) -> BinaryIO:

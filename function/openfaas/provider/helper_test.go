@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +22,14 @@ func TestMain(m *testing.M) {
 	switch os.Getenv("behave") {
 	case "serve":
 		serveFunction()
+	case "provide":
+		port, _ := strconv.Atoi(os.Getenv("port"))
+		state := os.Getenv("state")
+		fmt.Println(serve(config{
+			host: "127.0.0.1", port: port, instance: "framestorm-test", backend: "process", state: state,
+			images: filepath.Join(filepath.Dir(state), "images.json"), namespace: "openfaas-fn", upstream: time.Second,
+		}))
+		os.Exit(0)
 	case "crash":
 		fmt.Println("cannot find the model")
 		os.Exit(3)
@@ -68,17 +77,24 @@ func start(t *testing.T, dir string) (*Registry, *httptest.Server) {
 	return startWith(t, dir, config{instance: "framestorm-test"})
 }
 
-func startWith(t *testing.T, dir string, c config) (*Registry, *httptest.Server) {
+// writeImages leaves a file of images in a folder.
+func writeImages(t *testing.T, dir string) string {
 	t.Helper()
-	c.images = filepath.Join(dir, "images.json")
 	text, _ := json.Marshal(map[string]process{
 		"echo":  {Command: []string{os.Args[0]}, Env: map[string]string{"behave": "serve"}},
 		"crash": {Command: []string{os.Args[0]}, Env: map[string]string{"behave": "crash"}},
 		"gone":  {Command: []string{"/does/not/exist"}},
 	})
-	if err := os.WriteFile(c.images, text, 0o600); err != nil {
+	path := filepath.Join(dir, "images.json")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+func startWith(t *testing.T, dir string, c config) (*Registry, *httptest.Server) {
+	t.Helper()
+	c.images = writeImages(t, dir)
 	backend, err := newProcessBackend(c, filepath.Join(dir, "replicas"))
 	if err != nil {
 		t.Fatal(err)

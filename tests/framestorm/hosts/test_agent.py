@@ -153,6 +153,10 @@ def test_a_client_server_stands_beside_jmeters_and_its_end_is_the_hosts(
     status = Path(f"/proc/{on_host.client_server.pid}/status").read_text()
     assert "NoNewPrivs:\t1" in status
     on_host._beat()
+    with monkeypatch.context() as full:
+        full.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1 << 30, 1 << 30, 0))  # type: ignore[attr-defined]
+        with pytest.raises(CannotError, match="is full"):
+            on_host._beat()
     on_host.client_server.kill()
     with pytest.raises(CannotError, match="client server ended"):
         wait_until(on_host._beat, 20)
