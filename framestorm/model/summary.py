@@ -51,6 +51,12 @@ class Times:
     p99: Estimate | None
     max: Estimate | None
 
+    @property
+    def are_whole(self) -> bool:
+        """Whether they were taken in whole numbers, so that their mean is no more exact than that."""
+        ranks = (self.min, self.p50, self.p90, self.p95, self.p99, self.max)
+        return all(figure is not None and float(figure.value).is_integer() for figure in ranks)
+
 
 @dataclass(frozen=True)
 class LabelSummary:

@@ -14,9 +14,9 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def duration(ms: float) -> str:
-    """A time given in ms, in ms, s, or min and s."""
+    """A time given in ms, in ms, s, or min and s; a whole number of ms without decimals, which it may not have had."""
     if abs(float(f"{ms:.2e}")) < 1000:
-        return f"{significant(ms)}{NBSP}ms"
+        return f"{ms:.0f}{NBSP}ms" if float(ms).is_integer() else f"{significant(ms)}{NBSP}ms"
     seconds = ms / 1000
     if round(seconds) < 120:
         return f"{significant(seconds)}{NBSP}s"

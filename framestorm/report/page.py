@@ -82,10 +82,12 @@ def _times(summary: Summary) -> list[tuple[str, list[tuple[str, Times]]]]:
     return list(groups.items())
 
 
-def _figure(figure: Estimate | None) -> str:
+def _figure(figure: Estimate | None, *, is_whole: bool = False) -> str:
+    """A statistic of times; `is_whole`: these were taken in whole ms, as JMeter's Latency and Connect."""
     if figure is None:
         return units.NONE
-    return ("> " if figure.bound == "lower" else "") + units.duration(figure.value) + ("†" if figure.few else "")
+    text = units.duration(round(figure.value) if is_whole else figure.value)
+    return ("> " if figure.bound == "lower" else "") + text + ("†" if figure.few else "")
 
 
 def _of_figure(figure: Estimate | None, name: str) -> str:

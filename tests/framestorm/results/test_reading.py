@@ -13,6 +13,7 @@ import pytest
 
 from framestorm.model.cause import request_cause, user_cause
 from framestorm.model.run import Record
+from framestorm.report.page import page_html
 from framestorm.report.summary import summarise
 from framestorm.results import table
 from framestorm.results.reading import main_label, missing, read_results, reconciliation
@@ -478,6 +479,8 @@ def test_parts_of_a_sample_are_not_counted_as_samples(tmp_path: Path) -> None:
     assert [of.in_samples for of in summary.hosts] == [6]
     latency, connect = (summary.main.times[name] for name in ("latency", "connect"))
     assert (latency.n, connect.n) == (5, 5), "a script has neither"
+    assert latency.mean and latency.mean.value == 12.6 and latency.are_whole
+    assert "13\u00a0ms" in page_html(summary) and "12.6\u00a0ms" not in page_html(summary)
     assert summary.labels["log in"].times["latency"].max.value == 39  # type: ignore[union-attr]
 
 

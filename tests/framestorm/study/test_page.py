@@ -234,7 +234,7 @@ def test_runs_and_figures_stand_in_the_table(made: Path) -> None:
 @pytest.mark.parametrize(
     ("metric", "figure", "shown"),
     [
-        ("mean_ms", (2.0, 1.0, 3.0), "1.00 \u2013 3.00"),
+        ("mean_ms", (2.02, 1.01, 3.04), "1.01 \u2013 3.04"),
         ("mean_ms", (1000.0, 990.0, 1020.0), "990\u00a0ms \u2013 1.02\u00a0s"),
         ("mean_ms", (5740.0, 0.0, 12_900.0), "0 \u2013 12.9"),
         ("mean_ms", (125_000.0, 123_000.0, 130_000.0), "2\u00a0min 03\u00a0s \u2013 2\u00a0min 10\u00a0s"),
