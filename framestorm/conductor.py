@@ -21,7 +21,7 @@ from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.run import JMeterProcess, Record, Target
 from framestorm.results.reading import read_refusal
-from framestorm.run import record
+from framestorm.run import jmeter, record
 from framestorm.run.live import LiveView
 from framestorm.run.load import LocalLoad
 from framestorm.run.preparation import Prepared, RunOptions, choose_run_dir, prepare
@@ -82,8 +82,8 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             load.close()
             shutil.rmtree(run_dir)
             raise
-        jmeter = JMeterProcess(load.arguments)
-        begun = replace(begun, started_ms=now_ms(), hosts=load.hosts(), rmi=load.rmi(), jmeter=jmeter)
+        process = JMeterProcess(load.arguments)
+        begun = replace(begun, started_ms=now_ms(), hosts=load.hosts(), rmi=load.rmi(), jmeter=process)
         files.write(run_dir / record.FILE, begun, indent=2)
         with in_background(LiveView(run_dir, plan.has_journal, plan.label).watch):
             reason, stopping_ms = _watch(load, interrupts)
@@ -93,7 +93,8 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             shutil.rmtree(run_dir)
             raise UsageError(refusal)
         if not interrupts.count and not any(reasons) and load.exit_status() != 0:
-            reasons.append(f"JMeter ended with status {load.exit_status()}; see jmeter.log and jmeter.out")
+            why = jmeter.failure(run_dir)
+            reasons.append(f"JMeter ended with status {load.exit_status()}{why}; see jmeter.log and jmeter.out")
         why = "; ".join(each for each in reasons if each)
         ended = replace(
             begun,

@@ -5,6 +5,7 @@ a copy in which each file is `${__P(framestorm.plan)}/...`, and each slave the f
 as they are beside the plan; a file from elsewhere is in a folder of its own there.
 """
 
+import copy
 import os
 import re
 import xml.etree.ElementTree as ET
@@ -17,7 +18,7 @@ from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.hosts import shares
 from framestorm.model import plan as plans
-from framestorm.model.plan_files import Known, NamedFile, enabled_elements, named_files
+from framestorm.model.plan_files import Known, NamedFile, named_files
 from framestorm.run.preparation import SECRET, Prepared
 
 FOLDER = "plan"  # in the run's folder on a slave, and in the controller's folder
@@ -88,8 +89,8 @@ class _Packer:
         self._slaves = slaves
         self._plan = prepared.plan.path.absolute()
         self._values = {**self._options.given, **self._options.extra}
-        copy = folder / FOLDER / self._plan.name
-        self.parcel = Parcel(folder, copy, shares.Division(slaves), parts=[{} for _ in range(slaves)])
+        plan = folder / FOLDER / self._plan.name
+        self.parcel = Parcel(folder, plan, shares.Division(slaves), parts=[{} for _ in range(slaves)])
         self._places: dict[Path, str] = {}
         self._missing: list[str] = []
 
@@ -99,7 +100,7 @@ class _Packer:
         # With SSL, JMeter looks for its key at the same relative path everywhere.
         (parcel.folder / ".local").symlink_to(paths.LOCAL)
         trees = self._trees()
-        elements = [element for _, tree in trees for element in enabled_elements(tree.getroot())]
+        elements = [element for _, root in trees for element in plans.enabled_elements(root)]
         known = Known(elements, self._values, self._plan.parent)
         for named in named_files(elements, known, self._plan.parent, Path.cwd()):
             self._take(named)
@@ -111,16 +112,16 @@ class _Packer:
         self._take_properties()
         self._find_secrets(elements)
         parcel.jars = {f"{JARS}/{path.name}": path for path in sorted((paths.JMX / "lib").glob("*.jar"))}
-        for path, tree in trees:
+        for path, root in trees:
             path.parent.mkdir(parents=True, exist_ok=True)
-            tree.write(path, encoding="UTF-8", xml_declaration=True)
+            plans.write(root, path)
         parcel.notes += [f"on each slave the whole of: {each}" for each in parcel.division.undivided]
 
-    def _trees(self) -> list[tuple[Path, "ET.ElementTree[ET.Element]"]]:
+    def _trees(self) -> list[tuple[Path, ET.Element]]:
         """The plan and what it includes, with the paths of their copies."""
-        trees = [(self.parcel.plan, ET.parse(self._plan))]  # noqa: S314 - it was read before
-        for _, tree in trees:  # it grows
-            elements = enabled_elements(tree.getroot())
+        trees = [(self.parcel.plan, copy.deepcopy(self._prepared.plan.root))]
+        for _, root in trees:  # it grows
+            elements = plans.enabled_elements(root)
             known = Known(elements, self._values, self._plan.parent)
             for named in named_files(elements, known, self._plan.parent, Path.cwd()):
                 if not named.is_fragment:
@@ -129,10 +130,7 @@ class _Packer:
                     self._missing.append(named.shown)
                 elif (place := self._place(named.path)) not in self.parcel.fragments:
                     self.parcel.fragments[place] = self.parcel.folder / FOLDER / place
-                    try:
-                        trees.append((self.parcel.fragments[place], ET.parse(named.path)))  # noqa: S314 - as the plan
-                    except ET.ParseError as error:
-                        raise UsageError(f"{named.path} cannot be read as a JMeter plan: {error}") from None
+                    trees.append((self.parcel.fragments[place], plans.parse(named.path)))
         return trees
 
     def _place(self, path: Path) -> str:

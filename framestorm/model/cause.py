@@ -15,7 +15,7 @@ TRANSACTION_MESSAGE = "Number of samples in transaction"
 _FROM_EXCEPTION = {
     "connect-timeout": re.compile("connecttimeout|connect timed out"),
     "timeout": re.compile("sockettimeout|read timed out"),
-    "connect": re.compile("connectexception|connection refused|unknownhost|noroutetohost"),
+    "connect": re.compile("connectexception|connection refused|could not connect|unknownhost|noroutetohost"),
     "reset": re.compile("nohttpresponse|socketexception|connection reset|connectionclosed|premature"),
 }
 _EXCEPTION = re.compile(r"(?:[\w$]+\.)+([\w$]*(?:Exception|Error))")
@@ -111,7 +111,7 @@ def user_cause(code: str, message: str) -> str:
 def request_cause(code: str, message: str, failure: str, is_http: bool = True) -> str:
     """Why a sample of JMeter's own samplers failed: the cause set by the plan, or else by JMeter's texts.
 
-    is_http: the sample has a URL. For scripts that fail, JMeter writes the status 500 of a function too.
+    is_http: the sample has a URL. JMeter writes the status 500 of a function for other samplers that fail, too.
     """
     for word in (message, failure):
         if word in CAUSES:
@@ -120,11 +120,12 @@ def request_cause(code: str, message: str, failure: str, is_http: bool = True) -
     for cause, pattern in _FROM_EXCEPTION.items():
         if pattern.search(text):
             return cause
-    if re.fullmatch(r"[1345]\d\d", code) and (is_http or not _EXCEPTION.search(message)):
+    is_error = bool(re.fullmatch(r"[1345]\d\d", code))
+    if is_error and is_http:
         return f"status-{code}"
     if message.startswith(TRANSACTION_MESSAGE):
         return "failed-sample"
-    if failure:
+    if failure and not is_error:
         return _detailed("failed-check", _MEASURED.sub(r"\1 ...", failure))
     if WORD.fullmatch(message):
         return message
@@ -133,6 +134,8 @@ def request_cause(code: str, message: str, failure: str, is_http: bool = True) -
         is_tls = "ssl" in exception[0].lower() or "certificate" in exception[1].lower()
         detail = message if exception[0] in message else f"{exception[1]}: {message}"
         return _detailed("tls" if is_tls else "exception", detail)
+    if is_error and not message:
+        return f"status-{code}"
     is_plain = re.fullmatch(r"2\d\d|", code) and message in ("", "OK")
     return "unknown" if is_plain else _detailed("error", f"{code} {message}")
 

@@ -32,7 +32,7 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from framestorm import paths
@@ -54,6 +54,10 @@ _WORDS = {"text", URL, VIDEO, FILE, PROGRAM, SHELL, FIGURES, TOTAL, EMBEDDED, _F
 # What runs samplers that stand in other files, and what may give its samples names of its own.
 _OF_OTHER_FILES = {"IncludeController", "ModuleController"}
 _THAT_NAME_SAMPLES = {"JSR223Sampler", "BeanShellSampler", "JavaSampler"}
+# References to control characters, and the characters that stand for them here: XML allows these, and no text has them.
+_ILLEGAL = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
+_FIRST_STAND_IN = 0xFDD0
+_STAND_INS = re.compile("[\ufdd0-\ufdef]")
 _CALL = re.compile(r"\$\{__(P|property)\(")
 
 
@@ -109,6 +113,7 @@ class Plan:
     labels: those of its samplers and transactions; empty if not all are known before the run.
     settable: the properties that a user may set, by name, in the plan's order; filled_in: the names of the others.
     has_users: virtual users are processes, and each of them is also a sample.
+    root: its elements as they stand in the file.
     """
 
     path: Path
@@ -120,6 +125,12 @@ class Plan:
     labels: frozenset[str]
     has_users: bool
     sample_variables: tuple[str, ...]
+    root: ET.Element = field(repr=False, compare=False)
+
+    @property
+    def elements(self) -> list[ET.Element]:
+        """Those that are enabled; not those of fragments that it includes."""
+        return enabled_elements(self.root)
 
     @property
     def known_labels(self) -> frozenset[str]:
@@ -170,21 +181,52 @@ class Plan:
         self.settable[name].check(value)
 
 
+def parse(path: Path) -> ET.Element:
+    """The outermost element of a plan or fragment, read as JMeter does: in UTF-8, whatever the file says.
+
+    JMeter writes and reads references to control characters, which XML does not allow; `write` restores them.
+
+    Raises:
+        UsageError: the file is missing, or is not a JMeter plan.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+        root = ET.fromstring(_ILLEGAL.sub(_stand_in, text))  # noqa: S314 - it runs code: whoever runs it trusts it
+    except FileNotFoundError:
+        plans = ", ".join(sorted(paths.shown(plan) for plan in paths.JMX.glob("*.jmx")))
+        raise UsageError(f"no plan at {path}; the plans of the kit are {plans}") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read as a JMeter plan: {error.strerror}") from None
+    except ET.ParseError as error:
+        what = "it is not in UTF-8, which JMeter reads" if "\0" in text else error
+        raise UsageError(f"{path} cannot be read as a JMeter plan: {what}") from None
+    if root.tag != "jmeterTestPlan":
+        raise UsageError(f"{path} is no JMeter plan: its outermost element is <{root.tag}>, not <jmeterTestPlan>")
+    return root
+
+
+def write(root: ET.Element, path: Path) -> None:
+    """Write a plan that `parse` has read."""
+    # The parser has turned every other carriage return into a line break.
+    text = ET.tostring(root, encoding="unicode").replace("\r", "&#13;")
+    text = _STAND_INS.sub(lambda each: f"&#{ord(each[0]) - _FIRST_STAND_IN};", text)
+    path.write_text(f'<?xml version="1.0" encoding="UTF-8"?>\n{text}', encoding="utf-8")
+
+
+def _stand_in(reference: re.Match[str]) -> str:
+    code = int(reference[1], 16) if reference[1] else int(reference[2])
+    if code in (9, 10, 13) or code >= 32:
+        return reference[0]
+    return chr(_FIRST_STAND_IN + code)
+
+
 def read(path: Path) -> Plan:
     """Read the plan in the file `path`.
 
     Raises:
         UsageError: the file is missing, is not a JMeter plan, or a description has unknown facets.
     """
-    try:
-        root = ET.parse(path).getroot()  # noqa: S314 - a plan runs code anyway: whoever runs it trusts it
-    except FileNotFoundError:
-        plans = ", ".join(sorted(paths.shown(plan) for plan in paths.JMX.glob("*.jmx")))
-        raise UsageError(f"no plan at {path}; the plans of the kit are {plans}") from None
-    except (ET.ParseError, OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read as a JMeter plan: {error}") from None
-    if root.tag != "jmeterTestPlan":
-        raise UsageError(f"{path} is no JMeter plan: its outermost element is <{root.tag}>, not <jmeterTestPlan>")
+    root = parse(path)
     elements = list(enabled(root, ""))
     try:
         properties = _properties([element for element, _ in elements])
@@ -214,6 +256,7 @@ def read(path: Path) -> Plan:
         labels=frozenset({*labels, *transactions} if are_fixed and are_here and are_theirs else ()),
         has_users=any(sampler.tag.endswith("SystemSampler") for sampler in samplers),
         sample_variables=tuple(columns.split(",")) if columns else (),
+        root=root,
     )
 
 
@@ -253,12 +296,17 @@ def enabled(tree: ET.Element, group: str) -> Iterator[tuple[ET.Element, str]]:
             yield from enabled(child, tag if tag.endswith("ThreadGroup") else group)
 
 
+def enabled_elements(root: ET.Element) -> list[ET.Element]:
+    """The enabled elements of a plan or fragment."""
+    return [element for element, _ in enabled(root, "")]
+
+
 def _properties(elements: Iterable[ET.Element]) -> list[Property]:
     """Each property once, at its first position; its description is the first that is not empty."""
     defaults: dict[str, str | None] = {}
     descriptions: dict[str, str] = {}
     for element in elements:
-        for text, description in _texts(element):
+        for text, description in ((element.get("testname", ""), ""), *_texts(element)):
             for name, default in _references(text):
                 is_plain = default is not None and "${" not in default
                 is_same = defaults.get(name, default) == default

@@ -89,11 +89,6 @@ class NamedFile:
         return f"{self.element.tag} {self.element.get('testname', '')!r}: {self.text}"
 
 
-def enabled_elements(root: ET.Element) -> list[ET.Element]:
-    """The plan's enabled elements; those of fragments that it includes are not among them."""
-    return [element for element, _ in plans.enabled(root, "")]
-
-
 def named_files(elements: list[ET.Element], known: Known, folder: Path, working_dir: Path) -> Iterator[NamedFile]:
     """Each file that the enabled elements of the plan in `folder` name, once for each place that names it.
 

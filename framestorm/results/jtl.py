@@ -37,7 +37,6 @@ OF_JMETER = frozenset({
 PACKED = "further_figures"
 MAX_PACKED = 50
 _TEXT = ("responseCode", "responseMessage", "failureMessage")
-_IS_HTTP = pl.col("URL").fill_null("null") != "null"
 _NUMBERED = re.compile(r"(.+)-\d+", re.DOTALL)
 
 
@@ -94,6 +93,11 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
         pl.col("threadName").fill_null("").alias("thread"),
         pl.col(*_TEXT).fill_null(""),
     )
+    if raw.select((pl.col("timeStamp") == "0").any()).collect(engine="streaming").item():
+        # A sample that never began, for instance of a class that is not there: it ended when the row before did.
+        began = pl.col("start_ms") != 0
+        last_ms = pl.when(began).then("start_ms").forward_fill().backward_fill()
+        rows = rows.with_columns(pl.when(began).then("start_ms").otherwise(last_ms).alias("start_ms"))
     good = pl.all_horizontal(pl.col("start_ms", "rtt_ms", "ok").is_not_null())
     counted = rows.group_by("label", "host", good.alias("good")).len().sort("label").collect(engine="streaming")
     absent = tuple(name for name in MISSING if name not in columns)
@@ -159,8 +163,8 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
     for name, column in JMETER_TIMES.items():
         if column not in jtl.absent and name not in further:
             # Samplers that do not measure it say 0; on a connection that is kept alive, 0 is a true time to connect.
-            time = pl.col(column).cast(pl.Float64, strict=False)
-            further[name] = pl.when(_IS_HTTP | (time > 0)).then(time)
+            time, is_http = pl.col(column).cast(pl.Float64, strict=False), pl.col("URL").fill_null("null") != "null"
+            further[name] = pl.when(is_http | (time > 0)).then(time)
     samples = _with_cause(rows).select(
         "label",
         pl.col("thread").alias("user"),
@@ -252,7 +256,8 @@ def read_threads(jtl: Jtl) -> pl.DataFrame:
 
 def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
     """The rows with their error cause, null if there is no error. Each different text is classified only once."""
-    texts = (*_TEXT, _IS_HTTP.alias("is_http"))
+    # Without the column, a status is taken as that of an answer.
+    texts = (*_TEXT, (pl.col("URL") != "null").fill_null(value=True).alias("is_http"))
     key = pl.concat_str(*texts, separator="\x1f")
     failed = rows.filter(~pl.col("ok")).select(*texts, key.alias("key")).unique().collect(engine="streaming")
     causes = {

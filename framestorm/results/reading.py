@@ -126,7 +126,8 @@ def missing(results: RunResults) -> list[str]:
     if record.state in STATES:
         sentences.append(STATES[record.state] + (f": {record.reason}" if record.reason else ""))
     exit_code = record.jmeter.exit_code
-    if exit_code not in (None, 0) and not record.losses:  # after a loss JMeter would wait forever, so it is ended
+    # After a loss JMeter would wait forever, so it is ended; of a run that failed, the record says so.
+    if exit_code not in (None, 0) and not record.losses and record.state != "failed":
         sentences.append(f"JMeter ended with exit code {exit_code}; see jmeter.log")
     if jtl.problem:
         sentences.append(jtl.problem)
@@ -137,7 +138,7 @@ def missing(results: RunResults) -> list[str]:
     elif clients.tree_problem and clients.tree_problem != "tree.xml is missing":
         sentences.append(clients.tree_problem)
     if not results.samples.height and not results.users.height:
-        sentences.append("no sample and no user was measured")
+        sentences.append(f"no sample{' and no user' if record.has_users else ''} was measured")
     return sentences
 
 

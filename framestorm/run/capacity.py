@@ -1,13 +1,12 @@
 """What the users of a run take of the host that generates their load, compared with what it has, before the load."""
 
 import math
-import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
-from framestorm.model.plan_files import Known, enabled_elements
+from framestorm.model.plan_files import Known
 from framestorm.probe import Limits
 
 MIB, GIB = 2**20, 2**30
@@ -58,7 +57,7 @@ class Asked:
 
 def read_asked(plan: Plan, values: Mapping[str, str]) -> Asked:
     """What a plan with these values of its properties asks for, but for users that are known only under load."""
-    elements = enabled_elements(ET.parse(plan.path).getroot())  # noqa: S314 - it was read before
+    elements = plan.elements
     known = Known(elements, values, plan.path.absolute().parent)
     threads = 0
     for element in elements:
@@ -72,39 +71,46 @@ def read_asked(plan: Plan, values: Mapping[str, str]) -> Asked:
     )
 
 
+@dataclass(frozen=True)
+class _Resource:
+    """One that users take of a host: so much without users, so much for each; `room`: what the host has, 0 if unknown.
+
+    remedy: what makes more room.
+    """
+
+    name: str
+    base: float
+    each: float
+    room: float
+    remedy: str
+
+    def shortage(self, users: int) -> str | None:
+        """Why so many users cannot have it; None if they can."""
+        needed = self.base + self.each * users
+        if not self.room or needed <= self.room:
+            return None
+        most = max(0, int((self.room - self.base) / self.each))
+        return (
+            f"{self.name}: {users:,} users need {self._shown(needed)} and {self._shown(self.room)} are there, "
+            f"enough for {most:,}; {self.remedy}"
+        )
+
+    def _shown(self, number: float) -> str:
+        return f"{number / GIB:.1f} GiB" if self.name.startswith(("memory", "heap")) else f"{number:,.0f}"
+
+
 def shortages(asked: Asked, limits: Limits) -> list[str]:
     """What the host has too little of, each with the figures and the remedy; empty if it can hold what is asked."""
-    process_share = asked.processes / max(asked.threads, 1)
-    by_user = (
-        (
-            *("memory", JMETER_BYTES, THREAD_BYTES + process_share * asked.process_bytes, limits.memory_bytes),
-            "a host with more memory",
-        ),
-        (
-            *("heap of JMeter's server", HEAP_BASE_BYTES, THREAD_BYTES, limits.heap_bytes),
-            "./run.sh deploy -e jmeter_server_heap=…",
-        ),
-        (
-            *("threads and processes", TASKS, 1 + process_share * TASKS_OF_PROCESS, limits.tasks),
-            "raise kernel.pid_max, kernel.threads-max or pids.max of its cgroup",
-        ),
-        (
-            *("open files", OPEN_FILES, OPEN_FILES_OF_THREAD, limits.open_files),
-            "raise the hard limit (ulimit -Hn; on a slave jmeter_server_open_files)",
-        ),
-        ("ports", 0, 1, limits.ports, "widen net.ipv4.ip_local_port_range"),
+    processes = asked.processes / max(asked.threads, 1)
+    user_bytes = THREAD_BYTES + processes * asked.process_bytes
+    user_tasks = 1 + processes * TASKS_OF_PROCESS
+    heap, tasks = "./run.sh deploy -e jmeter_server_heap=…", "kernel.pid_max, kernel.threads-max or pids.max"
+    files = "raise the hard limit (ulimit -Hn; on a slave jmeter_server_open_files)"
+    resources = (
+        _Resource("memory", JMETER_BYTES, user_bytes, limits.memory_bytes, "a host with more memory"),
+        _Resource("heap of JMeter's server", HEAP_BASE_BYTES, THREAD_BYTES, limits.heap_bytes, heap),
+        _Resource("threads and processes", TASKS, user_tasks, limits.tasks, f"raise {tasks} of its cgroup"),
+        _Resource("open files", OPEN_FILES, OPEN_FILES_OF_THREAD, limits.open_files, files),
+        _Resource("ports", 0, 1, limits.ports, "widen net.ipv4.ip_local_port_range"),
     )
-    reasons = []
-    for what, base, each, room, remedy in by_user:
-        needed = base + each * asked.threads
-        if room and needed > room:
-            most = max(0, int((room - base) / each))
-            reasons.append(
-                f"{what}: {asked.threads:,} users need {_amount(what, needed)} and {_amount(what, room)} are there, "
-                f"enough for {most:,}; {remedy}"
-            )
-    return reasons
-
-
-def _amount(what: str, number: float) -> str:
-    return f"{number / GIB:.1f} GiB" if what.startswith(("memory", "heap")) else f"{number:,.0f}"
+    return [why for each in resources if (why := each.shortage(asked.threads))]

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from framestorm.errors import UsageError
+from framestorm.model import plan as plans
 
 TOKEN = "${__groovy(System.getenv('INFLUXDB_TOKEN') ?: '')}"  # noqa: S105 - not the token itself
 BACKEND = "org.apache.jmeter.visualizers.backend"
@@ -34,14 +35,14 @@ def with_listener(plan: Path, url: str) -> Iterator[Path]:
     JMeter sends figures by label every 5 s, and marks the start and end of the run. The listener sees users, not their
     sub-results. The token itself is not in the copy: JMeter reads the environment when the run starts.
     """
-    tree = ET.parse(plan)  # noqa: S314 - a plan runs code anyway: who runs it trusts it
-    inside = tree.find("./hashTree/hashTree")
+    root = plans.parse(plan)
+    inside = root.find("./hashTree/hashTree")
     if inside is None:
         raise UsageError(f"{plan} has no Test Plan element to add a listener to")
     inside.extend([_listener(plan.stem, url), ET.Element("hashTree")])
     copy = plan.with_name(f".{plan.stem}-influxdb-{os.getpid()}.tmp")
     try:
-        tree.write(copy, encoding="UTF-8", xml_declaration=True)
+        plans.write(root, copy)
         yield copy
     finally:
         copy.unlink(missing_ok=True)

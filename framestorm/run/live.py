@@ -149,7 +149,7 @@ class LiveView:
             return
         start_ms, elapsed_ms = float(row["timeStamp"]), float(row["elapsed"])
         message, failure = row["responseMessage"], row.get("failureMessage", "")
-        is_http = row.get("URL", "null") != "null"
+        is_http = row.get("URL") != "null"
         cause = None if row["success"] == "true" else request_cause(row["responseCode"], message, failure, is_http)
         is_transaction = message.startswith(TRANSACTION_MESSAGE)
         if not is_transaction and self._is_part(row, start_ms, start_ms + elapsed_ms):

@@ -10,7 +10,7 @@ from pathlib import Path
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
-from framestorm.model.plan_files import Known, NamedFile, enabled_elements, named_files
+from framestorm.model.plan_files import Known, NamedFile, named_files
 from framestorm.run import plugins
 
 # A row, a script or a fragment is needed from these; an empty body may be meant.
@@ -38,18 +38,18 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
         UsageError: JMeter lacks a class of the plan, or a file is missing or empty.
     """
     folder, working_dir = plan.path.absolute().parent, Path.cwd()
-    roots = [ET.parse(plan.path).getroot()]  # noqa: S314 - a plan runs code anyway: whoever runs it trusts it
+    roots = [plan.root]
     elements: list[ET.Element] = []
     found: dict[str, NamedFile] = {}
     for root in roots:  # it grows by the fragments
         plugins.check(plan, root, values)
-        own = enabled_elements(root)
+        own = plans.enabled_elements(root)
         elements += own
         for named in named_files(own, Known(elements, values, folder), folder, working_dir):
             is_new = named.shown not in found
             found[named.shown] = named
             if is_new and named.is_fragment and named.path is not None and _problem(named) is None:
-                roots.append(ET.parse(named.path).getroot())  # noqa: S314 - as above
+                roots.append(plans.parse(named.path))
     problems = [f"{name}: {problem}" for name, named in found.items() if (problem := _problem(named))]
     if problems:
         text = f"{plan.path.name} cannot run: {'; '.join(problems)}"

@@ -28,7 +28,7 @@ PLAN = """<?xml version="1.0" encoding="UTF-8"?>
 my.threads: number of buyers [whole number >= 1; total over all slaves]</stringProp>
     </kg.apc.UltimateThreadGroup>
     <hashTree>
-      <IfController testname="if" enabled="true"/>
+      <IfController testname="if ${__P(when,)}" enabled="true"/>
       <hashTree>
         <HTTPSamplerProxy testname="order" enabled="true">
           <stringProp name="path">/${__P(path,a\\,b(c))}?x=${__urlencode(${__P(query,)})}</stringProp>
@@ -64,7 +64,7 @@ def write_plan(tmp_path: Path) -> WritePlan:
 def test_a_plan_is_its_enabled_elements(write_plan: WritePlan) -> None:
     plan = write_plan(a=("${__P(a,1)}", "first"))
     assert (plan.name, plan.label, plan.has_users) == ("orders", "order", False)
-    assert plan.defaults == {"a": "1", "my.threads": "4", "path": "a,b(c)", "query": ""}
+    assert plan.defaults == {"a": "1", "my.threads": "4", "when": "", "path": "a,b(c)", "query": ""}
     assert [each.name for each in plan.totals] == ["my.threads"]
     assert plan.settable["my.threads"].meaning == "number of buyers"
 
@@ -168,3 +168,16 @@ def test_the_kit_s_plans(path: Path) -> None:
             plan.check(name, each.default)
         units = [facet.partition(", in ")[2] for facet in each.facets if ", in " in facet]
         assert units == (["1/s"] if name.endswith("_per_s") else ["s"] if name.endswith("_s") else []), name
+
+
+def test_a_plan_is_read_and_written_as_jmeter_does(tmp_path: Path) -> None:
+    text = PLAN.replace("UTF-8", "ISO-8859-1").replace('"orders"', '"\N{LATIN SMALL LETTER U WITH DIAERESIS}"')
+    path = tmp_path / "recorded.jmx"
+    path.write_text(text.replace("/${__P(path", "body &#1;&#x1f;&#13;\n/${__P(path"), encoding="utf-8-sig")
+    plans.write(plans.parse(path), tmp_path / "copy.jmx")
+    copy = (tmp_path / "copy.jmx").read_text(encoding="utf-8")
+    assert "body &#1;&#31;&#13;\n" in copy
+    assert plans.read(path).name == plans.read(tmp_path / "copy.jmx").name == "\N{LATIN SMALL LETTER U WITH DIAERESIS}"
+    path.write_text(text, encoding="utf-16")
+    with pytest.raises(UsageError, match="UTF-8"):
+        plans.read(path)

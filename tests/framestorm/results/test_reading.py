@@ -80,6 +80,14 @@ def test_every_label_is_judged_and_no_transaction_counted_twice(tmp_path: Path) 
     assert "3 samples" not in summary.verdict.text and "2 samples" in summary.verdict.text
 
 
+def test_a_sample_that_never_began_does_not_stretch_the_load(tmp_path: Path) -> None:
+    never = (0, 0, "absent class", "", "", "false", "")
+    write_jtl(tmp_path, (), never, (1000, 50, "a", 200, "OK", "true", ""), never)
+    summary = summarise(tmp_path, read_results(tmp_path), None)
+    assert summary.labels["absent class"].n == 2
+    assert summary.load is not None and summary.load.duration_ms == 50
+
+
 def test_any_column_of_the_plan_is_a_further_figure(tmp_path: Path) -> None:
     figures = ("first_token_ms", "tokens", "cold", "begun_at_ms")
     good = (1000, 50, "chat", 200, "OK", "true", "", "31.5", "7", "true", "999")
@@ -169,10 +177,11 @@ def test_why_a_request_failed(code: str, message: str, failure: str, cause: str)
     assert request_cause(code, message, failure) == cause
 
 
-def test_a_script_that_fails_is_no_answer_of_the_function() -> None:
-    failed = ("500", "javax.script.ScriptException: no such property", "")
+def test_what_sends_no_http_has_no_status_of_the_function() -> None:
+    failed = ("500", "javax.script.ScriptException: no such property", "Test failed: text expected")
     assert request_cause(*failed, is_http=False) == "exception: javax.script.ScriptException: no such property"
-    assert request_cause(*failed) == request_cause("500", "full", "", is_http=False) == "status-500"
+    assert request_cause("500", "mailbox full", "", is_http=False) == "error: 500 mailbox full"
+    assert request_cause(*failed) == request_cause("500", "", "", is_http=False) == "status-500"
 
 
 @pytest.mark.parametrize(
