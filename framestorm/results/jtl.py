@@ -165,6 +165,8 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
             # Samplers that do not measure it say 0; on a connection that is kept alive, 0 is a true time to connect.
             time, is_http = pl.col(column).cast(pl.Float64, strict=False), pl.col("URL").fill_null("null") != "null"
             further[name] = pl.when(is_http | (time > 0)).then(time)
+    # The samples of users that are processes are parts of these, and samples nevertheless.
+    nested = _nested(rows, jtl.labels) if without is None else []
     samples = _with_cause(rows).select(
         "label",
         pl.col("thread").alias("user"),
@@ -182,7 +184,7 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
         "thread",
         pl.when(pl.col("responseMessage").str.starts_with(TRANSACTION_MESSAGE))
         .then(pl.lit(TRANSACTION))
-        .when(pl.col("label").is_in(_sub_results(jtl)))
+        .when(pl.col("label").is_in([*_sub_results(jtl), *nested]))
         .then(pl.lit(SUB_RESULT))
         .otherwise(pl.lit("jtl"))
         .alias("source"),
@@ -224,6 +226,25 @@ def _sub_results(jtl: Jtl) -> list[str]:
         .collect()
     )
     return parts["label"].to_list()
+
+
+def _nested(rows: pl.LazyFrame, labels: Counter[str]) -> list[str]:
+    """The labels of parts with names of their own, such as those of a Parallel Controller that is a sample too.
+
+    Neither they nor what they are part of has a time by the microsecond, and they began before it ended.
+    """
+    end_ms = pl.col("start_ms") + pl.col("rtt_ms")
+    last_ms = end_ms.cum_max().shift().over("host", "thread")
+    is_nested = (pl.col("start_ms") < last_ms) & (end_ms <= last_ms + 1)
+    inside = (
+        rows.filter(pl.col(ELAPSED_US) == "null", ~pl.col("responseMessage").str.starts_with(TRANSACTION_MESSAGE))
+        .select("label", is_nested.fill_null(value=False).alias("is_nested"))
+        .group_by("label")
+        .agg(pl.len(), pl.col("is_nested").mean().alias("share"))
+        .filter(pl.col("share") > 0.5)
+        .collect()
+    )
+    return [label for label, n, _ in inside.iter_rows() if n == labels[label]]
 
 
 def read_users(jtl: Jtl) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from framestorm.model import files
 from framestorm.model.cause import TRANSACTION_MESSAGE, request_cause
 from framestorm.model.criteria import USER
 from framestorm.model.run import Host, Record
-from framestorm.model.sample import Line, noun
+from framestorm.model.sample import ELAPSED_US, Line, noun
 from framestorm.stats.estimate import nearest_rank
 
 RECENT_S = 10.0
@@ -174,7 +174,8 @@ class LiveView:
         thread, label = f"{row.get('Hostname')} {row.get('threadName')}", row.get("label", "")
         outer, outer_start_ms, outer_end_ms = self._last.get(thread, ("", math.inf, 0.0))
         is_named = bool(outer) and (label == row.get("URL") or label.rpartition("-")[0] == outer)
-        if is_named and outer_start_ms <= start_ms and end_ms <= outer_end_ms + 1:
+        is_nested = row.get(ELAPSED_US) == "null" and start_ms < outer_end_ms
+        if (is_named or is_nested) and outer_start_ms <= start_ms and end_ms <= outer_end_ms + 1:
             return True
         self._last[thread] = label, start_ms, end_ms
         return False

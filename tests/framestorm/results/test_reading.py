@@ -493,6 +493,21 @@ def test_parts_of_a_sample_are_not_counted_as_samples(tmp_path: Path) -> None:
     assert summary.labels["log in"].times["latency"].max.value == 39  # type: ignore[union-attr]
 
 
+def test_parts_with_names_of_their_own_are_not_counted_as_samples(tmp_path: Path) -> None:
+    """A Parallel Controller that is a sample too; and a transaction that is one, whose samplers count as always."""
+    both = "Number of samples in transaction : 2, number of failing samples : 0"
+    rows = [(1000, 300, "both", "null"), (1010, 5, "fast", "null"), (1005, 290, "slow", "null")]
+    rows += [(1300, 9, "visit", "null"), (1300, 4, "home", "null"), (1304, 5, "cart", "null"), (1310, 2, "end", "2000")]
+    write_jtl(
+        tmp_path,
+        ("elapsed_us",),
+        *((at, ms, name, 200, both if name == "visit" else "OK", "true", "", us) for at, ms, name, us in rows),
+    )
+    kinds = {name: of.kind for name, of in summarise(tmp_path, read_results(tmp_path), None).labels.items()}
+    assert {name for name, kind in kinds.items() if kind == "sub-result"} == {"fast", "slow"}
+    assert {name for name, kind in kinds.items() if kind == "sampler"} == {"all", "both", "home", "cart", "end"}
+
+
 def test_labels_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:
     rows = [f"{1000 + n},{n % 9},item-{n},200,OK,t 1-1,{'false' if n == 249 else 'true'},,1,1" for n in range(250)]
     rows += [f"{2000 + n},5,list,200,OK,t 1-1,true,,1,1" for n in range(3)]
