@@ -51,6 +51,7 @@ _RANGE = re.compile(
 _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
 _WORDS = {"text", URL, VIDEO, FILE, PROGRAM, SHELL, FIGURES, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
+SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler2")  # how their tags end; the last is of old plans
 # What runs samplers that stand in other files, and what may give its samples names of its own.
 _OF_OTHER_FILES = {"IncludeController", "ModuleController"}
 _THAT_NAME_SAMPLES = {"JSR223Sampler", "BeanShellSampler", "JavaSampler"}
@@ -237,13 +238,16 @@ def read(path: Path) -> Plan:
     samplers = [
         element
         for element, group in elements
-        if element.tag.endswith(("Sampler", "SamplerProxy")) and group and not group.startswith(("Setup", "Post"))
+        if element.tag.endswith(SAMPLERS) and group and not group.startswith(("Setup", "Post"))
     ]
     labels = [sampler.get("testname", "") for sampler in samplers]
     transactions = [element.get("testname", "") for element, _ in elements if element.tag == "TransactionController"]
     are_fixed = not any("${" in label for label in (*labels, *transactions))
     are_here = not any(element.tag in _OF_OTHER_FILES for element, group in elements if group)
     are_theirs = not any(sampler.tag in _THAT_NAME_SAMPLES for sampler in samplers) and constants.get("label") != ALL
+    # In other plans than the kit's an OS Process Sampler is a sampler like others.
+    is_described = any(each.facets for each in properties)
+    label = labels[0] if len(set(labels)) == 1 and are_here else ALL if labels else ""
     columns = constants.get("sample_variables", "")
     test_plan = next((element for element, _ in elements if element.tag == "TestPlan"), root)
     return Plan(
@@ -252,9 +256,9 @@ def read(path: Path) -> Plan:
         comment=field_text(test_plan, "TestPlan.comments"),
         settable={each.name: each for each in properties if _FILLED_IN not in each.facets},
         filled_in=tuple(each.name for each in properties if _FILLED_IN in each.facets),
-        label=constants.get("label") or (labels[0] if len(set(labels)) == 1 else ALL if labels else ""),
+        label=constants.get("label") or label,
         labels=frozenset({*labels, *transactions} if are_fixed and are_here and are_theirs else ()),
-        has_users=any(sampler.tag.endswith("SystemSampler") for sampler in samplers),
+        has_users=is_described and any(sampler.tag == "SystemSampler" for sampler in samplers),
         sample_variables=tuple(columns.split(",")) if columns else (),
         root=root,
     )

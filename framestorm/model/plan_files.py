@@ -44,6 +44,10 @@ class Known:
                     is_new = name not in self._variables
                     self._variables[name] = plans.field_text(each, "Argument.value") if is_new else None
 
+    def included(self, path: str) -> str:
+        """The path of a fragment as JMeter puts it together."""
+        return self._values.get("includecontroller.prefix", "") + path
+
     def value(self, text: str) -> str | None:
         """The text as JMeter will have it; None if that is known only under load."""
         for _ in range(10):
@@ -100,6 +104,8 @@ def named_files(elements: list[ET.Element], known: Known, folder: Path, working_
             if value is not None and not value.strip():
                 continue
             path = None
+            if value is not None and element.tag == "IncludeController":
+                value = known.included(value)
             if value is not None:
                 beside = folder / Path(value.strip().removeprefix("~/"))
                 here = working_dir / value.strip()

@@ -59,7 +59,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
         print(f"note: {text}, if nothing makes them before", file=sys.stderr)
     known = Known(elements, values, folder)
     return Needs(
-        samplers=tuple(each.get("testname", "") for each in elements if each.tag.endswith(("Sampler", "SamplerProxy"))),
+        samplers=tuple(each.get("testname", "") for each in elements if each.tag.endswith(plans.SAMPLERS)),
         files=tuple(dict.fromkeys(named.path for named in found.values() if named.path is not None)),
         unknown=tuple(name for name, named in found.items() if named.path is None),
         addresses=tuple(dict.fromkeys(_addresses(elements, known))),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from framestorm import cli, paths
+from framestorm.model import plan as plans
 from tests.run.foreign import REQUEST, SCRIPT, THREADS, write_plan
 from tests.stand_in import StartServer
 
@@ -47,6 +48,16 @@ def test_what_a_command_line_means(stand_in: StartServer, tmp_path: Path, capsys
     write_plan(plan, REQUEST.format(url="http://[oops/search"))
     assert cli.main(["-t", str(plan), "--check"]) == 2
     assert server.received == []
+
+
+def test_a_fragment_is_found_as_jmeter_finds_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "parts").mkdir()
+    write_plan(tmp_path / "parts" / "part.jmx", REQUEST.format(url="${__P(url)}").replace('"call"', '"in part"'))
+    plan = write_plan(tmp_path / "theirs.jmx", REQUEST.format(url="${__P(url)}") + INCLUDE)
+    words = ["-t", str(plan), "--check", "-Jincludecontroller.prefix=parts/"]
+    assert cli.main(words) == 0
+    assert {"sampler: call", "sampler: in part"} <= set(capsys.readouterr().out.splitlines())
+    assert plans.read(plan).label == "all", "the call is not the only sampler"
 
 
 def test_the_page_s_check(tmp_path: Path, stand_in: StartServer, capsys: pytest.CaptureFixture[str]) -> None:
