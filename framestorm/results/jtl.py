@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from framestorm.model.cause import TIMEOUTS, TRANSACTION_MESSAGE, request_cause, user_cause
-from framestorm.model.criteria import USER
+from framestorm.model.criteria import ALL, USER
 from framestorm.model.sample import COMMON, ELAPSED_US, ORIGIN, SUB_RESULT, TRANSACTION, is_figure_name, is_length
 from framestorm.results.cells import inert
 from framestorm.results.tree import CHUNK_BYTES
@@ -33,6 +33,8 @@ OF_JMETER = frozenset({
     *NEEDED, *OPTIONAL, "IdleTime", "dataType", "grpThreads", "Encoding",
     "SampleCount", "ErrorCount", "Filename",
 })  # fmt: skip
+# The name here of a plan's own label `all`: that of the kit means the samples of all labels.
+LABEL_ALL = "all (label)"
 # The column of those whose names only the answer has: together, as one JSON object.
 PACKED = "further_figures"
 MAX_PACKED = 50
@@ -82,7 +84,7 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
     rows = raw.select(
         pl.col("timeStamp").cast(pl.Float64, strict=False).alias("start_ms"),
         _elapsed_ms(columns).alias("rtt_ms"),
-        pl.col("label").fill_null(""),
+        pl.col("label").fill_null("").replace(ALL, LABEL_ALL),
         (pl.col("success") == "true").alias("ok"),
         *(pl.col(name) if name in columns else pl.lit(None, pl.String).alias(name) for name in OPTIONAL),
         # JMeter writes a variable that was never set as "null".

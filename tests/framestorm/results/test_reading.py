@@ -116,6 +116,13 @@ def test_a_label_user_without_processes_is_a_label_like_others(tmp_path: Path) -
     assert (results.label, results.samples.height, results.users.height) == ("user", 1, 0)
 
 
+def test_a_label_all_is_told_from_all_labels(tmp_path: Path) -> None:
+    write_jtl(tmp_path, (), *((1000, 50, name, 200, "OK", "true", "") for name in ("all", "all", "cart")))
+    summary = summarise(tmp_path, read_results(tmp_path), ['"all (label)" n > 2', "all n > 2"])
+    assert {name: of.n for name, of in summary.labels.items()} == {"all": 3, "all (label)": 2, "cart": 1}
+    assert [each.state for each in summary.criteria] == ["passed", "failed"]
+
+
 def test_every_field_of_a_line_is_a_column(three_users: Any) -> None:
     """A figure that only some samples have, and late ones, is a column of samples.csv all the same."""
     three_users.users[1].frames[5] |= {"first_token_ms": 12.5, "model_name": 'a,"b"'}
