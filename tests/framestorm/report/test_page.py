@@ -177,6 +177,15 @@ def test_charts_of_the_chosen_label(tmp_path: Path, draws: Callable[[Path, int],
     draws(tmp_path, len(by_label[None]) + len(of_label))
 
 
+def test_any_label_leaves_the_figures_on_the_page(tmp_path: Path) -> None:
+    rows = [f"{1_790_000_000_000 + 100 * n},5,{label},200,OK,t 1-1,true," for n, label in enumerate(("x" * 300, ""))]
+    header = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage"
+    (tmp_path / "samples.jtl").write_text("\n".join([header, *rows, ""]))
+    build(tmp_path)
+    page = (tmp_path / "index.html").read_text()
+    assert 'class="long">xxx' in page and ">(empty)<" in page
+
+
 @pytest.mark.parametrize(("width_s", "shown"), [(1.0, "each second;"), (30.0, "each 30 s;"), (120.0, "each 2 min;")])
 def test_bars_say_how_long_each_is(made: Path, width_s: float, shown: str) -> None:
     summary = load(made)
