@@ -110,6 +110,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
     for name, letter, copy in (("samples.jtl", "-l", options.samples_copy), ("jmeter.log", "-j", options.log_copy)):
         if copy is not None and (run_dir / name).exists():
             try:
+                copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(run_dir / name, copy)
             except OSError as error:
                 # The run stands, and its report is still to be made.

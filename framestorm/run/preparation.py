@@ -361,9 +361,15 @@ def _check_output(options: RunOptions, run_dir: Path) -> None:
         raise UsageError(f"{run_dir} exists; a run makes its own folder: choose another with -o")
     if options.samples_copy is not None and options.samples_copy.exists():
         raise UsageError(f"-l {options.samples_copy}: the file exists; results are never appended to or overwritten")
-    parent = next(folder for folder in run_dir.parents if folder.exists())
-    copy_parent = options.samples_copy.absolute().parent if options.samples_copy else parent
-    for folder, option in ((parent, "-o"), (copy_parent, "-l")):
+    files = {"-o": run_dir, "-l": options.samples_copy, "-j": options.log_copy}
+    # JMeter makes the folders of its files too.
+    parents = {
+        option: next(folder for folder in path.absolute().parents if folder.exists())
+        for option, path in files.items()
+        if path is not None
+    }
+    parent = parents["-o"]
+    for option, folder in parents.items():
         probe = folder / f".framestorm-{os.getpid()}.probe"
         try:
             probe.touch()

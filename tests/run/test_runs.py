@@ -62,13 +62,13 @@ def test_tasks_of_a_local_pool_need_no_function(run_sh: RunSh) -> None:
 def test_wrong_answers_are_failures_with_a_cause(run_sh: RunSh, stand_in: StartServer, tmp_path: Path) -> None:
     url = stand_in({"body": b"all is well"}, {}, {"status": 500}, {"delay_s": 60}).url
     load = (f"-Jurl={url}", "-Jusers=4", "-Jramp_s=0", "-Jframes=1", "-Jtimeout_s=5")
-    done = run_sh("-t", "jmx/video-per-user.jmx", *load, "-l", str(tmp_path / "copy.jtl"), status=3)
+    done = run_sh("-t", "jmx/video-per-user.jmx", *load, "-l", str(tmp_path / "new" / "copy.jtl"), status=3)
     frames = done.rows("samples.csv")
     assert sorted(frame["cause"] for frame in frames) == ["not-blurred", "not-json", "status-500", "timeout"]
     assert {frame["ok"] for frame in frames} == {"false"}
     statistics = done.json("jmeter/statistics.json")
     assert {label: statistics[label]["errorCount"] for label in ("user", "frame")} == {"user": 4, "frame": 4}
-    assert (tmp_path / "copy.jtl").read_bytes() == (done.folder / "samples.jtl").read_bytes()
+    assert (tmp_path / "new" / "copy.jtl").read_bytes() == (done.folder / "samples.jtl").read_bytes()
 
 
 def test_figures_reach_influxdb(run_sh: RunSh, stand_in: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,11 +109,11 @@ def test_a_criterion_is_of_a_label_of_the_plan(tmp_path: Path) -> None:
         prepare(asked, tmp_path / "run")
 
 
-@pytest.mark.parametrize("place", ["no/such/folder/samples.jtl", "a-file/samples.jtl"])
-def test_where_samples_cannot_be_copied_is_found_before_the_load(place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "letter"), [("samples_copy", "-l"), ("log_copy", "-j")])
+def test_where_files_cannot_be_copied_is_found_before_the_load(name: str, letter: str, tmp_path: Path) -> None:
     (tmp_path / "a-file").touch()
-    asked = replace(options("face-blur"), samples_copy=tmp_path / place)
-    with pytest.raises(FramestormError, match="-l"):
+    asked = replace(options("face-blur"), **{name: tmp_path / "a-file" / "copy"})
+    with pytest.raises(FramestormError, match=letter):
         prepare(asked, tmp_path / "run")
 
 
