@@ -139,6 +139,7 @@ def make_dashboard(run_dir: Path) -> None:
             heap_bytes = int(DASHBOARD_HEAP_PER_BYTE * samples.stat().st_size)
             options = (*options, f"-Xmx{max(heap_bytes, 2**30) >> 20}m")
         command = [
+            *("setpriv", "--pdeathsig", "KILL"),  # it ends with this process
             *_java("-Djava.awt.headless=true", *options),
             *("-g", str(samples), "-o", str(output), "-j", str(log)),
             *_assignments({name: value for name, value in given.items() if name.startswith(DASHBOARD)}),

@@ -3,12 +3,15 @@ import json
 import os
 import random
 import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from framestorm import paths
 from framestorm.errors import FramestormError
+from framestorm.machine import wait_until
 from framestorm.model import files
 from framestorm.model.run import Record
 from framestorm.run import jmeter
@@ -34,6 +37,22 @@ def test_a_dashboard_is_made_of_what_a_killed_jmeter_left(tmp_path: Path) -> Non
     assert json.loads((tmp_path / "jmeter" / "statistics.json").read_text())["frame"]["sampleCount"] == 50
     with (tmp_path / "samples.jtl").open() as samples:
         assert sum(1 for _ in csv.reader(samples)) == 52  # the raw file stays as it was left
+
+
+def test_what_makes_a_dashboard_ends_with_its_conductor(tmp_path: Path) -> None:
+    (tmp_path / "samples.jtl").write_text(HEADER + row(0, 1))
+    code = "import pathlib, sys; from framestorm.run import jmeter; jmeter.make_dashboard(pathlib.Path(sys.argv[1]))"
+    with subprocess.Popen([sys.executable, "-c", code, tmp_path], cwd=paths.ROOT) as conductor:
+        made: list[psutil.Process] = []
+
+        def is_java() -> bool:
+            made[:] = psutil.Process(conductor.pid).children()
+            return bool(made) and made[0].name() == "java"
+
+        assert wait_until(is_java, 30)
+        made[0].suspend()  # or it might have ended by itself
+        conductor.kill()
+    assert wait_until(lambda: not made[0].is_running() or made[0].status() == psutil.STATUS_ZOMBIE, 20)
 
 
 @pytest.mark.parametrize("content", [None, "", HEADER, HEADER + row(0, 1)[:20]])
