@@ -94,12 +94,12 @@ def in_lab(begin: Callable[[Host], object], end: Callable[[Host], object] = lamb
     return strike
 
 
-def kill_agent(host: Host) -> None:
-    """Kill the agent alone: not sudo, which started it, nor the fence, which it started."""
+def signal_agent(host: Host, number: signal.Signals) -> None:
+    """Send a signal to the agent alone: not to sudo, which started it, nor to the fence, which it started."""
     agents = faults.matching(host, "framestorm-agent")
     agents = [pid for pid in agents if Path(f"/proc/{pid}/comm").read_text().startswith("python3")]
     if agents:
-        os.kill(min(agents), signal.SIGKILL)
+        os.kill(min(agents), number)
 
 
 CONDUCTOR, JMETER, GUARD = "", "ApacheJMeter.jar", r"/guard\.py"
@@ -132,7 +132,8 @@ FAULTS: dict[str, Fault] = {
     "slave's JMeter frozen": Fault(
         in_lab(lambda host: faults.freeze(host, JMETER), lambda host: faults.thaw(host, JMETER)), locally=False
     ),
-    "agent killed": Fault(in_lab(kill_agent), locally=False),
+    "agent killed": Fault(in_lab(lambda host: signal_agent(host, KILL)), locally=False),
+    "agent stopped": Fault(in_lab(lambda host: signal_agent(host, STOP)), locally=False),
     "agent frozen": Fault(
         in_lab(lambda host: faults.freeze(host, AGENT), lambda host: faults.thaw(host, AGENT)), locally=False
     ),

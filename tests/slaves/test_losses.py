@@ -1,5 +1,6 @@
 """The failure table: what happens to a run when a slave, the network or the controller does."""
 
+import signal
 import time
 from collections.abc import Callable
 
@@ -9,7 +10,7 @@ from framestorm.machine import wait_until
 from lab import faults
 from lab.hosts import Host
 from tests.conftest import Lab
-from tests.nemesis.faults import kill_agent
+from tests.nemesis.faults import signal_agent
 from tests.runs import Running, RunSh
 
 SLAVE2 = Host("slave2")
@@ -38,9 +39,10 @@ def assert_idle(lab: Lab, *hosts: str) -> None:
         (lambda: faults.freeze(SLAVE2, SERVER), lambda: faults.thaw(SLAVE2, SERVER), "frozen"),
         (lambda: faults.cut(SLAVE2), lambda: faults.reconnect(SLAVE2), "no sign of life"),
         (lambda: faults.reboot(SLAVE2), lambda: None, "slave2 was lost"),
-        (lambda: kill_agent(SLAVE2), lambda: None, "slave2 was lost"),
+        (lambda: signal_agent(SLAVE2, signal.SIGKILL), lambda: None, "slave2 was lost"),
+        (lambda: signal_agent(SLAVE2, signal.SIGSTOP), lambda: None, "no sign of life"),
     ],
-    ids=["frozen", "cut off", "rebooted", "agent killed"],
+    ids=["frozen", "cut off", "rebooted", "agent killed", "agent stopped"],
 )
 def test_a_lost_slave_is_named_and_the_rest_kept(
     run_sh: RunSh, deployed: Lab, break_it: Callable[[], object], mend_it: Callable[[], object], reason: str
