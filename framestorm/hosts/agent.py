@@ -250,6 +250,8 @@ class Agent:
                     beaten_s = time.monotonic()
                     self._send_growth()
                     self._beat()
+        except BrokenPipeError:
+            pass  # nobody is there to be told
         except (CannotError, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             with contextlib.suppress(OSError, CannotError):
                 self._send_growth()
