@@ -9,7 +9,14 @@ from pathlib import Path
 
 import polars as pl
 
-from framestorm.model.cause import TIMEOUTS, TRANSACTION_MESSAGE, request_cause, user_cause
+from framestorm.model.cause import (
+    AS_IF_NOT_STOPPED,
+    ONE_FAILED,
+    TIMEOUTS,
+    TRANSACTION_MESSAGE,
+    request_cause,
+    user_cause,
+)
 from framestorm.model.criteria import ALL, USER
 from framestorm.model.sample import COMMON, ELAPSED_US, ORIGIN, SUB_RESULT, TRANSACTION, is_figure_name, is_length
 from framestorm.results.cells import inert
@@ -152,8 +159,11 @@ def whole_rows(path: Path) -> int:
     return n_bytes
 
 
-def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
-    """Write the rows, except those with the label `without`, to the CSV file `table` in the form of samples.csv."""
+def write_samples(jtl: Jtl, table: Path, *, without: str | None = None, stopping_ms: float | None = None) -> None:
+    """Write the rows, except those with the label `without`, to the CSV file `table` in the form of samples.csv.
+
+    stopping_ms: when the run was told to stop, if it was.
+    """
     assert jtl.rows is not None  # noqa: S101 - the caller has seen such rows
     rows = jtl.rows if without is None else jtl.rows.filter(pl.col("label") != without)
     further: dict[str, pl.Expr] = {}
@@ -169,7 +179,8 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None) -> None:
             further[name] = pl.when(is_http | (time > 0)).then(time)
     # The samples of users that are processes are parts of these, and samples nevertheless.
     nested = _nested(rows, jtl.labels) if without is None else []
-    samples = _with_cause(rows).select(
+    rows = _with_cause(rows)
+    samples = (rows if stopping_ms is None else _with_stopped(rows, stopping_ms)).select(
         "label",
         pl.col("thread").alias("user"),
         pl.col("index").cast(pl.Float64, strict=False).cast(pl.Int64),
@@ -289,3 +300,18 @@ def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
     }
     cause = key.replace_strict(causes, default=None, return_dtype=pl.String) if causes else pl.lit(None, pl.String)
     return rows.with_columns(pl.when(~pl.col("ok")).then(cause).alias("cause"))
+
+
+def _with_stopped(rows: pl.LazyFrame, stopping_ms: float) -> pl.LazyFrame:
+    """The rows of a run that was told to stop, with the cause of the samples that this cut off.
+
+    These are the ones that ended after it with an error of the network, or without any cause: JMeter closes their
+    connections. A transaction is cut off if its only failed sample is, whose row stands before its own.
+    """
+    is_after = pl.col("start_ms") + pl.col("rtt_ms") >= stopping_ms
+    is_stopped = is_after & pl.col("cause").str.extract(r"^([^:]*)").is_in(list(AS_IF_NOT_STOPPED))
+    rows = rows.with_columns(is_stopped.fill_null(value=False).alias("is_stopped"))
+    has_stopped = pl.col("is_stopped").cast(pl.Int8).cum_max().over("host", "thread") == 1
+    of_one = (pl.col("cause") == "failed-sample") & pl.col("responseMessage").str.ends_with(ONE_FAILED) & has_stopped
+    cause = pl.when(pl.col("is_stopped") | of_one).then(pl.lit("stopped")).otherwise("cause")
+    return rows.with_columns(cause.alias("cause"))

@@ -98,7 +98,9 @@ def read_results(run_dir: Path) -> RunResults:
         users = users_table(clients.users.values())
         if not clients.users and jtl.rows is not None:
             users = read_users(jtl) if has_users else users
-            write_samples(jtl, table, without=USER if has_users else None)
+            # Where something else ended the run, such as a target that died, errors are what they say.
+            stopping_ms = record.stopping_ms if record.state == "stopped" else None
+            write_samples(jtl, table, without=USER if has_users else None, stopping_ms=stopping_ms)
         elif not clients.users and path.exists():
             # An archive with only the table: better than nothing, and the report says that it is incomplete.
             table.unlink()

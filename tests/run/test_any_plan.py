@@ -57,6 +57,7 @@ def test_one_interrupt_stops_any_plan(
     assert outcomes["call", "false"] <= interrupted
     rows = outcomes["call", "true"] + outcomes["call", "false"]
     assert len(server.received) - (interrupted if group is CONCURRENCY else 0) <= rows <= len(server.received)
+    assert {row["cause"] for row in done.rows("samples.csv") if row["ok"] == "false"} <= {"stopped"}
     record = done.json("run.json")
     assert record["state"] == "stopped"
     assert record["started_ms"] < record["stopping_ms"] < record["ended_ms"] < record["stopping_ms"] + 20_000

@@ -543,3 +543,31 @@ def test_columns_that_were_not_saved_are_named(tmp_path: Path) -> None:
     assert "Latency" in summary.facts.absent_columns and "bytes" in summary.facts.absent_columns
     assert (summary.main.received_bytes_per_s, summary.main.causes) == (None, {"unknown": 1})
     assert any("saved without" in sentence for sentence in summary.warnings)
+
+
+@pytest.mark.parametrize(
+    ("state", "cut", "transaction"), [("stopped", "stopped", "stopped"), ("failed", "reset", "failed-sample")]
+)
+def test_what_a_stop_cuts_off_is_no_error_of_the_function(
+    tmp_path: Path, state: str, cut: str, transaction: str
+) -> None:
+    """Of a run that ends for another reason, such as a target that died, errors are what they say."""
+    closed = "Non HTTP response code: java.net.SocketException,Non HTTP response message: Socket closed"
+    of_two = "Number of samples in transaction : 2, number of failing samples"
+    rows = {
+        "before": f"1000,500,before,{closed},t 1-1,false,,0,0",
+        "cut": f"1600,900,cut,{closed},t 1-1,false,,0,0",
+        "flow": f'1550,950,flow,,"{of_two} : 1",t 1-1,false,,0,0',
+        "both": f'1550,950,both,,"{of_two} : 2",t 1-1,false,,0,0',
+        "failed": "1600,900,failed,500,Oops,t 1-2,false,,0,0",
+        "answered": "1600,900,answered,200,OK,t 1-3,true,,0,0",
+    }
+    (tmp_path / "samples.jtl").write_text("\n".join([COLUMNS, *rows.values(), ""]))
+    (tmp_path / "run.json").write_text(json.dumps({"format": 2, "state": state, "stopping_ms": 2000.0}))
+    results = read_results(tmp_path)
+    found = {name: results.table(name).select("cause", "timed_out").row(0) for name in rows}
+    assert found == {
+        "before": ("reset", False), "cut": (cut, False), "flow": (transaction, False), "both": ("failed-sample", False),
+        "failed": ("status-500", False), "answered": (None, False),
+    }  # fmt: skip
+    assert results.table("cut")["censored"].to_list() == [cut == "stopped"]
