@@ -1,5 +1,7 @@
 """metrics.csv: the metrics of replicas under load, by function, and when replicas were missing."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -88,13 +90,16 @@ def summarise_replicas(metrics: pl.DataFrame, span: Span | None, origin_ms: floa
 
 
 def _function(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: float) -> FunctionSummary:
-    short = _short(rows)
+    scaling = _scaling_up(rows)
+    short = _short(rows, scaling)
     worst = short.sort(pl.col("ready") - pl.col("wanted")).row(0, named=True) if short.height else None
     replicas = _replicas(rows)
-    lost, short_s = _grown(rows, LOST), _grown(rows, SHORT)
+    lost, short_s = _grown(rows, LOST), _grown(rows, SHORT, scaling)
     # If the provider counted no losses, the missing replicas belonged to an earlier deployment.
     vanished = [] if lost == 0 else _vanished(rows, origin_ms)
     throttled = [each.throttled_mean for each in replicas if each.throttled_mean is not None]
+    # Rates over the last 10 s are below the mean in a load that is as short: they count the idle time before it.
+    cores_mean, cores_most = _sum([each.cores_mean for each in replicas]), _maximum(_whole(rows, "cpu_cores"))
     return FunctionSummary(
         function=function,
         wanted=_range(rows, "replicas_wanted"),
@@ -102,8 +107,8 @@ def _function(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: floa
         seen=len(replicas),
         # The provider counts them; it does not see requests that a balancer sends past it.
         in_flight_max=_maximum(_whole(rows, "in_flight")) or None,
-        cores_mean=_sum([each.cores_mean for each in replicas]),
-        cores_max=_maximum(_whole(rows, "cpu_cores")),
+        cores_mean=cores_mean,
+        cores_max=max((each for each in (cores_mean, cores_most) if each is not None), default=None),
         throttled_mean=sum(throttled) / len(throttled) if throttled else None,
         memory_max_bytes=max((each.memory_max_bytes for each in replicas if each.memory_max_bytes), default=None),
         received_bytes_per_s=_sum([each.received_bytes_per_s for each in replicas]),
@@ -151,10 +156,18 @@ def _growth(rows: pl.DataFrame, over_s: float) -> float | None:
     return max(0.0, float(rows["value"][-1] - rows["value"][0])) / over_s
 
 
-def _grown(rows: pl.DataFrame, counter: str) -> float | None:
-    """The growth of a provider's counter, which restarts at 0 with each deployment; None if there is no counter."""
-    values = _of(rows, counter)["value"]
-    return float(values.diff().drop_nulls().clip(lower_bound=0).sum()) if values.len() else None
+def _grown(rows: pl.DataFrame, counter: str, without: Sequence[Span] = ()) -> float | None:
+    """The growth of a provider's counter, which restarts at 0 with each deployment; None if there is no counter.
+
+    without: times whose growth does not count.
+    """
+    read = _of(rows, counter).select("time_ms", "value").rows()
+    steps = [
+        max(0.0, value - before)
+        for (since_ms, before), (until_ms, value) in pairwise(read)
+        if not any(since_ms < end and until_ms > start for start, end in without)
+    ]
+    return float(sum(steps)) if read else None
 
 
 def _whole(rows: pl.DataFrame, metric: str) -> pl.DataFrame:
@@ -163,13 +176,33 @@ def _whole(rows: pl.DataFrame, metric: str) -> pl.DataFrame:
     return _of(rows, metric).group_by("time_ms").agg(value).sort("time_ms")
 
 
-def _short(rows: pl.DataFrame) -> pl.DataFrame:
-    """time_ms, wanted and ready at the moments when fewer replicas were ready than wanted."""
+def _counts(rows: pl.DataFrame) -> pl.DataFrame:
+    """time_ms, wanted and ready at each scrape; empty if no scrape knew how many were ready."""
     wanted, ready = (
         _of(rows, metric).select("time_ms", pl.col("value").alias(name)) for metric, name in COUNTS.items()
     )
     both = wanted.join(ready, on="time_ms", how="left").with_columns(pl.col("ready").fill_null(0))
-    return both.filter(pl.col("ready") < pl.col("wanted")).sort("time_ms") if ready.height else both.clear()
+    return both.sort("time_ms") if ready.height else both.clear()
+
+
+def _short(rows: pl.DataFrame, scaling: Sequence[Span]) -> pl.DataFrame:
+    """Of `_counts` the moments when fewer replicas were ready than wanted, but for those when it was scaled up."""
+    short = _counts(rows).filter(pl.col("ready") < pl.col("wanted"))
+    return short.filter(~pl.any_horizontal(pl.lit(value=False), *(pl.col("time_ms").is_between(*s) for s in scaling)))
+
+
+def _scaling_up(rows: pl.DataFrame) -> list[Span]:
+    """From each rise of the replicas wanted until all were ready, if none of those before was missing meanwhile."""
+    spans = []
+    began: tuple[float, float] | None = None
+    counts = _counts(rows).rows()
+    for (before_ms, wanted_before, _), (time_ms, wanted, ready) in pairwise(counts):
+        if began is None and wanted > wanted_before:
+            began = before_ms, wanted_before
+        if began is not None and (ready < began[1] or ready >= wanted):
+            spans += [(began[0], time_ms)] if ready >= wanted else []
+            began = None
+    return spans
 
 
 def _vanished(rows: pl.DataFrame, origin_ms: float) -> list[VanishedReplicas]:
@@ -230,7 +263,7 @@ def replicas_over_time(
     for name in drawn:
         rows = metrics.filter(pl.col("function") == name)
         counts[name] = {name: by_bin(_of(rows, metric), "min") for metric, name in COUNTS.items()}
-        counts[name]["short"] = by_bin(_short(rows).rename({"ready": "value"}), "min")
+        counts[name]["short"] = by_bin(_short(rows, _scaling_up(rows)).rename({"ready": "value"}), "min")
     x = [round((first_ms + number * width_ms - origin_ms) / 1000, 3) for number in range(n_bins)]
     return ReplicasOverTime(x, len(functions), counts, use)
 

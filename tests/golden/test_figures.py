@@ -33,6 +33,12 @@ INTENDED = {
     # Requests whose answers nobody was to verify were counted as unverified.
     ".facts.unverified": 0,
 }
+# By run: peaks of CPU were below the mean in short loads, and replicas that were being started counted as missing.
+INTENDED_OF_RUN: dict[str, dict[str, Any]] = {
+    "rate-dropped": {".doubts": ["not_offered"], ".n_warnings": 3, ".functions.0.short_s": 0.0},
+    "rate-replica-killed": {".functions.0.cores_max": 0.02075262725},
+    "requests-noop": {".functions.0.cores_max": 0.0116713934},
+}
 # Handler, model and what is outside of them had few metrics; any figure has the same ones now.
 NEW_METRICS = {
     "handler_median_ms", "handler_p95_ms", "handler_p99_ms",
@@ -120,7 +126,9 @@ def is_near(old: Any, new: Any, where: str) -> bool:
 
 @pytest.mark.parametrize("name", EXPECTED["runs"])
 def test_figures_of_a_run(kept: Path, name: str) -> None:
-    assert list(differences(EXPECTED["runs"][name], summary_of(kept / "runs" / name))) == []
+    found = differences(EXPECTED["runs"][name], summary_of(kept / "runs" / name))
+    intended = INTENDED_OF_RUN.get(name, {})
+    assert [(where, old, new) for where, old, new in found if (where, new) not in intended.items()] == []
 
 
 @pytest.mark.parametrize("name", EXPECTED["studies"])

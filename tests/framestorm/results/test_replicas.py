@@ -71,7 +71,11 @@ def test_use_is_of_the_load_alone_however_short(path: Path) -> None:
             rows.append(f"{START_MS + 1000 * at_s},{metric},face-blur,face-blur-k1-1,{value}\n")
     path.write_text(HEADER + "".join(rows))
     (row,), _ = of_run(path, length_s=6)
-    assert (row.cores_mean, row.throttled_mean) == (pytest.approx(1.5), pytest.approx(0.25))
+    assert (row.cores_mean, row.cores_max, row.throttled_mean) == (
+        pytest.approx(1.5),
+        row.cores_mean,
+        pytest.approx(0.25),
+    )
     assert (row.received_bytes_per_s, row.sent_bytes_per_s) == (None, None), "without a network of its own"
 
 
@@ -126,6 +130,32 @@ def test_scaling_down_is_no_loss(path: Path, make_metrics: Make, drain_s: float)
     make_metrics(path, replicas, lambda at_s: 3 if at_s < 60 else 1, length_s=120)
     (row,), _ = of_run(path)
     assert (row.vanished, row.short_s, row.wanted) == ([], 0, Range(1, 3))
+
+
+@pytest.mark.parametrize(
+    ("replicas", "short"),
+    [
+        ({"k1-1": FOREVER, "k1-2": (70.0, 1e9)}, (0, None, 0)),
+        ({"k1-1": (-10.0, 63.0), "k1-2": (70.0, 1e9), "k1-3": (72.0, 1e9)}, (12.0, ShortOfReplicas(0, 2), 1)),
+        ({"k1-1": FOREVER}, (60.0, ShortOfReplicas(1, 2), 0)),
+    ],
+    ids=["started", "one of before is lost", "never ready"],
+)
+def test_scaling_up_is_no_lack(
+    path: Path, make_metrics: Make, replicas: dict[str, tuple[float, float]], short: tuple[object, ...]
+) -> None:
+    make_metrics(path, replicas, lambda at_s: 1 if at_s < 60 else 2, length_s=120)
+    (row,), _ = of_run(path)
+    assert (row.short_s, row.short_worst, row.lost) == short
+
+
+def test_the_providers_count_leaves_scaling_up_out_too(path: Path, make_metrics: Make) -> None:
+    """7 s without the replica that starts, and half a second without one that was lost."""
+    replicas = {"k1-1": FOREVER, "k1-2": (70.0, 1e9)}
+    make_metrics(path, replicas, lambda at_s: 1 if at_s < 60 else 2, length_s=120)
+    add_counters(path, (50, 0, 0), (61, 0, 1), (69, 0, 9), (71, 0, 10), (80, 0, 10), (90, 1, 10.5), (110, 1, 10.5))
+    (row,), _ = of_run(path)
+    assert (row.lost, row.short_s) == (1, pytest.approx(0.5))
 
 
 def test_the_end_of_the_run_is_no_loss(path: Path, make_metrics: Make) -> None:
