@@ -126,8 +126,9 @@ def _unmeasured(study: StudyResults) -> list[str]:
         label, there = split_label(name)[0], set[str]()
         lacking = f"the label {quoted(label)}" if label else ""
         if not label or any(study.samples(row, name).sent for row in study.complete):
-            lacking = f"the figure of {metric(name).label}"
-            there |= {figure for row in study.complete for figure in study.samples(row, name).figures()}
+            lacking = f"a {metric(name).label}"
+            kept = [study.samples(row, name) for row in study.complete]
+            there |= {figure for each in kept for figure in each.figures() if each.kept[figure].count()}
         else:
             there |= {
                 quoted(of.label)
