@@ -81,7 +81,9 @@ CAUSES = {
 }
 TIMEOUTS = frozenset(cause.word for cause in CAUSES.values() if cause.is_timeout)
 # What JMeter says of a sample whose connection it closed itself, because the run was stopped, does not say so.
-AS_IF_NOT_STOPPED = frozenset({cause.word for cause in CAUSES.values() if cause.side is Side.NETWORK} | {"unknown"})
+AS_IF_NOT_STOPPED = frozenset(
+    {cause.word for cause in CAUSES.values() if cause.side is Side.NETWORK} | {"exception", "unknown"}
+)
 # How the message of a transaction ends of which one sample failed.
 ONE_FAILED = "failing samples : 1"
 

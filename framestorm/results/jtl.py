@@ -305,8 +305,8 @@ def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
 def _with_stopped(rows: pl.LazyFrame, stopping_ms: float) -> pl.LazyFrame:
     """The rows of a run that was told to stop, with the cause of the samples that this cut off.
 
-    These are the ones that ended after it with an error of the network, or without any cause: JMeter closes their
-    connections. A transaction is cut off if its only failed sample is, whose row stands before its own.
+    These are the ones that ended after it with an error of the network, an exception, or without any cause: JMeter
+    closes their connections. A transaction is cut off if its only failed sample is, whose row stands before its own.
     """
     is_after = pl.col("start_ms") + pl.col("rtt_ms") >= stopping_ms
     is_stopped = is_after & pl.col("cause").str.extract(r"^([^:]*)").is_in(list(AS_IF_NOT_STOPPED))

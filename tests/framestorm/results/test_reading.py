@@ -557,6 +557,7 @@ def test_what_a_stop_cuts_off_is_no_error_of_the_function(
     rows = {
         "before": f"1000,500,before,{closed},t 1-1,false,,0,0",
         "cut": f"1600,900,cut,{closed},t 1-1,false,,0,0",
+        "aborted": "1990,20,aborted,org.example.RequestAbortedException,Request aborted,t 1-4,false,,0,0",
         "flow": f'1550,950,flow,,"{of_two} : 1",t 1-1,false,,0,0',
         "both": f'1550,950,both,,"{of_two} : 2",t 1-1,false,,0,0',
         "failed": "1600,900,failed,500,Oops,t 1-2,false,,0,0",
@@ -565,9 +566,11 @@ def test_what_a_stop_cuts_off_is_no_error_of_the_function(
     (tmp_path / "samples.jtl").write_text("\n".join([COLUMNS, *rows.values(), ""]))
     (tmp_path / "run.json").write_text(json.dumps({"format": 2, "state": state, "stopping_ms": 2000.0}))
     results = read_results(tmp_path)
+    aborted = "stopped" if state == "stopped" else "exception: RequestAbortedException: Request aborted"
     found = {name: results.table(name).select("cause", "timed_out").row(0) for name in rows}
     assert found == {
-        "before": ("reset", False), "cut": (cut, False), "flow": (transaction, False), "both": ("failed-sample", False),
+        "before": ("reset", False), "cut": (cut, False), "aborted": (aborted, False),
+        "flow": (transaction, False), "both": ("failed-sample", False),
         "failed": ("status-500", False), "answered": (None, False),
     }  # fmt: skip
     assert results.table("cut")["censored"].to_list() == [cut == "stopped"]
