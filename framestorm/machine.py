@@ -113,23 +113,35 @@ def answers(url: str, timeout_s: float = PROBE_WITHIN_S) -> bool:
         return False
 
 
+def host_and_port(url: str) -> tuple[str, int]:
+    """Where a URL leads to.
+
+    Raises:
+        UsageError: the URL has no http(s) scheme, no host, a wrong port, or a login, which no client here would send.
+    """
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UsageError(f"{url}: {error}") from None
+    if not url.startswith(("http://", "https://")) or not parts.hostname or port == 0:
+        raise UsageError(f"{url}: a URL starts with http:// or https:// and a host, and has no port 0")
+    if "@" in parts.netloc:
+        raise UsageError("the URL holds a login; put it into a header: Authorization: Basic ${env:NAME}")
+    return parts.hostname, port or (443 if parts.scheme == "https" else 80)
+
+
 def check_reachable(url: str) -> None:
     """Check that something accepts connections at a URL; sends no request, because a function may be costly.
 
     Raises:
-        UsageError: the URL has no http(s) scheme or no host.
+        UsageError: the URL is wrong.
         FramestormError: nothing answers there.
     """
+    host, port = host_and_port(url)
     try:
-        parts = urllib.parse.urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-    except ValueError as error:
-        raise UsageError(f"{url}: {error}") from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise UsageError(f"{url}: a URL starts with http:// or https:// and a host")
-    try:
-        socket.create_connection((parts.hostname, port), timeout=CONNECT_WITHIN_S).close()
+        socket.create_connection((host, port), timeout=CONNECT_WITHIN_S).close()
     except OSError as error:
         raise FramestormError(
-            f"nothing answers at {parts.hostname}:{port} ({error}); does the gateway run, is the url right?"
+            f"nothing answers at {host}:{port} ({error}); does the gateway run, is the url right?"
         ) from None

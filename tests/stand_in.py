@@ -23,6 +23,7 @@ class Answer:
     sent_bytes: int | None = None  # of the body, then the connection is closed
     pause_s: float = 0  # after each line of the body
     authorization: str | None = None  # that a request has to carry, or its answer is 401
+    raw: bytes = b""  # instead of all this, then the connection is closed
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class StandIn(ThreadingHTTPServer):
 
     def __init__(self, answers: list[Answer], host: str = "127.0.0.1") -> None:
         super().__init__((host, 0), _Handler)
+        self.idle_s: float | None = None  # after which a connection is closed
         self.answers = answers
         self.received: list[Received] = []
         self.lock = threading.Lock()
@@ -67,6 +69,10 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # the body would wait 40 ms for the headers' acknowledgement
     server: StandIn
 
+    def setup(self) -> None:
+        self.timeout = self.server.idle_s
+        super().setup()
+
     def log_message(self, *_: object) -> None:
         pass
 
@@ -74,6 +80,10 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         request = Received(self.command, self.path, self.headers, body, self.client_address[1])
         answer = self.server.next_answer(request)
+        if answer.raw:
+            self.wfile.write(answer.raw)
+            self.close_connection = True
+            return
         answered = str(self.headers).encode() + body if answer.repeats else answer.body
         if answered is None:
             answered = json.dumps({"image": body.decode(), "faces": [FACE], "cold": False}).encode()

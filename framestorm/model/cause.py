@@ -13,10 +13,12 @@ LONGEST_DETAIL = 120
 # How a Transaction Controller's row begins its message.
 TRANSACTION_MESSAGE = "Number of samples in transaction"
 _FROM_EXCEPTION = {
+    "generator-limit": re.compile("too many open files|cannot assign requested address|address not available"),
     "connect-timeout": re.compile("connecttimeout|connect timed out"),
     "timeout": re.compile("sockettimeout|read timed out"),
     "connect": re.compile("connectexception|connection refused|could not connect|unknownhost|noroutetohost"),
     "reset": re.compile("nohttpresponse|socketexception|connection reset|connectionclosed|premature"),
+    "not-http": re.compile("clientprotocolexception|redirectexception|zipexception"),
 }
 _EXCEPTION = re.compile(r"(?:[\w$]+\.)+([\w$]*(?:Exception|Error))")
 _PREFIX = re.compile(r"Non HTTP response (?:code|message): *")
@@ -50,6 +52,7 @@ CAUSES = {
         Cause("timeout", "no complete answer within the timeout", Side.FUNCTION, is_timeout=True),
         Cause("tls", "no encrypted connection could be made", Side.NETWORK),
         Cause("reset", "the connection broke, or the answer was cut short", Side.NETWORK),
+        Cause("not-http", "the answer breaks HTTP, in its head, its compression or its redirect", Side.FUNCTION),
         Cause("not-json", "the answer is not JSON", Side.FUNCTION),
         Cause("not-image", "the answer holds no image", Side.FUNCTION),
         Cause("wrong-size", "the image has another size", Side.FUNCTION),
@@ -74,6 +77,7 @@ CAUSES = {
         Cause("status-502", "the gateway found no function", Side.FUNCTION),
         Cause("status-503", "the function was not ready", Side.FUNCTION),
         Cause("status-504", "the platform's own timeout", Side.FUNCTION, is_timeout=True),
+        Cause("generator-limit", "the generator had no port or file descriptor left for a connection", Side.GENERATOR),
         Cause("exception", "the sampler ended with an exception", Side.GENERATOR),
         Cause("error", "the sampler reported an error", Side.FUNCTION),
         Cause("unknown", "no cause was recorded", Side.FUNCTION),

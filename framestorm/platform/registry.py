@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SerializeAsAny
 
 from framestorm.errors import FramestormError
-from framestorm.machine import check_reachable
+from framestorm.machine import check_reachable, host_and_port
 from framestorm.platform.base import Check, Platform, SettingError, Settings, Site, attempt
 from framestorm.platform.embedded import Embedded
 from framestorm.platform.openfaas.platform import OpenFaas
@@ -89,7 +89,12 @@ def setting_names() -> tuple[str, ...]:
 
 
 def at(url: str, site: Site | None = None) -> Platform[Any]:
-    """The platform on this machine that `url` points to, or else the one for any address."""
+    """The platform on this machine that `url` points to, or else the one for any address.
+
+    Raises:
+        UsageError: the URL is wrong.
+    """
+    host_and_port(url)
     platform_here = next((platform for each in PLATFORMS.values() if (platform := each.at(url)) is not None), None)
     if platform_here is not None:
         return platform_here

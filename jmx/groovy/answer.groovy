@@ -233,7 +233,7 @@ class Answer {
     void readServerTiming(String timings) {
         Matcher match = (timings ?: '') =~ /(?:^|,)\s*([^\s;,="]+)((?:\s*;\s*[\w-]+\s*=\s*(?:"[^"]*"|[^;,"]*))*)/
         while (match.find()) {
-            Matcher length = match.group(2) =~ /;\s*dur\s*=\s*"?([0-9]+(?:\.[0-9]+)?)/
+            Matcher length = match.group(2) =~ /(?i);\s*dur\s*=\s*"?([0-9]{1,18}(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,2})?)(?![\w.])/
             String part = match.group(1)
             String name = TIMINGS[part] ?: part.toLowerCase(Locale.ROOT).replaceAll(/[^a-z0-9]+/, '_') + '_ms'
             if (length.find() && name ==~ NAME && !COMMON.contains(name)) {
@@ -269,12 +269,19 @@ class Answer {
     static String broken(String exception, String message, Closure<Boolean> isStopped) {
         // By the plan's total time-out, or because the run is stopped at once.
         String closedHere = isStopped() ? 'stopped' : 'timeout'
+        if (message =~ /Too many open files|Cannot assign requested address|Address not available/) {
+            return 'generator-limit'
+        }
         switch (exception) {
             case ~/.*ConnectTimeoutException.*/: return 'connect-timeout'
             case ~/.*(HttpHostConnect|ConnectException|NoRouteToHost|UnknownHost|PortUnreachable).*/: return 'connect'
             case ~/.*SocketTimeoutException.*/: return 'timeout'
             case ~/.*(RequestAborted|InterruptedIO).*/: return closedHere
-            default: return message.endsWith('Socket closed') ? closedHere : 'reset'
+            case ~/.*(ProtocolException|ZipException|RedirectException).*/: return 'not-http'
+            case ~/.*(MalformedURL|URISyntax).*/: return 'exception'
+            case { message.endsWith('Socket closed') }: return closedHere
+            case { exception.contains('.SSL') && !(message =~ /(?i)reset|broken pipe/) }: return 'tls'
+            default: return 'reset'
         }
     }
 

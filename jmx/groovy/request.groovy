@@ -30,6 +30,7 @@ class Requests { // JMeter compiles this file anew for each run
     static final ObjectMapper JSON = new ObjectMapper()
     static final Pattern SECRET = ~/\$\{env:(\w+)\}/
     static final Pattern COLUMN = ~/\{([^{}"]+)\}/
+    static final Pattern NOT_IN_URL = ~/["<>\\^`{|}\s]|%(?![0-9A-Fa-f]{2})/ // percent-encoded, as by browsers
     static final Pattern PEM = ~/(?s)-----BEGIN ([A-Z0-9 ]+)-----(.+?)-----END/
     static final Map<String, String> TYPES = [json: 'application/json', jsonl: 'application/jsonl', xml: 'application/xml']
     static volatile Requests only
@@ -198,9 +199,8 @@ class Requests { // JMeter compiles this file anew for each run
         }
         Map<String, JsonNode> row = rows ? rows[index % rows.size()] : null
         // The sampler's path: once a run has begun, what a script sets there itself is not kept.
-        vars.put('request_url', filled(url, row) { JsonNode value ->
-            URLEncoder.encode(plain(value), 'UTF-8').replace('+', '%20')
-        })
+        String filledUrl = filled(url, row) { JsonNode value -> URLEncoder.encode(plain(value), 'UTF-8').replace('+', '%20') }
+        vars.put('request_url', filledUrl.replaceAll(NOT_IN_URL) { String each -> String.format('%%%02X', (int) each.charAt(0)) })
         File file = files ? files[index % files.size()] : null
         String type = file ? vars.get('content_type') ?: typeOf(file) : contentType
         sampler.headerManager = headersFor(row, file || text || isRowTheBody || sampler.method in ['POST', 'PUT', 'PATCH'] ? type : null)

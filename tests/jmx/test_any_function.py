@@ -115,8 +115,37 @@ def test_a_mistake_ends_the_run_before_the_load(
     assert reason in (read_refusal(run.folder) or "")
 
 
+def test_an_answer_that_breaks_http_is_the_functions(run_plan: RunPlan, stand_in: StartServer) -> None:
+    server = stand_in(
+        {"raw": b"no HTTP\r\n\r\n"},
+        {"body": b"no gzip", "headers": (("Content-Encoding", "gzip"),)},
+        {"status": 307, "body": b"", "headers": (("Location", "http://[bad"),)},
+        {"raw": b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"},
+        {"body": b"ok"},
+    )
+    run = run_plan("requests", url=server.url + '?{"a"|<100%>', method="GET", users=1, ramp_s=0, hold_s=1)
+    assert {sent.path.partition("?")[2] for sent in server.received} == {"%7B%22a%22%7C%3C100%25%3E"}
+    wanted = ["not-http", "not-http", "not-http", "reset", "OK"]
+    assert [row["responseMessage"] for row in run.rows()][:5] == wanted
+
+
+@pytest.mark.parametrize(("idle_s", "scheme", "cause"), [(1.3, "http:", "OK"), (None, "https:", "tls")])
+def test_how_a_server_treats_connections(
+    idle_s: float | None, scheme: str, cause: str, run_plan: RunPlan, stand_in: StartServer
+) -> None:
+    server = stand_in({"body": b"ok"})
+    server.idle_s = idle_s  # it closes a connection before the user sends again
+    url = server.url.replace("http:", scheme)
+    run = run_plan("requests", url=url, users=1, ramp_s=0, hold_s=4, sleep_s=1.5)
+    assert set(run.count("responseMessage")) == {(cause,)}
+    assert len(run.rows()) > 1
+
+
 def test_an_answer_gives_figures(run_plan: RunPlan, stand_in: StartServer) -> None:
-    timing = (("Server-Timing", 'db;desc="a, b";dur=53, c;dur=0.5'), ("Server-Timing", "total;dur=60.25, start;dur=1"))
+    timing = (
+        ("Server-Timing", 'db;desc="a, b";dur=53, c;dur=0.5'),
+        ("Server-Timing", "total;DUR=6.025e1, start;dur=1, x;dur=1.2.3"),
+    )
     page = b'{"text": "INVOICE", "usage": {"tokens": 12, "costs": [0.5]}, "name": "x"}'
     wrong = b'{"text": "", "usage": {"tokens": 0}}'
     server = stand_in(

@@ -10,7 +10,7 @@ from framestorm import paths
 from framestorm.model.cause import CAUSES, TIMEOUTS, WORD, Side, describe
 
 # Words of clients, which are also those of Groovy, have their rows; these are made by the results themselves.
-BY_RESULTS = {"tls", "exception", "error", "never-ended", "failed-check"}
+BY_RESULTS = {"error", "never-ended", "failed-check"}
 STATUS = {word for word in CAUSES if word.startswith("status-")}
 MODULES = ("answer", "caller", "dispatch", "pool", "send", "user", "verify", "lines")
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import pytest
 
 from framestorm import conductor, paths
+from framestorm.errors import UsageError
 from framestorm.guard import Guarded
 from framestorm.model import files
 from framestorm.model.run import Record
@@ -146,6 +147,19 @@ def test_an_address_leads_to_its_platform() -> None:
     assert (elsewhere.kind, elsewhere.url, elsewhere.metrics(0, 1), elsewhere.trouble()) == (
         "url", "http://192.0.2.1/echo", None, None,
     )  # fmt: skip
+    for url in (
+        "http://[::1",
+        "http://h:99999",
+        "http://h:x",
+        "http://h:0",
+        "h:80",
+        "http://",
+        "HTTP://h",
+        "http://me:pw@h/",
+    ):
+        with pytest.raises(UsageError) as refusal:
+            registry.at(url)
+        assert "pw" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,8 @@ def test_every_field_of_a_line_is_a_column(three_users: Any) -> None:
         ("Non HTTP response code: java.net.UnknownHostException", "nowhere", "", "connect"),
         ("Non HTTP response code: org.apache.http.NoHttpResponseException", "failed to respond", "", "reset"),
         ("Non HTTP response code: java.net.SocketException", "Connection reset", "", "reset"),
+        ("Non HTTP response code: java.net.SocketException", "Too many open files", "", "generator-limit"),
+        ("Non HTTP response code: org.apache.http.client.ClientProtocolException", "x", "", "not-http"),
         ("503", "oops", "", "status-503"),
         (
             "200",
