@@ -2,10 +2,14 @@
 
 import base64
 import io
+import math
+import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import av
+from av.stream import Disposition
 from PIL import Image
 
 from encoding import Encoding, FrameError
@@ -14,11 +18,16 @@ from files import write_whole
 # Level 1 takes a third of level 6's time for files a few per cent larger; all users wait for the cut.
 PNG_COMPRESSION_LEVEL = 1
 JPEG_QUALITY = 90
-# Counter-clockwise, as the display matrix gives it.
-QUARTER_TURNS = {
-    90: Image.Transpose.ROTATE_90,
-    180: Image.Transpose.ROTATE_180,
-    270: Image.Transpose.ROTATE_270,
+# By the display matrix: where a step to the right and a step down of the stored picture lead.
+_TRANSPOSE = Image.Transpose
+UPRIGHT = {
+    (0, 1, -1, 0): _TRANSPOSE.ROTATE_270,
+    (-1, 0, 0, -1): _TRANSPOSE.ROTATE_180,
+    (0, -1, 1, 0): _TRANSPOSE.ROTATE_90,
+    (-1, 0, 0, 1): _TRANSPOSE.FLIP_LEFT_RIGHT,  # as front cameras do
+    (1, 0, 0, -1): _TRANSPOSE.FLIP_TOP_BOTTOM,
+    (0, 1, 1, 0): _TRANSPOSE.TRANSPOSE,
+    (0, -1, -1, 0): _TRANSPOSE.TRANSVERSE,
 }
 
 
@@ -56,16 +65,31 @@ def _upright_frames(video: Path) -> Iterator[Image.Image]:
     count = 0
     try:
         with av.open(str(video)) as container:
-            if not container.streams.video:
+            streams = [each for each in container.streams.video if not each.disposition & Disposition.attached_pic]
+            if not streams:  # the picture of an album is none
                 raise FrameError(f"{video} has no video stream")
-            for frame in container.decode(video=0):
+            for frame in container.decode(streams[0]):
                 if frame.is_corrupt:
                     raise FrameError(f"video {video} is broken at frame {count}; copy or encode it again")
-                turn = QUARTER_TURNS.get(round(frame.rotation / 90) * 90 % 360)
+                turn = _turn(frame)
                 image: Image.Image = frame.to_image()  # type: ignore[no-untyped-call]
-                # PyAV leaves it to its user to apply the rotation that the file asks for.
                 yield image if turn is None else image.transpose(turn)
                 count += 1
     except (av.FFmpegError, UnicodeDecodeError) as error:
         where = f"after frame {count - 1}" if count else "at its start"
-        raise FrameError(f"video {video} cannot be read {where}: {error}; copy or encode it again") from error
+        raise FrameError(
+            f"video {video} cannot be read {where}: {getattr(error, 'strerror', error)}; copy or encode it again"
+        ) from error
+
+
+def _turn(frame: av.VideoFrame) -> Image.Transpose | None:
+    """What the file asks to be done with each picture, which PyAV leaves to its user."""
+    try:
+        matrix: Any = frame.side_data["DISPLAYMATRIX"]  # type: ignore[typeddict-item]
+        a, b, _, c, d, *_ = (round(number / 65536) for number in struct.unpack("=9i", bytes(matrix)))
+    except (KeyError, ValueError):  # there is none, or beside it something that PyAV does not know, as in a JPEG
+        angle = math.radians(frame.rotation)
+        a = d = round(math.cos(angle))
+        c = round(math.sin(angle))
+        b = -c
+    return UPRIGHT.get((a, b, c, d))

@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_ISREG
 from typing import NamedTuple
 
 from encoding import DEFAULT_ENCODING, ENCODINGS, Encoding, FrameError
@@ -27,7 +28,7 @@ from files import write_whole
 
 DEFAULT_CACHE = Path(__file__).resolve().parent.parent / ".local" / "frames"
 # Goes up whenever cut.py gives other bytes for the same video.
-CUTTER_VERSION = 1
+CUTTER_VERSION = 2
 # Past this size the videos go that were not used for longest, but none that a run of the last day used.
 LIMIT_BYTES = 4 << 30
 IN_USE_S = 24 * 3600.0
@@ -189,6 +190,8 @@ def _identity(video: Path) -> str:
         path = video.resolve()
     except OSError as error:
         raise FrameError(f"video {video} cannot be read: {error.strerror}") from error
+    if not S_ISREG(stat.st_mode):  # reading a pipe might never end
+        raise FrameError(f"video {video} is no file")
     state = [os.fsdecode(path), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 

@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 
 from cut import cut_video
 from encoding import ENCODINGS, FrameError
@@ -25,16 +25,25 @@ def test_frames_in_each_encoding(video: Path, tmp_path: Path, encoding: str, nam
 
 
 @pytest.mark.parametrize(
-    ("degrees", "size", "corner"),
-    [(0, (128, 96), (4, 4)), (90, (96, 128), (91, 4)), (180, (128, 96), (123, 91)), (270, (96, 128), (4, 123))],
+    ("matrix", "size", "corner"),
+    [
+        ((1, 0, 0, 1), (128, 96), (4, 4)),
+        ((0, 1, -1, 0), (96, 128), (91, 4)),
+        ((-1, 0, 0, -1), (128, 96), (123, 91)),
+        ((0, -1, 1, 0), (96, 128), (4, 123)),
+        ((-1, 0, 0, 1), (128, 96), (123, 4)),
+        ((1, 0, 0, -1), (128, 96), (4, 91)),
+        ((0, 1, 1, 0), (96, 128), (4, 4)),
+        ((0, -1, -1, 0), (96, 128), (91, 123)),
+    ],
 )
-def test_a_video_turned_clockwise_as_telephones_do(
-    video: Path, tmp_path: Path, degrees: int, size: tuple[int, int], corner: tuple[int, int]
+def test_a_video_turned_or_mirrored_as_telephones_do(
+    video: Path, tmp_path: Path, matrix: tuple[int, ...], size: tuple[int, int], corner: tuple[int, int]
 ) -> None:
     content = bytearray(video.read_bytes())
-    matrix = content.index(b"tkhd") + 44  # of version 0, ISO/IEC 14496-12 section 8.3.2
-    cosine, sine = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}[degrees]
-    content[matrix : matrix + 20] = struct.pack(">5i", cosine << 16, sine << 16, 0, -sine << 16, cosine << 16)
+    at = content.index(b"tkhd") + 44  # of version 0, ISO/IEC 14496-12 section 8.3.2
+    a, b, c, d = (value << 16 for value in matrix)
+    content[at : at + 20] = struct.pack(">5i", a, b, 0, c, d)
     (tmp_path / "turned.mp4").write_bytes(content)
     width, height, _ = cut_video(tmp_path / "turned.mp4", ENCODINGS["png"], tmp_path)
     with Image.open(tmp_path / "000000.png") as image:
@@ -62,6 +71,26 @@ def test_broken_videos(video: Path, tmp_path: Path) -> None:
         with pytest.raises(FrameError, match=expected) as raised:
             cut_video(path, ENCODINGS["jpeg"], tmp_path / name)
         assert str(path) in str(raised.value)
+
+
+def test_the_picture_of_an_album_is_no_video(tmp_path: Path) -> None:
+    picture = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(picture, "JPEG")
+    content = b"\0image/jpeg\0\x03\0" + picture.getvalue()
+    frame = b"APIC" + struct.pack(">IH", len(content), 0) + content
+    tag = b"ID3\x03\0\0" + bytes((len(frame) >> shift) & 127 for shift in (21, 14, 7, 0)) + frame
+    silence = b"\xff\xfb\x90\xc0" + bytes(413)  # a frame of MPEG-1 layer III, 128 kbit/s, 44.1 kHz, mono
+    (tmp_path / "song.mp3").write_bytes(tag + silence * 20)
+    with pytest.raises(FrameError, match="no video stream"):
+        cut_video(tmp_path / "song.mp3", ENCODINGS["png"], tmp_path)
+
+
+def test_a_photo_is_a_frame_turned_by_its_exif(tmp_path: Path) -> None:
+    photo = Image.new("RGB", (64, 48))
+    exif = photo.getexif()
+    exif[ExifTags.Base.Orientation] = 6
+    photo.save(tmp_path / "photo.jpg", exif=exif)
+    assert cut_video(tmp_path / "photo.jpg", ENCODINGS["png"], tmp_path)[:2] == (48, 64)
 
 
 def test_a_folder_is_no_video(tmp_path: Path) -> None:

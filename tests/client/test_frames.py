@@ -158,13 +158,15 @@ def test_as_a_command_it_prints_what_is_there(
     assert len(shown["video"]) == 12 and (Path(shown["folder"]) / "000004.jpg").exists()
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no video at all" * 10])
+@pytest.mark.parametrize("content", [None, b"", b"no video at all" * 10, "a pipe"])
 def test_a_missing_or_broken_video_is_named_and_leaves_nothing(
-    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    content: bytes | str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "clip.mp4"
-    if content is not None:
+    if isinstance(content, bytes):
         path.write_bytes(content)
+    elif content is not None:
+        os.mkfifo(path)
     monkeypatch.setattr("sys.argv", ["frames.py", "--video", str(path), "--cache", str(tmp_path / "cache")])
     assert frames.main() == 2
     output = capsys.readouterr()
