@@ -1,7 +1,10 @@
 """This machine: its addresses, ports and what answers there, waiting for others, work in the background."""
 
+import base64
 import contextlib
+import http.client
 import socket
+import ssl
 import threading
 import time
 import urllib.parse
@@ -145,3 +148,46 @@ def check_reachable(url: str) -> None:
         raise FramestormError(
             f"nothing answers at {host}:{port} ({error}); does the gateway run, is the url right?"
         ) from None
+
+
+def check_certificate(url: str, authorities: str, proxy: str = "") -> None:
+    """Check a server's certificate by a handshake without a request. JMeter itself accepts any.
+
+    Args:
+        url: the function's; one without TLS has none.
+        authorities: who may have signed it: `@file`, empty for those of the system, or `none` for no check.
+        proxy: URL of the proxy on the way, with its login.
+
+    Raises:
+        UsageError: the file holds no certificates.
+        FramestormError: the certificate is not valid, or there is no TLS.
+    """
+    if not url.startswith("https://") or authorities == "none":
+        return
+    host, port = host_and_port(url)
+    try:
+        context = ssl.create_default_context(cafile=authorities.removeprefix("@") or None)
+    except OSError as error:
+        raise UsageError(f"-Jca={authorities}: no certificates in PEM can be read there: {error}") from None
+    way = urllib.parse.urlsplit(proxy)
+    connection = http.client.HTTPSConnection(
+        way.hostname or host, (way.port or 80) if proxy else port, timeout=CONNECT_WITHIN_S, context=context
+    )
+    if proxy:
+        login = base64.b64encode(f"{way.username}:{way.password or ''}".encode()).decode()
+        connection.set_tunnel(host, port, {"Proxy-Authorization": f"Basic {login}"} if way.username else {})
+    try:
+        connection.connect()
+    except ssl.SSLCertVerificationError as error:
+        raise FramestormError(
+            f"the certificate of {host}:{port} is not valid: {error.verify_message}; "
+            "-Jca=@ca.pem names the authority that signed it, -Jca=none accepts any"
+        ) from None
+    except ssl.SSLError as error:
+        if error.reason == "WRONG_VERSION_NUMBER":
+            raise FramestormError(f"{host}:{port} does not speak TLS: does its URL begin with http://?") from None
+        # It may want a client's certificate, which the samples show.
+    except OSError as error:
+        raise FramestormError(f"no TLS connection to {host}:{port}: {error}") from None
+    finally:
+        connection.close()

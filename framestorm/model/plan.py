@@ -13,6 +13,8 @@ description may end with facets, in square brackets and separated by semicolons:
     URL                            the address of the function under test
     text or @file                  a text, or with @ the path of a file or folder: one that is set is relative to the
                                    folder that the run is started in, a default to the plan's
+    certificate authorities        who may have signed the server's certificate, which is checked before the load: a
+                                   file, or `none` for no check; without it those of the system
     JSON figures                   names of figures, each with its JSONPath: `tokens=$.usage.tokens, cost=$.cost`
     program                        a path or a name in PATH: a path that is set is relative to that folder too
     shell words                    the arguments of a program, as one types them in a shell
@@ -40,6 +42,7 @@ from framestorm.errors import UsageError
 from framestorm.model.criteria import ALL, USER
 
 URL, VIDEO, FILE = "URL", "video file", "text or @file"
+AUTHORITIES = "certificate authorities"
 PROGRAM, SHELL = "program", "shell words"
 FIGURES = "JSON figures"
 TOTAL, EMBEDDED = "total over all slaves", "embedded target if not set"
@@ -50,7 +53,7 @@ _RANGE = re.compile(
 )
 _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
-_WORDS = {"text", URL, VIDEO, FILE, PROGRAM, SHELL, FIGURES, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
+_WORDS = {"text", URL, VIDEO, FILE, PROGRAM, SHELL, AUTHORITIES, FIGURES, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
 SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler2")  # how their tags end; the last is of old plans
 # What runs samplers that stand in other files, and what may give its samples names of its own.
 _OF_OTHER_FILES = {"IncludeController", "ModuleController"}

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,7 +16,7 @@ from typing import Any
 
 from framestorm import client_server, paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.machine import check_reachable
+from framestorm.machine import check_certificate, check_reachable
 from framestorm.model import criteria, metric
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
@@ -159,12 +160,18 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         if each.is_required and each.is_needed(properties) and not properties.get(name):
             example = f", for example -J{name}=http://gateway:8080/function/noop" if plans.URL in each.facets else ""
             raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
-    if platform.url and not platform.runs_with_load:
-        check_reachable(platform.url)
+    # JMeter's own options for it; what is on its other side cannot be looked at from here.
+    is_behind_proxy = any(word.startswith(("-H", "-Dhttp.proxyHost=")) for word in options.jmeter_options)
+    if platform.url and not platform.runs_with_load and not is_behind_proxy:
+        proxy = _proxy_url(properties.get("proxy", ""))
+        check_reachable(re.sub("//.*@", "//", proxy) or platform.url)
+        for name, each in plan.settable.items():
+            if plans.AUTHORITIES in each.facets:
+                check_certificate(platform.url, properties[name], proxy)
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
     own = properties if plan.is_for_kit else {name: properties[name] for name in given if name in properties}
     values = {**own, **_filled_in(plan, properties, run_dir)}
-    if any(word.startswith(("-H", "-Dhttp.proxyHost=")) for word in options.jmeter_options):
+    if is_behind_proxy:
         # The requests that warm JMeter up go to JMeter itself, and a proxy must not get them.
         jmeter_values["framestorm.warm_up"] = "false"
     if jmeter.user_jars():
@@ -178,6 +185,20 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if options.slaves is None and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
     return Prepared(options, run_dir, plan, needs, properties, values, jmeter_values, platform, asked)
+
+
+def _proxy_url(proxy: str) -> str:
+    """The URL of a proxy, with its login, without secrets left open; empty without a proxy."""
+    url = SECRET.sub(lambda match: os.environ[match[1]], proxy)
+    url = url if "://" in url or not url else f"http://{url}"
+    try:
+        parts = urllib.parse.urlsplit(url)
+        is_usable = not url or (parts.hostname and parts.port)
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise UsageError("-Jproxy: a proxy is host:port or user:password@host:port")
+    return url
 
 
 def refuse(shortages: Sequence[str], what: str, options: RunOptions) -> None:
