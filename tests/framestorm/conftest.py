@@ -95,7 +95,7 @@ def draws(tmp_path: Path) -> Callable[[Path, int], None]:
         )
         command = ["chromium", *CHROMIUM_FLAGS, f"--user-data-dir={tmp_path / 'profile'}",
                    "--dump-dom", (made / "outer.html").as_uri()]  # fmt: skip
-        shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True).stdout
         title = re.search(r"<title>(.*?)</title>", shown)
         assert title, shown
         good = {"drawn": charts, "wide": 0, "errors": [], "images": charts}
