@@ -162,8 +162,8 @@ def clients(pids: Iterable[int]) -> list[int]:
     """Those of the processes that are users of a plan: on SIGTERM they hand in their results before they end.
 
     They are recognised by their handler for that signal, not by their name. JMeter has one too (a slave's server has
-    its jar in the class path), and so do coreutils' timeout, which kills its client soon after, and client/launch.pl,
-    which passes it on to its user.
+    its jar in the class path), and so do coreutils' timeout, which kills its client soon after, the shell around it in
+    jmx/process.jmx, and client/launch.pl, which passes it on to its user.
     """
     users = []
     for pid in pids:
@@ -172,6 +172,7 @@ def clients(pids: Iterable[int]) -> list[int]:
             handles_it = int(status.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1
             words = (PROC / str(pid) / "cmdline").read_bytes()
             is_user = b"/ApacheJMeter.jar" not in words and b"/launch.pl" not in words
+            is_user = is_user and not words.startswith(b"sh\0-c\0timeout ")
             if handles_it and status["Name"] != "timeout" and is_user:
                 users.append(pid)
     return users

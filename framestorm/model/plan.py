@@ -30,7 +30,6 @@ description may end with facets, in square brackets and separated by semicolons:
 """
 
 import difflib
-import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator, Mapping
@@ -62,6 +61,8 @@ _THAT_NAME_SAMPLES = {"JSR223Sampler", "BeanShellSampler", "JavaSampler"}
 _ILLEGAL = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
 _FIRST_STAND_IN = 0xFDD0
 _STAND_INS = re.compile("[\ufdd0-\ufdef]")
+# JMeter's fields have 31 bits, and its times are in ms.
+LARGEST, LONGEST_S = 2**31 - 1, 2_000_000
 _CALL = re.compile(r"\$\{__(P|property)\(")
 
 
@@ -93,7 +94,8 @@ class Property:
         for facet in self.facets:
             if not _allows(facet, value):
                 article = "a " if "number" in facet else ""
-                raise UsageError(f"-J{self.name}={value}: {self.name} must be {article}{facet}")
+                most = f", and at most {_largest(facet)}" if article and len(value) > 6 else ""
+                raise UsageError(f"-J{self.name}={value}: {self.name} must be {article}{facet}{most}")
 
 
 def _allows(facet: str, value: str) -> bool:
@@ -102,12 +104,15 @@ def _allows(facet: str, value: str) -> bool:
     limits = _RANGE.fullmatch(facet)
     if limits is None:
         return True
-    try:
-        number = float(int(value) if limits["whole"] else value)
-    except ValueError:
+    # As Java reads them too: no 1_000, and no digits of other scripts.
+    if not re.fullmatch(r"-?[0-9]+" if limits["whole"] else r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?", value):
         return False
-    least, most = limits["least"] or limits["low"] or "-inf", limits["high"] or "inf"
-    return float(least) <= number <= float(most) and math.isfinite(number)
+    least, most = limits["least"] or limits["low"] or "-inf", limits["high"] or _largest(facet)
+    return float(least) <= float(value) <= float(most)
+
+
+def _largest(facet: str) -> int:
+    return LONGEST_S if facet.endswith(", in s") else LARGEST
 
 
 @dataclass(frozen=True)

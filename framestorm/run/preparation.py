@@ -193,7 +193,7 @@ def _proxy_url(proxy: str) -> str:
     url = url if "://" in url or not url else f"http://{url}"
     try:
         parts = urllib.parse.urlsplit(url)
-        is_usable = not url or (parts.hostname and parts.port)
+        is_usable = not url or (parts.scheme in ("http", "https") and parts.hostname and parts.port)
     except ValueError:
         is_usable = False
     if not is_usable:
@@ -284,10 +284,10 @@ def _find_platform(
 
 def _file_reference(name: str, reference: str, folder: Path) -> str:
     path = folder / Path(reference.removeprefix("@")).expanduser()
-    if not path.exists():
+    if reference == "@" or not path.exists():
         raise UsageError(f"-J{name}={reference}: there is no file or folder {path}")
-    if path.is_file() and not path.stat().st_size:
-        raise UsageError(f"-J{name}={reference}: the file is empty")
+    if not (any(path.iterdir()) if path.is_dir() else path.is_file() and path.stat().st_size):
+        raise UsageError(f"-J{name}={reference}: {path} is empty, or neither a file nor a folder")
     return f"@{path}"
 
 

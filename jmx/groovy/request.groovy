@@ -67,9 +67,14 @@ class Requests { // JMeter compiles this file anew for each run
             addFiles(file(body))
             text = ''
         } else { // a file is a template only where there are rows to fill it with
-            text = resolved(body.startsWith('@') ? file(body).getText('UTF-8') : body)
+            text = resolved(body.startsWith('@') ? textOf(file(body)) : body)
         }
         headers = readHeaders(vars.get('headers'))
+        String templates = ([url, text] + headers*.value).join(' ')
+        if (rows && !isRowTheBody && !rows[0].keySet().any { templates.contains("{$it}") }) {
+            throw new IllegalArgumentException(
+                "-Jrows=$rowsFile: url, headers and body use none of its columns, which are ${rows[0].keySet().join(' and ')}")
+        }
         contentType = vars.get('content_type') ?: isRowTheBody ? TYPES.json : typeOf(text)
         redirects = vars.get('follow_redirects') == 'true'
         keepAlive = vars.get('keep_alive') == 'true'
@@ -99,14 +104,23 @@ class Requests { // JMeter compiles this file anew for each run
     }
 
     List<Header> readHeaders(String property) {
-        String lines = property.startsWith('@') ? file(property).getText('UTF-8') : property
+        String lines = property.startsWith('@') ? textOf(file(property)) : property
         return lines.replace('\\n', '\n').readLines()*.trim().findAll().collect { String line ->
             int colon = line.indexOf(':')
-            if (colon < 1) {
+            if (!(line ==~ /[!#-'*+.^`|~\w-]+\s*:.*/)) {
                 throw new IllegalArgumentException("header '$line' is not of the form Name: value")
             }
             return new Header(line.substring(0, colon).trim(), resolved(line.substring(colon + 1).trim()))
         }
+    }
+
+    // Without the mark that Windows writes at the beginning.
+    static String textOf(File file) {
+        String text = file.getText('UTF-8')
+        if (text.contains('\uFFFD')) {
+            throw new IllegalArgumentException("$file is no text in UTF-8")
+        }
+        return text.startsWith('\uFEFF') ? text.substring(1) : text
     }
 
     void addFiles(File file) {
@@ -119,7 +133,7 @@ class Requests { // JMeter compiles this file anew for each run
 
     void readRows(File file) {
         if (file.name.endsWith('.jsonl')) {
-            file.readLines('UTF-8').findAll { it.trim() }.eachWithIndex { String line, int number ->
+            textOf(file).readLines().findAll { it.trim() }.eachWithIndex { String line, int number ->
                 JsonNode row = objectOf(line)
                 if (row == null) {
                     throw new IllegalArgumentException("$file: line ${number + 1} is no JSON object")
@@ -127,22 +141,23 @@ class Requests { // JMeter compiles this file anew for each run
                 rows.add(row.fields().collectEntries { [it.key, it.value] } as Map<String, JsonNode>)
             }
         } else {
-            file.withReader('UTF-8') { reader ->
-                BufferedReader lines = new BufferedReader(reader)
-                String[] names = CSVSaveService.csvReadFile(lines, (char) ',')
-                for (String[] values = names; values.length > 0 && names.length > 0;) {
-                    values = CSVSaveService.csvReadFile(lines, (char) ',')
-                    if (values.length == 0) {
-                        break
-                    }
-                    if (values.length != names.length) {
-                        throw new IllegalArgumentException(
-                            "$file: row ${rows.size() + 1} has ${values.length} values, its header ${names.length}")
-                    }
-                    Map<String, JsonNode> row = [:]
-                    names.eachWithIndex { String name, int i -> row[name] = JSON.nodeFactory.textNode(values[i]) as JsonNode }
-                    rows.add(row)
+            BufferedReader lines = new BufferedReader(new StringReader(textOf(file)))
+            String[] names = CSVSaveService.csvReadFile(lines, (char) ',')
+            if (names.toUnique().length < names.length) {
+                throw new IllegalArgumentException("$file: two columns have the same name")
+            }
+            for (String[] values = names; values.length > 0 && names.length > 0;) {
+                values = CSVSaveService.csvReadFile(lines, (char) ',')
+                if (values.length == 0) {
+                    break
                 }
+                if (values.length != names.length) {
+                    throw new IllegalArgumentException(
+                        "$file: row ${rows.size() + 1} has ${values.length} values, its header ${names.length}")
+                }
+                Map<String, JsonNode> row = [:]
+                names.eachWithIndex { String name, int i -> row[name] = JSON.nodeFactory.textNode(values[i]) as JsonNode }
+                rows.add(row)
             }
         }
         if (!rows) {

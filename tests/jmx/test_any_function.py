@@ -24,7 +24,7 @@ def test_rows_fill_url_headers_and_body(
     run_plan: RunPlan, stand_in: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("API_TOKEN", SECRET)
-    (tmp_path / "people.csv").write_text('name,age\n"Ada ""A"" Lovelace",36\nJosé,7\n', encoding="utf-8")
+    (tmp_path / "people.csv").write_text('name,age\n"Ada ""A"" Lovelace",36\nJosé,7\n', encoding="utf-8-sig")
     (tmp_path / "headers").write_text("Authorization: Bearer ${env:API_TOKEN}\nX-Name: of {age}\n")
     server = stand_in({"repeats": True, "content_type": "text/plain; charset=utf-8"})
     run = run_plan(
@@ -93,7 +93,11 @@ def test_an_answer_is_judged(properties: dict[str, str], cause: str, run_plan: R
         ({"headers": "no colon"}, "'no colon' is not of the form Name: value"),
         ({"body": "${env:NOT_SET_HERE}"}, "no variable NOT_SET_HERE"),
         ({"rows": "@empty.csv"}, "empty.csv holds no rows"),
+        ({"headers": "X Y: 1"}, "'X Y: 1' is not of the form Name: value"),
         ({"body": "@rows.jsonl"}, "rows.jsonl: line 2 is no JSON object"),
+        ({"rows": "@semicolons.csv", "body": "{a}"}, "none of its columns, which are a;b"),
+        ({"rows": "@twice.csv", "body": "{a}"}, "two columns have the same name"),
+        ({"rows": "@latin.csv", "body": "{a}"}, "latin.csv is no text in UTF-8"),
         ({"expect": "$.[["}, "-Jexpect=$.[[: "),
         ({"reject": "regex:("}, "-Jreject=regex:(: "),
         ({"expect": "//["}, "-Jexpect=//[: "),
@@ -107,6 +111,9 @@ def test_a_mistake_ends_the_run_before_the_load(
     properties: dict[str, str], reason: str, run_plan: RunPlan, stand_in: StartServer, tmp_path: Path
 ) -> None:
     (tmp_path / "empty.csv").write_text("name\n")
+    (tmp_path / "semicolons.csv").write_text("a;b\n1;2\n")
+    (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
+    (tmp_path / "latin.csv").write_bytes(b"a\nJos\xe9\n")
     (tmp_path / "rows.jsonl").write_text('{"a": 1}\nno JSON\n')
     server = stand_in()
     properties = {name: value.replace("@", f"@{tmp_path}/") for name, value in properties.items()}

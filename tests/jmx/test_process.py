@@ -71,6 +71,12 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
     assert results.clients.twice == {}
 
 
+def test_what_a_program_leaves_behind_does_not_hold_its_user(run_plan: RunPlan, tmp_path: Path) -> None:
+    (tmp_path / "client.sh").write_text(f"sleep 600 &\ncat\necho '{line().strip()}'\nexit 3\n")
+    run = run_plan("process", command="sh", arguments=f"{tmp_path}/client.sh", users=1, ramp_s=0, hold_s=1)
+    assert set(run.count("label", "responseMessage")) == {("user", "exit-3"), ("a b", "OK")}
+
+
 def test_a_program_that_is_not_there_is_refused(tmp_path: Path) -> None:
     for command in ("no-such-program", "./no-such-program", str(Path(__file__))):
         options = RunOptions(JMX / "process.jmx", {"command": command})

@@ -91,8 +91,8 @@ def test_references_as_jmeter_reads_them(write_plan: WritePlan, value: str, defa
 @pytest.mark.parametrize(
     ("description", "right", "wrong"),
     [
-        ("n [whole number >= 1]", ["1", "12"], ["0", "1.5", "-1", "five", "", "nan"]),
-        ("n [number >= 0, in s]", ["0", "0.5"], ["-0.1", "nan", "inf", "1 s"]),
+        ("n [whole number >= 1]", ["1", "12"], ["0", "1.5", "-1", "five", "", "1_0", "٣", " 5", str(2**31)]),
+        ("n [number >= 0, in s]", ["0", "0.5", "1e3"], ["-0.1", "nan", "inf", "1 s", "1,5", "1e7", "0x1"]),
         ("n [number -1 to 1]", ["-1", "0.5"], ["-1.1", "2"]),
         ("n [one of png-base64, png]", ["png"], ["gif", "png-base64, png", ""]),
         ("n", ["anything", ""], []),
