@@ -81,6 +81,10 @@ def _parsed(curl: str, folder: Path) -> tuple[Request, dict[str, str]]:
         elif option in CERTIFICATE:
             certificate = (joined or next(given, "")).partition(":")[0]
             properties["certificate"] = f"@{os.path.relpath(certificate, folder)}"
+        elif option in ("-k", "--insecure"):
+            properties["ca"] = "none"
+        elif option == "--cacert":
+            properties["ca"] = f"@{os.path.relpath(joined or next(given, ''), folder)}"
         elif option in BODY:
             parts.append((option, joined or next(given, "")))
         else:

@@ -212,13 +212,14 @@ def test_a_plan_sends_what_curl_would(
 
 def test_a_body_on_the_command_line_gets_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "b.jmx"
-    new_plan.write(path, """curl --json '{"x": "é)"}' http://h/f -u me:pw -E both.pem""", JMX / "request-rate.jmx")
+    new_plan.write(path, """curl --json '{"x": "é)"}' http://h/f -k -u me:pw -E both.pem""", JMX / "request-rate.jmx")
     assert json.loads((tmp_path / "b.body.json").read_text()) == {"x": "é)"}
     assert "Authorization: ${env:BASIC_LOGIN}" in (tmp_path / "b.headers").read_text()
     assert "export BASIC_LOGIN=" in capsys.readouterr().err
     assert [path for path in tmp_path.iterdir() if "pw" in path.read_text() or "bWU6cHc" in path.read_text()] == []
     defaults = plans.read(path).defaults
     assert (defaults["method"], defaults["body"], defaults["headers"]) == ("POST", "@b.body.json", "@b.headers")
+    assert defaults["ca"] == "none"
     assert (path.parent / defaults["certificate"][1:]).resolve() == Path("both.pem").resolve()
     with pytest.raises(UsageError, match="exists"):
         new_plan.write(path, "curl http://h/f", JMX / "requests.jmx")
