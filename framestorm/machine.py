@@ -144,7 +144,7 @@ def check_reachable(url: str) -> None:
     host, port = host_and_port(url)
     try:
         socket.create_connection((host, port), timeout=CONNECT_WITHIN_S).close()
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter of a name such as a..b
         raise FramestormError(
             f"nothing answers at {host}:{port} ({error}); does the gateway run, is the url right?"
         ) from None
@@ -187,7 +187,7 @@ def check_certificate(url: str, authorities: str, proxy: str = "") -> None:
         if error.reason == "WRONG_VERSION_NUMBER":
             raise FramestormError(f"{host}:{port} does not speak TLS: does its URL begin with http://?") from None
         # It may want a client's certificate, which the samples show.
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         raise FramestormError(f"no TLS connection to {host}:{port}: {error}") from None
     finally:
         connection.close()

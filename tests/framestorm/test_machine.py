@@ -106,6 +106,10 @@ def test_a_servers_certificate(host: str, authorities: str, error: type[Exceptio
         assert b"Proxy-Authorization: Basic bWU6cHc=" in asked[0]
 
 
-def test_a_server_without_tls() -> None:
-    with serving() as (address, _), pytest.raises(FramestormError, match="TLS"):
-        machine.check_certificate(address.replace("http:", "https:"), "", "")
+def test_what_is_no_server_or_has_no_tls() -> None:
+    with pytest.raises(FramestormError):
+        machine.check_reachable("http://a..b/")
+    with serving() as (address, _):
+        for proxy in ("", address):
+            with pytest.raises(FramestormError, match="TLS"):
+                machine.check_certificate(address.replace("http:", "https:"), "", proxy)
