@@ -174,7 +174,8 @@ class LiveView:
         thread, label = f"{row.get('Hostname')} {row.get('threadName')}", row.get("label", "")
         outer, outer_start_ms, outer_end_ms = self._last.get(thread, ("", math.inf, 0.0))
         is_named = bool(outer) and (label == row.get("URL") or label.rpartition("-")[0] == outer)
-        is_nested = row.get(ELAPSED_US) == "null" and start_ms < outer_end_ms
+        # The samples of a user that is a process may overlap.
+        is_nested = not self._users_are_samples and row.get(ELAPSED_US) == "null" and start_ms < outer_end_ms
         if (is_named or is_nested) and outer_start_ms <= start_ms and end_ms <= outer_end_ms + 1:
             return True
         self._last[thread] = label, start_ms, end_ms
