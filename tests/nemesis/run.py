@@ -37,11 +37,11 @@ def suffer(scheme: Scheme, folder: Path) -> str:
         wait_for(scheme, attack)
         FAULTS[scheme.fault].strike(attack)
         endings = [end(each) for each in (attack, *others)]
+        # Before the count: after a kill JMeter may send for a moment.
+        promise(wait_until(lambda: not run_sh.left_running(), 20), f"still running: {run_sh.left_running()}")
         if scheme.fault == "disk full":
             remount(folder / "disk", DISK_BYTES)
         endings = [f"{ending}, {judge(each)}" for ending, each in zip(endings, (attack, *others), strict=True)]
-        left = wait_until(lambda: not run_sh.left_running(), 20)
-        promise(left, f"still running: {run_sh.left_running()}")
         if scheme.over_slaves:
             wait_for_lab()
         return "; ".join(endings)
