@@ -130,6 +130,7 @@ class Answer {
     // As the function under test of this kit calls its own times.
     static final Map<String, String> TIMINGS = [total: 'handler_ms', model: 'model_ms']
     static final Set<String> COMMON = ['start_ms', 'rtt_ms', 'intended_ms'] as Set<String>
+    static final Map<List<String>, Boolean> EXPECTED = new ConcurrentHashMap<>() // by status and what is expected
     static final Pattern NAME = ~/[a-z][a-z0-9_]{0,59}/
     final HTTPSampleResult result
     final JMeterVariables vars
@@ -231,7 +232,10 @@ class Answer {
 
     // https://www.w3.org/TR/server-timing/: db;dur=53, cache;desc="hit";dur=0.2
     void readServerTiming(String timings) {
-        Matcher match = (timings ?: '') =~ /(?:^|,)\s*([^\s;,="]+)((?:\s*;\s*[\w-]+\s*=\s*(?:"[^"]*"|[^;,"]*))*)/
+        if (!timings) {
+            return
+        }
+        Matcher match = timings =~ /(?:^|,)\s*([^\s;,="]+)((?:\s*;\s*[\w-]+\s*=\s*(?:"[^"]*"|[^;,"]*))*)/
         while (match.find()) {
             Matcher length = match.group(2) =~ /(?i);\s*dur\s*=\s*"?([0-9]{1,18}(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,2})?)(?![\w.])/
             String part = match.group(1)
@@ -252,8 +256,10 @@ class Answer {
     }
 
     static boolean isExpected(String status, String expected) { // such as 2xx,304
-        return expected.split(/\s*,\s*/).any { String each ->
-            each.length() == 3 && (0..2).every { each.charAt(it) == status.charAt(it) || each.charAt(it) == ('x' as char) }
+        return EXPECTED.computeIfAbsent([status, expected]) {
+            expected.split(/\s*,\s*/).any { String each ->
+                each.length() == 3 && (0..2).every { each.charAt(it) == status.charAt(it) || each.charAt(it) == ('x' as char) }
+            }
         }
     }
 

@@ -1,10 +1,15 @@
 package framestorm;
 
 import java.util.List;
+import javassist.CannotCompileException;
 import javassist.ClassPool;
 import javassist.CtClass;
 import javassist.CtField;
 import javassist.CtMethod;
+import javassist.expr.ExprEditor;
+import javassist.expr.MethodCall;
+import javax.script.CompiledScript;
+import org.slf4j.LoggerFactory;
 
 /**
  * Makes four classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time
@@ -60,7 +65,7 @@ final class Patch {
 
     /**
      * JMeter makes a script engine for each call of a script, which is most of the garbage of a request. Of a script that
-     * it keeps compiled it only asks the engine whether it compiles: one for all does.
+     * it keeps compiled it only asks the engine whether it compiles: one for all does. See Scripts for how it is run.
      */
     private static CtClass patchedScript(CtClass script) throws Exception {
         script.addField(CtField.make("private static volatile javax.script.ScriptEngine groovy;", script));
@@ -71,7 +76,20 @@ final class Patch {
         CtMethod getter = script.getDeclaredMethod("getScriptEngine");
         getter.insertBefore("if (groovy != null && isKept()) return groovy;");
         getter.insertAfter("if (isKept()) groovy = $_;");
+        replaceCalls(script.getDeclaredMethod("processFileOrScript"), CompiledScript.class, "framestorm.Scripts.run($0, $1)");
+        replaceCalls(script.getDeclaredMethod("populateBindings"), LoggerFactory.class, "framestorm.Scripts.logger($1)");
         return script;
+    }
+
+    private static void replaceCalls(CtMethod method, Class<?> called, String instead) throws Exception {
+        method.instrument(new ExprEditor() {
+            @Override
+            public void edit(MethodCall call) throws CannotCompileException {
+                if (call.getClassName().equals(called.getName())) {
+                    call.replace("$_ = ($r) " + instead + ";");
+                }
+            }
+        });
     }
 
     private Patch() {

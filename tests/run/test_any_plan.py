@@ -100,3 +100,24 @@ def test_sub_results_are_named_as_in_plain_jmeter(run_sh: RunSh, tmp_path: Path)
     script = f"2.times {{ SampleResult.addSubResult({part}) }}"
     plan = write_plan(tmp_path / "theirs.jmx", SCRIPT.format(script=script), loops=1)
     assert set(run_sh("-t", str(plan)).count("label")) == {("script",), ("script-0",), ("script-1",)}
+
+
+def test_groovy_scripts_have_what_java_s_scripting_interface_gives_them(run_sh: RunSh, tmp_path: Path) -> None:
+    """The kit runs them by Groovy itself; a wrong one fails as ever."""
+    script = """
+        def twice(x) { x * 2 }
+        total = binding.hasVariable('total') ? total : twice(1)
+        plus = { it + total }
+        out.println('printed'); println('printed'); OUT.println('printed')
+        assert context.getAttribute('vars').is(vars) &amp;&amp; ctx.variables.is(vars) &amp;&amp; sampler.name == Label
+        SampleResult.responseMessage = [plus(1), log.name.tokenize('.').last(), args.length, Parameters].join(' ')
+        if (vars.get('again')) { notThere() }
+        vars.put('again', 'yes')
+        'done'
+    """
+    group = THREADS.replace('num_threads">2', 'num_threads">1')
+    plan = write_plan(tmp_path / "theirs.jmx", SCRIPT.format(script=script), group, loops=2)
+    run = run_sh("-t", str(plan), "--fail-if", "errors > 50 %")
+    (first, second) = run.rows()
+    assert (first["success"], first["responseMessage"]) == ("true", "3 script 0 ")
+    assert second["success"] == "false" and "notThere()" in second["responseMessage"]
