@@ -137,7 +137,10 @@ def _make_jmeter_sbom(piece: Piece) -> None:
 
 
 def _make_additions(piece: Piece) -> None:
-    """Compile jmx/java into a jar that JMeter finds before its own classes; needs no development kit of Java."""
+    """Compile jmx/java and jmx/groovy into a jar that JMeter finds before its own classes.
+
+    Needs no development kit of Java.
+    """
     java = paths.JAVA_HOME / "bin" / "java"
     libraries = [path for path in sorted(paths.JMETER_HOME.glob("lib/**/*.jar")) if path != piece.output]
     with tempfile.TemporaryDirectory(prefix="additions-", dir=paths.LOCAL) as scratch:
@@ -147,7 +150,8 @@ def _make_additions(piece: Piece) -> None:
         class_path = os.pathsep.join(map(str, [*libraries, *Path(scratch).glob("*.jar"), classes]))
         compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", class_path, "-d", classes)
         call([java, *compiler, *(path for path in piece.inputs if path.suffix == ".java")])
-        call([java, "-cp", class_path, "framestorm.Patch", classes])
+        scripts = (path for path in piece.inputs if path.suffix == ".groovy")
+        call([java, "-cp", class_path, "framestorm.Patch", classes, *scripts])
         jar = shutil.make_archive(f"{scratch}/additions", "zip", classes)
         Path(jar).replace(piece.output)  # at once: a JMeter may be starting
 
@@ -183,9 +187,9 @@ JMETER = Piece(
 )
 ADDITIONS = Piece(
     "jmeter-additions",
-    "microseconds and warm-up for JMeter",
+    "additions to JMeter: microseconds, warm-up, compiled scripts",
     # Made anew after JMeter's home, which is replaced as a whole.
-    (*sorted((paths.JMX / "java").glob("*.java")), paths.JMX / "pom.xml"),
+    (*sorted(paths.JMX.glob("java/*.java")), *sorted(paths.JMX.glob("groovy/*.groovy")), paths.JMX / "pom.xml"),
     paths.JMETER_HOME / "lib" / "framestorm.jar",
     _make_additions,
     (JMETER,),

@@ -1,5 +1,6 @@
 package framestorm;
 
+import java.nio.file.Path;
 import java.util.List;
 import javassist.CannotCompileException;
 import javassist.ClassPool;
@@ -8,12 +9,14 @@ import javassist.CtField;
 import javassist.CtMethod;
 import javassist.expr.ExprEditor;
 import javassist.expr.MethodCall;
+import javax.script.Compilable;
 import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
  * Makes four classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time
- * in microseconds, and a test begins with a warm-up. Arguments: the folder for the classes.
+ * in microseconds, a test begins with a warm-up, and scripts cost less. Compiles the kit's scripts beside them.
+ * Arguments: the folder for the classes, then the scripts.
  */
 final class Patch {
     private static final String SAMPLES = "org.apache.jmeter.samplers.";
@@ -28,6 +31,9 @@ final class Patch {
         CtClass script = patchedScript(pool.get("org.apache.jmeter.util.JSR223TestElement"));
         for (CtClass each : List.of(result, event, engine, script)) {
             each.writeFile(arguments[0]);
+        }
+        for (String each : List.of(arguments).subList(1, arguments.length)) {
+            Scripts.compileInto(Path.of(arguments[0]), Path.of(each));
         }
     }
 
@@ -76,11 +82,14 @@ final class Patch {
         CtMethod getter = script.getDeclaredMethod("getScriptEngine");
         getter.insertBefore("if (groovy != null && isKept()) return groovy;");
         getter.insertAfter("if (isKept()) groovy = $_;");
-        replaceCalls(script.getDeclaredMethod("processFileOrScript"), CompiledScript.class, "framestorm.Scripts.run($0, $1)");
+        CtMethod run = script.getDeclaredMethod("processFileOrScript");
+        replaceCalls(run, Compilable.class, "framestorm.Scripts.compile($0, $1)");
+        replaceCalls(run, CompiledScript.class, "framestorm.Scripts.run($0, $1)");
         replaceCalls(script.getDeclaredMethod("populateBindings"), LoggerFactory.class, "framestorm.Scripts.logger($1)");
         return script;
     }
 
+    /** Call our own methods for all of a class that a method calls. */
     private static void replaceCalls(CtMethod method, Class<?> called, String instead) throws Exception {
         method.instrument(new ExprEditor() {
             @Override

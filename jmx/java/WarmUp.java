@@ -115,7 +115,7 @@ public final class WarmUp {
                 key = DigestUtils.md5Hex(text);
             }
             if (key != null && !cache.containsKey(key)) {
-                cache.put(key, ((Compilable) engine).compile(text));
+                cache.put(key, Scripts.compile((Compilable) engine, text));
             }
             return true;
         } catch (IOException | ScriptException | RuntimeException error) {

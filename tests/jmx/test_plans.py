@@ -1,9 +1,11 @@
 """Every plan of the kit as JMeter reads it, and JMeter's own home; test_runs.py runs them, test_gui.py saves them."""
 
+import hashlib
 import json
 import re
 import subprocess
 import xml.etree.ElementTree as ET
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -187,3 +189,10 @@ def test_jmeter_has_all_modules_and_the_common_plug_ins(tmp_path: Path) -> None:
     command = [JAVA_HOME / "bin" / "java", "-Djava.awt.headless=true", "-cp", jars, "groovy.ui.GroovyMain", script]
     done = subprocess.run([*command, *CLASSES.split()], capture_output=True, text=True, check=False)
     assert done.stdout.split() == CLASSES.split(), done.stderr
+
+
+def test_scripts_are_compiled_at_set_up() -> None:
+    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (JMX / "groovy").iterdir()}
+    with zipfile.ZipFile(HOME / "lib" / "framestorm.jar") as jar:
+        compiled = {Path(name).parts[2] for name in jar.namelist() if name.endswith("/script.class")}
+    assert compiled == digests
