@@ -199,7 +199,6 @@ def _new(words: Sequence[str]) -> int:
     asked = parser.parse_args(list(words))
     if asked.plan.suffix != ".jmx":
         raise UsageError(f"{asked.plan}: the name of a plan ends in .jmx")
-    _set_up()
     base = paths.JMX / ("request-rate.jmx" if asked.rate else "requests.jmx")
     for path in new_plan.write(asked.plan, asked.curl, base):
         print(f"wrote {path}")

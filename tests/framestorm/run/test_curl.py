@@ -1,0 +1,77 @@
+"""Curl command lines as people type and copy them."""
+
+from dataclasses import asdict
+
+import pytest
+
+from framestorm.errors import UsageError
+from framestorm.run import curl
+
+JSON = [("Content-Type", "application/json"), ("Accept", "application/json")]
+FORM = [("Content-Type", curl.FORM)]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("curl -sk https://h/f", {"is_insecure": True, "without_effect": ["-s"]}),
+        ("$ curl h:8080/f", {"url": "http://h:8080/f", "method": "GET"}),
+        ("curl -I --url https://h/f", {"method": "HEAD"}),
+        ("/usr/bin/curl \\\n -XPUT \\\r\n -Ha:b https://h/f", {"method": "PUT", "headers": [("a", "b")]}),
+        ("curl -dx=1 https://h/f -d y=2", {"method": "POST", "body": "x=1&y=2", "headers": FORM}),
+        ("curl https://h/f --json '{\"x\": 1}'", {"body": '{"x": 1}', "headers": JSON}),
+        (
+            r"""curl https://h/f -H 'Content-Type: text/plain' --data-raw $'it\'s \u00fc\x21\041\n$\'x'""",
+            {"body": "it's ü!!\n$'x", "headers": [("Content-Type", "text/plain")]},
+        ),
+        ("""curl https://h/f --data-raw "a \\$'b'" """, {"body": "a $'b'"}),
+        ("curl -G 'https://h/f?a=1' -d b=2 --data-urlencode 'c=d e'", {"url": "https://h/f?a=1&b=2&c=d%20e"}),
+        ("curl -T scan.png https://h/f", {"method": "PUT", "body_file": "scan.png"}),
+        ("curl --data-binary @scan.png https://h/f", {"method": "POST", "body_file": "scan.png", "headers": []}),
+        ("curl https://me:p%40w@h/f", {"url": "https://h/f", "login": "me:p@w"}),
+        ("curl -u me:pw https://h/f", {"login": "me:pw", "headers": []}),
+        ("curl -b a=b -b 'c=d; e=f' https://h/f", {"headers": [("Cookie", "a=b; c=d; e=f")]}),
+        (
+            "curl --compressed -A agent/1 -e http://from --oauth2-bearer ${env:T} https://h/f",
+            {
+                "headers": [
+                    ("Authorization", "Bearer ${env:T}"), ("User-Agent", "agent/1"), ("Referer", "http://from"),
+                    ("Accept-Encoding", "gzip, deflate"),
+                ],
+            },
+        ),
+        ("curl -x http://proxy:3128 -U me:pw https://h/f", {"proxy": "http://me:pw@proxy:3128"}),
+        ("curl -m 5 --connect-timeout 2 https://h/f", {"timeouts": {"timeout_s": "5", "connect_timeout_s": "2"}}),
+        ("curl --cacert ca.pem -E both.pem:pw https://h/f", {"ca": "ca.pem", "certificate": "both.pem"}),
+        (
+            "curl https://h/f -o out -w '%{http_code}' --retry 3 -v",
+            {"without_effect": ["-o", "-w", "--retry", "-v"], "headers": []},
+        ),
+    ],
+)  # fmt: skip
+def test_commands(command: str, expected: dict[str, object]) -> None:
+    request = asdict(curl.parse(command))
+    assert {name: request[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("wget https://h/f", "begins with curl, found wget"),
+        ("", "found nothing"),
+        ("curl 'https://h/f", "cut off"),
+        ("curl https://h/f https://h/g", "one URL, found https://h/f and https://h/g"),
+        ("curl -X GET", "one URL, found none"),
+        ("curl https://h/f --unheard-of", "--unheard-of"),
+        ("curl https://h/f -b jar.txt", "-b jar.txt"),
+        ("curl https://h/f -H nothing", "-H nothing"),
+        ("curl https://h/f -d @not-there -d a", "not-there"),
+        ("curl https://h/f -F file=@scan.png", "-F: multipart"),
+        ("curl https://h/f --cert a.pem --key b.pem", "--key: "),
+        ("curl https://h/f --next https://h/g", "--next"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(command: str, reason: str) -> None:
+    with pytest.raises(UsageError) as error:
+        curl.parse(command)
+    assert reason in str(error.value)
