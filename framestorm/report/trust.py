@@ -193,7 +193,8 @@ def _stalls(summary: Summary) -> list[str]:
     stalls, during = summary.facts.stalls, summary.facts.during_stalls
     if not during:
         return []
-    places = [duration(stall.at_s * 1000) for stall in sorted(stalls, key=lambda each: -each.longest_ms)[:NAMED_STALLS]]
+    worst = sorted(stalls, key=lambda stall: -stall.longest_ms)[:NAMED_STALLS]
+    places = [duration(at_s * 1000) for at_s in sorted(stall.at_s for stall in worst)]
     longest_ms = max(stall.longest_ms for stall in stalls)
     gc_ms = sum(stall.gc_ms for stall in stalls)
     by_memory = f" Java's garbage collection took {duration(gc_ms)} of that." if gc_ms else ""
