@@ -162,7 +162,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
             raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
     # JMeter's own options for it; what is on its other side cannot be looked at from here.
     is_behind_proxy = any(word.startswith(("-H", "-Dhttp.proxyHost=")) for word in options.jmeter_options)
-    if platform.url and not platform.runs_with_load and not is_behind_proxy:
+    # To edit a plan, its function need not run.
+    if platform.url and not (platform.runs_with_load or is_behind_proxy or options.is_for_gui):
         proxy = _proxy_url(properties.get("proxy", ""))
         check_reachable(re.sub("//.*@", "//", proxy) or platform.url)
         for name, each in plan.settable.items():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from framestorm import paths
+from framestorm import machine, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import plan as plans
 from framestorm.run import influxdb, preparation
@@ -48,6 +48,14 @@ def test_a_url_that_is_needed_is_not_guessed(name: str, given: dict[str, str], t
         prepare(options(name, **given), tmp_path / "run", "http://inventory/f")
     in_gui = RunOptions(plan=paths.JMX / f"{name}.jmx", given=given, is_for_gui=True)
     assert prepare(in_gui, tmp_path / "run").platform.url == ""
+
+
+def test_a_plan_is_edited_without_its_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparation, "check_reachable", machine.check_reachable)
+    asked = options("requests", url="https://127.0.0.1:1/f")
+    with pytest.raises(FramestormError, match="nothing answers at 127"):
+        prepare(asked, tmp_path / "run")
+    assert prepare(replace(asked, is_for_gui=True), tmp_path / "run").platform.url == "https://127.0.0.1:1/f"
 
 
 @pytest.mark.parametrize("path", sorted(paths.JMX.glob("*.jmx")), ids=lambda path: path.stem)
