@@ -12,10 +12,11 @@ from pathlib import Path
 from types import FrameType
 
 from framestorm import paths
+from framestorm.endpoint import check_reachable
 from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.fleet import Fleet
 from framestorm.hosts.inventory import Hosts, find_hosts
-from framestorm.machine import check_reachable, in_background, now_ms
+from framestorm.machine import in_background, now_ms
 from framestorm.model import files
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan

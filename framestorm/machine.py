@@ -1,13 +1,9 @@
 """This machine: its addresses, ports and what answers there, waiting for others, work in the background."""
 
-import base64
 import contextlib
-import http.client
 import socket
-import ssl
 import threading
 import time
-import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import psutil
 
 from framestorm import paths
-from framestorm.errors import FramestormError, UsageError
+from framestorm.errors import FramestormError
 
 if TYPE_CHECKING:
     from requests import Response
@@ -24,7 +20,6 @@ LOOPBACK = "127.0.0.1"
 POLL_S = 0.1
 REQUEST_WITHIN_S = 30.0
 PROBE_WITHIN_S = 2.0
-CONNECT_WITHIN_S = 5.0
 T = TypeVar("T")
 
 
@@ -114,80 +109,3 @@ def answers(url: str, timeout_s: float = PROBE_WITHIN_S) -> bool:
         return request("GET", url, timeout_s=timeout_s).status_code // 100 == 2
     except FramestormError:
         return False
-
-
-def host_and_port(url: str) -> tuple[str, int]:
-    """Where a URL leads to.
-
-    Raises:
-        UsageError: the URL has no http(s) scheme, no host, a wrong port, or a login, which no client here would send.
-    """
-    try:
-        parts = urllib.parse.urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise UsageError(f"{url}: {error}") from None
-    if not url.startswith(("http://", "https://")) or not parts.hostname or port == 0:
-        raise UsageError(f"{url}: a URL starts with http:// or https:// and a host, and has no port 0")
-    if "@" in parts.netloc:
-        raise UsageError("the URL holds a login; put it into a header: Authorization: Basic ${env:NAME}")
-    return parts.hostname, port or (443 if parts.scheme == "https" else 80)
-
-
-def check_reachable(url: str) -> None:
-    """Check that something accepts connections at a URL; sends no request, because a function may be costly.
-
-    Raises:
-        UsageError: the URL is wrong.
-        FramestormError: nothing answers there.
-    """
-    host, port = host_and_port(url)
-    try:
-        socket.create_connection((host, port), timeout=CONNECT_WITHIN_S).close()
-    except (OSError, UnicodeError) as error:  # the latter of a name such as a..b
-        raise FramestormError(
-            f"nothing answers at {host}:{port} ({error}); does the gateway run, is the url right?"
-        ) from None
-
-
-def check_certificate(url: str, authorities: str, proxy: str = "") -> None:
-    """Check a server's certificate by a handshake without a request. JMeter itself accepts any.
-
-    Args:
-        url: the function's; one without TLS has none.
-        authorities: who may have signed it: `@file`, empty for those of the system, or `none` for no check.
-        proxy: URL of the proxy on the way, with its login.
-
-    Raises:
-        UsageError: the file holds no certificates.
-        FramestormError: the certificate is not valid, or there is no TLS.
-    """
-    if not url.startswith("https://") or authorities == "none":
-        return
-    host, port = host_and_port(url)
-    try:
-        context = ssl.create_default_context(cafile=authorities.removeprefix("@") or None)
-    except OSError as error:
-        raise UsageError(f"-Jca={authorities}: no certificates in PEM can be read there: {error}") from None
-    way = urllib.parse.urlsplit(proxy)
-    connection = http.client.HTTPSConnection(
-        way.hostname or host, (way.port or 80) if proxy else port, timeout=CONNECT_WITHIN_S, context=context
-    )
-    if proxy:
-        login = base64.b64encode(f"{way.username}:{way.password or ''}".encode()).decode()
-        connection.set_tunnel(host, port, {"Proxy-Authorization": f"Basic {login}"} if way.username else {})
-    try:
-        connection.connect()
-    except ssl.SSLCertVerificationError as error:
-        raise FramestormError(
-            f"the certificate of {host}:{port} is not valid: {error.verify_message}; "
-            "-Jca=@ca.pem names the authority that signed it, -Jca=none accepts any"
-        ) from None
-    except ssl.SSLError as error:
-        if error.reason == "WRONG_VERSION_NUMBER":
-            raise FramestormError(f"{host}:{port} does not speak TLS: does its URL begin with http://?") from None
-        # It may want a client's certificate, which the samples show.
-    except (OSError, http.client.HTTPException) as error:
-        raise FramestormError(f"no TLS connection to {host}:{port}: {error}") from None
-    finally:
-        connection.close()

@@ -169,7 +169,7 @@ class StudySide:
         return ""
 
     def labels(self) -> set[str]:
-        """The labels that study.yml asks about: results.csv has no others."""
+        """The labels that study.yml names; results.csv has columns for no others."""
         return {label for name in self.columns if (label := split_label(name)[0]) is not None}
 
     def metrics_of(self, label: str | None) -> set[str]:

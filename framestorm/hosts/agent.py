@@ -168,7 +168,7 @@ class Agent:
         else:
             if order.cut:
                 self._cut(order.cut, run_dir)
-            self.fence = Fence(self._restart_idle)
+            self.fence = Fence(self._restart_idle, SILENCE_S)
             if order.client_server:
                 self._start_client_server(order.client_server, run_dir)
             self._start_server(order.secrets)

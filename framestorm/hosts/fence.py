@@ -13,13 +13,12 @@ from collections.abc import Callable
 from framestorm import probe
 
 LOOK_EVERY_S = 0.5
-FROZEN_AT_MOST_S = 12.0
 
 
 class Fence:
     """A process of its own that makes the host idle when the agent, which starts it, dies or stays stopped."""
 
-    def __init__(self, make_idle: Callable[[], None]) -> None:
+    def __init__(self, make_idle: Callable[[], None], frozen_at_most_s: float) -> None:
         read, self._write = os.pipe()
         agent_pid, sudo_pid = os.getpid(), os.getppid()
         self._pid = os.fork()
@@ -29,7 +28,7 @@ class Fence:
             with contextlib.suppress(BaseException):
                 os.close(self._write)
                 os.closerange(0, 3)  # or ssh would wait for this process
-                if self._watch(read, agent_pid):
+                if self._watch(read, agent_pid, frozen_at_most_s):
                     make_idle()
                     # sudo stops itself when its command is stopped, and would never see that this has ended.
                     os.kill(sudo_pid, signal.SIGCONT)
@@ -44,12 +43,12 @@ class Fence:
         os.waitpid(self._pid, 0)
 
     @staticmethod
-    def _watch(read: int, agent_pid: int) -> bool:
-        """Wait until the agent ends, or end it when it is frozen; whether the watch was not dismissed before."""
+    def _watch(read: int, agent_pid: int, frozen_at_most_s: float) -> bool:
+        """Wait until the agent ends, and kill it if it stays frozen; return False if it dismissed the watch."""
         ran_s = time.monotonic()
         while not select.select([read], [], [], LOOK_EVERY_S)[0]:
             if probe.stat(str(agent_pid))[:1] not in (["T"], ["t"]):
                 ran_s = time.monotonic()
-            elif time.monotonic() - ran_s > FROZEN_AT_MOST_S:
+            elif time.monotonic() - ran_s > frozen_at_most_s:
                 os.kill(agent_pid, signal.SIGKILL)
         return not os.read(read, 1)

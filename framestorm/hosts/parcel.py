@@ -188,7 +188,7 @@ class _Packer:
                     self._split(place, path, has_header=path.suffix == ".csv", may_be_quoted=path.suffix == ".csv")
 
     def _split(self, place: str, path: Path, has_header: bool, may_be_quoted: bool) -> None:
-        """Divide the rows of a data set among the slaves; a header line goes to each of them."""
+        """Split the rows of a data set among the slaves; each of them gets the header line."""
         if place in self.parcel.parts[0]:
             return
         parts = [self.parcel.folder / "parts" / str(slave) / place for slave in range(self._slaves)]

@@ -84,7 +84,7 @@ CAUSES = {
     )
 }
 TIMEOUTS = frozenset(cause.word for cause in CAUSES.values() if cause.is_timeout)
-# What JMeter says of a sample whose connection it closed itself, because the run was stopped, does not say so.
+# The causes that JMeter's texts give for a sample whose connection it closed itself because the run was stopped.
 AS_IF_NOT_STOPPED = frozenset(
     {cause.word for cause in CAUSES.values() if cause.side is Side.NETWORK} | {"exception", "unknown"}
 )

@@ -259,8 +259,9 @@ def split_label(name: str) -> tuple[str | None, str]:
 def quoted(label: str) -> str:
     """A label as criteria and metrics name it; in quotes also where it could be read as another of their words."""
     word = label.lower()
-    is_word = word in {*COMMON_SERIES, *TIME_METRICS, *COUNT_METRICS, *ALIASES} or unit(word) or percentile(word)
-    return label if re.fullmatch(r"[^\W\d][\w.-]*", label) and (not is_word or word == USER) else f'"{label}"'
+    is_known = word in {*COMMON_SERIES, *TIME_METRICS, *COUNT_METRICS, *ALIASES} or unit(word) or percentile(word)
+    is_word = is_known and word != USER
+    return label if re.fullmatch(r"[^\W\d][\w.-]*", label) and not is_word else f'"{label}"'
 
 
 def is_rounded(name: str) -> bool:

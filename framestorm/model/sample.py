@@ -46,7 +46,7 @@ _NAME = re.compile(SCHEMA["propertyNames"]["pattern"])
 
 
 def noun(label: str) -> str:
-    """What one of the samples with that label is called."""
+    """The noun for one sample with this label."""
     return label if label in _NOUNS else "sample"
 
 

@@ -69,7 +69,10 @@ METRIC = "a metric as criteria name it: p95, 'login p95', 'chat tokens mean', or
 
 
 def catalogue_name(words: str, *, main_label: str = "") -> str:
-    """The catalogue's name of a metric; other words stay: they may name a derived one, and are else refused later."""
+    """The catalogue's name of a metric. Other words are returned as they are.
+
+    They may name a derived metric; if they do not, they are refused later.
+    """
     try:
         return criteria.metric_name(words, main_label)
     except criteria.CriteriaError:

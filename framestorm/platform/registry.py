@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny
 
+from framestorm.endpoint import check_reachable, host_and_port
 from framestorm.errors import FramestormError
-from framestorm.machine import check_reachable, host_and_port
 from framestorm.platform.base import Check, Platform, SettingError, Settings, Site, attempt
 from framestorm.platform.embedded import Embedded
 from framestorm.platform.openfaas.platform import OpenFaas

@@ -9,7 +9,7 @@ _FORMULA, _NUMBER = r"^[=+@\t\r-]", r"^[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?$"
 
 
 def inert() -> pl.Expr:
-    """The columns of text that the function may have chosen; what a spreadsheet would calculate begins with `'`."""
+    """The columns whose text may come from the function, with `'` before what a spreadsheet would run as a formula."""
     text = cs.string() - cs.by_name(*_NAMES, require_all=False)
     is_formula = text.as_expr().str.contains(_FORMULA) & ~text.as_expr().str.contains(_NUMBER)
     return pl.when(is_formula).then(pl.lit("'") + text.as_expr()).otherwise(text.as_expr()).name.keep()

@@ -83,6 +83,7 @@ class _Resource:
     each: float
     room: float
     remedy: str
+    is_bytes: bool = False
 
     def shortage(self, users: int) -> str | None:
         """Why so many users cannot have it; None if they can."""
@@ -96,7 +97,7 @@ class _Resource:
         )
 
     def _shown(self, number: float) -> str:
-        return f"{number / GIB:.1f} GiB" if self.name.startswith(("memory", "heap")) else f"{number:,.0f}"
+        return f"{number / GIB:.1f} GiB" if self.is_bytes else f"{number:,.0f}"
 
 
 def shortages(asked: Asked, limits: Limits) -> list[str]:
@@ -107,8 +108,8 @@ def shortages(asked: Asked, limits: Limits) -> list[str]:
     heap, tasks = "./run.sh deploy -e jmeter_server_heap=…", "kernel.pid_max, kernel.threads-max or pids.max"
     files = "raise the hard limit (ulimit -Hn; on a slave jmeter_server_open_files)"
     resources = (
-        _Resource("memory", JMETER_BYTES, user_bytes, limits.memory_bytes, "a host with more memory"),
-        _Resource("heap of JMeter's server", HEAP_BASE_BYTES, THREAD_BYTES, limits.heap_bytes, heap),
+        _Resource("memory", JMETER_BYTES, user_bytes, limits.memory_bytes, "a host with more memory", is_bytes=True),
+        _Resource("heap of JMeter's server", HEAP_BASE_BYTES, THREAD_BYTES, limits.heap_bytes, heap, is_bytes=True),
         _Resource("threads and processes", TASKS, user_tasks, limits.tasks, f"raise {tasks} of its cgroup"),
         _Resource("open files", OPEN_FILES, OPEN_FILES_OF_THREAD, limits.open_files, files),
         _Resource("ports", 0, 1, limits.ports, "widen net.ipv4.ip_local_port_range"),

@@ -113,7 +113,7 @@ def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path, words:
 
 
 def failure(run_dir: Path) -> str:
-    """Why JMeter could not run a plan, by its own words, to be put after the fact; empty if it gave no reason."""
+    """The reason that JMeter gave for not running a plan, after a colon; empty if it gave none."""
     path = run_dir / "jmeter.out"
     output = path.read_text(errors="replace") if path.exists() else ""
     words = [" ".join(each[1].split()) for each in _FAILURES.finditer(output) if each[1].strip()]

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from framestorm import client_server, paths
+from framestorm.endpoint import check_certificate, check_reachable, proxy_url
 from framestorm.errors import FramestormError, UsageError
-from framestorm.machine import check_certificate, check_reachable
 from framestorm.model import criteria, metric
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
@@ -71,7 +70,7 @@ class RunOptions:
 
     @property
     def all_property_files(self) -> list[Path]:
-        """The files of JMeter's properties, in the order in which it reads them."""
+        """JMeter's property files, in the order in which it reads them."""
         return [*(Path(word[2:]) for word in self.jmeter_options if word.startswith("-p")), *self.property_files]
 
     @property
@@ -164,11 +163,11 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     is_behind_proxy = any(word.startswith(("-H", "-Dhttp.proxyHost=")) for word in options.jmeter_options)
     # To edit a plan, its function need not run.
     if platform.url and not (platform.runs_with_load or is_behind_proxy or options.is_for_gui):
-        proxy = _proxy_url(properties.get("proxy", ""))
+        proxy = proxy_url(SECRET.sub(lambda match: os.environ[match[1]], properties.get("proxy", "")))
         check_reachable(re.sub("//.*@", "//", proxy) or platform.url)
         for name, each in plan.settable.items():
             if plans.AUTHORITIES in each.facets:
-                check_certificate(platform.url, properties[name], proxy)
+                check_certificate(platform.url, f"-J{name}", properties[name], proxy)
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
     own = properties if plan.is_for_kit else {name: properties[name] for name in given if name in properties}
     values = {**own, **_filled_in(plan, properties, run_dir)}
@@ -186,20 +185,6 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if options.slaves is None and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
     return Prepared(options, run_dir, plan, needs, properties, values, jmeter_values, platform, asked)
-
-
-def _proxy_url(proxy: str) -> str:
-    """The URL of a proxy, with its login, without secrets left open; empty without a proxy."""
-    url = SECRET.sub(lambda match: os.environ[match[1]], proxy)
-    url = url if "://" in url or not url else f"http://{url}"
-    try:
-        parts = urllib.parse.urlsplit(url)
-        is_usable = not url or (parts.scheme in ("http", "https") and parts.hostname and parts.port)
-    except ValueError:
-        is_usable = False
-    if not is_usable:
-        raise UsageError("-Jproxy: a proxy is host:port or user:password@host:port")
-    return url
 
 
 def refuse(shortages: Sequence[str], what: str, options: RunOptions) -> None:

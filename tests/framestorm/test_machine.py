@@ -1,20 +1,14 @@
-"""Requests to parts on this machine, which no proxy gets; and the certificates of functions elsewhere."""
+"""Requests to parts on this machine, which no proxy gets."""
 
-import contextlib
-import socket
-import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 import pytest
 
 from framestorm import machine
-from framestorm.errors import FramestormError, UsageError
+from framestorm.errors import FramestormError
 
 
 @contextmanager
@@ -51,65 +45,3 @@ def test_what_does_not_answer_is_named() -> None:
     assert not machine.answers("http://127.0.0.1:1/healthz")
     with pytest.raises(FramestormError, match=r"GET http://127\.0\.0\.1:1/"):
         machine.request("GET", "http://127.0.0.1:1/")
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key and a certificate for localhost that it signed itself."""
-    path = tmp_path_factory.mktemp("tls") / "both.pem"
-    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    make += ["-addext", "subjectAltName=DNS:localhost", "-keyout", "-", "-out", "-"]
-    path.write_bytes(subprocess.run(make, check=True, capture_output=True).stdout)
-    return path
-
-
-@contextmanager
-def shaking_hands(certificate: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """A server of TLS behind a proxy, both at one port: its number, and what the proxy was asked for."""
-    asked: list[bytes] = []
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-
-    class Handler(BaseRequestHandler):
-        def handle(self) -> None:
-            if self.request.recv(1, socket.MSG_PEEK) == b"C":
-                asked.append(self.request.recv(4096))
-                self.request.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-            # Where the other side does not like the certificate, that is an error here too.
-            with contextlib.suppress(OSError), context.wrap_socket(self.request, server_side=True) as connection:
-                connection.recv(1)
-
-    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
-        yield server.server_address[1], asked
-        server.shutdown()
-
-
-@pytest.mark.parametrize(
-    ("host", "authorities", "error"),
-    [
-        ("localhost", "@{}", None),
-        ("127.0.0.1", "none", None),
-        ("127.0.0.1", "@{}", FramestormError),
-        ("localhost", "", FramestormError),
-        ("localhost", "@{}.missing", UsageError),
-        ("localhost", f"@{__file__}", UsageError),
-    ],
-)
-def test_a_servers_certificate(host: str, authorities: str, error: type[Exception] | None, certificate: Path) -> None:
-    with shaking_hands(certificate) as (port, asked):
-        for proxy in ("", f"http://me:pw@127.0.0.1:{port}"):
-            with pytest.raises(error) if error else contextlib.nullcontext():
-                machine.check_certificate(f"https://{host}:{port}/f", authorities.format(certificate), proxy)
-    if error is None and authorities != "none":
-        assert len(asked) == 1 and asked[0].startswith(f"CONNECT localhost:{port}".encode())
-        assert b"Proxy-Authorization: Basic bWU6cHc=" in asked[0]
-
-
-def test_what_is_no_server_or_has_no_tls() -> None:
-    with pytest.raises(FramestormError):
-        machine.check_reachable("http://a..b/")
-    with serving() as (address, _):
-        for proxy in ("", address):
-            with pytest.raises(FramestormError, match="TLS"):
-                machine.check_certificate(address.replace("http:", "https:"), "", proxy)

@@ -39,7 +39,7 @@ class Fault:
 
 
 def sends(part: str, *numbers: signal.Signals) -> Callable[[Attack], object]:
-    """Send signals to a process of the run on this machine, with the time that the fault lasts between them."""
+    """Send signals to one of the run's processes on this machine, and let the fault last between one and the next."""
 
     def strike(attack: Attack) -> None:
         process = attack.target(part)

@@ -1,4 +1,4 @@
-"""Two minutes of load; `python -m tests.soak` loads for longer, and the provider too."""
+"""A soak of two minutes; `python -m tests.soak` runs longer and loads the provider too."""
 
 from pathlib import Path
 

@@ -14,8 +14,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 from ruamel.yaml import YAML
 
+from framestorm.endpoint import check_reachable
 from framestorm.errors import FramestormError
-from framestorm.machine import LOOPBACK, answers, check_reachable, last_lines, own_addresses, wait_until
+from framestorm.machine import LOOPBACK, answers, last_lines, own_addresses, wait_until
 from framestorm.model import files
 from framestorm.platform.base import (
     DEPLOYED,

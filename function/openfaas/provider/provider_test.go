@@ -1,22 +1,17 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/openfaas/faas-provider/logs"
 	"github.com/openfaas/faas-provider/types"
 )
 
@@ -200,98 +195,6 @@ func TestDeploymentIsRefused(t *testing.T) {
 	}
 }
 
-func TestFunctionsOutliveTheProvider(t *testing.T) {
-	dir := t.TempDir()
-	g, _ := start(t, dir)
-	mustDeploy(t, g, deployment("echo"))
-	scaleTo(t, g, 2)
-	g.close()
-	next, _ := start(t, dir)
-	eventually(t, "two replicas again", func() bool {
-		f, err := next.get("echo")
-		return err == nil && f.counts().ready == 2
-	})
-	if err := next.delete("echo"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := next.get("echo"); !errors.Is(err, errNotFound) {
-		t.Errorf("after delete: %v", err)
-	}
-}
-
-func TestTheFileIsWholeHoweverManySaveIt(t *testing.T) {
-	dir := t.TempDir()
-	g, _ := start(t, dir)
-	mustDeploy(t, g, deployment("echo"))
-	failed := make(chan error, 100)
-	for range cap(failed) {
-		go func() { failed <- g.save() }()
-	}
-	for range cap(failed) {
-		if err := <-failed; err != nil {
-			t.Fatal(err)
-		}
-	}
-	if text, err := os.ReadFile(g.file); err != nil || !json.Valid(text) {
-		t.Errorf("%v: %s", err, text)
-	}
-}
-
-func TestAKillWhileFunctionsAreScaledLosesNone(t *testing.T) {
-	dir := t.TempDir()
-	writeImages(t, dir)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	_ = listener.Close()
-	url := fmt.Sprintf("http://127.0.0.1:%d", port)
-	names := []string{"a", "b", "c"}
-	ask := func(path, text string) int {
-		answer, err := http.Post(url+path, "application/json", strings.NewReader(text))
-		if err != nil {
-			return 0
-		}
-		_ = answer.Body.Close()
-		return answer.StatusCode
-	}
-	var provider *exec.Cmd
-	t.Cleanup(func() { _ = provider.Process.Signal(syscall.SIGTERM); _ = provider.Wait() })
-	for round := range 6 {
-		provider = exec.Command(os.Args[0])
-		provider.Env = append(os.Environ(), "behave=provide", fmt.Sprintf("port=%d", port), "state="+filepath.Join(dir, "state"))
-		if err := provider.Start(); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the provider listens", func() bool {
-			answer, err := http.Get(url + "/healthz")
-			return err == nil && answer.Body.Close() == nil
-		})
-		for _, name := range names {
-			if round == 0 {
-				if status := ask("/system/functions", fmt.Sprintf(`{"service":%q,"image":"echo"}`, name)); status != http.StatusAccepted {
-					t.Fatalf("%s: %d", name, status)
-				}
-			}
-			eventually(t, name+" answers", func() bool { return ask("/function/"+name, "x") == http.StatusOK })
-		}
-		if round == 5 {
-			return
-		}
-		for n := range 12 {
-			go ask("/system/scale-function/"+names[n%3], fmt.Sprintf(`{"serviceName":%q,"replicas":%d}`, names[n%3], 1+n%4))
-		}
-		time.Sleep(time.Duration(round) * 7 * time.Millisecond)
-		_ = provider.Process.Kill()
-		_ = provider.Wait()
-		var list []saved
-		if text, err := os.ReadFile(filepath.Join(dir, "state", "functions.json")); err != nil || json.Unmarshal(text, &list) != nil || len(list) != 3 {
-			t.Fatalf("%v: %s", err, text)
-		}
-	}
-}
-
 func TestVariablesOfAFunctionDoNotReachTheDockerClient(t *testing.T) {
 	for variable, want := range map[string]bool{
 		"DOCKER_HOST": true, "LD_PRELOAD": true, "PATH": true, "https_proxy": true, "max_inflight": false, "PATHS": false,
@@ -352,44 +255,6 @@ func TestAFailedUpdateLeavesTheSecretsOfTheOldVersion(t *testing.T) {
 	}
 }
 
-func TestReplicasHaveUsersOfTheirOwnAndNoRights(t *testing.T) {
-	needsNamespaces(t)
-	dir := t.TempDir()
-	saveSecret(t, dir, "token", "hush")
-	// Go builds tests in a folder that only its owner may enter: as a checkout in root's home is.
-	g, server := startWith(t, dir, config{instance: "framestorm-test", users: 1_900_000_000, readable: filepath.Dir(os.Args[0])})
-	d := deployment("echo")
-	d.Secrets = []string{"token"}
-	mustDeploy(t, g, d)
-	scaleTo(t, g, 2)
-	seen := map[string]bool{}
-	for range 4 {
-		_, rights, _ := post(t, server.URL+"/function/echo/rights", "")
-		if seen[rights] = true; !strings.HasPrefix(rights, "19000000") || !strings.HasSuffix(rights, "<nil> true") {
-			t.Errorf("user, group, error of the own secret, no right to read another's: %s", rights)
-		}
-	}
-	if len(seen) != 2 {
-		t.Errorf("two replicas, and these users: %v", seen)
-	}
-}
-
-func TestAReplicaNeverRunsOutsideItsGroup(t *testing.T) {
-	needsNamespaces(t)
-	g, server := start(t, t.TempDir())
-	f := mustDeploy(t, g, deployment("echo"))
-	want := "framestorm-test/" + f.views()[0].Name
-	if _, groups, _ := post(t, server.URL+"/function/echo/group", ""); strings.Count(groups, want) < 1 {
-		t.Errorf("not in %s: %s", want, groups)
-	}
-	// The thread that started it is not left in its group: the group goes with the replica.
-	group := cgroup(want)
-	scaleTo(t, g, 0)
-	if _, err := os.Stat(group.file("cpu", "")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is left: %v", group, err)
-	}
-}
-
 func TestASwitchOfProtocolsIsRefusedAndLeavesNothingUnderWay(t *testing.T) {
 	g, server := start(t, t.TempDir())
 	f := mustDeploy(t, g, deployment("echo"))
@@ -413,23 +278,6 @@ func TestASwitchOfProtocolsIsRefusedAndLeavesNothingUnderWay(t *testing.T) {
 	}
 }
 
-func TestAFunctionsLogHasALimit(t *testing.T) {
-	s := newLogStore(t.TempDir())
-	line := []byte(strings.Repeat("x", 1<<20))
-	for range 3 * fileBytes >> 20 {
-		_, _ = s.writer("f", "f-1").Write(line)
-	}
-	bytes := int64(0)
-	entries, _ := os.ReadDir(s.dir)
-	for _, entry := range entries {
-		state, _ := entry.Info()
-		bytes += state.Size()
-	}
-	if len(entries) != 2 || bytes > 2*(fileBytes+2<<20) {
-		t.Errorf("%d bytes in %v", bytes, entries)
-	}
-}
-
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		cpu, memory string
@@ -448,60 +296,6 @@ func TestImageName(t *testing.T) {
 		if got := imageName(image); got != want {
 			t.Errorf("%s: %s, want %s", image, got, want)
 		}
-	}
-}
-
-func TestLogs(t *testing.T) {
-	s := newLogStore(t.TempDir())
-	_, _ = s.writer("f", "f-1").Write([]byte("first"))
-	_, _ = s.writer("g", "g-1").Write([]byte("of another"))
-	_, _ = s.writer("f", "f-2").Write([]byte("second"))
-	if got := s.tail("f", "f-1", 5); got != "  first" {
-		t.Errorf("tail: %q", got)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	lines, err := s.Query(ctx, logs.Request{Name: "f", Tail: 1, Follow: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m := <-lines; m.Text != "second" {
-		t.Errorf("kept: %q", m.Text)
-	}
-	_, _ = s.writer("f", "f-2").Write([]byte("third"))
-	if m := <-lines; m.Text != "third" {
-		t.Errorf("followed: %q", m.Text)
-	}
-}
-
-func needsNamespaces(t *testing.T) {
-	t.Helper()
-	if !isolates() {
-		t.Skip("only root may make network namespaces")
-	}
-}
-
-func TestTrafficOfEachReplicaIsKnown(t *testing.T) {
-	needsNamespaces(t)
-	g, server := start(t, t.TempDir())
-	f := mustDeploy(t, g, deployment("echo"))
-	scaleTo(t, g, 2)
-	const size = 100_000
-	_, _, worker := post(t, server.URL+"/function/echo", strings.Repeat("x", size))
-	for _, v := range f.views() {
-		traffic, known := v.network.traffic()
-		if !known {
-			t.Fatalf("%s: not known", v.Name)
-		}
-		// Health checks and headers are small beside the body; acknowledgements come on top.
-		for what, bytes := range map[string]float64{"received": traffic.ReceivedBytes, "sent": traffic.SentBytes} {
-			if busy := v.Address == worker; busy != (bytes > size) || bytes > 1.3*size {
-				t.Errorf("%s (busy: %v) %s %.0f bytes", v.Name, busy, what, bytes)
-			}
-		}
-	}
-	if _, known := netns(0).traffic(); known {
-		t.Error("traffic of a replica without a network of its own")
 	}
 }
 

@@ -23,8 +23,7 @@ AGENT = """
 import os, sys
 from pathlib import Path
 from framestorm.hosts import fence
-fence.FROZEN_AT_MOST_S = 1.0
-fence = fence.Fence(lambda: Path(sys.argv[1]).touch())
+fence = fence.Fence(lambda: Path(sys.argv[1]).touch(), 1.0)
 print(os.getpid(), flush=True)
 sys.stdin.read(1)
 fence.dismiss()

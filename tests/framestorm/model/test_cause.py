@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 
 from framestorm import paths
-from framestorm.model.cause import CAUSES, TIMEOUTS, WORD, Side, describe
+from framestorm.model.cause import CAUSES, TIMEOUTS, WORD, Side, describe, request_cause, user_cause
 
 # Words of clients, which are also those of Groovy, have their rows; these are made by the results themselves.
 BY_RESULTS = {"error", "never-ended", "failed-check"}
@@ -71,3 +71,70 @@ def test_each_cause_is_a_word_with_a_sentence(word: str) -> None:
 )
 def test_a_word_without_a_row(word: str, sentence: str, side: Side) -> None:
     assert (describe(word).sentence, describe(word).side) == (sentence, side)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "failure", "cause"),
+    [
+        ("200", "too-few-faces", "", "too-few-faces"),
+        ("200", "OK", "not-json", "not-json"),
+        ("reset", "reset", "", "reset"),
+        ("201", "status-201", "", "status-201"),
+        ("Non HTTP response code: org.apache.http.conn.ConnectTimeoutException", "x", "", "connect-timeout"),
+        ("Non HTTP response code: java.net.SocketTimeoutException", "Read timed out", "", "timeout"),
+        ("Non HTTP … org.apache.http.conn.HttpHostConnectException", "Connection refused", "", "connect"),
+        ("Non HTTP response code: java.net.UnknownHostException", "nowhere", "", "connect"),
+        ("Non HTTP response code: org.apache.http.NoHttpResponseException", "failed to respond", "", "reset"),
+        ("Non HTTP response code: java.net.SocketException", "Connection reset", "", "reset"),
+        ("Non HTTP response code: java.net.SocketException", "Too many open files", "", "generator-limit"),
+        ("Non HTTP response code: org.apache.http.client.ClientProtocolException", "x", "", "not-http"),
+        ("503", "oops", "", "status-503"),
+        (
+            "200",
+            "OK",
+            'Test failed: text expected,\nbut "this" came',
+            'failed-check: Test failed: text expected, but "this" came',
+        ),
+        ("200", "OK", "It took 1,203 milliseconds, but", "failed-check: It took ... milliseconds, but"),
+        ("200", "OK", "x" * 999, f"failed-check: {'x' * 120}..."),
+        ("MY-1", "stock\nempty", "", "error: MY-1 stock empty"),
+        ("null 0", "java.sql.SQLException: no such table", "", "exception: java.sql.SQLException: no such table"),
+        (
+            "Non HTTP response code: java.net.URISyntaxException",
+            "Non HTTP response message: Illegal character",
+            "",
+            "exception: URISyntaxException: Illegal character",
+        ),
+        (
+            "Non HTTP response code: javax.net.ssl.SSLHandshakeException",
+            "Non HTTP response message: PKIX path",
+            "",
+            "tls: SSLHandshakeException: PKIX path",
+        ),
+        ("200", "OK", "", "unknown"),
+    ],
+)
+def test_why_a_request_failed(code: str, message: str, failure: str, cause: str) -> None:
+    assert request_cause(code, message, failure) == cause
+
+
+def test_what_sends_no_http_has_no_status_of_the_function() -> None:
+    failed = ("500", "javax.script.ScriptException: no such property", "Test failed: text expected")
+    assert request_cause(*failed, is_http=False) == "exception: javax.script.ScriptException: no such property"
+    assert request_cause("500", "mailbox full", "", is_http=False) == "error: 500 mailbox full"
+    assert request_cause(*failed) == request_cause("500", "", "", is_http=False) == "status-500"
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "cause"),
+    [
+        ("1", "status-500", "status-500"),
+        ("500", "Process timeout", "user-timeout"),
+        ("500", "Interrupted while running", "stopped"),
+        ("500", "Exception in call", "not-started"),
+        ("137", "KO", "exit-137"),
+        ("", "", "exit-unknown"),
+    ],
+)
+def test_why_a_user_failed(code: str, message: str, cause: str) -> None:
+    assert user_cause(code, message) == cause

@@ -17,6 +17,8 @@ JTL_HEADER = (
     "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,sentBytes,"
     "grpThreads,allThreads,URL,Latency,IdleTime,Connect,Hostname"
 )
+# Of rows that write_rows writes.
+SHORT_HEADER = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "success", "failureMessage")
 URL = "http://127.0.0.1:8080/function/face-blur"
 Line = dict[str, Any]
 
@@ -316,3 +318,9 @@ def slave_lost(fake_run: FakeRun) -> FakeRun:
             user = fake_run.user(frames, host=host, start_ms=start_ms, end=not is_last, arrived=not is_last)
             user.start["samples"] = 37 if is_last else 35
     return fake_run
+
+
+def write_rows(folder: Path, figures: tuple[str, ...], *rows: tuple[Any, ...]) -> None:
+    """Write samples.jtl with the columns of SHORT_HEADER and further figures."""
+    with (folder / "samples.jtl").open("w", newline="") as file:
+        csv.writer(file).writerows([(*SHORT_HEADER, *figures), *rows])

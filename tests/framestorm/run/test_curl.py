@@ -14,7 +14,7 @@ FORM = [("Content-Type", curl.FORM)]
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("curl -sk https://h/f", {"is_insecure": True, "without_effect": ["-s"]}),
+        ("curl -sk https://h/f", {"is_insecure": True, "without_effect": ["--silent"]}),
         ("$ curl h:8080/f", {"url": "http://h:8080/f", "method": "GET"}),
         ("curl -I --url https://h/f", {"method": "HEAD"}),
         ("/usr/bin/curl \\\n -XPUT \\\r\n -Ha:b https://h/f", {"method": "PUT", "headers": [("a", "b")]}),
@@ -24,6 +24,7 @@ FORM = [("Content-Type", curl.FORM)]
             r"""curl https://h/f -H 'Content-Type: text/plain' --data-raw $'it\'s \u00fc\x21\041\n$\'x'""",
             {"body": "it's ü!!\n$'x", "headers": [("Content-Type", "text/plain")]},
         ),
+        ("curl https://h/f --data-raw '--x' -d -5", {"body": "--x&-5"}),
         ("""curl https://h/f --data-raw "a \\$'b'" """, {"body": "a $'b'"}),
         ("curl -G 'https://h/f?a=1' -d b=2 --data-urlencode 'c=d e'", {"url": "https://h/f?a=1&b=2&c=d%20e"}),
         ("curl -T scan.png https://h/f", {"method": "PUT", "body_file": "scan.png"}),
@@ -45,7 +46,7 @@ FORM = [("Content-Type", curl.FORM)]
         ("curl --cacert ca.pem -E both.pem:pw https://h/f", {"ca": "ca.pem", "certificate": "both.pem"}),
         (
             "curl https://h/f -o out -w '%{http_code}' --retry 3 -v",
-            {"without_effect": ["-o", "-w", "--retry", "-v"], "headers": []},
+            {"without_effect": ["--output", "--write-out", "--retry", "--verbose"], "headers": []},
         ),
     ],
 )  # fmt: skip
@@ -66,7 +67,7 @@ def test_commands(command: str, expected: dict[str, object]) -> None:
         ("curl https://h/f -b jar.txt", "-b jar.txt"),
         ("curl https://h/f -H nothing", "-H nothing"),
         ("curl https://h/f -d @not-there -d a", "not-there"),
-        ("curl https://h/f -F file=@scan.png", "-F: multipart"),
+        ("curl https://h/f -F file=@scan.png", "--form: multipart"),
         ("curl https://h/f --cert a.pem --key b.pem", "--key: "),
         ("curl https://h/f --next https://h/g", "--next"),
     ],

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from framestorm import machine, paths
+from framestorm import endpoint, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import plan as plans
 from framestorm.run import influxdb, preparation
@@ -51,7 +51,7 @@ def test_a_url_that_is_needed_is_not_guessed(name: str, given: dict[str, str], t
 
 
 def test_a_plan_is_edited_without_its_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparation, "check_reachable", machine.check_reachable)
+    monkeypatch.setattr(preparation, "check_reachable", endpoint.check_reachable)
     asked = options("requests", url="https://127.0.0.1:1/f")
     with pytest.raises(FramestormError, match="nothing answers at 127"):
         prepare(asked, tmp_path / "run")

@@ -1,0 +1,106 @@
+"""The address of a function: where its URL leads, whether something answers there, and with a valid certificate."""
+
+import base64
+import http.client
+import socket
+import ssl
+import urllib.parse
+
+from framestorm.errors import FramestormError, UsageError
+
+CONNECT_WITHIN_S = 5.0
+
+
+def host_and_port(url: str) -> tuple[str, int]:
+    """Where a URL leads to.
+
+    Raises:
+        UsageError: the URL has no http(s) scheme, no host, a wrong port, or a login, which no client here would send.
+    """
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UsageError(f"{url}: {error}") from None
+    if not url.startswith(("http://", "https://")) or not parts.hostname or port == 0:
+        raise UsageError(f"{url}: a URL starts with http:// or https:// and a host, and has no port 0")
+    if "@" in parts.netloc:
+        raise UsageError("the URL holds a login; put it into a header: Authorization: Basic ${env:NAME}")
+    return parts.hostname, port or (443 if parts.scheme == "https" else 80)
+
+
+def check_reachable(url: str) -> None:
+    """Check that something accepts connections at a URL; sends no request, because a function may be costly.
+
+    Raises:
+        UsageError: the URL is wrong.
+        FramestormError: nothing answers there.
+    """
+    host, port = host_and_port(url)
+    try:
+        socket.create_connection((host, port), timeout=CONNECT_WITHIN_S).close()
+    except (OSError, UnicodeError) as error:  # the latter of a name such as a..b
+        raise FramestormError(
+            f"nothing answers at {host}:{port} ({error}); does the gateway run, is the url right?"
+        ) from None
+
+
+def check_certificate(url: str, option: str, authorities: str, proxy: str = "") -> None:
+    """Check a server's certificate by a handshake without a request. JMeter itself accepts any.
+
+    Args:
+        url: the function's; one without TLS has none.
+        option: the option that gives the authorities.
+        authorities: who may have signed it: `@file`, empty for those of the system, or `none` for no check.
+        proxy: URL of the proxy on the way, with its login.
+
+    Raises:
+        UsageError: the file holds no certificates.
+        FramestormError: the certificate is not valid, or there is no TLS.
+    """
+    if not url.startswith("https://") or authorities == "none":
+        return
+    host, port = host_and_port(url)
+    try:
+        context = ssl.create_default_context(cafile=authorities.removeprefix("@") or None)
+    except OSError as error:
+        raise UsageError(f"{option}={authorities}: no certificates in PEM can be read there: {error}") from None
+    way = urllib.parse.urlsplit(proxy)
+    connection = http.client.HTTPSConnection(
+        way.hostname or host, (way.port or 80) if proxy else port, timeout=CONNECT_WITHIN_S, context=context
+    )
+    if proxy:
+        login = base64.b64encode(f"{way.username}:{way.password or ''}".encode()).decode()
+        connection.set_tunnel(host, port, {"Proxy-Authorization": f"Basic {login}"} if way.username else {})
+    try:
+        connection.connect()
+    except ssl.SSLCertVerificationError as error:
+        raise FramestormError(
+            f"the certificate of {host}:{port} is not valid: {error.verify_message}; "
+            f"{option}=@ca.pem names the authority that signed it, {option}=none accepts any"
+        ) from None
+    except ssl.SSLError as error:
+        if error.reason == "WRONG_VERSION_NUMBER":
+            raise FramestormError(f"{host}:{port} does not speak TLS: does its URL begin with http://?") from None
+        # It may want a client's certificate, which the samples show.
+    except (OSError, http.client.HTTPException) as error:
+        raise FramestormError(f"no TLS connection to {host}:{port}: {error}") from None
+    finally:
+        connection.close()
+
+
+def proxy_url(proxy: str) -> str:
+    """The URL of a proxy given as host:port, with or without a login or scheme; empty without a proxy.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    url = proxy if "://" in proxy or not proxy else f"http://{proxy}"
+    try:
+        parts = urllib.parse.urlsplit(url)
+        is_usable = not url or (parts.scheme in ("http", "https") and parts.hostname and parts.port)
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise UsageError("-Jproxy: a proxy is host:port or user:password@host:port")
+    return url
