@@ -336,7 +336,7 @@ class Answer {
     }
 }
 
-if (!prev) { // run once before all others, to compile it and to find mistakes
+if (!prev) { // run once before all others, to find mistakes
     binding.getVariable('SampleResult').setIgnore()
     try {
         Answer.checkConditions(vars)

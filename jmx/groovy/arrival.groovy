@@ -20,7 +20,7 @@ import org.apache.jmeter.threads.JMeterVariables
 import org.slf4j.Logger
 
 @CompileStatic
-class Arrivals { // JMeter compiles this file anew for each run
+class Arrivals { // loaded anew for each run
     static final long LOOK_EVERY_NS = TimeUnit.MILLISECONDS.toNanos(200)
     static final long CLOCK_WITHIN_NS = TimeUnit.MILLISECONDS.toNanos(1)
     static final long READY_WITHIN_NS = TimeUnit.SECONDS.toNanos(30)

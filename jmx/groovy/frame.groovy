@@ -9,7 +9,7 @@ import java.util.concurrent.atomic.AtomicLong
     png: [suffix: '.png', type: 'image/png', accept: 'image/png'],
     jpeg: [suffix: '.jpg', type: 'image/jpeg', accept: 'image/jpeg'],
 ]
-// JMeter compiles this file anew for each run, so a run starts at the first frame.
+// Loaded anew for each run, which therefore starts at the first frame.
 @Field static final AtomicLong NEXT = new AtomicLong()
 @Field static volatile List<String> paths = null
 

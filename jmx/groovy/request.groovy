@@ -25,7 +25,7 @@ import org.apache.jmeter.services.FileServer
 import org.apache.jmeter.threads.JMeterVariables
 
 @CompileStatic
-class Requests { // JMeter compiles this file anew for each run
+class Requests { // loaded anew for each run
     static final AtomicLong NEXT = new AtomicLong()
     static final ObjectMapper JSON = new ObjectMapper()
     static final Pattern SECRET = ~/\$\{env:(\w+)\}/
@@ -305,7 +305,7 @@ class Requests { // JMeter compiles this file anew for each run
     }
 }
 
-boolean isFirst = !(sampler instanceof HTTPSamplerBase) // run once before all others, to compile it and to find mistakes
+boolean isFirst = !(sampler instanceof HTTPSamplerBase) // run once before all others, to find mistakes
 try {
     if (isFirst) {
         binding.getVariable('SampleResult').setIgnore()
