@@ -14,6 +14,7 @@ import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.locks.LockSupport
 import org.apache.jmeter.samplers.SampleResult
+import org.apache.jmeter.threads.AbstractThreadGroup
 import org.apache.jmeter.threads.JMeterContext
 import org.apache.jmeter.threads.JMeterThread
 import org.apache.jmeter.threads.JMeterVariables
@@ -38,7 +39,7 @@ class Arrivals { // loaded anew for each run
     }
 
     final double ratePerS, rampS, holdS
-    final int threads
+    final AbstractThreadGroup group
     final File stop
     final JMeterThread any // of the group's threads, which are told to stop together
     final Logger log
@@ -47,7 +48,7 @@ class Arrivals { // loaded anew for each run
         ratePerS = vars.get('rate_per_s') as double
         rampS = vars.get('ramp_s') as double
         holdS = vars.get('hold_s') as double
-        threads = ctx.threadGroup.numThreads
+        group = ctx.threadGroup
         stop = new File(vars.get('stop'))
         any = ctx.thread
         this.log = log
@@ -60,21 +61,28 @@ class Arrivals { // loaded anew for each run
             Thread.startDaemon('arrivals', new Arrivals(ctx, vars, log).&run)
         }
         try {
-            while (!ended) {
-                Long dueNs = DUE.poll(5, TimeUnit.SECONDS)
-                if (dueNs != null) {
-                    return dueNs == NONE ? null : dueNs
-                }
-            }
+            // Without a time-out: a thread that came back for another turn would be the one that has waited least.
+            Long dueNs = ended ? NONE : DUE.take()
+            return dueNs == NONE ? null : dueNs
         } catch (InterruptedException ignored) { // the run is stopped at once
             return null
         }
-        return null
     }
 
     void run() {
+        try {
+            callThreads()
+        } finally {
+            ended = true
+            while (group.numberOfThreads > 0) { // those that still wait for an answer may come until then
+                DUE.offer(NONE, 200, TimeUnit.MILLISECONDS)
+            }
+        }
+    }
+
+    void callThreads() {
         long deadlineNs = System.nanoTime() + READY_WITHIN_NS
-        while (READY.size() < threads && !stopped() && System.nanoTime() < deadlineNs) {
+        while (READY.size() < group.numThreads && !stopped() && System.nanoTime() < deadlineNs) {
             Thread.sleep(10)
         }
         long startNs = System.nanoTime()
@@ -91,11 +99,8 @@ class Arrivals { // loaded anew for each run
                 dropped++
             }
         }
-        ended = true
         // Read by framestorm/results/completeness.py, which adds the slaves' counts up.
         log.info(JsonOutput.toJson([type: 'arrivals', due: number, dropped: dropped]))
-        while (DUE.offer(NONE, 200, TimeUnit.MILLISECONDS)) { // also to those who came too late to see that it has ended
-        }
     }
 
     // By the clock that samples are timed with, which is not quite the system's. Read again if something came between.
