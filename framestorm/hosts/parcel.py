@@ -17,12 +17,14 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.hosts import shares
+from framestorm.model import form
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import Known, NamedFile, named_files
 from framestorm.run.preparation import SECRET, Prepared
 
 FOLDER = "plan"  # in the run's folder on a slave, and in the controller's folder
 JARS = "elsewhere/jars"  # the user's, from jmx/lib/
+_THERE = "${__P(framestorm.plan)}"
 _OUTPUTS = ("ResultCollector",)
 _ENVIRONMENT = re.compile(r"\$\{__env\(\s*(\w+)|System\.getenv\(\s*['\"](\w+)['\"]\s*\)")
 _TEMPLATE_AT_MOST_BYTES = 1 << 20
@@ -35,7 +37,7 @@ class Parcel:
     plan: the controller's copy; fragments: the copies of what it includes, by their path beside it.
     files, jars: of the plan and of the user, by their path in the slaves' folder of the plan.
     parts: for each slave, its own in place of some files.
-    references: the place there of each file or folder that a property of the kit names.
+    references: values of the kit's properties that name files or folders, with a reference to the folder of the plan.
     secrets: variables of the environment that the slaves need too. notes: what may not be as the user expects it.
     """
 
@@ -66,7 +68,7 @@ class Parcel:
 
     def values_on(self, slave: int, plan_folder: str) -> dict[str, str]:
         """Properties for a slave where the plan's folder is `plan_folder`."""
-        named = {name: f"@{plan_folder}/{path}" for name, path in self.references.items()}
+        named = {name: value.replace(_THERE, plan_folder) for name, value in self.references.items()}
         own = {"framestorm.plan": plan_folder, **self.search_paths(plan_folder)}
         return {**named, **own, **self.division.properties[slave]}
 
@@ -93,6 +95,7 @@ class _Packer:
         self.parcel = Parcel(folder, plan, shares.Division(slaves), parts=[{} for _ in range(slaves)])
         self._places: dict[Path, str] = {}
         self._missing: list[str] = []
+        self._templates: list[Path] = []
 
     def pack(self) -> None:
         parcel = self.parcel
@@ -152,7 +155,7 @@ class _Packer:
                 self._missing.append(named.shown)
         else:
             place = self._place(named.path)
-            reference = place if named.is_fragment else f"${{__P(framestorm.plan)}}/{place}"
+            reference = place if named.is_fragment else f"{_THERE}/{place}"
             named.field.text = (named.field.text or "").replace(named.text, reference, 1)
             if not named.is_fragment:
                 self.parcel.files[place] = named.path
@@ -172,20 +175,27 @@ class _Packer:
                         each.text = str(Path.cwd() / text)
 
     def _take_properties(self) -> None:
-        """The files of the kit's properties `@file` and `@folder`."""
+        """The files of the kit's properties `@file` and `@folder`, and of forms."""
         for name, each in self._prepared.plan.settable.items():
             value = self._prepared.values.get(name, "")
-            if plans.FILE not in each.facets or not value.startswith("@"):
-                continue
-            path = Path(value.removeprefix("@"))
-            place = self._place(path)
-            self.parcel.references[name] = place
-            if path.is_dir():
-                self.parcel.files |= {f"{place}/{file.name}": file for file in sorted(path.iterdir()) if file.is_file()}
-            else:
-                self.parcel.files[place] = path
-                if self._options.split_csv and path.suffix in (".csv", ".jsonl"):
-                    self._split(place, path, has_header=path.suffix == ".csv", may_be_quoted=path.suffix == ".csv")
+            if plans.FORM in each.facets and value:
+                self.parcel.references[name] = form.with_paths(value, self._take_named)
+            elif plans.FILE in each.facets and value.startswith("@"):
+                self.parcel.references[name] = f"@{self._take_named(value.removeprefix('@'))}"
+
+    def _take_named(self, name: str) -> str:
+        """Take a file or folder that a property names; returns how it is named on slaves."""
+        path = Path(name)
+        place = self._place(path)
+        if path.is_dir():
+            self.parcel.files |= {f"{place}/{file.name}": file for file in sorted(path.iterdir()) if file.is_file()}
+        else:
+            self.parcel.files[place] = path
+            if path.stat().st_size <= _TEMPLATE_AT_MOST_BYTES:
+                self._templates.append(path)
+            if self._options.split_csv and path.suffix in (".csv", ".jsonl"):
+                self._split(place, path, has_header=path.suffix == ".csv", may_be_quoted=path.suffix == ".csv")
+        return f"{_THERE}/{place}"
 
     def _split(self, place: str, path: Path, has_header: bool, may_be_quoted: bool) -> None:
         """Split the rows of a data set among the slaves; each of them gets the header line."""
@@ -217,10 +227,8 @@ class _Packer:
 
     def _find_secrets(self, elements: list[ET.Element]) -> None:
         names = {name for value in self._prepared.values.values() for name in SECRET.findall(value)}
-        for place in self.parcel.references.values():
-            path = self.parcel.files.get(place)
-            if path is not None and path.stat().st_size <= _TEMPLATE_AT_MOST_BYTES:
-                names |= set(SECRET.findall(path.read_text(errors="replace")))
+        for path in self._templates:
+            names |= set(SECRET.findall(path.read_text(errors="replace")))
         for element in elements:
             for text in element.itertext():
                 names |= {name for match in _ENVIRONMENT.findall(text) for name in match if name}

@@ -13,6 +13,8 @@ description may end with facets, in square brackets and separated by semicolons:
     URL                            the address of the function under test
     text or @file                  a text, or with @ the path of a file or folder: one that is set is relative to the
                                    folder that the run is started in, a default to the plan's
+    form fields                    a multipart form, a field in each line: name=value, name=@file or name=<file; their
+                                   paths are found as that of @file, or in the folder of a file with the fields
     certificate authorities        who may have signed the server's certificate, which is checked before the load: a
                                    file, or `none` for no check; without it those of the system
     JSON figures                   names of figures, each with its JSONPath: `tokens=$.usage.tokens, cost=$.cost`
@@ -40,7 +42,7 @@ from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.criteria import ALL, USER
 
-URL, VIDEO, FILE = "URL", "video file", "text or @file"
+URL, VIDEO, FILE, FORM = "URL", "video file", "text or @file", "form fields"
 AUTHORITIES = "certificate authorities"
 PROGRAM, SHELL = "program", "shell words"
 FIGURES = "JSON figures"
@@ -52,7 +54,7 @@ _RANGE = re.compile(
 )
 _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
-_WORDS = {"text", URL, VIDEO, FILE, PROGRAM, SHELL, AUTHORITIES, FIGURES, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
+_WORDS = {"text", URL, VIDEO, FILE, FORM, PROGRAM, SHELL, AUTHORITIES, FIGURES, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
 SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler2")  # how their tags end; the last is of old plans
 # What runs samplers that stand in other files, and what may give its samples names of its own.
 _OF_OTHER_FILES = {"IncludeController", "ModuleController"}

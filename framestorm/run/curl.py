@@ -10,13 +10,16 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from framestorm.errors import UsageError
+from framestorm.model import form as forms
 
+FORM_OPTIONS = ("form", "form-string")
 FORM = "application/x-www-form-urlencoded"
 BODY = ("data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "json")
 # Options by their long names; what stands before an equals sign is the short name. First those that a plan follows.
 WITH_VALUE = """
-    d=data data-ascii data-binary data-raw data-urlencode json X=request H=header url T=upload-file u=user
-    oauth2-bearer A=user-agent e=referer r=range b=cookie x=proxy U=proxy-user cacert E=cert m=max-time connect-timeout
+    F=form form-string d=data data-ascii data-binary data-raw data-urlencode json X=request H=header url T=upload-file
+    u=user oauth2-bearer A=user-agent e=referer r=range b=cookie x=proxy U=proxy-user cacert E=cert m=max-time
+    connect-timeout
 """
 FLAGS = "G=get I=head k=insecure compressed"
 # These change neither the request nor what counts as its answer.
@@ -31,7 +34,6 @@ WITHOUT_EFFECT = """
     retry-connrefused retry-all-errors basic
 """
 REFUSED = {
-    "F=form form-string": "multipart forms are not supported; send the body by --data-binary @file",
     "key pass": "put the certificate and its key into one PEM file for --cert",
     "K=config next": "give one command with all of its options",
 }
@@ -45,7 +47,8 @@ _ESCAPES = {"a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", 
 class Request:
     """What a curl command sends; a path in it is as curl resolves it, relative to the working directory.
 
-    body_file: sent as it is, in place of `body`. login: user:password. timeouts: in s, by the property of the plan.
+    body_file: sent as it is, in place of `body`. form: in place of both. login: user:password.
+    timeouts: in s, by the property of the plan.
     without_effect: options that a plan need not follow.
     """
 
@@ -54,6 +57,7 @@ class Request:
     headers: list[tuple[str, str]]
     body: str
     body_file: str
+    form: list[forms.Field]
     login: str
     proxy: str
     ca: str
@@ -82,9 +86,11 @@ def parse(command: str) -> Request:
     if "get" in values and body:
         url, body = f"{url}{'&' if urlsplit(url).query else '?'}{body}", ""
     body_file = last.get("upload-file", body_file)
-    method = (
-        "HEAD" if "head" in values else "PUT" if "upload-file" in values else "POST" if body or body_file else "GET"
-    )
+    form = [_field(*each) for each in options if each[0] in FORM_OPTIONS]
+    if form and (body or body_file):
+        raise UsageError("--curl: -F: a request has either a form or a body")
+    is_post = body or body_file or form
+    method = "HEAD" if "head" in values else "PUT" if "upload-file" in values else "POST" if is_post else "GET"
     proxy = last.get("proxy", "")
     if "proxy-user" in last:
         scheme, sign, host = proxy.rpartition("://")
@@ -97,6 +103,7 @@ def parse(command: str) -> Request:
         headers=_headers(values, body),
         body=body,
         body_file=body_file,
+        form=form,
         login=last.get("user", login),
         proxy=proxy,
         ca=last.get("cacert", ""),
@@ -195,6 +202,20 @@ def _body(parts: Sequence[tuple[str, str]], *, is_query: bool) -> tuple[str, str
     for option, value in parts:  # JSON follows JSON; all else is joined like the fields of a form
         body += ("&" if body and option != "json" else "") + _part(option, value)
     return body, ""
+
+
+def _field(option: str, text: str) -> forms.Field:
+    """A field of a form; raises UsageError if the plan's property `form` cannot hold it as curl sends it."""
+    try:
+        field, *_ = forms.parse(re.sub(r'(?<==[@<])"([^"]*)"', r"\1", text, count=1))
+    except ValueError as error:
+        raise UsageError(f"--curl: -F {text}: {error}") from None
+    is_literal = option == "form-string"
+    if (is_literal and (field.sign or field.content_type)) or "\\n" in text or "\n" in text:
+        raise UsageError(f"--curl: --{option} {text}: put the value into a file: -F '{field.name}=<file'")
+    if field.sign and (further := re.search(r";(filename|headers|encoder)=|,", field.value)):
+        raise UsageError(f"--curl: -F {text}: {further[0]} is not supported; give one file, by its own name")
+    return field
 
 
 def _names_file(option: str, value: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
+from framestorm.model import form
 from framestorm.run import curl
 
 LOGIN = "BASIC_LOGIN"
@@ -18,7 +19,7 @@ _DEFAULT = re.compile(r"\$\{__P\((\w+),.*\)\}", re.DOTALL)
 
 
 def write(plan: Path, command: str, base: Path) -> list[Path]:
-    """Write a plan that sends the request of a curl command; headers and a body that curl holds get files beside it.
+    """Write a plan that sends the request of a curl command; its headers, body and form get files beside it.
 
     Args:
         plan: the file of the new plan.
@@ -36,6 +37,7 @@ def write(plan: Path, command: str, base: Path) -> list[Path]:
     texts = {
         "headers": (plan.with_suffix(".headers"), _headers(request)),
         "body": (_body_file(plan, request), request.body),
+        "form": (plan.with_suffix(".form"), _form(request, folder)),
     }
     texts = {name: (path, text) for name, (path, text) in texts.items() if text}
     for path in (plan, *(path for path, _ in texts.values())):
@@ -79,6 +81,11 @@ def _headers(request: curl.Request) -> str:
     if request.login:
         lines.append(f"Authorization: ${{env:{LOGIN}}}\n")
     return "".join(lines)
+
+
+def _form(request: curl.Request, folder: Path) -> str:
+    lines = form.with_paths("\n".join(map(str, request.form)), lambda path: os.path.relpath(path, folder))
+    return lines and f"{lines}\n"
 
 
 def _body_file(plan: Path, request: curl.Request) -> Path:

@@ -16,7 +16,7 @@ from typing import Any
 from framestorm import client_server, paths
 from framestorm.endpoint import check_certificate, check_reachable, proxy_url
 from framestorm.errors import FramestormError, UsageError
-from framestorm.model import criteria, metric
+from framestorm.model import criteria, form, metric
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.sample import ELAPSED_US, is_figure_name, is_measured
@@ -147,9 +147,12 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         properties[name] = str(path or paths.ROOT / properties[name])
     _check_secrets(plan, properties)
     for name, each in plan.settable.items():
-        if plans.FILE in each.facets and properties.get(name, "").startswith("@"):
+        if (is_form := plans.FORM in each.facets) or plans.FILE in each.facets:
             folder = Path.cwd() if name in options.given else plan.path.absolute().parent
-            properties[name] = _file_reference(name, properties[name], folder)
+            if properties.get(name, "").startswith("@"):
+                properties[name] = _file_reference(name, properties[name], folder)
+            if is_form:
+                properties[name] = _form(name, properties[name], folder)
         if plans.FIGURES in each.facets and properties.get(name):
             properties[name] = _figures(name, properties[name], plan.sample_variables)
         if plans.PROGRAM in each.facets and properties.get(name):
@@ -275,6 +278,17 @@ def _file_reference(name: str, reference: str, folder: Path) -> str:
     if not (any(path.iterdir()) if path.is_dir() else path.is_file() and path.stat().st_size):
         raise UsageError(f"-J{name}={reference}: {path} is empty, or neither a file nor a folder")
     return f"@{path}"
+
+
+def _form(name: str, text: str, folder: Path) -> str:
+    """The fields of a form, with absolute paths."""
+    try:
+        if text.startswith("@"):
+            path = Path(text.removeprefix("@"))
+            folder, text = path.parent, path.read_text(encoding="utf-8-sig")
+        return form.with_paths(text, lambda path: _file_reference(name, f"@{path}", folder).removeprefix("@"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"-J{name}: {error}") from None
 
 
 def _figures(name: str, text: str, columns: Sequence[str]) -> str:

@@ -19,10 +19,17 @@ import org.apache.jmeter.config.Arguments
 import org.apache.jmeter.protocol.http.control.Header
 import org.apache.jmeter.protocol.http.control.HeaderManager
 import org.apache.jmeter.protocol.http.sampler.HTTPSamplerBase
+import org.apache.jmeter.protocol.http.util.HTTPArgument
 import org.apache.jmeter.protocol.http.util.HTTPFileArg
 import org.apache.jmeter.save.CSVSaveService
 import org.apache.jmeter.services.FileServer
 import org.apache.jmeter.threads.JMeterVariables
+
+@CompileStatic
+class FormField { // a value, or files of which each request sends the next
+    String name, value, type
+    List<File> files
+}
 
 @CompileStatic
 class Requests { // loaded anew for each run
@@ -30,16 +37,20 @@ class Requests { // loaded anew for each run
     static final ObjectMapper JSON = new ObjectMapper()
     static final Pattern SECRET = ~/\$\{env:(\w+)\}/
     static final Pattern COLUMN = ~/\{([^{}"]+)\}/
+    // As framestorm/model/form.py reads it.
+    static final Pattern FIELD = ~/([!-<>-~][ -<>-~]*)=([@<]?)(.*?)(?:;type=([\w.+-]+\/[^;=]+(?:; *charset=[\w-]+)?))?/
     static final Pattern NOT_IN_URL = ~/["<>\\^`{|}\s]|%(?![0-9A-Fa-f]{2})/ // percent-encoded, as by browsers
     static final Pattern PEM = ~/(?s)-----BEGIN ([A-Z0-9 ]+)-----(.+?)-----END/
     static final Map<String, String> TYPES = [json: 'application/json', jsonl: 'application/jsonl', xml: 'application/xml']
+    static final List<String> WITH_BODY = ['POST', 'PUT', 'PATCH']
     static volatile Requests only
 
     // Each secret's value and how it is written in the properties, for what may be shown of a request or its answer.
     final Map<String, String> secrets = [:]
     final String url, text, contentType
     final List<Header> headers
-    final List<File> files = [] // sent as they are
+    final List<FormField> form
+    final List<File> files // sent as they are
     final List<Map<String, JsonNode>> rows = []
     final boolean isRowTheBody, redirects, keepAlive
     final URI proxy
@@ -64,16 +75,22 @@ class Requests { // loaded anew for each run
             readRows(file(rowsFile))
         }
         if (body.startsWith('@') && !(rowsFile && file(body).isFile())) {
-            addFiles(file(body))
+            files = filesOf('body', file(body))
             text = ''
         } else { // a file is a template only where there are rows to fill it with
+            files = []
             text = resolved(body.startsWith('@') ? textOf(file(body)) : body)
         }
+        form = readForm(vars.get('form') ?: '')
+        if (form && (body || isRowTheBody || vars.get('content_type') || !(vars.get('method') in WITH_BODY))) {
+            throw new IllegalArgumentException(
+                "-Jform: a form is sent by ${WITH_BODY.join(', ')} in place of body and content_type; set only one of them")
+        }
         headers = readHeaders(vars.get('headers'))
-        String templates = ([url, text] + headers*.value).join(' ')
+        String templates = ([url, text] + headers*.value + form*.value).join(' ')
         if (rows && !isRowTheBody && !rows[0].keySet().any { templates.contains("{$it}") }) {
             throw new IllegalArgumentException(
-                "-Jrows=$rowsFile: url, headers and body use none of its columns, which are ${rows[0].keySet().join(' and ')}")
+                "-Jrows=$rowsFile: url, headers, body and form use none of its columns, which are ${rows[0].keySet().join(' and ')}")
         }
         contentType = vars.get('content_type') ?: isRowTheBody ? TYPES.json : typeOf(text)
         redirects = vars.get('follow_redirects') == 'true'
@@ -87,9 +104,9 @@ class Requests { // loaded anew for each run
     }
 
     // The file of @path; JMeter's own reading of a relative path is beside the plan.
-    static File file(String reference) {
+    static File file(String reference, String folder = FileServer.fileServer.baseDir) {
         File named = new File(reference - ~/^@/)
-        return named.absolute ? named : new File(FileServer.fileServer.baseDir, named.path)
+        return named.absolute ? named : new File(folder, named.path)
     }
 
     String resolved(String template) {
@@ -114,6 +131,24 @@ class Requests { // loaded anew for each run
         }
     }
 
+    List<FormField> readForm(String property) {
+        boolean isFile = property.startsWith('@')
+        String folder = isFile ? file(property).parent : FileServer.fileServer.baseDir
+        String lines = isFile ? textOf(file(property)) : property
+        return lines.replace('\\n', '\n').readLines()*.trim().findAll().collect { String line ->
+            Matcher match = FIELD.matcher(line)
+            if (!match.matches()) {
+                throw new IllegalArgumentException(
+                    "-Jform: '$line' is not of the form name=value, name=@file or name=<file, with a name in ASCII")
+            }
+            String sign = match.group(2)
+            File named = sign ? file(match.group(3), folder) : null
+            return new FormField(name: match.group(1), type: match.group(4),
+                files: sign == '@' ? filesOf('form', named) : null,
+                value: sign == '@' ? '' : resolved(sign ? textOf(named) : match.group(3)))
+        }
+    }
+
     // Without the mark that Windows writes at the beginning.
     static String textOf(File file) {
         String text = file.getText('UTF-8')
@@ -123,12 +158,12 @@ class Requests { // loaded anew for each run
         return text.startsWith('\uFEFF') ? text.substring(1) : text
     }
 
-    void addFiles(File file) {
+    static List<File> filesOf(String property, File file) {
         List<File> found = file.isDirectory() ? file.listFiles().findAll { !it.hidden && it.isFile() }.sort() : [file]
         if (!found || !found.every { it.canRead() }) {
-            throw new FileNotFoundException("body=@$file: ${found ? 'cannot be read' : 'the folder holds no file'}")
+            throw new FileNotFoundException("-J$property=@$file: ${found ? 'cannot be read' : 'the folder holds no file'}")
         }
-        files.addAll(found)
+        return found
     }
 
     void readRows(File file) {
@@ -207,7 +242,7 @@ class Requests { // loaded anew for each run
     }
 
     void prepare(HTTPSamplerBase sampler, JMeterVariables vars) {
-        int count = Math.max(rows.size(), files.size())
+        int count = ([rows.size(), files.size()] + form.collect { it.files ? it.files.size() : 0 }).max()
         int index = count ? (int) (NEXT.getAndIncrement() % count) : 0
         if (count > 1) {
             vars.put('index', index as String)
@@ -218,11 +253,14 @@ class Requests { // loaded anew for each run
         vars.put('request_url', filledUrl.replaceAll(NOT_IN_URL) { String each -> String.format('%%%02X', (int) each.charAt(0)) })
         File file = files ? files[index % files.size()] : null
         String type = file ? vars.get('content_type') ?: typeOf(file) : contentType
-        sampler.headerManager = headersFor(row, file || text || isRowTheBody || sampler.method in ['POST', 'PUT', 'PATCH'] ? type : null)
+        sampler.headerManager = headersFor(row, file || text || isRowTheBody || sampler.method in WITH_BODY ? type : null)
         sampler.arguments = new Arguments()
         sampler.HTTPFiles = new HTTPFileArg[0]
+        sampler.doMultipart = !form.empty
         String sent = ''
-        if (file) {
+        if (form) {
+            addForm(sampler, index, row)
+        } else if (file) {
             sampler.HTTPFiles = [new HTTPFileArg(file.path, '', type)] as HTTPFileArg[]
         } else {
             boolean isJson = type.contains('json')
@@ -246,14 +284,37 @@ class Requests { // loaded anew for each run
         vars.putObject('secrets', secrets ?: null)
     }
 
+    void addForm(HTTPSamplerBase sampler, int index, Map<String, JsonNode> row) {
+        // As browsers and curl do: no header of a value's type.
+        sampler.doBrowserCompatibleMultipart = !form.any { it.type && !it.files }
+        List<HTTPFileArg> uploads = []
+        form.each { FormField field ->
+            if (field.files) {
+                File file = field.files[index % field.files.size()]
+                uploads.add(new HTTPFileArg(file.path, field.name, field.type ?: typeOf(file)))
+            } else {
+                boolean isJson = field.type?.contains('json')
+                HTTPArgument argument = new HTTPArgument(field.name,
+                    filled(field.value, row) { JsonNode value -> isJson ? escaped(value) : plain(value) })
+                argument.contentType = field.type ?: 'text/plain'
+                sampler.arguments.addArgument(argument)
+            }
+        }
+        sampler.HTTPFiles = uploads as HTTPFileArg[]
+    }
+
     HeaderManager headersFor(Map<String, JsonNode> row, String type) {
         HeaderManager manager = new HeaderManager()
         boolean hasType = false
         for (Header header : headers) {
-            hasType |= header.name.equalsIgnoreCase('Content-Type')
+            boolean isType = header.name.equalsIgnoreCase('Content-Type')
+            if (isType && form) { // JMeter's has the boundary of the parts
+                continue
+            }
+            hasType |= isType
             manager.add(new Header(header.name, filled(header.value, row) { JsonNode value -> plain(value).replaceAll(/[\r\n]+/, ' ') }))
         }
-        if (type && !hasType) {
+        if (type && !hasType && !form) {
             manager.add(new Header('Content-Type', type))
         }
         return manager

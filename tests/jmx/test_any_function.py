@@ -3,6 +3,8 @@
 import json
 import ssl
 import subprocess
+from email import message_from_bytes
+from email.policy import HTTP
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from framestorm.results.reading import read_refusal, read_results
 from framestorm.results.table import causes
 from framestorm.run import new_plan
 from tests.jmx.conftest import RunPlan
-from tests.stand_in import StartServer
+from tests.stand_in import Received, StartServer
 
 SECRET = "tok-3f7a&s=1"  # noqa: S105
 
@@ -70,6 +72,72 @@ def test_each_line_is_a_body(run_plan: RunPlan, stand_in: StartServer, tmp_path:
     assert run.count("index", "responseMessage") == {("0", "OK"): 1, ("1", "OK"): 1}
 
 
+def parts(sent: Received) -> list[tuple[str, str | None, str, bytes]]:
+    """Name, file name, content type and content of each part of a form."""
+    head = f"Content-Type: {sent.headers['Content-Type']}\r\n\r\n".encode()
+    form = message_from_bytes(head + sent.body, policy=HTTP)
+    assert form.get_content_type() == "multipart/form-data"
+    return [
+        (each.get_param("name", header="Content-Disposition"), each.get_filename(),
+         each.get_content_type() if "Content-Type" in each else "", each.get_payload(decode=True))
+        for each in form.iter_parts()
+    ]  # fmt: skip
+
+
+def test_a_form_of_curl_is_sent_in_parts(
+    run_plan: RunPlan, stand_in: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_TOKEN", SECRET)
+    monkeypatch.chdir(tmp_path)
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "z 1.png").write_bytes(bytes(range(256)))
+    (pages / "b.bin").write_bytes(b"\r\n--")
+    Path("prompt").write_text("Read\n{name}\n", encoding="utf-8")
+    Path("rows.csv").write_text("name\nJosé\nAda\n", encoding="utf-8")
+    server = stand_in({"body": b"ok"})
+    command = (
+        f"curl -F file=@pages -F 'scan=@\"prompt\";type=text/x' -F lang=en -F key=${{env:API_TOKEN}} -F 'a=x;y=z' "
+        f"-F 'prompt=<prompt' -F empty= -H 'Content-Type: multipart/form-data' {server.url}"
+    )
+    new_plan.write(Path("ocr.jmx"), command, JMX / "request-rate.jmx")
+    run = run_plan(str(tmp_path / "ocr"), rate_per_s=4, hold_s=1, rows=f"@{tmp_path}/rows.csv")
+    assert run.count("index", "responseMessage") == {("0", "OK"): 2, ("1", "OK"): 2}
+    texts = [("lang", None, "", b"en"), ("key", None, "", SECRET.encode()), ("a", None, "", b"x;y=z")]
+    smallest, *_, largest = sorted(server.received, key=lambda sent: len(sent.body))
+    first, second = ({part[0]: part for part in parts(sent)} for sent in (smallest, largest))
+    for sent in (first, second):
+        assert [sent[name] for name, *_ in texts] == texts
+        assert sent["scan"] == ("scan", "prompt", "text/x", b"Read\n{name}\n") and sent["empty"][3] == b""
+    assert first["file"] == ("file", "b.bin", "application/octet-stream", b"\r\n--")
+    assert (second["file"][1:], second["prompt"][3]) == (
+        ("z 1.png", "image/png", bytes(range(256))),
+        b"Read\nAda\n",
+    )
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_a_value_of_a_form_may_have_a_type(
+    method: str, run_plan: RunPlan, stand_in: StartServer, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.csv").write_text('name\n"a ""b"""\n')
+    server = stand_in({"body": b"ok"})
+    form = 'about={"name": "{name}"};type=application/json\\nlang=en'
+    run_plan(
+        "requests",
+        url=server.url,
+        form=form,
+        method=method,
+        rows=f"@{tmp_path}/rows.csv",
+        users=1,
+        ramp_s=0,
+        hold_s=0.5,
+    )
+    about, lang = parts(server.received[0])
+    assert (about[:3], json.loads(about[3])) == (("about", None, "application/json"), {"name": 'a "b"'})
+    assert lang == ("lang", None, "text/plain", b"en")
+
+
 @pytest.mark.parametrize(
     ("properties", "cause"),
     [
@@ -104,6 +172,9 @@ def test_an_answer_is_judged(properties: dict[str, str], cause: str, run_plan: R
         ({"expect_status": "2yy"}, "-Jexpect_status=2yy: "),
         ({"proxy": "proxy.example"}, "expected host:port"),
         ({"certificate": "@rows.jsonl"}, "neither PEM nor PKCS12"),
+        ({"form": "file=@none.png"}, "none.png: "),
+        ({"form": "größe=1"}, "'größe=1' is not of the form name=value"),
+        ({"form": "a=b", "body": "x"}, "set only one of them"),
         ({"figures": "tokens=$.["}, "-Jfigures=tokens=$.["),
     ],
 )
@@ -250,6 +321,6 @@ def test_parts_of_a_body_are_joined_as_by_curl(
 
 
 def test_what_a_plan_cannot_do_leaves_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="multipart"):
-        new_plan.write(tmp_path / "c.jmx", "curl -F a=@b http://h/", JMX / "requests.jmx")
+    with pytest.raises(UsageError, match="filename"):
+        new_plan.write(tmp_path / "c.jmx", "curl -F 'a=@b;filename=c' http://h/", JMX / "requests.jmx")
     assert list(tmp_path.iterdir()) == []

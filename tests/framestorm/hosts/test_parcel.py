@@ -81,6 +81,22 @@ def test_files_beside_the_plan_stay_there_and_others_get_a_folder(pack: Pack, tm
     assert contents.values_on(1, "/state/plan")["framestorm.plan"] == "/state/plan"
 
 
+def test_files_of_a_form_go_with_the_plan(pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", "t0")
+    (tmp_path / "pages").mkdir()
+    for name in ("ocr.form", "pages/a.png", "prompt"):
+        (tmp_path / name).write_text(
+            "file=@pages\ntext=<prompt;type=text/x\nkey=k" if "form" in name else "${env:TOKEN}"
+        )
+    contents = pack(plan=paths.JMX / "requests.jmx", given={"url": "http://h/f", "form": "@../ocr.form"})
+    form = contents.values_on(1, "/there")["form"].splitlines()
+    assert form[1].endswith("/prompt;type=text/x") and form[2] == "key=k"
+    sent = {name: path.name for name, path in contents.files_of(1).items()}
+    assert sent["plan" + form[0].removeprefix("file=@/there") + "/a.png"] == "a.png"
+    assert sent["plan" + form[1].removeprefix("text=</there").partition(";")[0]] == "prompt"
+    assert contents.secrets == {"TOKEN": "t0"}
+
+
 def test_what_a_plan_includes_is_searched_too(pack: Pack, tmp_path: Path) -> None:
     (tmp_path / "plans" / "data" / "rows.csv").write_text("x")
     includes = element("IncludeController", IncludeController__includepath="../login.jmx")

@@ -16,6 +16,16 @@ FORM = [("Content-Type", curl.FORM)]
     [
         ("curl -sk https://h/f", {"is_insecure": True, "without_effect": ["--silent"]}),
         ("$ curl h:8080/f", {"url": "http://h:8080/f", "method": "GET"}),
+        (
+            "curl https://h/f -F 'a=@\"b c.png\";type=image/png' --form-string 'd=e;f'",
+            {
+                "method": "POST", "body": "",
+                "form": [
+                    {"name": "a", "sign": "@", "value": "b c.png", "content_type": ";type=image/png"},
+                    {"name": "d", "sign": "", "value": "e;f", "content_type": ""},
+                ],
+            },
+        ),
         ("curl -I --url https://h/f", {"method": "HEAD"}),
         ("/usr/bin/curl \\\n -XPUT \\\r\n -Ha:b https://h/f", {"method": "PUT", "headers": [("a", "b")]}),
         ("curl -dx=1 https://h/f -d y=2", {"method": "POST", "body": "x=1&y=2", "headers": FORM}),
@@ -67,7 +77,12 @@ def test_commands(command: str, expected: dict[str, object]) -> None:
         ("curl https://h/f -b jar.txt", "-b jar.txt"),
         ("curl https://h/f -H nothing", "-H nothing"),
         ("curl https://h/f -d @not-there -d a", "not-there"),
-        ("curl https://h/f -F file=@scan.png", "--form: multipart"),
+        ("curl https://h/f -F 'file=@scan.png;filename=x.png'", ";filename="),
+        ("curl https://h/f -F file=@a.png,b.png", "one file"),
+        ("curl https://h/f -F lang", "of the form name=value"),
+        ("curl https://h/f --form-string a=@b", "-F 'a=<file'"),
+        ("curl https://h/f -F $'a=b\\nc=d'", "-F 'a=<file'"),
+        ("curl https://h/f -F a=b -d c", "either a form or a body"),
         ("curl https://h/f --cert a.pem --key b.pem", "--key: "),
         ("curl https://h/f --next https://h/g", "--next"),
     ],

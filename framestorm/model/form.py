@@ -1,0 +1,48 @@
+"""The fields of a multipart form as curl's -F writes them, a line each: name=value, name=@file or name=<file."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# As jmx/groovy/request.groovy reads them. JMeter 5.5 cannot write names beyond ASCII.
+_FIELD = re.compile(r"(?s)([!-<>-~][ -<>-~]*)=([@<]?)(.*?)((?:;type=[\w.+-]+/[^;=]+(?:; *charset=[\w-]+)?)?)")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field.
+
+    sign: `@` where `value` is the path of a file to send, or of a folder whose files are sent in turn; `<` where it is
+    that of a file with the value. content_type: as written, with `;type=` before it, or empty.
+    """
+
+    name: str
+    sign: str
+    value: str
+    content_type: str
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.sign}{self.value}{self.content_type}"
+
+
+def parse(text: str) -> list[Field]:
+    """The fields of a form.
+
+    Raises:
+        ValueError: a line is no field.
+    """
+    fields = []
+    for line in filter(None, map(str.strip, text.replace("\\n", "\n").splitlines())):
+        match = _FIELD.fullmatch(line)
+        if match is None:
+            raise ValueError(f"{line!r} is not of the form name=value, name=@file or name=<file, with a name in ASCII")
+        fields.append(Field(*match.groups()))
+    return fields
+
+
+def with_paths(text: str, place: Callable[[str], str]) -> str:
+    """The form with each of its paths as `place` gives it."""
+    return "\n".join(
+        str(Field(each.name, each.sign, place(each.value), each.content_type) if each.sign else each)
+        for each in parse(text)
+    )
