@@ -55,11 +55,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-@pytest.fixture
-def new_video() -> Callable[..., Path]:
-    return write_video
-
-
 class Handler(BaseHTTPRequestHandler):
     """Notes each request and keeps connections; `answer` is for those below."""
 

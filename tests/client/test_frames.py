@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import cut
 import frames
 from encoding import ENCODINGS, FrameError
 from frames import open_frames
+from tests.client.conftest import write_video
 
 PNG = ENCODINGS["png"]
 
@@ -40,10 +40,10 @@ def test_cut_once_then_read(settled: Path, tmp_path: Path, monkeypatch: pytest.M
     assert {path.stat().st_mode & 0o777 for path in files} == {0o444}
 
 
-def test_encodings_and_states_of_a_video_do_not_mix(new_video: Callable[..., Path], tmp_path: Path) -> None:
+def test_encodings_and_states_of_a_video_do_not_mix(tmp_path: Path) -> None:
     folders = set()
     for count in (2, 3):
-        path = new_video(tmp_path / "clip.mp4", frames=count)
+        path = write_video(tmp_path / "clip.mp4", frames=count)
         for encoding in ENCODINGS.values():
             opened = open_frames(path, encoding, tmp_path / "cache")
             assert len(opened.sizes) == count
@@ -51,11 +51,9 @@ def test_encodings_and_states_of_a_video_do_not_mix(new_video: Callable[..., Pat
     assert len(folders) == 6
 
 
-def test_the_oldest_unused_go_when_there_is_no_room(
-    new_video: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_oldest_unused_go_when_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cut(name: str) -> Path:
-        return open_frames(new_video(tmp_path / name, frames=len(name)), PNG, tmp_path / "cache").folder
+        return open_frames(write_video(tmp_path / name, frames=len(name)), PNG, tmp_path / "cache").folder
 
     old, used, recent, draft = cut("1"), cut("22"), cut("333"), tmp_path / "cache" / ".killed.tmp"
     draft.mkdir()
@@ -69,8 +67,8 @@ def test_the_oldest_unused_go_when_there_is_no_room(
     assert {path for path in (tmp_path / "cache").iterdir() if path.is_dir()} == {used, recent, latest, last}
 
 
-def test_a_video_just_written_is_not_remembered(new_video: Callable[..., Path], tmp_path: Path) -> None:
-    path = new_video(tmp_path / "clip.mp4", frames=1)
+def test_a_video_just_written_is_not_remembered(tmp_path: Path) -> None:
+    path = write_video(tmp_path / "clip.mp4", frames=1)
     os.utime(path)  # its ctime is now
     open_frames(path, PNG, tmp_path / "cache")
     assert list((tmp_path / "cache").glob("*.sha256")) == []
@@ -131,14 +129,12 @@ def test_a_broken_entry_is_cut_again_and_a_damaged_frame_is_named(video: Path, t
         opened.body(0)
 
 
-def test_a_video_that_changes_while_it_is_cut(
-    new_video: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, real = new_video(tmp_path / "clip.mp4", frames=1), cut.cut_video
+def test_a_video_that_changes_while_it_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real = write_video(tmp_path / "clip.mp4", frames=1), cut.cut_video
 
     def meddled(*arguments: Any) -> Any:
         done = real(*arguments)
-        new_video(path, frames=2)
+        write_video(path, frames=2)
         return done
 
     monkeypatch.setattr(cut, "cut_video", meddled)

@@ -41,16 +41,6 @@ def function_of(*replicas: dict[str, float | None], **fields: Any) -> FunctionSu
 
 
 @pytest.fixture
-def make_function() -> Callable[..., FunctionSummary]:
-    return function_of
-
-
-@pytest.fixture
-def make_summary() -> Callable[..., Summary]:
-    return summary_of
-
-
-@pytest.fixture
 def draws(tmp_path: Path) -> Callable[[Path, int], None]:
     """Assert that the page of a folder draws that many charts, on a phone and on a desk.
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from framestorm.model.files import write
-from framestorm.model.summary import Summary
 from framestorm.report import build
+from tests.framestorm.conftest import summary_of
 
 START_MS = 1_790_000_000_000.0
 FIELDS = (
@@ -42,7 +42,7 @@ def steady(n: int, seed: int, factor: float = 1.0) -> list[float]:
 
 
 @pytest.fixture
-def make_run(tmp_path: Path, make_summary: Callable[..., Summary]) -> Make:
+def make_run(tmp_path: Path) -> Make:
     """Write a run of frames sent one after the other; `cut` and `refused` are places of frames that failed."""
 
     def make(
@@ -66,7 +66,7 @@ def make_run(tmp_path: Path, make_summary: Callable[..., Summary]) -> Make:
                 clock_ms += rtt
         (folder / "samples.jtl").write_text(f"{JTL_HEADER}\n{START_MS:.0f},5000,user,0,OK,t 1-1,true,,vm\n")
         (folder / "run.json").write_text(json.dumps(record(**more)))
-        write(folder / "summary.json", make_summary(len(rtt_ms), warnings=["The machine was busy."]))
+        write(folder / "summary.json", summary_of(len(rtt_ms), warnings=["The machine was busy."]))
         return folder
 
     return make
@@ -148,8 +148,3 @@ def make_study(tmp_path: Path) -> Make:
         return folder
 
     return make
-
-
-@pytest.fixture(name="steady")
-def steady_fixture() -> Callable[..., list[float]]:
-    return steady

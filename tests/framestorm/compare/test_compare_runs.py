@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from framestorm.cli import main
+from tests.framestorm.compare.conftest import steady
 
 Make = Callable[..., Path]
 Steady = Callable[..., list[float]]
@@ -23,9 +24,7 @@ def by_metric(made: dict[str, Any], number: int = 0) -> dict[str, Any]:
     return {row["metric"]: row for row in made["comparisons"][number]["overall"]}
 
 
-def test_slower_beyond_the_threshold(
-    tmp_path: Path, make_run: Make, steady: Steady, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_slower_beyond_the_threshold(tmp_path: Path, make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = make_run("a", steady(600, 1)), make_run("b", steady(600, 2, 1.4))
     status, made = compare(tmp_path, a, b)
     assert status == 3
@@ -40,7 +39,7 @@ def test_slower_beyond_the_threshold(
     assert "Regression: " in said and "Median response time" in said
 
 
-def test_a_run_with_itself(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+def test_a_run_with_itself(tmp_path: Path, make_run: Make) -> None:
     run = make_run("a", steady(600, 1))
     status, made = compare(tmp_path, run, run)
     assert status == 0
@@ -48,7 +47,7 @@ def test_a_run_with_itself(tmp_path: Path, make_run: Make, steady: Steady) -> No
     assert any("compared with itself" in sentence for sentence in made["comparisons"][0]["warnings"])
 
 
-def test_success_differs_by_100_points_at_most(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+def test_success_differs_by_100_points_at_most(tmp_path: Path, make_run: Make) -> None:
     old = [make_run(f"a{n}", steady(200, n), refused=tuple(range(refused))) for n, refused in enumerate((0, 160))]
     new = [make_run(f"b{n}", steady(200, n), refused=tuple(range(refused))) for n, refused in enumerate((20, 180))]
     _, made = compare(tmp_path, ",".join(map(str, old)), ",".join(map(str, new)))
@@ -56,14 +55,14 @@ def test_success_differs_by_100_points_at_most(tmp_path: Path, make_run: Make, s
     assert (success["low"], success["high"]) == (-1, 1)
 
 
-def test_one_run_against_repetitions(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+def test_one_run_against_repetitions(tmp_path: Path, make_run: Make) -> None:
     old = [make_run(f"a{n}", steady(300, n)) for n in range(4)]
     _, made = compare(tmp_path, ",".join(map(str, old)), make_run("b", steady(300, 9, 3.0)))
     assert by_metric(made)["mean_ms"]["claim"] == "slower"
     assert any("B is a single run" in sentence for sentence in made["comparisons"][0]["warnings"])
 
 
-def test_several_against_the_first(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+def test_several_against_the_first(tmp_path: Path, make_run: Make) -> None:
     runs = [make_run(name, steady(300, n, factor)) for n, (name, factor) in enumerate((("a", 1), ("b", 1), ("c", 2)))]
     _, made = compare(tmp_path, *runs)
     assert [(each["label"], each["against"]) for each in made["comparisons"]] == [("B", "A"), ("C", "A")]
@@ -71,7 +70,7 @@ def test_several_against_the_first(tmp_path: Path, make_run: Make, steady: Stead
     assert by_metric(made, 1)["median_ms"]["claim"] == "slower"
 
 
-def test_time_outs_of_the_new_side(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+def test_time_outs_of_the_new_side(tmp_path: Path, make_run: Make) -> None:
     a, b = make_run("a", steady(400, 1)), make_run("b", [*steady(399, 2), 25_000.0], cut=(399,))
     _, made = compare(tmp_path, a, b)
     mean = by_metric(made)["mean_ms"]
@@ -80,7 +79,7 @@ def test_time_outs_of_the_new_side(tmp_path: Path, make_run: Make, steady: Stead
     assert by_metric(made)["median_ms"]["bound"] == "exact"
 
 
-def test_time_outs_of_both_sides(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+def test_time_outs_of_both_sides(tmp_path: Path, make_run: Make) -> None:
     runs = [make_run(name, [*steady(399, n), 25_000.0], cut=(399,)) for n, name in enumerate("ab")]
     _, made = compare(tmp_path, *runs)
     mean = by_metric(made)["mean_ms"]
@@ -88,7 +87,7 @@ def test_time_outs_of_both_sides(tmp_path: Path, make_run: Make, steady: Steady)
     assert "timeouts hide" in mean["why"]
 
 
-def test_fewer_right_answers(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+def test_fewer_right_answers(tmp_path: Path, make_run: Make) -> None:
     a, b = make_run("a", steady(400, 1)), make_run("b", steady(400, 1), refused=tuple(range(0, 400, 5)))
     status, made = compare(tmp_path, a, b)
     success = by_metric(made)["success"]
@@ -99,7 +98,7 @@ def test_fewer_right_answers(tmp_path: Path, make_run: Make, steady: Steady) -> 
 
 
 @pytest.mark.parametrize("refused", [300, 400])
-def test_success_is_judged_whatever_else_is(tmp_path: Path, make_run: Make, steady: Steady, refused: int) -> None:
+def test_success_is_judged_whatever_else_is(tmp_path: Path, make_run: Make, refused: int) -> None:
     """Those that were answered may be as fast as ever; where none was there is no time to judge."""
     a, b = make_run("a", steady(400, 1)), make_run("b", steady(400, 1), refused=tuple(range(refused)))
     status, made = compare(tmp_path, a, b, "--threshold", "mean 10 %")
@@ -109,9 +108,7 @@ def test_success_is_judged_whatever_else_is(tmp_path: Path, make_run: Make, stea
 
 
 @pytest.mark.parametrize(("n", "m", "status", "state"), [(400, 15, 1, "missing"), (15, 400, 0, "not compared")])
-def test_what_one_side_lacks(
-    tmp_path: Path, make_run: Make, steady: Steady, n: int, m: int, status: int, state: str
-) -> None:
+def test_what_one_side_lacks(tmp_path: Path, make_run: Make, n: int, m: int, status: int, state: str) -> None:
     """15 samples have no 95th percentile."""
     words = ("--threshold", "p95 10 %")
     found, made = compare(tmp_path, make_run("a", steady(n, 1)), make_run("b", steady(m, 1)), *words)
@@ -122,7 +119,7 @@ def test_what_one_side_lacks(
         )
 
 
-def test_what_was_set_otherwise(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+def test_what_was_set_otherwise(tmp_path: Path, make_run: Make) -> None:
     properties = {"users": "5", "sleep_s": "0", "frames": "37"}
     host = {"name": "vm", "role": "generator", "cores": 4, "memory_bytes": 8_000_000_000}
     b = make_run("b", steady(60, 2), properties=properties, hosts=[host], versions={"jmeter": "5.5", "java": "21"})
@@ -140,7 +137,7 @@ def test_what_was_set_otherwise(tmp_path: Path, make_run: Make, steady: Steady) 
     assert "compare machines, not settings" in warnings and "different versions (java)" in warnings
 
 
-def test_what_a_study_set_otherwise(tmp_path: Path, make_run: Make, make_study: Make, steady: Steady) -> None:
+def test_what_a_study_set_otherwise(tmp_path: Path, make_run: Make, make_study: Make) -> None:
     """A run has only the URL of its target; how the study set that up, its point says."""
     study = make_study("s", lambda *_: {"mean_ms": 10.0})
     (study / "runs").mkdir()
@@ -169,7 +166,7 @@ def compared_settings(folder: Path, *runs: Path) -> tuple[dict[str, Any], list[s
     return settings_of(each), [sentence for sentence in each["warnings"] if "only the URL" in sentence]
 
 
-def test_only_the_address_is_known(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+def test_only_the_address_is_known(tmp_path: Path, make_run: Make) -> None:
     embedded = {"kind": "embedded", "workers": 1}
     a, b, c = make_run("a", steady(60, 1)), make_run("b", steady(60, 1)), make_run("c", steady(60, 1), target=embedded)
     assert compared_settings(tmp_path / "1", a, b)[1][0].startswith("Of the target only the URL is recorded in a, b: ")
@@ -204,7 +201,7 @@ def test_only_the_address_is_known(tmp_path: Path, make_run: Make, steady: Stead
     ],
 )
 def test_wrong_usage(
-    make_run: Make, make_study: Make, steady: Steady, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+    make_run: Make, make_study: Make, capsys: pytest.CaptureFixture[str], words: list[str], said: str
 ) -> None:
     places = {"a": make_run("a", steady(30, 1)), "study": make_study("s", lambda way, n, k: {"mean_ms": 10.0 * n + k})}
     assert main(["compare", *(word.format(**places) for word in words)]) == 2
@@ -215,23 +212,19 @@ def test_wrong_usage(
     ("broken", "said"),
     [("summary.json", "make it by ./run.sh report"), ("samples.csv", "has no samples.csv")],
 )
-def test_no_report_yet(
-    make_run: Make, steady: Steady, capsys: pytest.CaptureFixture[str], broken: str, said: str
-) -> None:
+def test_no_report_yet(make_run: Make, capsys: pytest.CaptureFixture[str], broken: str, said: str) -> None:
     a = make_run("a", steady(30, 1))
     (a / broken).unlink()
     assert main(["compare", str(a), str(a)]) == 1
     assert said in capsys.readouterr().err
 
 
-def test_nothing_measured(make_run: Make, steady: Steady, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_measured(make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(make_run("a", steady(30, 1))), str(make_run("b", []))]) == 1
     assert "b measured nothing" in capsys.readouterr().err
 
 
-def test_labels_are_compared_where_a_threshold_names_them(
-    tmp_path: Path, make_jtl_run: Callable[..., Path], steady: Steady
-) -> None:
+def test_labels_are_compared_where_a_threshold_names_them(tmp_path: Path, make_jtl_run: Callable[..., Path]) -> None:
     a = make_jtl_run("a", {"log in": steady(600, 1), "search": steady(600, 2)})
     b = make_jtl_run("b", {"log in": steady(600, 3, 1.5), "search": steady(600, 4)})
     limits = ["'log in' p95 10 %", "search median 20 %", '"log in" success 1 point']
@@ -256,7 +249,7 @@ def test_labels_are_compared_where_a_threshold_names_them(
     ],
 )
 def test_a_figure_of_a_label_may_neither_rise_nor_fall(
-    tmp_path: Path, make_jtl_run: Callable[..., Path], steady: Steady, limit: str, states: list[str]
+    tmp_path: Path, make_jtl_run: Callable[..., Path], limit: str, states: list[str]
 ) -> None:
     a, b = (
         make_jtl_run(name, {"login": steady(600, seed, factor)}, tokens=True)

@@ -9,13 +9,14 @@ from framestorm.compare.page import charts, page_html
 from framestorm.inference.wording import ratio as ratio_text
 from framestorm.model import files
 from framestorm.model.comparison import Comparison
+from tests.framestorm.compare.conftest import steady
 
 Make = Callable[..., Path]
 Steady = Callable[..., list[float]]
 
 
 @pytest.fixture
-def made(tmp_path: Path, make_run: Make, steady: Steady) -> Path:
+def made(tmp_path: Path, make_run: Make) -> Path:
     out = tmp_path / "compared"
     runs = [make_run("a", steady(400, 1)), make_run("b<b>", [*steady(399, 2, 1.5), 25_000.0], cut=(399,))]
     assert main(["compare", *map(str, runs), "-o", str(out)]) == 3
@@ -64,7 +65,7 @@ def test_charts(made: Path) -> None:
     assert max(spread.traces[1]["y"]) == pytest.approx(100 * 399 / 400)
 
 
-def test_what_was_refused_is_in_the_share(tmp_path: Path, make_run: Make, steady: Steady) -> None:
+def test_what_was_refused_is_in_the_share(tmp_path: Path, make_run: Make) -> None:
     """One that refuses most and answers the rest at once is not the faster for it."""
     runs = [make_run("a", steady(40, 1)), make_run("b", steady(40, 2, 0.1), cut=(0,), refused=tuple(range(1, 30)))]
     main(["compare", *map(str, runs), "-o", str(tmp_path / "compared")])

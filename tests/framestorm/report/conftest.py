@@ -1,5 +1,5 @@
 """Runs made up by hand are those of the results' tests."""
 
-from tests.framestorm.results.conftest import fake_run, make_jtl, make_metrics, slave_lost, three_users
+from tests.framestorm.results.conftest import fake_run, slave_lost, three_users
 
-__all__ = ["fake_run", "make_jtl", "make_metrics", "slave_lost", "three_users"]
+__all__ = ["fake_run", "slave_lost", "three_users"]

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from framestorm.model.files import read
 from framestorm.model.summary import Summary
 from framestorm.report import build
 from framestorm.results.reading import ReportError
+from tests.framestorm.results.conftest import write_jtl
 
 MADE = ("samples.csv", "summary.json", "junit.xml", "index.html")
 START_MS = 1_790_000_000_000
@@ -69,7 +69,7 @@ def test_a_wrong_criterion_writes_nothing(fake_run: Any) -> None:
     assert not any((fake_run.folder / name).exists() for name in MADE)
 
 
-def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path, make_jtl: Callable[..., None]) -> None:
+def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path) -> None:
     """80 slow, then 20 fast ones at a fixed rate, of which JMeter's own default reports a median of 10 ms."""
     rows = [
         {"timeStamp": START_MS + 100 * i, "elapsed": 1000 if i < 80 else 10, "label": "request",
@@ -77,7 +77,7 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path, make_jtl: Call
          "success": str(i != 7).lower(), "threadName": "arrivals 1-1"}
         for i in range(100)
     ]  # fmt: skip
-    make_jtl(tmp_path / "samples.jtl", rows)
+    write_jtl(tmp_path / "samples.jtl", rows)
     run = {"format": 2, "state": "complete", "plan": "jmx/request-rate.jmx", "label": "request"}
     properties = {"rate_per_s": "10", "concurrency_limit": "50", "url": "http://127.0.0.1:1/"}
     (tmp_path / "run.json").write_text(json.dumps(run | {"properties": properties}))

@@ -16,6 +16,7 @@ from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.junit import junit_xml
 from framestorm.report.page import page_html
+from tests.framestorm.results.conftest import write_metrics
 
 
 @pytest.fixture
@@ -139,12 +140,10 @@ def test_draws_in_a_browser_without_scrolling_sideways(made: Path, draws: Callab
     draws(made, 10)
 
 
-def test_losses_and_replicas_draw_in_a_browser(
-    slave_lost: Any, make_metrics: Callable[..., None], draws: Callable[[Path, int], None]
-) -> None:
+def test_losses_and_replicas_draw_in_a_browser(slave_lost: Any, draws: Callable[[Path, int], None]) -> None:
     folder = slave_lost.write_slaves({"slave1": "2", "slave2": "2"}, {"slave2": 41.0})
     replicas = {f"k1-{number}": (0, 21.0 if number == 3 else 1e9) for number in range(12)}
-    make_metrics(folder / "metrics.csv", replicas, lambda _: 12, length_s=62, throttled=0.2)
+    write_metrics(folder / "metrics.csv", replicas, lambda _: 12, length_s=62, throttled=0.2)
     build(folder)
     draws(folder, 16)
 

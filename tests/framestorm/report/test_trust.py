@@ -17,7 +17,7 @@ from framestorm.model.summary import Part, Summary
 from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.figure import Chart
-from tests.framestorm.results.conftest import START_MS, write_jtl, write_resources
+from tests.framestorm.results.conftest import START_MS, write_jtl, write_metrics, write_resources
 
 SHARES, LOST_S = {"slave1": "2", "slave2": "2"}, {"slave2": 41.0}
 OVER_TIME = {"response-time-over-time", "success-over-time", "throughput", "users-over-time", "processor-use"}
@@ -206,10 +206,10 @@ def test_arrivals_of_all_slaves_are_counted(slave_lost: Any, more: int, told: bo
     assert ("not_offered" in summary.doubts) == told
 
 
-def test_lost_replicas_are_told_and_drawn(slave_lost: Any, make_metrics: Callable[..., None]) -> None:
+def test_lost_replicas_are_told_and_drawn(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     replicas = {"k1-1": (0, 1e9), "k1-2": (0, 21.0), "k1-3": (0, 1e9)}
-    make_metrics(folder / "metrics.csv", replicas, lambda _: 3, length_s=62)
+    write_metrics(folder / "metrics.csv", replicas, lambda _: 3, length_s=62)
     summary, _ = summary_and_page(folder)
     assert summary.doubts == ["replica_lost", "replicas_short"]
     vanished, short = warning_text(summary).splitlines()[:2]

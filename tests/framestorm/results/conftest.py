@@ -294,16 +294,6 @@ def three_users(fake_run: FakeRun) -> FakeRun:
 
 
 @pytest.fixture
-def make_jtl() -> Callable[..., None]:
-    return write_jtl
-
-
-@pytest.fixture
-def make_metrics() -> Callable[..., None]:
-    return write_metrics
-
-
-@pytest.fixture
 def slave_lost(fake_run: FakeRun) -> FakeRun:
     """Two slaves with two users each over 60 s, slave2 cut off after 30 s and counted as lost after 41 s."""
     noise = random.Random(3)  # noqa: S311

@@ -9,6 +9,7 @@ import pytest
 from framestorm.model.series import ReplicasOverTime
 from framestorm.model.summary import FunctionSummary, Range, ShortOfReplicas
 from framestorm.results.replicas import MAX_BINS, function_of, read_metrics, replicas_over_time, summarise_replicas
+from tests.framestorm.results.conftest import write_metrics
 
 START_MS = 1_790_000_000_000
 URL = "http://gateway:8080/function/face-blur"
@@ -41,8 +42,8 @@ def add_counters(path: Path, *rows: tuple[float, int, float]) -> None:
             file.write(f"{time_ms},replicas_lost,face-blur,,{lost}\n{time_ms},replicas_short_s,face-blur,,{short_s}\n")
 
 
-def test_what_replicas_used(path: Path, make_metrics: Make) -> None:
-    make_metrics(path, THREE, lambda _: 3, length_s=120)
+def test_what_replicas_used(path: Path) -> None:
+    write_metrics(path, THREE, lambda _: 3, length_s=120)
     (row,), series = of_run(path)
     assert (row.function, row.wanted, row.ready, row.seen) == ("face-blur", Range(3, 3), Range(3, 3), 3)
     assert row.in_flight_max == pytest.approx(2 + 2.1 + 2.2)
@@ -79,16 +80,16 @@ def test_use_is_of_the_load_alone_however_short(path: Path) -> None:
     assert (row.received_bytes_per_s, row.sent_bytes_per_s) == (None, None), "without a network of its own"
 
 
-def test_requests_past_the_provider_are_not_none_under_way(path: Path, make_metrics: Make) -> None:
-    make_metrics(path, THREE, lambda _: 3, length_s=120)
+def test_requests_past_the_provider_are_not_none_under_way(path: Path) -> None:
+    write_metrics(path, THREE, lambda _: 3, length_s=120)
     path.write_text(re.sub(r"(,in_flight,.*),[\d.]+", r"\1,0", path.read_text()))
     (row,), series = of_run(path)
     assert row.in_flight_max is None
     assert series and "in_flight" not in series.use
 
 
-def test_a_vanished_replica_is_seen(path: Path, make_metrics: Make) -> None:
-    make_metrics(path, THREE | {"k1-2": (-10.0, 41.0), "k1-4": (55.0, 1e9)}, lambda _: 3, length_s=120)
+def test_a_vanished_replica_is_seen(path: Path) -> None:
+    write_metrics(path, THREE | {"k1-2": (-10.0, 41.0), "k1-4": (55.0, 1e9)}, lambda _: 3, length_s=120)
     (row,), series = of_run(path)
     (gone,) = row.vanished
     assert (gone.replicas, gone.names) == (1, ["face-blur-k1-2"])
@@ -101,33 +102,33 @@ def test_a_vanished_replica_is_seen(path: Path, make_metrics: Make) -> None:
     assert set(line.y[21:]) == {None}
 
 
-def test_replaced_between_two_looks(path: Path, make_metrics: Make) -> None:
+def test_replaced_between_two_looks(path: Path) -> None:
     """Always three ready, and yet one was lost."""
-    make_metrics(path, THREE | {"k1-3": (0, 41.0), "k1-4": (41.0, 1e9)}, lambda _: 3, length_s=120)
+    write_metrics(path, THREE | {"k1-3": (0, 41.0), "k1-4": (41.0, 1e9)}, lambda _: 3, length_s=120)
     (row,), _ = of_run(path)
     assert (row.short_s, row.lost, len(row.vanished)) == (0, 1, 1)
 
 
-def test_the_providers_own_count_goes_before_the_scrapes(path: Path, make_metrics: Make) -> None:
-    make_metrics(path, THREE, lambda _: 3, length_s=120)
+def test_the_providers_own_count_goes_before_the_scrapes(path: Path) -> None:
+    write_metrics(path, THREE, lambda _: 3, length_s=120)
     add_counters(path, (2, 1, 7.5), (60, 2, 7.9), (110, 2, 8.0))
     (row,), _ = of_run(path)
     assert (row.lost, row.vanished, row.short_s) == (1, [], pytest.approx(0.5))
 
 
-def test_a_deployment_before_the_run_is_no_loss(path: Path, make_metrics: Make) -> None:
+def test_a_deployment_before_the_run_is_no_loss(path: Path) -> None:
     """Prometheus still told of the old one's replicas, and its counters begin anew."""
     old = {"k0-1": (-10.0, 2.0), "k0-2": (-10.0, 2.0)}
-    make_metrics(path, old | {"k1-1": (2.0, 1e9)}, lambda at_s: 2 if at_s < 2 else 1, length_s=120)
+    write_metrics(path, old | {"k1-1": (2.0, 1e9)}, lambda at_s: 2 if at_s < 2 else 1, length_s=120)
     add_counters(path, (1, 3, 7.5), (4, 0, 0.1), (110, 0, 0.1))
     (row,), _ = of_run(path)
     assert (row.lost, row.vanished, row.short_s) == (0, [], 0)
 
 
 @pytest.mark.parametrize("drain_s", [0, 10])
-def test_scaling_down_is_no_loss(path: Path, make_metrics: Make, drain_s: float) -> None:
+def test_scaling_down_is_no_loss(path: Path, drain_s: float) -> None:
     replicas = {"k1-1": FOREVER, "k1-2": (0, 60.0 + drain_s), "k1-3": (0, 60.0 + drain_s)}
-    make_metrics(path, replicas, lambda at_s: 3 if at_s < 60 else 1, length_s=120)
+    write_metrics(path, replicas, lambda at_s: 3 if at_s < 60 else 1, length_s=120)
     (row,), _ = of_run(path)
     assert (row.vanished, row.short_s, row.wanted) == ([], 0, Range(1, 3))
 
@@ -141,32 +142,30 @@ def test_scaling_down_is_no_loss(path: Path, make_metrics: Make, drain_s: float)
     ],
     ids=["started", "one of before is lost", "never ready"],
 )
-def test_scaling_up_is_no_lack(
-    path: Path, make_metrics: Make, replicas: dict[str, tuple[float, float]], short: tuple[object, ...]
-) -> None:
-    make_metrics(path, replicas, lambda at_s: 1 if at_s < 60 else 2, length_s=120)
+def test_scaling_up_is_no_lack(path: Path, replicas: dict[str, tuple[float, float]], short: tuple[object, ...]) -> None:
+    write_metrics(path, replicas, lambda at_s: 1 if at_s < 60 else 2, length_s=120)
     (row,), _ = of_run(path)
     assert (row.short_s, row.short_worst, row.lost) == short
 
 
-def test_the_providers_count_leaves_scaling_up_out_too(path: Path, make_metrics: Make) -> None:
+def test_the_providers_count_leaves_scaling_up_out_too(path: Path) -> None:
     """7 s without the replica that starts, and half a second without one that was lost."""
     replicas = {"k1-1": FOREVER, "k1-2": (70.0, 1e9)}
-    make_metrics(path, replicas, lambda at_s: 1 if at_s < 60 else 2, length_s=120)
+    write_metrics(path, replicas, lambda at_s: 1 if at_s < 60 else 2, length_s=120)
     add_counters(path, (50, 0, 0), (61, 0, 1), (69, 0, 9), (71, 0, 10), (80, 0, 10), (90, 1, 10.5), (110, 1, 10.5))
     (row,), _ = of_run(path)
     assert (row.lost, row.short_s) == (1, pytest.approx(0.5))
 
 
-def test_the_end_of_the_run_is_no_loss(path: Path, make_metrics: Make) -> None:
-    make_metrics(path, THREE | {"k1-1": (0, 125.0)}, lambda _: 3, length_s=400)
+def test_the_end_of_the_run_is_no_loss(path: Path) -> None:
+    write_metrics(path, THREE | {"k1-1": (0, 125.0)}, lambda _: 3, length_s=400)
     (row,), _ = of_run(path)
     assert row.vanished == []
 
 
-def test_many_replicas_are_capped(path: Path, make_metrics: Make) -> None:
+def test_many_replicas_are_capped(path: Path) -> None:
     replicas = {f"k1-{number}": FOREVER for number in range(40)} | {"k1-39": (0, 50.0)}
-    make_metrics(path, replicas, lambda _: 40, length_s=120, throttled=0.25)
+    write_metrics(path, replicas, lambda _: 40, length_s=120, throttled=0.25)
     _, series = of_run(path)
     assert series
     use = series.use["in_flight"]
@@ -183,9 +182,9 @@ def test_many_replicas_are_capped(path: Path, make_metrics: Make) -> None:
         ("http://gateway:8080/function/another", ["face-blur", "noop"]),
     ],
 )
-def test_the_function_under_test(path: Path, make_metrics: Make, url: str, functions: list[str]) -> None:
+def test_the_function_under_test(path: Path, url: str, functions: list[str]) -> None:
     for name in ("noop", "face-blur"):
-        make_metrics(path, THREE, lambda _: 3, length_s=120, function=name)
+        write_metrics(path, THREE, lambda _: 3, length_s=120, function=name)
     rows, series = of_run(path, url=url)
     assert [row.function for row in rows] == functions
     assert series and sorted(series.counts) == functions
@@ -218,8 +217,8 @@ def test_no_scrape_within_a_short_run(path: Path) -> None:
     assert (row.seen, series) == (0, None)
 
 
-def test_broken_rows_are_left_out(path: Path, make_metrics: Make) -> None:
-    make_metrics(path, THREE, lambda _: 3, length_s=120)
+def test_broken_rows_are_left_out(path: Path) -> None:
+    write_metrics(path, THREE, lambda _: 3, length_s=120)
     with path.open("a") as file:
         file.write(
             f"x,memory_bytes,face-blur,k,1\n17,in_flight,face-blur,k,3\n{START_MS + 5000},cpu_s,,k,3\n179000,mem"
@@ -228,9 +227,9 @@ def test_broken_rows_are_left_out(path: Path, make_metrics: Make) -> None:
     assert row.seen == 3
 
 
-def test_a_long_run_stays_small(path: Path, make_metrics: Make) -> None:
+def test_a_long_run_stays_small(path: Path) -> None:
     replicas = {f"k1-{number}": FOREVER for number in range(12)} | {"k1-3": (0, 5000.0), "k1-99": (5006.0, 1e9)}
-    make_metrics(path, replicas, lambda _: 12, length_s=7200)
+    write_metrics(path, replicas, lambda _: 12, length_s=7200)
     _, series = of_run(path, length_s=7200)
     assert series
     assert len(series.x) <= MAX_BINS + 1

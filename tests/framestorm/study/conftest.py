@@ -12,11 +12,11 @@ import yaml
 from framestorm.model.files import write
 from framestorm.model.run import Host, Record
 from framestorm.model.sample import COMMON, ORIGIN
-from framestorm.model.summary import Summary
 from framestorm.study.answers.study_results import StudyResults
 from framestorm.study.answers.summary import study_of
 from framestorm.study.design import matrix, reading
 from framestorm.study.design.folder import Point, RunLine, StudyFolder, StudyRecord
+from tests.framestorm.conftest import summary_of
 
 BOTH = {"users": [1, 2], "way": {"fork": {}, "kept-alive": {}}}
 START_MS = 1_790_000_000_000
@@ -62,7 +62,7 @@ def timed_out(frame: Frame) -> Frame:
     return frame | empty | {"ok": "false", "cause": "timeout", "censored": "true"}
 
 
-def write_run(folder: Path, result: FakeResult, make_summary: Callable[..., Summary]) -> None:
+def write_run(folder: Path, result: FakeResult) -> None:
     folder.mkdir(parents=True)
     columns = [*COMMON, *ORIGIN, "handler_ms", "model_ms", "cold", "verified", "worker"]
     with (folder / "samples.csv").open("w", newline="") as file:
@@ -74,16 +74,15 @@ def write_run(folder: Path, result: FakeResult, make_summary: Callable[..., Summ
     properties = {name: str(text) for name, text in result.properties.items()}
     record = Record(state="complete", properties=properties, hosts=(host,), versions=versions)
     write(folder / "run.json", record)
-    write(folder / "summary.json", make_summary(len(result.frames), run=record, **result.summary))
+    write(folder / "summary.json", summary_of(len(result.frames), run=record, **result.summary))
     (folder / "index.html").write_text("<!doctype html><title>a run</title>")
 
 
+@dataclass
 class FakeStudy:
     """Make a study's folder: points by study.yml, each run as `simulate` gives it, None for one not yet run."""
 
-    def __init__(self, tmp_path: Path, make_summary: Callable[..., Summary]) -> None:
-        self.tmp_path = tmp_path
-        self.make_summary = make_summary
+    tmp_path: Path
 
     def make(
         self,
@@ -109,7 +108,7 @@ class FakeStudy:
                 if result is None:
                     continue
                 run = folder.new_run(order, point, repetition)
-                write_run(run, result, self.make_summary)
+                write_run(run, result)
                 state, at_ms = "failed" if result.reason else "complete", START_MS + 10_000 * order
                 line = (point.id, repetition, f"runs/{run.name}", state, result.reason, at_ms, at_ms + 9000, 800, order)
                 folder.append(RunLine(*line))
@@ -125,27 +124,12 @@ class FakeStudy:
 
 
 @pytest.fixture
-def fake_study(tmp_path: Path, make_summary: Callable[..., Summary]) -> FakeStudy:
-    return FakeStudy(tmp_path, make_summary)
+def fake_study(tmp_path: Path) -> FakeStudy:
+    return FakeStudy(tmp_path)
 
 
 @pytest.fixture
-def make_frames() -> Callable[..., list[Frame]]:
-    return frames_of
-
-
-@pytest.fixture
-def cut_off() -> Callable[[Frame], Frame]:
-    return timed_out
-
-
-@pytest.fixture
-def make_result() -> type[FakeResult]:
-    return FakeResult
-
-
-@pytest.fixture
-def study(fake_study: Any, make_result: Any, make_frames: Any) -> Callable[..., StudyResults]:
+def study(fake_study: Any) -> Callable[..., StudyResults]:
     """A study of which each run has just the mean that `means` gives of its factors and repetition.
 
     Or these times, None for a sample that fails; or it fails for a reason, or is not there.
@@ -161,12 +145,12 @@ def study(fake_study: Any, make_result: Any, make_frames: Any) -> Callable[..., 
         def simulate(point: Any, repetition: int) -> Any:
             mean = means(point.factors, repetition)
             if mean is None or isinstance(mean, str):
-                return make_result(reason=mean) if mean else None
+                return FakeResult(reason=mean) if mean else None
             times = mean if isinstance(mean, list) else [mean, mean]
-            frames = make_frames([10.0 if time is None else time for time in times])
+            frames = frames_of([10.0 if time is None else time for time in times])
             for frame in (frame for frame, time in zip(frames, times, strict=True) if time is None):
                 frame.update({"ok": "false", "cause": "status-500"})
-            return make_result(frames, summary(point.factors, repetition))
+            return FakeResult(frames, summary(point.factors, repetition))
 
         folder: Path = fake_study.make(simulate, {"factors": dict(factors), "repetitions": repetitions, **content})
         return study_of(StudyFolder(folder))

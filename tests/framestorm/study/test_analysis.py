@@ -11,6 +11,7 @@ from framestorm.study.answers.knees import scalability
 from framestorm.study.answers.study_results import StudyResults, summarise_points
 from framestorm.study.answers.summary import study_of, summarise
 from framestorm.study.design.folder import StudyFolder
+from tests.framestorm.study.conftest import FakeResult, frames_of, timed_out
 
 Make = Callable[..., StudyResults]
 
@@ -24,8 +25,8 @@ def make(fake_study: Any) -> Make:
     return study
 
 
-def test_means_over_repetitions_with_students_interval(make: Make, make_frames: Any, make_result: Any) -> None:
-    study = make(lambda point, repetition: make_result(make_frames([90 + 10.0 * repetition**2] * 3)))
+def test_means_over_repetitions_with_students_interval(make: Make) -> None:
+    study = make(lambda point, repetition: FakeResult(frames_of([90 + 10.0 * repetition**2] * 3)))
     figure = summarise_points(study)[0].figures["mean_ms"]
     half = stats.t.ppf(0.975, 2) * stats.sem([100.0, 130.0, 180.0])
     assert figure.value == pytest.approx(410 / 3)
@@ -34,11 +35,11 @@ def test_means_over_repetitions_with_students_interval(make: Make, make_frames: 
     assert figure.method.startswith("Student")
 
 
-def test_an_interval_ends_where_the_metric_does(make: Make, make_frames: Any, make_result: Any) -> None:
+def test_an_interval_ends_where_the_metric_does(make: Make) -> None:
     def simulate(point: Any, repetition: int) -> Any:
-        frames = make_frames([10.0**repetition] * 4, worker="a")
+        frames = frames_of([10.0**repetition] * 4, worker="a")
         frames[0]["worker"] = "b" if repetition == 2 else "a"
-        return make_result(frames)
+        return FakeResult(frames)
 
     figures = summarise_points(make(simulate, repetitions=2))[0].figures
     mean, share = figures["mean_ms"], figures["worker_share_max"]
@@ -48,24 +49,20 @@ def test_an_interval_ends_where_the_metric_does(make: Make, make_frames: Any, ma
 
 
 @pytest.mark.parametrize(("time_ms", "ends"), [(4.0, (3, 5)), (4.25, (4.25, 4.25))])
-def test_whole_milliseconds_that_repeat_are_not_exact(
-    make: Make, make_frames: Any, make_result: Any, time_ms: float, ends: tuple[float, float]
-) -> None:
-    figure = summarise_points(make(lambda point, repetition: make_result(make_frames([time_ms] * 3))))[0].figures[
+def test_whole_milliseconds_that_repeat_are_not_exact(make: Make, time_ms: float, ends: tuple[float, float]) -> None:
+    figure = summarise_points(make(lambda point, repetition: FakeResult(frames_of([time_ms] * 3))))[0].figures[
         "mean_ms"
     ]
     assert (figure.low, figure.value, figure.high) == pytest.approx((ends[0], time_ms, ends[1]))
 
 
 @pytest.mark.parametrize(("failing", "widest"), [(range(5), True), (range(0, 100, 20), False)])
-def test_failures_in_a_cluster_say_less_than_single_ones(
-    make: Make, make_frames: Any, make_result: Any, failing: range, widest: bool
-) -> None:
+def test_failures_in_a_cluster_say_less_than_single_ones(make: Make, failing: range, widest: bool) -> None:
     def simulate(point: Any, repetition: int) -> Any:
-        frames = make_frames([10.0] * 100)
+        frames = frames_of([10.0] * 100)
         for number in failing:
             frames[number] |= {"ok": "false", "cause": "status-500"}
-        return make_result(frames)
+        return FakeResult(frames)
 
     figure = summarise_points(make(simulate, repetitions=1))[0].figures["success"]
     low, high = wilson(95, 100) or (0, 0)
@@ -74,11 +71,9 @@ def test_failures_in_a_cluster_say_less_than_single_ones(
     assert figure.low <= low and high <= figure.high
 
 
-def test_one_repetition_has_intervals_within_the_run_and_says_so(
-    make: Make, make_frames: Any, make_result: Any
-) -> None:
+def test_one_repetition_has_intervals_within_the_run_and_says_so(make: Make) -> None:
     times = [100.0 + 7 * (number * 37 % 10) for number in range(100)]
-    study = make(lambda point, repetition: make_result(make_frames(times)), repetitions=1)
+    study = make(lambda point, repetition: FakeResult(frames_of(times)), repetitions=1)
     figures = summarise_points(study)[0].figures
     for name in ("mean_ms", "median_ms", "handler_mean_ms"):
         assert figures[name].method.startswith("block bootstrap within one run, 95 %")
@@ -87,12 +82,10 @@ def test_one_repetition_has_intervals_within_the_run_and_says_so(
     assert (figures["served_per_s"].low, figures["served_per_s"].method) == (None, "one run")
 
 
-def test_time_outs_mark_figures_and_give_a_restricted_mean(
-    make: Make, make_frames: Any, make_result: Any, cut_off: Any
-) -> None:
+def test_time_outs_mark_figures_and_give_a_restricted_mean(make: Make) -> None:
     def simulate(point: Any, repetition: int) -> Any:
-        frames = make_frames([10.0, 20.0, 30.0, 1000.0 + repetition])
-        return make_result([*frames[:3], cut_off(frames[3])])
+        frames = frames_of([10.0, 20.0, 30.0, 1000.0 + repetition])
+        return FakeResult([*frames[:3], timed_out(frames[3])])
 
     point = summarise_points(make(simulate))[0]
     assert point.figures["mean_ms"].bound == "lower"
@@ -104,14 +97,14 @@ def test_time_outs_mark_figures_and_give_a_restricted_mean(
     assert point.counts["timed_out"] == 3
 
 
-def test_states_and_causes_of_points(make: Make, make_frames: Any, make_result: Any) -> None:
+def test_states_and_causes_of_points(make: Make) -> None:
     def simulate(point: Any, repetition: int) -> Any:
         users = point.factors["users"]
         if users == 1 or (users == 2 and repetition == 1):
-            return make_result(make_frames([10.0]))
+            return FakeResult(frames_of([10.0]))
         if users == 4:
             return None
-        return make_result(reason=f"no answer from {'nobody' if users == 3 else 'the gateway'}")
+        return FakeResult(reason=f"no answer from {'nobody' if users == 3 else 'the gateway'}")
 
     study = make(simulate, factors={"users": [1, 2, 3, 4]})
     points = summarise_points(study)
@@ -123,22 +116,22 @@ def test_states_and_causes_of_points(make: Make, make_frames: Any, make_result: 
     assert second == PointRun(2, second.run, "failed", "no answer from the gateway", 6, None, ())
 
 
-def test_grave_warnings_of_the_runs_are_counted(make: Make, make_frames: Any, make_result: Any) -> None:
+def test_grave_warnings_of_the_runs_are_counted(make: Make) -> None:
     def simulate(point: Any, repetition: int) -> Any:
         doubts = ["saturated"] if repetition < 3 else []
-        return make_result(make_frames([10.0]), {"doubts": doubts})
+        return FakeResult(frames_of([10.0]), {"doubts": doubts})
 
     study = make(simulate)
     assert [point.doubts for point in summarise_points(study)] == [{"saturated": 2}] * 2
     assert summarise(study).progress.doubts == {"saturated": 4}
 
 
-def test_the_scalability_law_and_the_knee_where_users_vary(make: Make, make_frames: Any, make_result: Any) -> None:
+def test_the_scalability_law_and_the_knee_where_users_vary(make: Make) -> None:
     """Served: 10 N / (1 + 0.05 (N - 1)), but for rounding; from 3 users on that is less than 95 % of 10 N."""
 
     def simulate(point: Any, repetition: int) -> Any:
         users = point.factors["users"]
-        return make_result(make_frames([100 * (1 + 0.05 * (users - 1)) / users] * 10))
+        return FakeResult(frames_of([100 * (1 + 0.05 * (users - 1)) / users] * 10))
 
     found = scalability(make(simulate, factors={"users": [1, 2, 3, 4, 8]}))
     assert len(found) == 1

@@ -11,6 +11,7 @@ from framestorm.model.summary import LabelSummary
 from framestorm.study.answers.summary import study_of, summarise
 from framestorm.study.design.folder import StudyFolder
 from framestorm.study.page import page
+from tests.framestorm.study.conftest import FakeResult, frames_of
 
 LABELS = ("all", "log in", "search")
 LOG_IN, SEARCH = (100.0, 200.0, 300.0, 400.0), (1000.0, 2000.0)
@@ -41,16 +42,16 @@ CONTENT: dict[str, Any] = {
 
 
 @pytest.fixture
-def made(fake_study: Any, make_frames: Any, make_result: Any) -> Any:
+def made(fake_study: Any) -> Any:
     """Users double the times of `log in`, which are a tenth of those of `search`, of which the first fails."""
 
     def simulate(point: Any, repetition: int) -> Any:
         users = point.factors["users"]
-        frames = make_frames([users * (each + repetition) for each in LOG_IN], label="log in")
-        frames += make_frames(SEARCH, label="search")
+        frames = frames_of([users * (each + repetition) for each in LOG_IN], label="log in")
+        frames += frames_of(SEARCH, label="search")
         frames[len(LOG_IN)] |= {"ok": "false", "cause": "status-500"}
         labels = {name: LabelSummary(name, len(frames), 0, 0, 0, {}, None, None, None, None, {}) for name in LABELS}
-        return make_result(frames, summary={"label": "all", "labels": labels})
+        return FakeResult(frames, summary={"label": "all", "labels": labels})
 
     return fake_study.make(simulate, CONTENT)
 

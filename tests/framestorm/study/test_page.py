@@ -18,6 +18,8 @@ from framestorm.study.design import reading
 from framestorm.study.design.folder import Overrides
 from framestorm.study.page.charts import study_charts
 from framestorm.study.page.page import build, command_text, exit_status, page_html, terminal_text
+from tests.framestorm.conftest import function_of
+from tests.framestorm.study.conftest import FakeResult, frames_of
 
 STUDIES = sorted(path.parent.name for path in (paths.ROOT / "studies").glob("*/study.yml"))
 CONTENT: dict[str, Any] = {
@@ -46,22 +48,17 @@ CONTENT: dict[str, Any] = {
 PUBLISHED = "way,users,mean_ms,was\nfork,1,9790,their words\nfork,4,10980,\n"
 
 
-@pytest.fixture
-def simulate(make_frames: Any, make_result: Any) -> Callable[[Any, int], Any]:
-    def run(point: Any, repetition: int) -> Any:
-        slow = 300.0 if point.factors["way"] == "fork" else 10.0
-        return make_result(make_frames([slow + 5 * repetition + 3 * number for number in range(12)]))
-
-    return run
+def simulate(point: Any, repetition: int) -> FakeResult:
+    slow = 300.0 if point.factors["way"] == "fork" else 10.0
+    return FakeResult(frames_of([slow + 5 * repetition + 3 * number for number in range(12)]))
 
 
-@pytest.fixture
-def spread(make_frames: Any, make_result: Any) -> Callable[[Any, int], Any]:
-    return lambda point, repetition: make_result(make_frames([10.3 * repetition**3]))
+def spread(point: Any, repetition: int) -> FakeResult:
+    return FakeResult(frames_of([10.3 * repetition**3]))
 
 
 @pytest.fixture
-def made(fake_study: Any, simulate: Any) -> Path:
+def made(fake_study: Any) -> Path:
     folder: Path = fake_study.make(simulate, CONTENT, published=PUBLISHED)
     build(folder)
     return folder
@@ -115,9 +112,7 @@ def test_links_every_run_and_needs_nothing_from_outside(made: Path) -> None:
         (0, 1, ["Nothing was measured"]),
     ],
 )
-def test_unfinished_studies_say_so(
-    fake_study: Any, simulate: Any, repetitions: int, status: int, words: list[str]
-) -> None:
+def test_unfinished_studies_say_so(fake_study: Any, repetitions: int, status: int, words: list[str]) -> None:
     def some(point: Any, repetition: int) -> Any:
         return simulate(point, repetition) if repetition <= repetitions else None
 
@@ -128,10 +123,10 @@ def test_unfinished_studies_say_so(
     assert ET.fromstring((folder / "junit.xml").read_text())[0].get("skipped") == "6"  # noqa: S314
 
 
-def test_failed_points_stay_with_their_cause(fake_study: Any, simulate: Any, make_result: Any) -> None:
+def test_failed_points_stay_with_their_cause(fake_study: Any) -> None:
     def some(point: Any, repetition: int) -> Any:
         if point.id == "users=4,way=fork" or (point.id == "users=2,way=fork" and repetition == 2):
-            return make_result(reason="the gateway said <b>502</b> & no more")
+            return FakeResult(reason="the gateway said <b>502</b> & no more")
         return simulate(point, repetition)
 
     folder = fake_study.make(some, CONTENT, published=PUBLISHED)
@@ -177,7 +172,7 @@ def test_charts_have_intervals_and_the_published_panel(made: Path) -> None:
     assert sum(trace["visible"] for trace in drawn[4].traces) * 3 == len(drawn[4].traces)
 
 
-def test_captions_say_what_an_axis_does_to_intervals(fake_study: Any, spread: Any) -> None:
+def test_captions_say_what_an_axis_does_to_intervals(fake_study: Any) -> None:
     charts = [{"title": log or "linear", "metric": "mean_ms", "x": "users", "log": log} for log in ("x", "y")]
     folder = fake_study.make(spread, {"charts": charts, "repetitions": 3})
     linear, log = study_charts(build(folder))
@@ -185,14 +180,14 @@ def test_captions_say_what_an_axis_does_to_intervals(fake_study: Any, spread: An
     assert log.caption.endswith("Lower ends at 0 are drawn at one tenth of the value: a logarithmic axis has no 0.")
 
 
-def test_one_repetition_is_no_mean_over_them(fake_study: Any, simulate: Any) -> None:
+def test_one_repetition_is_no_mean_over_them(fake_study: Any) -> None:
     folder = fake_study.make(simulate, CONTENT | {"repetitions": 1}, published=PUBLISHED)
     captions = [chart.caption for chart in study_charts(build(folder))]
     assert captions[0].startswith("Band or bar: 95 % confidence interval within the run.")
     assert captions[2] == "One repetition: no interval."
 
 
-def test_a_derived_metric_ends_at_0_unless_it_is_a_difference(fake_study: Any, spread: Any) -> None:
+def test_a_derived_metric_ends_at_0_unless_it_is_a_difference(fake_study: Any) -> None:
     derived = {"twice": "=2 * mean_ms", "over": "=mean_ms - 1", "twice_over": "=2 * over"}
     folder = fake_study.make(spread, {"repetitions": 3, "metrics": list(derived), "derived": derived})
     figures = build(folder).points[0].figures
@@ -207,7 +202,7 @@ def test_what_was_changed_on_the_command_line(made: Path) -> None:
     assert "<dt>Changed</dt>" not in own_text(page_html(summary))
 
 
-def test_a_lone_point_has_its_interval_too(fake_study: Any, simulate: Any) -> None:
+def test_a_lone_point_has_its_interval_too(fake_study: Any) -> None:
     """A band takes two points; one alone has a bar."""
     content = CONTENT | {
         "charts": [{"title": "At one", "metric": "mean_ms", "x": "users", "lines": "way", "where": {"users": 1}}]
@@ -262,7 +257,7 @@ def test_the_command_to_repeat_it_has_the_seed(made: Path, words: str, repeated:
     assert command_text(study) == f"./run.sh study {repeated}"
 
 
-def test_strange_names_stay_text(fake_study: Any, simulate: Any) -> None:
+def test_strange_names_stay_text(fake_study: Any) -> None:
     evil = "</script><script>alert(1)</script><b>&"
     folder = fake_study.make(simulate, {**CONTENT, "title": evil, "question": evil}, published=PUBLISHED)
     build(folder)
@@ -301,9 +296,7 @@ def test_published_results_fit_their_study(name: str) -> None:
 
 @pytest.mark.parametrize("name", STUDIES)
 @pytest.mark.parametrize("quick", [True, False])
-def test_the_pages_of_the_five_studies(
-    fake_study: Any, make_frames: Any, make_result: Any, make_function: Any, name: str, quick: bool
-) -> None:
+def test_the_pages_of_the_five_studies(fake_study: Any, name: str, quick: bool) -> None:
     """Each has all its charts and answers, whatever was measured."""
     study = reading.load(paths.ROOT / "studies" / name, quick)
     duration = Times(2, 0, *[Estimate(900.0)] * 7)
@@ -311,18 +304,18 @@ def test_the_pages_of_the_five_studies(
 
     def run(point: Any, repetition: int) -> Any:
         base = 10.0 + len(point.id) + repetition
-        frames = make_frames([base])  # in the warm-up, where there is one
-        frames += make_frames([base, base + 1, base + 5], start_ms=frames[0]["start_ms"] + 20_000)
+        frames = frames_of([base])  # in the warm-up, where there is one
+        frames += frames_of([base, base + 1, base + 5], start_ms=frames[0]["start_ms"] + 20_000)
         for frame, worker in zip(frames, "aaab", strict=True):
             frame["worker"] = worker
-        return make_result(
+        return FakeResult(
             frames,
             {"labels": {"user": users}, "functions": [function]},
             {"rate_per_s": point.properties.get("rate_per_s", "")},
         )
 
     replica = {"cores_mean": 0.2, "received_bytes_per_s": 900.0, "sent_bytes_per_s": 100.0}
-    function = make_function(replica, cores_mean=0.2, memory_max_bytes=1e6, throttled_mean=0.1)
+    function = function_of(replica, cores_mean=0.2, memory_max_bytes=1e6, throttled_mean=0.1)
 
     folder = fake_study.make(run, paths.ROOT / "studies" / name / "study.yml", quick=quick)
     summary = build(folder)

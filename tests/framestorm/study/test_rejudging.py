@@ -9,14 +9,15 @@ import pytest
 
 from framestorm.errors import UsageError
 from framestorm.study.page.page import build
+from tests.framestorm.study.conftest import FakeResult, frames_of
 
 CLAIM = "hypotheses:\n- {name: quick, text: It is quick., claims: [{metric: mean_ms, expect: '< 100'}]}\n"
 
 
 @pytest.fixture
-def edit(fake_study: Any, make_frames: Any, make_result: Any) -> Callable[[Callable[[str], str]], Path]:
+def edit(fake_study: Any) -> Callable[[Callable[[str], str]], Path]:
     """Make a study, and change its study.yml by a function of the text."""
-    folder: Path = fake_study.make(lambda point, repetition: make_result(make_frames([10.0, 11.0])), quick=False)
+    folder: Path = fake_study.make(lambda point, repetition: FakeResult(frames_of([10.0, 11.0])), quick=False)
 
     def edit(change: Callable[[str], str]) -> Path:
         file = folder / "study.yml"

@@ -14,16 +14,18 @@ from framestorm.study.answers.results import figures_of_run, figures_or_why_not,
 from framestorm.study.answers.rows import write_rows
 from framestorm.study.answers.samples import read_samples
 from framestorm.study.design.folder import StudyFolder
+from tests.framestorm.conftest import function_of
+from tests.framestorm.study.conftest import FakeResult, frames_of, timed_out
 
 Frames = list[dict[str, Any]]
 
 
 @pytest.fixture
-def run_of(fake_study: Any, make_result: Any) -> Callable[..., Path]:
+def run_of(fake_study: Any) -> Callable[..., Path]:
     """The folder of a single run with these frames."""
 
     def make(frames: Frames, summary: dict[str, Any] | None = None, **properties: str) -> Path:
-        result = make_result(frames, summary or {}, properties)
+        result = FakeResult(frames, summary or {}, properties)
         folder = fake_study.make(lambda point, _: result, {"factors": {"users": [1]}, "repetitions": 1})
         return next((folder / "runs").iterdir())
 
@@ -40,8 +42,8 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_has_every_metric_and_no_other(run_of: Any, make_frames: Any) -> None:
-    assert tuple(metrics_of_run(run_of(make_frames([10.0, 20.0])), 0, "any")) == METRICS
+def test_has_every_metric_and_no_other(run_of: Any) -> None:
+    assert tuple(metrics_of_run(run_of(frames_of([10.0, 20.0])), 0, "any")) == METRICS
 
 
 def test_what_says_no_figure_is_of_the_row(fake_study: Any) -> None:
@@ -50,8 +52,8 @@ def test_what_says_no_figure_is_of_the_row(fake_study: Any) -> None:
     assert tuple(name for name in columns if name not in METRICS) == RESULT_COLUMNS
 
 
-def test_times_are_exact(run_of: Any, make_frames: Any) -> None:
-    found = metrics_of_run(run_of(make_frames([10.0, 20.0, 30.0, 60.0])), 0, "any")
+def test_times_are_exact(run_of: Any) -> None:
+    found = metrics_of_run(run_of(frames_of([10.0, 20.0, 30.0, 60.0])), 0, "any")
     assert {name: found[name] for name in ("n", "ok", "failed", "timed_out", "success")} == {
         "n": 4, "ok": 4, "failed": 0, "timed_out": 0, "success": 1.0,
     }  # fmt: skip
@@ -62,13 +64,13 @@ def test_times_are_exact(run_of: Any, make_frames: Any) -> None:
     assert found["mean_is_lower_bound"] is False
 
 
-def test_agrees_with_the_report_of_the_run(tmp_path: Path, make_frames: Any) -> None:
+def test_agrees_with_the_report_of_the_run(tmp_path: Path) -> None:
     """Of two users in a journal, one with a refusal and one with a time-out."""
     lines: list[dict[str, Any]] = []
     for name, times in (("vm-1-1", [1.0, *range(40, 70)]), ("vm-2-1", [25_000.0] + [50.0] * 9)):
         start_ms = 1_790_000_000_000.0
         lines.append({"type": "start", "user": name, "start_ms": start_ms, "samples": len(times)})
-        for frame in make_frames(times, start_ms=start_ms, user=name, ok=True, censored=False, cold=False):
+        for frame in frames_of(times, start_ms=start_ms, user=name, ok=True, censored=False, cold=False):
             lines.append(frame | {"type": "sample", "label": "frame", "cause": None})
             del lines[-1]["host"], lines[-1]["source"]
         cause = "status-429" if name == "vm-1-1" else "timeout"
@@ -98,8 +100,8 @@ def test_agrees_with_the_report_of_the_run(tmp_path: Path, make_frames: Any) -> 
     assert found["warnings"] == len(summary.warnings)
 
 
-def test_warm_up_is_rejected_and_counted(run_of: Any, make_frames: Any) -> None:
-    found = metrics_of_run(run_of(make_frames([500.0, 500.0, 10.0, 10.0])), 1.0, "any")
+def test_warm_up_is_rejected_and_counted(run_of: Any) -> None:
+    found = metrics_of_run(run_of(frames_of([500.0, 500.0, 10.0, 10.0])), 1.0, "any")
     assert (found["n_sent"], found["n"], found["rejected_warm_up"]) == (4, 2, 2)
     assert (found["mean_ms"], found["total_s"]) == (10.0, 0.02)
 
@@ -108,9 +110,9 @@ def test_warm_up_is_rejected_and_counted(run_of: Any, make_frames: Any) -> None:
     ("temperature", "n", "rejected_cold", "rejected_warm"), [("any", 4, 0, 0), ("warm", 3, 1, 0), ("cold", 2, 0, 2)]
 )
 def test_samples_of_the_other_temperature_are_rejected(
-    run_of: Any, make_frames: Any, temperature: str, n: int, rejected_cold: int, rejected_warm: int
+    run_of: Any, temperature: str, n: int, rejected_cold: int, rejected_warm: int
 ) -> None:
-    frames = make_frames([100.0, 10.0, 10.0, 10.0])
+    frames = frames_of([100.0, 10.0, 10.0, 10.0])
     frames[0]["cold"], frames[1]["cold"] = "true", ""
     found = metrics_of_run(run_of(frames), 0, temperature)
     assert (found["n"], found["rejected_cold"], found["rejected_warm"]) == (n, rejected_cold, rejected_warm)
@@ -118,9 +120,9 @@ def test_samples_of_the_other_temperature_are_rejected(
     assert found["total_s"] == 0.13, "a rejected sample was load all the same"
 
 
-def test_time_outs_are_lower_bounds_and_other_failures_no_times(run_of: Any, make_frames: Any, cut_off: Any) -> None:
-    frames = make_frames([10.0, 20.0, 25_000.0, 1.0])
-    frames[2] = cut_off(frames[2])
+def test_time_outs_are_lower_bounds_and_other_failures_no_times(run_of: Any) -> None:
+    frames = frames_of([10.0, 20.0, 25_000.0, 1.0])
+    frames[2] = timed_out(frames[2])
     frames[3] |= {"ok": "false", "cause": "status-429", "handler_ms": "", "model_ms": ""}
     folder = run_of(frames)
     found, bounds = metrics_of_run(folder, 0, "any"), figures_of_run(folder, 0, "any").bounds
@@ -131,8 +133,8 @@ def test_time_outs_are_lower_bounds_and_other_failures_no_times(run_of: Any, mak
     assert bounds == {"mean_ms": "lower", "p95_ms": "lower", "p99_ms": "lower", "max_ms": "lower", "sd_ms": "unsure"}
 
 
-def test_rates(run_of: Any, make_frames: Any) -> None:
-    frames = [make_frames([50.0], start_ms=1_790_000_000_000 + 100 * number)[0] for number in range(11)]
+def test_rates(run_of: Any) -> None:
+    frames = [frames_of([50.0], start_ms=1_790_000_000_000 + 100 * number)[0] for number in range(11)]
     frames[10] |= {"ok": "false", "cause": "status-500"}
     found = metrics_of_run(run_of(frames, {"facts": Facts(0, 0, arrivals=15)}, rate_per_s="10"), 0, "any")
     assert (found["asked_per_s"], found["dropped_arrivals"]) == (10.0, 4)
@@ -148,28 +150,26 @@ def test_rates(run_of: Any, make_frames: Any) -> None:
         ({}, 2000.0, 30 / (29 / 20 + 2)),  # closed loop: from the first start to the last end
     ],
 )
-def test_a_rate_that_is_kept_is_served(
-    run_of: Any, make_frames: Any, asked: dict[str, str], rtt_ms: float, served: float
-) -> None:
+def test_a_rate_that_is_kept_is_served(run_of: Any, asked: dict[str, str], rtt_ms: float, served: float) -> None:
     """However long a request takes, and however short the run is."""
-    frames = [make_frames([rtt_ms], start_ms=1_790_000_000_000 + 50 * number)[0] for number in range(30)]
+    frames = [frames_of([rtt_ms], start_ms=1_790_000_000_000 + 50 * number)[0] for number in range(30)]
     assert metrics_of_run(run_of(frames, **asked), 0, "any")["served_per_s"] == pytest.approx(served)
 
 
-def test_latency_from_the_intended_start(run_of: Any, make_frames: Any) -> None:
+def test_latency_from_the_intended_start(run_of: Any) -> None:
     """Which a sample without an intended start does not have."""
-    frames = make_frames([10.0, 10.0, 10.0])
+    frames = frames_of([10.0, 10.0, 10.0])
     for frame, late_ms in zip(frames, (0, 30), strict=False):
         frame["intended_ms"] = frame["start_ms"] - late_ms
     found = metrics_of_run(run_of(frames), 0, "any")
     assert (found["open_mean_ms"], found["open_p99_ms"], found["mean_ms"]) == (25.0, 40.0, 10.0)
 
 
-def test_shares_of_the_workers(run_of: Any, make_frames: Any, make_function: Any) -> None:
-    frames = make_frames([10.0] * 4)
+def test_shares_of_the_workers(run_of: Any) -> None:
+    frames = frames_of([10.0] * 4)
     for frame, worker in zip(frames, "aaab", strict=True):
         frame["worker"] = worker
-    function = make_function(
+    function = function_of(
         {"cores_mean": 0.3, "received_bytes_per_s": 900.0, "sent_bytes_per_s": 100.0},
         {"cores_mean": 0.2, "received_bytes_per_s": 500.0, "sent_bytes_per_s": 200.0},
         {}, ready=Range(1, 3), cores_mean=0.5, memory_max_bytes=1e6, throttled_mean=0.25,
@@ -182,15 +182,13 @@ def test_shares_of_the_workers(run_of: Any, make_frames: Any, make_function: Any
     assert (found["worker_network_max_bytes_per_s"], found["worker_network_min_bytes_per_s"]) == (1000.0, 700.0)
 
 
-def test_a_row_a_point_and_repetition_with_numbers_that_round_trip(
-    fake_study: Any, make_frames: Any, make_result: Any
-) -> None:
+def test_a_row_a_point_and_repetition_with_numbers_that_round_trip(fake_study: Any) -> None:
     content = {"derived": {"share": "=outside_mean_ms / mean_ms"}, "repetitions": 2, "factors": {"users": [1, 2, 4]}}
 
     def simulate(point: Any, repetition: int) -> Any:
         if point.factors["users"] == 4:
-            return make_result(reason="no gateway, at all") if repetition == 1 else None
-        return make_result(make_frames([0.1 + repetition, 1 / 3]))
+            return FakeResult(reason="no gateway, at all") if repetition == 1 else None
+        return FakeResult(frames_of([0.1 + repetition, 1 / 3]))
 
     folder = fake_study.make(simulate, content)
     rows = rows_of(folder)
@@ -205,7 +203,7 @@ def test_a_row_a_point_and_repetition_with_numbers_that_round_trip(
     assert len(set(rows[0])) == len(rows[0]), "each column once, though users is a factor and a metric"
 
 
-def test_a_figure_against_that_of_another_point(fake_study: Any, make_frames: Any, make_result: Any) -> None:
+def test_a_figure_against_that_of_another_point(fake_study: Any) -> None:
     content = {
         "factors": {"users": [1, 2], "mode": {"local": {}, "push": {}}},
         "repetitions": 2,
@@ -217,7 +215,7 @@ def test_a_figure_against_that_of_another_point(fake_study: Any, make_frames: An
 
     def simulate(point: Any, repetition: int) -> Any:
         slow = 2.0 if point.factors["mode"] == "push" else 1.0
-        return make_result(make_frames([slow * 10.0 * repetition * point.factors["users"]] * 2))
+        return FakeResult(frames_of([slow * 10.0 * repetition * point.factors["users"]] * 2))
 
     rows = {(row["mode"], row["users"], row["repetition"]): row for row in rows_of(fake_study.make(simulate, content))}
     assert float(rows["push", "2", "2"]["overhead_ms"]) == 40.0
@@ -225,8 +223,8 @@ def test_a_figure_against_that_of_another_point(fake_study: Any, make_frames: An
     assert float(rows["local", "1", "1"]["efficiency_percent"]) == 100.0
 
 
-def test_the_last_line_of_a_point_and_repetition_counts(fake_study: Any, make_frames: Any, make_result: Any) -> None:
-    folder = fake_study.make(lambda point, _: make_result(make_frames([5.0])), {"repetitions": 1})
+def test_the_last_line_of_a_point_and_repetition_counts(fake_study: Any) -> None:
+    folder = fake_study.make(lambda point, _: FakeResult(frames_of([5.0])), {"repetitions": 1})
     lines = (folder / "runs.jsonl").read_text().splitlines()
     failed = json.loads(lines[0]) | {"state": "failed", "reason": "a first attempt"}
     (folder / "runs.jsonl").write_text("\n".join([json.dumps(failed), *lines, '{"point": "half']))
@@ -250,9 +248,9 @@ def cut_frames(run: Path) -> None:
     ],
 )
 def test_a_run_whose_files_are_lost_or_cut_has_no_figures(
-    run_of: Any, make_frames: Any, harm: Callable[[Path], object], said: str
+    run_of: Any, harm: Callable[[Path], object], said: str
 ) -> None:
-    run = run_of(make_frames([10.0, 20.0, 30.0]))
+    run = run_of(frames_of([10.0, 20.0, 30.0]))
     assert figures_or_why_not(run, 0, "any")[1] is None
     read_samples.cache_clear()
     harm(run)
