@@ -22,7 +22,7 @@ from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.run import JMeterProcess, Record, Target
 from framestorm.results.reading import read_refusal
-from framestorm.run import jmeter, record
+from framestorm.run import first_run, jmeter, record
 from framestorm.run.live import LiveView
 from framestorm.run.load import LocalLoad
 from framestorm.run.preparation import Prepared, RunOptions, choose_run_dir, prepare
@@ -134,6 +134,7 @@ def check(options: RunOptions) -> list[str]:
     if not plan.is_for_kit and hosts is None and not has_proxy:
         for address in needs.addresses:
             check_reachable(address)
+    first_run.check(prepared)
     lines = [f"plan: {paths.shown(plan.path.resolve())}"]
     lines += [f"sampler: {name}" for name in needs.samplers]
     for name in plan.settable:

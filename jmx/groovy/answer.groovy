@@ -131,6 +131,7 @@ class Answer {
     static final Map<String, String> TIMINGS = [total: 'handler_ms', model: 'model_ms']
     static final Set<String> COMMON = ['start_ms', 'rtt_ms', 'intended_ms'] as Set<String>
     static final Map<List<String>, Boolean> EXPECTED = new ConcurrentHashMap<>() // by status and what is expected
+    static final Pattern STATUSES = ~/[1-5xX][\dxX]{2}|[1-5]\d\d-[1-5]\d\d/
     static final Pattern NAME = ~/[a-z][a-z0-9_]{0,59}/
     final HTTPSampleResult result
     final JMeterVariables vars
@@ -167,12 +168,14 @@ class Answer {
                     name == 'figures' ? JsonFigures.of(condition) : new Condition(condition)
                 }
             } catch (JsonPathException | PatternSyntaxException | XPathExpressionException error) {
-                throw new IllegalArgumentException("-J$name=$condition: ${(error.cause ?: error).message}")
+                String kind = error instanceof JsonPathException ? 'JSONPath'
+                    : error instanceof XPathExpressionException ? 'XPath' : 'regular expression'
+                throw new IllegalArgumentException("-J$name=$condition: not a valid $kind: ${(error.cause ?: error).message}")
             }
         }
         String expected = vars.get('expect_status') ?: ''
-        if (!(expected ==~ /|[1-5x][\dx]{2}(\s*,\s*[1-5x][\dx]{2})*/)) {
-            throw new IllegalArgumentException("-Jexpect_status=$expected: expected statuses such as 2xx,304")
+        if (expected && !expected.split(',', -1).every { it.trim() ==~ STATUSES }) {
+            throw new IllegalArgumentException("-Jexpect_status=$expected: expected statuses such as 2xx,304 or 200-299")
         }
     }
 
@@ -255,10 +258,10 @@ class Answer {
         return isExpected(result.responseCode, vars.get('expect_status') ?: '200') ? null : "status-${result.responseCode}"
     }
 
-    static boolean isExpected(String status, String expected) { // such as 2xx,304
+    static boolean isExpected(String status, String expected) { // such as 2xx,304 or 200-299
         return EXPECTED.computeIfAbsent([status, expected]) {
-            expected.split(/\s*,\s*/).any { String each ->
-                each.length() == 3 && (0..2).every { each.charAt(it) == status.charAt(it) || each.charAt(it) == ('x' as char) }
+            expected.split(',')*.trim().any { String each ->
+                status ==~ each.replaceAll('[xX]', /\\d/) || (each.contains('-') && status >= each.take(3) && status <= each.drop(4))
             }
         }
     }

@@ -88,9 +88,8 @@ class Requests { // loaded anew for each run
         }
         headers = readHeaders(vars.get('headers'))
         String templates = ([url, text] + headers*.value + form*.value).join(' ')
-        if (rows && !isRowTheBody && !rows[0].keySet().any { templates.contains("{$it}") }) {
-            throw new IllegalArgumentException(
-                "-Jrows=$rowsFile: url, headers, body and form use none of its columns, which are ${rows[0].keySet().join(' and ')}")
+        if (rows && !isRowTheBody) {
+            checkColumns(rowsFile, templates)
         }
         contentType = vars.get('content_type') ?: isRowTheBody ? TYPES.json : typeOf(text)
         redirects = vars.get('follow_redirects') == 'true'
@@ -282,6 +281,22 @@ class Requests { // loaded anew for each run
             sampler.proxyPass = login[1]
         }
         vars.putObject('secrets', secrets ?: null)
+    }
+
+    void checkColumns(String rowsFile, String templates) {
+        Set<String> used = [] as TreeSet
+        rows.each { used.addAll(it.keySet()) }
+        used.retainAll { String name -> templates.contains("{$name}".toString()) }
+        if (!used) {
+            throw new IllegalArgumentException("-Jrows=$rowsFile: url, headers, body and form use none of its columns, " +
+                "which are ${rows[0].keySet().join(' and ')}")
+        }
+        int lacking = rows.findIndexOf { !it.keySet().containsAll(used) }
+        if (lacking >= 0) {
+            throw new IllegalArgumentException(
+                "-Jrows=$rowsFile: row ${lacking + 1} has no ${(used - rows[lacking].keySet()).join(' and no ')}, " +
+                'which url, headers, body or form use')
+        }
     }
 
     void addForm(HTTPSamplerBase sampler, int index, Map<String, JsonNode> row) {

@@ -6,6 +6,7 @@ import pytest
 
 from framestorm import cli, paths
 from framestorm.model import plan as plans
+from framestorm.run import new_plan
 from tests.run.foreign import REQUEST, SCRIPT, THREADS, write_plan
 from tests.stand_in import StartServer
 
@@ -48,6 +49,31 @@ def test_what_a_command_line_means(stand_in: StartServer, tmp_path: Path, capsys
     write_plan(plan, REQUEST.format(url="http://[oops/search"))
     assert cli.main(["-t", str(plan), "--check"]) == 2
     assert server.received == []
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"expect": "$.["}, "-Jexpect=$.[: "),
+        ({"expect_status": "200-2xx"}, "-Jexpect_status=200-2xx: "),
+        ({"rows": "@rows.csv", "body": "{a}"}, "row 1 has 1 values, its header 2"),
+        ({"headers": "@headers"}, "no variable NOT_SET_HERE"),
+        ({"expect_status": "200-299", "expect": "$.a"}, None),
+    ],
+)
+def test_the_scripts_of_a_plan_find_mistakes(
+    properties: dict[str, str], reason: str | None, stand_in: StartServer, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    (tmp_path / "elsewhere" / "rows.csv").write_text("a,b\n1\n")
+    (tmp_path / "elsewhere" / "headers").write_text("X-Key: ${env:NOT_SET_HERE}\n")
+    server = stand_in()
+    new_plan.write(tmp_path / "mine.jmx", f"curl -d x {server.url}", paths.JMX / "requests.jmx")
+    words = [f"-J{name}={value}" for name, value in properties.items()]
+    assert cli.main(["-t", str(tmp_path / "mine.jmx"), "--check", *words]) == (2 if reason else 0)
+    assert (reason or "") in capsys.readouterr().err
+    made = {path.name for path in tmp_path.iterdir() if path.name.startswith("mine.")}
+    assert server.received == [] and made == {"mine.jmx", "mine.body.txt", "mine.headers"}
 
 
 def test_a_fragment_is_found_as_jmeter_finds_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
