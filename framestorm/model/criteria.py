@@ -174,12 +174,12 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
     return Criterion(" ".join(text.split()), label, of_times, name, sign.text, limit, limit_unit)
 
 
-def metric_name(text: str, main_label: str = "", option: str = "metric") -> str:
+def metric_name(text: str, main_label: str = "") -> str:
     """The name in the catalogue of what a criterion calls `[label] [series] metric`; such a name itself stays.
 
     It has no label if that is the one of the main samples. Raises CriteriaError.
     """
-    words = _Words(text, option)
+    words = _Words(text, "metric")
     if not words.peek().text:
         raise words.error(words.peek(), "a metric is missing; give one such as p95, 'login p95' or 'login errors'")
     label = _take_label(words, main_label)

@@ -83,12 +83,7 @@ def typed(values: object) -> Settings:
 AnySettings = Annotated[SerializeAsAny[Settings], BeforeValidator(typed)]
 
 
-def setting_names() -> tuple[str, ...]:
-    """The names of all settings of all platforms, `kind` first."""
-    return tuple(dict.fromkeys(name for each in PLATFORMS.values() for name in each.settings.model_fields))
-
-
-def at(url: str, site: Site | None = None) -> Platform[Any]:
+def at(url: str) -> Platform[Any]:
     """The platform on this machine that `url` points to, or else the one for any address.
 
     Raises:
@@ -98,7 +93,7 @@ def at(url: str, site: Site | None = None) -> Platform[Any]:
     platform_here = next((platform for each in PLATFORMS.values() if (platform := each.at(url)) is not None), None)
     if platform_here is not None:
         return platform_here
-    elsewhere = Url(site or Site())
+    elsewhere = Url(Site())
     elsewhere.prepare(UrlSettings(url=url))
     return elsewhere
 

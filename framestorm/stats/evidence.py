@@ -4,7 +4,7 @@ The interval may be open on one side, because a timeout shows only that the time
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -88,18 +88,12 @@ def of_estimate(estimate: Callable[[float], Estimate]) -> Evidence:
     return ByFormula(ends)
 
 
-def of_shares(
-    terms: Iterable[tuple[float, float, float]], *, of_logs: bool = False, value: float | None = None
-) -> Evidence:
-    """Evidence for a sum of weight * share, each term given as (weight, share, samples); see `shares.margins`.
-
-    value: the figure itself, if it is not the sum.
-    """
-    terms = list(terms)
-    middle = sum(weight * share for weight, share, _ in terms) if value is None else value
+def of_shares(terms: Sequence[tuple[float, float, float]]) -> Evidence:
+    """Evidence for a sum of weight * share, each term given as (weight, share, samples); see `shares.margins`."""
+    middle = sum(weight * share for weight, share, _ in terms)
 
     def ends(level: float) -> Ends:
-        below, above = margins(terms, level, of_logs=of_logs)
+        below, above = margins(terms, level)
         return middle - below, middle + above
 
     return ByFormula(ends)
@@ -179,8 +173,8 @@ def log_ratio_ends(a_ms: ArrayLike, b_ms: ArrayLike, off: tuple[float, float]) -
     return low if math.isfinite(low) else None, high if math.isfinite(high) else None
 
 
-def holm(p_values: Sequence[float], alpha: float = 1 - LEVEL) -> list[bool]:
-    """Which claims are significant if at most a share `alpha` of such families may include a false claim (Holm).
+def holm(p_values: Sequence[float]) -> list[bool]:
+    """Which claims are significant if at most 5 % of such families may include a false claim (Holm).
 
     The claims may depend on each other.
 
@@ -188,7 +182,7 @@ def holm(p_values: Sequence[float], alpha: float = 1 - LEVEL) -> list[bool]:
     """
     stands = [False] * len(p_values)
     for rank, number in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        if p_values[number] > alpha / (len(p_values) - rank):
+        if p_values[number] > (1 - LEVEL) / (len(p_values) - rank):
             break
         stands[number] = True
     return stands

@@ -30,7 +30,7 @@ def student(values: ArrayLike, level: float = LEVEL) -> Estimate:
     return Estimate(mean, mean - half, mean + half, row.size, method)
 
 
-def without_repetition(values: ArrayLike, weights: ArrayLike, design: ArrayLike, level: float = LEVEL) -> Estimate:
+def without_repetition(values: ArrayLike, weights: ArrayLike, design: ArrayLike) -> Estimate:
     """The sum of weights * values, one value a setting, with Student's interval of what `design` leaves unexplained.
 
     In place of repetitions stands how far the settings differ from the model, which is what repetitions differ by and
@@ -41,7 +41,6 @@ def without_repetition(values: ArrayLike, weights: ArrayLike, design: ArrayLike,
         values: n values.
         weights: n weights, in the span of the columns of `design`.
         design: (n, k) columns of the model, e.g. one of ones for a mean.
-        level: the share of cases in which the interval holds the true sum.
     """
     row, weight, model = finite(values), np.asarray(weights, float), np.asarray(design, float)
     parameters, _, rank, _ = np.linalg.lstsq(model, row)
@@ -50,8 +49,8 @@ def without_repetition(values: ArrayLike, weights: ArrayLike, design: ArrayLike,
     if df < 1:
         return Estimate(value, None, None, row.size, "as many settings as parameters: no interval")
     rest = row - model @ parameters
-    half = t_quantile(level, df) * math.sqrt(float(rest @ rest) / df * float(weight @ weight))
-    method = f"Student, {level * 100:g} %, over {row.size} settings run once, {df} degrees of freedom"
+    half = t_quantile(LEVEL, df) * math.sqrt(float(rest @ rest) / df * float(weight @ weight))
+    method = f"Student, {LEVEL * 100:g} %, over {row.size} settings run once, {df} degrees of freedom"
     return Estimate(value, value - half, value + half, row.size, method)
 
 

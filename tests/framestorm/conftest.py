@@ -31,6 +31,13 @@ def summary_of(n: int = 0, **fields: Any) -> Summary:
     return Summary(**blank | fields, labels=labels)
 
 
+def own_text(page: str) -> str:
+    """The page without the drawing library, which stands in a script element of its own."""
+    scripts = re.findall(r"<script>.*?</script>", page, flags=re.DOTALL)
+    assert len(scripts) == 2
+    return page.replace(max(scripts, key=len), "")
+
+
 def function_of(*replicas: dict[str, float | None], **fields: Any) -> FunctionSummary:
     """A function of which nothing is known but what is given, with its replicas."""
     names = ("name", "cores_mean", "throttled_mean", "memory_max_bytes", "received_bytes_per_s", "sent_bytes_per_s")

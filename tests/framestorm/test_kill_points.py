@@ -31,6 +31,7 @@ from framestorm.study.engine import Engine
 from tests import kill_points
 from tests.client.conftest import write_video
 from tests.framestorm.results.conftest import FakeRun
+from tests.framestorm.study.conftest import PLAIN
 from tests.kill_points import at_each_write
 from tests.stand_in import StartServer
 
@@ -155,11 +156,7 @@ def make_study(folder: Path) -> None:
     results.figures_of_run = figures_of_run
     where = folder / "study"
     if not where.exists():
-        content = {
-            "title": "Killed", "question": "What is left?", "plan": "jmx/video-per-user.jmx", "name": "killed",
-            "target": {"kind": "url", "url": "http://127.0.0.1:9/x"}, "factors": {"users": [1, 2]}, "repetitions": 1,
-            "run_s": 1, "metrics": ["mean_ms"],
-        }  # fmt: skip
+        content = PLAIN | {"name": "killed", "target": {"kind": "url", "url": "http://127.0.0.1:9/x"}, "repetitions": 1}
         study = Study.model_validate(content)
         (folder / "study.yml").write_text(json.dumps(content))
         StudyFolder.create(where, StudyRecord.begin(folder / "study.yml", study, matrix.points(study), seed=1))

@@ -4,7 +4,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,33 +83,25 @@ class Client:
         return int(status.split("VmRSS:")[1].split()[0]) / 1000
 
 
-Start = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def start() -> Start:
-    """`with start(script, NAME="value") as client:` runs a server and ends it."""
-
-    @contextmanager
-    def starting(script: Path, *arguments: str, **environment: str) -> Iterator[Client]:
-        process = subprocess.Popen(
-            [sys.executable, str(script), *(arguments or ("--port", "0"))],
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(paths.ROOT), **environment},
-        )
-        assert process.stderr is not None
-        try:
-            lines = []
-            for line in process.stderr:
-                lines.append(line)
-                if line.startswith("ready "):
-                    break
-            assert line.startswith("ready "), f"the server did not start: {''.join(lines)}"
-            yield Client(process, int(line.rpartition(":")[2]))
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
-
-    return starting
+@contextmanager
+def start(script: Path | str, *arguments: str, **environment: str) -> Iterator[Client]:
+    """Run a server; ends it."""
+    process = subprocess.Popen(
+        [sys.executable, str(script), *(arguments or ("--port", "0"))],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(paths.ROOT), **environment},
+    )
+    assert process.stderr is not None
+    try:
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if line.startswith("ready "):
+                break
+        assert line.startswith("ready "), f"the server did not start: {''.join(lines)}"
+        yield Client(process, int(line.rpartition(":")[2]))
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

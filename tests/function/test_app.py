@@ -11,14 +11,14 @@ import pytest
 from PIL import Image
 
 from framestorm.paths import FACE_BLUR
-from tests.function.conftest import decoded, encoded
+from tests.function.conftest import decoded, encoded, start
 
 APP = FACE_BLUR / "app.py"
 MAX_BODY_BYTES = 3_000_000
 
 
 @pytest.fixture(scope="module")
-def app(start: Any) -> Iterator[Any]:
+def app() -> Iterator[Any]:
     with start(APP, MAX_PIXELS="1000000", MAX_BODY_BYTES=str(MAX_BODY_BYTES)) as client:
         yield client
 

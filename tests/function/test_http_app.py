@@ -20,7 +20,7 @@ from framestorm.paths import ROOT
 from function.exchange import Answer
 from function.http_app import BODIES_BYTES_MAX, Application
 from function.limits import Limits
-from tests.function.conftest import Client
+from tests.function.conftest import Client, start
 
 SCRIPT = Path(__file__).with_name("slow_function.py")
 
@@ -38,7 +38,7 @@ class HeldHandler:
 
 
 @pytest.fixture(scope="module")
-def slow(start: Any) -> Iterator[Any]:
+def slow() -> Iterator[Any]:
     with start(SCRIPT, "0", MAX_BODY_BYTES="100000") as client:
         yield client
 
@@ -123,7 +123,7 @@ def test_head_has_no_body_and_keeps_the_connection(slow: Any) -> None:
     assert rest.startswith(b"HTTP/1.1 404")
 
 
-def test_more_connections_than_descriptors_leave_health_and_cpu(start: Any) -> None:
+def test_more_connections_than_descriptors_leave_health_and_cpu() -> None:
     """Each idle connection costs one; there are as many as the limit allows, and no loop that asks for more."""
     code = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200)); "
     code += f"sys.argv = ['', '0']; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
@@ -160,7 +160,7 @@ def test_a_failing_handler_is_a_500_without_details_and_the_process_stays(slow: 
     assert slow("POST", "/", b"ping").status_code == 200
 
 
-def test_over_the_limit_is_429_at_once_while_all_places_are_taken(start: Any) -> None:
+def test_over_the_limit_is_429_at_once_while_all_places_are_taken() -> None:
     with start(SCRIPT, "0", max_inflight="2") as client, ThreadPoolExecutor(6) as pool:
         requests = [pool.submit(client, "POST", "/", b"sleep 3") for _ in range(6)]
         replies = [request.result() for request in as_completed(requests)]
@@ -170,7 +170,7 @@ def test_over_the_limit_is_429_at_once_while_all_places_are_taken(start: Any) ->
         assert client("POST", "/", b"ping").status_code == 200
 
 
-def test_past_the_time_out_is_504_and_the_place_stays_taken_until_the_work_ends(start: Any) -> None:
+def test_past_the_time_out_is_504_and_the_place_stays_taken_until_the_work_ends() -> None:
     with start(SCRIPT, "0", exec_timeout="300ms", max_inflight="1") as client:
         reply = client("POST", "/", b"sleep 3")
         assert reply.status_code == reply.json()["status"] == 504
@@ -179,7 +179,7 @@ def test_past_the_time_out_is_504_and_the_place_stays_taken_until_the_work_ends(
         assert wait_until(lambda: client("POST", "/", b"ping").status_code == 200, 10)
 
 
-def test_a_request_that_times_out_in_line_is_never_run(start: Any) -> None:
+def test_a_request_that_times_out_in_line_is_never_run() -> None:
     limits = {"exec_timeout": "300ms", "max_inflight": "2", "WORKERS": "1"}
     with start(SCRIPT, "0", **limits) as client, ThreadPoolExecutor(2) as pool:
         assert [r.status_code for r in pool.map(lambda _: client("POST", "/", b"sleep 8"), range(2))] == [504, 504]
@@ -197,7 +197,7 @@ def refuses(client: Any) -> bool:
     return False
 
 
-def test_sigterm_finishes_what_is_under_way_and_takes_nothing_new(start: Any) -> None:
+def test_sigterm_finishes_what_is_under_way_and_takes_nothing_new() -> None:
     with start(SCRIPT, "0") as client, ThreadPoolExecutor(1) as pool:
         request = pool.submit(client, "POST", "/", b"sleep 1")
         time.sleep(0.3)
@@ -208,14 +208,14 @@ def test_sigterm_finishes_what_is_under_way_and_takes_nothing_new(start: Any) ->
         assert client.process.wait(timeout=5) == 0
 
 
-def test_a_stuck_request_does_not_hold_the_stop_for_ever(start: Any) -> None:
+def test_a_stuck_request_does_not_hold_the_stop_for_ever() -> None:
     with start(SCRIPT, "0", exec_timeout="200ms") as client:
         assert client("POST", "/", b"sleep 60").status_code == 504
         client.process.send_signal(signal.SIGTERM)
         assert client.process.wait(timeout=10) == 1
 
 
-def test_a_second_sigterm_does_not_wait(start: Any) -> None:
+def test_a_second_sigterm_does_not_wait() -> None:
     with start(SCRIPT, "0") as client, ThreadPoolExecutor(1) as pool:
         request = pool.submit(client, "POST", "/", b"sleep 60")
         time.sleep(0.3)

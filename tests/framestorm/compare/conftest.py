@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from framestorm.cli import main
 from framestorm.model.files import write
 from framestorm.report import build
 from tests.framestorm.conftest import summary_of
@@ -39,6 +40,14 @@ def steady(n: int, seed: int, factor: float = 1.0) -> list[float]:
     for number in range(1, n):
         noise[number] = 0.5 * noise[number - 1] + 0.87 * noise[number]
     return [float(value) for value in np.round(factor * 100 * np.exp(0.1 * noise), 3)]
+
+
+def compare(folder: Path, *words: str | Path) -> tuple[int, dict[str, Any]]:
+    """The exit status of a comparison, and its comparison.json."""
+    out = folder / "compared"
+    status = main(["compare", *map(str, words), "-o", str(out)])
+    made: dict[str, Any] = json.loads((out / "comparison.json").read_text())
+    return status, made
 
 
 @pytest.fixture

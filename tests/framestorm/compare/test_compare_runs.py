@@ -6,18 +6,9 @@ from typing import Any
 import pytest
 
 from framestorm.cli import main
-from tests.framestorm.compare.conftest import steady
+from tests.framestorm.compare.conftest import Make, compare, steady
 
-Make = Callable[..., Path]
-Steady = Callable[..., list[float]]
 NO_TIMES = {"reason": None, "started_ms": 0, "ended_ms": 0, "engine_ms": 0, "order": 1}
-
-
-def compare(folder: Path, *words: str | Path) -> tuple[int, dict[str, Any]]:
-    out = folder / "compared"
-    status = main(["compare", *map(str, words), "-o", str(out)])
-    made: dict[str, Any] = json.loads((out / "comparison.json").read_text())
-    return status, made
 
 
 def by_metric(made: dict[str, Any], number: int = 0) -> dict[str, Any]:
@@ -119,15 +110,16 @@ def test_what_one_side_lacks(tmp_path: Path, make_run: Make, n: int, m: int, sta
         )
 
 
+def settings_of(comparison: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    return {setting["name"]: (setting["baseline"], setting["candidate"]) for setting in comparison["changes"]}
+
+
 def test_what_was_set_otherwise(tmp_path: Path, make_run: Make) -> None:
     properties = {"users": "5", "sleep_s": "0", "frames": "37"}
     host = {"name": "vm", "role": "generator", "cores": 4, "memory_bytes": 8_000_000_000}
     b = make_run("b", steady(60, 2), properties=properties, hosts=[host], versions={"jmeter": "5.5", "java": "21"})
     _, made = compare(tmp_path, make_run("a", steady(60, 1)), b)
-    changed = {
-        change["name"]: (change["baseline"], change["candidate"]) for change in made["comparisons"][0]["changes"]
-    }
-    assert changed == {
+    assert settings_of(made["comparisons"][0]) == {
         "property users": (["2"], ["5"]),
         "property frames": ([], ["37"]),
         "version java": (["17"], ["21"]),
@@ -154,10 +146,6 @@ def test_what_a_study_set_otherwise(tmp_path: Path, make_run: Make, make_study: 
     (study / "study.json").write_text(json.dumps(settings | {"gateway": "http://gateway:8080"}))
     changed, bare = compared_settings(tmp_path / "2", *runs)
     assert not changed and bare[0].startswith("Of the target only the URL is recorded in 0, 1: ")
-
-
-def settings_of(comparison: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    return {setting["name"]: (setting["baseline"], setting["candidate"]) for setting in comparison["changes"]}
 
 
 def compared_settings(folder: Path, *runs: Path) -> tuple[dict[str, Any], list[str]]:

@@ -1,6 +1,4 @@
-import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +7,8 @@ import pytest
 from scipy import stats
 
 from framestorm.cli import main
+from tests.framestorm.compare.conftest import Make, compare
 
-Make = Callable[..., Path]
 # Fork ten times kept alive, what a repetition has in common, and noise of a percent.
 NOISE = {key: float(v) for key, v in enumerate(np.random.default_rng(6).normal(0, 0.01, 64))}
 
@@ -19,13 +17,6 @@ def ways(way: str, users: int, repetition: int, factor: float = 1.0) -> dict[str
     noise = NOISE[(users * 7 + repetition * 3 + (way == "fork")) % 64]
     mean_ms = factor * (500.0 if way == "fork" else 50.0) * users * (1 + 0.3 * repetition) * math.exp(noise)
     return {"mean_ms": mean_ms, "median_ms": 0.9 * mean_ms, "p95_ms": 1.5 * mean_ms}
-
-
-def compare(folder: Path, *words: str | Path) -> tuple[int, dict[str, Any]]:
-    out = folder / "compared"
-    status = main(["compare", *map(str, words), "-o", str(out)])
-    made: dict[str, Any] = json.loads((out / "comparison.json").read_text())
-    return status, made
 
 
 def test_one_point_is_said_once(tmp_path: Path, make_study: Make) -> None:

@@ -9,10 +9,8 @@ from framestorm.compare.page import charts, page_html
 from framestorm.inference.wording import ratio as ratio_text
 from framestorm.model import files
 from framestorm.model.comparison import Comparison
-from tests.framestorm.compare.conftest import steady
-
-Make = Callable[..., Path]
-Steady = Callable[..., list[float]]
+from tests.framestorm.compare.conftest import Make, steady
+from tests.framestorm.conftest import own_text
 
 
 @pytest.fixture
@@ -32,9 +30,7 @@ def test_made_of_its_json_alone(made: Path) -> None:
 
 
 def test_needs_nothing_from_outside(made: Path) -> None:
-    page = (made / "index.html").read_text()
-    scripts = re.findall(r"<script>.*?</script>", page, flags=re.DOTALL)
-    own = page.replace(max(scripts, key=len), "")
+    own = own_text((made / "index.html").read_text())
     assert not re.search(r"""(?:src|href)\s*=\s*["'](?:https?:)?//""", own)
     assert "<b>" not in own
 

@@ -24,18 +24,10 @@ from framestorm.study import readiness
 from framestorm.study.design import matrix
 from framestorm.study.design.folder import StudyFolder, StudyRecord
 from framestorm.study.engine import Engine
+from tests.framestorm.study.conftest import PLAIN
 
-STUDY = {
-    "title": "Revisions",
-    "question": "Does it fit?",
-    "plan": "jmx/requests.jmx",
-    "target": {"kind": "fake", "service": "echo"},
-    "factors": {"target.scale": [1, 2]},
-    "properties": {"hold_s": 1},
-    "repetitions": 1,
-    "run_s": 1,
-    "metrics": ["mean_ms"],
-}
+TARGET = {"kind": "fake", "service": "echo"}
+STUDY = PLAIN | {"target": TARGET, "factors": {"target.scale": [1, 2]}, "repetitions": 1}
 
 
 class FakeSettings(Settings):

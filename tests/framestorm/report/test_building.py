@@ -13,10 +13,9 @@ from framestorm.model.files import read
 from framestorm.model.summary import Summary
 from framestorm.report import build
 from framestorm.results.reading import ReportError
-from tests.framestorm.results.conftest import write_jtl
+from tests.framestorm.results.conftest import START_MS, write_jtl
 
 MADE = ("samples.csv", "summary.json", "junit.xml", "index.html")
-START_MS = 1_790_000_000_000
 
 
 def summary(folder: Path) -> Summary:

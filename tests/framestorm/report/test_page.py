@@ -16,7 +16,8 @@ from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.junit import junit_xml
 from framestorm.report.page import page_html
-from tests.framestorm.results.conftest import write_metrics
+from tests.framestorm.conftest import own_text
+from tests.framestorm.results.conftest import JTL_OF_LABELS, write_metrics
 
 
 @pytest.fixture
@@ -28,13 +29,6 @@ def made(three_users: Any) -> Path:
 
 def load(folder: Path) -> Summary:
     return read(folder / "summary.json", Summary)
-
-
-def own_text(page: str) -> str:
-    """The page without the drawing library, which stands in a script element of its own."""
-    scripts = re.findall(r"<script>.*?</script>", page, flags=re.DOTALL)
-    assert len(scripts) == 2
-    return page.replace(max(scripts, key=len), "")
 
 
 def test_made_of_the_summary_alone(made: Path) -> None:
@@ -149,7 +143,6 @@ def test_losses_and_replicas_draw_in_a_browser(slave_lost: Any, draws: Callable[
 
 
 def test_charts_of_the_chosen_label(tmp_path: Path, draws: Callable[[Path, int], None]) -> None:
-    header = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage"
     transaction = '"Number of samples in transaction : 2, number of failing samples : 0"'
     rows = [
         f"{1_790_000_000_000 + 100 * n + at},{elapsed},{label},{code},users 1-1,true,"
@@ -159,7 +152,7 @@ def test_charts_of_the_chosen_label(tmp_path: Path, draws: Callable[[Path, int],
             (0, 50, "whole visit", f",{transaction}")
         )
     ]  # fmt: skip
-    (tmp_path / "samples.jtl").write_text("\n".join([header, *rows, ""]))
+    (tmp_path / "samples.jtl").write_text("\n".join([JTL_OF_LABELS, *rows, ""]))
     build(tmp_path)
     drawn = charts(load(tmp_path))
     by_label = {label: [chart for chart in drawn if chart.label == label] for label in (None, "all", "whole visit")}
@@ -178,8 +171,7 @@ def test_charts_of_the_chosen_label(tmp_path: Path, draws: Callable[[Path, int],
 
 def test_any_label_leaves_the_figures_on_the_page(tmp_path: Path) -> None:
     rows = [f"{1_790_000_000_000 + 100 * n},5,{label},200,OK,t 1-1,true," for n, label in enumerate(("x" * 300, ""))]
-    header = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage"
-    (tmp_path / "samples.jtl").write_text("\n".join([header, *rows, ""]))
+    (tmp_path / "samples.jtl").write_text("\n".join([JTL_OF_LABELS, *rows, ""]))
     build(tmp_path)
     page = (tmp_path / "index.html").read_text()
     assert 'class="long">xxx' in page and ">(empty)<" in page

@@ -17,6 +17,8 @@ JTL_HEADER = (
     "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,sentBytes,"
     "grpThreads,allThreads,URL,Latency,IdleTime,Connect,Hostname"
 )
+# Of rows that a test writes as text.
+JTL_OF_LABELS = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage"
 # Of rows that write_rows writes.
 SHORT_HEADER = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "success", "failureMessage")
 URL = "http://127.0.0.1:8080/function/face-blur"

@@ -1,7 +1,6 @@
 """metrics.csv: what replicas did under load, where some were missing, and what is drawn of them."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,14 +8,12 @@ import pytest
 from framestorm.model.series import ReplicasOverTime
 from framestorm.model.summary import FunctionSummary, Range, ShortOfReplicas
 from framestorm.results.replicas import MAX_BINS, function_of, read_metrics, replicas_over_time, summarise_replicas
-from tests.framestorm.results.conftest import write_metrics
+from tests.framestorm.results.conftest import START_MS, write_metrics
 
-START_MS = 1_790_000_000_000
 URL = "http://gateway:8080/function/face-blur"
 FOREVER = (-10.0, 1e9)
 THREE = {"k1-1": FOREVER, "k1-2": FOREVER, "k1-3": FOREVER}
 HEADER = "time_ms,metric,function,detail,value\n"
-Make = Callable[..., None]
 
 
 @pytest.fixture

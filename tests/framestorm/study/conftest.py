@@ -12,6 +12,9 @@ import yaml
 from framestorm.model.files import write
 from framestorm.model.run import Host, Record
 from framestorm.model.sample import COMMON, ORIGIN
+from framestorm.model.study import Claim
+from framestorm.model.study_summary import ClaimAnswer
+from framestorm.study.answers import claims
 from framestorm.study.answers.study_results import StudyResults
 from framestorm.study.answers.summary import study_of
 from framestorm.study.design import matrix, reading
@@ -121,6 +124,10 @@ class FakeStudy:
         if published is not None:
             (file.parent / "published.csv").write_text(published)
         return file
+
+
+def judge(made: StudyResults, claim: Mapping[str, Any]) -> ClaimAnswer:
+    return claims.judge(made, Claim.model_validate(claim))
 
 
 @pytest.fixture

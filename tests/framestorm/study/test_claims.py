@@ -8,21 +8,14 @@ import pytest
 from scipy import stats
 
 from framestorm.model.expectation import whole_verdict
-from framestorm.model.study import Claim
-from framestorm.model.study_summary import ClaimAnswer, EffectSize
+from framestorm.model.study_summary import EffectSize
 from framestorm.stats.evidence import of_shares
 from framestorm.stats.shares import wilson
-from framestorm.study.answers import claims
-from framestorm.study.answers.study_results import StudyResults
+from tests.framestorm.study.conftest import BOTH, judge
 
 # Mean response times in ms by users, and factors by which the repetitions differ.
 FORK, KEPT = {1: 400.0, 2: 900.0}, {1: 10.0, 2: 15.0}
 SHAKE = (1.0, 1.1, 0.95)
-BOTH = {"users": [1, 2], "way": {"fork": {}, "kept-alive": {}}}
-
-
-def judge(made: StudyResults, claim: Mapping[str, Any]) -> ClaimAnswer:
-    return claims.judge(made, Claim.model_validate(claim))
 
 
 def by_way(factors: Mapping[str, Any], repetition: int) -> float:

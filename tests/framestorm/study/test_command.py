@@ -14,17 +14,9 @@ from framestorm.study import command, readiness
 from framestorm.study.answers import results
 from framestorm.study.command import Ended
 from framestorm.study.design.folder import COMPLETE, FAILED, RunLine, StudyFolder
+from tests.framestorm.study.conftest import PLAIN
 
-STUDY = {
-    "title": "Asked for",
-    "question": "What is gone on with?",
-    "plan": "jmx/video-per-user.jmx",
-    "target": {"kind": "embedded"},
-    "factors": {"users": [1, 2]},
-    "repetitions": 2,
-    "run_s": 1,
-    "metrics": ["mean_ms"],
-}
+STUDY = PLAIN | {"plan": "jmx/video-per-user.jmx", "repetitions": 2}
 
 
 @pytest.fixture

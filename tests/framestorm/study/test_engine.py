@@ -19,17 +19,10 @@ from framestorm.study.answers.results import RunFigures
 from framestorm.study.design import folder, matrix
 from framestorm.study.design.folder import StudyFolder, StudyRecord
 from framestorm.study.engine import Engine
+from tests.framestorm.study.conftest import PLAIN
 
-CONTENT = {
-    "title": "Made up",
-    "question": "When does it stop?",
-    "plan": "jmx/video-per-user.jmx",
-    "target": {"kind": "url", "url": "http://127.0.0.1:9/function/x"},
-    "factors": {"users": [1, 2, 3]},
-    "repetitions": 2,
-    "run_s": 1,
-    "metrics": ["mean_ms"],
-}
+TARGET = {"kind": "url", "url": "http://127.0.0.1:9/function/x"}
+CONTENT = PLAIN | {"target": TARGET, "factors": {"users": [1, 2, 3]}, "repetitions": 2}
 
 
 @pytest.fixture

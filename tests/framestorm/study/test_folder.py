@@ -10,18 +10,9 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.model.study import Study
 from framestorm.study.design import folder, matrix
 from framestorm.study.design.folder import COMPLETE, FAILED, Point, RunLine, StudyFolder, StudyRecord
+from tests.framestorm.study.conftest import PLAIN
 
-CONTENT = {
-    "title": "Kept",
-    "question": "Is it kept?",
-    "plan": "jmx/requests.jmx",
-    "target": {"function": "noop"},
-    "factors": {"users": [1, 2]},
-    "run_s": 1,
-    "metrics": ["mean_ms"],
-    "published": "published.csv",
-}
-STUDY = Study.model_validate({**CONTENT, "name": "kept"})
+STUDY = Study.model_validate({**PLAIN, "published": "published.csv", "name": "kept"})
 POINTS = matrix.points(STUDY)
 
 

@@ -5,16 +5,7 @@ from typing import Any
 
 import pytest
 
-from framestorm.model.study import Claim
-from framestorm.model.study_summary import ClaimAnswer
-from framestorm.study.answers import claims
-from framestorm.study.answers.study_results import StudyResults
-
-WAYS = {"fork": {}, "kept-alive": {}}
-
-
-def judge(made: StudyResults, claim: Mapping[str, Any]) -> ClaimAnswer:
-    return claims.judge(made, Claim.model_validate(claim))
+from tests.framestorm.study.conftest import BOTH, judge
 
 
 def served(limit: float, wobble: float = 0.0) -> Callable[[Mapping[str, Any], int], list[float]]:
@@ -38,7 +29,7 @@ def test_a_knee_of_each_line_has_to_meet_it(study: Any) -> None:
     def both(factors: Mapping[str, Any], repetition: int) -> list[float]:
         return served(2 if factors["way"] == "fork" else 99)(factors, repetition)
 
-    made = study(both, {"users": [1, 2, 4], "way": WAYS})
+    made = study(both, BOTH | {"users": [1, 2, 4]})
     answer = judge(made, {"metric": "served_per_s", "knee": {"over": "users"}, "expect": "<= 4"})
     assert answer.verdict == "rejected"
     assert "way=fork: it keeps up to 2, and falls short from 4 on" in answer.sentence

@@ -18,8 +18,8 @@ from framestorm.study.design import reading
 from framestorm.study.design.folder import Overrides
 from framestorm.study.page.charts import study_charts
 from framestorm.study.page.page import build, command_text, exit_status, page_html, terminal_text
-from tests.framestorm.conftest import function_of
-from tests.framestorm.study.conftest import FakeResult, frames_of
+from tests.framestorm.conftest import function_of, own_text
+from tests.framestorm.study.conftest import PLAIN, FakeResult, frames_of
 
 STUDIES = sorted(path.parent.name for path in (paths.ROOT / "studies").glob("*/study.yml"))
 CONTENT: dict[str, Any] = {
@@ -66,11 +66,6 @@ def made(fake_study: Any) -> Path:
 
 def load(folder: Path) -> StudySummary:
     return files.read(folder / "summary.json", StudySummary)
-
-
-def own_text(page: str) -> str:
-    scripts = re.findall(r"<script>.*?</script>", page, flags=re.DOTALL)
-    return page.replace(max(scripts, key=len), "")
 
 
 def test_made_of_the_summary_alone(made: Path) -> None:
@@ -270,10 +265,7 @@ def test_published_percentiles_among_timeouts_are_lower_bounds(tmp_path: Path) -
     )
     # A table that Excel saved begins with a mark, which is no part of a name.
     (tmp_path / "published.csv").write_text(text, encoding="utf-8-sig")
-    needed = {"title": "Made up", "question": "?", "plan": "jmx/requests.jmx", "run_s": 1, "metrics": ["mean_ms"]}
-    rows = read_published(
-        tmp_path, Study.model_validate({**needed, "factors": {"users": [1, 2]}, "published": "published.csv"})
-    )
+    rows = read_published(tmp_path, Study.model_validate({**PLAIN, "published": "published.csv"}))
     assert [row.factors for row in rows or []] == [{"users": 1}, {"users": 2}]
     names = ("mean_ms", "median_ms", "p95_ms")
     assert [[row.figures[name].bound for name in names] for row in rows or []] == [

@@ -1,23 +1,13 @@
 """Claims on studies that ran once, on figures whose answers are worked out by hand, or by scipy."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from framestorm.model.study import Claim
-from framestorm.model.study_summary import ClaimAnswer
-from framestorm.study.answers import claims
-from framestorm.study.answers.study_results import StudyResults
-
-WAYS = {"fork": {}, "kept-alive": {}}
-
-
-def judge(made: StudyResults, claim: Mapping[str, Any]) -> ClaimAnswer:
-    return claims.judge(made, Claim.model_validate(claim))
+from tests.framestorm.study.conftest import BOTH, judge
 
 
 def test_one_repetition_has_an_interval_within_its_runs(study: Any) -> None:
@@ -38,7 +28,7 @@ def test_one_repetition_of_several_points_goes_by_how_far_they_differ(study: Any
     factor = {1: 10.0, 2: 14.0, 4: 9.0}
     made = study(
         lambda factors, repetition: [10.0 if factors["way"] != "fork" else 10 * factor[factors["users"]]] * 60,
-        {"users": [1, 2, 4], "way": WAYS}, repetitions=1,
+        BOTH | {"users": [1, 2, 4]}, repetitions=1,
     )  # fmt: skip
     claim = {"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "expect": "> 5"}
     answer = judge(made, claim)
