@@ -114,6 +114,7 @@ def remote_options(addresses: Sequence[str], own_address: str, settings: Path) -
         "-q",
         str(settings),
         f"-Djava.rmi.server.hostname={own_address}",
+        f"-Dframestorm.slaves={','.join(address.rpartition(':')[0] for address in addresses)}",
         "-R",
         ",".join(addresses),
         f"-Jmode={MODE}",

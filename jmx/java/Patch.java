@@ -14,8 +14,9 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes four classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time
- * in microseconds, a test begins with a warm-up, and scripts cost less. Compiles the kit's scripts beside them.
+ * Makes five classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time
+ * in microseconds, a test begins with a warm-up, scripts cost less, and a controller hears its slaves alone. Compiles
+ * the kit's scripts beside them.
  * Arguments: the folder for the classes, then the scripts.
  */
 final class Patch {
@@ -29,7 +30,11 @@ final class Patch {
         // Functions are replaced by then, and nothing has been started.
         engine.getDeclaredMethod("notifyTestListenersOfStart").insertBefore("framestorm.WarmUp.run(test, this);");
         CtClass script = patchedScript(pool.get("org.apache.jmeter.util.JSR223TestElement"));
-        for (CtClass each : List.of(result, event, engine, script)) {
+        CtClass rmi = pool.get("org.apache.jmeter.rmi.RmiUtils");
+        // With SSL, who has no key of the deployment is refused by that.
+        rmi.getDeclaredMethod("createServerSocketFactory")
+            .insertBefore("if (SSL_DISABLED && framestorm.FromSlaves.isAsked()) return new framestorm.FromSlaves();");
+        for (CtClass each : List.of(result, event, engine, script, rmi)) {
             each.writeFile(arguments[0]);
         }
         for (String each : List.of(arguments).subList(1, arguments.length)) {

@@ -108,6 +108,7 @@ def test_the_master_gets_plan_and_slaves(make, tmp_path: Path) -> None:
     words = " ".join(order.begin.command)
     assert "-R 192.0.2.1:8001,192.0.2.2:8001" in words
     assert "-Djava.rmi.server.hostname=192.0.2.5" in words and "-Jmode=Standard" in words
+    assert "-Dframestorm.slaves=192.0.2.1,192.0.2.2 " in words
     assert "-t /state/runs/run7/plan/face-blur.jmx" in words
     assert set(order.begin.follow) == {"samples.jtl", "tree.xml", "jmeter.log", "jmeter.out"}
 
