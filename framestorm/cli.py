@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
+from framestorm.plain import visible
 
 if TYPE_CHECKING:
     from framestorm.run.preparation import RunOptions
@@ -53,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
         verb, words = _verb(argv)
         return VERBS[verb](words)
     except FramestormError as error:
-        print(f"framestorm: {error}", file=sys.stderr)
+        print(f"framestorm: {visible(str(error))}", file=sys.stderr)
         return error.exit_status
     except BrokenPipeError:
         # The reader of the output has closed it (… | head); without this Python reports another error when it exits.
@@ -385,8 +386,8 @@ def _report(run_dir: Path, criteria: Sequence[str]) -> int:
     try:
         jmeter.make_dashboard(run_dir)
     except FramestormError as error:
-        print(f"framestorm: {error}", file=sys.stderr)
+        print(f"framestorm: {visible(str(error))}", file=sys.stderr)
     verdict = build(run_dir, criteria or None)
-    print(verdict.line)
+    print(visible(verdict.line))
     print(f"report: {paths.shown(run_dir / 'index.html')}")
     return verdict.exit_status

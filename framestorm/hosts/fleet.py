@@ -19,6 +19,7 @@ from framestorm.hosts.member import ANSWER_WITHIN_S, HostError, Member, together
 from framestorm.hosts.messages import Do, Ready
 from framestorm.machine import now_ms, wait_until
 from framestorm.model.run import Host, Loss, Rmi
+from framestorm.plain import visible
 from framestorm.run import jmeter
 from framestorm.run.load import save_metrics
 from framestorm.run.preparation import Prepared, refuse
@@ -121,7 +122,9 @@ class Fleet:
             self.function.learn([])
             self.function.ask(Do("watch"), Ready, ANSWER_WITHIN_S)
         except HostError as error:
-            print(f"note: the CPU use of the function's host will not be recorded: {error}", file=sys.stderr)
+            print(
+                f"note: the CPU use of the function's host will not be recorded: {visible(str(error))}", file=sys.stderr
+            )
             self.function.close()
             self.function = None
 
@@ -162,11 +165,14 @@ class Fleet:
             if member.look() is None:
                 continue
             loss = self._loss(member)
-            print(loss, file=sys.stderr, flush=True)
+            print(visible(loss), file=sys.stderr, flush=True)
             if member is self.master or not self._prepared.options.continue_on_loss:
                 return loss
         if self.function is not None and (reason := self.function.look()):
-            print(f"note: the CPU use of {self.function.host.name} is no longer recorded: {reason}", file=sys.stderr)
+            print(
+                f"note: the CPU use of {self.function.host.name} is no longer recorded: {visible(reason)}",
+                file=sys.stderr,
+            )
         self._end_if_left_to_itself()
         return self._prepared.platform.trouble()
 

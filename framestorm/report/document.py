@@ -15,6 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from framestorm.model import units
+from framestorm.plain import visible
 from framestorm.report.figure import Chart
 from framestorm.results.reading import ReportError
 
@@ -35,14 +36,17 @@ def render(
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda each: visible(each) if isinstance(each, str) and not isinstance(each, Markup) else each,
     )
     formats = {name: _or_dash(getattr(units, name)) for name in FORMATS}
     environment.filters.update(formats | {"utc": utc, "value": value} | dict(filters or {}))
-    figures = json.dumps([chart.figure() for chart in charts], separators=(",", ":"), allow_nan=False)
+    figures = json.dumps(
+        [chart.figure() for chart in charts], separators=(",", ":"), allow_nan=False, ensure_ascii=False
+    )
     return environment.get_template(template).render(
         charts=charts,
         # In a script element only "<" is dangerous.
-        figures=Markup(figures.replace("<", "\\u003c")),  # noqa: S704
+        figures=Markup(visible(figures).replace("<", "\\u003c")),  # noqa: S704
         style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704
         script=Markup((TEMPLATES / "page.js").read_text(encoding="utf-8")),  # noqa: S704
         plotly=Markup(_plotly()),  # noqa: S704

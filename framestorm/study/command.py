@@ -15,6 +15,7 @@ from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
 from framestorm.model.study import DEFINITION
+from framestorm.plain import visible
 from framestorm.platform.base import DEFAULT_PORT, Check
 from framestorm.run import properties
 from framestorm.run import record as versions
@@ -110,12 +111,12 @@ def _all(options: argparse.Namespace, words: Sequence[str]) -> int:
         try:
             ended[name] = _start(options, words, name)
         except FramestormError as error:
-            print(f"framestorm: {error}", file=sys.stderr)
+            print(f"framestorm: {visible(str(error))}", file=sys.stderr)
             ended[name] = Ended(error.exit_status, str(error).splitlines()[0])
         if ended[name].is_stopped:
             break
     for name, each in ended.items():
-        print(f"{name}: {each.line}")
+        print(f"{name}: {visible(each.line)}")
     return max((each.exit_status for each in ended.values()), default=0)
 
 
@@ -323,7 +324,7 @@ def rebuild(study_dir: Path) -> Ended:
         try:
             report.build(study_dir / line.run)
         except FramestormError as error:
-            print(f"framestorm: {error}", file=sys.stderr)
+            print(f"framestorm: {visible(str(error))}", file=sys.stderr)
     return build(study_dir)
 
 
@@ -336,6 +337,6 @@ def build(study_dir: Path) -> Ended:
     from framestorm.study.page import page
 
     summary = page.build(study_dir)
-    print(page.terminal_text(summary, study_dir / "index.html"))
+    print(visible(page.terminal_text(summary, study_dir / "index.html")))
     verdicts = [f"{n} {verdict}" for verdict, n in summary.verdicts.items() if n]
     return Ended(page.exit_status(summary), ", ".join([page.progress_text(summary), *verdicts]))

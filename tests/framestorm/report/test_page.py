@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from framestorm.model.files import read
 from framestorm.model.summary import SCHEMA_FILE, Summary, schema_text
+from framestorm.plain import visible
 from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.junit import junit_xml
@@ -76,6 +77,15 @@ def test_strange_names_stay_text(three_users: Any) -> None:
     assert "alert(1)" in page
     assert "<script>alert" not in page
     assert evil not in junit_xml(load(folder))
+
+
+def test_what_nobody_sees_is_written_out(three_users: Any) -> None:
+    turned = "\u202eFDP.exe\u2066\x1b[2J"
+    folder = three_users.write(plan=turned, reason=turned, state="stopped", given={"x": turned})
+    build(folder)
+    for text in (own_text((folder / "index.html").read_text()), (folder / "junit.xml").read_text()):
+        assert "[U+202E]FDP.exe[U+2066][U+001B][2J" in text
+        assert visible(text) == text
 
 
 def test_charts_have_what_a_reader_needs(made: Path) -> None:

@@ -1,0 +1,11 @@
+"""Text from elsewhere, such as a function's answer or a label, as a person may safely read it."""
+
+import re
+
+# What a terminal obeys, what turns the direction of the text around it, and halves of characters, which no file takes.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """`text` with its control characters written out, such as [U+202E]; line ends and tabs stay."""
+    return _UNSEEN.sub(lambda each: f"[U+{ord(each[0]):04X}]", text)
