@@ -21,10 +21,14 @@ def latencies(seed: int, n: int) -> NDArray[np.float64]:
     return np.random.default_rng(seed).lognormal(3, 0.5, n)
 
 
+def autoregressive(noise: np.random.Generator, n: int, rho: float) -> NDArray[np.float64]:
+    made: NDArray[np.float64] = signal.lfilter([1], [1, -rho], noise.standard_normal(n + 200))
+    return made[200:]
+
+
 def dependent(noise: np.random.Generator, n: int, rho: float) -> NDArray[np.float64]:
     """Log-normal times in ms, each depending on the one before."""
-    innovations = noise.standard_normal(n + 200) * math.sqrt(1 - rho**2)
-    made: NDArray[np.float64] = 40 * np.exp(0.5 * signal.lfilter([1], [1, -rho], innovations)[200:])
+    made: NDArray[np.float64] = 40 * np.exp(0.5 * math.sqrt(1 - rho**2) * autoregressive(noise, n, rho))
     return made
 
 
@@ -135,11 +139,6 @@ def test_memory_is_bounded() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100e6
-
-
-def autoregressive(noise: np.random.Generator, n: int, rho: float) -> NDArray[np.float64]:
-    made: NDArray[np.float64] = signal.lfilter([1], [1, -rho], noise.standard_normal(n + 200))
-    return made[200:]
 
 
 def test_blocks_go_round_the_end() -> None:

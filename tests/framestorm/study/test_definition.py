@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.study import Study
 from framestorm.study.design import matrix, reading
@@ -92,14 +91,6 @@ def test_quick_overrides_and_leaves_the_rest(load):
     }
     # Claims of the whole study stand, also those on levels that are left out.
     assert study.hypotheses == load().hypotheses
-
-
-@pytest.mark.parametrize("quick", [False, True])
-@pytest.mark.parametrize("name", sorted(file.parent.name for file in paths.STUDIES.glob("*/study.yml")))
-def test_the_studies_of_the_kit_are_right(name, quick):
-    study = reading.load(paths.STUDIES / name, quick)
-    points = matrix.points(study)
-    assert len(points) > 1 and all(point.load_s > 0 for point in points)
 
 
 @pytest.mark.parametrize(
