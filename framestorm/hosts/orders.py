@@ -12,7 +12,7 @@ from framestorm.hosts.messages import Begin, Description, Open
 from framestorm.hosts.parcel import Parcel
 from framestorm.model.run import Rmi
 from framestorm.run import jmeter, properties
-from framestorm.run.preparation import Prepared, kit_settings
+from framestorm.run.preparation import Prepared, jmeter_names, kit_settings
 
 # Written by the playbook: RMI's ports and, with SSL, its key; the second file is a host's own copy.
 CONTROLLER_PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
@@ -54,7 +54,9 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     # The slaves need to know which variables samples carry, the controller how to write them.
     of_slaves = {"sample_variables", *kit_settings(prepared.plan)}
     values_there |= {name: value for name, value in prepared.jmeter_values.items() if name in of_slaves}
-    files["run.properties"] = properties.written({**values_there, **prepared.options.extra, **of_plan})
+    # What JMeter does not have is read by the plan, though perhaps where it cannot be seen, as in a script.
+    of_scripts = {name: value for name, value in prepared.options.given.items() if name not in jmeter_names()}
+    files["run.properties"] = properties.written({**of_scripts, **values_there, **prepared.options.extra, **of_plan})
     cut = None
     if video_name:
         cut = ["--video", video, "--encoding", values.get("encoding", "png-base64"), "--cache", described.cache]
@@ -77,7 +79,8 @@ def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slav
         {
             "tree": f"{run_dir}/tree.xml",
             **prepared.jmeter_values,
-            **parcel.search_paths(f"{run_dir}/{parcels.FOLDER}"),
+            **parcel.class_paths_on(f"{run_dir}/{parcels.FOLDER}"),
+            **parcel.of_fragments,
         },
         Path(run_dir),
         0,
@@ -93,7 +96,7 @@ def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slav
 def controller_command(prepared: Prepared, parcel: Parcel, slaves: Sequence[Member]) -> list[str]:
     """The command that runs JMeter's controller on this machine."""
     tree = {name: value for name, value in prepared.values.items() if name == "tree"}
-    values = {**tree, **prepared.jmeter_values}
+    values = {**tree, **prepared.jmeter_values, **parcel.of_fragments}
     port = jmeter.free_udp_port()
     command = jmeter.run_command(
         parcel.plan, values, prepared.run_dir, port, None, jmeter.CONTROLLING, prepared.options.for_jmeter

@@ -20,10 +20,13 @@ from framestorm.hosts import shares
 from framestorm.model import form
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import Known, NamedFile, named_files
+from framestorm.run import jmeter
 from framestorm.run.preparation import SECRET, Prepared
 
 FOLDER = "plan"  # in the run's folder on a slave, and in the controller's folder
-JARS = "elsewhere/jars"  # the user's, from jmx/lib/
+JARS = "elsewhere/jars"  # the user's, from jmx/lib/ and from the class path of the plan
+# JMeter's properties with paths of jars and folders, with what separates the paths.
+_CLASS_PATHS = {"search_paths": ";", "user.classpath": os.pathsep, "plugin_dependency_paths": ";"}
 _THERE = "${__P(framestorm.plan)}"
 _OUTPUTS = ("ResultCollector",)
 _ENVIRONMENT = re.compile(r"\$\{__env\(\s*(\w+)|System\.getenv\(\s*['\"](\w+)['\"]\s*\)")
@@ -36,6 +39,7 @@ class Parcel:
 
     plan: the controller's copy; fragments: the copies of what it includes, by their path beside it.
     files, jars: of the plan and of the user, by their path in the slaves' folder of the plan.
+    class_paths: the places there of what JMeter's properties of this name list.
     parts: for each slave, its own in place of some files.
     references: values of the kit's properties that name files or folders, with a reference to the folder of the plan.
     secrets: variables of the environment that the slaves need too. notes: what may not be as the user expects it.
@@ -48,6 +52,7 @@ class Parcel:
     fragments: dict[str, Path] = field(default_factory=dict)
     parts: list[dict[str, Path]] = field(default_factory=list)
     jars: dict[str, Path] = field(default_factory=dict)
+    class_paths: dict[str, list[str]] = field(default_factory=dict)
     references: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -62,14 +67,22 @@ class Parcel:
         files = {self.plan.name: self.plan, **self.fragments, **self.jars}
         return {f"{FOLDER}/{name}": path for name, path in files.items()}
 
-    def search_paths(self, plan_folder: str) -> dict[str, str]:
-        """JMeter's property for the user's jars, on a host where the plan's folder is `plan_folder`."""
-        return {"search_paths": f"{plan_folder}/{JARS}"} if self.jars else {}
+    def class_paths_on(self, plan_folder: str) -> dict[str, str]:
+        """JMeter's properties for the user's jars, on a host where the plan's folder is `plan_folder`."""
+        return {
+            name: _CLASS_PATHS[name].join(f"{plan_folder}/{place}" for place in places)
+            for name, places in self.class_paths.items()
+        }
+
+    @property
+    def of_fragments(self) -> dict[str, str]:
+        """JMeter's properties for the controller's copies of fragments: their paths are whole."""
+        return {"includecontroller.prefix": ""} if self.fragments else {}
 
     def values_on(self, slave: int, plan_folder: str) -> dict[str, str]:
         """Properties for a slave where the plan's folder is `plan_folder`."""
         named = {name: value.replace(_THERE, plan_folder) for name, value in self.references.items()}
-        own = {"framestorm.plan": plan_folder, **self.search_paths(plan_folder)}
+        own = {"framestorm.plan": plan_folder, **self.class_paths_on(plan_folder)}
         return {**named, **own, **self.division.properties[slave]}
 
 
@@ -94,7 +107,6 @@ class _Packer:
         plan = folder / FOLDER / self._plan.name
         self.parcel = Parcel(folder, plan, shares.Division(slaves), parts=[{} for _ in range(slaves)])
         self._places: dict[Path, str] = {}
-        self._missing: list[str] = []
         self._templates: list[Path] = []
 
     def pack(self) -> None:
@@ -105,16 +117,17 @@ class _Packer:
         trees = self._trees()
         elements = [element for _, root in trees for element in plans.enabled_elements(root)]
         known = Known(elements, self._values, self._plan.parent)
-        for named in named_files(elements, known, self._plan.parent, Path.cwd()):
-            self._take(named)
-        if self._missing:
-            raise UsageError(f"{self._plan.name} names files that are not there: {'; '.join(self._missing)}")
+        texts = [(named, self._take(named)) for named in named_files(elements, known, self._plan.parent, Path.cwd())]
+        # From the end, so that what is before in the same field stays where it was found.
+        for named, text in sorted(texts, key=lambda each: each[0].start, reverse=True):
+            whole = named.field.text or ""
+            named.field.text = whole[: named.start] + text + whole[named.start + len(named.text) :]
         self._keep_outputs(elements)
         if not self._prepared.plan.is_for_kit and not self._options.whole_plan:
             parcel.division = shares.divide(elements, known, self._slaves)
         self._take_properties()
         self._find_secrets(elements)
-        parcel.jars = {f"{JARS}/{path.name}": path for path in sorted((paths.JMX / "lib").glob("*.jar"))}
+        self._take_class_paths()
         for path, root in trees:
             path.parent.mkdir(parents=True, exist_ok=True)
             plans.write(root, path)
@@ -127,11 +140,9 @@ class _Packer:
             elements = plans.enabled_elements(root)
             known = Known(elements, self._values, self._plan.parent)
             for named in named_files(elements, known, self._plan.parent, Path.cwd()):
-                if not named.is_fragment:
+                if not named.is_fragment or named.path is None or not named.path.is_file():
                     continue
-                if named.path is None or not named.path.is_file():
-                    self._missing.append(named.shown)
-                elif (place := self._place(named.path)) not in self.parcel.fragments:
+                if (place := self._place(named.path)) not in self.parcel.fragments:
                     self.parcel.fragments[place] = self.parcel.folder / FOLDER / place
                     trees.append((self.parcel.fragments[place], plans.parse(named.path)))
         return trees
@@ -145,25 +156,45 @@ class _Packer:
             self._places[path] = str(path.relative_to(self._plan.parent)) if is_beside else own
         return self._places[path]
 
-    def _take(self, named: NamedFile) -> None:
+    def _take(self, named: NamedFile) -> str:
+        """Send a file along; returns what its field has to say instead of its path."""
         if named.path is None:
             # The scripts of the kit's own plans choose among files that the slaves have.
             if not self._prepared.plan.is_for_kit:
                 self.parcel.notes.append(f"not sent to the slaves, because it is known only under load: {named.shown}")
-        elif not named.path.is_file():
-            if not named.is_fragment:
-                self._missing.append(named.shown)
-        else:
-            place = self._place(named.path)
-            reference = place if named.is_fragment else f"{_THERE}/{place}"
-            named.field.text = (named.field.text or "").replace(named.text, reference, 1)
-            if not named.is_fragment:
-                self.parcel.files[place] = named.path
-            if named.is_data_set and self._options.split_csv:
-                has_header = not plans.field_text(named.element, "variableNames").strip()
-                has_header |= plans.field_text(named.element, "ignoreFirstLine") == "true"
-                may_be_quoted = plans.field_text(named.element, "quotedData") == "true"
-                self._split(place, named.path, has_header, may_be_quoted)
+            return named.text
+        # One that is missing here is made by a thread group that sets up.
+        if not named.path.exists():
+            return named.text
+        place = self._place(named.path)
+        if named.is_fragment:
+            return place
+        if named.element.tag == "TestPlan":
+            # JMeter takes its class path as it is written, without references.
+            self.parcel.jars |= _files(named.path, place)
+            self.parcel.class_paths.setdefault("search_paths", []).append(place)
+            return named.text
+        self.parcel.files |= _files(named.path, place)
+        if named.is_data_set and self._options.split_csv:
+            has_header = not plans.field_text(named.element, "variableNames").strip()
+            has_header |= plans.field_text(named.element, "ignoreFirstLine") == "true"
+            # The plug-in's data set always reads quotes.
+            is_plain = plans.field_text(named.element, "quotedData") != "true" and named.element.tag == "CSVDataSet"
+            self._split(place, named.path, has_header, may_be_quoted=not is_plain)
+        return f"{_THERE}/{place}"
+
+    def _take_class_paths(self) -> None:
+        """The user's jars: those of jmx/lib/, and those that JMeter's properties name."""
+        jars = {f"{JARS}/{path.name}": path for path in jmeter.user_jars()}
+        self.parcel.jars |= jars
+        if jars:
+            self.parcel.class_paths.setdefault("search_paths", []).append(JARS)
+        for name, separator in _CLASS_PATHS.items():
+            for path in map(Path, filter(None, self._values.get(name, "").split(separator))):
+                if path.exists():
+                    place = self._place(path)
+                    self.parcel.jars |= _files(path, place)
+                    self.parcel.class_paths.setdefault(name, []).append(place)
 
     def _keep_outputs(self, elements: list[ET.Element]) -> None:
         """The controller writes to where it would without slaves: not below the folder of its copy."""
@@ -187,10 +218,8 @@ class _Packer:
         """Take a file or folder that a property names; returns how it is named on slaves."""
         path = Path(name)
         place = self._place(path)
-        if path.is_dir():
-            self.parcel.files |= {f"{place}/{file.name}": file for file in sorted(path.iterdir()) if file.is_file()}
-        else:
-            self.parcel.files[place] = path
+        self.parcel.files |= _files(path, place)
+        if path.is_file():
             if path.stat().st_size <= _TEMPLATE_AT_MOST_BYTES:
                 self._templates.append(path)
             if self._options.split_csv and path.suffix in (".csv", ".jsonl"):
@@ -233,6 +262,13 @@ class _Packer:
             for text in element.itertext():
                 names |= {name for match in _ENVIRONMENT.findall(text) for name in match if name}
         self.parcel.secrets = {name: os.environ[name] for name in sorted(names) if name in os.environ}
+
+
+def _files(path: Path, place: str) -> dict[str, Path]:
+    """A file, or all below a folder, by their places where this has the place `place`."""
+    if path.is_file():
+        return {place: path}
+    return {f"{place}/{each.relative_to(path)}": each for each in sorted(path.rglob("*")) if each.is_file()}
 
 
 def rows(file: Iterable[bytes], may_be_quoted: bool) -> Iterator[bytes]:

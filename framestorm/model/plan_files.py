@@ -2,7 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +17,19 @@ _FIELDS = {
     "File.path": ".*",
     "FTPSampler.localfilename": ".*",
     "SMTPSampler.attachFile": ".*",
+    "SMTPSampler.emlMessageToSend": ".*",
+    "SystemSampler.stdin": ".*",
     "jms.input_file": ".*",
     "xmlschema_assertion_filename": ".*",
     "IncludeController.includepath": ".*",
     "TestPlan.user_define_classpath": ".*",
 }
 _LISTS = {"SMTPSampler.attachFile": ";", "TestPlan.user_define_classpath": ","}
+# Files that are read only where another field says so.
+_ONLY_IF = {"FTPSampler.localfilename": "FTPSampler.upload", "SMTPSampler.emlMessageToSend": "SMTPSampler.use_eml"}
 _FUNCTION = re.compile(r"\$\{__(?:FileToString|StringFromFile|CSVRead|XPath)\(\s*([^,()]*(?:\$\{[^{}]*\}[^,()]*)*)")
+# A sequence of files by its pattern, as in __StringFromFile(PIN#'.'DAT,,1,2): JMeter makes the names.
+_SEQUENCE = re.compile(r"\$\{__StringFromFile\([^,()]*,[^,()]*,\s*[^,()\s]")
 _PROPERTY = re.compile(r"\$\{__(P|property)\(([^(){}$]*)\)\}")
 _VARIABLE = re.compile(r"\$\{(\w[\w.-]*)\}")
 BASE_DIR = "${__groovy(org.apache.jmeter.services.FileServer.getFileServer().getBaseDir())}"
@@ -69,7 +75,7 @@ class Known:
 
 @dataclass(frozen=True)
 class NamedFile:
-    """A file of a plan: the element that names it, the text of the field and in it the path.
+    """A file of a plan: the element that names it, the field, and in that the text at `start`.
 
     path: what JMeter opens, whether it is there or not; None if only JMeter can work it out.
     """
@@ -77,11 +83,12 @@ class NamedFile:
     element: ET.Element
     field: ET.Element
     text: str
+    start: int
     path: Path | None
 
     @property
     def is_data_set(self) -> bool:
-        return self.element.tag == "CSVDataSet"
+        return self.element.tag.endswith(("CSVDataSet", "RandomCSVDataSetConfig"))
 
     @property
     def is_fragment(self) -> bool:
@@ -99,8 +106,9 @@ def named_files(elements: list[ET.Element], known: Known, folder: Path, working_
     JMeter looks for most files beside the plan, and in the folder that it was started in; for scripts only there.
     """
     for element in elements:
-        for field, text in _paths(element):
-            value = known.value(text)
+        for field, text, start in _paths(element):
+            whole = field.text or ""
+            value = None if _SEQUENCE.match(whole, whole.rfind("${", 0, start)) else known.value(text)
             if value is not None and not value.strip():
                 continue
             path = None
@@ -111,17 +119,22 @@ def named_files(elements: list[ET.Element], known: Known, folder: Path, working_
                 here = working_dir / value.strip()
                 is_script = element.tag.startswith(("JSR223", "BSF", "BeanShell", "TestPlan"))
                 path = here if is_script or (not beside.exists() and here.exists()) else beside
-            yield NamedFile(element, field, text, path)
+            yield NamedFile(element, field, text, start, path)
 
 
-def _paths(element: ET.Element) -> Iterator[tuple[ET.Element, str]]:
+def _paths(element: ET.Element) -> Iterator[tuple[ET.Element, str, int]]:
+    """Each field that names a file, the text that does, and where in the field it begins."""
     for field in element.iter():
-        name, text = field.get("name", ""), (field.text or "").strip()
-        if not text:
-            continue
+        name, whole = field.get("name", ""), field.text or ""
         if name in _FIELDS and re.fullmatch(_FIELDS[name], element.tag):
-            # A file of an FTP sampler is read only where it uploads.
-            if name != "FTPSampler.localfilename" or plans.field_text(element, "FTPSampler.upload") == "true":
-                yield from ((field, part) for part in text.split(_LISTS.get(name, "\0")) if part.strip())
+            if name not in _ONLY_IF or plans.field_text(element, _ONLY_IF[name]) == "true":
+                separator = _LISTS.get(name, "\0")
+                yield from _stripped(field, re.finditer(f"[^{separator}]+", whole), 0)
         elif name != "TestPlan.comments":
-            yield from ((field, call[1].strip()) for call in _FUNCTION.finditer(text) if call[1].strip())
+            yield from _stripped(field, _FUNCTION.finditer(whole), 1)
+
+
+def _stripped(field: ET.Element, matches: Iterable[re.Match[str]], group: int) -> Iterator[tuple[ET.Element, str, int]]:
+    for match in matches:
+        if text := match[group].strip():
+            yield field, text, match.start(group) + match[group].index(text)

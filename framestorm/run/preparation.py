@@ -207,14 +207,14 @@ def _jmeter_values(plan: Plan, given: Mapping[str, str], of_files: Mapping[str, 
     is_described = any(each.facets for each in plan.settable.values())
     jmeter_values = kit_settings(plan)
     for name, value in given.items():
-        is_known = "." in name or name in _jmeter_names() or name in of_files
+        is_known = "." in name or name in jmeter_names() or name in of_files
         if name in plan.settable or name in plan.filled_in or (is_described and not is_known):
             plan.check(name, value)
         elif of_files.get(name) == value:
             jmeter_values.pop(name, None)
         else:
             jmeter_values[name] = value
-            if name not in _jmeter_names():
+            if name not in jmeter_names():
                 what = f"neither the plan nor JMeter's property files have {name}"
                 print(f"note: -J{name}: {what}; passed on", file=sys.stderr)
     return jmeter_values
@@ -245,7 +245,7 @@ def _row_settings() -> dict[str, str]:
 
 
 @cache
-def _jmeter_names() -> frozenset[str]:
+def jmeter_names() -> frozenset[str]:
     """The names in JMeter's own property files."""
     files = [paths.JMETER_HOME / "bin" / f"{name}.properties" for name in ("jmeter", "reportgenerator", "user")]
     files += [paths.JMX / f"{name}.properties" for name in ("user", "kit")]

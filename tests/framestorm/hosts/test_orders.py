@@ -80,6 +80,13 @@ def test_a_slave_gets_its_share_and_its_own_paths(make) -> None:
     ]
 
 
+def test_what_jmeter_does_not_have_is_the_plans_and_reaches_the_slaves(make) -> None:
+    """As a property that only a script or an included part of the plan reads."""
+    given = {"of.script": "1", "users": "5", "client.tries": "3"}
+    values = properties(delivery(make(**given), member("slave1", "192.0.2.1", users="3")))
+    assert {name: values.get(name) for name in given} == {"of.script": "1", "users": "3", "client.tries": None}
+
+
 def test_a_folder_there_has_no_space_in_its_name(make) -> None:
     order = delivery(make(run="my 'run'\n"), member("slave1", "192.0.2.1", users="3"))
     assert order.open.run == "my__run__"

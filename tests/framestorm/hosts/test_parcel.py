@@ -108,13 +108,46 @@ def test_what_a_plan_includes_is_searched_too(pack: Pack, tmp_path: Path) -> Non
     assert "${__P(framestorm.plan)}/data/rows.csv" in contents.fragments[place].read_text()
 
 
+def test_a_field_may_name_files_again_and_again(pack: Pack, tmp_path: Path) -> None:
+    for name in ("rows.csv", "e"):
+        (tmp_path / "plans" / name).write_text("x")
+    contents = pack(
+        element(
+            "HTTPSamplerProxy",
+            HTTPSampler__path=" rows.csv, e: ${__CSVRead(rows.csv,0)}/${__FileToString( e )}/${__CSVRead(rows.csv,1)} ",
+        ),
+        element("SmtpSampler", SMTPSampler__attachFile="e; rows.csv;e"),
+    )
+    rows, e = (f"${{__P(framestorm.plan)}}/{name}" for name in ("rows.csv", "e"))
+    assert fields(contents, "HTTPSampler.path") == [
+        f" rows.csv, e: ${{__CSVRead({rows},0)}}/${{__FileToString( {e} )}}/${{__CSVRead({rows},1)}} "
+    ]
+    assert fields(contents, "SMTPSampler.attachFile") == [f"{e}; {rows};{e}"]
+
+
+def test_a_fragment_is_found_by_its_prefix_only_here(pack: Pack, tmp_path: Path) -> None:
+    (tmp_path / "part.jmx").write_text(PLAN.format(elements=""))
+    include = element("IncludeController", IncludeController__includepath="part.jmx")
+    contents = pack(include, given={"includecontroller.prefix": f"{tmp_path}/"})
+    assert fields(contents, "IncludeController.includepath") == list(contents.fragments)
+    assert contents.of_fragments == {"includecontroller.prefix": ""}
+
+
+def test_a_file_that_the_plan_itself_makes_stays_as_it_is(pack: Pack) -> None:
+    contents = pack(csv("made.csv"), element("SetupThreadGroup"))
+    assert (fields(contents, "filename"), contents.files) == (["made.csv"], {})
+
+
 def test_missing_files_are_named_before_the_load(pack: Pack) -> None:
     with pytest.raises(UsageError, match=r"CSVDataSet.*none\.csv; .*gone\.jmx|gone\.jmx.*none\.csv"):
         pack(csv("none.csv"), element("IncludeController", IncludeController__includepath="gone.jmx"))
 
 
 def test_a_file_known_only_under_load_is_told(pack: Pack) -> None:
-    assert "${chosen}.csv" in pack(csv("${chosen}.csv")).notes[0]
+    sequence = element("HTTPSamplerProxy", HTTPSampler__path="/${__StringFromFile(PIN#'.'DAT,,1,2)}")
+    notes = pack(csv("${chosen}.csv"), sequence).notes
+    assert "${chosen}.csv" in notes[0]
+    assert "PIN#" in notes[1]
 
 
 @pytest.mark.parametrize(
@@ -125,13 +158,14 @@ def test_a_file_known_only_under_load_is_told(pack: Pack) -> None:
         ({"variableNames": "name", "ignoreFirstLine": "true"}, "x\r\na\r\nb\r\n", ["x\r\na\r\n", "x\r\nb\r\n"]),
         ({"quotedData": "true"}, 'name\n"a\n""a"\nb\n', ['name\n"a\n""a"\n', "name\nb\n"]),
         ({}, "name\na\n", ["name\na\n", "name\n"]),
+        ({"tag": "com.blazemeter.jmeter.RandomCSVDataSetConfig"}, 'n\na\n"b\n"', ["n\na\n", 'n\n"b\n"\n']),
     ],
 )
 def test_rows_are_dealt_out_so_that_each_is_sent_once(
     settings: dict[str, str], whole: str, parts: list[str], pack: Pack, tmp_path: Path
 ) -> None:
     (tmp_path / "plans" / "rows.csv").write_bytes(whole.encode())
-    contents = pack(csv("rows.csv", **settings), split_csv=True)
+    contents = pack(element(**{"tag": "CSVDataSet", "filename": "rows.csv", **settings}), split_csv=True)
     assert [contents.files_of(slave)["plan/rows.csv"].read_bytes().decode() for slave in (0, 1)] == parts
     assert len(contents.notes) == (parts[1] == "name\n"), "fewer rows than slaves"
 
@@ -163,10 +197,20 @@ def test_the_kit_s_files_and_rows_go_along(ending: str, pack: Pack, tmp_path: Pa
 def test_the_users_jars_go_along(pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "jmx" / "lib").mkdir(parents=True)
     (tmp_path / "jmx" / "lib" / "driver.jar").write_text("x")
-    monkeypatch.setattr(parcel.paths, "JMX", tmp_path / "jmx")
-    contents = pack()
-    folder = contents.values_on(1, "/state/plan")["search_paths"].removeprefix("/state/")
-    assert f"{folder}/driver.jar" in contents.files_of(1).keys() & contents.files_of_controller().keys()
+    monkeypatch.setattr(paths, "JARS", tmp_path / "jmx" / "lib")
+    (tmp_path / "classes" / "de").mkdir(parents=True)
+    for name in ("classes/de/A.class", "mine.jar", "of-plan.jar"):
+        (tmp_path / name).write_text("x")
+    class_path = element("TestPlan", TestPlan__user_define_classpath=f"{tmp_path}/of-plan.jar")
+    contents = pack(class_path, given={"user.classpath": f"{tmp_path}/classes:{tmp_path}/mine.jar"})
+    values = contents.values_on(1, "/state/plan")
+    assert contents.class_paths_on("/state/plan").items() <= values.items()
+    folders = {name: values[name].removeprefix("/state/") for name in ("search_paths", "user.classpath")}
+    of_plan, kit = folders["search_paths"].split(";/state/")
+    classes, mine = folders["user.classpath"].split(":/state/")
+    assert {of_plan, f"{kit}/driver.jar", f"{classes}/de/A.class", mine} <= (
+        contents.files_of(1).keys() & contents.files_of_controller().keys()
+    )
 
 
 def test_secrets_are_taken_from_the_environment(pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
