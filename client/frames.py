@@ -2,7 +2,7 @@
 
     <cache>/<sha256 of the video>-<encoding>-v<cutter version>/000000.b64, 000001.b64, ..., meta.json
     <cache>/<identity of the file>.sha256     so that not every user hashes the video
-    <cache>/*.lock                            held while a video is hashed or cut
+    <cache>/*.lock                            while a video is hashed or cut
 
 A folder of frames appears whole or not at all; its time stamp is when it was last used. As a command it cuts ahead of a
 run and prints one JSON object.
@@ -142,7 +142,7 @@ def _cut(video: Path, sha256: str, encoding: Encoding, folder: Path) -> None:
 
 
 def _shrink(cache: Path) -> None:
-    """Keep the cache to its limit, together with what killed cutters left."""
+    """Keep the cache to its limit, together with what killed users left and what is remembered of videos that went."""
     with contextlib.suppress(OSError):  # another process may do the same
         folders = [(entry.stat().st_mtime, Path(entry)) for entry in os.scandir(cache) if entry.is_dir()]
         sizes = {folder: sum(file.stat().st_size for file in os.scandir(folder)) for _, folder in folders}
@@ -154,6 +154,12 @@ def _shrink(cache: Path) -> None:
             gone = folder.with_name(f".{folder.name}.old")
             folder.rename(gone)  # it goes as a whole
             shutil.rmtree(gone, ignore_errors=True)
+        videos = {folder.name.partition("-")[0] for _, folder in folders if folder.exists()}
+        for entry in os.scandir(cache):
+            path, age_s = Path(entry), time.time() - entry.stat().st_mtime
+            is_of_none = path.suffix == ".lock" or (path.suffix == ".sha256" and _recall(path) not in videos)
+            if is_of_none and age_s > IN_USE_S:
+                path.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -171,15 +177,23 @@ def _unwritable(cache: Path, error: OSError) -> FrameError:
 @contextlib.contextmanager
 def _locked(cache: Path, name: str) -> Iterator[None]:
     """Hold the lock `name`; the kernel gives it back when its holder ends, however that happens."""
+    path = cache / f"{name}.lock"
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(cache / f"{name}.lock", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        while True:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    break
+            os.close(descriptor)  # its last holder removed it while this one waited
     except OSError as error:
         raise _unwritable(cache, error) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
         os.close(descriptor)
 
 

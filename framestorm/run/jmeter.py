@@ -6,7 +6,6 @@ import re
 import shutil
 import socket
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,8 +129,12 @@ def make_dashboard(run_dir: Path) -> None:
     log = run_dir / "jmeter-dashboard.log"
     shutil.rmtree(output, ignore_errors=True)
     given = read_run(run_dir)[0].given
-    with tempfile.TemporaryDirectory(prefix="jmeter-dashboard-", dir=run_dir) as scratch:
-        samples = _whole_rows(run_dir / "samples.jtl", Path(scratch))
+    # One name: the next dashboard removes what a killed conductor left.
+    scratch = run_dir / "jmeter-dashboard"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        samples = _whole_rows(run_dir / "samples.jtl", scratch)
         # Two collectors, ours and another of the environment, would be an error.
         is_quick = samples.stat().st_size < QUICK_UP_TO_BYTES and not any(map(os.environ.get, JAVA_VARIABLES))
         options = QUICK_START if is_quick else ()
@@ -146,6 +149,8 @@ def make_dashboard(run_dir: Path) -> None:
             f"-J{DASHBOARD}temp_dir={scratch}/work",
         ]
         done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, cwd=run_dir)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     if done.returncode != 0 or not (output / "index.html").exists():
         raise FramestormError(
             f"JMeter made no dashboard (status {done.returncode}): {done.stdout.strip()} {done.stderr.strip()}"

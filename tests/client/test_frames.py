@@ -57,14 +57,18 @@ def test_the_oldest_unused_go_when_there_is_no_room(tmp_path: Path, monkeypatch:
 
     old, used, recent, draft = cut("1"), cut("22"), cut("333"), tmp_path / "cache" / ".killed.tmp"
     draft.mkdir()
-    for folder in (draft, old, used):
-        os.utime(folder, (0, time.time() - 2 * frames.IN_USE_S))
+    lock, memory = tmp_path / "cache" / "killed.lock", tmp_path / "cache" / "of-the-old.sha256"
+    lock.touch()
+    memory.write_text(old.name.partition("-")[0])
+    for path in (draft, old, used, lock, memory):
+        os.utime(path, (0, time.time() - 2 * frames.IN_USE_S))
     assert open_frames(tmp_path / "22", PNG, tmp_path / "cache").folder == used
     latest = cut("4444")
     assert old.exists(), "there is room"
     monkeypatch.setattr(frames, "LIMIT_BYTES", 0)
     last = cut("55555")
-    assert {path for path in (tmp_path / "cache").iterdir() if path.is_dir()} == {used, recent, latest, last}
+    assert {path for path in (tmp_path / "cache").iterdir() if path.suffix != ".sha256"} == {used, recent, latest, last}
+    assert not memory.exists()
 
 
 def test_a_video_just_written_is_not_remembered(tmp_path: Path) -> None:
@@ -167,4 +171,4 @@ def test_a_missing_or_broken_video_is_named_and_leaves_nothing(
     assert frames.main() == 2
     output = capsys.readouterr()
     assert (output.out, str(path) in output.err) == ("", True)
-    assert [each for each in (tmp_path / "cache").glob("*") if each.suffix != ".lock"] == []
+    assert list((tmp_path / "cache").glob("*")) == []

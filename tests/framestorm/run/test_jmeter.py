@@ -53,6 +53,8 @@ def test_what_makes_a_dashboard_ends_with_its_conductor(tmp_path: Path) -> None:
         made[0].suspend()  # or it might have ended by itself
         conductor.kill()
     assert wait_until(lambda: not made[0].is_running() or made[0].status() == psutil.STATUS_ZOMBIE, 20)
+    jmeter.make_dashboard(tmp_path)
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"jmeter"}  # nothing is left of the first
 
 
 @pytest.mark.parametrize("content", [None, "", HEADER, HEADER + row(0, 1)[:20]])
