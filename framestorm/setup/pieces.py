@@ -147,6 +147,7 @@ def _make_additions(piece: Piece) -> None:
         classes = Path(scratch) / "classes"
         copying = ("org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy", f"-Dartifact={JAVASSIST}")
         _call_maven([*copying, f"-DoutputDirectory={scratch}"])
+        check_digests(Path(scratch), paths.JMX / "patch.sha256")
         class_path = os.pathsep.join(map(str, [*libraries, *Path(scratch).glob("*.jar"), classes]))
         compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", class_path, "-d", classes)
         call([java, *compiler, *(path for path in piece.inputs if path.suffix == ".java")])

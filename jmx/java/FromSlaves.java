@@ -11,6 +11,7 @@ import java.rmi.server.RMIServerSocketFactory;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -21,6 +22,8 @@ import org.slf4j.LoggerFactory;
 public final class FromSlaves implements RMIServerSocketFactory {
     private static final Logger LOG = LoggerFactory.getLogger(FromSlaves.class);
     private static final String NAMES = System.getProperty("framestorm.slaves", "");
+    private static final int NAMED_AT_MOST = 100;
+    private static final Set<InetAddress> REFUSED = ConcurrentHashMap.newKeySet();
 
     public static boolean isAsked() {
         return !NAMES.isEmpty();
@@ -40,14 +43,21 @@ public final class FromSlaves implements RMIServerSocketFactory {
                     if (slaves.contains(peer.getInetAddress())) {
                         return peer;
                     }
-                    LOG.warn("Refused a connection from {}, which is not the address of a slave ({}). If it is a slave,"
-                        + " set its framestorm_address.", peer.getInetAddress().getHostAddress(), NAMES);
                     peer.close();
+                    note(peer.getInetAddress());
                 }
             }
         };
         socket.bind(new InetSocketAddress(ownAddress(), port));
         return socket;
+    }
+
+    /** Once for each address, or whoever connects again and again would fill the disk. */
+    private static void note(InetAddress address) {
+        if (REFUSED.size() < NAMED_AT_MOST && REFUSED.add(address)) {
+            LOG.warn("Refused a connection from {}, which is not the address of a slave ({}). If it is a slave, set its"
+                + " framestorm_address.", address.getHostAddress(), NAMES);
+        }
     }
 
     /** The address that slaves connect to, or null for any if no interface has it: it is translated on the way. */

@@ -31,6 +31,8 @@ def test_the_pinned_jars_are_those_of_the_home() -> None:
     home = setup.paths.JMETER_HOME
     made = {path.relative_to(home).as_posix() for path in home.glob("**/*.jar")} - {"lib/framestorm.jar"}
     assert {line.split()[1] for line in lines} == made
+    _, name, version = setup.JAVASSIST.split(":")
+    assert (setup.paths.JMX / "patch.sha256").read_text().split()[1] == f"{name}-{version}.jar"
 
 
 def test_software_is_listed(tmp_path: Path) -> None:
