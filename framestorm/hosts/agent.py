@@ -323,7 +323,11 @@ class Agent:
             raise CannotError(f"the client server cannot be started: {error}; see {run_dir}/client.log there") from None
 
     def _start_server(self, secrets: dict[str, str]) -> None:
-        self._set_environment({**secrets, "FRAMESTORM_RUN": f"--addprop {self.run_dir}/run.properties"})
+        run_dir = self._opened_dir()
+        words = f"--addprop {run_dir}/run.properties"
+        if (run_dir / "system.properties").exists():
+            words += f" --systemPropertyFile {run_dir}/system.properties"
+        self._set_environment({**secrets, "FRAMESTORM_RUN": words})
         # JMeter looks for the plan's files from the folder that the server was started in.
         link = Path(self.host.folder) / PLAN
         link.unlink(missing_ok=True)

@@ -65,7 +65,8 @@ class Fleet:
         self._share_out()
         self._check_capacity()
         self._watch_function()
-        self._parcel = parcel.make(self._prepared, len(self.slaves), Path(tempfile.mkdtemp(dir=self._run_dir)))
+        folder, master = Path(tempfile.mkdtemp(dir=self._run_dir)), self.master.host.name if self.master else ""
+        self._parcel = parcel.make(self._prepared, len(self.slaves), folder, master)
         for note in self._parcel.notes:
             print(f"note: {note}", file=sys.stderr)
         for slave, share in zip(self.slaves, self._parcel.division.shares, strict=True):

@@ -57,6 +57,8 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     # What JMeter does not have is read by the plan, though perhaps where it cannot be seen, as in a script.
     of_scripts = {name: value for name, value in prepared.options.given.items() if name not in jmeter_names()}
     files["run.properties"] = properties.written({**of_scripts, **values_there, **prepared.options.extra, **of_plan})
+    tls = parcel.tls_on(f"{run_dir}/{parcels.FOLDER}")
+    files |= {"system.properties": properties.written(tls)} if tls else {}
     cut = None
     if video_name:
         cut = ["--video", video, "--encoding", values.get("encoding", "png-base64"), "--cache", described.cache]
@@ -88,7 +90,7 @@ def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slav
         jmeter.CONTROLLING,
         prepared.options.for_jmeter,
     )
-    follow = {name: name for name in ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out")}
+    follow = {name: name for name in ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out", *parcel.outputs)}
     command += remote_options(_addresses(slaves), master.host.address, HOST_PROPERTIES)
     return Delivery(_open(prepared), parcel.files_of_controller(), Begin(follow, command))
 

@@ -20,7 +20,7 @@ from framestorm.hosts import shares
 from framestorm.model import form
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import Known, NamedFile, named_files
-from framestorm.run import jmeter
+from framestorm.run import jmeter, properties
 from framestorm.run.preparation import SECRET, Prepared
 
 FOLDER = "plan"  # in the run's folder on a slave, and in the controller's folder
@@ -39,7 +39,8 @@ class Parcel:
 
     plan: the controller's copy; fragments: the copies of what it includes, by their path beside it.
     files, jars: of the plan and of the user, by their path in the slaves' folder of the plan.
-    class_paths: the places there of what JMeter's properties of this name list.
+    class_paths: the places there of what JMeter's properties of this name list. tls: system properties of Java for the
+    users' keys, with a reference to the folder of the plan. outputs: what listeners write, in a run's folder.
     parts: for each slave, its own in place of some files.
     references: values of the kit's properties that name files or folders, with a reference to the folder of the plan.
     secrets: variables of the environment that the slaves need too. notes: what may not be as the user expects it.
@@ -53,6 +54,8 @@ class Parcel:
     parts: list[dict[str, Path]] = field(default_factory=list)
     jars: dict[str, Path] = field(default_factory=dict)
     class_paths: dict[str, list[str]] = field(default_factory=dict)
+    tls: dict[str, str] = field(default_factory=dict)
+    outputs: list[str] = field(default_factory=list)
     references: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -79,6 +82,10 @@ class Parcel:
         """JMeter's properties for the controller's copies of fragments: their paths are whole."""
         return {"includecontroller.prefix": ""} if self.fragments else {}
 
+    def tls_on(self, plan_folder: str) -> dict[str, str]:
+        """Java's system properties for the users' keys, on a host where the plan's folder is `plan_folder`."""
+        return {name: value.replace(_THERE, plan_folder) for name, value in self.tls.items()}
+
     def values_on(self, slave: int, plan_folder: str) -> dict[str, str]:
         """Properties for a slave where the plan's folder is `plan_folder`."""
         named = {name: value.replace(_THERE, plan_folder) for name, value in self.references.items()}
@@ -86,20 +93,23 @@ class Parcel:
         return {**named, **own, **self.division.properties[slave]}
 
 
-def make(prepared: Prepared, slaves: int, folder: Path) -> Parcel:
+def make(prepared: Prepared, slaves: int, folder: Path, master: str = "") -> Parcel:
     """Lay out the controller's copy of a plan in `folder`, and find all that the slaves need.
+
+    master: the host that has the controller, unless this one has.
 
     Raises:
         UsageError: a file that the plan names is missing, or cannot be split.
     """
-    packer = _Packer(prepared, slaves, folder)
+    packer = _Packer(prepared, slaves, folder, master)
     packer.pack()
     return packer.parcel
 
 
 class _Packer:
-    def __init__(self, prepared: Prepared, slaves: int, folder: Path) -> None:
+    def __init__(self, prepared: Prepared, slaves: int, folder: Path, master: str) -> None:
         self._prepared = prepared
+        self._master = master
         self._options = prepared.options
         self._slaves = slaves
         self._plan = prepared.plan.path.absolute()
@@ -122,12 +132,13 @@ class _Packer:
         for named, text in sorted(texts, key=lambda each: each[0].start, reverse=True):
             whole = named.field.text or ""
             named.field.text = whole[: named.start] + text + whole[named.start + len(named.text) :]
-        self._keep_outputs(elements)
+        self._keep_outputs(elements, known)
         if not self._prepared.plan.is_for_kit and not self._options.whole_plan:
             parcel.division = shares.divide(elements, known, self._slaves)
         self._take_properties()
         self._find_secrets(elements)
         self._take_class_paths()
+        self._take_keys()
         for path, root in trees:
             path.parent.mkdir(parents=True, exist_ok=True)
             plans.write(root, path)
@@ -196,14 +207,32 @@ class _Packer:
                     self.parcel.jars |= _files(path, place)
                     self.parcel.class_paths.setdefault(name, []).append(place)
 
-    def _keep_outputs(self, elements: list[ET.Element]) -> None:
-        """The controller writes to where it would without slaves: not below the folder of its copy."""
-        for element in elements:
-            if element.tag.endswith(_OUTPUTS):
-                for each in element:
-                    text = each.text or ""
-                    if each.get("name") == "filename" and text and not text.startswith(("${", "~")):
-                        each.text = str(Path.cwd() / text)
+    def _take_keys(self) -> None:
+        """The key and trust stores of -D and -S: Java reads where they are before JMeter reads the plan."""
+        given = properties.assigned(
+            word[2:] if word.startswith("-D") else Path(word[2:])
+            for word in self._options.jmeter_options
+            if word.startswith(("-D", "-S"))
+        )
+        for name, value in given.items():
+            if name.startswith("javax.net.ssl."):
+                is_file = name.endswith("Store") and Path(value).is_file()
+                self.parcel.tls[name] = self._take_named(value) if is_file else value
+
+    def _keep_outputs(self, elements: list[ET.Element], known: Known) -> None:
+        """The controller writes to where it would without slaves, a master into the run's folder."""
+        for each in (each for element in elements if element.tag.endswith(_OUTPUTS) for each in element):
+            text = each.text or ""
+            if each.get("name") != "filename" or not text:
+                continue
+            if self._master and (path := known.value(text)):
+                each.text = f"listener-{len(self.parcel.outputs) + 1}-{Path(path).name}"
+                self.parcel.outputs.append(each.text)
+                self.parcel.notes.append(
+                    f"{self._master} writes {text} of a listener: see {each.text} in the run's folder"
+                )
+            elif not text.startswith(("${", "~")):
+                each.text = str(Path.cwd() / text)
 
     def _take_properties(self) -> None:
         """The files of the kit's properties `@file` and `@folder`, and of forms."""

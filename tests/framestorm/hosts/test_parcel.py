@@ -44,12 +44,14 @@ def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pack:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
 
-    def make(*elements: str, plan: Path | None = None, **options: Any) -> Parcel:
+    def make(
+        *elements: str, plan: Path | None = None, master: str = "", folder: str = "parcel", **options: Any
+    ) -> Parcel:
         if plan is None:
             plan = tmp_path / "plans" / "mine.jmx"
             plan.write_text(PLAN.format(elements="".join(elements)))
         prepared = prepare(RunOptions(plan, slaves="slaves", **options), tmp_path / "run")
-        return parcel.make(prepared, 2, tmp_path / "parcel")
+        return parcel.make(prepared, 2, tmp_path / folder, master)
 
     return make
 
@@ -211,6 +213,23 @@ def test_the_users_jars_go_along(pack: Pack, tmp_path: Path, monkeypatch: pytest
     assert {of_plan, f"{kit}/driver.jar", f"{classes}/de/A.class", mine} <= (
         contents.files_of(1).keys() & contents.files_of_controller().keys()
     )
+
+
+def test_key_stores_go_along(pack: Pack, tmp_path: Path) -> None:
+    (tmp_path / "client.p12").write_text("x")
+    (tmp_path / "tls").write_text("javax.net.ssl.keyStorePassword=of-file\nother=1\n")
+    contents = pack(jmeter_options=(f"-Djavax.net.ssl.keyStore={tmp_path}/client.p12", f"-S{tmp_path}/tls"))
+    values = contents.tls_on("/state/plan")
+    assert values.pop("javax.net.ssl.keyStore").removeprefix("/state/") in contents.files_of(1)
+    assert values == {"javax.net.ssl.keyStorePassword": "of-file"}
+
+
+def test_what_a_listener_writes_on_a_master_comes_into_the_run(pack: Pack, tmp_path: Path) -> None:
+    listener = element("ResultCollector", filename="out/${__P(name,a)}.jtl")
+    here = pack(listener)
+    assert fields(here, "filename") == [f"{tmp_path}/here/out/${{__P(name,a)}}.jtl"]
+    there = pack(listener, listener, folder="there", master="master1")
+    assert fields(there, "filename") == there.outputs == ["listener-1-a.jtl", "listener-2-a.jtl"]
 
 
 def test_secrets_are_taken_from_the_environment(pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
