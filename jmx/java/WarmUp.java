@@ -39,6 +39,7 @@ import org.apache.jmeter.save.SaveService;
 import org.apache.jmeter.testbeans.TestBeanHelper;
 import org.apache.jmeter.testelement.AbstractTestElement;
 import org.apache.jmeter.testelement.TestElement;
+import org.apache.jmeter.testelement.TestPlan;
 import org.apache.jmeter.threads.ListenerNotifier;
 import org.apache.jmeter.threads.ThreadGroup;
 import org.apache.jmeter.util.JMeterUtils;
@@ -72,8 +73,11 @@ public final class WarmUp {
         long startNs = System.nanoTime();
         try {
             boolean hasScripts = false;
+            // JMeter adds a plan's class path after this, and a script is compiled otherwise without its classes.
+            boolean isComplete =
+                    elements(plan, TestPlan.class).stream().allMatch(each -> each.getTestPlanClasspath().isEmpty());
             for (JSR223TestElement each : elements(plan, JSR223TestElement.class)) {
-                hasScripts |= isCompiled(each);
+                hasScripts |= isComplete && isCompiled(each);
             }
             int requests = 0;
             Collection<HTTPSamplerBase> samplers = elements(plan, HTTPSamplerBase.class);

@@ -95,6 +95,14 @@ def test_jars_of_a_user_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "it is abab" in (tmp_path / "jmeter.log").read_text()
 
 
+def test_scripts_know_the_class_path_of_their_plan(run_sh: RunSh, tmp_path: Path) -> None:
+    jar = next(paths.TEST_JARS.glob("h2-*.jar"))
+    plan = write_plan(tmp_path / "theirs.jmx", SCRIPT.format(script="org.h2.Driver.load()"), loops=1)
+    field = f'<stringProp name="TestPlan.user_define_classpath">{jar}</stringProp>'
+    plan.write_text(plan.read_text().replace("</TestPlan>", f"{field}</TestPlan>"))
+    assert run_sh("-t", str(plan)).count("success") == {("true",): 2}
+
+
 def test_sub_results_are_named_as_in_plain_jmeter(run_sh: RunSh, tmp_path: Path) -> None:
     part = "org.apache.jmeter.samplers.SampleResult.createTestSample(5).with { successful = true; it }"
     script = f"2.times {{ SampleResult.addSubResult({part}) }}"
