@@ -14,9 +14,9 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes five classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time
- * in microseconds, a test begins with a warm-up, scripts cost less, and a controller hears its slaves alone. Compiles
- * the kit's scripts beside them.
+ * Makes six classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time
+ * in microseconds, a test begins with a warm-up, scripts cost less, a controller hears its slaves alone, and stop
+ * messages come to loopback. Compiles the kit's scripts beside them.
  * Arguments: the folder for the classes, then the scripts.
  */
 final class Patch {
@@ -34,7 +34,13 @@ final class Patch {
         // With SSL, who has no key of the deployment is refused by that.
         rmi.getDeclaredMethod("createServerSocketFactory")
             .insertBefore("if (SSL_DISABLED && framestorm.FromSlaves.isAsked()) return new framestorm.FromSlaves();");
-        for (CtClass each : List.of(result, event, engine, script, rmi)) {
+        CtClass main = pool.get("org.apache.jmeter.JMeter");
+        // JMeter takes stop messages from this machine alone, but listens for them on all addresses.
+        main.getDeclaredMethod("getSocket").setBody(
+            "{ for (int port = $1; port <= $2; port++) {"
+            + " try { return new java.net.DatagramSocket(port, java.net.InetAddress.getLoopbackAddress()); }"
+            + " catch (java.net.SocketException taken) { } } return null; }");
+        for (CtClass each : List.of(result, event, engine, script, rmi, main)) {
             each.writeFile(arguments[0]);
         }
         for (String each : List.of(arguments).subList(1, arguments.length)) {
