@@ -329,6 +329,8 @@ class Agent:
             words += f" --systemPropertyFile {run_dir}/system.properties"
         self._set_environment({**secrets, "FRAMESTORM_RUN": words})
         # JMeter looks for the plan's files from the folder that the server was started in.
+        with self._as_account():
+            (run_dir / PLAN).mkdir(exist_ok=True)  # a plan may write there without having brought a file
         link = Path(self.host.folder) / PLAN
         link.unlink(missing_ok=True)
         link.symlink_to(f"{self.run_dir}/{PLAN}")

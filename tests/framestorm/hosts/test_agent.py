@@ -248,6 +248,18 @@ def test_a_controller_dies_with_its_agent() -> None:
     assert wait_until(lambda: probe.stat(done.stdout.decode().strip())[:1] in ([], ["Z"]), 20)
 
 
+def test_a_plan_without_files_has_a_folder_to_write_to(
+    on_host: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent, "ENVIRONMENT", tmp_path / "environment")
+    monkeypatch.setattr(agent, "_systemctl", lambda *words: None)
+    (tmp_path / "log").write_text("Bound to RMI registry")
+    on_host.host = replace(on_host.host, folder=str(tmp_path), log=str(tmp_path / "log"))
+    on_host.open(OPEN)
+    on_host._start_server({})
+    assert (tmp_path / "plan").is_dir()
+
+
 def test_secrets_stay_in_memory(on_host: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the unit reads is gone with the agent, and reads back as it was given."""
     environment = tmp_path / "environment"
