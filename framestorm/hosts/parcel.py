@@ -225,7 +225,8 @@ class _Packer:
             text = each.text or ""
             if each.get("name") != "filename" or not text:
                 continue
-            if self._master and (path := known.value(text)):
+            # The listener of the kit's own plans writes tree.xml, which comes in any case.
+            if self._master and not self._prepared.plan.is_for_kit and (path := known.value(text)):
                 each.text = f"listener-{len(self.parcel.outputs) + 1}-{Path(path).name}"
                 self.parcel.outputs.append(each.text)
                 self.parcel.notes.append(

@@ -108,7 +108,7 @@ def test_a_plan_without_a_video_cuts_none(make) -> None:
 def test_the_master_gets_plan_and_slaves(make, tmp_path: Path) -> None:
     slaves = [member("slave1", "192.0.2.1"), member("slave2", "192.0.2.2")]
     prepared = make()
-    contents = parcel.make(prepared, 2, tmp_path / "parcel")
+    contents = parcel.make(prepared, 2, tmp_path / "parcel", "master1")
     order = orders.controller_delivery(prepared, contents, member("master1", "192.0.2.5"), slaves)
     assert order.files == {"plan/face-blur.jmx": tmp_path / "parcel" / "plan" / "face-blur.jmx"}
     assert order.begin.command is not None
