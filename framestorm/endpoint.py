@@ -9,6 +9,14 @@ import urllib.parse
 from framestorm.errors import FramestormError, UsageError
 
 CONNECT_WITHIN_S = 5.0
+# What to do about a certificate, by OpenSSL's X509_V_ERR; in all other cases its authority is not known here.
+_ADVICE = {
+    9: "set the clock right, here or there",
+    10: "renew it",
+    18: "{option}=@file trusts it if that is the file of this certificate",
+    62: "call the server by a name in its certificate",
+    64: "call the server by a name or an address in its certificate",
+}
 
 
 def host_and_port(url: str) -> tuple[str, int]:
@@ -75,9 +83,10 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "") 
     try:
         connection.connect()
     except ssl.SSLCertVerificationError as error:
+        advice = _ADVICE.get(error.verify_code, f"{option}=@ca.pem names the authority that signed it")
         raise FramestormError(
-            f"the certificate of {host}:{port} is not valid: {error.verify_message}; "
-            f"{option}=@ca.pem names the authority that signed it, {option}=none accepts any"
+            f"the certificate of {host}:{port} is not valid: {error.verify_message.rstrip('.')}; "
+            f"{advice.format(option=option)}, {option}=none accepts any"
         ) from None
     except ssl.SSLError as error:
         if error.reason == "WRONG_VERSION_NUMBER":

@@ -70,6 +70,25 @@ def test_a_servers_certificate(host: str, authorities: str, error: type[Exceptio
         assert b"Proxy-Authorization: Basic bWU6cHc=" in asked[0]
 
 
+@pytest.mark.parametrize(
+    ("host", "authorities", "days", "trouble", "advice"),
+    [
+        ("localhost", "@{}", -1, "expired", "renew"),
+        ("127.0.0.1", "@{}", 2, "mismatch", "in its certificate"),
+        ("localhost", "", 2, "self-signed", "-Jca=@file"),
+    ],
+)
+def test_what_is_wrong_with_a_certificate_is_named(
+    host: str, authorities: str, days: int, trouble: str, advice: str, certificate: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "both.pem"
+    make = ["openssl", "x509", "-in", certificate, "-signkey", certificate, "-days", str(days)]
+    made = subprocess.run(make, check=True, capture_output=True).stdout
+    path.write_bytes(certificate.read_bytes().partition(b"-----BEGIN CERT")[0] + made)
+    with shaking_hands(path) as (port, _), pytest.raises(FramestormError, match=f"{trouble}.*{advice}"):
+        endpoint.check_certificate(f"https://{host}:{port}/f", "-Jca", authorities.format(path))
+
+
 def test_what_is_no_server_or_has_no_tls() -> None:
     with pytest.raises(FramestormError):
         endpoint.check_reachable("http://a..b/")
