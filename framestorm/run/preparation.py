@@ -162,6 +162,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         if each.is_required and each.is_needed(properties) and not properties.get(name):
             example = f", for example -J{name}=http://gateway:8080/function/noop" if plans.URL in each.facets else ""
             raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
+    if not options.is_for_gui and {properties.get(name) for name in ("ramp_s", "hold_s")} == {"0"}:
+        raise UsageError("-Jramp_s=0 -Jhold_s=0: a load of 0 s measures nothing")
     # JMeter's own options for it; what is on its other side cannot be looked at from here.
     is_behind_proxy = any(word.startswith(("-H", "-Dhttp.proxyHost=")) for word in options.jmeter_options)
     # To edit a plan, its function need not run.

@@ -95,7 +95,9 @@ def test_jmeters_own_properties_are_passed_on(tmp_path: Path, capsys: pytest.Cap
     assert "left out: jmeter.save.saveservice.output_format" in notes and "-Jhold_s without a value" in notes
 
 
-@pytest.mark.parametrize("given", [{"user": "5"}, {"users": "0"}, {"python": "python3"}])
+@pytest.mark.parametrize(
+    "given", [{"user": "5"}, {"users": "0"}, {"python": "python3"}, {"hold_s": "0.3"}, {"ramp_s": "0", "hold_s": "0"}]
+)
 def test_other_properties_are_refused(given: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"-J{next(iter(given))}="):
         prepare(options("face-blur", **given), tmp_path / "run")
