@@ -324,7 +324,23 @@ def _program(name: str, program: str, is_over_slaves: bool) -> str:
     if path is None:
         place = "at this path" if is_path else f"in PATH; a file in this folder is ./{program}"
         raise UsageError(f"-J{name}={program}: there is no executable program {place}")
+    if why := _why_not_run(Path(path)):
+        raise UsageError(f"-J{name}={program}: {why}")
     return path
+
+
+def _why_not_run(program: Path) -> str | None:
+    """What is wrong with the interpreter that a script names, which the system would call a missing program."""
+    if not os.access(program, os.R_OK):
+        return None
+    with program.open("rb") as file:
+        line = file.readline(256).rstrip(b"\n").decode(errors="replace")
+    if not line.startswith("#!"):
+        return None
+    if line.endswith("\r"):
+        return "its lines end as on Windows, so that no interpreter is found; sed -i 's/\\r$//' mends that"
+    interpreter = next(iter(line[2:].split()), "")
+    return None if Path(interpreter).is_file() else f"its first line asks for {interpreter!r}, which is not there"
 
 
 def _check_secrets(plan: Plan, properties: Mapping[str, str]) -> None:

@@ -33,7 +33,7 @@ Map<String, Object> completed(Map<String, Object> line, String user, int index, 
     if (Math.abs((line.start_ms as double) - prev.startTime) > NEAR_MS + prev.time) {
         throw new IllegalArgumentException("has start_ms $line.start_ms, which is not the time now in ms since 1970")
     }
-    String cause = line.cause == null ? null : line.cause.toString().replaceAll(/\s+/, ' ').take(200)
+    String cause = line.cause == null ? null : line.cause.toString().replaceAll(/\s+/, ' ').replaceAll(/\p{C}/, '?').take(200)
     Map<String, Object> common = [
         type: 'sample', label: line.label, user: user, index: line.index instanceof Integer ? line.index : index,
         intended_ms: line.intended_ms instanceof Number ? line.intended_ms : null,
@@ -113,7 +113,8 @@ lines.eachWithIndex { line, number ->
         }
     }
     if (ofLine) {
-        problems.add("line ${number + 1}, ${line.take(80)}: ${ofLine.join('; ')}" as String)
+        // It goes to terminals too.
+        problems.add("line ${number + 1}, ${line.take(80)}: ${ofLine.join('; ')}".replaceAll(/\p{C}/, '?') as String)
     }
 }
 

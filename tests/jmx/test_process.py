@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
     assert [row["tokens"] for row in run.rows("samples.csv") if row["tokens"]] == ["7"]
     assert results.clients.bad_lines["the clients' output"] == 7
     assert results.clients.bad_line.startswith("line ")
+    assert not {"\x00", "\x1b"} & set(run.text("jmeter.log")), "what a terminal would obey"
     assert results.clients.twice == {}
 
 
@@ -75,6 +77,25 @@ def test_what_a_program_leaves_behind_does_not_hold_its_user(run_plan: RunPlan, 
     (tmp_path / "client.sh").write_text(f"sleep 600 &\ncat\necho '{line().strip()}'\nexit 3\n")
     run = run_plan("process", command="sh", arguments=f"{tmp_path}/client.sh", users=1, ramp_s=0, hold_s=1)
     assert set(run.count("label", "responseMessage")) == {("user", "exit-3"), ("a b", "OK")}
+
+
+def test_a_program_that_does_not_end_is_killed(run_plan: RunPlan, tmp_path: Path) -> None:
+    (tmp_path / "client.sh").write_text(f"trap '' TERM\necho '{line().strip()}'\nwhile :; do sleep 1; done\n")
+    of_user = {"arguments": f"{tmp_path}/client.sh", "user_timeout_s": 1}
+    run = run_plan("process", command="sh", **of_user, users=1, ramp_s=0, hold_s=1)
+    assert run.count("label", "responseMessage") == {("user", "user-timeout"): 1, ("a b", "OK"): 1}
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [("#!/bin/sh -e\r", "Windows"), ("#! /no/such/sh -e", "'/no/such/sh'"), ("#!/usr/bin/env sh", None), ("", None)],
+)
+def test_a_script_without_its_interpreter_is_refused(first: str, why: str | None, tmp_path: Path) -> None:
+    script = tmp_path / "client.sh"
+    script.write_bytes(f"{first}\nexit 0\n".encode())
+    script.chmod(0o755)
+    with pytest.raises(UsageError, match=why) if why else nullcontext():
+        prepare(RunOptions(JMX / "process.jmx", {"command": str(script)}), tmp_path / "run")
 
 
 def test_a_program_that_is_not_there_is_refused(tmp_path: Path) -> None:
