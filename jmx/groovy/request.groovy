@@ -53,6 +53,7 @@ class Requests { // loaded anew for each run
     final List<File> files // sent as they are
     final List<Map<String, JsonNode>> rows = []
     final boolean isRowTheBody, redirects, keepAlive
+    final int turns // how many rows or files are sent in turn; 0: all requests are equal
     final URI proxy
 
     static synchronized Requests of(JMeterVariables vars) {
@@ -86,6 +87,7 @@ class Requests { // loaded anew for each run
             throw new IllegalArgumentException(
                 "-Jform: a form is sent by ${WITH_BODY.join(', ')} in place of body and content_type; set only one of them")
         }
+        turns = ([rows, files] + form*.files).collect { it ? it.size() : 0 }.max()
         headers = readHeaders(vars.get('headers'))
         String templates = ([url, text] + headers*.value + form*.value).join(' ')
         if (rows && !isRowTheBody) {
@@ -241,9 +243,8 @@ class Requests { // loaded anew for each run
     }
 
     void prepare(HTTPSamplerBase sampler, JMeterVariables vars) {
-        int count = ([rows.size(), files.size()] + form.collect { it.files ? it.files.size() : 0 }).max()
-        int index = count ? (int) (NEXT.getAndIncrement() % count) : 0
-        if (count > 1) {
+        int index = turns ? (int) (NEXT.getAndIncrement() % turns) : 0
+        if (turns > 1) {
             vars.put('index', index as String)
         }
         Map<String, JsonNode> row = rows ? rows[index % rows.size()] : null
