@@ -10,6 +10,7 @@ import os
 import pwd
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -184,6 +185,15 @@ def stop_clients(pids: Iterable[int], stopped: set[int]) -> None:
         stopped.add(pid)
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
+
+
+def stop_jmeter(port: int, *, is_now: bool) -> None:
+    """Tell JMeter, which listens on a port of this host, to begin no more samples, or `is_now` to interrupt its users.
+
+    A controller tells its slaves.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendto(b"StopTestNow" if is_now else b"Shutdown", ("127.0.0.1", port))
 
 
 def processes(account: str) -> list[int]:

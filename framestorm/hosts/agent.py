@@ -61,6 +61,7 @@ class Agent:
         self.run_dir: Path | None = None
         self.main_pid = ""  # of JMeter's server
         self.controller: subprocess.Popen[bytes] | None = None
+        self.stop_port = 0
         self.lock: TextIO | None = None
         self.client_server: subprocess.Popen[bytes] | None = None
         self.client_watch: client_server.Watch | None = None
@@ -164,6 +165,7 @@ class Agent:
         # A path that is absolute stays as it is.
         self.follow = {name: run_dir / path for name, path in order.follow.items()}
         if order.command:
+            self.stop_port = order.stop_port
             self._start_controller(order.command, run_dir)
         else:
             if order.cut:
@@ -177,6 +179,8 @@ class Agent:
 
     def stop(self) -> None:
         """Stop gently: nobody new starts, users under way write down what they have."""
+        if self.controller is not None:
+            probe.stop_jmeter(self.stop_port, is_now=False)
         self.stopping = True
         if self.run_dir is not None:
             with self._as_account():
@@ -184,6 +188,10 @@ class Agent:
         probe.stop_clients(probe.processes(self.host.user), self.stopped_clients)
 
     def interrupt(self) -> None:
+        """Have the controller interrupt the users of its slaves."""
+        probe.stop_jmeter(self.stop_port, is_now=True)
+
+    def kill(self) -> None:
         """End the controller; its files stay as far as they are written."""
         if self.controller is not None and self.controller.poll() is None:
             self.controller.terminate()

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Literal
 
 from framestorm import probe
 from framestorm.errors import FramestormError
@@ -49,6 +50,7 @@ class Fleet:
         self._parcel: parcel.Parcel | None = None
         self._totals: dict[str, str] = {}
         self._left_out: list[str] = []
+        self._stop_port = jmeter.free_udp_port()
         self._stop_ordered = False
         self._others_done_s: float | None = None
         self._started_ms = now_ms()
@@ -131,7 +133,7 @@ class Fleet:
 
     def _start_controller(self, contents: parcel.Parcel) -> None:
         if self.master is None:
-            command = orders.controller_command(self._prepared, contents, self.slaves)
+            command = orders.controller_command(self._prepared, contents, self.slaves, self._stop_port)
             # JMeter tells the slaves where the plan is, from the folder that it is started in.
             self._controller = Guarded(command, self._run_dir / "jmeter.out", jmeter.environment(), contents.folder)
         else:
@@ -183,18 +185,28 @@ class Fleet:
             self._stop_ordered = True
             for member in self.slaves:
                 member.order(Do("stop"))
+            # Plans of the kit look at what the slaves were told.
+            if "stop" not in self._prepared.plan.filled_in:
+                self._tell_controller("stop")
         self._end_if_left_to_itself()
 
     def interrupt(self) -> None:
-        """End the controller; what it has written stays, and the slaves become idle at the end."""
-        self.stop()
+        """Have the controller interrupt the users of all slaves: their samples still arrive."""
+        self._tell_controller("interrupt")
+
+    def _tell_controller(self, what: Literal["stop", "interrupt"]) -> None:
+        if self.master is not None:
+            self.master.order(Do(what))
+        else:
+            probe.stop_jmeter(self._stop_port, is_now=what == "interrupt")
 
     def stop(self) -> None:
+        """End the controller; what it has written stays, and the slaves become idle at the end."""
         if self._controller is not None:
             self._controller.stop()
         elif self.master is not None:
             master = self.master
-            master.order(Do("interrupt"))
+            master.order(Do("kill"))
             wait_until(lambda: master.exit_status is not None or master.lost, CONTROLLER_GRACE_S)
             if master.exit_status is None:
                 master.exit_status = 143

@@ -18,6 +18,8 @@ from framestorm.run.preparation import Prepared, jmeter_names, kit_settings
 CONTROLLER_PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
 HOST_PROPERTIES = Path("/etc/framestorm/jmeter.properties")
 MODE = "Standard"
+# Where JMeter listens by default; a master has one run at a time.
+MASTER_STOP_PORT = 4445
 # https://jmeter.apache.org/usermanual/remote-test.html#sendmode; why Asynch lost rows is not known.
 WHY = (
     "complete rows have priority over speed. Standard sends every complete sample, with response data, before its "
@@ -85,23 +87,22 @@ def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slav
             **parcel.of_fragments,
         },
         Path(run_dir),
-        0,
+        MASTER_STOP_PORT,
         jmeter.Home("java", described.jmeter, f"{described.folder}/jmx/user.properties"),
         jmeter.CONTROLLING,
         prepared.options.for_jmeter,
     )
     follow = {name: name for name in ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out", *parcel.outputs)}
     command += remote_options(_addresses(slaves), master.host.address, HOST_PROPERTIES)
-    return Delivery(_open(prepared), parcel.files_of_controller(), Begin(follow, command))
+    return Delivery(_open(prepared), parcel.files_of_controller(), Begin(follow, command, MASTER_STOP_PORT))
 
 
-def controller_command(prepared: Prepared, parcel: Parcel, slaves: Sequence[Member]) -> list[str]:
-    """The command that runs JMeter's controller on this machine."""
+def controller_command(prepared: Prepared, parcel: Parcel, slaves: Sequence[Member], stop_port: int) -> list[str]:
+    """The command that runs JMeter's controller on this machine, where it listens for stop messages on `stop_port`."""
     tree = {name: value for name, value in prepared.values.items() if name == "tree"}
     values = {**tree, **prepared.jmeter_values, **parcel.of_fragments}
-    port = jmeter.free_udp_port()
     command = jmeter.run_command(
-        parcel.plan, values, prepared.run_dir, port, None, jmeter.CONTROLLING, prepared.options.for_jmeter
+        parcel.plan, values, prepared.run_dir, stop_port, None, jmeter.CONTROLLING, prepared.options.for_jmeter
     )
     own_address = _own_address(slaves[0].host.address)
     return [*command, *remote_options(_addresses(slaves), own_address, CONTROLLER_PROPERTIES)]

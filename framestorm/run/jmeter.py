@@ -12,10 +12,10 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
+from framestorm.machine import LOOPBACK
 from framestorm.results.jtl import whole_rows
 from framestorm.results.reading import read_run
 
-STOP_HOST = "127.0.0.1"
 # A dashboard of few samples is done before the optimising compiler pays off: 1.3 s of CPU instead of 2.8.
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 QUICK_UP_TO_BYTES = 10 * 2**20
@@ -175,15 +175,9 @@ def _whole_rows(samples: Path, scratch: Path) -> Path:
 
 def free_udp_port() -> int:
     """A free port for JMeter's stop messages; concurrent runs must not share one."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind((STOP_HOST, 0))
-        return int(probe.getsockname()[1])
-
-
-def send_stop(stop_port: int, is_now: bool) -> None:
-    """Tell a running JMeter to start no more samples and end, or `is_now` to interrupt its users as well."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.sendto(b"StopTestNow" if is_now else b"Shutdown", (STOP_HOST, stop_port))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind((LOOPBACK, 0))
+        return int(free.getsockname()[1])
 
 
 def _java(*options: str, home: Home | None = None, words: Sequence[str] = ()) -> list[str]:

@@ -95,7 +95,7 @@ class LocalLoad:
         if "stop" in self._prepared.plan.filled_in:
             (self._prepared.run_dir / "stop").touch()
         elif not self._is_shut_down:
-            jmeter.send_stop(self._stop_port, is_now=False)
+            probe.stop_jmeter(self._stop_port, is_now=False)
             self._is_shut_down = True
         probe.stop_clients((process.pid for process in self._processes()), self._stopped_clients)
 
@@ -105,7 +105,7 @@ class LocalLoad:
 
     def interrupt(self) -> None:
         """Tell JMeter to interrupt its users and end."""
-        jmeter.send_stop(self._stop_port, is_now=True)
+        probe.stop_jmeter(self._stop_port, is_now=True)
 
     def stop(self) -> None:
         """End JMeter and all it started."""

@@ -6,7 +6,9 @@ import pytest
 
 from lab.hosts import CONTROLLER_ADDRESS
 from tests.conftest import Lab
+from tests.run import foreign
 from tests.runs import RunSh
+from tests.slaves.test_slave_runs import without_master
 from tests.stand_in import Answer, StandIn, serving
 
 SECRET = "tok-5e2c&s=1"  # noqa: S105
@@ -86,6 +88,20 @@ def test_a_foreign_plan_runs_with_its_files_rows_and_parts(run_sh: RunSh, deploy
     assert [each.name for each in done.folder.iterdir() if each.name.startswith("tmp")] == []
     left = "sudo ls /var/lib/framestorm/runs; ls /opt/framestorm/kit | grep plan"
     assert deployed.ssh("slave1", left, check=False) == ""
+
+
+@pytest.mark.parametrize("controller", ["on the master", "here"])
+def test_an_interrupt_loses_no_request(run_sh: RunSh, deployed: Lab, tmp_path: Path, controller: str) -> None:
+    own = ("-i", str(without_master(tmp_path))) if controller == "here" else ()
+    with serving(server=StandIn([Answer(delay_s=0.1)], CONTROLLER_ADDRESS)) as server:
+        path = foreign.write_plan(tmp_path / "endless.jmx", foreign.REQUEST.format(url=server.url))
+        running = run_sh.start("-R", "slaves", *own, "-t", str(path))
+        running.until(lambda: len(server.received) > 40)
+        running.interrupt()
+        done = running.ended(4)
+    assert len(done.rows()) == len(server.received)
+    assert {row["Hostname"] for row in done.rows()} == {"slave1", "slave2"}
+    assert done.json("run.json")["jmeter"]["exit_code"] == 0, "it ended by itself"
 
 
 def test_a_secret_reaches_the_slaves_and_stands_nowhere(

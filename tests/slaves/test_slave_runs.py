@@ -24,16 +24,21 @@ def grey_video(path: Path) -> Path:
     return path
 
 
+def without_master(folder: Path) -> Path:
+    """The inventory, so that a run's controller is on this machine."""
+    text = paths.INVENTORY.read_text().replace("{{ inventory_dir }}", str(paths.ROOT))
+    here = folder / "inventory.ini"
+    here.write_text("\n".join(line for line in text.splitlines() if not line.startswith("master1 ")))
+    return here
+
+
 @pytest.mark.parametrize("controller", ["on the master", "here"])
 def test_five_users_on_two_slaves_are_three_and_two(
     run_sh: RunSh, deployed: Lab, tmp_path: Path, controller: str
 ) -> None:
     own: tuple[str, ...] = ()
     if controller == "here":  # with a video of one's own, which goes along
-        text = paths.INVENTORY.read_text().replace("{{ inventory_dir }}", str(paths.ROOT))
-        here = tmp_path / "inventory.ini"
-        here.write_text("\n".join(line for line in text.splitlines() if not line.startswith("master1 ")))
-        own = ("-i", str(here), f"-Jvideo={grey_video(tmp_path / 'grey.mp4')}", "-Jmin_faces=0")
+        own = ("-i", str(without_master(tmp_path)), f"-Jvideo={grey_video(tmp_path / 'grey.mp4')}", "-Jmin_faces=0")
     done = run_sh("./run.sh -R slaves -Jusers=5", "-t", "jmx/video-per-user.jmx", "-Jramp_s=1", "-Jframes=3", *own)
     assert done.count("label", "Hostname") == {
         ("user", "slave1"): 3, ("user", "slave2"): 2, ("frame", "slave1"): 9, ("frame", "slave2"): 6,
