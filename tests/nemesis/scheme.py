@@ -14,7 +14,7 @@ from tests.nemesis.witness import Witness
 from tests.runs import Running, RunSh
 
 USERS = 3
-HOLD_S = 4.0
+HOLD_S = 4
 TIMEOUT_S = 2
 # A user that is any program: five requests, a line for each.
 CLIENT = """
