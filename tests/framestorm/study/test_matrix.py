@@ -15,7 +15,7 @@ CONTENT = {
     "target": {"function": "noop-{way}", "replicas": "=users", "environment": {"a": 1}},
     "properties": {"hold_s": 4, "body": "{way} of {users}"},
     "factors": {
-        "way": {"fork": {"target": {"environment": {"b": 2.5}}}, "java": {"properties": {"hold_s": "=users / 2"}}},
+        "way": {"fork": {"target": {"environment": {"b": 2.5}}}, "java": {"properties": {"hold_s": "=2 * users"}}},
         "users": [1, 2, 3],
     },
     "run_s": "=hold_s",
@@ -41,11 +41,11 @@ def test_blocks_are_a_union_and_a_factor_not_named_takes_all():
 def test_a_point_is_what_its_levels_set():
     point = {point.id: point for point in matrix.points(study())}["way=java,users=3"]
     assert point.factors == {"way": "java", "users": 3}
-    assert point.properties == {"hold_s": "1.5", "body": "java of 3", "users": "3"}
+    assert point.properties == {"hold_s": "6", "body": "java of 3", "users": "3"}
     assert (point.target.function, point.target.replicas, point.target.route) == ("noop-java", 3, "gateway")
     assert point.target.environment == {"a": "1"}
     assert matrix.points(study())[0].target.environment == {"a": "1", "b": "2.5"}, "environments are put together"
-    assert point.load_s == 1.5
+    assert point.load_s == 6
 
 
 def test_a_level_may_change_the_plan_and_the_estimate():
