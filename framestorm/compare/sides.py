@@ -169,7 +169,7 @@ class StudySide:
         return ""
 
     def labels(self) -> set[str]:
-        """The labels that study.yml names; results.csv has columns for no others."""
+        """The labels named in study.yml: results.csv has columns for these only."""
         return {label for name in self.columns if (label := split_label(name)[0]) is not None}
 
     def metrics_of(self, label: str | None) -> set[str]:

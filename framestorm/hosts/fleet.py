@@ -201,7 +201,7 @@ class Fleet:
             probe.stop_jmeter(self._stop_port, is_now=what == "interrupt")
 
     def stop(self) -> None:
-        """End the controller; what it has written stays, and the slaves become idle at the end."""
+        """End the controller. What it has written is kept; the slaves become idle when the run is collected."""
         if self._controller is not None:
             self._controller.stop()
         elif self.master is not None:

@@ -99,7 +99,7 @@ def make(prepared: Prepared, slaves: int, folder: Path, master: str = "") -> Par
     master: the host that has the controller, unless this one has.
 
     Raises:
-        UsageError: a file that the plan names is missing, or cannot be split.
+        UsageError: the rows of a data set cannot be split.
     """
     packer = _Packer(prepared, slaves, folder, master)
     packer.pack()
@@ -208,7 +208,7 @@ class _Packer:
                     self.parcel.class_paths.setdefault(name, []).append(place)
 
     def _take_keys(self) -> None:
-        """The key and trust stores of -D and -S: Java reads where they are before JMeter reads the plan."""
+        """Take the key and trust stores that -D and -S name: Java looks them up before JMeter reads the plan."""
         given = properties.assigned(
             word[2:] if word.startswith("-D") else Path(word[2:])
             for word in self._options.jmeter_options
@@ -236,7 +236,7 @@ class _Packer:
                 each.text = str(Path.cwd() / text)
 
     def _take_properties(self) -> None:
-        """The files of the kit's properties `@file` and `@folder`, and of forms."""
+        """Take the files that the kit's properties name by `@file` and `@folder`, and those of forms."""
         for name, each in self._prepared.plan.settable.items():
             value = self._prepared.values.get(name, "")
             if plans.FORM in each.facets and value:

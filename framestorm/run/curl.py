@@ -115,7 +115,7 @@ def parse(command: str) -> Request:
 
 
 def _short_names(*names: str) -> dict[str, str]:
-    """The short names of options (empty where there is none), by the long ones."""
+    """Map the long name of each option to its short name, or to an empty text if it has none."""
     parts = (name.rpartition("=") for name in " ".join(names).split())
     return {long: short for short, _, long in parts}
 
@@ -195,7 +195,7 @@ def _headers(values: dict[str, list[str]], body: str) -> list[tuple[str, str]]:
 
 
 def _body(parts: Sequence[tuple[str, str]], *, is_query: bool) -> tuple[str, str]:
-    """The body, or the file that is sent as it is."""
+    """The text of the body, or the path of a file to send unchanged; the other of the two is empty."""
     if len(parts) == 1 and not is_query and _names_file(*parts[0]):
         return "", parts[0][1][1:]
     body = ""

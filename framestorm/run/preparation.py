@@ -283,7 +283,7 @@ def _file_reference(name: str, reference: str, folder: Path) -> str:
 
 
 def _form(name: str, text: str, folder: Path) -> str:
-    """The fields of a form, with absolute paths."""
+    """The fields of a form, with their paths made absolute."""
     try:
         if text.startswith("@"):
             path = Path(text.removeprefix("@"))

@@ -81,7 +81,7 @@ def test_a_slave_gets_its_share_and_its_own_paths(make) -> None:
 
 
 def test_what_jmeter_does_not_have_is_the_plans_and_reaches_the_slaves(make) -> None:
-    """As a property that only a script or an included part of the plan reads."""
+    """Such as one that is read only by a script, or by a part of the plan that it includes."""
     given = {"of.script": "1", "users": "5", "client.tries": "3"}
     values = properties(delivery(make(**given), member("slave1", "192.0.2.1", users="3")))
     assert {name: values.get(name) for name in given} == {"of.script": "1", "users": "3", "client.tries": None}
