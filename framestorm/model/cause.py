@@ -17,7 +17,10 @@ _FROM_EXCEPTION = {
     "connect-timeout": re.compile("connecttimeout|connect timed out"),
     "timeout": re.compile("sockettimeout|read timed out"),
     "connect": re.compile("connectexception|connection refused|could not connect|unknownhost|noroutetohost"),
-    "reset": re.compile("nohttpresponse|socketexception|connection reset|connectionclosed|premature"),
+    # Java says "Socket closed" of a connection that its own side closed.
+    "reset": re.compile(
+        "nohttpresponse|socketexception(?!.*socket (is )?closed)|connection reset|connectionclosed|premature"
+    ),
     "not-http": re.compile("clientprotocolexception|redirectexception|zipexception"),
 }
 _EXCEPTION = re.compile(r"(?:[\w$]+\.)+([\w$]*(?:Exception|Error))")

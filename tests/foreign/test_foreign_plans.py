@@ -48,6 +48,7 @@ FOREIGN = [
     Foreign("messages", "user.classpath"),
     Foreign("tcp", "host tcp_port"),
     Foreign("login", parts=r"Submit login-\d"),
+    # One user: in JMeter 5.5, downloads side by side can use a connection of another user, and fail when that one ends.
     Foreign("pages", parts=r".+-\d"),
     Foreign("recorded"),
     Foreign("polling"),

@@ -86,6 +86,12 @@ def test_a_word_without_a_row(word: str, sentence: str, side: Side) -> None:
         ("Non HTTP response code: java.net.UnknownHostException", "nowhere", "", "connect"),
         ("Non HTTP response code: org.apache.http.NoHttpResponseException", "failed to respond", "", "reset"),
         ("Non HTTP response code: java.net.SocketException", "Connection reset", "", "reset"),
+        (
+            "Non HTTP response code: java.net.SocketException",
+            "Socket closed",
+            "",
+            "exception: SocketException: Socket closed",
+        ),
         ("Non HTTP response code: java.net.SocketException", "Too many open files", "", "generator-limit"),
         ("Non HTTP response code: org.apache.http.client.ClientProtocolException", "x", "", "not-http"),
         ("503", "oops", "", "status-503"),

@@ -124,6 +124,7 @@ def test_a_half_row_of_the_jtl_is_left_out(tmp_path: Path, place: int) -> None:
 COLUMNS = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage,bytes,sentBytes"
 
 
+CLOSED = "exception: SocketException: Socket closed"
 WITH_URL = f"{COLUMNS},URL,Latency,Connect"
 
 
@@ -204,7 +205,7 @@ def test_columns_that_were_not_saved_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "cut", "transaction"), [("stopped", "stopped", "stopped"), ("failed", "reset", "failed-sample")]
+    ("state", "cut", "transaction"), [("stopped", "stopped", "stopped"), ("failed", CLOSED, "failed-sample")]
 )
 def test_what_a_stop_cuts_off_is_no_error_of_the_function(
     tmp_path: Path, state: str, cut: str, transaction: str
@@ -227,7 +228,7 @@ def test_what_a_stop_cuts_off_is_no_error_of_the_function(
     aborted = "stopped" if state == "stopped" else "exception: RequestAbortedException: Request aborted"
     found = {name: results.table(name).select("cause", "timed_out").row(0) for name in rows}
     assert found == {
-        "before": ("reset", False), "cut": (cut, False), "aborted": (aborted, False),
+        "before": (CLOSED, False), "cut": (cut, False), "aborted": (aborted, False),
         "flow": (transaction, False), "both": ("failed-sample", False),
         "failed": ("status-500", False), "answered": (None, False),
     }  # fmt: skip
