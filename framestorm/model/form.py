@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# As jmx/groovy/request.groovy reads them. JMeter 5.5 cannot write names beyond ASCII.
-_FIELD = re.compile(r"(?s)([!-<>-~][ -<>-~]*)=([@<]?)(.*?)((?:;type=[\w.+-]+/[^;=]+(?:; *charset=[\w-]+)?)?)")
+# As jmx/groovy/request.groovy reads them; a test compares the two. JMeter 5.5 cannot write names beyond ASCII.
+_FIELD = re.compile(r"(?as)([!-<>-~][ -<>-~]*)=([@<]?)(.*?)((?:;type=[\w.+-]+/[^;=]+(?:; *charset=[\w-]+)?)?)")
+_LINE_END = re.compile(r"\r\n|[\r\n]|\\n")  # splitlines() also splits at characters that a value may have
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def parse(text: str) -> list[Field]:
         ValueError: a line is no field.
     """
     fields = []
-    for line in filter(None, map(str.strip, text.replace("\\n", "\n").splitlines())):
+    for line in filter(None, map(str.strip, _LINE_END.split(text))):
         match = _FIELD.fullmatch(line)
         if match is None:
             raise ValueError(f"{line!r} is not of the form name=value, name=@file or name=<file, with a name in ASCII")

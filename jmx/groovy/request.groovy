@@ -37,8 +37,8 @@ class Requests { // loaded anew for each run
     static final ObjectMapper JSON = new ObjectMapper()
     static final Pattern SECRET = ~/\$\{env:(\w+)\}/
     static final Pattern COLUMN = ~/\{([^{}"]+)\}/
-    // As framestorm/model/form.py reads it.
-    static final Pattern FIELD = ~/([!-<>-~][ -<>-~]*)=([@<]?)(.*?)(?:;type=([\w.+-]+\/[^;=]+(?:; *charset=[\w-]+)?))?/
+    // As framestorm/model/form.py reads it; a test compares the two.
+    static final Pattern FIELD = ~/(?s)([!-<>-~][ -<>-~]*)=([@<]?)(.*?)(?:;type=([\w.+-]+\/[^;=]+(?:; *charset=[\w-]+)?))?/
     static final Pattern NOT_IN_URL = ~/["<>\\^`{|}\s]|%(?![0-9A-Fa-f]{2})/ // percent-encoded, as by browsers
     static final Pattern PEM = ~/(?s)-----BEGIN ([A-Z0-9 ]+)-----(.+?)-----END/
     static final Map<String, String> TYPES = [json: 'application/json', jsonl: 'application/jsonl', xml: 'application/xml']
