@@ -7,13 +7,13 @@ from collections.abc import Callable
 DAY_S = 86400
 
 
-def number(least: float, most: float, *, above: bool = False) -> Callable[[str], float]:
-    """A number from `least` to `most`; `above`: without `least` itself."""
+def number(most: float, *, above_0: bool = False) -> Callable[[str], float]:
+    """A number from 0 to `most`; `above_0`: without 0 itself."""
 
     def parse(text: str) -> float:
         value = float(text)
-        if not math.isfinite(value) or not least <= value <= most or (above and value == least):
-            limits = f"{'above' if above else 'at least'} {least:g} and at most {most:g}"
+        if not math.isfinite(value) or not 0 <= value <= most or (above_0 and value == 0):
+            limits = f"{'above' if above_0 else 'at least'} 0 and at most {most:g}"
             raise argparse.ArgumentTypeError(f"{text} is not {limits}")
         return value
 

@@ -28,7 +28,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     purpose = "Send a video, frame by frame, to a face-blur function and check every answer."
     parser = argparse.ArgumentParser(prog="client.py", description=purpose, allow_abbrev=False)
     add = parser.add_argument
-    seconds, more_than_0 = number(0, DAY_S), number(0, DAY_S, above=True)
+    seconds, more_than_0 = number(DAY_S), number(DAY_S, above_0=True)
     add("sleep_s", nargs="?", type=seconds, default=0.0, help="pause before each frame (default: %(default)s)")
     add("--url", type=url, required=True, help="the function")
     add("--video", type=Path, required=True, metavar="FILE")
@@ -42,7 +42,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--encoding", choices=list(ENCODINGS), default=DEFAULT_ENCODING, help="default: %(default)s")
     add("--timeout-s", type=more_than_0, default=25.0, metavar="S", help="for a frame, in all (default: %(default)s)")
     add("--connect-timeout-s", type=more_than_0, default=5.0, metavar="S", help="default: %(default)s")
-    add("--verify-share", type=number(0, 1), default=1.0, metavar="SHARE",
+    add("--verify-share", type=number(1), default=1.0, metavar="SHARE",
         help="of the answers, whose image is compared with the frame sent (default: %(default)s)")  # fmt: skip
     add("--min-faces", type=count(0), default=1, metavar="N", help="expected in each frame (default: %(default)s)")
     add("--cache", type=Path, default=DEFAULT_CACHE, metavar="DIR", help="of cut frames (default: %(default)s)")

@@ -34,7 +34,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     purpose = "Dispatch tasks: to a local pool of processes, to a function, or to its queue."
     parser = argparse.ArgumentParser(prog="tasks.py", description=purpose, allow_abbrev=False)
     add = parser.add_argument
-    seconds, more_than_0 = number(0, DAY_S), number(0, DAY_S, above=True)
+    seconds, more_than_0 = number(DAY_S), number(DAY_S, above_0=True)
     add("--mode", choices=MODES, required=True,
         help="local: a pool of processes; push: synchronous calls; pull: OpenFaaS's queue")  # fmt: skip
     add("--url", default="", help="the function; for pull the gateway's /function/NAME (local: none)")

@@ -147,7 +147,7 @@ def _run(words: Sequence[str]) -> int:
     )
     slaves.add_argument(
         "--split-csv", action="store_true",
-        help="deal out the rows of CSV data sets, and of rows=, so that no two slaves send the same; else each has all",
+        help="divide the rows of CSV data sets, and of rows=, among the slaves (default: each slave sends all rows)",
     )  # fmt: skip
     slaves.add_argument(
         "--whole-plan", action="store_true",

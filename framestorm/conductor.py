@@ -204,7 +204,7 @@ def _begun(prepared: Prepared) -> Record:
 
 
 def _watch(load: Fleet | LocalLoad, interrupts: Interrupts) -> tuple[str | None, float | None]:
-    """Wait for JMeter's end, stopping it where asked to or where something is lost.
+    """Wait for JMeter to end; stop it if asked to, or if something that the run needs is lost.
 
     Returns:
         why it was stopped, and since when (epoch ms); None if it was not.

@@ -22,6 +22,7 @@ from lab.hosts import BRIDGE_ADDRESS, CONTROLLER_ADDRESS, HOME, NETWORK, LabErro
 
 LINK = "fs-lab"  # the controlling machine's end
 PROXY_PORT = 3128
+NAMESPACE_WITHIN_S = 5
 KEEPER, PROXY = "network", "proxy"
 
 
@@ -91,15 +92,15 @@ def _refuse_taken_addresses() -> None:
                 raise LabError(f"{link['ifname']} has {address['local']} already: the lab needs {NETWORK} for itself")
 
 
-def _wait_for_namespace(within_s: float = 5) -> int:
+def _wait_for_namespace() -> int:
     our_namespace = Path("/proc/self/ns/net").readlink()
-    deadline = time.monotonic() + within_s
+    deadline = time.monotonic() + NAMESPACE_WITHIN_S
     while time.monotonic() < deadline:
         pid = keeper()
         if pid is not None and Path(f"/proc/{pid}/ns/net").readlink() != our_namespace and _command(pid) == "sleep":
             return pid
         time.sleep(0.01)
-    raise LabError(f"no network namespace within {within_s:g} s; see {HOME / 'network.log'}")
+    raise LabError(f"no network namespace within {NAMESPACE_WITHIN_S} s; see {HOME / 'network.log'}")
 
 
 def _command(pid: int) -> str:

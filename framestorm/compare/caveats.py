@@ -146,7 +146,7 @@ def _of_run(run: Run) -> dict[str, str]:
     # Also what the plan does not name; a property's final value counts.
     properties = record.properties | record.given | record.properties
     settings |= {f"property {name}": each for name, each in properties.items()}
-    settings |= _flat("target", {name: each for name, each in recorded.items() if name != "url"})
+    settings |= _of_target({name: each for name, each in recorded.items() if name != "url"})
     return {name: value(each) for name, each in settings.items()} | _of_machines(record)
 
 
@@ -175,7 +175,7 @@ def _of_study(side: StudySide, shared: Iterable[str]) -> Settings:
     gathered = _gathered(
         {"plan": value(point.plan)}
         | {f"property {name}": value(each) for name, each in point.properties.items()}
-        | {name: value(each) for name, each in _flat("target", point.target.model_dump()).items()}
+        | {name: value(each) for name, each in _of_target(point.target.model_dump()).items()}
         for point in points
     )
     study, definition = side.study, side.study.definition
@@ -205,9 +205,10 @@ def _gathered(each: Iterable[Mapping[str, str]]) -> Settings:
     return {name: tuple(sorted(texts)) for name, texts in values.items()}
 
 
-def _flat(prefix: str, nested: Mapping[str, Any]) -> dict[str, Any]:
-    flat = {f"{prefix} {name}": each for name, each in nested.items() if not isinstance(each, Mapping)}
-    for name, each in nested.items():
+def _of_target(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a target; one that has several parts, such as an environment, by part."""
+    flat = {f"target {name}": each for name, each in settings.items() if not isinstance(each, Mapping)}
+    for name, each in settings.items():
         if isinstance(each, Mapping):
-            flat |= {f"{prefix} {name}.{key}": json.dumps(deep) for key, deep in each.items()}
+            flat |= {f"target {name}.{key}": json.dumps(part) for key, part in each.items()}
     return flat

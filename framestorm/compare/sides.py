@@ -135,8 +135,7 @@ class StudySide:
     """One study, or one level of a factor of it: study.json, and the rows of results.csv that are complete.
 
     points: by their factors, which the two sides may have in common. rows: the cells of a row by point and repetition.
-    schedule: two sides that have the same one ran the same points in the same order in each repetition, so that
-    repetitions pair.
+    schedule: the order of the points in each repetition. If it is the same on both sides, repetitions pair.
     """
 
     label: str

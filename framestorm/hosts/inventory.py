@@ -118,7 +118,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--uninstall", action="store_true", help="undo what deploy has done")
     arguments, further = parser.parse_known_args(list(words))
     if not arguments.inventory.exists():
-        raise UsageError(f"no inventory at {arguments.inventory}; name one by -i")
+        raise UsageError(f"no inventory at {arguments.inventory}; name one with -i")
     setup.ensure([*setup.FOR_A_RUN, setup.ANSIBLE_VENV])
     playbook = "uninstall.yml" if arguments.uninstall else "site.yml"
     bin_dir = paths.ANSIBLE_PYTHON.parent

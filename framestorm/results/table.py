@@ -182,8 +182,9 @@ def span_ms(table: pl.DataFrame, length: str) -> tuple[float, float] | None:
 def serving_ms(samples: pl.DataFrame, *, at_rate: bool) -> tuple[float, float] | None:
     """When answers could come, in epoch ms: from the first start to the last end.
 
-    `at_rate`, they arrive at a fixed rate: from one pause before the first answer could be there. n answers of a steady
-    rate span n - 1 pauses, and none comes before a response time; a rate that is kept would else look missed by that.
+    at_rate: samples start at a fixed rate, with a pause from each to the next; the span then starts one pause before
+    the first answer can come. n answers span n - 1 pauses, and the first takes a response time, so that a rate that
+    the function keeps up with would seem to be missed.
     """
     span = span_ms(samples, "rtt_ms")
     soonest_ms = samples.select(pl.col("rtt_ms").filter("ok").min()).item()

@@ -1,4 +1,4 @@
-"""What the users of a run take of the host that generates their load, compared with what it has, before the load."""
+"""Checks before the load whether the host that generates it has the memory and limits that the run's users need."""
 
 import math
 from collections.abc import Mapping

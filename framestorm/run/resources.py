@@ -20,7 +20,7 @@ FIELDS = ("time_ms", "host", "part", "cpu_percent", "rss_bytes", "processes", "l
 
 
 def log_resources(path: Path, host: str, parts: Mapping[str, Processes], is_over: Event) -> None:
-    """Write a row a part and second until the event is set; 100 percent is one core kept busy."""
+    """Write one row per part and second until the event is set; 100 percent is one core kept busy."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(FIELDS)

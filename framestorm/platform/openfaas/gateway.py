@@ -71,7 +71,7 @@ def replicas(name: str = "") -> list[Replica]:
 
 
 def wait_for_replicas(name: str, count: int, timeout_s: float = READY_WITHIN_S) -> list[Replica]:
-    """The function's replicas once exactly so many are there, all of them ready."""
+    """Wait until the function has exactly `count` replicas, all of them ready; returns them."""
     latest: list[Replica] = []
 
     def is_done() -> bool:

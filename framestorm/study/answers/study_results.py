@@ -144,7 +144,7 @@ def _share(
 def share_of(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> tuple[float, float]:
     """A share over complete runs together, and how many independent samples (or users) it is of.
 
-    Failures of a run may come in clusters. Where there are more runs, how far these differ tells of that.
+    Failures of one run may come in clusters; among several runs, the variation between them shows that.
     """
     counted = [row.count(str(metric_of(metric).counted_by)) for row in rows]
     share = sum((row.metrics[metric] or 0) * n for row, n in zip(rows, counted, strict=True)) / sum(counted)

@@ -171,7 +171,7 @@ def figure_ends(figure: Estimate | None, name: str) -> str:
 
 
 def published_points(summary: StudySummary) -> dict[str, dict[str, Estimate]]:
-    """By point, what was published of it: where all its factors are known to be the same."""
+    """The published figures of each point: those of the row that has the same levels of all its factors."""
     figures = {}
     for point in summary.points:
         for row in summary.published or ():

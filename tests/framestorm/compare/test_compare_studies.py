@@ -72,6 +72,15 @@ def test_failed_runs_are_left_out_and_counted(tmp_path: Path, make_study: Make) 
     assert each["overall"][0]["candidate"]["repetitions"] == 2
 
 
+def test_a_single_common_repetition_pairs_nothing(tmp_path: Path, make_study: Make) -> None:
+    def failing(way: str, users: int, repetition: int) -> dict[str, Any] | None:
+        return None if (users, repetition) in {(1, 1), (3, 2)} else ways(way, users, repetition)
+
+    _, made = compare(tmp_path, make_study("a", ways, users=(1, 3)), make_study("b", failing, users=(1, 3)))
+    mean = made["comparisons"][0]["overall"][0]
+    assert [mean[side]["repetitions"] for side in ("baseline", "candidate")] == [3, 1]
+
+
 @pytest.mark.parametrize("right", [10, 0])
 def test_success_is_judged_whatever_else_is(tmp_path: Path, make_study: Make, right: int) -> None:
     def refusing(way: str, users: int, repetition: int) -> dict[str, Any]:

@@ -8,7 +8,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy import signal, stats
 
-from framestorm.stats.bootstrap import LEAST_UNITS, block_length, choose_block, draw, resample_blocks, statistic_of
+from framestorm.stats.bootstrap import (
+    LEAST_UNITS,
+    Resamples,
+    block_length,
+    choose_block,
+    draw,
+    resample_blocks,
+    statistic_of,
+)
 from framestorm.stats.estimate import Estimate
 from framestorm.stats.percentiles import interval_ranks
 
@@ -129,6 +137,15 @@ def test_apart_of_what_is_not_known() -> None:
     cut = draw(np.append(np.full(99, 2.0), 9.0), cut=np.arange(100) == 99)
     low, high = cut.change_from(many, "ratio").interval()
     assert low is not None and low > 1 and high is None
+
+
+def test_a_change_reaches_from_the_least_to_the_most() -> None:
+    old = Resamples(2.0, np.array([2.0, 0.0, 4.0, -1.0]), np.array([2.0, 8.0, 4.0, 1.0]))
+    new = Resamples(6.0, np.array([6.0, 4.0, 0.0, 1.0]), np.array([8.0, 4.0, 2.0, 1.0]))
+    difference, ratio = new.change_from(old, "difference"), new.change_from(old, "ratio")
+    assert (difference.value, ratio.value) == (4.0, 3.0)
+    assert (difference.least.tolist(), difference.most.tolist()) == ([4, -4, -4, 0], [6, 4, -2, 2])
+    assert (ratio.least.tolist(), ratio.most.tolist()) == ([3, 0.5, -np.inf, 1], [4, np.inf, 0.5, np.inf])
 
 
 def test_memory_is_bounded() -> None:

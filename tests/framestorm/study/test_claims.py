@@ -49,7 +49,7 @@ def test_a_difference(study: Any) -> None:
     mean, low, high = student([400 * shake - 10 for shake in SHAKE])
     assert (answer.value, answer.low, answer.high) == pytest.approx((mean, low, high))
     assert answer.verdict == "rejected"
-    assert "397\u00a0ms [" in answer.sentence
+    assert "397\u00a0ms [" in answer.sentence and "; expected < 300 ms." in answer.sentence
 
 
 def test_a_trend(study: Any) -> None:
@@ -58,6 +58,7 @@ def test_a_trend(study: Any) -> None:
     mean, low, high = student([7.0, 14.0, 21.0])
     assert (answer.value, answer.low, answer.high) == pytest.approx((mean, low, high))
     assert answer.verdict == "inconclusive", "three slopes so far apart"
+    assert answer.sentence.endswith("; expected > 0.")
 
 
 @pytest.mark.parametrize(("expect", "verdict"), [("> 3", "inconclusive"), ("> 1.5", "confirmed")])
@@ -111,7 +112,8 @@ def test_equal_figures_are_equal(study: Any) -> None:
     made = study(lambda factors, repetition: 0.1, {"users": [1, 2, 3, 4, 5, 6, 7]})
     for claim in ({"trend": "users", "expect": "> 0"}, {"trend": "users", "expect": "< 0"}):
         assert judge(made, {"metric": "mean_ms", **claim}).verdict == "rejected"
-    assert judge(made, {"metric": "mean_ms", "expect": "= 0.1 within 0.000001 %"}).verdict == "confirmed"
+    exact = judge(made, {"metric": "mean_ms", "expect": "= 0.1 within 0.000001 %"})
+    assert exact.verdict == "confirmed" and exact.sentence.endswith("; expected = 0.1 within 0.000001 %.")
 
 
 def some_failed(n: int, failed: int) -> list[float | None]:
