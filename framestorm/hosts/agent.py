@@ -44,6 +44,7 @@ DESCRIPTION = Path("/etc/framestorm/host.json")  # left by the playbook
 ENVIRONMENT = Path("/run/framestorm/run.env")  # read by the server's unit at each start
 LOCK = Path("/run/framestorm.lock")
 PLAN = "plan"  # the folder of the plan's files, in that of the run
+KEYS = ".local"  # with SSL JMeter's key is below it, and is looked for from the folder that JMeter was started in
 
 
 class CannotError(Exception):
@@ -370,6 +371,8 @@ class Agent:
         owner = pwd.getpwnam(self.host.user)
         with self._as_account():
             log = (run_dir / "jmeter.out").open("wb")
+            if (keys := Path(self.host.folder) / KEYS).exists():
+                (run_dir / KEYS).symlink_to(keys)
         with log:
             self.controller = subprocess.Popen(
                 command,

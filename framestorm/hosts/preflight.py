@@ -26,8 +26,10 @@ def faults(members: Sequence[Member], slaves: Sequence[Member]) -> dict[Member, 
     versions = [member.facts.java for member in reached]
     java = max(versions, key=versions.count, default=None)
     digest = probe.digest(paths.ROOT, files)
+    with_ssl = [member.facts.described.rmi_ssl for member in reached]
+    ssl = max(with_ssl, key=with_ssl.count, default=False)
     for member in reached:
-        reasons[member] = _faults(member, java, probe.jmeter_version(paths.JMETER_HOME), digest)
+        reasons[member] = _faults(member, java, probe.jmeter_version(paths.JMETER_HOME), digest, ssl)
     for name in {member.facts.hostname for member in reached}:
         namesakes = [member for member in slaves if member.facts.hostname == name]
         for other in namesakes[1:]:
@@ -56,7 +58,7 @@ def _learn(member: Member, files: Sequence[str]) -> str | None:
     return None
 
 
-def _faults(member: Member, java: str | None, jmeter_version: str | None, digest: str | None) -> list[str]:
+def _faults(member: Member, java: str | None, jmeter_version: str | None, digest: str | None, ssl: bool) -> list[str]:
     """The reasons why a host with known facts and clock cannot take part, each with the remedy; empty if it can."""
     facts = member.facts
     reasons = []
@@ -66,6 +68,8 @@ def _faults(member: Member, java: str | None, jmeter_version: str | None, digest
         reasons.append(f"has JMeter {facts.jmeter or 'none'}, this machine {jmeter_version}; {DEPLOY}")
     if facts.kit != digest:
         reasons.append(f"has another version of the client than this checkout; {DEPLOY}")
+    if facts.described.rmi_ssl != ssl:
+        reasons.append(f"was deployed {'without' if ssl else 'with'} framestorm_rmi_ssl=true, unlike the others; {DEPLOY}")
     if facts.described.unit and facts.unit != "loaded":
         reasons.append(f"has no unit {facts.described.unit}; {DEPLOY}")
     if facts.busy_with:

@@ -24,13 +24,13 @@ LIST = "sudo find / -xdev '(' -path /proc -o -path /sys -o -path /run -o -path /
 
 @pytest.fixture(scope="module")
 def before(deployed: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """slave1 deployed again with SSL, by an inventory that slave2 has left; the properties of before."""
+    """Master and slave1 deployed again with SSL, by an inventory that slave2 has left; the properties of before."""
     folder = tmp_path_factory.mktemp("changed")
     kept, fewer = folder / "before.properties", folder / "inventory.ini"
     kept.write_bytes(PROPERTIES.read_bytes())
     text = paths.INVENTORY.read_text().replace("{{ inventory_dir }}", str(paths.ROOT))
     fewer.write_text(text.replace("slave2 ansible_host=198.18.0.12\n", ""))
-    RunSh(folder)("./run.sh deploy -e framestorm_rmi_ssl=true", "-i", str(fewer), "--limit", "slave1", out="")
+    RunSh(folder)("./run.sh deploy -e framestorm_rmi_ssl=true", "-i", str(fewer), "--limit", "master1,slave1", out="")
     return kept
 
 
@@ -39,6 +39,13 @@ def test_ssl_is_one_variable(before: Path, tmp_path: Path) -> None:
     assert on_slaves("hostname", tmp_path, ["198.18.0.11"]) == ["slave1\n"]
     refused = jmeter(tmp_path / "plain", "hostname", before, ["198.18.0.11"])
     assert "could not be configured" in refused.stdout + refused.stderr
+
+
+def test_a_master_runs_with_ssl(before: Path, run_sh: RunSh) -> None:
+    function = "-Jurl=http://198.18.0.3:8080/_/health"
+    done = run_sh("-R", "slave1", "-t", "jmx/requests.jmx", function, "-Jmethod=GET", "-Jusers=1", "-Jhold_s=1")
+    assert done.json("run.json")["rmi"]["ssl"]
+    assert min(int(row["responseCode"]) for row in done.rows("samples.jtl")) == 200
 
 
 def test_a_host_that_left_the_inventory_is_let_in_no_more(before: Path, deployed: Lab) -> None:

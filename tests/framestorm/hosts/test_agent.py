@@ -138,6 +138,21 @@ def test_a_controller_runs_and_its_files_are_handed_in(
     assert list((tmp_path / "runs").iterdir()) == []
 
 
+def test_a_controller_finds_the_key_of_ssl(on_host: Agent, tmp_path: Path) -> None:
+    key = tmp_path / "kit" / ".local" / "deploy" / "key"
+    key.parent.mkdir(parents=True)
+    key.write_text("of the deployment")
+    on_host.host = replace(on_host.host, folder=str(tmp_path / "kit"))
+    on_host.open(OPEN)
+    on_host.begin(begin("cat .local/deploy/key > tree.xml"))
+    assert on_host.controller is not None and on_host.controller.wait(20) == 0
+    assert (tmp_path / "runs" / "run7" / "tree.xml").read_text() == "of the deployment"
+    on_host.end()
+    with pytest.raises(SystemExit):
+        on_host.leave()
+    assert key.exists()
+
+
 def test_a_client_server_stands_beside_jmeters_and_its_end_is_the_hosts(
     on_host: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

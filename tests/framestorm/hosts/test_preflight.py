@@ -73,6 +73,13 @@ def test_all_have_the_java_that_most_have() -> None:
     assert "Java 21" in fault and "17" in fault
 
 
+def test_all_have_the_ssl_that_most_have() -> None:
+    with_ssl = replace(DESCRIBED, rmi_ssl=True)
+    (fault,), ok, _ = faults(member("a"), member("b", described=with_ssl), member("c", described=with_ssl))
+    assert ok == []
+    assert "without framestorm_rmi_ssl=true" in fault
+
+
 def test_two_hosts_of_one_name_could_not_be_told_apart() -> None:
     first, (fault,), other = faults(member("a", hostname="debian"), member("b", hostname="debian"), member("c"))
     assert first == other == []
