@@ -7,8 +7,11 @@ counts; later ones are counted as repeated.
 """
 
 import argparse
+import contextlib
 import json
 import re
+import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +19,7 @@ from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,10 @@ class Call:
 
 # Above what a function's answer is; one without an end must not fill the memory.
 BODY_BYTES_MAX = 64 * 2**20
-# A sender that is silent for so long is gone.
-SILENT_S = 60.0
+# A connection that brings no whole call for so long is closed, however slowly it goes on sending.
+WAITS_AT_MOST_S = 60.0
+# Past it the one that has waited for longest goes: each has a thread and a descriptor.
+CONNECTIONS_MAX = 256
 _WHOLE = re.compile(r"[0-9]{1,18}", re.ASCII)
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,18})?(e-?[0-9]{1,2})?", re.ASCII)
 
@@ -54,6 +59,41 @@ _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,18})?(e-?[0-9]{1,2})?", re.ASCII)
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128  # callbacks come in bursts
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._since_s: dict[socket.socket, float] = {}
+        self._lock = threading.Lock()
+        super().__init__(address, handler)
+
+    def waits(self, connection: socket.socket) -> None:
+        """Note that a connection is waited for from now on."""
+        with self._lock:
+            self._since_s[connection] = time.monotonic()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.waits(request)
+        self._close_waiting(time.monotonic())
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        self._close_waiting(time.monotonic())
+
+    def _close_waiting(self, now_s: float) -> None:
+        with self._lock:
+            by_age = sorted(self._since_s, key=self._since_s.__getitem__)
+            for number, connection in enumerate(by_age):
+                if number < len(by_age) - CONNECTIONS_MAX or now_s - self._since_s[connection] > WAITS_AT_MOST_S:
+                    with contextlib.suppress(OSError):
+                        connection.shutdown(socket.SHUT_RD)  # its thread sees the end, and answers
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._since_s.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError):  # of a sender that went away
+            super().handle_error(request, client_address)
 
 
 class Receiver:
@@ -113,7 +153,6 @@ class Receiver:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"  # keeps connections alive
-            timeout = SILENT_S
 
             def do_POST(self) -> None:
                 done_ms, done_s = time.time() * 1000, time.perf_counter()
@@ -137,6 +176,7 @@ class Receiver:
                 self.send_response(202)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
+                receiver._server.waits(self.connection)
 
             def _refuse(self, status: int, why: str) -> None:
                 # Where the next request begins is not known.

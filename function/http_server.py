@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import resource
+import select
 import signal
 import socket
 import sys
@@ -29,6 +30,8 @@ SPARE_THREADS = 4
 CONNECTIONS_MAX = 1024
 # Descriptors for all but connections: libraries, the model, the pool's files.
 DESCRIPTORS_BESIDE = 128
+# At the limit, a client that lets the server wait for longer makes room for another, however slowly it goes on sending.
+WAITS_AT_MOST_S = 10.0
 # After the system had no descriptor for a connection: as long none is taken, so that those there are get answered.
 ACCEPT_PAUSE_S = 0.1
 # Requests and answers up to here stay in memory while they are received and sent, larger ones go to a temporary file.
@@ -117,6 +120,15 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
     task_class = _Task
     error_task_class = _ErrorTask
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.waiting_since_s = time.monotonic()
+
+    def service(self) -> None:
+        """Answer one request."""
+        super().service()
+        self.waiting_since_s = time.monotonic()
+
 
 class Server(TcpWSGIServer):  # type: ignore[misc]
     """One listening socket; `run` serves until SIGTERM, SIGINT or `stop`, then until what is under way is answered."""
@@ -171,7 +183,18 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
     def readable(self) -> bool:
         """Whether connections are taken now."""
         is_open: bool = super().readable()
+        if self.in_connection_overflow:
+            self._make_room()
         return is_open and time.monotonic() >= self._accept_again_s
+
+    def _make_room(self) -> None:
+        """Close the connection that has waited for longest for a whole request, if another one waits to be taken."""
+        at_the_door = select.poll()
+        at_the_door.register(self.socket, select.POLLIN)
+        waiting = [each for each in self.active_channels.values() if not each.requests]
+        longest = min(waiting, key=lambda each: each.waiting_since_s, default=None)
+        if longest and time.monotonic() - longest.waiting_since_s > WAITS_AT_MOST_S and at_the_door.poll(0):
+            longest.will_close = True
 
     def stop(self) -> None:
         """Take no new requests, finish those under way, then return from `run`; called twice it does not wait."""

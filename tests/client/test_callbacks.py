@@ -3,14 +3,17 @@
 import http.client
 import json
 import socket
+import struct
 import threading
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
+import callbacks
 from callbacks import Call, Receiver
+from framestorm.machine import wait_until
 from tests import fuzz
 
 
@@ -61,6 +64,43 @@ def test_a_call_told_again_counts_once(tmp_path: Path) -> None:
     assert call.done_ms - call.started_ms == 250
     lines = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
     assert [(line["call_id"], line["status"], line["body"]) for line in lines] == [("a", 200, 2), ("b", 500, 2)]
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"POST / HTTP/1.1\r\nX-Call-Id: a", b"POST / HTTP/1.1\r\nContent-Length: 99\r\n\r\n"]
+)
+def test_senders_that_never_end_hold_nothing(
+    begun: bytes, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(callbacks, "CONNECTIONS_MAX", 8)
+    threads = threading.active_count()
+    with Receiver() as receiver, ExitStack() as stack:
+        host, port = receiver.url.split("/")[2].split(":")
+        held = [stack.enter_context(socket.create_connection((host, int(port)), timeout=20)) for _ in range(40)]
+        for connection in held:
+            connection.sendall(begun)
+        assert wait_until(lambda: threading.active_count() - threads < 12, 10)
+        with closing(http.client.HTTPConnection(host, int(port))) as connection:
+            assert tell(connection, X_Call_Id="b") == 202
+        held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        held.pop().close()  # by a reset
+        monkeypatch.setattr(callbacks, "WAITS_AT_MOST_S", 0.5)
+        done = threading.Event()
+
+        def send_on() -> None:
+            while not done.wait(0.1):
+                for connection in held:
+                    with suppress(OSError):
+                        connection.sendall(begun and b"x")
+
+        sending = threading.Thread(target=send_on)
+        sending.start()
+        try:
+            assert wait_until(lambda: threading.active_count() - threads == 2, 10)
+        finally:
+            done.set()
+            sending.join()
+    assert capfd.readouterr().err == ""
 
 
 def test_the_receiver_outlives_whatever_reaches_its_port(capfd: pytest.CaptureFixture[str]) -> None:

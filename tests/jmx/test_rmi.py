@@ -2,8 +2,10 @@
 
 import socket
 import subprocess
+from pathlib import Path
 
 from framestorm import paths
+from framestorm.run import jmeter
 
 LISTEN = """
 org.apache.jmeter.util.JMeterUtils.loadJMeterProperties(args[0])
@@ -15,12 +17,42 @@ println org.apache.jmeter.JMeter.getSocket(0, 0).localAddress.hostAddress
 """
 
 
-def test_a_controller_hears_its_slaves_alone_and_at_one_address() -> None:
+def groovy(script: str, *options: str) -> list[str | Path]:
+    """The command that runs a script with JMeter's libraries, by Java with these options."""
     libraries = f"{paths.JMETER_HOME}/lib/*:{paths.JMETER_HOME}/lib/ext/*"
+    java = ["timeout", "60", paths.JAVA_HOME / "bin" / "java", *options, "-cp", libraries]
+    return [*java, "groovy.ui.GroovyMain", "-e", script, paths.JMETER_HOME / "bin" / "jmeter.properties"]
+
+
+READ = """
+org.apache.jmeter.util.JMeterUtils.loadJMeterProperties(args[0])
+def result = new org.apache.jmeter.protocol.http.sampler.HTTPSampleResult(1L)
+result.URL = new URL('http://127.0.0.1/')
+result.addSubResult(org.apache.jmeter.samplers.SampleResult.createTestSample(1L))
+def event = new org.apache.jmeter.samplers.SampleEvent(result, 'group')
+def code = new org.codehaus.groovy.runtime.MethodClosure('', 'execute')
+for (sent in [event, [event], code, [code]]) {
+    def bytes = new ByteArrayOutputStream()
+    new ObjectOutputStream(bytes).writeObject(sent)
+    try {
+        println new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray())).readObject().getClass().simpleName
+    } catch (InvalidClassException refused) {
+        println refused.message
+    }
+}
+"""
+
+
+def test_a_controller_makes_samples_of_what_it_is_sent_and_nothing_else() -> None:
+    done = subprocess.run(groovy(READ, *jmeter.CONTROLLING), capture_output=True, text=True, check=True, timeout=60)
+    sample, samples, *refused = done.stdout.splitlines()
+    assert (sample, samples) == ("SampleEvent", "ArrayList")
+    assert refused == ["filter status: REJECTED"] * 2
+
+
+def test_a_controller_hears_its_slaves_alone_and_at_one_address() -> None:
     options = ("-Dframestorm.slaves=127.0.0.2,127.0.0.3", "-Djava.rmi.server.hostname=127.0.0.1")
-    java = ("timeout", "60", paths.JAVA_HOME / "bin" / "java", *options, "-cp", libraries)
-    command = [*java, "groovy.ui.GroovyMain", "-e", LISTEN, paths.JMETER_HOME / "bin" / "jmeter.properties"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as controller:
+    with subprocess.Popen(groovy(LISTEN, *options), stdout=subprocess.PIPE, text=True) as controller:
         assert controller.stdout is not None
         port = int(controller.stdout.readline())
         with socket.create_connection(("127.0.0.1", port), 10, ("127.0.0.9", 0)) as outsider:

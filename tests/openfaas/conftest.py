@@ -4,15 +4,17 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import requests
 
 from framestorm import paths
 from framestorm.platform.openfaas import config, stack
-from framestorm.platform.openfaas.layout import FAAS_CLI, GATEWAY_URL, STACK
+from framestorm.platform.openfaas.layout import FAAS_CLI, GATEWAY_URL, HOME, STACK
 
 FaasCli = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -26,6 +28,17 @@ def post(address: str, body: bytes = b"x", headers: Mapping[str, str] | None = N
 
 def get(address: str) -> str:
     return requests.get(address, timeout=5).text
+
+
+def listening() -> dict[int, set[str]]:
+    """Of each port that a process of the local OpenFaaS has open, whoever started it, the addresses of this machine."""
+    ports: dict[int, set[str]] = {}
+    for each in psutil.net_connections("inet"):
+        with suppress(psutil.Error):
+            # Its parts, balancers and replicas work in folders of its own.
+            if each.pid and not each.raddr and Path(psutil.Process(each.pid).cwd()).is_relative_to(HOME.resolve()):
+                ports.setdefault(each.laddr.port, set()).add(each.laddr.ip)
+    return ports
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 
 from framestorm.errors import FramestormError, UsageError
 from framestorm.platform.openfaas import balancers, cli, gateway
-from tests.openfaas.conftest import post, replicas
+from tests.openfaas.conftest import listening, post, replicas
 
 WORKERS = 3
 CHOICES = [(kind, policy) for kind, balancer in balancers.KINDS.items() for policy in balancer.policies]
@@ -35,6 +35,7 @@ def workers(deploy) -> list[str]:
 @pytest.mark.parametrize(("kind", "policy"), CHOICES)
 def test_every_worker_answers_its_share(workers, kind, policy):
     url = balancers.start(kind, "noop", policy)
+    assert listening()[urlsplit(url).port] == {"127.0.0.1"}
     answers = [ask(url) for _ in range(10 * WORKERS)]
     assert {answer for answer, _ in answers} == {b"ok"}
     counts = Counter(worker for _, worker in answers)

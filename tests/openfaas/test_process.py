@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -20,17 +21,18 @@ from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import wait_until
 from framestorm.platform.openfaas import cli as target
-from framestorm.platform.openfaas import gateway, metrics, services, stack
+from framestorm.platform.openfaas import config, gateway, metrics, stack
 from framestorm.platform.openfaas.layout import (
     FIRST_USER,
     GATEWAY_PORT,
     GATEWAY_URL,
+    LOGS,
     PROMETHEUS_URL,
     PROVIDER_PORT,
     STACK,
     UPSTREAM_TIMEOUT_S,
 )
-from tests.openfaas.conftest import get, post, replicas
+from tests.openfaas.conftest import get, listening, post, replicas
 
 RUNTIMES = ["noop", "noop-go", "noop-python", "noop-node", "noop-java"]
 
@@ -123,11 +125,15 @@ def test_every_runtime_in_both_ways(deploy, runtime, way):
 
 def test_nothing_is_open_to_other_machines(deploy):
     deploy("noop")
-    parts = [service.process() for service in services.read().services.values()]
-    pids = {process.pid for part in parts for process in (part, *part.children(recursive=True))}
-    listening = [each for each in psutil.net_connections("inet") if each.pid in pids and not each.raddr]
-    assert {GATEWAY_PORT, PROVIDER_PORT} < {each.laddr.port for each in listening}
-    assert [each for each in listening if each.laddr.ip not in ("127.0.0.1", "::1")] == []
+    ports = {port for program in config.programs("process") for port in program.ports}
+    assert ports >= {GATEWAY_PORT, PROVIDER_PORT}
+    # Replicas are in networks of their own.
+    assert listening() == {port: {"127.0.0.1"} for port in ports}
+
+
+def test_no_queued_request_is_dropped_for_a_limit(openfaas):
+    limits = re.findall(r"(Messages|Bytes) +: +(\S+)", (LOGS / "nats.log").read_text())
+    assert limits == [("Messages", "unlimited"), ("Bytes", "unlimited")]
 
 
 def test_two_replicas_of_a_forking_function_have_a_network_each(deploy):

@@ -99,9 +99,7 @@ func serve(c config) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	log.Printf("provider: %s backend, %s", c.backend, listener.Addr())
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headersWithin, ReadTimeout: idleTimeout, WriteTimeout: idleTimeout,
-	}
+	server := newServer(handler, headersWithin, idleTimeout)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {
@@ -111,6 +109,13 @@ func serve(c config) error {
 	}
 	registry.close()
 	return err
+}
+
+// newServer bounds what a client may take: for the headers, and for a whole request, its answer, or between two.
+func newServer(handler http.Handler, headersWithin, requestWithin time.Duration) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: headersWithin, ReadTimeout: requestWithin, WriteTimeout: requestWithin,
+	}
 }
 
 // routes are those of every OpenFaaS provider, as github.com/openfaas/faas-provider has them, and /system/replicas. Its

@@ -35,6 +35,9 @@ func TestAReplicaNeverRunsOutsideItsGroup(t *testing.T) {
 	g, server := start(t, t.TempDir())
 	f := mustDeploy(t, g, deployment("echo"))
 	want := "framestorm-test/" + f.views()[0].Name
+	if most, err := readNumber(cgroup(want).file("pids", "pids.max")); err != nil || most != pidsMost {
+		t.Errorf("%v processes and threads at most, want %d: %v", most, pidsMost, err)
+	}
 	if _, groups, _ := post(t, server.URL+"/function/echo/group", ""); strings.Count(groups, want) < 1 {
 		t.Errorf("not in %s: %s", want, groups)
 	}

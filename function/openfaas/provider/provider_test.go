@@ -278,6 +278,56 @@ func TestASwitchOfProtocolsIsRefusedAndLeavesNothingUnderWay(t *testing.T) {
 	}
 }
 
+func TestARequestThatNeverEndsHoldsNothing(t *testing.T) {
+	g, _ := start(t, t.TempDir())
+	f := mustDeploy(t, g, deployment("echo"))
+	handler, err := routes(config{upstream: time.Minute}, api{registry: g, secrets: g.secrets}, newProxy(g, time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newServer(handler, 300*time.Millisecond, 600*time.Millisecond)
+	defer server.Close()
+	go func() { _ = server.Serve(listener) }()
+	ends := make(chan error)
+	for _, begun := range []string{
+		"", "POST /function/echo HTTP/1.1\r\nHost: x\r\n", "POST /function/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n",
+		"POST /system/functions HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n",
+	} {
+		connection, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close()
+		_ = connection.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_, _ = io.WriteString(connection, begun)
+		go func() {
+			for begun != "" {
+				if _, err := io.WriteString(connection, "x"); err != nil {
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+		}()
+		go func() {
+			_, err := io.Copy(io.Discard, connection)
+			ends <- err
+		}()
+	}
+	if status, _, _ := post(t, "http://"+listener.Addr().String()+"/function/echo", ""); status != 200 {
+		t.Errorf("meanwhile: %d", status)
+	}
+	for range 4 {
+		if err := <-ends; errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a connection is held open")
+		}
+	}
+	eventually(t, "nothing under way", func() bool { return f.counts().inFlight == 0 })
+}
+
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		cpu, memory string
