@@ -69,7 +69,8 @@ def _faults(member: Member, java: str | None, jmeter_version: str | None, digest
     if facts.kit != digest:
         reasons.append(f"has another version of the client than this checkout; {DEPLOY}")
     if facts.described.rmi_ssl != ssl:
-        reasons.append(f"was deployed {'without' if ssl else 'with'} framestorm_rmi_ssl=true, unlike the others; {DEPLOY}")
+        way = "without" if ssl else "with"
+        reasons.append(f"was deployed {way} framestorm_rmi_ssl=true, unlike the others; {DEPLOY}")
     if facts.described.unit and facts.unit != "loaded":
         reasons.append(f"has no unit {facts.described.unit}; {DEPLOY}")
     if facts.busy_with:
