@@ -129,8 +129,8 @@ def _run(words: Sequence[str]) -> int:
         help="run over slaves: a group, hosts or an Ansible pattern of the inventory (slaves, 'slaves:!slave2')",
     )  # fmt: skip
     slaves.add_argument(
-        "-r", "--runremote", dest="slaves", action="store_const", const="slaves",
-        help="run over all slaves of the inventory",
+        "-r", "--runremote", dest="slaves", action="store_const", const="-r",
+        help="run over the slaves of JMeter's property remote_hosts, or without it over all of the inventory",
     )  # fmt: skip
     slaves.add_argument(
         "-G", "--globalproperty", metavar="NAME=VALUE", dest="extra", action="append", default=[],
@@ -369,6 +369,8 @@ def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
     if "criteria" in options:
         # JMeter takes a word without a value as the name of a file.
         extra = [word if "=" in word else Path(word) for word in options.extra]
+        if options.slaves == "-r":
+            options.slaves = options.given.get("remote_hosts") or "slaves"
         options.criteria, options.extra = tuple(options.criteria), properties.assigned(extra, "-G")
     return RunOptions(**vars(options), command=("./run.sh", *words))
 

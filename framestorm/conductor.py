@@ -164,12 +164,6 @@ def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
 def _check_for_slaves(options: RunOptions, plan: Plan, hosts: Hosts) -> None:
     if options.influxdb_url is not None:
         raise UsageError("--influxdb works on one machine; for slaves add the Backend Listener to the plan in the GUI")
-    if hosts.master is not None and (
-        options.property_files or {word[1] for word in options.jmeter_options} & set("pS")
-    ):
-        raise UsageError(
-            f"-q, -p and -S: the files are not on {hosts.master.name}, which controls the run; use -J or -D"
-        )
     if options.whole_plan and plan.totals:
         raise UsageError(f"--whole-plan: {options.plan.name} declares its totals, which are split over the slaves")
     if len(hosts.slaves) > 1 and plan.is_for_kit and not plan.totals:

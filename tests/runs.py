@@ -130,7 +130,7 @@ class RunSh:
             words = (*shlex.split(words[0])[1:], *words[1:])
         if out:
             words += ("-o", str(self.folder / out))
-            words += () if "-R" in words or "compare" in words else ("--port", str(self.port))
+            words += () if {"-R", "-r", "compare"} & {*words} else ("--port", str(self.port))
         process = subprocess.Popen(
             [paths.ROOT / "run.sh", *words], cwd=paths.ROOT, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

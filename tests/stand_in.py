@@ -1,12 +1,15 @@
 """A function that answers as a test asks for."""
 
 import json
+import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 FACE = {"x": 1, "y": 1, "width": 9, "height": 9, "score": 0.9}
@@ -51,7 +54,8 @@ class StandIn(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://{self.server_address[0]!s}:{self.server_port}/function/face-blur"
+        scheme = "https" if isinstance(self.socket, ssl.SSLSocket) else "http"
+        return f"{scheme}://{self.server_address[0]!s}:{self.server_port}/function/face-blur"
 
     @property
     def requests(self) -> list[tuple[str | None, bytes]]:
@@ -108,6 +112,21 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     do_GET = do_PUT = do_DELETE = do_POST  # noqa: N815
+
+
+def ask_for_certificate(server: StandIn, folder: Path) -> Path:
+    """Let a server speak TLS and ask for a client's certificate; returns that with its key."""
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    names = (folder / "key.pem", folder / "crt.pem")
+    subprocess.run([*make, "-keyout", names[0], "-out", names[1]], check=True, capture_output=True)
+    both = folder / "both.pem"
+    both.write_text("".join(name.read_text() for name in names))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(both)
+    context.load_verify_locations(names[1])
+    context.verify_mode = ssl.CERT_REQUIRED
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    return both
 
 
 @contextmanager

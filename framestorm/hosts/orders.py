@@ -78,6 +78,11 @@ def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slav
     """The files and the order with which the master runs JMeter's controller."""
     described = master.facts.described
     run_dir = _run_dir(prepared, master)
+    files, words = parcel.files_of_controller(), []
+    for number, word in enumerate(prepared.options.for_jmeter):
+        is_file = word[1] in "pqS"
+        words.append(f"{word[:2]}{run_dir}/settings-{number}" if is_file else word)
+        files |= {f"settings-{number}": Path(word[2:])} if is_file else {}
     command = jmeter.run_command(
         Path(f"{run_dir}/{parcels.FOLDER}/{parcel.plan.name}"),
         {
@@ -90,11 +95,11 @@ def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slav
         MASTER_STOP_PORT,
         jmeter.Home("java", described.jmeter, f"{described.folder}/jmx/user.properties"),
         jmeter.CONTROLLING,
-        prepared.options.for_jmeter,
+        words,
     )
     follow = {name: name for name in ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out", *parcel.outputs)}
     command += remote_options(_addresses(slaves), master.host.address, HOST_PROPERTIES)
-    return Delivery(_open(prepared), parcel.files_of_controller(), Begin(follow, command, MASTER_STOP_PORT))
+    return Delivery(_open(prepared), files, Begin(follow, command, MASTER_STOP_PORT))
 
 
 def controller_command(prepared: Prepared, parcel: Parcel, slaves: Sequence[Member], stop_port: int) -> list[str]:

@@ -28,6 +28,8 @@ JARS = "elsewhere/jars"  # the user's, from jmx/lib/ and from the class path of 
 # JMeter's properties with paths of jars and folders, with what separates the paths.
 _CLASS_PATHS = {"search_paths": ";", "user.classpath": os.pathsep, "plugin_dependency_paths": ";"}
 _THERE = "${__P(framestorm.plan)}"
+# JMeter's properties with the path of a script or of settings.
+_PROPERTY_FILES = re.compile(r"groovy\.utilities|(?:jsr223|beanshell)\.init\.file|beanshell\.\w+\.init|hc\.\w+\.file")
 _OUTPUTS = ("ResultCollector",)
 _ENVIRONMENT = re.compile(r"\$\{__env\(\s*(\w+)|System\.getenv\(\s*['\"](\w+)['\"]\s*\)")
 _TEMPLATE_AT_MOST_BYTES = 1 << 20
@@ -185,7 +187,7 @@ class _Packer:
             self.parcel.jars |= _files(named.path, place)
             self.parcel.class_paths.setdefault("search_paths", []).append(place)
             return named.text
-        self.parcel.files |= _files(named.path, place)
+        self._add(named.path, place)
         if named.is_data_set and self._options.split_csv:
             has_header = not plans.field_text(named.element, "variableNames").strip()
             has_header |= plans.field_text(named.element, "ignoreFirstLine") == "true"
@@ -236,7 +238,10 @@ class _Packer:
                 each.text = str(Path.cwd() / text)
 
     def _take_properties(self) -> None:
-        """Take the files that the kit's properties name by `@file` and `@folder`, and those of forms."""
+        """Take the files that properties of the kit and of JMeter name."""
+        for name, value in self._values.items():
+            if _PROPERTY_FILES.fullmatch(name) and Path(value).is_file():
+                self.parcel.references[name] = self._take_named(value)
         for name, each in self._prepared.plan.settable.items():
             value = self._prepared.values.get(name, "")
             if plans.FORM in each.facets and value:
@@ -248,13 +253,16 @@ class _Packer:
         """Take a file or folder that a property names; returns how it is named on slaves."""
         path = Path(name)
         place = self._place(path)
-        self.parcel.files |= _files(path, place)
-        if path.is_file():
-            if path.stat().st_size <= _TEMPLATE_AT_MOST_BYTES:
-                self._templates.append(path)
-            if self._options.split_csv and path.suffix in (".csv", ".jsonl"):
-                self._split(place, path, has_header=path.suffix == ".csv", may_be_quoted=path.suffix == ".csv")
+        self._add(path, place)
+        if path.is_file() and self._options.split_csv and path.suffix in (".csv", ".jsonl"):
+            self._split(place, path, has_header=path.suffix == ".csv", may_be_quoted=path.suffix == ".csv")
         return f"{_THERE}/{place}"
+
+    def _add(self, path: Path, place: str) -> None:
+        """Add a file or folder to what the slaves get; a small file may ask for variables of the environment."""
+        self.parcel.files |= _files(path, place)
+        if path.is_file() and path.stat().st_size <= _TEMPLATE_AT_MOST_BYTES:
+            self._templates.append(path)
 
     def _split(self, place: str, path: Path, has_header: bool, may_be_quoted: bool) -> None:
         """Split the rows of a data set among the slaves; each of them gets the header line."""
@@ -285,12 +293,10 @@ class _Packer:
             of_slave[place] = part
 
     def _find_secrets(self, elements: list[ET.Element]) -> None:
-        names = {name for value in self._prepared.values.values() for name in SECRET.findall(value)}
-        for path in self._templates:
-            names |= set(SECRET.findall(path.read_text(errors="replace")))
-        for element in elements:
-            for text in element.itertext():
-                names |= {name for match in _ENVIRONMENT.findall(text) for name in match if name}
+        files = [path.read_text(errors="replace") for path in self._templates]
+        names = {name for text in (*self._prepared.values.values(), *files) for name in SECRET.findall(text)}
+        for text in (*files, *(text for element in elements for text in element.itertext())):
+            names |= {name for match in _ENVIRONMENT.findall(text) for name in match if name}
         self.parcel.secrets = {name: os.environ[name] for name in sorted(names) if name in os.environ}
 
 

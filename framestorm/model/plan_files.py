@@ -28,6 +28,10 @@ _LISTS = {"SMTPSampler.attachFile": ";", "TestPlan.user_define_classpath": ","}
 # Files that are read only where another field says so.
 _ONLY_IF = {"FTPSampler.localfilename": "FTPSampler.upload", "SMTPSampler.emlMessageToSend": "SMTPSampler.use_eml"}
 _FUNCTION = re.compile(r"\$\{__(?:FileToString|StringFromFile|CSVRead|XPath)\(\s*([^,()]*(?:\$\{[^{}]*\}[^,()]*)*)")
+_CALL = re.compile(r"\$\{__(\w+)\(\s*$")
+# What JMeter looks for beside the plan too, if it is not in the folder that JMeter was started in: what these fields of
+# these elements name, and this function.
+_BESIDE = re.compile(r".*CSVDataSet.*|IncludeController.*|SmtpSampler.*|.* File\.path|CSVRead")
 # A sequence of files by its pattern, as in __StringFromFile(PIN#'.'DAT,,1,2): JMeter makes the names.
 _SEQUENCE = re.compile(r"\$\{__StringFromFile\([^,()]*,[^,()]*,\s*[^,()\s]")
 _PROPERTY = re.compile(r"\$\{__(P|property)\(([^(){}$]*)\)\}")
@@ -78,6 +82,7 @@ class NamedFile:
     """A file of a plan: the element that names it, the field, and in that the text at `start`.
 
     path: what JMeter opens, whether it is there or not; None if only JMeter can work it out.
+    beside: the file of this name beside the plan, if there is one, even if JMeter does not look for it there.
     """
 
     element: ET.Element
@@ -85,6 +90,7 @@ class NamedFile:
     text: str
     start: int
     path: Path | None
+    beside: Path | None = None
 
     @property
     def is_data_set(self) -> bool:
@@ -103,7 +109,7 @@ class NamedFile:
 def named_files(elements: list[ET.Element], known: Known, folder: Path, working_dir: Path) -> Iterator[NamedFile]:
     """Each file that the enabled elements of the plan in `folder` name, once for each place that names it.
 
-    JMeter looks for most files beside the plan, and in the folder that it was started in; for scripts only there.
+    JMeter looks for all in the folder that it was started in, and then for some beside the plan.
     """
     for element in elements:
         for field, text, start in _paths(element):
@@ -111,15 +117,16 @@ def named_files(elements: list[ET.Element], known: Known, folder: Path, working_
             value = None if _SEQUENCE.match(whole, whole.rfind("${", 0, start)) else known.value(text)
             if value is not None and not value.strip():
                 continue
-            path = None
-            if value is not None and element.tag == "IncludeController":
+            if value is None:
+                yield NamedFile(element, field, text, start, None)
+                continue
+            if element.tag == "IncludeController":
                 value = known.included(value)
-            if value is not None:
-                beside = folder / Path(value.strip().removeprefix("~/"))
-                here = working_dir / value.strip()
-                is_script = element.tag.startswith(("JSR223", "BSF", "BeanShell", "TestPlan"))
-                path = here if is_script or (not beside.exists() and here.exists()) else beside
-            yield NamedFile(element, field, text, start, path)
+            here, beside = working_dir / value.strip(), folder / value.strip()
+            call = _CALL.search(whole[:start])
+            looks_beside = _BESIDE.fullmatch(call[1] if call else f"{element.tag} {field.get('name')}")
+            path = beside if looks_beside and not here.exists() else here
+            yield NamedFile(element, field, text, start, path, beside if beside.exists() else None)
 
 
 def _paths(element: ET.Element) -> Iterator[tuple[ET.Element, str, int]]:

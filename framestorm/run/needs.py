@@ -1,6 +1,7 @@
 """What a plan needs beyond its text, looked at before the load: files, classes of plug-ins, and hosts that it calls."""
 
 import re
+import shlex
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,9 +49,9 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
         for named in named_files(own, Known(elements, values, folder), folder, working_dir):
             is_new = named.shown not in found
             found[named.shown] = named
-            if is_new and named.is_fragment and named.path is not None and _problem(named) is None:
+            if is_new and named.is_fragment and named.path is not None and _problem(named, folder) is None:
                 roots.append(plans.parse(named.path))
-    problems = [f"{name}: {problem}" for name, named in found.items() if (problem := _problem(named))]
+    problems = [f"{name}: {problem}" for name, named in found.items() if (problem := _problem(named, folder))]
     if problems:
         text = f"{plan.path.name} cannot run: {'; '.join(problems)}"
         # A thread group that sets up may write files for the others.
@@ -66,12 +67,13 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
     )
 
 
-def _problem(named: NamedFile) -> str | None:
+def _problem(named: NamedFile, plan_folder: Path) -> str | None:
     """Why a file cannot be used; None if it can, or is not known yet."""
     if named.path is None:
         return None
     if not named.path.exists():
-        return f"there is no file {named.path}"
+        hint = "; JMeter looks for it in the folder that it is started in: cd {} first"
+        return f"there is no file {named.path}" + (hint.format(shlex.quote(str(plan_folder))) if named.beside else "")
     if any(word in named.element.tag for word in _NEVER_EMPTY):
         if not named.path.is_file():
             return f"{named.path} is no file"

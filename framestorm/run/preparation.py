@@ -76,7 +76,7 @@ class RunOptions:
     @property
     def for_jmeter(self) -> list[str]:
         """JMeter's own options, in the order in which it has to read them."""
-        return [*self.jmeter_options, *(word for path in self.property_files for word in ("-q", str(path)))]
+        return [*self.jmeter_options, *(f"-q{path}" for path in self.property_files)]
 
 
 @dataclass(frozen=True)

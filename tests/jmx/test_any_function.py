@@ -1,8 +1,6 @@
 """Requests to any function: what the plans for it make of their properties, of a curl command, and of an answer."""
 
 import json
-import ssl
-import subprocess
 from email import message_from_bytes
 from email.policy import HTTP
 from pathlib import Path
@@ -17,7 +15,7 @@ from framestorm.results.reading import read_refusal, read_results
 from framestorm.results.table import causes
 from framestorm.run import new_plan
 from tests.jmx.conftest import RunPlan
-from tests.stand_in import Received, StartServer
+from tests.stand_in import Received, StartServer, ask_for_certificate
 
 SECRET = "tok-3f7a&s=1"  # noqa: S105
 
@@ -248,20 +246,9 @@ def test_an_answer_gives_figures(run_plan: RunPlan, stand_in: StartServer) -> No
 
 
 def test_a_client_certificate_is_shown(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
-    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    subprocess.run(
-        [*make, "-keyout", tmp_path / "key.pem", "-out", tmp_path / "crt.pem"], check=True, capture_output=True
-    )
-    both = tmp_path / "both.pem"
-    both.write_text((tmp_path / "key.pem").read_text() + (tmp_path / "crt.pem").read_text())
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(both)
-    context.load_verify_locations(tmp_path / "crt.pem")
-    context.verify_mode = ssl.CERT_REQUIRED
     server = stand_in({"body": b"ok"})
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    url = server.url.replace("http:", "https:")
-    run = run_plan("requests", url=url, body="x", users=1, ramp_s=0, hold_s=0.5, certificate=f"@{both}")
+    both = ask_for_certificate(server, tmp_path)
+    run = run_plan("requests", url=server.url, body="x", users=1, ramp_s=0, hold_s=0.5, certificate=f"@{both}")
     assert set(run.count("responseMessage")) == {("OK",)}
 
 

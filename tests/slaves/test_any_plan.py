@@ -1,5 +1,7 @@
 """Plans that nobody wrote for the kit over slaves, and what slaves need of this machine."""
 
+import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from tests.conftest import Lab
 from tests.run import foreign
 from tests.runs import RunSh
 from tests.slaves.test_slave_runs import without_master
-from tests.stand_in import Answer, StandIn, serving
+from tests.stand_in import Answer, StandIn, ask_for_certificate, serving
 
 SECRET = "tok-5e2c&s=1"  # noqa: S105
 ULTIMATE = "kg.apc.jmeter.threads.UltimateThreadGroup"
@@ -37,8 +39,28 @@ def plan(elements: str) -> str:
     return f"{head}<hashTree>{elements}</hashTree></jmeterTestPlan>"
 
 
-def write_foreign_plan(folder: Path) -> Path:
-    """A plan beside which are its rows and a script; what it does stands in a file of another folder."""
+def upload(url: str) -> str:
+    """Sends a file in a form, over TLS with a certificate of the user's key store."""
+    part = '<elementProp name="data/scan.json" elementType="HTTPFileArg"><stringProp name="File.path">data/scan.json'
+    part += '</stringProp><stringProp name="File.paramname">scan</stringProp>'
+    part += '<stringProp name="File.mimetype">text/plain</stringProp></elementProp>'
+    parts = f'<collectionProp name="HTTPFileArgs.files">{part}</collectionProp>'
+    form = f'<elementProp name="HTTPsampler.Files" elementType="HTTPFileArgs">{parts}</elementProp>'
+    form += '<boolProp name="HTTPSampler.DO_MULTIPART_POST">true</boolProp>'
+    keys = '<KeystoreConfig guiclass="TestBeanGUI" testclass="KeystoreConfig" testname="keys" enabled="true">'
+    keys += '<stringProp name="preload">true</stringProp></KeystoreConfig><hashTree/>'
+    sent = foreign.REQUEST.format(url=f"{url}?${{__groovy(who())}}").replace(">GET<", ">POST<")
+    return keys + sent.replace("</HTTPSamplerProxy>", f"{form}</HTTPSamplerProxy>")
+
+
+def include(path: str) -> str:
+    field = f'<stringProp name="IncludeController.includepath">{path}</stringProp>'
+    head = '<IncludeController guiclass="IncludeControllerGui" testclass="IncludeController" testname="include">'
+    return f"{head}{field}</IncludeController><hashTree/>"
+
+
+def write_foreign_plan(folder: Path, url: str) -> Path:
+    """A plan beside which are its rows and a script; what it does stands in files of other folders."""
     (folder / "a plan" / "data").mkdir(parents=True)
     names = "".join(f"row{number}\n" for number in range(11))
     (folder / "a plan" / "data" / "rows.csv").write_text(f"name\n{names}")
@@ -50,19 +72,17 @@ def write_foreign_plan(folder: Path) -> Path:
         '<stringProp name="shareMode">shareMode.all</stringProp><stringProp name="variableNames"></stringProp>'
         "</CSVDataSet><hashTree/>"
     )
+    (folder / "a plan" / "data" / "scan.json").write_text("a scan")
     does = rows + script("named by its row", "filename", str(folder / "a plan" / "name.groovy"))
     fragment = '<TestFragmentController guiclass="TestFragmentControllerGui" testclass="TestFragmentController" '
-    (folder / "fragment.jmx").write_text(plan(f'{fragment}testname="rows"/><hashTree>{does}</hashTree>'))
-    include = (
-        '<IncludeController guiclass="IncludeControllerGui" testclass="IncludeController" testname="include">'
-        '<stringProp name="IncludeController.includepath">../fragment.jmx</stringProp></IncludeController><hashTree/>'
-    )
+    for name, parts in (("fragment.jmx", does + include("data/deep.jmx")), ("a plan/data/deep.jmx", upload(url))):
+        (folder / name).write_text(plan(f'{fragment}testname="{name}"/><hashTree>{parts}</hashTree>'))
     rows_of_users = ((1, 0, 0, 3, 0), (2, 0, 0, 3, 0))
     cells = ("".join(f'<stringProp name="c">{cell}</stringProp>' for cell in row) for row in rows_of_users)
     table = "".join(f'<collectionProp name="row">{row}</collectionProp>' for row in cells)
     elements = '<TestPlan guiclass="TestPlanGui" testclass="TestPlan" testname="foreign"/><hashTree>'
     users = '<stringProp name="ThreadGroup.num_threads">${__P(people,3)}</stringProp>'
-    elements += group("ThreadGroup", "load", users, include)
+    elements += group("ThreadGroup", "load", users, include("../fragment.jmx"))
     table = f'<collectionProp name="ultimatethreadgroupdata">{table}</collectionProp>'
     elements += group(ULTIMATE, "ultimate", table, script("waits", "script", "sleep(500)"))
     path = folder / "a plan" / "my plan.jmx"
@@ -70,11 +90,24 @@ def write_foreign_plan(folder: Path) -> Path:
     return path
 
 
-def test_a_foreign_plan_runs_with_its_files_rows_and_parts(run_sh: RunSh, deployed: Lab, tmp_path: Path) -> None:
-    path = write_foreign_plan(tmp_path)
-    before = path.read_bytes()
-    done = run_sh("-R", "slaves", "-t", str(path), "-Jpeople=5", "--split-csv", out="my run")
-    sent = [row for row in done.rows() if row["label"] != "waits"]
+def test_a_foreign_plan_runs_with_its_files_rows_and_parts(
+    run_sh: RunSh, deployed: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHO", "ada")
+    (tmp_path / "who.groovy").write_text("def who() { System.getenv('WHO') }")
+    (tmp_path / "my.properties").write_text(f"groovy.utilities={tmp_path}/who.groovy\npeople=5\n")
+    with serving(server=StandIn([Answer(body=b"ok")], CONTROLLER_ADDRESS)) as server:
+        keys = tmp_path / "keys.p12"
+        make = ["openssl", "pkcs12", "-export", "-passout", "pass:secret", "-out", keys]
+        subprocess.run([*make, "-in", ask_for_certificate(server, tmp_path)], check=True)
+        path = write_foreign_plan(tmp_path, server.url)
+        before = path.read_bytes()
+        tls = (f"-Djavax.net.ssl.keyStore={keys}", "-Djavax.net.ssl.keyStorePassword=secret")
+        done = run_sh("-r", "-X", "-t", str(path), *tls, "-q", f"{tmp_path}/my.properties", "--split-csv", out="my run")
+        forms = Counter((each.path.partition("?")[2], b"a scan" in each.body) for each in server.received)
+    assert forms == {("ada", True): 11}
+    assert {row["responseCode"] for row in done.rows() if row["label"] == "call"} == {"200"}
+    sent = [row for row in done.rows() if row["label"] not in ("waits", "call")]
     assert sorted(row["label"] for row in sent) == sorted(f"row{number}" for number in range(11)), "each row once"
     assert {row["Hostname"] for row in sent} == {"slave1", "slave2"}
     threads = {row["threadName"] for row in done.rows() if row["label"] == "waits"}
@@ -109,12 +142,13 @@ def test_a_secret_reaches_the_slaves_and_stands_nowhere(
 ) -> None:
     monkeypatch.setenv("API_TOKEN", SECRET)
     (tmp_path / "rows.csv").write_text("name\n" + "".join(f"n{number}\n" for number in range(6)))
+    (tmp_path / "scan.json").write_text("a scan")
     (tmp_path / "headers").write_text("Authorization: Bearer ${env:API_TOKEN}\n")
     with serving(server=StandIn([Answer(body=b"ok")], CONTROLLER_ADDRESS)) as server:
         running = run_sh.start(
             "-R", "slaves", "-t", "jmx/requests.jmx", f"-Jurl={server.url}", "-Jramp_s=0", "-Jhold_s=12", "-Jusers=2",
-            f"-Jrows=@{tmp_path}/rows.csv", f"-Jheaders=@{tmp_path}/headers", "-Jbody={name}", "-Jsleep_s=0.2",
-            "--split-csv",
+            f"-Jrows=@{tmp_path}/rows.csv", f"-Jheaders=@{tmp_path}/headers", "-Jsleep_s=0.2", "--split-csv",
+            f"-Jform=name={{name}}\\nfile=@{tmp_path}/scan.json",
         )  # fmt: skip
         running.until(lambda: len(server.received) > 20)
         # The pattern is in no process list: it is a group of characters there.
@@ -126,7 +160,9 @@ def test_a_secret_reaches_the_slaves_and_stands_nowhere(
             assert deployed.ssh(host, found, check=False) == ""
         done = running.ended(0)
     assert {request.headers["Authorization"] for request in server.received} == {f"Bearer {SECRET}"}
-    assert {request.body.decode() for request in server.received} == {f"n{number}" for number in range(6)}
+    forms = [request.body.decode().split("\r\n") for request in server.received]
+    assert {line for form in forms for line in form if line.startswith("n")} == {f"n{number}" for number in range(6)}
+    assert all("a scan" in form for form in forms)
     assert {(row["Hostname"], row["index"]) for row in done.rows()} == {
         (host, str(index)) for host in ("slave1", "slave2") for index in range(3)
     }, "three of the six rows each"

@@ -1,6 +1,7 @@
 """What slaves and master are ordered to do for a run."""
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -108,12 +109,18 @@ def test_a_plan_without_a_video_cuts_none(make) -> None:
 def test_the_master_gets_plan_and_slaves(make, tmp_path: Path) -> None:
     slaves = [member("slave1", "192.0.2.1"), member("slave2", "192.0.2.2")]
     prepared = make()
+    (tmp_path / "of java").write_text("")
+    given = ("-Done=1", f"-S{tmp_path}/of java", "-Ltwo")
+    options = replace(prepared.options, jmeter_options=given, property_files=(Path("/mine"),))
+    prepared = replace(prepared, options=options)
     contents = parcel.make(prepared, 2, tmp_path / "parcel", "master1")
     order = orders.controller_delivery(prepared, contents, member("master1", "192.0.2.5"), slaves)
-    assert order.files == {"plan/face-blur.jmx": tmp_path / "parcel" / "plan" / "face-blur.jmx"}
+    plan = {"plan/face-blur.jmx": tmp_path / "parcel" / "plan" / "face-blur.jmx"}
+    assert order.files == {**plan, "settings-1": tmp_path / "of java", "settings-3": Path("/mine")}
     assert order.begin.command is not None
     words = " ".join(order.begin.command)
     assert "-R 192.0.2.1:8001,192.0.2.2:8001" in words
+    assert "-Done=1 -S/state/runs/run7/settings-1 -Ltwo -q/state/runs/run7/settings-3" in words
     assert "-Djava.rmi.server.hostname=192.0.2.5" in words and "-Jmode=Standard" in words
     assert "-Dframestorm.slaves=192.0.2.1,192.0.2.2 " in words
     assert "-t /state/runs/run7/plan/face-blur.jmx" in words

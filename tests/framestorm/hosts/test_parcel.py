@@ -111,8 +111,8 @@ def test_what_a_plan_includes_is_searched_too(pack: Pack, tmp_path: Path) -> Non
 
 
 def test_a_field_may_name_files_again_and_again(pack: Pack, tmp_path: Path) -> None:
-    for name in ("rows.csv", "e"):
-        (tmp_path / "plans" / name).write_text("x")
+    for name in ("plans/rows.csv", "here/e"):
+        (tmp_path / name).write_text("x")
     contents = pack(
         element(
             "HTTPSamplerProxy",
@@ -120,7 +120,7 @@ def test_a_field_may_name_files_again_and_again(pack: Pack, tmp_path: Path) -> N
         ),
         element("SmtpSampler", SMTPSampler__attachFile="e; rows.csv;e"),
     )
-    rows, e = (f"${{__P(framestorm.plan)}}/{name}" for name in ("rows.csv", "e"))
+    e, rows = (f"${{__P(framestorm.plan)}}/{name}" for name in sorted(contents.files))
     assert fields(contents, "HTTPSampler.path") == [
         f" rows.csv, e: ${{__CSVRead({rows},0)}}/${{__FileToString( {e} )}}/${{__CSVRead({rows},1)}} "
     ]
@@ -143,6 +143,14 @@ def test_a_file_that_the_plan_itself_makes_stays_as_it_is(pack: Pack) -> None:
 def test_missing_files_are_named_before_the_load(pack: Pack) -> None:
     with pytest.raises(UsageError, match=r"CSVDataSet.*none\.csv; .*gone\.jmx|gone\.jmx.*none\.csv"):
         pack(csv("none.csv"), element("IncludeController", IncludeController__includepath="gone.jmx"))
+
+
+def test_jmeter_looks_in_the_folder_it_is_started_in_and_for_some_beside_the_plan(pack: Pack, tmp_path: Path) -> None:
+    for name in ("plans/both.csv", "here/both.csv", "plans/text"):
+        (tmp_path / name).write_text("x")
+    assert [*pack(csv("both.csv")).files.values()] == [tmp_path / "here" / "both.csv"]
+    with pytest.raises(UsageError, match=rf"no file {tmp_path}/here/text; .* cd {tmp_path}/plans"):
+        pack(element("SmtpSampler", SMTPSampler__message="${__FileToString(text)}"))
 
 
 def test_a_file_known_only_under_load_is_told(pack: Pack) -> None:
@@ -222,6 +230,17 @@ def test_key_stores_go_along(pack: Pack, tmp_path: Path) -> None:
     values = contents.tls_on("/state/plan")
     assert values.pop("javax.net.ssl.keyStore").removeprefix("/state/") in contents.files_of(1)
     assert values == {"javax.net.ssl.keyStorePassword": "of-file"}
+
+
+def test_scripts_that_jmeters_properties_name_go_along(
+    pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "t0")
+    (tmp_path / "utilities.groovy").write_text("def token() { System.getenv('TOKEN') }")
+    contents = pack(given={"groovy.utilities": "../utilities.groovy", "jsr223.init.file": "none"}, folder="init")
+    there = contents.values_on(1, "/state/plan")
+    assert there["groovy.utilities"].removeprefix("/state/") in contents.files_of(1) and "jsr223.init.file" not in there
+    assert contents.secrets == {"TOKEN": "t0"}
 
 
 def test_what_a_listener_writes_on_a_master_comes_into_the_run(pack: Pack, tmp_path: Path) -> None:
