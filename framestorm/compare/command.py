@@ -48,6 +48,8 @@ def main(words: Sequence[str]) -> int:
         raise UsageError(f"--json {asked.json}: there is no folder {asked.json.parent}")
     sides = _sides(asked.sides, asked.factor)
     thresholds = _thresholds(asked.thresholds, sides)
+    judged = [threshold.metric for threshold in thresholds]
+    sides = [side.with_metrics(judged) for side in sides]  # type: ignore[assignment]
     _check(thresholds, sides)
     # The command to repeat, without -o and --json: their outputs would exist already.
     command = ["./run.sh", "compare", *asked.sides, *(("--factor", asked.factor) if asked.factor else ())]

@@ -16,7 +16,7 @@ from framestorm.compare.sides import RATE, STATISTICS, Run, RunSide, StudySide
 from framestorm.errors import FramestormError
 from framestorm.inference.contrasts import Missing, Question
 from framestorm.model.comparison import SideFigure
-from framestorm.model.metric import RESPONSE, column, is_of_run, is_rounded, metric
+from framestorm.model.metric import RESPONSE, column, is_of_run, is_rounded, metric, percentile
 from framestorm.model.units import plural
 from framestorm.stats.bootstrap import Resamples, choose_block, draw
 from framestorm.stats.evidence import (
@@ -98,20 +98,24 @@ def least_samples(statistic: str) -> int:
     """How many samples a statistic of a run needs before it is compared."""
     if statistic == "mean":
         return LEAST_SAMPLES
-    percent = float(STATISTICS[statistic])
+    percent = float(str(percentile(statistic)))
     return max(LEAST_SAMPLES, round(100 * LEAST_BEYOND / min(percent, 100 - percent)))
 
 
-def resamples_of_times(times: Times, seed: list[int], series: str = RESPONSE) -> dict[str, Resamples]:
+def resamples_of_times(
+    times: Times, seed: list[int], series: str = RESPONSE, statistics: Iterable[str] = STATISTICS
+) -> dict[str, Resamples]:
     """Mean, median and percentiles, by metric, without those of too few samples.
 
     Their intervals include the rounding error of times in whole ms.
     """
     block = max(choose_block(times.values_ms), times.n // MOST_BLOCKS)
     resamples = {}
-    for name, statistic in STATISTICS.items():
+    for name in statistics:
         if times.n >= least_samples(name):
-            drawn = draw(times.values_ms, statistic, cut=times.cut, block=block, seed=seed, resamples=RESAMPLES)
+            drawn = draw(
+                times.values_ms, percentile(name) or name, cut=times.cut, block=block, seed=seed, resamples=RESAMPLES
+            )
             off = rounding_ms(drawn.value)
             resamples[column(series, name)] = replace(drawn, least=drawn.least - off, most=drawn.most + off)
     return resamples
@@ -136,13 +140,14 @@ def _of_single_runs(old: RunSide, new: RunSide, names: Iterable[str], numbers: t
             drawn = [{RATE: _resamples_of_rate(run, seed(number, "rate"))} for run, number in runs]
             asked.append(_resampled(RATE, runs[0][0], runs[1][0], drawn, RATE_METHOD, RATE_WINDOWS * LEAST_IN_WINDOW))
             continue
+        statistics = {name: str(metric(name).statistic) for name in of_series}
         drawn = [
-            resamples_of_times(run.times[series], seed(number, series.removesuffix("_ms")), series)
+            resamples_of_times(run.times[series], seed(number, series.removesuffix("_ms")), series, statistics.values())
             for run, number in runs
         ]
         effect = runs[1][0].times[series].cliffs_delta(runs[0][0].times[series])
-        for name in of_series:
-            least = least_samples(str(metric(name).statistic))
+        for name, statistic in statistics.items():
+            least = least_samples(statistic)
             question = _resampled(name, runs[0][0], runs[1][0], drawn, BLOCK_METHOD, least)
             asked.append(replace(question, effect=effect))
     return asked

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model.comparison import SideFigure
 from framestorm.model.files import FileError, FormatError, read
-from framestorm.model.metric import PERCENTILES, RESPONSE, USER, column, split_label
+from framestorm.model.metric import PERCENTILES, RESPONSE, USER, column, metric, percentile, split_label
 from framestorm.model.run import Record, Target
 from framestorm.model.study import Value
 from framestorm.model.summary import Summary
@@ -23,6 +24,7 @@ from framestorm.results.jtl import JMETER_TIMES, read_jtl, read_users
 from framestorm.results.reading import read_run
 from framestorm.results.table import serving_ms
 from framestorm.stats.checks import Flags, Floats
+from framestorm.study.answers.results import figures_or_why_not
 from framestorm.study.answers.rows import FILE as RESULTS
 from framestorm.study.answers.rows import names_cut_off
 from framestorm.study.answers.samples import Samples, Times, read_samples
@@ -31,7 +33,7 @@ from framestorm.study.design.matrix import as_number
 
 RUN, STUDY = "run.json", FILE
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-STATISTICS = {"mean": "mean"} | PERCENTILES
+STATISTICS = ("mean", *PERCENTILES)
 RATE = "served_per_s"
 
 
@@ -40,7 +42,7 @@ class Run:
     """One run as read.
 
     times: by series; ended_ms: the end of each sample without error; serving_ms: when these could come; target: its
-    settings, None where no more than its URL is known.
+    settings, None where no more than its URL is known; further: metrics to compare besides the usual ones.
     """
 
     folder: Path
@@ -51,6 +53,7 @@ class Run:
     ended_ms: Floats
     serving_ms: tuple[float, float] | None
     target: dict[str, Any] | None = None
+    further: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -58,11 +61,17 @@ class Run:
 
     def series(self) -> dict[str, str]:
         """The metrics of times that it may have, each with its series."""
-        return {column(series, statistic): series for series in self.times for statistic in STATISTICS}
+        further = [each for each in map(metric, self.further) if percentile(str(each.statistic))]
+        names: dict[str, str] = {}
+        for series in self.times:
+            names |= dict.fromkeys((column(series, statistic) for statistic in STATISTICS), series)
+            names |= {each.name: series for each in further if each.series == series}
+        return names
 
     def of_label(self, label: str) -> "Run":
         """The same run with the figures of one label alone."""
-        return run_of(self.folder, self.record, self.summary, read_samples(self.folder, label=label))
+        of_label = run_of(self.folder, self.record, self.summary, read_samples(self.folder, label=label))
+        return replace(of_label, further=self.further)
 
     @property
     def timed_out(self) -> int:
@@ -72,12 +81,12 @@ class Run:
     def figures(self) -> dict[str, SideFigure]:
         """The figures to compare, by metric, without percentiles that are simply the largest sample."""
         figures = {}
-        for series, times in self.times.items():
-            sample = times.sample()
-            for name in STATISTICS:
-                figure = sample.mean() if name == "mean" else sample.percentile(PERCENTILES[name])
-                if figure and not figure.few:
-                    figures[column(series, name)] = SideFigure(figure.value, figure.bound == "lower", times.n)
+        samples = {series: times.sample() for series, times in self.times.items()}
+        for name, series in self.series().items():
+            percent = percentile(str(metric(name).statistic))
+            figure = samples[series].percentile(percent) if percent else samples[series].mean()
+            if figure and not figure.few:
+                figures[name] = SideFigure(figure.value, figure.bound == "lower", self.times[series].n)
         if self.serving_ms is not None and self.serving_ms[1] > self.serving_ms[0]:
             rate = self.ended_ms.size / (self.serving_ms[1] - self.serving_ms[0]) * 1000
             figures[RATE] = SideFigure(rate, n=self.ended_ms.size)
@@ -105,6 +114,11 @@ class RunSide:
         """The same runs with the figures of one label alone."""
         return replace(self, runs=tuple(run.of_label(label) for run in self.runs))
 
+    def with_metrics(self, names: Collection[str]) -> "RunSide":
+        """The same runs with these metrics too, if they have them."""
+        further = tuple(dict.fromkeys(split_label(name)[1] for name in names))
+        return replace(self, runs=tuple(replace(run, further=further) for run in self.runs))
+
     @property
     def main_label(self) -> str:
         """The label of the main samples."""
@@ -121,8 +135,11 @@ class RunSide:
         return {"success", RATE, *side.series()} if is_measured else set()
 
     def metrics(self, wanted: Collection[str]) -> list[str]:
-        """The metrics that have a figure; JMeter's own times within a response time only if they are wanted."""
-        names = [name for name, series in self.series().items() if name in wanted or series not in JMETER_TIMES]
+        """The metrics that have a figure; further ones, and JMeter's own times within a response time, if wanted."""
+        names = [
+            name for name, series in self.series().items()
+            if name in wanted or (series not in JMETER_TIMES and metric(name).statistic in STATISTICS)
+        ]  # fmt: skip
         return [name for name in [*names, RATE] if self.figures(name)]
 
     def figures(self, name: str) -> dict[int, SideFigure]:
@@ -161,6 +178,21 @@ class StudySide:
             if value is not None:
                 figures[repetition] = SideFigure(float(value), name in names_cut_off(row))
         return figures
+
+    def with_metrics(self, names: Collection[str]) -> "StudySide":
+        """The same study with these metrics too: those that results.csv lacks, by the samples of its runs."""
+        lacking = [name for name in names if name not in self.columns]
+        if not lacking:
+            return self
+        definition, rows = self.study.definition, dict[tuple[str, int], dict[str, str]]()
+        for cell, row in self.rows.items():
+            how = definition.warm_up_s, definition.temperature
+            figures, _ = figures_or_why_not(self.folder / row["run"], *how, lacking)
+            values = {name: str(value) for name in lacking if (value := figures.metrics.get(name)) is not None}
+            bounds = (quote(name) for name in values if name in figures.bounds)
+            rows[cell] = row | values | {"cut_off": " ".join((row.get("cut_off", ""), *bounds))}
+        columns = [*self.columns, *(name for name in lacking if any(name in row for row in rows.values()))]
+        return replace(self, rows=rows, columns=columns)
 
     @property
     def main_label(self) -> str:

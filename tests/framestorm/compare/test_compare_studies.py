@@ -30,6 +30,18 @@ def test_one_point_is_said_once(tmp_path: Path, make_study: Make) -> None:
     assert "users=3" in page and "Point by point" not in page
 
 
+def test_a_percentile_that_a_study_did_not_ask_for_is_of_its_runs(
+    tmp_path: Path, make_study: Make, make_run: Make
+) -> None:
+    study = make_study("s", ways, users=(3,))
+    (study / "runs").mkdir()
+    make_run("s/runs/none", [float(value) for value in range(1, 101)])
+    _, made = compare(tmp_path, study, "--factor", "way=fork,kept-alive", "--threshold", "p90 10 %")
+    (row,) = (row for row in made["comparisons"][0]["overall"] if row["metric"] == "p90_ms")
+    assert (row["baseline"]["value"], row["candidate"]["value"]) == (90.0, 90.0)
+    assert made["thresholds"][0]["state"] == "within"
+
+
 def test_the_same_order_pairs(tmp_path: Path, make_study: Make) -> None:
     first = make_study("first", ways)
     for name, seed, pairs in (("same", 1, "repetition"), ("other", 2, None)):
