@@ -101,6 +101,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             begun,
             state="stopped" if interrupts.count else "failed" if why else "complete",
             reason=why or None,
+            hosts=load.hosts(),
             losses=load.losses(),
             stopping_ms=stopping_ms,
             ended_ms=now_ms(),

@@ -1,6 +1,9 @@
 """Where everything of a checkout lies; the one place that knows."""
 
+import re
 from pathlib import Path
+
+from framestorm.errors import UsageError
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCAL = ROOT / ".local"
@@ -29,3 +32,16 @@ FRAME_CACHE = LOCAL / "frames"
 def shown(path: Path) -> str:
     """The path as a person in the checkout would type it."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+def check_plain(part: str) -> None:
+    """Check that other people's programs can be told where the checkout lies.
+
+    Raises:
+        UsageError: its path has characters at which they split it, or that mean something to them.
+    """
+    if not re.fullmatch(r"[\w/.+@=~-]+", str(ROOT)):
+        raise UsageError(
+            f"{part} cannot start in {str(ROOT)!r}: the programs that it consists of would split this path; move the "
+            "checkout to a path without blanks, quotes and the like"
+        )

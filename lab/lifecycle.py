@@ -60,6 +60,7 @@ def up(slaves: int, outsider: bool = False, with_registries: bool = False) -> li
     `with_registries`: hosts that are made reach this machine's registries of Python and Maven packages too.
     """
     wanted = planned(slaves, outsider)
+    paths.check_plain("the lab")
     with _exclusive():
         base.install_tools()
         _refuse_another()

@@ -231,6 +231,8 @@ class Fleet:
             if member.lost:
                 of_all = [f"{part} of {self._totals[name]} {name}" for name, part in member.share.items()]
                 missing.append(f"{self._loss(member)}; its share ({', '.join(of_all)}) was missing from then on")
+        with contextlib.suppress(HostError):  # who does not answer is lost, and is named below
+            together(lambda member: member.measure_clock(), [slave for slave in self.slaves if not slave.lost])
         for member in self._members():
             member.order(Do("end"))
         for member in self._members():

@@ -195,14 +195,18 @@ class Member:
         self.measure_clock()
 
     def measure_clock(self) -> None:
-        """How far the host's clock is ahead of this one's, by the try with the shortest way there and back."""
-        shortest_ms = float("inf")
+        """How far the host's clock is ahead of this one's, by the try with the shortest way there and back.
+
+        Measured again, the greater one counts: the clock may have been set in between.
+        """
+        shortest_ms, offset_ms = float("inf"), 0.0
         for _ in range(CLOCK_TRIES):
             sent_ms = time.time() * 1000
             told_ms = self.ask(Do("tell_time"), Ready, ANSWER_WITHIN_S).time_ms
             got_ms = time.time() * 1000
             if got_ms - sent_ms < shortest_ms:
-                shortest_ms, self.clock_offset_ms = got_ms - sent_ms, told_ms - (sent_ms + got_ms) / 2
+                shortest_ms, offset_ms = got_ms - sent_ms, told_ms - (sent_ms + got_ms) / 2
+        self.clock_offset_ms = max(self.clock_offset_ms, offset_ms, key=abs)
 
     def look(self) -> str | None:
         """Why the host is to be counted as lost from now on, None while it is well or when that is known already."""

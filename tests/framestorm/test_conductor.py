@@ -1,10 +1,14 @@
+from pathlib import Path
+
 import pytest
 
-from framestorm import paths
+from framestorm import conductor, paths
 from framestorm.conductor import _check_for_slaves
 from framestorm.errors import UsageError
 from framestorm.hosts.inventory import Host, Hosts
-from framestorm.model import plan
+from framestorm.model import files, plan, run
+from framestorm.run import jmeter, preparation
+from framestorm.run.load import LocalLoad
 from framestorm.run.preparation import RunOptions
 
 
@@ -32,3 +36,14 @@ def test_what_slaves_cannot_take(name: str, given: dict[str, str], there: Hosts,
     else:
         with pytest.raises(UsageError, match=words):
             _check_for_slaves(options, plan.read(options.plan), there)
+
+
+def test_the_record_has_the_hosts_as_the_load_left_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their clocks are measured again."""
+    offsets_ms = iter((0.0, 5000.0))
+    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["true"])
+    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    monkeypatch.setattr(LocalLoad, "hosts", lambda _: (run.Host("a", "generator", clock_offset_ms=next(offsets_ms)),))
+    given = {"url": "http://127.0.0.1:9/", "body": "x"}
+    run_dir = conductor.run(RunOptions(paths.JMX / "requests.jmx", given, run_dir=tmp_path / "run"))
+    assert [host.clock_offset_ms for host in files.read(run_dir / "run.json", run.Record).hosts] == [5000.0]

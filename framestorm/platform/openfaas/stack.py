@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.machine import last_lines
 from framestorm.platform.openfaas import balancers, config, docker, parts, services
@@ -21,8 +22,10 @@ def up(backend: str) -> State:
     """Set up what is missing and start every part; what runs already and is whole is left as it is.
 
     Raises:
+        UsageError: the path of the checkout is one that its parts cannot be told.
         FramestormError: a port is taken, or a part did not get ready; nothing is left running then.
     """
+    paths.check_plain("the local OpenFaaS")
     setup.ensure(parts.PIECES)
     with locked():
         before = services.read()

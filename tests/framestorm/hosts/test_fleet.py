@@ -32,6 +32,7 @@ class FakeMember:
         self.facts = Facts(DESCRIBED, host.name, limits=self.limits)
         self.share: dict[str, str] = {}
         self.clock_offset_ms = 0.12345
+        self.set_by_ms = 0.0
         self.lost: str | None = None
         self.lost_ms: int | None = None
         self.unwritable: str | None = None
@@ -44,6 +45,9 @@ class FakeMember:
 
     def learn(self, kit_files: list[str]) -> None:
         pass
+
+    def measure_clock(self) -> None:
+        self.clock_offset_ms = max(self.clock_offset_ms, self.set_by_ms, key=abs)
 
     def ask(self, order: Order, kind: Any, timeout_s: float) -> Ready:
         self.order(order)
@@ -201,6 +205,15 @@ def test_lines_that_did_not_come_are_counted(make: Callable[..., Fleet], tmp_pat
         "master1 did not deliver the rest of its files",
     ]
     assert [Do("leave") in slave.orders for slave in (*members(made), made.master)] == [True, True, False]
+
+
+def test_a_clock_that_was_set_during_the_load_is_told(make: Callable[..., Fleet]) -> None:
+    made = make()
+    members(made)[1].set_by_ms = -5000.0
+    made.collect()
+    assert {host.inventory_name: host.clock_offset_ms for host in made.hosts()} == {
+        "slave1": 0.123, "slave2": -5000.0, "master1": 0.123, "function1": 0.123,
+    }  # fmt: skip
 
 
 def test_beats_are_rows_of_resources(make: Callable[..., Fleet], tmp_path: Path) -> None:

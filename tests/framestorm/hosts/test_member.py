@@ -40,6 +40,13 @@ def member(tmp_path: Path) -> Iterator[Member]:
 def test_the_agent_starts_from_what_is_sent(member: Member) -> None:
     member.measure_clock()
     assert abs(member.clock_offset_ms) < 1000
+    # A clock that was set is set back: what was in between counts.
+    now_s = time.time
+    for step_s in (-5.0, 0.0):
+        with pytest.MonkeyPatch.context() as clock:
+            clock.setattr(time, "time", lambda step_s=step_s: now_s() + step_s)
+            member.measure_clock()
+        assert abs(member.clock_offset_ms - 5000) < 1000
     # Its name among the host's processes.
     assert "framestorm-agent" in shlex.split(" ".join(map(str, member._agent.args)))[-1]  # type: ignore[union-attr]
 

@@ -11,10 +11,12 @@ import psutil
 import pytest
 from ruamel.yaml import YAML
 
-from framestorm.errors import FramestormError
+from framestorm import paths
+from framestorm.errors import FramestormError, UsageError
 from framestorm.platform.base import Site
 from framestorm.platform.openfaas import cli, config, services, stack
 from framestorm.platform.openfaas.platform import OpenFaas, OpenFaasSettings, stack_functions
+from lab import lifecycle
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +61,17 @@ def test_nothing_is_ended_for_another_checkouts_sake(monkeypatch: pytest.MonkeyP
     with pytest.raises(FramestormError, match="8083"):
         stack.up("process")
     assert ended == []
+
+
+@pytest.mark.parametrize("folder", ["with blanks", "a'b", "100%", "new\nline"])
+def test_where_its_programs_would_split_the_path_nothing_starts(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stack.setup, "ensure", pytest.fail)
+    monkeypatch.setattr(lifecycle, "_exclusive", pytest.fail)
+    monkeypatch.setattr(paths, "ROOT", Path("/home/me") / folder)
+    with pytest.raises(UsageError, match="the local OpenFaaS cannot start"):
+        stack.up("process")
+    with pytest.raises(UsageError, match="the lab cannot start"):
+        lifecycle.up(1)
 
 
 def test_a_set_clock_ends_no_part(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,22 @@ def change_run(folder: Path, change: Callable[[dict[str, Any]], object]) -> None
     (folder / "run.json").write_text(json.dumps(run))
 
 
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda run: run["hosts"][0].update(clock_offset_ms=-5000.0), "The clock of slave1 was off by"),
+        (lambda run: run.update(started_ms=run["started_ms"] + 60_000), "a clock was set or is wrong"),
+        (lambda run: None, None),
+    ],
+)
+def test_a_clock_that_was_wrong(slave_lost: Any, change: Callable[[dict[str, Any]], object], word: str | None) -> None:
+    folder = slave_lost.write_slaves(SHARES, {})
+    change_run(folder, change)
+    summary, _ = summary_and_page(folder)
+    assert ("clock" in summary.doubts) == (word is not None)
+    assert word is None or word in warning_text(summary)
+
+
 def test_a_lost_slave_is_said_with_its_share(slave_lost: Any) -> None:
     summary, page = summary_and_page(slave_lost.write_slaves(SHARES | {"slave3": "1"}, LOST_S), status=4)
     (loss,) = summary.losses
