@@ -15,11 +15,12 @@ from types import FrameType
 from typing import Any
 
 from waitress.adjustments import Adjustments  # type: ignore[import-untyped]
+from waitress.buffers import OverflowableBuffer  # type: ignore[import-untyped]
 from waitress.channel import HTTPChannel  # type: ignore[import-untyped]
 from waitress.parser import HTTPRequestParser, ParsingError  # type: ignore[import-untyped]
 from waitress.server import TcpWSGIServer  # type: ignore[import-untyped]
 from waitress.task import ErrorTask, WSGITask  # type: ignore[import-untyped]
-from waitress.utilities import RequestEntityTooLarge  # type: ignore[import-untyped]
+from waitress.utilities import Error, RequestEntityTooLarge  # type: ignore[import-untyped]
 from waitress.wasyncore import dispatcher  # type: ignore[import-untyped]
 
 from function.exchange import refusal
@@ -45,8 +46,28 @@ class ServerError(Exception):
     """The server cannot listen; the message says where and why."""
 
 
+class _NoRoomError(Error):  # type: ignore[misc]
+    code = 507
+    reason = "Insufficient Storage"
+
+
+class _Body(OverflowableBuffer):  # type: ignore[misc]
+    """A body as it is received; it says so if the system has no room for it."""
+
+    no_room = ""
+
+    def append(self, data: bytes) -> None:
+        """Keep `data` too."""
+        try:
+            super().append(data)
+        except OSError as error:
+            self.no_room = f"no room for the body: {error.strerror}"
+
+
 class _Nowhere:
     """Takes the place of a request's buffer when its body is not wanted."""
+
+    no_room = ""
 
     def append(self, data: bytes) -> None:
         """Drop `data`."""
@@ -59,7 +80,7 @@ class _Nowhere:
 
 
 class _Parser(HTTPRequestParser):  # type: ignore[misc]
-    """Reads a body over the limit to its end without keeping it.
+    """Reads a body over the limit, or one that there is no room for, to its end without keeping it.
 
     Waitress closes the connection at once; the kernel then resets it while the client still sends, and the client
     sees a broken connection in place of the answer.
@@ -70,12 +91,16 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
     def parse_header(self, header_plus: bytes) -> None:
         """Refuse a length that is told twice: a proxy may go by the other one, and see other requests than this."""
         super().parse_header(header_plus)
+        if self.body_rcv is not None:
+            self.body_rcv.buf = _Body(self.adj.inbuf_overflow)
         if "CONTENT_LENGTH" in self.headers and (self.chunked or "TRANSFER_ENCODING" in self.headers):
             raise ParsingError("Content-Length and Transfer-Encoding exclude one another")
 
     def received(self, data: bytes) -> int:
         consumed: int = super().received(data)
-        if isinstance(self.error, RequestEntityTooLarge) and self.body_rcv is not None:
+        if self.body_rcv is not None and self.body_rcv.buf.no_room:
+            self.error = _NoRoomError(self.body_rcv.buf.no_room)
+        if isinstance(self.error, RequestEntityTooLarge | _NoRoomError) and self.body_rcv is not None:
             if self.expect_continue:
                 # Asked before it is sent: the answer is 413 and not 100 Continue.
                 self.expect_continue = False

@@ -61,6 +61,14 @@ def test_hosts_describe_themselves(deployed: Lab) -> None:
     assert hosts["function1"]["url"] == "http://198.18.0.3:8080/function/face-blur"
 
 
+def test_the_function_cannot_take_all_of_its_host(deployed: Lab) -> None:
+    shown = deployed.ssh("function1", "systemctl show framestorm-function --property MemoryMax,LimitNOFILE")
+    limits = dict(line.split("=") for line in shown.split())
+    total = 1024 * int(deployed.ssh("function1", "awk '/MemTotal/ {print $2}' /proc/meminfo"))
+    assert 0.7 < int(limits["MemoryMax"]) / total < 0.9
+    assert limits["LimitNOFILE"] == "4096"
+
+
 def test_outsiders_reach_ssh_alone(deployed: Lab) -> None:
     assert deployed.before == {"slave1": {22}, "function1": {22}}
     assert deployed.scan("outsider", "slave1") == {22}

@@ -85,6 +85,18 @@ def test_a_huge_body_is_refused_and_not_kept(slow: Any, chunked: bool) -> None:
     assert slow.rss_mb - before_mb < 20
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_the_disk_has_no_room_for_is_refused(chunked: bool) -> None:
+    code = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, 2**16)); "
+    code += f"sys.argv = ['', '0']; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
+    with start("-c", code) as client:
+        body: Any = (bytes(2**20) for _ in range(5)) if chunked else bytes(5 * 2**20)
+        reply = client("POST", "/", body)
+        assert reply.status_code == reply.json()["status"] == 507
+        assert "no room for the body" in reply.json()["error"]
+        assert client("POST", "/", b"ping").content == b"ping"
+
+
 @pytest.mark.parametrize(
     ("request_bytes", "status"),
     [
