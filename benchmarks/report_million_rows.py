@@ -28,6 +28,7 @@ from framestorm.model.units import plural  # noqa: E402
 
 START_MS = 1_790_000_000_000
 FRAMES_A_USER = 37
+USERS_AT_A_TIME = 50
 LABELS = 20
 TIMEOUT_MS = 25_000
 BUILD = "import sys; from pathlib import Path; from framestorm.report import build; build(Path(sys.argv[1]))"
@@ -46,7 +47,7 @@ def columns(rows: int) -> dict[str, np.ndarray]:
 
 
 def users_run(folder: Path, rows: int) -> list[Path]:
-    """A folder as a run of face-blur users leaves it: each user is a process that hands in its frames as it ends."""
+    """A folder as a run of face-blur users leaves it: each hands in its frames as it ends, and all share a journal."""
     paths = [folder / name for name in ("tree.xml", "journal.jsonl", "samples.jtl")]
     with paths[0].open("w") as tree, paths[1].open("w") as journal, paths[2].open("w") as jtl:
         tree.write('<?xml version="1.0" encoding="UTF-8"?>\n<testResults version="1.2">\n')
@@ -55,18 +56,21 @@ def users_run(folder: Path, rows: int) -> list[Path]:
             "sentBytes,grpThreads,allThreads,URL,Latency,Hostname,IdleTime,Connect\n"
         )
         made = columns(rows)
-        for number, first in enumerate(range(0, rows, FRAMES_A_USER), 1):
-            part = slice(first, first + FRAMES_A_USER)
-            user_files(number, made["start_ms"][part].tolist(), made["rtt_ms"][part].tolist(), (tree, journal, jtl))
+        for first in range(0, rows, USERS_AT_A_TIME * FRAMES_A_USER):
+            lines: list[tuple[float, str]] = []
+            for number in range(first, min(first + USERS_AT_A_TIME, rows)):
+                part = slice(number, first + USERS_AT_A_TIME * FRAMES_A_USER, USERS_AT_A_TIME)
+                starts_ms, rtts_ms = made["start_ms"][part].tolist(), made["rtt_ms"][part].tolist()
+                lines += user_files(number, starts_ms, rtts_ms, tree, jtl)
+            journal.writelines(line for _, line in sorted(lines))
         tree.write("</testResults>\n")
     return paths
 
 
 def user_files(
-    number: int, starts_ms: list[float], rtts_ms: list[float], files: tuple[IO[str], IO[str], IO[str]]
-) -> None:
-    """What one user writes to the journal, and JMeter of it to the tree and the rows."""
-    tree, journal, jtl = files
+    number: int, starts_ms: list[float], rtts_ms: list[float], tree: IO[str], jtl: IO[str]
+) -> list[tuple[float, str]]:
+    """What JMeter writes of one user to the tree and the rows; the user's lines in the journal, each with its time."""
     thread, end_ms = f"users-ThreadStarter 1-{number}", starts_ms[-1] + rtts_ms[-1]
     name, ok = f"host-{number}-{starts_ms[0]:.0f}", max(rtts_ms) < TIMEOUT_MS
     lines, samples, rows = [], [], []
@@ -95,7 +99,6 @@ def user_files(
     end = {"type": "user", **user, "duration_ms": end_ms - starts_ms[0], "samples": len(lines), "ok": ok,
            "cause": None if ok else "timeout", "causes": {} if ok else {"timeout": 1}}  # fmt: skip
     first, last = (f"{json.dumps(each)}\n" for each in ({"type": "start", **user, "samples": len(lines)}, end))
-    journal.writelines([first, *lines, last])
     status, message, elapsed_ms = (0, "OK", end_ms - starts_ms[0]) if ok else (1, "timeout", end_ms - starts_ms[0])
     tree.write(
         f'<sample t="{elapsed_ms:.0f}" it="0" lt="0" ct="0" ts="{starts_ms[0]:.0f}" s="{str(ok).lower()}" lb="user" '
@@ -109,6 +112,8 @@ def user_files(
         "null,0,host,0,0\n"
     )
     jtl.writelines(rows)
+    answered_ms = [start_ms + rtt_ms for start_ms, rtt_ms in zip(starts_ms, rtts_ms, strict=True)]
+    return list(zip([starts_ms[0], *answered_ms, end_ms + 1], [first, *lines, last], strict=True))
 
 
 def requests_run(folder: Path, rows: int) -> list[Path]:

@@ -4,9 +4,9 @@ Samples are taken from the tree, and those that the tree does not have from the 
 """
 
 import math
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -98,11 +98,12 @@ def read_clients(run_dir: Path, table: Path) -> ClientFiles:
     """
     body = table.with_name(f"{table.name}.body")
     try:
-        with body.open("w+b") as file:
-            reader = _Reader(_Rows(file))
+        with body.open("wb") as file, ThreadPoolExecutor(1) as worker:
+            reader = _Reader(_Rows(file), worker)
             tree = TreeReader(reader.tree_lines, reader.tree_user)
             reader.files.tree_problem = tree.read(run_dir / "tree.xml")
             reader.read_pending()
+            reader.wait()
             for path in [run_dir / "journal.jsonl", *sorted(run_dir.glob("journal-*.jsonl"))]:
                 if path.exists():
                     reader.journal(path)
@@ -113,38 +114,45 @@ def read_clients(run_dir: Path, table: Path) -> ClientFiles:
 
 
 class _Rows:
-    """Rows of samples.csv. The header waits for the last line: only then are all further figures known."""
+    """Rows of samples.csv. A further figure that comes later than the first row is a further column of all rows."""
 
     def __init__(self, body: IO[bytes]) -> None:
         self._body = body
         self._columns = dict.fromkeys([*COMMON, *ORIGIN])
-        self._narrowest = 0
+        self._header: list[str] = []
 
     def add(self, samples: pl.DataFrame, names: Iterable[str]) -> None:
         """Add samples with host, thread and source; `names` are their fields as they first came."""
         self._columns |= dict.fromkeys(name for name in names if name in samples.columns)
-        self._narrowest = self._narrowest or len(self._columns)
+        self._header = self._header or self._begin()
         cells = [pl.col(name) if name in samples.columns else pl.lit(None).alias(name) for name in self._columns]
         texts = samples.select(cells).with_columns(pl.col(pl.String).replace("", None))
         texts.with_columns(inert()).write_csv(self._body, include_header=False)
 
     def save(self, table: Path) -> None:
-        self._body.seek(0)
-        with table.open("wb") as file:
-            file.write(",".join(self._columns).encode() + b"\n")
-            shutil.copyfileobj(self._body, file)
-        if 0 < self._narrowest < len(self._columns):
-            # Rows from before a figure first came are shorter.
-            rows = pl.scan_csv(table, infer_schema=False)
-            rows.sink_csv(self._body.name)
-            shutil.copyfile(self._body.name, table)
+        header = self._header or self._begin()
+        self._body.flush()
+        if len(header) == len(self._columns):
+            Path(self._body.name).replace(table)
+        else:
+            # The rows before the further columns are shorter.
+            schema = dict.fromkeys(self._columns, pl.String)
+            pl.scan_csv(self._body.name, has_header=False, skip_rows=1, schema=schema).sink_csv(table)
+
+    def _begin(self) -> list[str]:
+        self._body.write(",".join(self._columns).encode() + b"\n")
+        return list(self._columns)
 
 
 class _Reader:
-    def __init__(self, rows: _Rows) -> None:
+    """Reads lines on the worker, where the library needs no interpreter, while the next ones are found."""
+
+    def __init__(self, rows: _Rows, worker: ThreadPoolExecutor) -> None:
         self.files = ClientFiles()
         self.rows = rows
         self._reader = LineReader()
+        self._worker = worker
+        self._reading: Future[None] | None = None
         # Of the tree, until there are enough lines to read them in bulk.
         self._lines: list[bytes] = []
         self._lines_bytes = 0
@@ -161,44 +169,54 @@ class _Reader:
         sample.text = [text]
         # Output lines of the process are samples even if the plan made no sub-results of them.
         more = text.count('"sample"') > sample.samples
-        if more or not sample.samples:
-            self.read_pending()
         if more:
+            self.read_pending()
+            self.wait()
             for row in text.splitlines():
                 line = parsed(row)
                 if is_sample(line) and not self._in_tree(line):
                     self.tree_lines(row.encode() + b"\n", sample)
                     self.read_pending()
+                    self.wait()
         self._ended.append(sample)
         self._lines_bytes += len(text)
         if more or not sample.samples or self._lines_bytes > BATCH_BYTES:
             self.read_pending()
 
     def read_pending(self) -> None:
-        """Read the lines of the tree up to here, and then the users that ended."""
-        if self._lines:
-            ends = np.cumsum([lines.count(b"\n") for lines in self._lines])
-            batch = self._reader.read(b"".join(self._lines))
-            self.files.bad_lines += Counter({TREE: len(batch.others)})
-            self._tree_batch(batch, ends)
-        for sample in self._ended:
-            self._end_of_user(sample)
+        """Begin to read the lines of the tree up to here, and then the users that ended."""
+        self.wait()
+        self._reading = self._worker.submit(self._read, self._lines, self._of, self._ended)
         self._lines, self._of, self._ended, self._lines_bytes = [], [], [], 0
 
-    def _tree_batch(self, batch: Batch, ends: Indices) -> None:
+    def wait(self) -> None:
+        """Until all lines given to the worker are read."""
+        if self._reading:
+            self._reading.result()
+            self._reading = None
+
+    def _read(self, lines: list[bytes], of: list[TreeSample], ended: list[TreeSample]) -> None:
+        if lines:
+            batch = self._reader.read(b"".join(lines))
+            self.files.bad_lines += Counter({TREE: len(batch.others)})
+            self._tree_batch(batch, of, np.cumsum([some.count(b"\n") for some in lines]))
+        for sample in ended:
+            self._end_of_user(sample)
+
+    def _tree_batch(self, batch: Batch, of: list[TreeSample], ends: Indices) -> None:
         keys = batch.keys
         place = keys["place"].to_numpy()
         # Of each sample, which of the users' samples it is in; their last lines give users their names.
         outer = np.searchsorted(ends, place, side="right")
-        before = self._mark(keys, IN_TREE, lambda row: self._of[outer[row]].attributes.get("hn"))
+        before = self._mark(keys, IN_TREE, lambda row: of[outer[row]].attributes.get("hn"))
         last = np.flatnonzero(np.diff(outer, append=-1))
         for number, user in zip(outer[last], keys["user"].gather(last), strict=True):
             # The user's own sample is read later and is matched by this.
-            self._of[number].attributes["user"] = user
+            of[number].attributes["user"] = user
         is_new = before & IN_TREE == 0
         self.files.twice += Counter({TREE: int(np.count_nonzero(~is_new))})  # which adds no zeros
         self.files.from_tree += int(np.count_nonzero(is_new))
-        threads = pl.Series("thread", [user.attributes.get("tn", "") for user in self._of], dtype=pl.String)
+        threads = pl.Series("thread", [user.attributes.get("tn", "") for user in of], dtype=pl.String)
         self._add_rows(batch, keys.with_columns(threads.gather(outer)).filter(is_new), "tree")
 
     def _end_of_user(self, sample: TreeSample) -> None:
@@ -225,11 +243,16 @@ class _Reader:
     def journal(self, path: Path) -> None:
         self.files.has_journal = True
         rest = b""
+        reading: Future[Batch] | None = None
         with path.open("rb") as file:
             while chunk := file.read(BATCH_BYTES):
                 lines, end, rest = (rest + chunk).rpartition(b"\n")
                 if end:
-                    self._journal_batch(self._reader.read(lines + end))
+                    before, reading = reading, self._worker.submit(self._reader.read, lines + end)
+                    if before:
+                        self._journal_batch(before.result())
+        if reading:
+            self._journal_batch(reading.result())
         if rest:
             self.files.journal_problem = f"{path.name} ends in the middle of a line; the line was left out"
 
@@ -280,7 +303,7 @@ class _Reader:
         host = new["user"].replace_strict(hosts, return_dtype=pl.String).alias("host")
         samples = samples.with_columns(host, new["thread"], pl.lit(source).alias("source"))
         self.files.labels.update(dict(samples.group_by("label", maintain_order=True).len().iter_rows()))
-        self.rows.add(samples, self._reader.names)
+        self.rows.add(samples, list(self._reader.names))  # the worker may just learn another one
 
     def _in_tree(self, line: Line) -> bool:
         user = self.files.users.get(line["user"])
