@@ -1,4 +1,4 @@
-"""Tasks to a pool of processes on this machine: what the work takes without any platform."""
+"""Gives tasks to a pool of processes on this machine, as the baseline without any platform."""
 
 import multiprocessing
 import os

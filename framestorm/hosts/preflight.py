@@ -6,9 +6,9 @@ from framestorm import paths, probe
 from framestorm.hosts.member import HostError, Member, together
 from framestorm.run import capacity
 from framestorm.run.capacity import Asked
+from framestorm.run.preparation import NEEDED_DISK_BYTES
 
 CLOCK_WITHIN_MS = 100.0
-FREE_BYTES = 200 * 2**20
 DEPLOY = "run ./run.sh deploy"
 
 
@@ -75,8 +75,10 @@ def _faults(member: Member, java: str | None, jmeter_version: str | None, digest
         reasons.append(f"has no unit {facts.described.unit}; {DEPLOY}")
     if facts.busy_with:
         reasons.append(f"is busy with the run {facts.busy_with}; wait for its end, or end it there")
-    if facts.free_bytes < FREE_BYTES:
-        reasons.append(f"has {facts.free_bytes >> 20} MiB of disk left, a run wants {FREE_BYTES >> 20}; make room")
+    if facts.free_bytes < NEEDED_DISK_BYTES:
+        reasons.append(
+            f"has {facts.free_bytes >> 20} MiB of disk left, a run needs {NEEDED_DISK_BYTES >> 20}; make room"
+        )
     if abs(member.clock_offset_ms) > CLOCK_WITHIN_MS:
         reasons.append(
             f"has a clock that is {member.clock_offset_ms:+.0f} ms off, allowed are {CLOCK_WITHIN_MS:.0f}; "

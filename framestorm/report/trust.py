@@ -29,7 +29,7 @@ MIN_N = {"p90": 10, "p95": 20, "p99": 100}
 
 
 def warnings(summary: Summary, samples: pl.DataFrame) -> list[str]:
-    """Sentences, the gravest first, on a run whose summary has all else."""
+    """The warnings of a run, the most serious first, from the rest of its summary."""
     return [
         *_losses(summary),
         *_replicas(summary),

@@ -380,7 +380,7 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict
         own["frame_dir"] = _cut(Path(properties[plan.video.name]), properties.get("encoding", DEFAULT_ENCODING))
     if unknown := [name for name in plan.filled_in if name not in own]:
         raise UsageError(
-            f"{plan.path.name}: {unknown[0]} is to be filled in by Framestorm, which knows {', '.join(own)} only"
+            f"{plan.path.name} has Framestorm fill in {unknown[0]}, but it can fill in only {', '.join(own)}"
         )
     return {name: str(own[name]) for name in plan.filled_in}
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from framestorm import paths
+from framestorm.hosts.orders import CONTROLLER_PROPERTIES
 from framestorm.machine import wait_until
 from lab import faults
 from lab.hosts import Host
@@ -14,16 +15,14 @@ from tests.conftest import Lab, ansible_tool
 from tests.runs import RunSh
 
 PLAN = Path(__file__).with_name("one-command.jmx")
-PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
 SLAVES = ("198.18.0.11", "198.18.0.12")
 
 
-def jmeter(
-    folder: Path, command: str, properties: Path, slaves: Sequence[str], plan: Path = PLAN
-) -> subprocess.CompletedProcess[str]:
+def jmeter(folder: Path, command: str, slaves: Sequence[str], plan: Path = PLAN) -> subprocess.CompletedProcess[str]:
     """Run a command on each slave by JMeter, started as a run's controller is."""
     words: list[str | Path] = ["java", "-Djava.rmi.server.hostname=198.18.0.254", "-jar"]
-    words += [paths.JMETER_HOME / "bin/ApacheJMeter.jar", "-n", "-t", plan, "-q", properties, f"-Gcommand={command}"]
+    words += [paths.JMETER_HOME / "bin/ApacheJMeter.jar", "-n", "-t", plan, "-q", CONTROLLER_PROPERTIES]
+    words += [f"-Gcommand={command}"]
     words += ["-R", ",".join(f"{address}:8001" for address in slaves), "-l", folder / "result.xml"]
     words += ["-j", folder / "jmeter.log", f"-Jtree={folder / 'tree.xml'}"]
     words += ["-Jjmeter.save.saveservice.output_format=xml"]
@@ -32,7 +31,7 @@ def jmeter(
 
 def on_slaves(command: str, folder: Path, slaves: Sequence[str] = SLAVES) -> list[str]:
     """What a command prints that JMeter runs on each slave."""
-    done = jmeter(folder, command, PROPERTIES, slaves)
+    done = jmeter(folder, command, slaves)
     assert done.returncode == 0, done.stdout + done.stderr
     result = (folder / "result.xml").read_text()
     return re.findall(r'<responseData class="java.lang.String">(.*?)</responseData>', result, re.DOTALL)
@@ -112,7 +111,7 @@ def test_a_row_travels_without_the_servers_class_path(deployed: Lab, tmp_path: P
     plan.write_text(text.replace(">12500<", f">{rows // 16}<"))
     sent = "cat /sys/class/net/host0/statistics/tx_bytes"
     before = int(deployed.ssh("slave1", sent))
-    done = jmeter(tmp_path, "", PROPERTIES, SLAVES[:1], plan)
+    done = jmeter(tmp_path, "", SLAVES[:1], plan)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "result.xml").read_text().count("<sample ") == rows
     assert (int(deployed.ssh("slave1", sent)) - before) / rows < 10_000

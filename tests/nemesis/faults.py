@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 
+from framestorm.hosts.member import NAME as AGENT_NAME
 from lab import faults
 from lab.hosts import Host, LabError
 from tests.nemesis.scheme import HOLD_S, PLANS, Attack, Scheme
@@ -104,7 +105,6 @@ def signal_agent(host: Host, number: signal.Signals) -> None:
 
 CONDUCTOR, JMETER, GUARD = "", "ApacheJMeter.jar", r"/guard\.py"
 CLIENTS, FUNCTION = r"^\S*python[0-9.]* (-\S+ )*\S*/client\.py ", r"^\S*python[0-9.]* \S*/app\.py "
-AGENT = "framestorm-agent"
 SLAVE_DISK_FULL, RUNS = "slave's disk full", "/var/lib/framestorm/runs"
 KILL, STOP, CONT, INT = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT, signal.SIGINT
 NUMBERED = ("requests", "request-rate", "face-blur", "process")
@@ -135,7 +135,7 @@ FAULTS: dict[str, Fault] = {
     "agent killed": Fault(in_lab(lambda host: signal_agent(host, KILL)), locally=False),
     "agent stopped": Fault(in_lab(lambda host: signal_agent(host, STOP)), locally=False),
     "agent frozen": Fault(
-        in_lab(lambda host: faults.freeze(host, AGENT), lambda host: faults.thaw(host, AGENT)), locally=False
+        in_lab(lambda host: faults.freeze(host, AGENT_NAME), lambda host: faults.thaw(host, AGENT_NAME)), locally=False
     ),
     "slave's clients killed": Fault(
         in_lab(lambda host: faults.kill(host, "/client/client.py")), locally=False, plans=("face-blur",)

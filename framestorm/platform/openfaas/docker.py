@@ -97,7 +97,7 @@ def run(*arguments: str) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise FramestormError(f"docker {arguments[0]}: not done in {CALL_WITHIN_S:.0f} s") from None
+        raise FramestormError(f"docker {arguments[0]} did not end within {CALL_WITHIN_S:.0f} s") from None
     if done.returncode != 0:
         tail = "\n".join(done.stdout.splitlines()[-12:])
         raise FramestormError(f"docker {' '.join(arguments)} failed:\n{tail}")

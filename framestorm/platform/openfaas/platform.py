@@ -211,7 +211,7 @@ class OpenFaas(Platform[OpenFaasSettings]):
             yield attempt("OpenFaaS", words, lambda: services.check_ports_free(config.programs(BACKEND)))
         else:
             dead = ", ".join(started.dead())
-            words = f"runs here, with the {started.backend} backend, and is used"
+            words = f"runs here with the {started.backend} backend, and the study uses it"
             yield Check("OpenFaaS", True, f"{dead} of it has ended; it is started again" if dead else words)
         if os.geteuid() != 0 and (started.backend if started else BACKEND) == "process":
             names = {settings.function for settings in points.values()}

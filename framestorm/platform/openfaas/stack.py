@@ -5,7 +5,6 @@ import fcntl
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
@@ -13,9 +12,8 @@ from framestorm.machine import last_lines
 from framestorm.platform.openfaas import balancers, config, docker, parts, services
 from framestorm.platform.openfaas.layout import HOME, INSTANCE, LOGS, PROVIDER_STATE, STATE
 from framestorm.platform.openfaas.services import State
+from framestorm.probe import CGROUPS
 from framestorm.setup import pieces as setup
-
-CGROUP_ROOT = Path("/sys/fs/cgroup")
 
 
 def up(backend: str) -> State:
@@ -110,7 +108,7 @@ def locked() -> Iterator[None]:
 
 def _clear_cgroups() -> None:
     """End what is in the replicas' control groups, which this checkout's provider alone makes, and remove these."""
-    for parent in {*CGROUP_ROOT.glob(INSTANCE), *CGROUP_ROOT.glob(f"*/{INSTANCE}")}:
+    for parent in {*CGROUPS.glob(INSTANCE), *CGROUPS.glob(f"*/{INSTANCE}")}:
         for group in [*(path for path in parent.iterdir() if path.is_dir()), parent]:
             for pid in (group / "cgroup.procs").read_text().split():
                 with contextlib.suppress(FileNotFoundError, ProcessLookupError):
