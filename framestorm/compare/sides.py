@@ -22,7 +22,7 @@ from framestorm.model.study import Value
 from framestorm.model.summary import Summary
 from framestorm.results.jtl import JMETER_TIMES, read_jtl, read_users
 from framestorm.results.reading import read_run
-from framestorm.results.table import serving_ms
+from framestorm.results.table import rate_per_s, serving_ms
 from framestorm.stats.checks import Flags, Floats
 from framestorm.study.answers.results import figures_or_why_not
 from framestorm.study.answers.rows import FILE as RESULTS
@@ -87,8 +87,7 @@ class Run:
             figure = samples[series].percentile(percent) if percent else samples[series].mean()
             if figure and not figure.few:
                 figures[name] = SideFigure(figure.value, figure.bound == "lower", self.times[series].n)
-        if self.serving_ms is not None and self.serving_ms[1] > self.serving_ms[0]:
-            rate = self.ended_ms.size / (self.serving_ms[1] - self.serving_ms[0]) * 1000
+        if (rate := rate_per_s(self.ended_ms.size, self.serving_ms)) is not None:
             figures[RATE] = SideFigure(rate, n=self.ended_ms.size)
         return figures
 

@@ -160,14 +160,16 @@ def sample_group(samples: pl.DataFrame, label: str, *, at_rate: bool = False) ->
         values, series = _floats(column), name.removesuffix("_ms")
         if values.size and series not in times:
             times[series], units[series] = Sample(values), metric.unit(name)
-    return Group(label, samples.height, ok.height, _rate(ok.height, serving_ms(samples, at_rate=at_rate)), times, units)
+    rate = rate_per_s(ok.height, serving_ms(samples, at_rate=at_rate))
+    return Group(label, samples.height, ok.height, rate, times, units)
 
 
 def user_group(users: pl.DataFrame) -> Group:
     """Samples of the users: durations of those that ended well, and as lower bounds of those that ran out of time."""
     ok = users.filter("ok")
     sample = Sample(_floats(ok["elapsed_ms"]), _floats(users.filter("censored")["elapsed_ms"]))
-    return Group(USER, users.height, ok.height, _rate(ok.height, span_ms(users, "elapsed_ms")), {"duration": sample})
+    rate = rate_per_s(ok.height, span_ms(users, "elapsed_ms"))
+    return Group(USER, users.height, ok.height, rate, {"duration": sample})
 
 
 def span_ms(table: pl.DataFrame, length: str) -> tuple[float, float] | None:
@@ -193,6 +195,13 @@ def serving_ms(samples: pl.DataFrame, *, at_rate: bool) -> tuple[float, float] |
     starts = samples["start_ms"]
     pause_ms = (float(starts.max()) - float(starts.min())) / (samples.height - 1)  # type: ignore[arg-type]
     return span[0] + float(soonest_ms) - pause_ms, span[1]
+
+
+def rate_per_s(n: int, span: tuple[float, float] | None) -> float | None:
+    """How many of `n` there were a second; None of an unknown or empty span (in ms)."""
+    if span is None or span[1] <= span[0]:
+        return None
+    return n / (span[1] - span[0]) * 1000
 
 
 def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None = None, digits: int = 3) -> Values:
@@ -225,12 +234,6 @@ def causes(table: pl.DataFrame) -> tuple[dict[str, int], dict[str, int]]:
         else:
             shown[cause] = n
     return shown, dict(rest)
-
-
-def _rate(n_ok: int, span: tuple[float, float] | None) -> float | None:
-    if span is None or span[1] <= span[0]:
-        return None
-    return n_ok / (span[1] - span[0]) * 1000
 
 
 def _floats(column: pl.Series) -> Floats:

@@ -24,7 +24,7 @@ from framestorm.model.metric import (
     split_label,
 )
 from framestorm.model.summary import Summary
-from framestorm.results.table import serving_ms, span_ms
+from framestorm.results.table import rate_per_s, serving_ms, span_ms
 from framestorm.stats.checks import Floats
 from framestorm.stats.estimate import Bound, Estimate
 from framestorm.study.answers.rows import Number, ResultRow, RunFigures, asked_metrics, derive, inputs
@@ -198,9 +198,7 @@ def _rates(samples: Samples, *, at_rate: bool) -> dict[str, Number]:
     if span is None:
         return {}
     rates: dict[str, Number] = {"total_s": (span[1] - span[0]) / 1000}
-    serving = serving_ms(loaded, at_rate=at_rate)
-    if serving is not None and serving[1] > serving[0]:
-        rates["served_per_s"] = int(loaded["ok"].sum()) / (serving[1] - serving[0]) * 1000
+    rates["served_per_s"] = rate_per_s(int(loaded["ok"].sum()), serving_ms(loaded, at_rate=at_rate))
     starts_s = float(loaded.select(pl.col("start_ms").max() - pl.col("start_ms").min()).item()) / 1000
     if starts_s > 0:
         # n starts have n - 1 intervals between them: dividing by these gives a steady rate exactly.

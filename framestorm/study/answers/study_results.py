@@ -1,5 +1,6 @@
 """A study with the figures of its runs: of every point and metric the mean over its repetitions, and what was lost."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,7 +10,6 @@ from framestorm.model.metric import METRICS, RESPONSE, USER, is_of_run, is_round
 from framestorm.model.metric import metric as metric_of
 from framestorm.model.study import Derived, Value, Where
 from framestorm.model.study_summary import PointRun, PointState, PointSummary, RestrictedMean
-from framestorm.model.summary import Doubt
 from framestorm.stats.bootstrap import draw
 from framestorm.stats.checks import Ends, clipped, hull
 from framestorm.stats.estimate import Bound, Estimate
@@ -78,9 +78,6 @@ def _point(study: StudyResults, point: Point, rows: Sequence[ResultRow]) -> Poin
         "complete" if len(done) >= planned else "missing" if not rows else "partial" if done else "failed"
     )
     names = dict.fromkeys((*METRICS, *(name for row in done for name in row.metrics), *study.derived))
-    doubts: dict[Doubt, int] = {}
-    for doubt in (doubt for row in done for doubt in dict.fromkeys(row.figures.doubts)):
-        doubts[doubt] = doubts.get(doubt, 0) + 1
     return PointSummary(
         id=point.id,
         factors=point.factors,
@@ -92,7 +89,7 @@ def _point(study: StudyResults, point: Point, rows: Sequence[ResultRow]) -> Poin
         counts={name: sum(row.count(name) for row in done) for name in COUNTS},
         figures={name: figure for name in names if (figure := estimate(study, name, done)) is not None},
         restricted_mean=_restricted_mean(study, done),
-        doubts=doubts,
+        doubts=dict(Counter(doubt for row in done for doubt in dict.fromkeys(row.figures.doubts))),
         runs=[_point_run(row) for row in rows],
     )
 
