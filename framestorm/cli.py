@@ -273,10 +273,11 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
 
 def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     from framestorm.platform.base import DEFAULT_PORT
+    from framestorm.run.preparation import DEFAULT_PLAN
 
     parser.add_argument(
-        "-t", "--testfile", metavar="PLAN", dest="plan", type=Path, default=paths.JMX / "face-blur.jmx",
-        help="the JMeter plan (default: jmx/face-blur.jmx)",
+        "-t", "--testfile", metavar="PLAN", dest="plan", type=Path, default=DEFAULT_PLAN,
+        help=f"the JMeter plan (default: {paths.shown(DEFAULT_PLAN)})",
     )  # fmt: skip
     parser.add_argument(
         "-J", "--jmeterproperty", metavar="NAME=VALUE", dest="given", action="append", default=[],

@@ -281,7 +281,7 @@ def _facts(summary: Summary) -> list[str]:
     if facts.absent_columns:
         unknown = dict.fromkeys(MISSING[name] for name in facts.absent_columns)
         sentences.append(
-            f"samples.jtl was saved without {_listed(facts.absent_columns)}: not known are {_listed([*unknown])}. "
+            f"samples.jtl lacks {_listed(facts.absent_columns)}, so this is not known: {_listed([*unknown])}. "
             "Plans and -q files set such columns by jmeter.save.saveservice properties."
         )
     for label in summary.labels.values():
