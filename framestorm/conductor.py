@@ -25,7 +25,7 @@ from framestorm.results.reading import read_refusal
 from framestorm.run import first_run, jmeter, record
 from framestorm.run.live import LiveView
 from framestorm.run.load import LocalLoad
-from framestorm.run.preparation import Prepared, RunOptions, choose_run_dir, prepare
+from framestorm.run.preparation import Prepared, RunOptions, prepare
 
 POLL_S = 0.2
 # How long a gentle stop may take before JMeter is told to interrupt its users, then is ended.
@@ -154,7 +154,7 @@ def check(options: RunOptions) -> list[str]:
 
 def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
     """Make the checks of a run that need no host of the inventory."""
-    run_dir = choose_run_dir(options)
+    run_dir = options.run_dir.absolute() if options.run_dir else paths.new_dashboard(options.plan.stem)
     hosts = find_hosts(options.inventory, options.slaves) if options.slaves is not None else None
     plan = plans.read(options.plan)
     if hosts is not None:

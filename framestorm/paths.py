@@ -1,6 +1,7 @@
 """Where everything of a checkout lies; the one place that knows."""
 
 import re
+import time
 from pathlib import Path
 
 from framestorm.errors import UsageError
@@ -45,3 +46,8 @@ def check_plain(part: str) -> None:
             f"{part} cannot start in {str(ROOT)!r}: the programs that it consists of would split this path; move the "
             "checkout to a path without blanks, quotes and the like"
         )
+
+
+def new_dashboard(name: str) -> Path:
+    """The folder of a new run, study or comparison."""
+    return DASHBOARDS / f"{name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"

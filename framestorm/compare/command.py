@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,8 +38,7 @@ def main(words: Sequence[str]) -> int:
         FramestormError: the sides cannot be compared.
     """
     asked = _parser().parse_args(list(words))
-    name = f"compare-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-    out_dir: Path = (asked.out_dir or paths.DASHBOARDS / name).absolute()
+    out_dir: Path = (asked.out_dir or paths.new_dashboard("compare")).absolute()
     for path in (out_dir, asked.json):
         if path is not None and path.exists():
             raise UsageError(f"{path} exists; a comparison overwrites nothing; choose another by -o or --json")

@@ -174,7 +174,7 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
     return Criterion(" ".join(text.split()), label, of_times, name, sign.text, limit, limit_unit)
 
 
-def metric_name(text: str, main_label: str = "") -> str:
+def metric_name(text: str, main_label: str) -> str:
     """The name in the catalogue of what a criterion calls `[label] [series] metric`; such a name itself stays.
 
     It has no label if that is the one of the main samples. Raises CriteriaError.

@@ -56,7 +56,7 @@ def sample_series(samples: pl.DataFrame, origin_ms: float, coarse: int = 1) -> m
     )
 
 
-def by_index(samples: pl.DataFrame, name: str, coarse: int = 1) -> model.ByIndex | None:
+def by_index(samples: pl.DataFrame, name: str, coarse: int) -> model.ByIndex | None:
     """A figure by the sample's index: a line per user, or for many users median, 5 % and 95 %, and some examples."""
     has_value = pl.col("ok") & pl.col(name).is_not_null() & pl.col("index").is_not_null()
     measured = samples.select("user", "index", "start_ms", "ok", "source", name).filter(has_value)
@@ -96,7 +96,7 @@ def by_index(samples: pl.DataFrame, name: str, coarse: int = 1) -> model.ByIndex
     )
 
 
-def over_time(samples: pl.DataFrame, width_s: float, x: list[float], coarse: int = 1) -> model.OverTime | None:
+def over_time(samples: pl.DataFrame, width_s: float, x: list[float], coarse: int) -> model.OverTime | None:
     """Response times by their start: points (every n-th if there are many), median and 95th percentile of each bin."""
     timed = samples.select("t_s", "bin", "rtt_ms", "ok", "cold", "timed_out").filter(
         (pl.col("ok") | pl.col("timed_out")) & pl.col("rtt_ms").is_not_null()

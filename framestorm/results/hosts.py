@@ -20,7 +20,7 @@ TOTALS = {"rate_per_s": "requests per second", "concurrency_limit": "concurrent 
 
 def read_machines(path: Path) -> pl.DataFrame:
     """The rows of resources.csv by time, with `cores` (kept busy); load is null where it is not known."""
-    rows = scan_rows(path, SCHEMA, optional=("load",))
+    rows = scan_rows(path, SCHEMA, optional="load")
     return rows.with_columns((pl.col("cpu_percent") / 100).alias("cores")).sort("time_ms").collect()
 
 

@@ -40,7 +40,7 @@ Span = tuple[float, float]
 
 def read_metrics(path: Path, url: str | None, span: Span | None) -> pl.DataFrame:
     """Rows around the time of the load, with rates of counters, of the function in `url` (of all if it names none)."""
-    rows = scan_rows(path, SCHEMA, optional=("detail",))
+    rows = scan_rows(path, SCHEMA, optional="detail")
     if span is not None:
         rows = rows.filter(pl.col("time_ms").is_between(span[0] - MARGIN_MS, span[1] + MARGIN_MS))
     metrics = _with_rates(rows.collect(engine="streaming"))

@@ -32,16 +32,17 @@ USER_SCHEMA: Schema = {"user": pl.String, "host": pl.String, "start_ms": pl.Floa
 USER_SCHEMA |= {"ok": pl.Boolean, "cause": pl.String, "censored": pl.Boolean, "ended": pl.Boolean}
 
 
-def scan_rows(path: Path, schema: Schema, optional: tuple[str, ...] = ()) -> pl.LazyFrame:
-    """The columns of a CSV file, but for broken rows; nothing if the file or a column that is not optional is missing.
+def scan_rows(path: Path, schema: Schema, optional: str) -> pl.LazyFrame:
+    """The columns of a CSV file, without broken rows; nothing if the file or a column is missing.
 
-    A row is broken if it lacks a value that is not optional; an optional text that is missing is empty.
+    optional: the column that may be missing, and whose values may be; a text is empty then. A row without another
+        value is broken.
     """
     if not path.exists() or not path.stat().st_size:
         return pl.LazyFrame(schema=schema)
     raw = pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True, ignore_errors=True)
     names = raw.collect_schema().names()
-    needed = [name for name in schema if name not in optional]
+    needed = [name for name in schema if name != optional]
     if not set(needed) <= set(names):
         return pl.LazyFrame(schema=schema)
     columns = [

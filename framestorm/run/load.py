@@ -20,7 +20,7 @@ from framestorm.machine import LOOPBACK, in_background, now_ms
 from framestorm.model.run import Host, Loss, Rmi, Role
 from framestorm.platform.base import Platform, Reading
 from framestorm.run import influxdb, jmeter, properties
-from framestorm.run.preparation import Prepared, RunOptions, choose_run_dir, prepare
+from framestorm.run.preparation import Prepared, RunOptions, prepare
 from framestorm.run.resources import log_resources
 
 METRICS = "metrics.csv"
@@ -187,7 +187,7 @@ def open_gui(options: RunOptions) -> None:
 
     The folder keeps the results of the window's runs: tree.xml and journal.jsonl, to which each run appends.
     """
-    run_dir = choose_run_dir(options, suffix="-gui")
+    run_dir = paths.new_dashboard(f"{options.plan.stem}-gui")
     prepared = prepare(options, run_dir)
     run_dir.mkdir(parents=True)
     name = prepared.values.get("client_server")

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -350,13 +349,6 @@ def _check_secrets(plan: Plan, properties: Mapping[str, str]) -> None:
                 raise UsageError(f"-J{name}: the program itself can read {variable} from its environment")
             if variable not in os.environ:
                 raise UsageError(f"-J{name}: ${{env:{variable}}} is not set: export {variable}=… before the run")
-
-
-def choose_run_dir(options: RunOptions, suffix: str = "") -> Path:
-    """The folder of the options, or a new one named after the plan and the time."""
-    if options.run_dir is not None:
-        return options.run_dir.absolute()
-    return paths.DASHBOARDS / f"{options.plan.stem}{suffix}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
 
 
 def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict[str, str]:

@@ -33,7 +33,7 @@ class Knee:
     shares: tuple[float, ...]
 
 
-def knee(served: Mapping[float, Sequence[float]], within: float, *, closed: bool = False) -> Knee | None:
+def knee(served: Mapping[float, Sequence[float]], within: float, *, closed: bool) -> Knee | None:
     """Find the knee, given what share of the offered rate may be missing; None if the data do not allow it.
 
     A load falls short if served - (1 - within) * offered is below 0 with its whole interval, and certainly keeps up if

@@ -186,7 +186,8 @@ def _start(options: argparse.Namespace, words: Sequence[str], name: str) -> Ende
     _make_ready(study, file.parent)
     if not budget.is_there:
         raise UsageError(f"{study.name} {budget.words}")
-    path = options.folder.absolute() if options.folder else folder.new_path(study.name, options.quick)
+    new_path = paths.new_dashboard(f"{study.name}-quick" if options.quick else study.name)
+    path = options.folder.absolute() if options.folder else new_path
     allowed_min = None if options.over_budget else definition.budget_min
     return _run(StudyFolder.create(path, study), allowed_min)
 

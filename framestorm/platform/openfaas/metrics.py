@@ -36,7 +36,7 @@ METRICS = {
 }
 
 
-def readings(start_ms: float, end_ms: float, function: str | None = None) -> list[Reading]:
+def readings(start_ms: float, end_ms: float, function: str | None) -> list[Reading]:
     """The metrics of a span of time, by metric and time; of one function if it is named."""
     rows = (row for metric in METRICS for row in _readings(metric, start_ms / 1000, end_ms / 1000))
     return [row for row in rows if function is None or row.function == function]

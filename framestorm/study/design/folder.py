@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -247,11 +246,6 @@ class StudyFolder:
 def file_sha256(file: Path) -> str:
     """SHA-256 of the current content of a study.yml."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def new_path(name: str, quick: bool) -> Path:
-    """The path of a new study's folder."""
-    return paths.DASHBOARDS / f"{name}{'-quick' if quick else ''}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
 
 
 def newest_unfinished(study_file: Path, quick: bool) -> StudyFolder:
