@@ -39,7 +39,7 @@ def factor(name: str) -> str:
 
 def named_level(name: str, value: Any) -> str:
     """A level with its factor: `sleep 5 s`, `rate 50/s`, `users 9`, `way: fork`."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not units.is_number(value):
         return f"{factor(name)}: {level(value)}"
     base, of = _split(factor(name))
     return f"{base} {level(value)}{of}"

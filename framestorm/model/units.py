@@ -1,7 +1,14 @@
 """Numbers as people read them: three significant digits, the unit that fits, nothing rounded into a lie."""
 
+from typing import TypeGuard
+
 NBSP = "\u00a0"
 NONE = "\N{EN DASH}"  # no value, and from … to
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def significant(value: float, digits: int = 3) -> str:

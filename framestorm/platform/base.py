@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from framestorm.errors import FramestormError
 from framestorm.guard import Guarded
+from framestorm.model.units import is_number
 from framestorm.setup.pieces import Piece
 
 DEFAULT_PORT = 8080
@@ -54,10 +55,9 @@ def _whole(least: int) -> BeforeValidator:
     """A whole number; a calculated value may be 4.0 where 4 is meant."""
 
     def check(value: object) -> int:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not float(value).is_integer() or value < least:  # type: ignore[arg-type,operator]
+        if not is_number(value) or not float(value).is_integer() or value < least:
             raise PydanticCustomError("setting", f"a whole number of at least {least}")
-        return int(value)  # type: ignore[call-overload,no-any-return]
+        return int(value)
 
     return BeforeValidator(check)
 

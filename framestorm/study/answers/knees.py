@@ -12,7 +12,7 @@ from framestorm.model.expectation import INCONCLUSIVE, Verdict, whole_verdict
 from framestorm.model.metric import metric as metric_of
 from framestorm.model.study import Claim, Value
 from framestorm.model.study_summary import ClaimAnswer, LawCurve, ScalabilityLine
-from framestorm.model.units import plural
+from framestorm.model.units import is_number, plural
 from framestorm.stats.scalability import FEWEST_LOADS, Knee, fit_usl, knee
 from framestorm.study.answers.study_results import StudyResults
 from framestorm.study.answers.table import Cell, groups
@@ -109,7 +109,7 @@ def scalability(study: StudyResults) -> list[ScalabilityLine]:
     metric = "throughput_per_s" if "throughput_per_s" in study.derived else SERVED
     lines = []
     for over in LOADS:
-        points = [point for point in study.points if _is_number(point.factors.get(over))]
+        points = [point for point in study.points if is_number(point.factors.get(over))]
         users = [as_number(point.factors.get("users")) or 0 for point in study.points]
         if over == "target.replicas" and max(users) > 0:
             # How replicas scale is judged at one load: the largest.
@@ -131,7 +131,3 @@ def _scalability(line: _Line, over: str, metric: str) -> ScalabilityLine | None:
     if one is None and fit is None:
         return None
     return ScalabilityLine(over, metric, line.factors, loads, one, fit, drawn)
-
-
-def _is_number(value: Value | None) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -25,6 +25,7 @@ from framestorm.model.study_summary import (
     ScalabilityLine,
 )
 from framestorm.model.summary import RunFile, Summary
+from framestorm.model.units import is_number
 from framestorm.report.series import MAX_INDEX_BINS
 from framestorm.results.reading import read_run
 from framestorm.stats.estimate import Bound, Estimate
@@ -146,8 +147,7 @@ def _levels(definition: design.Study, published: Sequence[PublishedPoint] | None
     for name, factor in definition.factors.items():
         of_published = (row.factors[name] for row in published or () if name in row.factors)
         every: list[Value] = list(dict.fromkeys([*factor.values, *of_published]))
-        are_numbers = all(isinstance(level, int | float) and not isinstance(level, bool) for level in every)
-        levels[name] = sorted(every, key=float) if are_numbers else every
+        levels[name] = sorted(every, key=float) if all(map(is_number, every)) else every
     return levels
 
 

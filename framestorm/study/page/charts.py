@@ -12,6 +12,7 @@ from framestorm.model import study as design
 from framestorm.model.metric import RESPONSE, SERIES, metric
 from framestorm.model.study import Value
 from framestorm.model.study_summary import IndexCell, PointSummary, PublishedPoint
+from framestorm.model.units import is_number
 from framestorm.report.figure import BAND, INK, LINE_COLOURS, MAIN, Chart, Lengths, Trace, axis_title, line
 from framestorm.study.answers.summary import StudySummary
 from framestorm.study.page.panels import Panel, arranged
@@ -95,7 +96,7 @@ class _Drawing:
         self.fits = summary.scalability
         self.levels = summary.levels
         self.groups = asked.kind == "bars"
-        self.is_category = self.groups or not all(_is_number(level) for level in self.levels.get(self.x, ()))
+        self.is_category = self.groups or not all(map(is_number, self.levels.get(self.x, ())))
         # How high a bar is says nothing where there is no 0 to stand on.
         self.bars = self.groups and "y" not in self.log
         self.has_intervals = False
@@ -313,10 +314,6 @@ def _matches(factors: Mapping[str, Value], asked: design.Chart, *, strict: bool 
 
 def _has_level(factors: Mapping[str, Value], name: str, level: Value | None) -> bool:
     return factors.get(name) == level and isinstance(factors.get(name), bool) == isinstance(level, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _line_name(factor: str, level: Any) -> str:
