@@ -140,3 +140,28 @@ def test_the_scalability_law_and_the_knee_where_users_vary(make: Make) -> None:
     assert law.sigma.value == pytest.approx(0.05, rel=1e-4)
     assert law.kappa.value == pytest.approx(0, abs=1e-5)
     assert (found[0].knee.at, found[0].factors) == (3.0, {})
+
+
+def test_levels_are_those_of_the_points_and_of_published_results(fake_study: Any) -> None:
+    published = "users,way,mean_ms\n2.0,fork,1\n8,7,1\n,fork,1\n"
+    content = {"factors": {"users": [2, 1], "way": {"fork": {}}}, "published": "published.csv"}
+    folder = fake_study.make(lambda point, repetition: FakeResult(frames_of([10.0])), content, published=published)
+    summary = summarise(study_of(StudyFolder(folder)))
+    assert summary.levels == {"users": [1, 2, 8], "way": ["fork", "7"]}
+    assert summary.levels_run == {"users": [2, 1], "way": ["fork"]}
+    assert summary.published is not None
+    assert [row.factors for row in summary.published] == [
+        {"users": 2, "way": "fork"}, {"users": 8, "way": "7"}, {"way": "fork"},
+    ]  # fmt: skip
+
+
+def test_times_by_index_share_points_where_there_are_many(make: Make) -> None:
+    """401 samples in points of two; a timeout counts with the time waited, an error not at all."""
+    frames = frames_of([1000.0, *[10.0] * 400])
+    frames[:2] = timed_out(frames[0]), frames[1] | {"ok": "false", "cause": "status-500"}
+    chart = {"title": "By frame", "kind": "per-frame", "rows": "users"}
+    study = make(lambda point, repetition: FakeResult(frames), factors={"users": [1]}, repetitions=2, charts=[chart])
+    (cell,) = summarise(study).by_index[0]
+    assert (cell.panel, cell.row, cell.runs, cell.step, cell.timed_out) == (None, 1, 2, 2, 2)
+    assert cell.bands["rtt_ms"].x == list(range(0, 401, 2)) and cell.bands["rtt_ms"].mid[:2] == [1000, 10]
+    assert cell.bands["handler_ms"].x == list(range(2, 401, 2)) and set(cell.bands["handler_ms"].high) == {8}

@@ -135,6 +135,9 @@ def test_failed_points_stay_with_their_cause(fake_study: Any) -> None:
     suite = ET.fromstring((folder / "junit.xml").read_text())[0]  # noqa: S314 - written just above
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("6", "2", "0")
     progress = summary.progress
+    assert (progress.points, progress.planned_runs, progress.complete_runs, progress.failed_runs) == (6, 18, 14, 4)
+    assert progress.states == {"complete": 4, "partial": 1, "failed": 1, "missing": 0}
+    assert (progress.engine_mean_ms, progress.engine_max_ms, progress.counts["n"]) == (800, 800, 14 * 12)
     started_ms = progress.started_ms or summary.study.started_ms
     assert progress.ended_ms is not None
     assert float(suite.get("time", "")) == pytest.approx((progress.ended_ms - started_ms) / 1000, abs=0.001)
