@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,8 +39,9 @@ OPERATORS = ("ReplaceComparisonOperator", "ReplaceBinaryOperator", "ReplaceUnary
              "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd")  # fmt: skip
 # In this code | joins types or dictionaries: what becomes of it is no mutant but a crash at import.
 LEFT_OUT = "BitOr"
-# Decorators (frozen=True) and signatures (the * before keywords) decide nothing at run time either.
-DECLARATIONS = ("@", "def ", "async def ", "class ")
+# Decorators (frozen=True) and signatures (the * before keywords) decide nothing at run time either, nor does a file's
+# own start in a test that imports it.
+DECLARATIONS = ("@", "def ", "async def ", "class ", "if __name__")
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,12 @@ def tests_by_line(folders: Sequence[str]) -> dict[tuple[str, int], set[str]]:
             for file in coverage.measured_files()
             for line, contexts in coverage.contexts_by_lineno(file).items()
         }
+
+
+def tests_of(mutant: Mutant, by_line: Mapping[tuple[str, int], set[str]]) -> list[str]:
+    """The tests that run a mutant's line; for a line that runs only at import, those that run any of its file."""
+    of_file = (tests for (file, _), tests in by_line.items() if file == mutant.file)
+    return sorted(by_line.get((mutant.file, mutant.line)) or set().union(*of_file))
 
 
 def passes(tests: Sequence[str], tree: Path) -> bool:
@@ -131,7 +138,7 @@ def main(which: str = "pure", wanted: str = "200", seed: str = "1") -> int:
         def judge(number: int) -> list[str]:
             left = []
             for mutant in drawn[number::WORKERS]:
-                tests = sorted(by_line.get((mutant.file, mutant.line), ())) if in_process else folders
+                tests = tests_of(mutant, by_line) if in_process else folders
                 if not tests or (diff := survives(mutant, tests, trees[number])) is not None:
                     left.append(diff if tests else f"{mutant.file}:{mutant.line}: no test runs it")
                     print(f"SURVIVED {left[-1]}\n", flush=True)

@@ -387,11 +387,8 @@ def _target(folder: Path, record: Record) -> dict[str, Any] | None:
     """
     if record.target and record.target.kind == "embedded":
         return settings_of(record.target)
-    where = folder.parent.parent
-    if folder.parent.name != "runs" or not (where / FILE).is_file():
-        return None
     try:
-        study = StudyFolder(where)
+        study = StudyFolder(folder.parent.parent)
     except UsageError:
         return None
     # On a gateway elsewhere the functions are used as they are.

@@ -178,6 +178,13 @@ def test_captions_say_what_an_axis_does_to_intervals(fake_study: Any) -> None:
     assert log.caption.endswith("Lower ends at 0 are drawn at one tenth of the value: a logarithmic axis has no 0.")
 
 
+def test_texts_and_bars_have_an_axis_of_categories(fake_study: Any) -> None:
+    axes = [("way", "lines"), ("users", "bars"), ("users", "lines")]
+    charts = [{"title": f"{x} {kind}", "kind": kind, "metric": "mean_ms", "x": x} for x, kind in axes]
+    drawn = study_charts(build(fake_study.make(spread, {"charts": charts, "factors": CONTENT["factors"]})))
+    assert [chart.xaxis.get("type") for chart in drawn] == ["category", "category", None]
+
+
 def test_one_repetition_is_no_mean_over_them(fake_study: Any) -> None:
     folder = fake_study.make(simulate, CONTENT | {"repetitions": 1}, published=PUBLISHED)
     captions = [chart.caption for chart in study_charts(build(folder))]
