@@ -135,7 +135,10 @@ class LostHost:
 
 @dataclass(frozen=True)
 class Machine:
-    """CPU usage of one part of a host under load; busy_time is the share of the time with nearly all cores busy."""
+    """CPU usage of one part of a host under load.
+
+    busy_time: the share of the time with nearly all cores busy; only the part `host` has it, if its cores are known.
+    """
 
     host: str
     part: str

@@ -100,7 +100,7 @@ def _replicas(summary: Summary) -> list[str]:
 
 
 def _is_saturated(machine: Machine) -> bool:
-    return machine.part == "host" and machine.busy_time is not None and machine.busy_time >= BUSY_TIME
+    return machine.busy_time is not None and machine.busy_time >= BUSY_TIME
 
 
 def _arrivals(summary: Summary) -> list[str]:
@@ -166,7 +166,7 @@ def _saturation(summary: Summary) -> list[str]:
             f"resources.csv has no figures of {_listed(unmeasured)}: it is not known whether the bottleneck was there."
         )
     for machine in machines:
-        if machine.part != "host" or machine.busy_time is None:
+        if machine.busy_time is None:
             continue
         host = run.host(machine.host)
         role = host.role if host else ""
