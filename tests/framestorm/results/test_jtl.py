@@ -201,7 +201,7 @@ def test_columns_that_were_not_saved_are_named(tmp_path: Path) -> None:
     summary = summarise(tmp_path, read_results(tmp_path), None)
     assert "Latency" in summary.facts.absent_columns and "bytes" in summary.facts.absent_columns
     assert (summary.main.received_bytes_per_s, summary.main.causes) == (None, {"unknown": 1})
-    assert any("saved without" in sentence for sentence in summary.warnings)
+    assert any("lacks" in sentence for sentence in summary.warnings)
 
 
 @pytest.mark.parametrize(

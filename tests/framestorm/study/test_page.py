@@ -152,6 +152,7 @@ def test_charts_have_intervals_and_the_published_panel(made: Path) -> None:
     ]  # fmt: skip
     lines = [trace for trace in drawn[0].traces if trace.get("showlegend", True)]
     assert [(trace["name"], trace["xaxis"]) for trace in lines] == [("fork", "x"), ("kept-alive", "x")]
+    assert [entry["name"] for entry in drawn[0].legend()] == ["fork", "kept-alive"]
     published = [trace for trace in drawn[0].traces if trace["xaxis"] == "x2" and trace["type"] == "scatter"]
     assert [(trace["x"], trace["y"]) for trace in published] == [([1, 4], [9.79, 10.98])], "on an axis of its own, in s"
     assert sum(trace["name"] == "interval" for trace in drawn[0].traces) == 2
