@@ -5,9 +5,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a new read-only file and have it on the disk."""
+    """Write a new read-only file; it is on the disk once the system has flushed it there."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
     with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, no path
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

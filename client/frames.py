@@ -132,7 +132,7 @@ def _cut(video: Path, sha256: str, encoding: Encoding, folder: Path) -> None:
                 raise FrameError(f"video {video} changed while it was cut; repeat when it is complete")
             meta = {"video": sha256, "encoding": encoding.name, "width": width, "height": height, "sizes": sizes}
             write_whole(draft / "meta.json", json.dumps(meta).encode())
-            _sync_folder(draft)
+            os.sync()  # once for all: to flush each frame by itself takes longer than to cut it
             draft.rename(folder)
             _sync_folder(folder.parent)
         finally:

@@ -5,6 +5,7 @@ import difflib
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -94,11 +95,12 @@ def _run(words: Sequence[str]) -> int:
     from framestorm import conductor
     from framestorm.model import criteria
 
-    verbs = " ".join(f"{name}: {verb.__doc__}" for name, verb in VERBS.items() if name)
+    verbs = "\n".join(f"  {name:<8}{verb.__doc__}" for name, verb in VERBS.items() if name)
     parser = argparse.ArgumentParser(
         prog="./run.sh",
-        description="Run a JMeter plan and report; without options jmx/face-blur.jmx against the embedded target.",
-        epilog=f"Verbs: {verbs} {EXIT_STATUS}.",
+        description="Run a JMeter plan and report; without options jmx/face-blur.jmx against the embedded\ntarget.",
+        epilog=f"verbs, each with its own --help:\n{verbs}\n\n{textwrap.fill(EXIT_STATUS, 79)}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-v", "--version", action="version", version=f"framestorm {__version__}, for JMeter 5.5")
     _add_plan_options(parser)

@@ -30,10 +30,15 @@ def host_and_port(url: str) -> tuple[str, int]:
         port = parts.port
     except ValueError as error:
         raise UsageError(f"{url}: {error}") from None
-    if not url.startswith(("http://", "https://")) or not parts.hostname or port == 0:
-        raise UsageError(f"{url}: a URL starts with http:// or https:// and a host, and has no port 0")
+    if not url.startswith(("http://", "https://")) or not parts.hostname or url != url.strip() or not url.isprintable():
+        raise UsageError(f"{url!r} is no URL such as http://host:8080/path, with http:// or https:// and a host")
+    if port == 0:
+        raise UsageError(f"{url}: nothing can listen on port 0")
     if "@" in parts.netloc:
-        raise UsageError("the URL holds a login; put it into a header: Authorization: Basic ${env:NAME}")
+        raise UsageError(
+            "the URL holds a login; put it into a header: Authorization: Basic ${env:LOGIN}, where LOGIN is "
+            "user:password in base64 (printf %s user:password | base64)"
+        )
     return parts.hostname, port or (443 if parts.scheme == "https" else 80)
 
 
@@ -48,8 +53,9 @@ def check_reachable(url: str) -> None:
     try:
         socket.create_connection((host, port), timeout=CONNECT_WITHIN_S).close()
     except (OSError, UnicodeError) as error:  # the latter of a name such as a..b
+        why = getattr(error, "strerror", None) or error
         raise FramestormError(
-            f"nothing answers at {host}:{port} ({error}); does the gateway run, is the url right?"
+            f"nothing answers at {host}:{port} ({why}); does the gateway run, is the url right?"
         ) from None
 
 

@@ -1,5 +1,7 @@
 """Warnings that figures may not describe the function alone: each says why, by how much, and what to do."""
 
+import re
+
 import polars as pl
 
 from framestorm.model.criteria import USER
@@ -277,6 +279,12 @@ def _facts(summary: Summary) -> list[str]:
         sentences.append(
             f"{plural(facts.from_killed_users, summary.unit)} of users that JMeter ended (user_timeout_s) are known "
             "from the journal only."
+        )
+    wanted = re.findall(r"(?:^|, )(\w+)=\$", summary.run.properties.get("figures", "")) if summary.main.ok else []
+    if absent := [name for name in wanted if name not in summary.main.figures]:
+        sentences.append(
+            f"No figure of -Jfigures for {_listed(absent)}: no response had a number there, or one was negative. Look "
+            "at a response, and mend the JSONPath."
         )
     if facts.absent_columns:
         unknown = dict.fromkeys(MISSING[name] for name in facts.absent_columns)

@@ -198,7 +198,7 @@ class Answer {
             vars.put(name, vars.get(name) ?: '') // JMeter would write "null"
         }
         // An image for each frame, or a long text, would make the tree unreadable.
-        String text = accept ? JsonOutput.toJson(line(isWhole)) : beginning()
+        String text = accept ? JsonOutput.toJson(line(isWhole)) : beginning(isWhole)
         Map<String, String> secrets = vars.getObject('secrets') as Map<String, String>
         if (secrets) { // what a listener may save of the request, and an answer that repeats it
             text = masked(text, secrets)
@@ -287,6 +287,7 @@ class Answer {
             case ~/.*SocketTimeoutException.*/: return 'timeout'
             case ~/.*(RequestAborted|InterruptedIO).*/: return closedHere
             case ~/.*(ProtocolException|ZipException|RedirectException).*/: return 'not-http'
+            case { message.contains('Brotli') }: return 'not-http' // an IOException, as if the connection broke
             case ~/.*(MalformedURL|URISyntax).*/: return 'exception'
             case { message.endsWith('Socket closed') }: return closedHere
             case { exception.contains('.SSL') && !(message =~ /(?i)reset|broken pipe/) }: return 'tls'
@@ -320,8 +321,11 @@ class Answer {
         }
     }
 
-    String beginning() {
+    String beginning(boolean isWhole) {
         byte[] body = result.responseData
+        if (!isWhole) { // an exception: what was caused by what, not the places in the code
+            body = new String(body, 'UTF-8').readLines().findAll { !it.startsWith('\t') }.join('\n').getBytes('UTF-8')
+        }
         String text = new String(body, 0, Math.min(body.length, KEPT_BYTES), 'UTF-8')
         return cause ? text.replaceAll(/[^\p{Print}\s]/, '?') : text // of failures it is in the tree, to be read back
     }

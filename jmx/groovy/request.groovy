@@ -257,20 +257,21 @@ class Requests { // loaded anew for each run
         sampler.arguments = new Arguments()
         sampler.HTTPFiles = new HTTPFileArg[0]
         sampler.doMultipart = !form.empty
-        String sent = ''
+        sampler.postBodyRaw = false
         if (form) {
             addForm(sampler, index, row)
         } else if (file) {
             sampler.HTTPFiles = [new HTTPFileArg(file.path, '', type)] as HTTPFileArg[]
         } else {
             boolean isJson = type.contains('json')
-            sent = isRowTheBody ? JSON.writeValueAsString(row)
+            String sent = isRowTheBody ? JSON.writeValueAsString(row)
                 : filled(text, row) { JsonNode value -> isJson ? escaped(value) : plain(value) }
-            if (sent) {
+            // An empty body too: as the empty form that JMeter makes of none, it would be lost at a redirect.
+            if (sent || sampler.method in WITH_BODY) {
                 sampler.addNonEncodedArgument('', sent, '')
+                sampler.postBodyRaw = true
             }
         }
-        sampler.postBodyRaw = !sent.empty
         sampler.autoRedirects = redirects
         sampler.useKeepAlive = keepAlive
         if (proxy) {

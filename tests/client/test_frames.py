@@ -108,6 +108,16 @@ def test_users_starting_together_cut_once(video: Path, tmp_path: Path) -> None:
     assert outputs == ["5 True 0\n"] * 7 + ["5 True 1\n"]
 
 
+def test_frames_are_flushed_to_the_disk_all_at_once(
+    video: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[int] = []
+    monkeypatch.setattr("os.fsync", flushed.append)
+    monkeypatch.setattr("os.sync", lambda: flushed.append(len(list(tmp_path.glob(".*.tmp/*")))))
+    open_frames(video, PNG, tmp_path)
+    assert flushed[0] == 6 and len(flushed) == 2, "five frames and meta.json, then their folder's name"
+
+
 def test_a_killed_cutter_leaves_no_broken_cache(video: Path, tmp_path: Path) -> None:
     with user(video, tmp_path, "write_whole") as killed:
         assert killed.wait(30) == -9

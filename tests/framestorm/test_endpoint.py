@@ -97,3 +97,11 @@ def test_what_is_no_server_or_has_no_tls() -> None:
         for proxy in ("", address):
             with pytest.raises(FramestormError, match="TLS"):
                 endpoint.check_certificate(address.replace("http:", "https:"), "-Jca", "", proxy)
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:80/f", "http://", "http://h:0/", "http://h:65536/", "http://[::1/", "http://h/f\n", " http://h/"]
+)
+def test_what_is_no_url(url: str) -> None:
+    with pytest.raises(UsageError):
+        endpoint.host_and_port(url)

@@ -195,7 +195,11 @@ def test_a_mistake_ends_the_run_before_the_load(
 
 
 def test_an_answer_that_breaks_http_is_the_functions(run_plan: RunPlan, stand_in: StartServer) -> None:
+    loop = {"status": 307, "body": b"", "headers": (("Location", "/function/face-blur?%7B%22a%22%7C%3C100%25%3E"),)}
     server = stand_in(
+        loop,
+        loop,
+        {"body": b"no brotli", "headers": (("Content-Encoding", "br"),)},
         {"raw": b"no HTTP\r\n\r\n"},
         {"body": b"no gzip", "headers": (("Content-Encoding", "gzip"),)},
         {"status": 307, "body": b"", "headers": (("Location", "http://[bad"),)},
@@ -204,8 +208,9 @@ def test_an_answer_that_breaks_http_is_the_functions(run_plan: RunPlan, stand_in
     )
     run = run_plan("requests", url=server.url + '?{"a"|<100%>', method="GET", users=1, ramp_s=0, hold_s=1)
     assert {sent.path.partition("?")[2] for sent in server.received} == {"%7B%22a%22%7C%3C100%25%3E"}
-    wanted = ["not-http", "not-http", "not-http", "reset", "OK"]
-    assert [row["responseMessage"] for row in run.rows()][:5] == wanted
+    wanted = ["not-http"] * 5 + ["reset", "OK"]
+    assert [row["responseMessage"] for row in run.rows()][:7] == wanted
+    assert "Caused by: org.apache.http.client.CircularRedirectException" in (run.folder / "tree.xml").read_text()
 
 
 @pytest.mark.parametrize(("idle_s", "scheme", "cause"), [(1.3, "http:", "OK"), (None, "https:", "tls")])

@@ -144,6 +144,24 @@ def test_users_that_are_threads(fake_run: Any) -> None:
     )
 
 
+def test_a_figure_that_no_response_gave_is_named(fake_run: Any) -> None:
+    folder = fake_run.write(has_users=False, label="request", properties={"figures": "tokens=$.usage.tokens, cost=$.c"})
+    row = {
+        "timeStamp": START_MS,
+        "elapsed": 10,
+        "label": "request",
+        "responseCode": "200",
+        "success": "true",
+        "cost": 2,
+    }
+    write_jtl(folder / "samples.jtl", [row], ("cost",))
+    (folder / "tree.xml").unlink()
+    summary, _ = summary_and_page(folder)
+    assert set(summary.labels["request"].figures) == {"cost"}
+    (warning,) = (each for each in summary.warnings if "figures" in each)
+    assert "tokens" in warning and "cost" not in warning
+
+
 def test_jmeter_out_of_threads_is_a_reason(three_users: Any) -> None:
     folder = three_users.write(properties={"users": "9", "ramp_s": "2", "hold_s": "8"})
     (folder / "jmeter.log").write_text(
