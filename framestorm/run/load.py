@@ -57,7 +57,9 @@ class LocalLoad:
         self._has_target = bool(target)
         if self._clients is not None:
             self._clients.wait_until_ready()
-        values = {**self._prepared.values, **self._prepared.jmeter_values, **options.extra}
+        # At its end, JMeter would wait for what threads are left: a minute for those of an Open Model Thread Group.
+        values = {"jmeterengine.force.system.exit": "true", **self._prepared.values}
+        values |= {**self._prepared.jmeter_values, **options.extra}
         words = self._stack.enter_context(options_for_jmeter(options))
         java_options = jmeter.under_load(self._prepared.asked.heap_bytes)
         command = jmeter.run_command(plan, values, run_dir, self._stop_port, None, java_options, words)

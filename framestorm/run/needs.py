@@ -42,6 +42,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
     roots = [plan.root]
     elements: list[ET.Element] = []
     found: dict[str, NamedFile] = {}
+    _note_encoding(plan.path)
     for root in roots:  # it grows by the fragments
         plugins.check(plan, root, values)
         own = plans.enabled_elements(root)
@@ -51,6 +52,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
             found[named.shown] = named
             if is_new and named.is_fragment and named.path is not None and _problem(named, folder) is None:
                 roots.append(plans.parse(named.path))
+                _note_encoding(named.path)
     problems = [f"{name}: {problem}" for name, named in found.items() if (problem := _problem(named, folder))]
     if problems:
         text = f"{plan.path.name} cannot run: {'; '.join(problems)}"
@@ -67,13 +69,29 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
     )
 
 
+def _note_encoding(path: Path) -> None:
+    try:
+        path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        print(
+            f"note: {path.name} is not in UTF-8, as which JMeter reads it: save it so, or letters are lost",
+            file=sys.stderr,
+        )
+
+
 def _problem(named: NamedFile, plan_folder: Path) -> str | None:
     """Why a file cannot be used; None if it can, or is not known yet."""
     if named.path is None:
         return None
     if not named.path.exists():
-        hint = "; JMeter looks for it in the folder that it is started in: cd {} first"
-        return f"there is no file {named.path}" + (hint.format(shlex.quote(str(plan_folder))) if named.beside else "")
+        hint, plain = "", named.text.replace("\\", "/")
+        if named.beside:
+            hint = (
+                f"; JMeter looks for it in the folder that it is started in: cd {shlex.quote(str(plan_folder))} first"
+            )
+        elif plain != named.text:
+            hint = f"; only Windows takes \\ for /: write {plain}"
+        return f"there is no file {named.path}{hint}"
     if any(word in named.element.tag for word in _NEVER_EMPTY):
         if not named.path.is_file():
             return f"{named.path} is no file"

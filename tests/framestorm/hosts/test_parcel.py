@@ -143,6 +143,17 @@ def test_a_file_that_the_plan_itself_makes_stays_as_it_is(pack: Pack) -> None:
 def test_missing_files_are_named_before_the_load(pack: Pack) -> None:
     with pytest.raises(UsageError, match=r"CSVDataSet.*none\.csv; .*gone\.jmx|gone\.jmx.*none\.csv"):
         pack(csv("none.csv"), element("IncludeController", IncludeController__includepath="gone.jmx"))
+    with pytest.raises(UsageError, match=r"write data/users\.csv"):
+        pack(csv(r"data\users.csv"))
+
+
+def test_letters_that_jmeter_would_lose_are_told(
+    pack: Pack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plans" / "western.jmx"
+    path.write_text(PLAN.format(elements=element("DebugSampler", Größe="1")), encoding="iso-8859-1")
+    pack(plan=path)
+    assert "western.jmx is not in UTF-8" in capsys.readouterr().err
 
 
 def test_jmeter_looks_in_the_folder_it_is_started_in_and_for_some_beside_the_plan(pack: Pack, tmp_path: Path) -> None:
