@@ -56,7 +56,11 @@ def test_charts(made: Path) -> None:
     ratios, spread = charts(load(made))
     assert ratios.title == "Ratios" and ratios.xaxis["type"] == "log"
     by_name = {trace["name"]: trace for trace in ratios.traces}
-    assert "Median response time" in by_name["for the worse"]["y"]
+    worse = by_name["for the worse"]
+    place, ends = worse["y"].index("Median response time"), worse["error_x"]
+    (median,) = (row.ratio for row in load(made).comparisons[0].overall if row.metric == "median_ms" and row.ratio)
+    low, high = worse["x"][place] - ends["arrayminus"][place], worse["x"][place] + ends["array"][place]
+    assert (low, high) == pytest.approx((median.low, median.high))
     assert spread.title == "Response times, cumulative"
     assert max(spread.traces[1]["y"]) == pytest.approx(100 * 399 / 400)
 
