@@ -33,7 +33,6 @@ class FormField { // a value, or files of which each request sends the next
 
 @CompileStatic
 class Requests { // loaded anew for each run
-    static final AtomicLong NEXT = new AtomicLong()
     static final ObjectMapper JSON = new ObjectMapper()
     static final Pattern SECRET = ~/\$\{env:(\w+)\}/
     static final Pattern COLUMN = ~/\{([^{}"]+)\}/
@@ -55,9 +54,10 @@ class Requests { // loaded anew for each run
     final boolean isRowTheBody, redirects, keepAlive
     final int turns // how many rows or files are sent in turn; 0: all requests are equal
     final URI proxy
+    final AtomicLong next = new AtomicLong()
 
-    static synchronized Requests of(JMeterVariables vars) {
-        if (only == null) {
+    static synchronized Requests of(JMeterVariables vars, boolean isFirst) {
+        if (only == null || isFirst) { // the warm-up may have come before
             only = new Requests(vars)
         }
         return only
@@ -243,7 +243,7 @@ class Requests { // loaded anew for each run
     }
 
     void prepare(HTTPSamplerBase sampler, JMeterVariables vars) {
-        int index = turns ? (int) (NEXT.getAndIncrement() % turns) : 0
+        int index = turns ? (int) (next.getAndIncrement() % turns) : 0
         if (turns > 1) {
             vars.put('index', index as String)
         }
@@ -388,13 +388,13 @@ try {
     if (isFirst) {
         binding.getVariable('SampleResult').setIgnore()
     }
-    def requests = Requests.of(vars)
+    def requests = Requests.of(vars, isFirst)
     if (!isFirst) {
         requests.prepare(sampler, vars)
     }
 } catch (Exception error) {
     ctx.thread.stop() // before the sampler: nothing is sent
-    ctx.engine.askThreadsToStop()
+    ctx.engine?.askThreadsToStop() // the warm-up has none
     if (isFirst) {
         log.error(JsonOutput.toJson([type: 'refused', why: error.message]))
     }

@@ -92,6 +92,11 @@ public final class Scripts {
         return compiled.eval(variables);
     }
 
+    /** Whether the script is one of the kit's, as it was compiled at set-up. */
+    static boolean isOfKit(String text) {
+        return Scripts.class.getClassLoader().getResource(folderOf(text) + NAME + ".class") != null;
+    }
+
     /** The logger of that name, without the look-up of who asks. */
     public static Logger logger(String name) {
         return LOGGERS.computeIfAbsent(name, LoggerFactory::getLogger);

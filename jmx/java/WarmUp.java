@@ -1,6 +1,7 @@
 package framestorm;
 
 import java.io.BufferedInputStream;
+import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
@@ -14,8 +15,13 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
 import javax.script.Compilable;
 import javax.script.CompiledScript;
 import javax.script.ScriptEngine;
@@ -29,7 +35,7 @@ import org.apache.jmeter.protocol.http.control.Header;
 import org.apache.jmeter.protocol.http.control.HeaderManager;
 import org.apache.jmeter.protocol.http.sampler.HTTPSamplerBase;
 import org.apache.jmeter.protocol.http.sampler.HTTPSamplerProxy;
-import org.apache.jmeter.reporters.ResultCollector;
+import org.apache.jmeter.protocol.java.sampler.JSR223Sampler;
 import org.apache.jmeter.samplers.SampleEvent;
 import org.apache.jmeter.samplers.SampleListener;
 import org.apache.jmeter.samplers.SampleResult;
@@ -40,6 +46,7 @@ import org.apache.jmeter.testbeans.TestBeanHelper;
 import org.apache.jmeter.testelement.AbstractTestElement;
 import org.apache.jmeter.testelement.TestElement;
 import org.apache.jmeter.testelement.TestPlan;
+import org.apache.jmeter.threads.JMeterContextService;
 import org.apache.jmeter.threads.ListenerNotifier;
 import org.apache.jmeter.threads.ThreadGroup;
 import org.apache.jmeter.util.JMeterUtils;
@@ -52,8 +59,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Has Java load and compile what a plan's first samples need, before the first of them: else it would be charged to the
- * function. Nothing of the plan is run, for its scripts may have side effects, and nothing is sent to the function:
- * samplers of the same kinds as the plan's send to a sink in this process.
+ * function. Nothing is sent to the function: samplers of the same kinds as the plan's send to a sink in this process.
+ * Scripts of a plan may have side effects, so none is run but those of the kit that make a request and judge its answer.
  */
 public final class WarmUp {
     private static final Logger LOG = LoggerFactory.getLogger(WarmUp.class);
@@ -62,6 +69,9 @@ public final class WarmUp {
     private static final int THREADS = 16;
     private static final int REQUESTS_PER_THREAD = 60;
     private static final int AT_MOST_S = 2;
+    // The set-up of a plan runs the first of them alone, and so begins with its first data row again.
+    private static final String MAKES_REQUEST = "request.groovy";
+    private static final Set<String> OF_KIT = Set.of(MAKES_REQUEST, "answer.groovy");
     private static final String BODY = "{\"warm\": \"up\"}";
 
     /** Called by JMeter's engine, on each machine that makes load. */
@@ -72,17 +82,20 @@ public final class WarmUp {
         Stalls.watch(engine);
         long startNs = System.nanoTime();
         try {
-            boolean hasScripts = false;
             // JMeter adds a plan's class path after this, and a script is compiled otherwise without its classes.
             boolean isComplete =
                     elements(plan, TestPlan.class).stream().allMatch(each -> each.getTestPlanClasspath().isEmpty());
-            for (JSR223TestElement each : elements(plan, JSR223TestElement.class)) {
-                hasScripts |= isComplete && isCompiled(each);
+            Map<JSR223TestElement, String> scripts = new LinkedHashMap<>();
+            for (JSR223TestElement each : isComplete ? elements(plan, JSR223TestElement.class) : Set.<JSR223TestElement>of()) {
+                String name = compiled(each);
+                if (name != null) {
+                    scripts.put(each, name);
+                }
             }
             int requests = 0;
             Collection<HTTPSamplerBase> samplers = elements(plan, HTTPSamplerBase.class);
             if (!samplers.isEmpty()) {
-                requests = request(samplers.iterator().next(), hasScripts, engine);
+                requests = request(samplers.iterator().next(), runnable(scripts));
             }
             LOG.info("warmed up by {} requests to itself in {} ms", requests, (System.nanoTime() - startNs) / 1_000_000);
         } catch (IOException | ReflectiveOperationException | RuntimeException error) {
@@ -96,41 +109,58 @@ public final class WarmUp {
         return search.getSearchResults();
     }
 
-    /** Compile a script into JMeter's cache, without running it; whether the script has been compiled. */
+    /**
+     * Compile a script into JMeter's cache, without running it. Returns null if it has not been compiled, else the name of
+     * the kit's script that it is, else nothing.
+     */
     @SuppressWarnings("unchecked")
-    private static boolean isCompiled(JSR223TestElement element) throws ReflectiveOperationException {
+    private static String compiled(JSR223TestElement element) throws ReflectiveOperationException {
         JSR223TestElement script = (JSR223TestElement) element.clone();
         try {
             TestBeanHelper.prepare(script);
             ScriptEngine engine = JSR223TestElement.getInstance().getEngineByName(script.getScriptLanguage());
             if (!(engine instanceof Compilable) || !"groovy".equals(script.getScriptLanguage())) {
-                return false;
+                return null;
             }
             Field field = JSR223TestElement.class.getDeclaredField("compiledScriptsCache");
             field.setAccessible(true);
             Map<String, CompiledScript> cache = (Map<String, CompiledScript>) field.get(null);
             String text = script.getScript();
             String key = null;
+            String name = "";
             if (script.getFilename() != null && !script.getFilename().isEmpty()) {
                 Path file = Path.of(script.getFilename()).toAbsolutePath();
                 text = Files.readString(file);
                 key = "groovy#" + file + "#" + file.toFile().lastModified();
+                name = Scripts.isOfKit(text) ? file.getFileName().toString() : "";
             } else if (!"false".equals(script.getCacheKey())) {
                 key = DigestUtils.md5Hex(text);
             }
             if (key != null && !cache.containsKey(key)) {
                 cache.put(key, Scripts.compile((Compilable) engine, text));
             }
-            return true;
+            return name;
         } catch (IOException | ScriptException | RuntimeException error) {
             LOG.info("{} is compiled when it is first run: {}", element.getName(), error.toString());
-            return false;
+            return null;
         }
     }
 
+    /** Of the plan's scripts those that may be run with requests to the sink; others in their place, if there are none. */
+    private static List<TestElement> runnable(Map<JSR223TestElement, String> scripts) {
+        boolean isMadeAnew = scripts.entrySet().stream()
+            .anyMatch(each -> each.getKey() instanceof JSR223Sampler && each.getValue().equals(MAKES_REQUEST));
+        String proxy = JMeterContextService.getContext().getVariables().get("proxy");
+        if (isMadeAnew && (proxy == null || proxy.isEmpty())) {
+            return scripts.entrySet().stream()
+                .filter(each -> !(each.getKey() instanceof JSR223Sampler) && OF_KIT.contains(each.getValue()))
+                .map(each -> (TestElement) each.getKey().clone()).collect(Collectors.toList());
+        }
+        return scripts.isEmpty() ? List.of() : List.of(script(new JSR223PreProcessor()), script(new JSR223PostProcessor()));
+    }
+
     /** Run a thread group of requests to a sink, as JMeter would run one of the plan's; how many were answered. */
-    private static int request(HTTPSamplerBase planned, boolean hasScripts, StandardJMeterEngine engine)
-            throws IOException {
+    private static int request(HTTPSamplerBase planned, List<TestElement> scripts) throws IOException {
         try (ServerSocket sink = new ServerSocket(0, THREADS, InetAddress.getLoopbackAddress())) {
             startDaemon("warm-up sink", () -> accept(sink));
             HTTPSamplerProxy sampler = new HTTPSamplerProxy();
@@ -141,6 +171,7 @@ public final class WarmUp {
             sampler.setPort(sink.getLocalPort());
             sampler.setPath("/");
             sampler.setMethod("POST");
+            sampler.setResponseTimeout(String.valueOf(AT_MOST_S * 1000));
             sampler.setUseKeepAlive(true);
             sampler.setPostBodyRaw(true);
             sampler.addNonEncodedArgument("", BODY, "");
@@ -162,12 +193,10 @@ public final class WarmUp {
             HashTree inGroup = tree.add(group);
             HashTree inSampler = inGroup.add(sampler);
             inSampler.add(headers);
-            if (hasScripts) {
-                inSampler.add(script(new JSR223PreProcessor()));
-                inSampler.add(script(new JSR223PostProcessor()));
-            }
+            inSampler.add(scripts);
             inGroup.add(new Listener());
-            group.start(0, new ListenerNotifier(), tree, engine);
+            // Without the engine: a script that cannot use a property would stop the test before its set-up says why.
+            group.start(0, new ListenerNotifier(), tree, null);
             group.waitThreadsStopped();
             return Listener.ANSWERED.getAndSet(0);
         }
@@ -200,19 +229,31 @@ public final class WarmUp {
     private static void answer(Socket socket) {
         byte[] answer = ("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " + BODY.length()
             + "\r\n\r\n" + BODY).getBytes(StandardCharsets.US_ASCII);
-        byte[] end = BODY.getBytes(StandardCharsets.US_ASCII);
         try (socket; InputStream in = new BufferedInputStream(socket.getInputStream());
                 OutputStream out = socket.getOutputStream()) {
-            int matched = 0;
-            for (int next = in.read(); next >= 0; next = in.read()) {
-                matched = next == end[matched] ? matched + 1 : next == end[0] ? 1 : 0;
-                if (matched == end.length) {
-                    out.write(answer);
-                    matched = 0;
+            while (true) {
+                long bytes = 0;
+                for (String line = line(in); !line.isEmpty(); line = line(in)) {
+                    if (line.toLowerCase(Locale.ROOT).startsWith("content-length:")) {
+                        bytes = Long.parseLong(line.substring(line.indexOf(':') + 1).trim());
+                    }
                 }
+                in.skipNBytes(bytes);
+                out.write(answer);
             }
         } catch (IOException ignored) { // closed by the client
         }
+    }
+
+    private static String line(InputStream in) throws IOException {
+        StringBuilder line = new StringBuilder();
+        for (int next = in.read(); next != '\n'; next = in.read()) {
+            if (next < 0) {
+                throw new EOFException();
+            }
+            line.append((char) next);
+        }
+        return line.toString().trim();
     }
 
     /** Formats samples as the plan's listeners do, and forgets them. */
@@ -231,7 +272,7 @@ public final class WarmUp {
             } catch (IOException error) {
                 throw new IllegalStateException(error);
             }
-            if (result.isSuccessful()) {
+            if (result.isResponseCodeOK()) { // whatever the plan expects of it
                 ANSWERED.incrementAndGet();
             }
         }

@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -34,13 +35,16 @@ def test_requests_wait_for_their_answers(run_plan: RunPlan, stand_in: StartServe
     assert run.tree().find("httpSample/responseData") is None
 
 
-def test_times_in_microseconds_from_a_warm_generator(run_plan: RunPlan, stand_in: StartServer) -> None:
+def test_times_in_microseconds_from_a_warm_generator(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
     server = stand_in({"body": b"ok", "delay_s": 0.02})
-    run = run_plan("requests", url=server.url, users=2, ramp_s=0, hold_s=1, sample_variables="elapsed_us")
+    (tmp_path / "rows.csv").write_text("\n".join(["n", *map(str, range(7))]))
+    rows = {"body": "{n}", "rows": f"@{tmp_path}/rows.csv"}
+    run = run_plan("requests", url=server.url, **rows, users=2, ramp_s=0, hold_s=1, sample_variables="elapsed_us")
     times = [(int(row["elapsed"]), int(row["elapsed_us"])) for row in run.rows()]
     assert all(abs(us - 1000 * ms) < 1000 for ms, us in times) and any(us % 1000 for _, us in times)
     assert re.search(r"warmed up by [1-9]\d* requests to itself", run.text("jmeter.log"))
     assert len(server.requests) == len(times), "the function has had no request of the warm-up"
+    assert {body for _, body in server.requests[:2]} == {b"0", b"1"}, "and each row comes in its turn"
 
 
 def test_a_rate_rises_over_its_ramp(run_plan: RunPlan, stand_in: StartServer) -> None:
