@@ -132,7 +132,7 @@ def _cut(video: Path, sha256: str, encoding: Encoding, folder: Path) -> None:
                 raise FrameError(f"video {video} changed while it was cut; repeat when it is complete")
             meta = {"video": sha256, "encoding": encoding.name, "width": width, "height": height, "sizes": sizes}
             write_whole(draft / "meta.json", json.dumps(meta).encode())
-            os.sync()  # once for all: to flush each frame by itself takes longer than to cut it
+            _sync_file_system(draft)  # once for all: to flush each frame by itself takes longer than to cut it
             draft.rename(folder)
             _sync_folder(folder.parent)
         finally:
@@ -160,6 +160,19 @@ def _shrink(cache: Path) -> None:
             is_of_none = path.suffix == ".lock" or (path.suffix == ".sha256" and _recall(path) not in videos)
             if is_of_none and age_s > IN_USE_S:
                 path.unlink(missing_ok=True)
+
+
+def _sync_file_system(folder: Path) -> None:
+    """Flush the file system of a folder; os.sync() would wait for others too, such as a share whose server is gone."""
+    import ctypes  # only here: no user with a cached video needs it
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+    finally:
+        os.close(descriptor)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -41,9 +41,10 @@ def _exclusive() -> Iterator[None]:
 def _refuse_another() -> None:
     owner = network.owner()
     if owner not in (None, paths.ROOT):
-        raise LabError(
-            f"the lab of {owner} is up on this machine, and only one can be up at a time; run `lab down` there first"
-        )
+        advice = "run `lab down` there first"
+        if not owner.exists():
+            advice = "that checkout is gone: clone it to the same path again for `lab down`, or restart the machine"
+        raise LabError(f"the lab of {owner} is up on this machine, and only one can be up at a time; {advice}")
 
 
 def prepare() -> None:

@@ -113,7 +113,7 @@ def test_frames_are_flushed_to_the_disk_all_at_once(
 ) -> None:
     flushed: list[int] = []
     monkeypatch.setattr("os.fsync", flushed.append)
-    monkeypatch.setattr("os.sync", lambda: flushed.append(len(list(tmp_path.glob(".*.tmp/*")))))
+    monkeypatch.setattr("frames._sync_file_system", lambda draft: flushed.append(len(list(draft.iterdir()))))
     open_frames(video, PNG, tmp_path)
     assert flushed[0] == 6 and len(flushed) == 2, "five frames and meta.json, then their folder's name"
 
