@@ -14,6 +14,7 @@ from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.platform.openfaas import cli, gateway, parts, services, stack
 from framestorm.platform.openfaas.layout import BIN, CONFIG, GATEWAY_URL, INSTANCE, PROVIDER_PORT
+from framestorm.probe import CGROUPS
 from tests.openfaas.conftest import post
 
 PARTS = ["provider", "nats", "alertmanager", "prometheus", "gateway", "queue-worker"]
@@ -44,7 +45,7 @@ def test_down_leaves_nothing(capsys):
     assert all(part in shown for part in PARTS) and "3 of 3 replicas ready" in shown
     assert cli.main(["down"]) == 0
     assert left_over() == []
-    assert not list(stack.CGROUP_ROOT.glob(f"cpu/{INSTANCE}"))
+    assert not list(CGROUPS.glob(f"cpu/{INSTANCE}"))
     assert cli.main(["status"]) == 1
     assert cli.main(["down"]) == 0
 
