@@ -81,15 +81,18 @@ class Part:
         return {name: max(each[name] for each in later) - max(each[name] for each in first) for name in BOUNDS}
 
 
-def soak(folder: Path, load_s: float) -> list[str]:
-    """Load for that time; prints what each part held, and returns what grew, in words."""
+def soak(folder: Path, load_s: float, provider: psutil.Process | None = None) -> list[str]:
+    """Load for that time; prints what each part held, and returns what grew, in words.
+
+    provider: of the local OpenFaaS, which is loaded too and has to be there until the end.
+    """
     run_sh = RunSh(folder)
     folder.mkdir(parents=True, exist_ok=True)
     held = (*USERS, f"-Jhold_s={load_s:.0f}")
     runs = [run_sh.start("-t", "jmx/face-blur.jmx", *held)]
     parts = [Part("conductor", runs[0].process.pid, r"python\S* (-\S+ )*-m framestorm")]
     parts.append(Part("embedded function", runs[0].process.pid, FUNCTION))
-    for provider in [each for each in psutil.process_iter(["cmdline"]) if _is_provider(each)]:
+    if provider:
         url = f"{layout.GATEWAY_URL}/function/noop"
         runs.append(run_sh.start("-t", "jmx/requests.jmx", f"-Jurl={url}", "-Jbody=x", *held, out="openfaas"))
         parts.append(Part("provider", provider.pid, re.escape(str(layout.BIN / "provider"))))
@@ -134,7 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description="Load on what must not grow by it.")
     parser.add_argument("--minutes", type=float, default=30, help="of load (default: %(default)s)")
     asked = parser.parse_args(argv)
-    grown = soak(Path(tempfile.mkdtemp(prefix="soak-")), asked.minutes * 60)
+    provider = next((each for each in psutil.process_iter(["cmdline"]) if _is_provider(each)), None)
+    grown = soak(Path(tempfile.mkdtemp(prefix="soak-")), asked.minutes * 60, provider)
     print("\n".join(grown) or "nothing grew")
     return 1 if grown else 0
 
