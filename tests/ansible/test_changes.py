@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from framestorm import paths
-from tests.ansible.test_deploy import PROPERTIES, jmeter, on_slaves
+from framestorm.hosts.orders import CONTROLLER_PROPERTIES
+from tests.ansible.test_deploy import jmeter, on_slaves
 from tests.conftest import Lab
 from tests.runs import RunSh
 
@@ -27,7 +28,7 @@ def before(deployed: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Master and slave1 deployed again with SSL, by an inventory that slave2 has left; the properties of before."""
     folder = tmp_path_factory.mktemp("changed")
     kept, fewer = folder / "before.properties", folder / "inventory.ini"
-    kept.write_bytes(PROPERTIES.read_bytes())
+    kept.write_bytes(CONTROLLER_PROPERTIES.read_bytes())
     text = paths.INVENTORY.read_text().replace("{{ inventory_dir }}", str(paths.ROOT))
     fewer.write_text(text.replace("slave2 ansible_host=198.18.0.12\n", ""))
     RunSh(folder)("./run.sh deploy -e framestorm_rmi_ssl=true", "-i", str(fewer), "--limit", "master1,slave1", out="")
@@ -37,7 +38,7 @@ def before(deployed: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_ssl_is_one_variable(before: Path, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     assert on_slaves("hostname", tmp_path, ["198.18.0.11"]) == ["slave1\n"]
-    refused = jmeter(tmp_path / "plain", "hostname", before, ["198.18.0.11"])
+    refused = jmeter(tmp_path / "plain", "hostname", ["198.18.0.11"], properties=before)
     assert "could not be configured" in refused.stdout + refused.stderr
 
 

@@ -18,10 +18,12 @@ PLAN = Path(__file__).with_name("one-command.jmx")
 SLAVES = ("198.18.0.11", "198.18.0.12")
 
 
-def jmeter(folder: Path, command: str, slaves: Sequence[str], plan: Path = PLAN) -> subprocess.CompletedProcess[str]:
+def jmeter(
+    folder: Path, command: str, slaves: Sequence[str], plan: Path = PLAN, properties: Path = CONTROLLER_PROPERTIES
+) -> subprocess.CompletedProcess[str]:
     """Run a command on each slave by JMeter, started as a run's controller is."""
     words: list[str | Path] = ["java", "-Djava.rmi.server.hostname=198.18.0.254", "-jar"]
-    words += [paths.JMETER_HOME / "bin/ApacheJMeter.jar", "-n", "-t", plan, "-q", CONTROLLER_PROPERTIES]
+    words += [paths.JMETER_HOME / "bin/ApacheJMeter.jar", "-n", "-t", plan, "-q", properties]
     words += [f"-Gcommand={command}"]
     words += ["-R", ",".join(f"{address}:8001" for address in slaves), "-l", folder / "result.xml"]
     words += ["-j", folder / "jmeter.log", f"-Jtree={folder / 'tree.xml'}"]
