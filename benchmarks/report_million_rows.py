@@ -70,7 +70,7 @@ def users_run(folder: Path, rows: int) -> list[Path]:
 def user_files(
     number: int, starts_ms: list[float], rtts_ms: list[float], tree: IO[str], jtl: IO[str]
 ) -> list[tuple[float, str]]:
-    """What JMeter writes of one user to the tree and the rows; the user's lines in the journal, each with its time."""
+    """Write one user to the tree and the rows, as JMeter does; returns the user's journal lines, each with its time."""
     thread, end_ms = f"users-ThreadStarter 1-{number}", starts_ms[-1] + rtts_ms[-1]
     name, ok = f"host-{number}-{starts_ms[0]:.0f}", max(rtts_ms) < TIMEOUT_MS
     lines, samples, rows = [], [], []

@@ -98,7 +98,7 @@ def _run(words: Sequence[str]) -> int:
     verbs = "\n".join(f"  {name:<8}{verb.__doc__}" for name, verb in VERBS.items() if name)
     parser = argparse.ArgumentParser(
         prog="./run.sh",
-        description="Run a JMeter plan and report; without options jmx/face-blur.jmx against the embedded\ntarget.",
+        description="Run a JMeter plan and report on it; by default jmx/face-blur.jmx, on the embedded target.",
         epilog=f"verbs, each with its own --help:\n{verbs}\n\n{textwrap.fill(EXIT_STATUS, 79)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

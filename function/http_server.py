@@ -213,12 +213,12 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         return is_open and time.monotonic() >= self._accept_again_s
 
     def _make_room(self) -> None:
-        """Close the connection that has waited for longest for a whole request, if another one waits to be taken."""
-        at_the_door = select.poll()
-        at_the_door.register(self.socket, select.POLLIN)
+        """Close the connection that has gone longest without a complete request, if a new connection is pending."""
+        pending = select.poll()
+        pending.register(self.socket, select.POLLIN)
         waiting = [each for each in self.active_channels.values() if not each.requests]
         longest = min(waiting, key=lambda each: each.waiting_since_s, default=None)
-        if longest and time.monotonic() - longest.waiting_since_s > WAITS_AT_MOST_S and at_the_door.poll(0):
+        if longest and time.monotonic() - longest.waiting_since_s > WAITS_AT_MOST_S and pending.poll(0):
             longest.will_close = True
 
     def stop(self) -> None:

@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def ask_for_certificate(server: StandIn, folder: Path) -> Path:
-    """Let a server speak TLS and ask for a client's certificate; returns that with its key."""
+    """Make a server use TLS and require a client certificate; returns a PEM file with that certificate and its key."""
     make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     names = (folder / "key.pem", folder / "crt.pem")
     subprocess.run([*make, "-keyout", names[0], "-out", names[1]], check=True, capture_output=True)

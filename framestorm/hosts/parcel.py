@@ -210,7 +210,7 @@ class _Packer:
                     self.parcel.class_paths.setdefault(name, []).append(place)
 
     def _take_keys(self) -> None:
-        """Take the key and trust stores that -D and -S name: Java looks them up before JMeter reads the plan."""
+        """Add the key stores and trust stores that -D and -S name; Java opens them before JMeter reads the plan."""
         given = properties.assigned(
             word[2:] if word.startswith("-D") else Path(word[2:])
             for word in self._options.jmeter_options
@@ -259,7 +259,7 @@ class _Packer:
         return f"{_THERE}/{place}"
 
     def _add(self, path: Path, place: str) -> None:
-        """Add a file or folder to what the slaves get; a small file may ask for variables of the environment."""
+        """Add a file or folder to what the slaves receive; small files are searched for environment variables later."""
         self.parcel.files |= _files(path, place)
         if path.is_file() and path.stat().st_size <= _TEMPLATE_AT_MOST_BYTES:
             self._templates.append(path)

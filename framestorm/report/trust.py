@@ -280,8 +280,10 @@ def _facts(summary: Summary) -> list[str]:
             f"{plural(facts.from_killed_users, summary.unit)} of users that JMeter ended (user_timeout_s) are known "
             "from the journal only."
         )
-    wanted = re.findall(r"(?:^|, )(\w+)=\$", summary.run.properties.get("figures", "")) if summary.main.ok else []
-    if absent := [name for name in wanted if name not in summary.main.figures]:
+    # Separated as jmx/groovy/answer.groovy reads them.
+    wanted = re.findall(r"(?:^|,)\s*(\w+)\s*=\s*\$", summary.run.properties.get("figures", ""))
+    absent = [name for name in wanted if name not in summary.main.figures]
+    if absent and summary.main.ok:
         sentences.append(
             f"No figure of -Jfigures for {_listed(absent)}: no response had a number there, or one was negative. Look "
             "at a response, and mend the JSONPath."

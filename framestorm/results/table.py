@@ -199,7 +199,7 @@ def serving_ms(samples: pl.DataFrame, *, at_rate: bool) -> tuple[float, float] |
 
 
 def rate_per_s(n: int, span: tuple[float, float] | None) -> float | None:
-    """How many of `n` there were a second; None of an unknown or empty span (in ms)."""
+    """The rate of `n` events over a span (start and end in ms); None if the span is unknown or empty."""
     if span is None or span[1] <= span[0]:
         return None
     return n / (span[1] - span[0]) * 1000

@@ -115,7 +115,7 @@ def parse(command: str) -> Request:
 
 
 def _short_names(*names: str) -> dict[str, str]:
-    """Map the long name of each option to its short name, or to an empty text if it has none."""
+    """Map each long option name to its short name, or to an empty string if there is none."""
     parts = (name.rpartition("=") for name in " ".join(names).split())
     return {long: short for short, _, long in parts}
 

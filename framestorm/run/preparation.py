@@ -282,7 +282,7 @@ def _file_reference(name: str, reference: str, folder: Path) -> str:
 
 
 def _form(name: str, text: str, folder: Path) -> str:
-    """The fields of a form, with their paths made absolute."""
+    """The form's fields with absolute file paths."""
     try:
         if text.startswith("@"):
             path = Path(text.removeprefix("@"))

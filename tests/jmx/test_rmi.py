@@ -18,7 +18,7 @@ println org.apache.jmeter.JMeter.getSocket(0, 0).localAddress.hostAddress
 
 
 def groovy(script: str, *options: str) -> list[str | Path]:
-    """The command that runs a script with JMeter's libraries, by Java with these options."""
+    """The command line that runs a script with JMeter's libraries and these Java options."""
     libraries = f"{paths.JMETER_HOME}/lib/*:{paths.JMETER_HOME}/lib/ext/*"
     java = ["timeout", "60", paths.JAVA_HOME / "bin" / "java", *options, "-cp", libraries]
     return [*java, "groovy.ui.GroovyMain", "-e", script, paths.JMETER_HOME / "bin" / "jmeter.properties"]

@@ -40,7 +40,7 @@ def plan(elements: str) -> str:
 
 
 def upload(url: str) -> str:
-    """Sends a file in a form, over TLS with a certificate of the user's key store."""
+    """A sampler that uploads a file over TLS, with a client certificate from the user's key store."""
     part = '<elementProp name="data/scan.json" elementType="HTTPFileArg"><stringProp name="File.path">data/scan.json'
     part += '</stringProp><stringProp name="File.paramname">scan</stringProp>'
     part += '<stringProp name="File.mimetype">text/plain</stringProp></elementProp>'

@@ -145,7 +145,8 @@ def test_users_that_are_threads(fake_run: Any) -> None:
 
 
 def test_a_figure_that_no_response_gave_is_named(fake_run: Any) -> None:
-    folder = fake_run.write(has_users=False, label="request", properties={"figures": "tokens=$.usage.tokens, cost=$.c"})
+    asked = {"figures": "cost=$.c,tokens = $.usage.tokens"}
+    folder = fake_run.write(has_users=False, label="request", properties=asked)
     row = {
         "timeStamp": START_MS,
         "elapsed": 10,
