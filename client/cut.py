@@ -5,10 +5,13 @@ import io
 import math
 import struct
 from collections.abc import Iterator
+from fractions import Fraction
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import av
+import av.logging
 from av.stream import Disposition
 from PIL import Image
 
@@ -31,23 +34,38 @@ UPRIGHT = {
 }
 
 
-def cut_video(video: Path, encoding: Encoding, folder: Path) -> tuple[int, int, list[int]]:
-    """Write each frame to `folder` and return width and height (px) as shown and the files' sizes (bytes)."""
+class Cut(NamedTuple):
+    """What was cut: width and height as shown (px), the files' sizes (bytes), and how the decoder found damage."""
+
+    width: int
+    height: int
+    sizes: list[int]
+    damage: str | None
+
+
+def cut_video(video: Path, encoding: Encoding, folder: Path, first: int = 0) -> Cut:
+    """Write each frame, or only so many of the first, to `folder`."""
     sizes: list[int] = []
-    first: tuple[int, int] | None = None
-    for image in _upright_frames(video):
-        first = first or image.size
-        if image.size != first:
-            raise FrameError(
-                f"video {video} changes its size at frame {len(sizes)} from {first[0]}x{first[1]} to "
-                f"{image.width}x{image.height}; re-encode it at one size"
-            )
-        body = encode(image, encoding)
-        write_whole(folder / f"{len(sizes):06}{encoding.suffix}", body)
-        sizes.append(len(body))
-    if first is None:
+    size: tuple[int, int] | None = None
+    level = av.logging.get_level()
+    av.logging.set_level(av.logging.ERROR)
+    try:
+        with av.logging.Capture() as logs:  # a decoder that can go on after a damaged part only logs it
+            for image in islice(_upright_frames(video), first or None):
+                size = size or image.size
+                if image.size != size:
+                    raise FrameError(
+                        f"video {video} changes its size at frame {len(sizes)} from {size[0]}x{size[1]} to "
+                        f"{image.width}x{image.height}; re-encode it at one size"
+                    )
+                body = encode(image, encoding)
+                write_whole(folder / f"{len(sizes):06}{encoding.suffix}", body)
+                sizes.append(len(body))
+    finally:
+        av.logging.set_level(level)
+    if size is None:
         raise FrameError(f"video {video} has no frames")
-    return *first, sizes
+    return Cut(*size, sizes, logs[0][2].strip() if logs else None)
 
 
 def encode(image: Image.Image, encoding: Encoding) -> bytes:
@@ -68,11 +86,12 @@ def _upright_frames(video: Path) -> Iterator[Image.Image]:
             streams = [each for each in container.streams.video if not each.disposition & Disposition.attached_pic]
             if not streams:  # the picture of an album is none
                 raise FrameError(f"{video} has no video stream")
+            streams[0].codec_context.thread_count = 1  # its other threads would wait for Python's lock to log
             for frame in container.decode(streams[0]):
                 if frame.is_corrupt:
                     raise FrameError(f"video {video} is broken at frame {count}; copy or encode it again")
                 turn = _turn(frame)
-                image: Image.Image = frame.to_image()  # type: ignore[no-untyped-call]
+                image = _with_square_pixels(frame, streams[0].sample_aspect_ratio)
                 yield image if turn is None else image.transpose(turn)
                 count += 1
     except (av.FFmpegError, UnicodeDecodeError) as error:
@@ -80,6 +99,15 @@ def _upright_frames(video: Path) -> Iterator[Image.Image]:
         raise FrameError(
             f"video {video} cannot be read {where}: {getattr(error, 'strerror', error)}; copy or encode it again"
         ) from error
+
+
+def _with_square_pixels(frame: av.VideoFrame, aspect: Fraction | None) -> Image.Image:
+    """The picture as players show it: stretched where its pixels are not square, so that nothing of it is lost."""
+    image: Image.Image = frame.to_image()  # type: ignore[no-untyped-call]
+    if not aspect or aspect == 1:
+        return image
+    wider, higher = max(aspect, Fraction(1)), max(1 / aspect, Fraction(1))
+    return image.resize((round(image.width * wider), round(image.height * higher)))
 
 
 def _turn(frame: av.VideoFrame) -> Image.Transpose | None:

@@ -1,6 +1,7 @@
 """The frame cache: a video's frames, cut and encoded once, shared read-only by all users of this machine.
 
     <cache>/<sha256 of the video>-<encoding>-v<cutter version>/000000.b64, 000001.b64, ..., meta.json
+    <cache>/<...>-first<N>/                   if no more than so many frames were asked for
     <cache>/<identity of the file>.sha256     so that not every user hashes the video
     <cache>/*.lock                            while a video is hashed or cut
 
@@ -28,7 +29,7 @@ from files import write_whole
 
 DEFAULT_CACHE = Path(__file__).resolve().parent.parent / ".local" / "frames"
 # Goes up whenever cut.py gives other bytes for the same video.
-CUTTER_VERSION = 2
+CUTTER_VERSION = 3
 # Past this size the videos go that were not used for longest, but none that a run of the last day used.
 LIMIT_BYTES = 4 << 30
 IN_USE_S = 24 * 3600.0
@@ -45,6 +46,7 @@ class Frames(NamedTuple):
     width: int
     height: int
     sizes: list[int]  # bytes of each frame's file
+    damage: str | None  # what the decoder said of the video, if it could go on
 
     def body(self, index: int) -> memoryview:
         """Return the encoded frame `index`, from memory that users share; past the last frame it starts again."""
@@ -75,17 +77,20 @@ def _map(path: Path) -> memoryview:
         os.close(descriptor)
 
 
-def open_frames(video: Path, encoding: Encoding, cache: Path) -> Frames:
-    """Return the video's frames, cutting them first if nobody has; users starting together cut once."""
+def open_frames(video: Path, encoding: Encoding, cache: Path, first: int = 0) -> Frames:
+    """Return the video's frames, cutting them first if nobody has; users starting together cut once.
+
+    first: how many are enough, 0 for all; there may be more.
+    """
     sha256 = _remembered_sha256(video, cache)
-    folder = _folder(cache, sha256, encoding)
-    frames = _load(folder, sha256, encoding)
+    frames = _find(cache, sha256, encoding, first)
     if frames is not None:
         return frames
+    folder = _folder(cache, sha256, encoding, first)
     with _locked(cache, folder.name):
         frames = _load(folder, sha256, encoding)  # cut by another user while this one waited
         if frames is None:
-            _cut(video, sha256, encoding, folder)
+            _cut(video, sha256, encoding, folder, first)
             _shrink(cache)
             frames = _load(folder, sha256, encoding)
     if frames is None:
@@ -93,17 +98,23 @@ def open_frames(video: Path, encoding: Encoding, cache: Path) -> Frames:
     return frames
 
 
-def find_frames(video: Path, encoding: Encoding, cache: Path) -> Frames | None:
+def find_frames(video: Path, encoding: Encoding, cache: Path, first: int = 0) -> Frames | None:
     """Return the video's frames if they are there to be read at once: nothing is waited for, hashed or cut."""
     try:
         sha256 = _recall(cache / f"{_identity(video)}.sha256")
-        return _load(_folder(cache, sha256, encoding), sha256, encoding) if sha256 else None
+        return _find(cache, sha256, encoding, first) if sha256 else None
     except FrameError:
         return None
 
 
-def _folder(cache: Path, sha256: str, encoding: Encoding) -> Path:
-    return cache / f"{sha256}-{encoding.name}-v{CUTTER_VERSION}"
+def _find(cache: Path, sha256: str, encoding: Encoding, first: int) -> Frames | None:
+    """The whole video's frames, or just as many as are asked for."""
+    folders = dict.fromkeys(_folder(cache, sha256, encoding, count) for count in (0, first))
+    return next((found for each in folders if (found := _load(each, sha256, encoding))), None)
+
+
+def _folder(cache: Path, sha256: str, encoding: Encoding, first: int) -> Path:
+    return cache / f"{sha256}-{encoding.name}-v{CUTTER_VERSION}{f'-first{first}' if first else ''}"
 
 
 def _load(folder: Path, sha256: str, encoding: Encoding) -> Frames | None:
@@ -111,14 +122,15 @@ def _load(folder: Path, sha256: str, encoding: Encoding) -> Frames | None:
         os.utime(folder)
     try:
         meta = json.loads((folder / "meta.json").read_bytes())
-        return Frames(folder, sha256, encoding, int(meta["width"]), int(meta["height"]), meta["sizes"])
+        size = int(meta["width"]), int(meta["height"])
+        return Frames(folder, sha256, encoding, *size, meta["sizes"], meta["damage"])
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
         return None
     except OSError as error:
         raise FrameError(f"cached frames in {folder} cannot be read: {error}") from error
 
 
-def _cut(video: Path, sha256: str, encoding: Encoding, folder: Path) -> None:
+def _cut(video: Path, sha256: str, encoding: Encoding, folder: Path, first: int) -> None:
     import cut  # only here: brings in PyAV, 100 ms of CPU that a user with a cached video does not pay
 
     draft = folder.with_name(f".{folder.name}.tmp")
@@ -127,10 +139,10 @@ def _cut(video: Path, sha256: str, encoding: Encoding, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)  # without a readable meta.json it is of no use
         draft.mkdir()
         try:
-            width, height, sizes = cut.cut_video(video, encoding, draft)
+            content = cut.cut_video(video, encoding, draft, first)
             if _sha256(video) != sha256:
                 raise FrameError(f"video {video} changed while it was cut; repeat when it is complete")
-            meta = {"video": sha256, "encoding": encoding.name, "width": width, "height": height, "sizes": sizes}
+            meta = {"video": sha256, "encoding": encoding.name, **content._asdict()}
             write_whole(draft / "meta.json", json.dumps(meta).encode())
             _sync_file_system(draft)  # once for all: to flush each frame by itself takes longer than to cut it
             draft.rename(folder)
@@ -268,14 +280,21 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(description="Cut a video into the frame cache and print its content as JSON.")
     parser.add_argument("--video", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--frames", type=int, default=0, metavar="N", help="0: the whole video (default: 0)")
     parser.add_argument("--encoding", choices=list(ENCODINGS), default=DEFAULT_ENCODING)
     parser.add_argument("--cache", type=Path, default=DEFAULT_CACHE, metavar="DIR", help="default: %(default)s")
     options = parser.parse_args()
     try:
-        frames = open_frames(options.video, ENCODINGS[options.encoding], options.cache)
+        frames = open_frames(options.video, ENCODINGS[options.encoding], options.cache, options.frames)
     except FrameError as error:
         print(f"frames: {error}", file=sys.stderr)
         return 2
+    if frames.damage:
+        print(
+            f"video {options.video} is damaged, so that frames may be missing or wrong ({len(frames.sizes)} could be "
+            f"read): {frames.damage}",
+            file=sys.stderr,
+        )
     content = {
         "video": frames.video[:12],
         "frames": len(frames.sizes),

@@ -182,7 +182,8 @@ class Server:
         if options is None or not (options.video.is_absolute() and options.cache.is_absolute()):
             return shared
         # Looked up for each user: the video may have changed.
-        return shared._replace(frames=find_frames(options.video, ENCODINGS[options.encoding], options.cache))
+        encoding = ENCODINGS[options.encoding]
+        return shared._replace(frames=find_frames(options.video, encoding, options.cache, options.frames))
 
     def _become_user(self, order: Order, shared: Shared) -> NoReturn:
         """Be the user, after the fork, to the end of this process."""

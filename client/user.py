@@ -47,9 +47,9 @@ class User:
         stopped = False
         try:
             with self._interrupts.allowed():
-                encoding = ENCODINGS[self._options.encoding]
-                frames = self._frames or open_frames(self._options.video, encoding, self._options.cache)
-            video, count = frames.video[:12], self._options.frames or len(frames.sizes)
+                encoding, count = ENCODINGS[self._options.encoding], self._options.frames
+                frames = self._frames or open_frames(self._options.video, encoding, self._options.cache, count)
+            video, count = frames.video[:12], count or len(frames.sizes)
             if self._options.save is not None:
                 (self._options.save / self._account.name).mkdir(parents=True)
             self._account.begin(count)

@@ -12,7 +12,7 @@ from framestorm.hosts.messages import Begin, Description, Open
 from framestorm.hosts.parcel import Parcel
 from framestorm.model.run import Rmi
 from framestorm.run import jmeter, properties
-from framestorm.run.preparation import Prepared, jmeter_names, kit_settings
+from framestorm.run.preparation import Prepared, cut_words, jmeter_names, kit_settings
 
 # Written by the playbook: RMI's ports and, with SSL, its key; the second file is a host's own copy.
 CONTROLLER_PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
@@ -63,7 +63,7 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     files |= {"system.properties": properties.written(tls)} if tls else {}
     cut = None
     if video_name:
-        cut = ["--video", video, "--encoding", values.get("encoding", "png-base64"), "--cache", described.cache]
+        cut = ["--video", video, *cut_words(values), "--cache", described.cache]
     name = slave.host.name
     follow = {
         f"journal-{name}.jsonl": "journal.jsonl",

@@ -369,7 +369,7 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict
         "stop": run_dir / "stop",
     }
     if plan.video is not None:
-        own["frame_dir"] = _cut(Path(properties[plan.video.name]), properties.get("encoding", DEFAULT_ENCODING))
+        own["frame_dir"] = _cut(Path(properties[plan.video.name]), properties)
     if unknown := [name for name in plan.filled_in if name not in own]:
         raise UsageError(
             f"{plan.path.name} has Framestorm fill in {unknown[0]}, but it can fill in only {', '.join(own)}"
@@ -377,13 +377,20 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict
     return {name: str(own[name]) for name in plan.filled_in}
 
 
-def _cut(video: Path, encoding: str) -> Path:
+def cut_words(properties: Mapping[str, str]) -> list[str]:
+    """How the client cuts the video for a run with these properties, as words for it."""
+    return ["--encoding", properties.get("encoding", DEFAULT_ENCODING), "--frames", properties.get("frames", "0")]
+
+
+def _cut(video: Path, properties: Mapping[str, str]) -> Path:
     """Let the client cut the video into encoded frames, or find them in the cache; returns their folder."""
     command: list[str | Path] = [paths.CLIENT_PYTHON, paths.CLIENT / "frames.py", "--video", video]
-    command += ["--encoding", encoding, "--cache", paths.FRAME_CACHE]
+    command += [*cut_words(properties), "--cache", paths.FRAME_CACHE]
     cutting = subprocess.run(command, capture_output=True, text=True, check=False)
     if cutting.returncode != 0:
         raise FramestormError(f"the video cannot be used: {cutting.stderr.strip()}")
+    if cutting.stderr:
+        print(f"note: {cutting.stderr.strip()}", file=sys.stderr)
     return Path(json.loads(cutting.stdout)["folder"])
 
 

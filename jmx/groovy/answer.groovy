@@ -9,7 +9,7 @@ import com.jayway.jsonpath.JsonPathException
 import com.jayway.jsonpath.Option
 import groovy.json.JsonOutput
 import groovy.transform.CompileStatic
-import java.util.concurrent.ConcurrentHashMap
+import groovy.transform.Memoized
 import java.util.regex.Matcher
 import java.util.regex.Pattern
 import java.util.regex.PatternSyntaxException
@@ -28,13 +28,13 @@ import org.xml.sax.SAXException
 // A condition on the text of an answer: a JSONPath ($.faces[0], $.state == done), an XPath (//face), regex:…, or text.
 @CompileStatic
 class Condition {
-    static final Map<String, Condition> ALL = new ConcurrentHashMap<>()
     static final Configuration LENIENT = Configuration.defaultConfiguration().addOptions(Option.SUPPRESS_EXCEPTIONS)
     static final Map<String, String> FIRST = [jsonpath: '$', xpath: '/'] // else it is text
     final Closure<Boolean> isMet
 
-    static boolean isMet(String condition, String answer) {
-        return ALL.computeIfAbsent(condition) { new Condition(it) }.isMet.call(answer)
+    @Memoized // for each answer, computeIfAbsent would make an object of its closure first
+    static Condition of(String condition) {
+        return new Condition(condition)
     }
 
     Condition(String condition) {
@@ -93,11 +93,11 @@ class Condition {
 // What samples carry of a JSON answer, by name: `tokens=$.usage.tokens, cost=$.usage.cost`.
 @CompileStatic
 class JsonFigures {
-    static final Map<String, JsonFigures> ALL = new ConcurrentHashMap<>()
     final Map<String, JsonPath> paths = [:]
 
+    @Memoized
     static JsonFigures of(String text) {
-        return ALL.computeIfAbsent(text) { new JsonFigures(it) }
+        return new JsonFigures(text)
     }
 
     JsonFigures(String text) {
@@ -130,7 +130,6 @@ class Answer {
     // As the function under test of this kit calls its own times.
     static final Map<String, String> TIMINGS = [total: 'handler_ms', model: 'model_ms']
     static final Set<String> COMMON = ['start_ms', 'rtt_ms', 'intended_ms'] as Set<String>
-    static final Map<List<String>, Boolean> EXPECTED = new ConcurrentHashMap<>() // by status and what is expected
     static final Pattern STATUSES = ~/[1-5xX][\dxX]{2}|[1-5]\d\d-[1-5]\d\d/
     static final Pattern NAME = ~/[a-z][a-z0-9_]{0,59}/
     final HTTPSampleResult result
@@ -227,7 +226,8 @@ class Answer {
             if (colon > 0) {
                 String name = line.substring(0, colon).toLowerCase(Locale.ROOT)
                 String value = line.substring(colon + 1).trim()
-                headers[name] = name == 'server-timing' && headers[name] ? "${headers[name]}, $value".toString() : value
+                String earlier = name == 'server-timing' ? headers.get(name) : null
+                headers.put(name, earlier ? "$earlier, $value".toString() : value) // static, as [] is not
             }
         }
         return headers
@@ -258,11 +258,10 @@ class Answer {
         return isExpected(result.responseCode, vars.get('expect_status') ?: '200') ? null : "status-${result.responseCode}"
     }
 
+    @Memoized
     static boolean isExpected(String status, String expected) { // such as 2xx,304 or 200-299
-        return EXPECTED.computeIfAbsent([status, expected]) {
-            expected.split(',')*.trim().any { String each ->
-                status ==~ each.replaceAll('[xX]', /\\d/) || (each.contains('-') && status >= each.take(3) && status <= each.drop(4))
-            }
+        return expected.split(',')*.trim().any { String each ->
+            status ==~ each.replaceAll('[xX]', /\\d/) || (each.contains('-') && status >= each.take(3) && status <= each.drop(4))
         }
     }
 
@@ -271,8 +270,8 @@ class Answer {
             return null
         }
         String text = result.responseDataAsString
-        return expect && !Condition.isMet(expect, text) ? 'expect-not-met'
-            : reject && Condition.isMet(reject, text) ? 'reject-met' : null
+        return expect && !Condition.of(expect).isMet.call(text) ? 'expect-not-met'
+            : reject && Condition.of(reject).isMet.call(text) ? 'reject-met' : null
     }
 
     static String broken(String exception, String message, Closure<Boolean> isStopped) {

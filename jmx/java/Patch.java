@@ -1,5 +1,6 @@
 package framestorm;
 
+import java.io.File;
 import java.nio.file.Path;
 import java.util.List;
 import javassist.CannotCompileException;
@@ -64,6 +65,11 @@ final class Patch {
             .insertAfter("startNs = $1.startNs; endNs = $1.endNs;");
         // The end of a result with sub-results, such as redirects, is that of its last.
         result.getDeclaredMethod("storeSubResult").insertAfter("endNs = Math.max(endNs, $1.endNs);");
+        // An assertion that passed may have an empty message (JMESPath), which is not the one to show.
+        result.getDeclaredMethod("getFirstAssertionFailureMessage").setBody(
+            "{ org.apache.jmeter.assertions.AssertionResult[] all = getAssertionResults(); String first = null;"
+            + " for (int i = 0; i < all.length && (first == null || first.isEmpty()); i++) first = all[i].getFailureMessage();"
+            + " return first; }");
         // What was set in another way, such as by a script, has no more than JMeter's milliseconds.
         result.addMethod(CtMethod.make(
             "public String elapsedUs() { long us = (endNs - startNs) / 1000L - 1000L * idleTime;"
@@ -94,18 +100,22 @@ final class Patch {
         getter.insertBefore("if (groovy != null && isKept()) return groovy;");
         getter.insertAfter("if (isKept()) groovy = $_;");
         CtMethod run = script.getDeclaredMethod("processFileOrScript");
-        replaceCalls(run, Compilable.class, "framestorm.Scripts.compile($0, $1)");
-        replaceCalls(run, CompiledScript.class, "framestorm.Scripts.run($0, $1)");
-        replaceCalls(script.getDeclaredMethod("populateBindings"), LoggerFactory.class, "framestorm.Scripts.logger($1)");
+        replaceCalls(run, Compilable.class, "compile", "framestorm.Scripts.compile($0, $1)");
+        replaceCalls(run, CompiledScript.class, "eval", "framestorm.Scripts.run($0, $1)");
+        for (String question : List.of("exists", "canRead", "lastModified")) {
+            replaceCalls(run, File.class, question, "framestorm.ScriptFile.of($0)." + question + "()");
+        }
+        replaceCalls(script.getDeclaredMethod("populateBindings"), LoggerFactory.class, "getLogger",
+            "framestorm.Scripts.logger($1)");
         return script;
     }
 
-    /** Call our own methods for all of a class that a method calls. */
-    private static void replaceCalls(CtMethod method, Class<?> called, String instead) throws Exception {
+    /** Call our own methods in place of one of a class that a method calls. */
+    private static void replaceCalls(CtMethod method, Class<?> called, String name, String instead) throws Exception {
         method.instrument(new ExprEditor() {
             @Override
             public void edit(MethodCall call) throws CannotCompileException {
-                if (call.getClassName().equals(called.getName())) {
+                if (call.getClassName().equals(called.getName()) && call.getMethodName().equals(name)) {
                     call.replace("$_ = ($r) " + instead + ";");
                 }
             }

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,12 @@ WIDTH, HEIGHT, FRAMES = 128, 96, 5
 FACE = (32, 16, 48, 48)  # x, y, width, height: what the function blurs in every frame
 
 
-def write_video(path: Path, frames: int = FRAMES) -> Path:
+def write_video(path: Path, frames: int = FRAMES, container: str = "mp4", pixel_aspect: Fraction = Fraction(1)) -> Path:
     """Write a video of noise, other bytes each time, with a red corner at its upper left."""
-    with av.open(str(path), "w", format="mp4", options={"movflags": "+faststart"}) as clip:
+    with av.open(str(path), "w", format=container, options={"movflags": "+faststart"}) as clip:
         stream = clip.add_stream("libx264", rate=25, options={"crf": "10", "threads": "1"})
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        stream.codec_context.sample_aspect_ratio = pixel_aspect
         for index in range(frames):
             image = Image.effect_noise((WIDTH, HEIGHT), 60).filter(ImageFilter.GaussianBlur(1)).convert("RGB")
             image.paste((200, 30, 30 + index * 20), (0, 0, 16, 16))

@@ -3,6 +3,7 @@
 import base64
 import io
 import struct
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,15 @@ from PIL import ExifTags, Image
 
 from cut import cut_video
 from encoding import ENCODINGS, FrameError
+from tests.client.conftest import write_video
 
 
 @pytest.mark.parametrize(
     ("encoding", "name"), [("png-base64", "000004.b64"), ("png", "000004.png"), ("jpeg", "000004.jpg")]
 )
 def test_frames_in_each_encoding(video: Path, tmp_path: Path, encoding: str, name: str) -> None:
-    width, height, sizes = cut_video(video, ENCODINGS[encoding], tmp_path)
-    assert (width, height, len(sizes)) == (128, 96, 5)
+    width, height, sizes, damage = cut_video(video, ENCODINGS[encoding], tmp_path)
+    assert (width, height, len(sizes), damage) == (128, 96, 5, None)
     body = (tmp_path / name).read_bytes()
     assert len(body) == sizes[4]
     image = Image.open(io.BytesIO(base64.b64decode(body, validate=True) if encoding == "png-base64" else body))
@@ -45,9 +47,9 @@ def test_a_video_turned_or_mirrored_as_telephones_do(
     a, b, c, d = (value << 16 for value in matrix)
     content[at : at + 20] = struct.pack(">5i", a, b, 0, c, d)
     (tmp_path / "turned.mp4").write_bytes(content)
-    width, height, _ = cut_video(tmp_path / "turned.mp4", ENCODINGS["png"], tmp_path)
+    turned = cut_video(tmp_path / "turned.mp4", ENCODINGS["png"], tmp_path, first=1)
     with Image.open(tmp_path / "000000.png") as image:
-        assert (width, height) == image.size == size
+        assert (turned.width, turned.height) == image.size == size
         red, green, blue = image.getpixel(corner)  # type: ignore[misc]
     assert red > 150 and green < 90 and blue < 90
 
@@ -71,6 +73,23 @@ def test_broken_videos(video: Path, tmp_path: Path) -> None:
         with pytest.raises(FrameError, match=expected) as raised:
             cut_video(path, ENCODINGS["jpeg"], tmp_path / name)
         assert str(path) in str(raised.value)
+
+
+def test_damage_that_a_decoder_passes_over_is_told(tmp_path: Path) -> None:
+    path = write_video(tmp_path / "clip.mkv", frames=8, container="matroska")
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 2 // 3])
+    cut = cut_video(path, ENCODINGS["jpeg"], tmp_path)
+    assert 0 < len(cut.sizes) < 8
+    assert cut.damage == "File ended prematurely"
+
+
+@pytest.mark.parametrize(("aspect", "size"), [(Fraction(2), (256, 96)), (Fraction(1, 2), (128, 192))])
+def test_pixels_that_are_not_square(tmp_path: Path, aspect: Fraction, size: tuple[int, int]) -> None:
+    path = write_video(tmp_path / "clip.mp4", frames=1, pixel_aspect=aspect)
+    cut = cut_video(path, ENCODINGS["png"], tmp_path)
+    with Image.open(tmp_path / "000000.png") as image:
+        assert (cut.width, cut.height) == image.size == size
 
 
 def test_the_picture_of_an_album_is_no_video(tmp_path: Path) -> None:

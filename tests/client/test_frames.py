@@ -40,6 +40,15 @@ def test_cut_once_then_read(settled: Path, tmp_path: Path, monkeypatch: pytest.M
     assert {path.stat().st_mode & 0o777 for path in files} == {0o444}
 
 
+def test_no_more_frames_are_cut_than_are_asked_for(settled: Path, tmp_path: Path) -> None:
+    few = open_frames(settled, PNG, tmp_path, first=2)
+    assert [path.name for path in sorted(few.folder.iterdir())] == ["000000.png", "000001.png", "meta.json"]
+    assert frames.find_frames(settled, PNG, tmp_path) is None
+    whole = open_frames(settled, PNG, tmp_path)
+    assert len(whole.sizes) == 5
+    assert open_frames(settled, PNG, tmp_path, first=3) == frames.find_frames(settled, PNG, tmp_path, first=3) == whole
+
+
 def test_encodings_and_states_of_a_video_do_not_mix(tmp_path: Path) -> None:
     folders = set()
     for count in (2, 3):
@@ -162,7 +171,9 @@ def test_as_a_command_it_prints_what_is_there(
     words = ["frames.py", "--video", str(video), "--encoding", "jpeg", "--cache", str(tmp_path)]
     monkeypatch.setattr("sys.argv", words)
     assert frames.main() == 0
-    shown = json.loads(capsys.readouterr().out)
+    output = capsys.readouterr()
+    assert output.err == ""
+    shown = json.loads(output.out)
     assert list(shown)[:4] == ["video", "frames", "width", "height"]
     assert (shown["frames"], shown["width"], shown["height"], shown["suffix"]) == (5, 128, 96, ".jpg")
     assert len(shown["video"]) == 12 and (Path(shown["folder"]) / "000004.jpg").exists()
