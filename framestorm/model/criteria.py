@@ -265,7 +265,11 @@ def _limit(words: _Words, name: str, series: str) -> tuple[float, str]:
     word = words.peek().text.lower()
     if word not in allowed:
         listed = " or ".join(f"'{each}'" if each else "no unit" for each in allowed)
-        raise words.error(words.peek(), f"{series or name} is given in {listed}, got {words.peek().quoted}")
+        # Server-Timing's db is db_ms among the figures.
+        hint = (
+            f"; the name of a time ends in its unit: {series}_ms" if word in TIME_UNITS and listed == "no unit" else ""
+        )
+        raise words.error(words.peek(), f"{series or name} is given in {listed}, got {words.peek().quoted}{hint}")
     if word:
         words.take()
     value = float(number.text)
@@ -288,7 +292,8 @@ def judge(criterion: Criterion, groups: Mapping[str, Group]) -> Judgement:
     holds, figure = OPERATORS[criterion.op], _measure(criterion, group)
     state: State = "unjudged"
     if figure is None:
-        why = f"no {criterion.label} was measured that has this figure, so it cannot be judged and counts as failed"
+        there = f" (it has {', '.join(sorted(group.samples))})" if group.samples else ""
+        why = f"no {criterion.label} was measured that has this figure{there}, so it cannot be judged and counts as failed"
         return Judgement(**vars(criterion), state=state, measured="no samples", value=None, bound=None, why=why)
     of_figure = Metric("", group.unit(criterion.series), "")
     measured = _in_words(criterion, figure, of_figure)

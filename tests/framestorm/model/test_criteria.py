@@ -71,6 +71,7 @@ def test_understood(text: str, expected: tuple[object, ...]) -> None:
         ("user warm p95 > 2 s", "warm", "expected a metric"),
         ("user model_ms p95 > 2 s", "model_ms", "expected a metric"),
         ("frame slow p95 > 2 s", "s", "slow is given in no unit"),
+        ("frame db p95 > 2 ms", "ms", "ends in its unit: db_ms"),
         ("frame slow p9 x > 2 s", "x", "expected one of"),
         ("frame rate < 5", "", "'/s' or '/min'"),
         ("frame p95 > -2 s", "-2", "below 0"),
