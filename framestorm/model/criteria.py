@@ -292,8 +292,10 @@ def judge(criterion: Criterion, groups: Mapping[str, Group]) -> Judgement:
     holds, figure = OPERATORS[criterion.op], _measure(criterion, group)
     state: State = "unjudged"
     if figure is None:
-        there = f" (it has {', '.join(sorted(group.samples))})" if group.samples else ""
-        why = f"no {criterion.label} was measured that has this figure{there}, so it cannot be judged and counts as failed"
+        what = f"no {criterion.label} was measured that has this figure"
+        if group.samples and criterion.series not in group.samples:
+            what += f" (there are {', '.join(sorted(group.samples))})"
+        why = f"{what}, so it cannot be judged and counts as failed"
         return Judgement(**vars(criterion), state=state, measured="no samples", value=None, bound=None, why=why)
     of_figure = Metric("", group.unit(criterion.series), "")
     measured = _in_words(criterion, figure, of_figure)
