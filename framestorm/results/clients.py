@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Generic, TypeVar
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,8 @@ from framestorm.results.tree import TreeReader, TreeSample
 
 Indices = NDArray[np.signedinteger]
 Flags = NDArray[np.uint8]
-BATCH_BYTES = 1 << 22
+BATCH_BYTES = 1 << 23
+T = TypeVar("T")
 IN_TREE, IN_JOURNAL = 1, 2
 TREE, JOURNAL, OUTPUT = "tree.xml", "the journal", "the clients' output"
 
@@ -50,7 +51,7 @@ class UserHistory:
         self.sources.extend(bytes(max(0, int(indices.max()) + 1 - len(self.sources))))
         sources = np.frombuffer(self.sources, np.uint8)
         before: Flags = sources[indices]
-        if (np.diff(indices) <= 0).any():
+        if (indices[1:] <= indices[:-1]).any():
             is_repeated = np.ones(indices.size, bool)
             is_repeated[np.unique(indices, return_index=True)[1]] = False
             before[is_repeated] |= source
@@ -98,8 +99,8 @@ def read_clients(run_dir: Path, table: Path) -> ClientFiles:
     """
     body = table.with_name(f"{table.name}.body")
     try:
-        with body.open("wb") as file, ThreadPoolExecutor(1) as worker:
-            reader = _Reader(_Rows(file), worker)
+        with body.open("wb") as file, ThreadPoolExecutor(2) as threads:
+            reader = _Reader(_Rows(file), _Lane(threads), _Lane(threads))
             tree = TreeReader(reader.tree_lines, reader.tree_user)
             reader.files.tree_problem = tree.read(run_dir / "tree.xml")
             reader.read_pending()
@@ -107,6 +108,7 @@ def read_clients(run_dir: Path, table: Path) -> ClientFiles:
             for path in [run_dir / "journal.jsonl", *sorted(run_dir.glob("journal-*.jsonl"))]:
                 if path.exists():
                     reader.journal(path)
+            reader.wait()
             reader.rows.save(table)
     finally:
         body.unlink(missing_ok=True)
@@ -144,15 +146,33 @@ class _Rows:
         return list(self._columns)
 
 
-class _Reader:
-    """Reads lines on the worker, where the library needs no interpreter, while the next ones are found."""
+class _Lane(Generic[T]):
+    """Does one thing at a time on another thread: whoever brings the next waits until the one before is done."""
 
-    def __init__(self, rows: _Rows, worker: ThreadPoolExecutor) -> None:
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self._threads = threads
+        self._doing: Future[T] | None = None
+
+    def do(self, work: Callable[..., T], *what: object) -> T | None:
+        """Begin; returns what the one before made."""
+        done = self.wait()
+        self._doing = self._threads.submit(work, *what)
+        return done
+
+    def wait(self) -> T | None:
+        """Returns what was made last, if anything since."""
+        doing, self._doing = self._doing, None
+        return doing.result() if doing else None
+
+
+class _Reader:
+    """Finds lines, reads them and writes their rows side by side: for the latter two the library needs no interpreter."""
+
+    def __init__(self, rows: _Rows, reading: _Lane[Any], writing: _Lane[None]) -> None:
         self.files = ClientFiles()
         self.rows = rows
         self._reader = LineReader()
-        self._worker = worker
-        self._reading: Future[None] | None = None
+        self._reading, self._writing = reading, writing
         # Of the tree, until there are enough lines to read them in bulk.
         self._lines: list[bytes] = []
         self._lines_bytes = 0
@@ -166,7 +186,8 @@ class _Reader:
 
     def tree_user(self, sample: TreeSample) -> None:
         text = "".join(sample.text)
-        sample.text = [text]
+        # Its last line alone is read with those of others: all of it would be as much as the samples themselves.
+        sample.text = [text[text.rfind("\n{", 0, len(text.rstrip())) + 1 :].partition("\n")[0]]
         # Output lines of the process are samples even if the plan made no sub-results of them.
         more = text.count('"sample"') > sample.samples
         if more:
@@ -179,21 +200,18 @@ class _Reader:
                     self.read_pending()
                     self.wait()
         self._ended.append(sample)
-        self._lines_bytes += len(text)
         if more or not sample.samples or self._lines_bytes > BATCH_BYTES:
             self.read_pending()
 
     def read_pending(self) -> None:
         """Begin to read the lines of the tree up to here, and then the users that ended."""
-        self.wait()
-        self._reading = self._worker.submit(self._read, self._lines, self._of, self._ended)
+        self._reading.do(self._read, self._lines, self._of, self._ended)
         self._lines, self._of, self._ended, self._lines_bytes = [], [], [], 0
 
     def wait(self) -> None:
-        """Until all lines given to the worker are read."""
-        if self._reading:
-            self._reading.result()
-            self._reading = None
+        """Until all lines that were found are read, and their rows written."""
+        self._reading.wait()
+        self._writing.wait()
 
     def _read(self, lines: list[bytes], of: list[TreeSample], ended: list[TreeSample]) -> None:
         if lines:
@@ -217,11 +235,12 @@ class _Reader:
         self.files.twice += Counter({TREE: int(np.count_nonzero(~is_new))})  # which adds no zeros
         self.files.from_tree += int(np.count_nonzero(is_new))
         threads = pl.Series("thread", [user.attributes.get("tn", "") for user in of], dtype=pl.String)
-        self._add_rows(batch, keys.with_columns(threads.gather(outer)).filter(is_new), "tree")
+        new = keys.with_columns(threads.gather(outer)).filter(is_new)
+        self._writing.do(self._add_rows, batch, new, "tree")
 
     def _end_of_user(self, sample: TreeSample) -> None:
-        (text,), attributes = sample.text, sample.attributes
-        last_line = parsed(text[text.rfind("\n{", 0, len(text.rstrip())) + 1 :].partition("\n")[0])
+        attributes = sample.attributes
+        last_line = parsed("".join(sample.text))
         if not _is_of_user(last_line, "user"):
             last_line = {}
         name = last_line.get("user") or attributes.get("user") or f"unnamed-{len(self.files.users) + 1}"
@@ -243,16 +262,13 @@ class _Reader:
     def journal(self, path: Path) -> None:
         self.files.has_journal = True
         rest = b""
-        reading: Future[Batch] | None = None
         with path.open("rb") as file:
             while chunk := file.read(BATCH_BYTES):
                 lines, end, rest = (rest + chunk).rpartition(b"\n")
-                if end:
-                    before, reading = reading, self._worker.submit(self._reader.read, lines + end)
-                    if before:
-                        self._journal_batch(before.result())
-        if reading:
-            self._journal_batch(reading.result())
+                if end and (batch := self._reading.do(self._reader.read, lines + end)):
+                    self._journal_batch(batch)
+        if batch := self._reading.wait():
+            self._journal_batch(batch)
         if rest:
             self.files.journal_problem = f"{path.name} ends in the middle of a line; the line was left out"
 
@@ -263,11 +279,12 @@ class _Reader:
         before = self._mark(keys, IN_JOURNAL, lambda _: None)
         self.files.twice += Counter({JOURNAL: int(np.count_nonzero(before & IN_JOURNAL))})
         new = keys.filter(before == 0)
-        self.files.from_journal += new.height
-        # JMeter ended them before they could report: their samples in the journal were not lost in transfer.
-        killed = [name for name, user in self.files.users.items() if user.in_tree and not user.has_last_line]
-        self.files.from_killed_users += int(new["user"].is_in(killed).sum())
-        self._add_rows(batch, new.with_columns(pl.lit("").alias("thread")), "journal")
+        if new.height:
+            self.files.from_journal += new.height
+            # JMeter ended them before they could report: their samples in the journal were not lost in transfer.
+            killed = [name for name, user in self.files.users.items() if user.in_tree and not user.has_last_line]
+            self.files.from_killed_users += int(new["user"].is_in(killed).sum())
+            self._writing.do(self._add_rows, batch, new.with_columns(pl.lit("").alias("thread")), "journal")
 
     def _line_of_user(self, line: Line) -> None:
         if not _is_of_user(line, "start", "user"):
@@ -285,13 +302,14 @@ class _Reader:
 
     def _mark(self, keys: pl.DataFrame, source: int, host: Callable[[int], str | None]) -> Flags:
         """Record where the samples are; returns the sources recorded before each. `host`: of a new user by its row."""
+        of_users = keys.with_row_index("row").group_by("user", maintain_order=True).agg("row", "index")
+        rows, indices = (of_users[name].explode().to_numpy() for name in ("row", "index"))
         before = np.zeros(keys.height, np.uint8)
-        rows = (
-            keys.select("user", "index").with_row_index("row").group_by("user", maintain_order=True).agg("row", "index")
-        )
-        for name, row, index in zip(rows["user"], rows["row"], rows["index"], strict=True):
-            user = self._user(name, host(row[0]))
-            before[row.to_numpy()] = user.add(index.to_numpy(), source)
+        end = 0
+        for name, n in zip(of_users["user"], of_users["row"].list.len(), strict=True):
+            start, end = end, end + n
+            user = self._user(name, host(rows[start]))
+            before[rows[start:end]] = user.add(indices[start:end], source)
         return before
 
     def _add_rows(self, batch: Batch, new: pl.DataFrame, source: str) -> None:

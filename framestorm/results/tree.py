@@ -20,10 +20,10 @@ _OF_USER = re.compile(
     rb'    <responseData class="java.lang.String">([^<>&\x00-\x1f\x7f-\xff]++)</responseData>\n  </sample>\n'
     % {b"text": rb'[^"<&\x00-\x1f\x7f-\xff]*+'}
 )
-# The output of a user's process, which comes after its samples.
-_OUTPUT = re.compile(
-    rb'  <responseData class="java.lang.String">([^<>&\x00-\x08\x0b-\x1f\x7f-\xff]++)</responseData>\n'
-)
+LINES_OF_SAMPLE = 3
+# Around the output of a user's process, which comes after its samples.
+_OUTPUT_START, _OUTPUT_END = b'  <responseData class="java.lang.String">', b"</responseData>\n"
+_MARKUP = (b"<", b">", b"&", b"\r")
 # Characters that JMeter writes although XML 1.0 has no place for them (a client that prints garbage).
 _CONTROL = bytes(63 if code < 32 and code not in (9, 10, 13) else code for code in range(256))
 _REFERENCE = re.compile(rb"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
@@ -120,13 +120,12 @@ class TreeReader:
             return 0
         user.samples += len(lines)
         self._on_lines(b"\n".join([*lines, b""]), user)
-        output = _OUTPUT.match(chunk, end)
+        output = _plain_output(chunk, end)
         if output:
-            user.text.append(output[1].decode())
-            end = output.end()
-        self._taken_bytes += end - start
-        self._taken_lines += chunk.count(b"\n", start, end)
-        return len(output[0]) if output else 0
+            user.text.append(output[len(_OUTPUT_START) : -len(_OUTPUT_END)].translate(_CONTROL).decode())
+        self._taken_bytes += end - start + len(output)
+        self._taken_lines += LINES_OF_SAMPLE * len(lines) + output.count(b"\n")
+        return len(output)
 
     def _parse(self, data: bytes, *, is_last: bool = False) -> None:
         data = _clean(data)
@@ -165,6 +164,16 @@ class TreeReader:
 
     def _refuse(self, *_: object) -> None:
         raise xml.parsers.expat.ExpatError("a document type is not expected here")
+
+
+def _plain_output(chunk: bytes, start: int) -> bytes:
+    """The whole element of a user's output, if it is there and has nothing that XML would have to escape."""
+    end = chunk.find(_OUTPUT_END, start) if chunk.startswith(_OUTPUT_START, start) else -1
+    if end < 0:
+        return b""
+    text = chunk[start + len(_OUTPUT_START) : end]
+    is_plain = text.isascii() and not any(sign in text for sign in _MARKUP)
+    return chunk[start : end + len(_OUTPUT_END)] if is_plain else b""
 
 
 def _clean(chunk: bytes) -> bytes:
