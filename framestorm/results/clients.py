@@ -166,7 +166,7 @@ class _Lane(Generic[T]):
 
 
 class _Reader:
-    """Finds lines, reads them and writes their rows side by side: for the latter two the library needs no interpreter."""
+    """Finds lines, reads them and writes their rows, side by side: the library needs no interpreter for its part."""
 
     def __init__(self, rows: _Rows, reading: _Lane[Any], writing: _Lane[None]) -> None:
         self.files = ClientFiles()
