@@ -10,7 +10,10 @@ import pytest
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
+from framestorm.model import files
+from framestorm.model.run import Record
 from framestorm.model.study import Study
+from framestorm.model.summary import Verdict
 from framestorm.platform import base
 from framestorm.run.preparation import RunOptions
 from framestorm.study import engine, readiness
@@ -191,6 +194,30 @@ def test_a_run_without_figures_does_not_count(make, monkeypatch, figures, words)
     made.run()
     assert set(made.states) == {"failed"}
     assert words in next(iter(made.where.lines().values())).reason
+
+
+@pytest.mark.parametrize(
+    ("state", "word", "why"),
+    [
+        ("complete", "pass", None),
+        ("complete", "fail", None),
+        ("complete", "partial", "Partial: samples were lost."),
+        ("stopped", "partial", "stopped"),
+    ],
+)
+def test_which_runs_count(make, monkeypatch, tmp_path, state, word, why):
+    """A run that is whole counts, whatever its criteria say, and even without JMeter's dashboard."""
+
+    def no_dashboard(_: Path) -> None:
+        raise FramestormError("no dashboard")
+
+    files.write(tmp_path / "run.json", Record(state=state))
+    monkeypatch.setattr(engine.conductor, "run", lambda *_: tmp_path)
+    monkeypatch.setattr(engine.jmeter, "make_dashboard", no_dashboard)
+    monkeypatch.setattr(engine, "build", lambda _: Verdict(word, 0, "samples were lost"))
+    run = Engine._run
+    made = make(lambda _users, _before: 1.0)
+    assert run(Engine(StudyFolder(made.where.path), None), RunOptions(plan=tmp_path / "x.jmx")) == why
 
 
 def test_what_is_left_is_estimated_ever_better(make, capsys):
