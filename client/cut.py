@@ -21,6 +21,8 @@ from files import write_whole
 # Level 1 takes a third of level 6's time for files a few per cent larger; all users wait for the cut.
 PNG_COMPRESSION_LEVEL = 1
 JPEG_QUALITY = 90
+# A file that claims more is wrong: pixels of cameras are at most twice as wide as high.
+MOST_STRETCHED = Fraction(4)
 # By the display matrix: where a step to the right and a step down of the stored picture lead.
 _TRANSPOSE = Image.Transpose
 UPRIGHT = {
@@ -104,7 +106,7 @@ def _upright_frames(video: Path) -> Iterator[Image.Image]:
 def _with_square_pixels(frame: av.VideoFrame, aspect: Fraction | None) -> Image.Image:
     """The picture as players show it: stretched where its pixels are not square, so that nothing of it is lost."""
     image: Image.Image = frame.to_image()  # type: ignore[no-untyped-call]
-    if not aspect or aspect == 1:
+    if not aspect or not 1 / MOST_STRETCHED <= aspect <= MOST_STRETCHED or aspect == 1:
         return image
     wider, higher = max(aspect, Fraction(1)), max(1 / aspect, Fraction(1))
     return image.resize((round(image.width * wider), round(image.height * higher)))

@@ -265,11 +265,10 @@ def _limit(words: _Words, name: str, series: str) -> tuple[float, str]:
     word = words.peek().text.lower()
     if word not in allowed:
         listed = " or ".join(f"'{each}'" if each else "no unit" for each in allowed)
-        # Server-Timing's db is db_ms among the figures.
-        hint = (
-            f"; the name of a time ends in its unit: {series}_ms" if word in TIME_UNITS and listed == "no unit" else ""
-        )
-        raise words.error(words.peek(), f"{series or name} is given in {listed}, got {words.peek().quoted}{hint}")
+        problem = f"{series or name} is given in {listed}, got {words.peek().quoted}"
+        if word in TIME_UNITS and listed == "no unit":  # Server-Timing's db is db_ms among the figures
+            problem += f"; the name of a time ends in its unit: {series}_ms"
+        raise words.error(words.peek(), problem)
     if word:
         words.take()
     value = float(number.text)
