@@ -21,7 +21,8 @@ from framestorm.model import form
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import Known, NamedFile, named_files
 from framestorm.run import jmeter, properties
-from framestorm.run.preparation import SECRET, Prepared
+from framestorm.run.preparation import Prepared
+from framestorm.run.values import SECRET
 
 FOLDER = "plan"  # in the run's folder on a slave, and in the controller's folder
 JARS = "elsewhere/jars"  # the user's, from jmx/lib/ and from the class path of the plan

@@ -1,0 +1,131 @@
+"""What a user sets for a plan's properties, checked and completed: files, forms, figures, programs and secrets."""
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from framestorm.errors import UsageError
+from framestorm.model import form
+from framestorm.model import plan as plans
+from framestorm.model.plan import Plan
+from framestorm.model.sample import is_figure_name, is_measured
+
+# Resolved by jmx/groovy/request.groovy when a request is sent, so that no file or process list has the value.
+SECRET = re.compile(r"\$\{env:(\w+)\}")
+
+
+def complete(
+    plan: Plan, properties: Mapping[str, str], given: Mapping[str, str], *, is_over_slaves: bool, is_for_gui: bool
+) -> dict[str, str]:
+    """The plan's properties with absolute paths, figures with their names, and programs as they are found.
+
+    Args:
+        plan: whose properties they are.
+        properties: as they are set, with the plan's defaults.
+        given: those that the command line sets; their files are looked for from here, those of the plan beside it.
+        is_over_slaves: a program is looked up there.
+        is_for_gui: what is missing can be set in the GUI.
+
+    Raises:
+        UsageError: a value cannot be used, or one that is needed is missing.
+    """
+    properties = dict(properties)
+    _check_secrets(plan, properties)
+    for name, each in plan.settable.items():
+        if (is_form := plans.FORM in each.facets) or plans.FILE in each.facets:
+            folder = Path.cwd() if name in given else plan.path.absolute().parent
+            if properties.get(name, "").startswith("@"):
+                properties[name] = _file_reference(name, properties[name], folder)
+            if is_form:
+                properties[name] = _form(name, properties[name], folder)
+        if plans.FIGURES in each.facets and properties.get(name):
+            properties[name] = _figures(name, properties[name], plan.sample_variables)
+        if plans.PROGRAM in each.facets and properties.get(name):
+            properties[name] = _program(name, properties[name], is_over_slaves)
+        if is_for_gui:  # it can be set in the GUI
+            continue
+        if each.is_required and each.is_needed(properties) and not properties.get(name):
+            example = f", for example -J{name}=http://gateway:8080/function/noop" if plans.URL in each.facets else ""
+            raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
+    return properties
+
+
+def _check_secrets(plan: Plan, properties: Mapping[str, str]) -> None:
+    for name, value in properties.items():
+        for variable in SECRET.findall(value):
+            if plan.settable[name].facets[:1] == (plans.SHELL,):
+                raise UsageError(f"-J{name}: the program itself can read {variable} from its environment")
+            if variable not in os.environ:
+                raise UsageError(f"-J{name}: ${{env:{variable}}} is not set: export {variable}=… before the run")
+
+
+def _file_reference(name: str, reference: str, folder: Path) -> str:
+    path = folder / Path(reference.removeprefix("@")).expanduser()
+    if reference == "@" or not path.exists():
+        raise UsageError(f"-J{name}={reference}: there is no file or folder {path}")
+    if not (any(path.iterdir()) if path.is_dir() else path.is_file() and path.stat().st_size):
+        raise UsageError(f"-J{name}={reference}: {path} is empty, or neither a file nor a folder")
+    return f"@{path}"
+
+
+def _form(name: str, text: str, folder: Path) -> str:
+    """The form's fields with absolute file paths."""
+    try:
+        if text.startswith("@"):
+            path = Path(text.removeprefix("@"))
+            folder, text = path.parent, path.read_text(encoding="utf-8-sig")
+        return form.with_paths(text, lambda path: _file_reference(name, f"@{path}", folder).removeprefix("@"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"-J{name}: {error}") from None
+
+
+def _figures(name: str, text: str, columns: Sequence[str]) -> str:
+    """Figures of a JSON answer with the name of each: `$.usage.tokens` is `tokens=$.usage.tokens`."""
+    paths_by_name: dict[str, str] = {}
+    for each in re.split(r",\s*(?=(?:\w+\s*=\s*)?\$)", text):
+        parts = re.fullmatch(r"\s*(?:(\w+)\s*=)?\s*(\$.*?)\s*", each)
+        if parts is None:
+            raise UsageError(f"-J{name}={text}: {each!r} is not of the form name=$.path")
+        words = re.findall(r"[A-Za-z_]\w*(?!\w*\()", parts[2])
+        figure = parts[1] or (words[-1].lower() if words else "")
+        if not is_figure_name(figure) or not is_measured(figure):
+            raise UsageError(
+                f"-J{name}={text}: {figure!r} cannot be the name of a figure: a-z, 0-9 and _, and none that samples "
+                f"have in any case; write another name before the path, as in tokens={parts[2]}"
+            )
+        if figure.removesuffix("_ms") in {known.removesuffix("_ms") for known in (*paths_by_name, *columns)}:
+            raise UsageError(f"-J{name}={text}: there are two figures {figure}; write another name before its path")
+        paths_by_name[figure] = parts[2]
+    return ", ".join(f"{figure}={path}" for figure, path in paths_by_name.items())
+
+
+def _program(name: str, program: str, is_over_slaves: bool) -> str:
+    """The path of a program; over slaves it is looked up there."""
+    is_path = "/" in program
+    if is_over_slaves:
+        if is_path and not Path(program).is_absolute():
+            raise UsageError(f"-J{name}={program}: slaves need an absolute path, or a name in their PATH")
+        return program
+    path = shutil.which(str(Path(program).expanduser().absolute()) if is_path else program)
+    if path is None:
+        place = "at this path" if is_path else f"in PATH; a file in this folder is ./{program}"
+        raise UsageError(f"-J{name}={program}: there is no executable program {place}")
+    if why := _why_not_run(Path(path)):
+        raise UsageError(f"-J{name}={program}: {why}")
+    return path
+
+
+def _why_not_run(program: Path) -> str | None:
+    """What is wrong with the interpreter that a script names, which the system would call a missing program."""
+    if not os.access(program, os.R_OK):
+        return None
+    with program.open("rb") as file:
+        line = file.readline(256).rstrip(b"\n").decode(errors="replace")
+    if not line.startswith("#!"):
+        return None
+    if line.endswith("\r"):
+        return "its lines end as on Windows, so that no interpreter is found; sed -i 's/\\r$//' mends that"
+    interpreter = next(iter(line[2:].split()), "")
+    return None if Path(interpreter).is_file() else f"its first line asks for {interpreter!r}, which is not there"
