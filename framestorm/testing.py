@@ -76,6 +76,7 @@ def _checks() -> Iterator[tuple[str, list[str | Path]]]:
         name = f"mypy {room[-1]}"
         # Separate caches, because they run in parallel.
         yield name, [BIN / "mypy", f"--cache-dir=.mypy_cache/{Path(room[-1]).name}", *room]
+    yield "mypy tests", [BIN / "mypy", "--config-file=tests/mypy.ini", "--cache-dir=.mypy_cache/tests", "tests"]
     yield "ruff check", [BIN / "ruff", "check", "."]
     yield "ruff format", [BIN / "ruff", "format", "--check", "."]
     yield "shellcheck", [BIN / "shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *scripts]

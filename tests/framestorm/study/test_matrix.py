@@ -42,9 +42,9 @@ def test_a_point_is_what_its_levels_set():
     point = {point.id: point for point in matrix.points(study())}["way=java,users=3"]
     assert point.factors == {"way": "java", "users": 3}
     assert point.properties == {"hold_s": "6", "body": "java of 3", "users": "3"}
-    assert (point.target.function, point.target.replicas, point.target.route) == ("noop-java", 3, "gateway")
-    assert point.target.environment == {"a": "1"}
-    assert matrix.points(study())[0].target.environment == {"a": "1", "b": "2.5"}, "environments are put together"
+    assert (point.target.function, point.target.replicas, point.target.route) == ("noop-java", 3, "gateway")  # type: ignore[attr-defined]
+    assert point.target.environment == {"a": "1"}  # type: ignore[attr-defined]
+    assert matrix.points(study())[0].target.environment == {"a": "1", "b": "2.5"}, "environments are put together"  # type: ignore[attr-defined]
     assert point.load_s == 6
 
 
@@ -87,7 +87,7 @@ def test_two_factors_do_not_set_the_same(factors, place, words):
 def test_two_factors_set_variables_of_one_environment():
     factors = {name: {"on": {"target": {"environment": {name: 1}}}} for name in ("one", "two")}
     [point] = matrix.points(study(factors=factors, target={"function": "noop"}, properties={}))
-    assert point.target.environment == {"one": "1", "two": "1"}
+    assert point.target.environment == {"one": "1", "two": "1"}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
