@@ -42,7 +42,7 @@ def properties(delivery: Delivery) -> dict[str, str]:
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
-    monkeypatch.setattr(preparation, "_cut", lambda video, encoding: Path("/here/frames"))
+    monkeypatch.setattr(preparation, "_cut", lambda video, properties: Path("/here/frames"))
 
     def make(plan: str = "face-blur", run: str = "run7", **given: str) -> Prepared:
         options = RunOptions(
@@ -76,6 +76,8 @@ def test_a_slave_gets_its_share_and_its_own_paths(make) -> None:
         "/kit/sample.mp4",
         "--encoding",
         values["encoding"],
+        "--frames",
+        "0",
         "--cache",
         "/state/cache",
     ]
@@ -96,10 +98,16 @@ def test_a_folder_there_has_no_space_in_its_name(make) -> None:
 
 def test_ones_own_video_goes_along(make, tmp_path: Path) -> None:
     (tmp_path / "mine.mp4").write_bytes(b"video")
-    order = delivery(make(video=str(tmp_path / "mine.mp4"), encoding="jpeg"), member("s", "192.0.2.1"))
+    order = delivery(make(video=str(tmp_path / "mine.mp4"), encoding="jpeg", frames="3"), member("s", "192.0.2.1"))
     assert order.files["video.mp4"] == tmp_path / "mine.mp4"
     assert properties(order)["video"] == "/state/runs/run7/video.mp4"
-    assert order.begin.cut is not None and order.begin.cut[1:4] == ["/state/runs/run7/video.mp4", "--encoding", "jpeg"]
+    assert order.begin.cut is not None and order.begin.cut[1:6] == [
+        "/state/runs/run7/video.mp4",
+        "--encoding",
+        "jpeg",
+        "--frames",
+        "3",
+    ]
 
 
 def test_a_plan_without_a_video_cuts_none(make) -> None:

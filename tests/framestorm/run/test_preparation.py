@@ -16,7 +16,7 @@ from framestorm.run.preparation import RunOptions, prepare
 def no_services(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preparation.Embedded, "_check_port", lambda *_: None)
     monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
-    monkeypatch.setattr(preparation, "_cut", lambda video, encoding: Path("/cache") / encoding)
+    monkeypatch.setattr(preparation, "_cut", lambda video, properties: Path("/cache") / properties["encoding"])
 
 
 def options(name: str, **given: str) -> RunOptions:
