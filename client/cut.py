@@ -5,6 +5,7 @@ import io
 import math
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -21,7 +22,7 @@ from files import write_whole
 # Level 1 takes a third of level 6's time for files a few per cent larger; all users wait for the cut.
 PNG_COMPRESSION_LEVEL = 1
 JPEG_QUALITY = 90
-# A file that claims more is wrong: pixels of cameras are at most twice as wide as high.
+# A file with a larger pixel aspect ratio is wrong: anamorphic formats stretch a picture to at most twice its width.
 MOST_STRETCHED = Fraction(4)
 # By the display matrix: where a step to the right and a step down of the stored picture lead.
 _TRANSPOSE = Image.Transpose
@@ -37,7 +38,7 @@ UPRIGHT = {
 
 
 class Cut(NamedTuple):
-    """What was cut: width and height as shown (px), the files' sizes (bytes), and how the decoder found damage."""
+    """The frames of a video: width and height as shown (px), sizes of the files (bytes), the decoder's first error."""
 
     width: int
     height: int
@@ -46,28 +47,35 @@ class Cut(NamedTuple):
 
 
 def cut_video(video: Path, encoding: Encoding, folder: Path, first: int = 0) -> Cut:
-    """Write each frame, or only so many of the first, to `folder`."""
+    """Write the frames to `folder`: all, or only the `first` ones."""
     sizes: list[int] = []
     size: tuple[int, int] | None = None
+    with _decoder_errors() as errors:
+        for image in islice(_upright_frames(video), first or None):
+            size = size or image.size
+            if image.size != size:
+                raise FrameError(
+                    f"video {video} changes its size at frame {len(sizes)} from {size[0]}x{size[1]} to "
+                    f"{image.width}x{image.height}; re-encode it at one size"
+                )
+            body = encode(image, encoding)
+            write_whole(folder / f"{len(sizes):06}{encoding.suffix}", body)
+            sizes.append(len(body))
+    if size is None:
+        raise FrameError(f"video {video} has no frames")
+    return Cut(*size, sizes, errors[0][2].strip() if errors else None)
+
+
+@contextmanager
+def _decoder_errors() -> Iterator[list[tuple[int, str, str]]]:
+    """Collect the errors that the decoder only logs, because it can go on after them: level, codec and message."""
     level = av.logging.get_level()
     av.logging.set_level(av.logging.ERROR)
     try:
-        with av.logging.Capture() as logs:  # a decoder that can go on after a damaged part only logs it
-            for image in islice(_upright_frames(video), first or None):
-                size = size or image.size
-                if image.size != size:
-                    raise FrameError(
-                        f"video {video} changes its size at frame {len(sizes)} from {size[0]}x{size[1]} to "
-                        f"{image.width}x{image.height}; re-encode it at one size"
-                    )
-                body = encode(image, encoding)
-                write_whole(folder / f"{len(sizes):06}{encoding.suffix}", body)
-                sizes.append(len(body))
+        with av.logging.Capture() as logs:
+            yield logs
     finally:
         av.logging.set_level(level)
-    if size is None:
-        raise FrameError(f"video {video} has no frames")
-    return Cut(*size, sizes, logs[0][2].strip() if logs else None)
 
 
 def encode(image: Image.Image, encoding: Encoding) -> bytes:
@@ -104,7 +112,7 @@ def _upright_frames(video: Path) -> Iterator[Image.Image]:
 
 
 def _with_square_pixels(frame: av.VideoFrame, aspect: Fraction | None) -> Image.Image:
-    """The picture as players show it: stretched where its pixels are not square, so that nothing of it is lost."""
+    """Return the picture with square pixels, as video players show it. It is only enlarged, so no detail is lost."""
     image: Image.Image = frame.to_image()  # type: ignore[no-untyped-call]
     if not aspect or not 1 / MOST_STRETCHED <= aspect <= MOST_STRETCHED or aspect == 1:
         return image

@@ -1,7 +1,7 @@
 """The frame cache: a video's frames, cut and encoded once, shared read-only by all users of this machine.
 
     <cache>/<sha256 of the video>-<encoding>-v<cutter version>/000000.b64, 000001.b64, ..., meta.json
-    <cache>/<...>-first<N>/                   if no more than so many frames were asked for
+    <cache>/<...>-first<N>/                   only the first N frames, if a run asked for no more
     <cache>/<identity of the file>.sha256     so that not every user hashes the video
     <cache>/*.lock                            while a video is hashed or cut
 
@@ -46,7 +46,7 @@ class Frames(NamedTuple):
     width: int
     height: int
     sizes: list[int]  # bytes of each frame's file
-    damage: str | None  # what the decoder said of the video, if it could go on
+    damage: str | None  # the first error that the decoder logged
 
     def body(self, index: int) -> memoryview:
         """Return the encoded frame `index`, from memory that users share; past the last frame it starts again."""
@@ -80,7 +80,7 @@ def _map(path: Path) -> memoryview:
 def open_frames(video: Path, encoding: Encoding, cache: Path, first: int = 0) -> Frames:
     """Return the video's frames, cutting them first if nobody has; users starting together cut once.
 
-    first: how many are enough, 0 for all; there may be more.
+    first: how many frames are needed, 0 for all; more may be returned.
     """
     sha256 = _remembered_sha256(video, cache)
     frames = _find(cache, sha256, encoding, first)
@@ -108,7 +108,7 @@ def find_frames(video: Path, encoding: Encoding, cache: Path, first: int = 0) ->
 
 
 def _find(cache: Path, sha256: str, encoding: Encoding, first: int) -> Frames | None:
-    """The whole video's frames, or just as many as are asked for."""
+    """Return the frames of the whole video if they are cached, else its first ones, else None."""
     folders = dict.fromkeys(_folder(cache, sha256, encoding, count) for count in (0, first))
     return next((found for each in folders if (found := _load(each, sha256, encoding))), None)
 

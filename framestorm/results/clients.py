@@ -100,7 +100,7 @@ def read_clients(run_dir: Path, table: Path) -> ClientFiles:
     body = table.with_name(f"{table.name}.body")
     try:
         with body.open("wb") as file, ThreadPoolExecutor(2) as threads:
-            reader = _Reader(_Rows(file), _Lane(threads), _Lane(threads))
+            reader = _Reader(_Rows(file), _Worker(threads), _Worker(threads))
             tree = TreeReader(reader.tree_lines, reader.tree_user)
             reader.files.tree_problem = tree.read(run_dir / "tree.xml")
             reader.read_pending()
@@ -146,29 +146,29 @@ class _Rows:
         return list(self._columns)
 
 
-class _Lane(Generic[T]):
-    """Does one thing at a time on another thread: whoever brings the next waits until the one before is done."""
+class _Worker(Generic[T]):
+    """Runs one task at a time on another thread; to submit the next one is to wait for the one before."""
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
         self._threads = threads
-        self._doing: Future[T] | None = None
+        self._task: Future[T] | None = None
 
-    def do(self, work: Callable[..., T], *what: object) -> T | None:
-        """Begin; returns what the one before made."""
-        done = self.wait()
-        self._doing = self._threads.submit(work, *what)
-        return done
+    def submit(self, work: Callable[..., T], *arguments: object) -> T | None:
+        """Start a task; returns the result of the one before, or None if there was none."""
+        result = self.wait()
+        self._task = self._threads.submit(work, *arguments)
+        return result
 
     def wait(self) -> T | None:
-        """Returns what was made last, if anything since."""
-        doing, self._doing = self._doing, None
-        return doing.result() if doing else None
+        """Wait for the running task; returns its result, or None if there is no task."""
+        task, self._task = self._task, None
+        return task.result() if task else None
 
 
 class _Reader:
-    """Finds lines, reads them and writes their rows, side by side: the library needs no interpreter for its part."""
+    """Finds lines, reads them and writes their rows in parallel: the library releases the interpreter's lock."""
 
-    def __init__(self, rows: _Rows, reading: _Lane[Any], writing: _Lane[None]) -> None:
+    def __init__(self, rows: _Rows, reading: _Worker[Any], writing: _Worker[None]) -> None:
         self.files = ClientFiles()
         self.rows = rows
         self._reader = LineReader()
@@ -186,7 +186,7 @@ class _Reader:
 
     def tree_user(self, sample: TreeSample) -> None:
         text = "".join(sample.text)
-        # Its last line alone is read with those of others: all of it would be as much as the samples themselves.
+        # Only its last line is needed later; the whole output would take as much memory as the samples.
         sample.text = [text[text.rfind("\n{", 0, len(text.rstrip())) + 1 :].partition("\n")[0]]
         # Output lines of the process are samples even if the plan made no sub-results of them.
         more = text.count('"sample"') > sample.samples
@@ -205,11 +205,11 @@ class _Reader:
 
     def read_pending(self) -> None:
         """Begin to read the lines of the tree up to here, and then the users that ended."""
-        self._reading.do(self._read, self._lines, self._of, self._ended)
+        self._reading.submit(self._read, self._lines, self._of, self._ended)
         self._lines, self._of, self._ended, self._lines_bytes = [], [], [], 0
 
     def wait(self) -> None:
-        """Until all lines that were found are read, and their rows written."""
+        """Wait until all lines found so far have been read and their rows written."""
         self._reading.wait()
         self._writing.wait()
 
@@ -236,7 +236,7 @@ class _Reader:
         self.files.from_tree += int(np.count_nonzero(is_new))
         threads = pl.Series("thread", [user.attributes.get("tn", "") for user in of], dtype=pl.String)
         new = keys.with_columns(threads.gather(outer)).filter(is_new)
-        self._writing.do(self._add_rows, batch, new, "tree")
+        self._writing.submit(self._add_rows, batch, new, "tree")
 
     def _end_of_user(self, sample: TreeSample) -> None:
         attributes = sample.attributes
@@ -265,7 +265,7 @@ class _Reader:
         with path.open("rb") as file:
             while chunk := file.read(BATCH_BYTES):
                 lines, end, rest = (rest + chunk).rpartition(b"\n")
-                if end and (batch := self._reading.do(self._reader.read, lines + end)):
+                if end and (batch := self._reading.submit(self._reader.read, lines + end)):
                     self._journal_batch(batch)
         if batch := self._reading.wait():
             self._journal_batch(batch)
@@ -284,7 +284,7 @@ class _Reader:
             # JMeter ended them before they could report: their samples in the journal were not lost in transfer.
             killed = [name for name, user in self.files.users.items() if user.in_tree and not user.has_last_line]
             self.files.from_killed_users += int(new["user"].is_in(killed).sum())
-            self._writing.do(self._add_rows, batch, new.with_columns(pl.lit("").alias("thread")), "journal")
+            self._writing.submit(self._add_rows, batch, new.with_columns(pl.lit("").alias("thread")), "journal")
 
     def _line_of_user(self, line: Line) -> None:
         if not _is_of_user(line, "start", "user"):

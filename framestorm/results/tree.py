@@ -167,7 +167,7 @@ class TreeReader:
 
 
 def _plain_output(chunk: bytes, start: int) -> bytes:
-    """The whole element of a user's output, if it is there and has nothing that XML would have to escape."""
+    """Return the element with a user's output; nothing if it is missing, incomplete, or needs the XML parser."""
     end = chunk.find(_OUTPUT_END, start) if chunk.startswith(_OUTPUT_START, start) else -1
     if end < 0:
         return b""

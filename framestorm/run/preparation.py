@@ -283,7 +283,7 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict
 
 
 def cut_words(properties: Mapping[str, str]) -> list[str]:
-    """How the client cuts the video for a run with these properties, as words for it."""
+    """Return the options of client/frames.py for a run with these properties."""
     return ["--encoding", properties.get("encoding", DEFAULT_ENCODING), "--frames", properties.get("frames", "0")]
 
 

@@ -1,4 +1,4 @@
-"""What a user sets for a plan's properties, checked and completed: files, forms, figures, programs and secrets."""
+"""Checks and completes the values that users set for properties of plans: files, forms, figures, programs, secrets."""
 
 import os
 import re
@@ -19,14 +19,14 @@ SECRET = re.compile(r"\$\{env:(\w+)\}")
 def complete(
     plan: Plan, properties: Mapping[str, str], given: Mapping[str, str], *, is_over_slaves: bool, is_for_gui: bool
 ) -> dict[str, str]:
-    """The plan's properties with absolute paths, figures with their names, and programs as they are found.
+    """Return the plan's properties with absolute paths, a name for each figure, and the paths of programs.
 
     Args:
         plan: whose properties they are.
         properties: as they are set, with the plan's defaults.
-        given: those that the command line sets; their files are looked for from here, those of the plan beside it.
-        is_over_slaves: a program is looked up there.
-        is_for_gui: what is missing can be set in the GUI.
+        given: those that the command line sets. Their files are relative to the working folder, others to the plan.
+        is_over_slaves: programs are looked up on the slaves.
+        is_for_gui: a missing value is no error, because it can be set in the GUI.
 
     Raises:
         UsageError: a value cannot be used, or one that is needed is missing.
@@ -71,7 +71,7 @@ def _file_reference(name: str, reference: str, folder: Path) -> str:
 
 
 def _form(name: str, text: str, folder: Path) -> str:
-    """The form's fields with absolute file paths."""
+    """Return the form with the file paths in its fields made absolute."""
     try:
         if text.startswith("@"):
             path = Path(text.removeprefix("@"))

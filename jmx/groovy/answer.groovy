@@ -32,7 +32,7 @@ class Condition {
     static final Map<String, String> FIRST = [jsonpath: '$', xpath: '/'] // else it is text
     final Closure<Boolean> isMet
 
-    @Memoized // for each answer, computeIfAbsent would make an object of its closure first
+    @Memoized // computeIfAbsent would create a proxy of its closure for each answer
     static Condition of(String condition) {
         return new Condition(condition)
     }
@@ -227,7 +227,7 @@ class Answer {
                 String name = line.substring(0, colon).toLowerCase(Locale.ROOT)
                 String value = line.substring(colon + 1).trim()
                 String earlier = name == 'server-timing' ? headers.get(name) : null
-                headers.put(name, earlier ? "$earlier, $value".toString() : value) // static, as [] is not
+                headers.put(name, earlier ? "$earlier, $value".toString() : value) // put is compiled statically, [] is not
             }
         }
         return headers

@@ -110,7 +110,7 @@ final class Patch {
         return script;
     }
 
-    /** Call our own methods in place of one of a class that a method calls. */
+    /** Replace the calls of one method of a class, within a method of JMeter. */
     private static void replaceCalls(CtMethod method, Class<?> called, String name, String instead) throws Exception {
         method.instrument(new ExprEditor() {
             @Override

@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
-/** What JMeter asks about the file of a script at each run of it. The system is asked once a second, not at each request. */
+/** The state of a script file, looked up at most once a second; JMeter itself asks for it at each run of the script. */
 public final class ScriptFile {
     private static final long KNOWN_FOR_NS = TimeUnit.SECONDS.toNanos(1);
     private static final Map<File, ScriptFile> KNOWN = new ConcurrentHashMap<>();
@@ -14,7 +14,7 @@ public final class ScriptFile {
     private final boolean canRead;
     private final long lastModified;
 
-    /** Called by JMeter in place of asking the file itself. */
+    /** Called by JMeter instead of methods of the file itself. */
     public static ScriptFile of(File file) {
         ScriptFile known = KNOWN.get(file);
         if (known == null || System.nanoTime() - known.atNs > KNOWN_FOR_NS) {

@@ -138,6 +138,11 @@ def test_judged(groups: dict[str, Group], text: str, state: str, measured: str) 
     assert bool(judgement.why) == (state != "passed")
 
 
+def test_a_figure_that_no_sample_has_is_told_with_those_there_are() -> None:
+    judgement = judge(parse("frame db_ms p95 > 2 s", "frame"), group([1.0]))
+    assert (judgement.state, "(there are rtt)" in judgement.why) == ("unjudged", True)
+
+
 def test_read_before_anything_is_set_up() -> None:
     """The command line checks criteria with the system's Python, before the environment with numpy is there."""
     code = (
