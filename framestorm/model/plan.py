@@ -321,8 +321,8 @@ def _properties(elements: Iterable[ET.Element]) -> list[Property]:
     descriptions: dict[str, str] = {}
     for element in elements:
         for text, description in ((element.get("testname", ""), ""), *_texts(element)):
-            for name, default in _references(text):
-                is_plain = default is not None and "${" not in default
+            for name, default in references(text):
+                is_plain = default is not None and "${" not in default.replace("${env:", "")
                 is_same = defaults.get(name, default) == default
                 defaults[name] = default if is_plain and is_same else None
                 descriptions[name] = descriptions.get(name) or description or _comment_line(element, name)
@@ -361,7 +361,7 @@ def _comment_line(element: ET.Element, name: str) -> str:
     return next((description for word, _, description in lines if word == name), "")
 
 
-def _references(text: str) -> Iterator[tuple[str, str | None]]:
+def references(text: str) -> Iterator[tuple[str, str | None]]:
     """The name and default of each property that a text refers to, also within other functions.
 
     Without a default JMeter's __P gives 1 and __property the name. A name that is itself a function is left out.

@@ -25,20 +25,43 @@ FLAGS = "G=get I=head k=insecure compressed"
 # These change neither the request nor what counts as its answer.
 WITHOUT_EFFECT_WITH_VALUE = """
     o=output w=write-out D=dump-header c=cookie-jar retry retry-delay retry-max-time limit-rate trace trace-ascii
-    stderr max-redirs y=speed-time Y=speed-limit keepalive-time tls-max ciphers
+    stderr max-redirs y=speed-time Y=speed-limit keepalive-time tls-max ciphers proto proto-default proto-redir
+    noproxy output-dir parallel-max
 """
 WITHOUT_EFFECT = """
     s=silent S=show-error v=verbose i=include f=fail fail-with-body N=no-buffer g=globoff O=remote-name
     J=remote-header-name L=location location-trusted #=progress-bar no-progress-meter 0=http1.0 http1.1 http2
-    http2-prior-knowledge 1=tlsv1 tlsv1.2 tlsv1.3 4=ipv4 6=ipv6 j=junk-session-cookies tcp-nodelay path-as-is
-    retry-connrefused retry-all-errors basic
+    http2-prior-knowledge http3 1=tlsv1 tlsv1.2 tlsv1.3 4=ipv4 6=ipv6 j=junk-session-cookies tcp-nodelay path-as-is
+    retry-connrefused retry-all-errors basic q=disable Z=parallel fail-early create-dirs no-keepalive
 """
 REFUSED = {
     "key pass": "put the certificate and its key into one PEM file for --cert",
     "K=config next": "give one command with all of its options",
+    "aws-sigv4": "the signature of a request depends on its time: sign it in a plan of your own",
+    "resolve connect-to": "put the address into the URL, and the name into -H 'Host: NAME'",
+    "unix-socket abstract-unix-socket": "JMeter has no Unix sockets: give the function a port",
+    "socks4 socks4a socks5 socks5-hostname preproxy": (
+        "leave it out, and run the plan with -D socksProxyHost=HOST -D socksProxyPort=PORT"
+    ),
 }
+REFUSED_FLAGS = {
+    "digest ntlm negotiate anyauth": (
+        "the plan can log in by Basic or by a header; for other ways, add an HTTP Authorization Manager to a plan of "
+        "your own in JMeter's window"
+    ),
+}
+# JMeter makes these headers itself.
+OF_THE_BODY = ("content-length", "transfer-encoding")
 # https://www.gnu.org/software/bash/manual/html_node/ANSI_002dC-Quoting.html, which browsers use in what they copy.
-_QUOTED = re.compile(r"""\$'((?:[^'\\]|\\.)*)'|'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
+_QUOTED = re.compile(
+    r"""\$'((?:[^'\\]|\\.)*)'|'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\$\(|`|\$\{?[A-Za-z_]\w*\}?|(;\s|\s(?:[|&;]|\d?[<>])).*""",
+    re.DOTALL,
+)
+# In double quotes or in none: an escaped character, a variable, a command.
+_EXPANDED = re.compile(r"\\(.)|\$(?:\{(\w+)\}|([A-Za-z_]\w*))|(\$\(|`)", re.DOTALL)
+# For the shell of Windows, ^ stands before a character that means something to it, and before the end of a line.
+_FOR_WINDOWS = re.compile(r'\^"|\^\r?$', re.MULTILINE)
+_CARET = re.compile(r'\^(?:\r?\n(\r?\n)?|(.))|("[^"\r\n]*")')
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|[uU]([0-9A-Fa-f]{1,8})|([0-7]{1,3})|(.))", re.DOTALL)
 _ESCAPES = {"a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
@@ -82,6 +105,12 @@ def parse(command: str) -> Request:
     if len(urls) != 1:
         raise UsageError(f"--curl: expected one URL, found {' and '.join(urls) or 'none'}")
     url, login = _without_login(urls[0] if "://" in urls[0] else f"http://{urls[0]}")
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"--curl: {url}: expected http:// or https://")
+    if "${env:" in urlsplit(url).netloc:
+        raise UsageError(f"--curl: {url}: write scheme, host and port out; a variable may stand after them")
+    if "@-" in last.values():
+        raise UsageError("--curl: @-: put the body into a file of its own, and give its name")
     body, body_file = _body([each for each in options if each[0] in BODY], is_query="get" in values)
     if "get" in values and body:
         url, body = f"{url}{'&' if urlsplit(url).query else '?'}{body}", ""
@@ -89,7 +118,7 @@ def parse(command: str) -> Request:
     form = [_field(*each) for each in options if each[0] in FORM_OPTIONS]
     if form and (body or body_file):
         raise UsageError("--curl: -F: a request has either a form or a body")
-    is_post = body or body_file or form
+    is_post = body_file or form or ("get" not in values and any(name in values for name in BODY))
     method = "HEAD" if "head" in values else "PUT" if "upload-file" in values else "POST" if is_post else "GET"
     proxy = last.get("proxy", "")
     if "proxy-user" in last:
@@ -110,7 +139,11 @@ def parse(command: str) -> Request:
         is_insecure="insecure" in values,
         certificate=last.get("cert", "").partition(":")[0],
         timeouts={name: value for name, value in timeouts.items() if value},
-        without_effect=[f"--{name}" for name in values if name in ignored],
+        without_effect=[
+            *(f"--{name}" for name in values if name in ignored),
+            *(["the password in --cert (-Jcertificate_password sets it)"] if ":" in last.get("cert", "") else []),
+            *(f"-H '{line}'" for line in values["header"] if line.partition(":")[0].strip().lower() in OF_THE_BODY),
+        ],
     )
 
 
@@ -122,24 +155,29 @@ def _short_names(*names: str) -> dict[str, str]:
 
 def _options(words: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
     """The options by their long names with their values, in order, and the other words."""
-    flags = _short_names(FLAGS, WITHOUT_EFFECT)
+    flags = _short_names(FLAGS, WITHOUT_EFFECT, *REFUSED_FLAGS)
     with_value = _short_names(WITH_VALUE, WITHOUT_EFFECT_WITH_VALUE, *REFUSED)
     letters = "".join(flags.values()) + "".join(f"{short}:" for short in with_value.values() if short)
     try:
         given, others = gnu_getopt(list(words), letters, [*flags, *(f"{name}=" for name in with_value)])
     except GetoptError as error:
-        raise UsageError(f"--curl: {error.msg}") from None
+        hint = "; leave it out if the request is the same without it" if "not recognized" in error.msg else ""
+        raise UsageError(f"--curl: {error.msg}{hint}") from None
     long_names = {f"-{short}": long for long, short in (flags | with_value).items() if short}
     options = [(long_names.get(option) or option.removeprefix("--"), value) for option, value in given]
-    for names, why in REFUSED.items():
+    for names, why in (REFUSED | REFUSED_FLAGS).items():
         if refused := _short_names(names).keys() & {name for name, _ in options}:
             raise UsageError(f"--curl: --{min(refused)}: {why}")
     return options, others
 
 
 def _words(command: str) -> Sequence[str]:
+    if _FOR_WINDOWS.search(command):
+        text = _CARET.sub(lambda match: match[3] or match[2] or match[1] or "", command)
+    else:
+        text = _QUOTED.sub(_plainly_quoted, re.sub(r"[\\`]\r?\n", " ", command))
     try:
-        words = shlex.split(_QUOTED.sub(_plainly_quoted, command.replace("\\\r\n", " ").replace("\\\n", " ")))
+        words = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"--curl: the command is cut off: {error}") from None
     if words[:1] == ["$"]:  # the prompt
@@ -150,9 +188,19 @@ def _words(command: str) -> Sequence[str]:
 
 
 def _plainly_quoted(match: re.Match[str]) -> str:
-    if match[1] is None:  # in double quotes, shlex knows fewer escapes than a shell
-        return re.sub(r"(?s)\\(.)", lambda escape: escape[1] if escape[1] in "$`" else escape[0], match[0])
-    return shlex.quote(_ESCAPE.sub(_unescaped, match[1]))
+    if match[1] is not None:
+        return shlex.quote(_ESCAPE.sub(_unescaped, match[1]))
+    if match[2]:  # what is done with the answer
+        return ""
+    return match[0] if match[0].startswith("'") else _EXPANDED.sub(_expanded, match[0])
+
+
+def _expanded(match: re.Match[str]) -> str:
+    if match[4]:
+        raise UsageError(f"--curl: {match[4]}: put the output of that command into a variable of the environment")
+    if match[1] is None:
+        return f"${{env:{match[2] or match[3]}}}"
+    return match[1] if match[1] in "$`" else match[0]  # in double quotes, shlex knows fewer escapes than a shell
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -174,24 +222,24 @@ def _headers(values: dict[str, list[str]], body: str) -> list[tuple[str, str]]:
         name, colon, value = line.partition(":")
         if not colon:
             raise UsageError(f"--curl: -H {line}: expected Name: value")
-        if value.strip():  # else curl leaves its own header of this name out
-            headers.append((name.strip(), value.strip()))
+        headers.append((name.strip(), value.strip()))
     if files := [cookie for cookie in values["cookie"] if "=" not in cookie]:
         raise UsageError(f"--curl: -b {files[0]}: give the cookies themselves, name=value")
     texts = {"oauth2-bearer": ("Authorization", "Bearer {}"), "range": ("Range", "bytes={}")}
     texts |= {"user-agent": ("User-Agent", "{}"), "referer": ("Referer", "{}")}
-    headers += [(name, text.format(values[option][-1])) for option, (name, text) in texts.items() if values[option]]
+    usual = [(name, text.format(values[option][-1])) for option, (name, text) in texts.items() if values[option]]
     if values["cookie"]:
-        headers.append(("Cookie", "; ".join(values["cookie"])))
+        usual.append(("Cookie", "; ".join(values["cookie"])))
     if values["compressed"]:
-        headers.append(("Accept-Encoding", "gzip, deflate"))
-    usual: list[tuple[str, str]] = []
+        usual.append(("Accept-Encoding", "gzip, deflate"))
     if values["json"]:
-        usual = [("Content-Type", "application/json"), ("Accept", "application/json")]
+        usual += [("Content-Type", "application/json"), ("Accept", "application/json")]
     elif body and body.lstrip()[:1] not in "{[<":  # JSON and XML are known by how they begin
-        usual = [("Content-Type", FORM)]
-    given = {name.lower() for name, _ in headers}
-    return headers + [each for each in usual if each[0].lower() not in given]
+        usual.append(("Content-Type", FORM))
+    own = {name.lower() for name, _ in headers}
+    headers += [each for each in usual if each[0].lower() not in own]
+    # With nothing after the colon, curl leaves its own header of this name out.
+    return [(name, value) for name, value in headers if value and name.lower() not in OF_THE_BODY]
 
 
 def _body(parts: Sequence[tuple[str, str]], *, is_query: bool) -> tuple[str, str]:
@@ -206,12 +254,15 @@ def _body(parts: Sequence[tuple[str, str]], *, is_query: bool) -> tuple[str, str
 
 def _field(option: str, text: str) -> forms.Field:
     """A field of a form; raises UsageError if the plan's property `form` cannot hold it as curl sends it."""
+    quoted = re.fullmatch(r'(?s)([^=]*=[@<]?)"((?:[^"\\]|\\.)*)"(.*)', text) if option == "form" else None
+    plain = quoted[1] + re.sub(r'\\(["\\])', r"\1", quoted[2]) + quoted[3] if quoted else text
     try:
-        field, *_ = forms.parse(re.sub(r'(?<==[@<])"([^"]*)"', r"\1", text, count=1))
+        field, *_ = forms.parse(plain)
     except ValueError as error:
         raise UsageError(f"--curl: -F {text}: {error}") from None
-    is_literal = option == "form-string"
-    if (is_literal and (field.sign or field.content_type)) or "\\n" in text or "\n" in text:
+    is_literal = option == "form-string" or (quoted and quoted[1].endswith("="))
+    is_other = is_literal and (field.sign or field.content_type != (quoted[3] if quoted else ""))
+    if is_other or "\\n" in plain or "\n" in plain:
         raise UsageError(f"--curl: --{option} {text}: put the value into a file: -F '{field.name}=<file'")
     if field.sign and (further := re.search(r";(filename|headers|encoder)=|,", field.value)):
         raise UsageError(f"--curl: -F {text}: {further[0]} is not supported; give one file, by its own name")

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from framestorm import paths
+from framestorm.endpoint import proxy_url
 from framestorm.errors import UsageError
 from framestorm.model import form
+from framestorm.model import plan as plans
 from framestorm.run import curl
 
 LOGIN = "BASIC_LOGIN"
@@ -34,9 +36,11 @@ def write(plan: Path, command: str, base: Path) -> list[Path]:
     """
     request = curl.parse(command)
     folder = plan.absolute().parent
+    # What a file holds is sent as it is.
+    is_inline = "${env:" in request.body
     texts = {
         "headers": (plan.with_suffix(".headers"), _headers(request)),
-        "body": (_body_file(plan, request), request.body),
+        "body": (_body_file(plan, request), "" if is_inline else request.body),
         "form": (plan.with_suffix(".form"), _form(request, folder)),
     }
     texts = {name: (path, text) for name, (path, text) in texts.items() if text}
@@ -52,8 +56,13 @@ def write(plan: Path, command: str, base: Path) -> list[Path]:
         **({"ca": "none"} if request.is_insecure else {}),
         **{name: f"@{os.path.relpath(path, folder)}" for name, path in files.items() if path},
         **{name: f"@{path.name}" for name, (path, _) in texts.items()},
+        **({"body": request.body} if is_inline else {}),
         **request.timeouts,
     }
+    proxy_url(request.proxy)
+    described = plans.read(base)
+    for name, value in values.items():
+        described.check(name, value)
     _with_defaults(base, plan, values).write(plan, encoding="UTF-8", xml_declaration=True)
     for path, text in texts.values():
         path.write_text(text, encoding="utf-8")
@@ -72,7 +81,7 @@ def _with_defaults(base: Path, plan: Path, values: Mapping[str, str]) -> "ET.Ele
         elif text.endswith("}/groovy"):
             element.text = text.removesuffix("groovy") + scripts
         elif (match := _DEFAULT.fullmatch(text)) and match[1] in values:
-            element.text = f"${{__P({match[1]},{_parameter(values[match[1]])})}}"
+            element.text = _call(match[1], values[match[1]])
     return tree
 
 
@@ -92,9 +101,13 @@ def _body_file(plan: Path, request: curl.Request) -> Path:
     return plan.with_suffix(".body.json" if request.body.lstrip()[:1] in ("{", "[") else ".body.txt")
 
 
-def _parameter(value: str) -> str:
-    """A value as a parameter of a JMeter function."""
-    return re.sub(r"([\\,$])", r"\\\1", value)
+def _call(name: str, value: str) -> str:
+    """The call of JMeter's function that gives a property, or else this value."""
+    escaped = re.sub(r"([\\,$])", r"\\\1", value)
+    call = f"${{__P({name},{escaped})}}"
+    if dict(plans.references(call)) != {name: value}:
+        raise UsageError(f"--curl: {name}: JMeter cannot read brackets that are not in pairs beside ${{env:…}}")
+    return call
 
 
 def _say_notes(request: curl.Request) -> None:

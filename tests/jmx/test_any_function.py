@@ -287,8 +287,28 @@ def test_a_body_on_the_command_line_gets_a_file(tmp_path: Path, capsys: pytest.C
     assert (defaults["method"], defaults["body"], defaults["headers"]) == ("POST", "@b.body.json", "@b.headers")
     assert defaults["ca"] == "none"
     assert (path.parent / defaults["certificate"][1:]).resolve() == Path("both.pem").resolve()
-    with pytest.raises(UsageError, match="exists"):
-        new_plan.write(path, "curl http://h/f", JMX / "requests.jmx")
+    # A secret is filled in within the plan only, not in a file.
+    text, path = '{"a": "${env:K} (b, c)", "d": "\\n $x"}', tmp_path / "c.jmx"
+    new_plan.write(path, f"curl http://h/f -d '{text}'", JMX / "requests.jmx")
+    assert plans.read(path).defaults["body"] == text
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("curl http://h/f", "exists"),
+        ("curl http://h/f -d 'a) ${env:K}'", "in pairs"),
+        ("curl http://h/f -X PURGE", "one of GET"),
+        ("curl http://h/f -x socks5://h:1080", "proxy"),
+    ],
+)
+def test_what_no_plan_can_do_makes_none(command: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "b.jmx"
+    if reason == "exists":
+        path.touch()
+    with pytest.raises(UsageError, match=reason):
+        new_plan.write(path, command, JMX / "requests.jmx")
+    assert path.exists() == (reason == "exists")
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,10 @@ FORM = [("Content-Type", curl.FORM)]
         ),
         ("curl -I --url https://h/f", {"method": "HEAD"}),
         ("/usr/bin/curl \\\n -XPUT \\\r\n -Ha:b https://h/f", {"method": "PUT", "headers": [("a", "b")]}),
+        # Cut at what a shell does with the answer; its variables are those of the environment.
+        ("curl h -d '[|]' -H \"T: $A ${B} \\$C ${env:D}\" | jq '.x' > out; exit",
+         {"body": "[|]", "headers": [("T", "${env:A} ${env:B} $C ${env:D}")]}),
+        ("curl -d '' https://h/f", {"method": "POST", "body": ""}),
         ("curl -dx=1 https://h/f -d y=2", {"method": "POST", "body": "x=1&y=2", "headers": FORM}),
         ("curl https://h/f --json '{\"x\": 1}'", {"body": '{"x": 1}', "headers": JSON}),
         (
@@ -41,6 +45,32 @@ FORM = [("Content-Type", curl.FORM)]
         ("curl --data-binary @scan.png https://h/f", {"method": "POST", "body_file": "scan.png", "headers": []}),
         ("curl https://me:p%40w@h/f", {"url": "https://h/f", "login": "me:p@w"}),
         ("curl -u me:pw https://h/f", {"login": "me:pw", "headers": []}),
+        # As Chrome copies it for cmd of Windows, new and old; for PowerShell.
+        (
+            'curl ^"https://h/f?a=1^&b=2^" ^\r\n  -H ^"x: y^" ^\r\n --data-raw ^"^{^\\^"id^\\^":^\n\n7^}^"',
+            {"url": "https://h/f?a=1&b=2", "headers": [("x", "y")], "body": '{"id":\n7}'},
+        ),
+        ('curl "https://h/f?a=1&b=2" ^\n --data-raw "{\\"id\\":7}" ^\n -k', {"body": '{"id":7}', "is_insecure": True}),
+        ('curl.exe `\r\n -H "x: y" https://h/f', {"headers": [("x", "y")]}),
+        # A header of one's own takes the place of that of an option.
+        ("curl --compressed -A b -H accept-encoding:br -H User-Agent: https://h/f",
+         {"headers": [("accept-encoding", "br")]}),
+        (
+            "curl -H content-length:2 --cert c.pem:pw https://h/f",
+            {
+                "headers": [],
+                "without_effect": ["the password in --cert (-Jcertificate_password sets it)", "-H 'content-length:2'"],
+            },
+        ),
+        (
+            "curl -F 'a=\"b; c\";type=text/x' -F 'd=\"e\\\"f\"' https://h/f",
+            {
+                "form": [
+                    {"name": "a", "sign": "", "value": "b; c", "content_type": ";type=text/x"},
+                    {"name": "d", "sign": "", "value": 'e"f', "content_type": ""},
+                ],
+            },
+        ),
         ("curl -b a=b -b 'c=d; e=f' https://h/f", {"headers": [("Cookie", "a=b; c=d; e=f")]}),
         (
             "curl --compressed -A agent/1 -e http://from --oauth2-bearer ${env:T} https://h/f",
@@ -84,6 +114,13 @@ def test_commands(command: str, expected: dict[str, object]) -> None:
         ("curl https://h/f -F $'a=b\\nc=d'", "-F 'a=<file'"),
         ("curl https://h/f -F a=b -d c", "either a form or a body"),
         ("curl https://h/f --cert a.pem --key b.pem", "--key: "),
+        ("curl https://h/f --digest -u me:pw", "HTTP Authorization Manager"),
+        ("curl https://h/f --socks5 127.0.0.1:1080", "socksProxyHost"),
+        ('curl https://h/f -H "x: $(cat token)"', "variable of the environment"),
+        ("curl https://h/f -d @- <<END\n{}\nEND", "file of its own"),
+        ("curl ftp://h/f", "http://"),
+        ("curl $BASE_URL/f", "host and port out"),
+        ("curl https://h/f -F 'a=\"@b\"'", "-F 'a=<file'"),
         ("curl https://h/f --next https://h/g", "--next"),
     ],
 )
