@@ -28,8 +28,9 @@ def _types(field: Line) -> set[type]:
 COMMON = {name: _kinds(field)[0] for name, field in SCHEMA["properties"].items() if name != "type"}
 # What the results add to each line: the machine it came from, JMeter's thread, and the file that it was read from.
 ORIGIN = ("host", "thread", "source")
-# The column that the kit adds to samples.jtl (jmx/java/Patch.java), for JMeter cuts its times off at whole ms.
-ELAPSED_US = "elapsed_us"
+# Columns that the kit adds to samples.jtl (jmx/java/Patch.java): JMeter cuts its times off at whole ms, and it writes
+# the sub-results of a sample as rows like others.
+ELAPSED_US, IS_SUB_RESULT = "elapsed_us", "is_sub_result"
 # Sources of rows that are no samples of their own: a Transaction Controller's is made of its samplers' rows, and a
 # sub-result (a redirect, an embedded resource) is part of the row before it.
 TRANSACTION, SUB_RESULT = "transaction", "sub-result"

@@ -1,7 +1,6 @@
 """samples.jtl, JMeter's CSV, read in columns: rows by label, users, and the samples of a plan without a client."""
 
 import io
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,14 +17,23 @@ from framestorm.model.cause import (
     user_cause,
 )
 from framestorm.model.criteria import ALL, USER
-from framestorm.model.sample import COMMON, ELAPSED_US, ORIGIN, SUB_RESULT, TRANSACTION, is_figure_name, is_length
+from framestorm.model.sample import (
+    COMMON,
+    ELAPSED_US,
+    IS_SUB_RESULT,
+    ORIGIN,
+    SUB_RESULT,
+    TRANSACTION,
+    is_figure_name,
+    is_length,
+)
 from framestorm.results.cells import inert
 from framestorm.results.tree import CHUNK_BYTES
 
 NEEDED = ("timeStamp", "elapsed", "label", "success")
 OPTIONAL = (
     "responseCode", "responseMessage", "failureMessage", "threadName", "bytes", "sentBytes", "Hostname",
-    "index", "intended_ms", "allThreads", "URL", "Latency", "Connect", ELAPSED_US,
+    "index", "intended_ms", "allThreads", "URL", "Latency", "Connect", ELAPSED_US, IS_SUB_RESULT,
 )  # fmt: skip
 # What is not known of a file that was saved without a column.
 MISSING = {
@@ -46,7 +54,6 @@ LABEL_ALL = "all (label)"
 PACKED = "further_figures"
 MAX_PACKED = 50
 _TEXT = ("responseCode", "responseMessage", "failureMessage")
-_NUMBERED = re.compile(r"(.+)-\d+", re.DOTALL)
 
 
 @dataclass
@@ -177,8 +184,8 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None, stopping
             # Samplers that do not measure it say 0; on a connection that is kept alive, 0 is a true time to connect.
             time, is_http = pl.col(column).cast(pl.Float64, strict=False), pl.col("URL").fill_null("null") != "null"
             further[name] = pl.when(is_http | (time > 0)).then(time)
-    # The samples of users that are processes are parts of these, and samples nevertheless.
-    nested = _nested(rows, jtl.labels) if without is None else []
+    # The samples of users that are processes are sub-results of these, and samples nevertheless.
+    is_sub_result = (pl.col(IS_SUB_RESULT) == "true") & pl.lit(without is None)
     rows = _with_cause(rows)
     samples = (rows if stopping_ms is None else _with_stopped(rows, stopping_ms)).select(
         "label",
@@ -197,67 +204,13 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None, stopping
         "thread",
         pl.when(pl.col("responseMessage").str.starts_with(TRANSACTION_MESSAGE))
         .then(pl.lit(TRANSACTION))
-        .when(pl.col("label").is_in([*_sub_results(jtl), *nested]))
+        .when(is_sub_result)
         .then(pl.lit(SUB_RESULT))
         .otherwise(pl.lit("jtl"))
         .alias("source"),
         **further,
     )
     samples.select(*COMMON, *ORIGIN, *further).with_columns(inert()).sink_csv(table, float_precision=3)
-
-
-def _sub_results(jtl: Jtl) -> list[str]:
-    """The labels of rows that are parts of others, such as redirects and embedded resources.
-
-    JMeter writes them after the row that they are part of, named by their URL or `<label>-<number>` in turn from 0. A
-    sampler may have such a name too, but begins after the other has ended. Rows are in ms: most of a label's decide.
-    """
-    assert jtl.rows is not None  # noqa: S101
-    numbered = [label for label in jtl.labels if (of := _NUMBERED.fullmatch(label)) and of[1] in jtl.labels]
-    if not numbered and not any("://" in label for label in jtl.labels):
-        return []
-    is_url, is_numbered = (pl.col("label") == pl.col("URL")).fill_null(value=False), pl.col("label").is_in(numbered)
-    is_outer = ~is_url & ~is_numbered & ~pl.col("responseMessage").str.starts_with(TRANSACTION_MESSAGE)
-    start_ms, end_ms = pl.col("start_ms"), pl.col("start_ms") + pl.col("rtt_ms")
-    outer = [
-        pl.when(is_outer).then(value).forward_fill().over("host", "thread").alias(name)
-        for name, value in {"of_start_ms": start_ms, "of_end_ms": end_ms, "of_label": pl.col("label")}.items()
-    ]
-    before = pl.col("label").shift().over("host", "thread").alias("before")
-    number = pl.col("label").str.extract(r"-(\d+)$").cast(pl.Int64)
-    stem = pl.col("label").str.replace(r"-\d+$", "")
-    last = stem + "-" + (number - 1).cast(pl.String)
-    is_after_last = (pl.col("before") == last) | pl.col("before").str.starts_with(last + "-")
-    is_next = pl.when(number == 0).then(pl.col("before") == stem).otherwise(is_after_last)
-    is_inside = (start_ms >= pl.col("of_start_ms") - 1) & (end_ms <= pl.col("of_end_ms") + 1)
-    parts = (
-        jtl.rows.with_columns(*outer, before)
-        .filter(is_url | is_numbered)
-        .group_by("label")
-        .agg(is_inside.mean().alias("inside"), (is_url | is_next).fill_null(value=False).all().alias("named"))
-        .filter(pl.col("named") & (pl.col("inside") > 0.5))
-        .collect()
-    )
-    return parts["label"].to_list()
-
-
-def _nested(rows: pl.LazyFrame, labels: Counter[str]) -> list[str]:
-    """The labels of parts with names of their own, such as those of a Parallel Controller that is a sample too.
-
-    Neither they nor what they are part of has a time by the microsecond, and they began before it ended.
-    """
-    end_ms = pl.col("start_ms") + pl.col("rtt_ms")
-    last_ms = end_ms.cum_max().shift().over("host", "thread")
-    is_nested = (pl.col("start_ms") < last_ms) & (end_ms <= last_ms + 1)
-    inside = (
-        rows.filter(pl.col(ELAPSED_US) == "null", ~pl.col("responseMessage").str.starts_with(TRANSACTION_MESSAGE))
-        .select("label", is_nested.fill_null(value=False).alias("is_nested"))
-        .group_by("label")
-        .agg(pl.len(), pl.col("is_nested").mean().alias("share"))
-        .filter(pl.col("share") > 0.5)
-        .collect()
-    )
-    return [label for label, n, _ in inside.iter_rows() if n == labels[label]]
 
 
 def read_users(jtl: Jtl) -> pl.DataFrame:

@@ -183,10 +183,13 @@ def reconciliation(results: RunResults) -> dict[str, Counter[str]]:
             sent=in_both + user.sources.count(IN_JOURNAL),
             in_tree=in_both + user.sources.count(IN_TREE),
         )
-    for (label, host), n in results.jtl.counts.items():
-        is_in_all = results.label == ALL and label in results.labels and results.labels[label].kind == "sampler"
-        if is_in_all or label in (results.clients.labels or [results.label]):
-            hosts.setdefault(host, Counter()).update(in_samples=n)
+    if results.clients.users:
+        labels = results.clients.labels or [results.label]
+        rows = [(host, n) for (label, host), n in results.jtl.counts.items() if label in labels]
+    else:
+        rows = results.samples["host"].value_counts().rows() if results.jtl.rows is not None else []
+    for host, n in rows:
+        hosts.setdefault(host, Counter()).update(in_samples=n)
     return hosts
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import math
 import sys
 import time
 from collections import Counter, deque
@@ -21,7 +20,7 @@ from framestorm.model import files
 from framestorm.model.cause import TRANSACTION_MESSAGE, request_cause
 from framestorm.model.criteria import USER
 from framestorm.model.run import Host, Record
-from framestorm.model.sample import ELAPSED_US, Line, noun
+from framestorm.model.sample import IS_SUB_RESULT, Line, noun
 from framestorm.stats.estimate import nearest_rank
 
 RECENT_S = 10.0
@@ -82,8 +81,6 @@ class LiveView:
         self._hosts = {host.name: host for host in record.hosts}
         self.by_slave = {_shown(host): Tally() for host in record.hosts if host.role == "slave"}
         self.by_label: dict[str, Tally] = {}
-        # The last sample of each thread: its label, start and end in ms.
-        self._last: dict[str, tuple[str, float, float]] = {}
         # How far each file has been read, and the columns of CSV files.
         self._progress: dict[Path, tuple[int, list[str]]] = {}
         self._started_s = time.time()
@@ -145,15 +142,14 @@ class LiveView:
             self._of_label(entry["label"]).sample(end_s, entry["rtt_ms"], entry["cause"])
 
     def _sample_row(self, path: Path, row: Line) -> None:
-        if self._users_are_samples and row["label"] == USER:  # not a sample, but the user that made some
+        # The samples of a user that is a process are its sub-results.
+        if row["label"] == USER if self._users_are_samples else row.get(IS_SUB_RESULT) == "true":
             return
         start_ms, elapsed_ms = float(row["timeStamp"]), float(row["elapsed"])
         message, failure = row["responseMessage"], row.get("failureMessage", "")
         is_http = row.get("URL") != "null"
         cause = None if row["success"] == "true" else request_cause(row["responseCode"], message, failure, is_http)
         is_transaction = message.startswith(TRANSACTION_MESSAGE)
-        if not is_transaction and self._is_part(row, start_ms, start_ms + elapsed_ms):
-            return
         host = self._hosts.get(row.get("Hostname", ""))
         tallies = self._tallies(_shown(host) if host is not None and host.role == "slave" else "")
         # JMeter counts the threads of a host.
@@ -168,18 +164,6 @@ class LiveView:
         if label not in self.by_label and len(self.by_label) >= MAX_LABELS:
             label = "other labels"
         return self.by_label.setdefault(label, Tally())
-
-    def _is_part(self, row: Line, start_ms: float, end_ms: float) -> bool:
-        """Whether a row is a redirect or an embedded resource of the one before it in its thread, as in results/jtl."""
-        thread, label = f"{row.get('Hostname')} {row.get('threadName')}", row.get("label", "")
-        outer, outer_start_ms, outer_end_ms = self._last.get(thread, ("", math.inf, 0.0))
-        is_named = bool(outer) and (label == row.get("URL") or label.rpartition("-")[0] == outer)
-        # The samples of a user that is a process may overlap.
-        is_nested = not self._users_are_samples and row.get(ELAPSED_US) == "null" and start_ms < outer_end_ms
-        if (is_named or is_nested) and outer_start_ms <= start_ms and end_ms <= outer_end_ms + 1:
-            return True
-        self._last[thread] = label, start_ms, end_ms
-        return False
 
     def _resources_row(self, path: Path, row: Line) -> None:
         if row["part"] == "host":

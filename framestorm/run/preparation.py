@@ -18,7 +18,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.model import criteria, metric
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
-from framestorm.model.sample import ELAPSED_US
+from framestorm.model.sample import ELAPSED_US, IS_SUB_RESULT
 from framestorm.platform import registry
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
@@ -166,7 +166,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         others = jmeter_values.get("search_paths") or of_files.get("search_paths")
         jmeter_values["search_paths"] = ";".join([str(paths.JARS), *([others] if others else [])])
     of_user = filter(None, set_by_user.get("sample_variables", "").split(","))
-    jmeter_values["sample_variables"] = ",".join(dict.fromkeys((*plan.sample_variables, *of_user, ELAPSED_US)))
+    columns = dict.fromkeys((*plan.sample_variables, *of_user, ELAPSED_US, IS_SUB_RESULT))
+    jmeter_values["sample_variables"] = ",".join(columns)
     of_all = {**of_files, **options.extra, **jmeter_values, **values}
     needs = look(plan, of_all, is_for_gui=options.is_for_gui)
     asked = capacity.read_asked(plan, of_all)

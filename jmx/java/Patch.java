@@ -15,9 +15,9 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes six classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time
- * in microseconds, a test begins with a warm-up, scripts cost less, a controller hears its slaves alone, and stop
- * messages come to loopback. Compiles the kit's scripts beside them.
+ * Makes seven classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time
+ * in microseconds, rows say which are of sub-results, a test begins with a warm-up, scripts cost less, a controller
+ * hears its slaves alone, and stop messages come to loopback. Compiles the kit's scripts beside them.
  * Arguments: the folder for the classes, then the scripts.
  */
 final class Patch {
@@ -27,6 +27,7 @@ final class Patch {
         ClassPool pool = ClassPool.getDefault();
         CtClass result = patchedResult(pool.get(SAMPLES + "SampleResult"));
         CtClass event = patchedEvent(pool.get(SAMPLES + "SampleEvent"));
+        CtClass rows = patchedRows(pool.get("org.apache.jmeter.save.CSVSaveService"));
         CtClass engine = pool.get("org.apache.jmeter.engine.StandardJMeterEngine");
         // Functions are replaced by then, and nothing has been started.
         engine.getDeclaredMethod("notifyTestListenersOfStart").insertBefore("framestorm.WarmUp.run(test, this);");
@@ -41,7 +42,7 @@ final class Patch {
             "{ for (int port = $1; port <= $2; port++) {"
             + " try { return new java.net.DatagramSocket(port, java.net.InetAddress.getLoopbackAddress()); }"
             + " catch (java.net.SocketException taken) { } } return null; }");
-        for (CtClass each : List.of(result, event, engine, script, rmi, main)) {
+        for (CtClass each : List.of(result, event, rows, engine, script, rmi, main)) {
             each.writeFile(arguments[0]);
         }
         for (String each : List.of(arguments).subList(1, arguments.length)) {
@@ -87,6 +88,21 @@ final class Patch {
     }
 
     /**
+     * The column is_sub_result, where the property sample_variables asks for it: JMeter gives each sub-result a row. The
+     * samplers of a Transaction Controller that is a sample are none.
+     */
+    private static CtClass patchedRows(CtClass rows) throws Exception {
+        CtClass[] parameters = rows.getClassPool().get(new String[] {
+            SAMPLES + "SampleEvent", SAMPLES + "SampleResult", SAMPLES + "SampleSaveConfiguration", "java.lang.String"});
+        CtMethod write = rows.getDeclaredMethod("resultToDelimitedString", parameters);
+        replaceCalls(write, SAMPLES + "SampleEvent", "getVarValue",
+            "(!\"is_sub_result\".equals(" + SAMPLES + "SampleEvent.getVarName($1)) ? $proceed($$)"
+            + " : String.valueOf(sample != event.getResult() && (sample.getParent() == null"
+            + " || !org.apache.jmeter.control.TransactionController.isFromTransactionController(sample.getParent()))))");
+        return rows;
+    }
+
+    /**
      * JMeter makes a script engine for each call of a script, which is most of the garbage of a request. Of a script that
      * it keeps compiled it only asks the engine whether it compiles: one for all does. See Scripts for how it is run.
      */
@@ -100,22 +116,22 @@ final class Patch {
         getter.insertBefore("if (groovy != null && isKept()) return groovy;");
         getter.insertAfter("if (isKept()) groovy = $_;");
         CtMethod run = script.getDeclaredMethod("processFileOrScript");
-        replaceCalls(run, Compilable.class, "compile", "framestorm.Scripts.compile($0, $1)");
-        replaceCalls(run, CompiledScript.class, "eval", "framestorm.Scripts.run($0, $1)");
+        replaceCalls(run, Compilable.class.getName(), "compile", "framestorm.Scripts.compile($0, $1)");
+        replaceCalls(run, CompiledScript.class.getName(), "eval", "framestorm.Scripts.run($0, $1)");
         for (String question : List.of("exists", "canRead", "lastModified")) {
-            replaceCalls(run, File.class, question, "framestorm.ScriptFile.of($0)." + question + "()");
+            replaceCalls(run, File.class.getName(), question, "framestorm.ScriptFile.of($0)." + question + "()");
         }
-        replaceCalls(script.getDeclaredMethod("populateBindings"), LoggerFactory.class, "getLogger",
+        replaceCalls(script.getDeclaredMethod("populateBindings"), LoggerFactory.class.getName(), "getLogger",
             "framestorm.Scripts.logger($1)");
         return script;
     }
 
     /** Replace the calls of one method of a class, within a method of JMeter. */
-    private static void replaceCalls(CtMethod method, Class<?> called, String name, String instead) throws Exception {
+    private static void replaceCalls(CtMethod method, String called, String name, String instead) throws Exception {
         method.instrument(new ExprEditor() {
             @Override
             public void edit(MethodCall call) throws CannotCompileException {
-                if (call.getClassName().equals(called.getName()) && call.getMethodName().equals(name)) {
+                if (call.getClassName().equals(called) && call.getMethodName().equals(name)) {
                     call.replace("$_ = ($r) " + instead + ";");
                 }
             }

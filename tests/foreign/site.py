@@ -59,6 +59,8 @@ class Site(StandIn):
                 return _page(BUG)
             case "POST", ["WeatherWS", _]:
                 return _page(FORECAST)
+            case "GET", ["redirected"]:
+                return _page(f'<html><body><img src="/old">{LOGO}</body></html>')
             case "GET", ["broken-page"]:
                 return _page(BROKEN)
             case "GET", ["static", name]:

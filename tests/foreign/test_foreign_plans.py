@@ -54,6 +54,8 @@ FOREIGN = [
     Foreign("login", parts=r"Submit login-\d"),
     # One user: in JMeter 5.5, downloads side by side can use a connection of another user, and fail when that one ends.
     Foreign("pages", parts=r".+-\d"),
+    # Sub-results of sub-results: a picture that is redirected, and those of a script, with labels of its own.
+    Foreign("nested", parts=r".+-\d|read page|find words"),
     Foreign("recorded"),
     Foreign("polling"),
     Foreign("modules"),

@@ -128,26 +128,26 @@ CLOSED = "exception: SocketException: Socket closed"
 WITH_URL = f"{COLUMNS},URL,Latency,Connect"
 
 
-def test_parts_of_a_sample_are_not_counted_as_samples(tmp_path: Path) -> None:
-    """Redirects and embedded resources have rows after that of their sample, named by their URL or by number."""
+def test_sub_results_are_not_counted_as_samples(tmp_path: Path) -> None:
+    """Redirects and embedded resources have rows after that of their sample; a sampler may have the label of one."""
     (tmp_path / "samples.jtl").write_text(
-        f"{WITH_URL}\n"
-        "1000,40,log in,200,OK,t 1-1,true,,300,30,http://h/home,39,2\n"
-        "1000,10,http://h/login,302,Found,t 1-1,true,,100,10,http://h/login,10,2\n"
-        "1000,5,search,200,OK,t 1-2,true,,100,10,http://h/search,5,0\n"
-        "1010,30,http://h/home,200,OK,t 1-1,true,,200,20,http://h/home,29,0\n"
-        "1040,20,page,200,OK,t 1-1,true,,100,10,http://h/page,9,0\n"
-        "1045,10,page-0,200,OK,t 1-1,true,,50,5,http://h/logo,4,0\n"
-        # Samplers that are named by a URL, or by a number after another's name, but are no parts.
-        "1060,20,http://h/named,200,OK,t 1-1,true,,100,10,http://h/named,5,0\n"
-        "1090,0,search-7,200,OK,t 1-2,true,,100,10,http://h/search/7,5,0\n"
-        "1100,7,script,200,OK,t 1-2,true,,0,0,null,0,0\n"
+        f"{WITH_URL},is_sub_result\n"
+        "1000,40,log in,200,OK,t 1-1,true,,300,30,http://h/home,39,2,false\n"
+        "1000,10,http://h/login,302,Found,t 1-1,true,,100,10,http://h/login,10,2,true\n"
+        "1000,5,search,200,OK,t 1-2,true,,100,10,http://h/search,5,0,false\n"
+        "1010,30,http://h/home,200,OK,t 1-1,true,,200,20,http://h/home,29,0,true\n"
+        "1040,20,page,200,OK,t 1-1,true,,100,10,http://h/page,9,0,false\n"
+        "1045,10,page-0,200,OK,t 1-1,true,,50,5,http://h/logo,4,0,true\n"
+        "1045,10,script,200,OK,t 1-1,true,,50,5,http://h/logo,4,0,true\n"
+        "1060,20,http://h/named,200,OK,t 1-1,true,,100,10,http://h/named,5,0,false\n"
+        "1090,0,search-7,200,OK,t 1-2,true,,100,10,http://h/search/7,5,0,false\n"
+        "1100,7,script,200,OK,t 1-2,true,,0,0,null,0,0,false\n"
     )
     results = read_results(tmp_path)
     summary = summarise(tmp_path, results, None)
     parts = {name for name, of in summary.labels.items() if of.kind == "sub-result"}
     assert parts == {"http://h/login", "http://h/home", "page-0"}
-    assert summary.main.n == 6
+    assert (summary.main.n, summary.labels["script"].n) == (6, 1)
     assert {criterion.label for criterion in summary.criteria}.isdisjoint(parts)
     assert summary.main.received_bytes_per_s == pytest.approx(700 / 0.107)
     assert summary.labels["log in"].completed_per_s == pytest.approx(1 / 0.04)
@@ -157,21 +157,6 @@ def test_parts_of_a_sample_are_not_counted_as_samples(tmp_path: Path) -> None:
     assert latency.mean and latency.mean.value == 12.6 and latency.are_whole
     assert "13\u00a0ms" in page_html(summary) and "12.6\u00a0ms" not in page_html(summary)
     assert summary.labels["log in"].times["latency"].max.value == 39  # type: ignore[union-attr]
-
-
-def test_parts_with_names_of_their_own_are_not_counted_as_samples(tmp_path: Path) -> None:
-    """A Parallel Controller that is a sample too; and a transaction that is one, whose samplers count as always."""
-    both = "Number of samples in transaction : 2, number of failing samples : 0"
-    rows = [(1000, 300, "both", "null"), (1010, 5, "fast", "null"), (1005, 290, "slow", "null")]
-    rows += [(1300, 9, "visit", "null"), (1300, 4, "home", "null"), (1304, 5, "cart", "null"), (1310, 2, "end", "2000")]
-    write_rows(
-        tmp_path,
-        ("elapsed_us",),
-        *((at, ms, name, 200, both if name == "visit" else "OK", "true", "", us) for at, ms, name, us in rows),
-    )
-    kinds = {name: of.kind for name, of in summarise(tmp_path, read_results(tmp_path), None).labels.items()}
-    assert {name for name, kind in kinds.items() if kind == "sub-result"} == {"fast", "slow"}
-    assert {name for name, kind in kinds.items() if kind == "sampler"} == {"all", "both", "home", "cart", "end"}
 
 
 def test_labels_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:
