@@ -97,6 +97,10 @@ class NamedFile:
         return self.element.tag.endswith(("CSVDataSet", "RandomCSVDataSetConfig"))
 
     @property
+    def is_script(self) -> bool:
+        return self.element.tag.startswith(("JSR223", "BeanShell", "BSF"))
+
+    @property
     def is_fragment(self) -> bool:
         return self.element.tag == "IncludeController"
 

@@ -146,7 +146,7 @@ def missing(results: RunResults) -> list[str]:
 
 def _client_files(results: RunResults) -> list[str]:
     """Sentences on where tree, journal and rows disagree about the clients."""
-    clients, jtl, label = results.clients, results.jtl, results.label
+    clients, jtl, label = results.clients, results.jtl, "sample" if results.label == ALL else results.label
     sentences = [problem for problem in (clients.tree_problem, clients.journal_problem) if problem]
     if not clients.has_journal and results.record.has_journal:
         sentences.append("journal.jsonl is missing: what was sent cannot be compared with what came back")

@@ -24,12 +24,19 @@ class Needs:
     """What a plan needs: files, and addresses that its HTTP samplers call, as far as they are known before the run.
 
     samplers: the names of its samplers; unknown: files that only JMeter can work out.
+    texts: of its elements, with those of fragments, and of the files of its scripts.
     """
 
     samplers: tuple[str, ...]
     files: tuple[Path, ...]
     unknown: tuple[str, ...]
     addresses: tuple[str, ...]
+    texts: tuple[str, ...]
+
+    def has_property(self, name: str) -> bool:
+        """Whether a property of this name is read anywhere, as far as the texts tell."""
+        of_script = re.compile(rf"\b(?:props|JMeterUtils)\b\W{{0,3}}(?:\w+\W{{1,3}})?{re.escape(name)}\b")
+        return any(name in dict(plans.references(text)) or of_script.search(text) for text in self.texts)
 
 
 def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> Needs:
@@ -66,7 +73,15 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
         files=tuple(dict.fromkeys(named.path for named in found.values() if named.path is not None)),
         unknown=tuple(name for name, named in found.items() if named.path is None),
         addresses=tuple(dict.fromkeys(_addresses(elements, known))),
+        texts=(
+            *(text for each in elements for text in (each.get("testname", ""), *each.itertext())),
+            *(_text(named.path) for named in found.values() if named.is_script and named.path is not None),
+        ),
     )
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
 def _note_encoding(path: Path) -> None:

@@ -170,6 +170,10 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     jmeter_values["sample_variables"] = ",".join(columns)
     of_all = {**of_files, **options.extra, **jmeter_values, **values}
     needs = look(plan, of_all, is_for_gui=options.is_for_gui)
+    for name in given.keys() & jmeter_values.keys() - jmeter_names():
+        if not needs.has_property(name):
+            what = f"neither the plan nor JMeter's property files have {name}"
+            print(f"note: -J{name}: {what}; passed on", file=sys.stderr)
     asked = capacity.read_asked(plan, of_all)
     if not is_over_slaves and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
@@ -200,9 +204,6 @@ def _jmeter_values(plan: Plan, given: Mapping[str, str], of_files: Mapping[str, 
             jmeter_values.pop(name, None)
         else:
             jmeter_values[name] = value
-            if name not in jmeter_names():
-                what = f"neither the plan nor JMeter's property files have {name}"
-                print(f"note: -J{name}: {what}; passed on", file=sys.stderr)
     return jmeter_values
 
 

@@ -17,6 +17,8 @@ import org.apache.jmeter.util.JMeterUtils
 @Field static final int CLIENT_SERVER_ENDED = 113 // exit status of client/launch.pl
 @Field static final long NEAR_MS = 3_600_000 // a start further from the user's own is in other units, or of another clock
 @Field static final Map<String, Class> REQUIRED = [label: String, start_ms: Number, rtt_ms: Number, ok: Boolean]
+@Field static final List<String> OF_THE_KIT = ['user', 'all'] // labels that criteria give other meanings
+@Field static final List<String> NO_FIGURES = ['host', 'thread', 'source', 'user', 'index']
 @Field static final String WORD = '[a-z][a-z0-9]*(-[a-z0-9]+)*' // of framestorm/model/cause.py
 @Field static final AtomicLong USERS = new AtomicLong()
 
@@ -35,7 +37,8 @@ Map<String, Object> completed(Map<String, Object> line, String user, int index, 
     }
     String cause = line.cause == null ? null : line.cause.toString().replaceAll(/\s+/, ' ').replaceAll(/\p{C}/, '?').take(200)
     Map<String, Object> common = [
-        type: 'sample', label: line.label, user: user, index: line.index instanceof Integer ? line.index : index,
+        type: 'sample', label: line.label in OF_THE_KIT ? "$line.label (label)" as String : line.label,
+        user: user, index: line.user == user && line.index instanceof Integer ? line.index : index,
         intended_ms: line.intended_ms instanceof Number ? line.intended_ms : null,
         start_ms: line.start_ms, rtt_ms: line.rtt_ms, status: line.status instanceof Integer ? line.status : null, ok: line.ok,
         cause: line.ok ? null : cause ?: 'unknown', censored: line.censored instanceof Boolean ? line.censored : cause == 'timeout',
@@ -43,9 +46,9 @@ Map<String, Object> completed(Map<String, Object> line, String user, int index, 
         received_bytes: line.received_bytes instanceof Number ? line.received_bytes as long : null,
     ]
     for (each in line) {
-        if (!common.containsKey(each.key)) {
-            if (!(each.key ==~ /[a-z][a-z0-9_]{0,59}/) || each.key in ['host', 'thread', 'source']) {
-                problems.add("'$each.key' cannot be the name of a figure: a-z, 0-9 and _, and not host, thread or source" as String)
+        if (!common.containsKey(each.key) || each.key in NO_FIGURES && line.user != user) {
+            if (!(each.key ==~ /[a-z][a-z0-9_]{0,59}/) || each.key in NO_FIGURES) {
+                problems.add("'$each.key' cannot be the name of a figure: a-z, 0-9 and _, and not ${NO_FIGURES.join(', ')}" as String)
             } else if (each.value instanceof Map || each.value instanceof List) {
                 problems.add("the figure $each.key is no number, text or boolean" as String)
             } else {
@@ -97,7 +100,7 @@ lines.eachWithIndex { line, number ->
         if (record.type == 'user') {
             user = record
         } else {
-            name = record.user instanceof String ? record.user : name
+            name = record.user ==~ /.+-\d+-\d{13}/ ? record.user : name // of a client of the kit, as USERS below
             def sample = completed(record, name, samples, ofLine)
             def result = sampleResult(sample)
             prev.addRawSubResult(result)

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+USER = f"u-{os.getpid()}-{time.time() * 1000:.0f}"
+
 
 def take() -> str:
     for script in sorted(Path(os.environ["SCRIPT_DIR"]).iterdir()):
@@ -21,14 +23,14 @@ def take() -> str:
 
 def frame(index: int, *, cause: str | None = None, status: int | None = 200) -> None:
     now_ms = time.time() * 1000
-    line = {"type": "sample", "label": "frame", "user": "u", "index": index, "intended_ms": now_ms, "start_ms": now_ms}
+    line = {"type": "sample", "label": "frame", "user": USER, "index": index, "intended_ms": now_ms, "start_ms": now_ms}
     line |= {"rtt_ms": 12.6, "handler_ms": 11.5, "model_ms": 9.5, "status": status, "ok": cause is None, "cause": cause}
     line |= {"censored": cause == "timeout", "sent_bytes": 1000, "received_bytes": 2000, "faces": 1, "cold": False}
     print(json.dumps(line | {"verified": True}), flush=True)
 
 
 def user(cause: str | None = None) -> None:
-    print(json.dumps({"type": "user", "user": "u", "ok": cause is None, "cause": cause}), flush=True)
+    print(json.dumps({"type": "user", "user": USER, "ok": cause is None, "cause": cause}), flush=True)
 
 
 def main() -> int:

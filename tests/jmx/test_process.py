@@ -46,6 +46,8 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
         "0-seconds": line(start_ms=time.time()),
         "0-no-rtt": line(rtt_ms=None) + line(),
         "0-name": line(TTFT=5) + line(host="x"),
+        "0-numbered": line(index=7) + line(index=7, user="ann"),
+        "0-labels": line(label="user") + line(label="all"),
         "0-nested": line(usage={"tokens": 5}),
         "0-bytes": "\x00\x1b[2J\n",
         "1-cut": line()[:-9],
@@ -63,11 +65,12 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
     results = read_results(tmp_path)
     of_users, _ = causes(results.users)
     of_users.pop("exit-9", None)  # those that found no file
-    assert of_users == {"not-json-lines": 6, "failed-sample": 1, "exit-3": 1, "no-samples": 1, "exit-1": 1}
-    assert results.label == "a b" and results.samples.height == 2 + 2 + 1 + 1 + 1 + 2 + 1
+    assert of_users == {"not-json-lines": 7, "failed-sample": 1, "exit-3": 1, "no-samples": 1, "exit-1": 1}
+    n_of = {name: of.n for name, of in results.labels.items()}
+    assert n_of == {"a b": 2 + 2 + 1 + 1 + 1 + 2 + 1 + 2, "user (label)": 1, "all (label)": 1}
     assert causes(results.samples) == ({"no idea": 1, "unknown": 1}, {})
     assert [row["tokens"] for row in run.rows("samples.csv") if row["tokens"]] == ["7"]
-    assert results.clients.bad_lines["the clients' output"] == 7
+    assert results.clients.bad_lines["the clients' output"] == 9
     assert results.clients.bad_line.startswith("line ")
     assert not {"\x00", "\x1b"} & set(run.text("jmeter.log")), "what a terminal would obey"
     assert results.clients.twice == {}

@@ -115,6 +115,27 @@ def test_a_plan_made_in_jmeter_may_read_any_property(tmp_path: Path, capsys: pyt
     assert "-Jof_a_script" in capsys.readouterr().err
 
 
+def test_only_a_property_that_nobody_reads_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fragments and scripts read some too."""
+    monkeypatch.chdir(tmp_path)
+    script = '<JSR223Sampler testname="s"><stringProp name="{}">{}</stringProp></JSR223Sampler><hashTree/>'
+    include = (
+        '<IncludeController><stringProp name="IncludeController.includepath">part.jmx</stringProp></IncludeController>'
+    )
+    inline, in_file = script.format("script", "props.get('of_script')"), script.format("filename", "a.groovy")
+    within = "<TestFragmentController testname='${__P(of_fragment)}'/><hashTree/>"
+    for name, elements in {"mine.jmx": include + "<hashTree/>" + inline + in_file, "part.jmx": within}.items():
+        text = f"<jmeterTestPlan><hashTree>{elements}</hashTree></jmeterTestPlan>"
+        (tmp_path / name).write_text(text)
+    (tmp_path / "a.groovy").write_text('log.info(props["of_file"])')
+    given = dict.fromkeys(("of_script", "of_fragment", "of_file", "of_nobody"), "1")
+    prepare(RunOptions(tmp_path / "mine.jmx", given=given, is_for_gui=True), tmp_path / "run")
+    notes = capsys.readouterr().err
+    assert [name for name in given if name in notes] == ["of_nobody"]
+
+
 def test_a_criterion_is_of_a_label_of_the_plan(tmp_path: Path) -> None:
     asked = RunOptions(plan=paths.JMX / "requests.jmx", given={"url": "http://h/f"}, criteria=("frame p95 > 2 s",))
     with pytest.raises(UsageError, match="request"):
