@@ -187,6 +187,9 @@ class Requests { // loaded anew for each run
                 if (values.length == 0) {
                     break
                 }
+                if (values == [''] as String[] && names.length > 1) { // an empty line
+                    continue
+                }
                 if (values.length != names.length) {
                     throw new IllegalArgumentException(
                         "$file: row ${rows.size() + 1} has ${values.length} values, its header ${names.length}")

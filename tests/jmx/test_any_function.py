@@ -24,7 +24,7 @@ def test_rows_fill_url_headers_and_body(
     run_plan: RunPlan, stand_in: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("API_TOKEN", SECRET)
-    (tmp_path / "people.csv").write_text('name,age\n"Ada ""A"" Lovelace",36\nJosé,7\n', encoding="utf-8-sig")
+    (tmp_path / "people.csv").write_text('name,age\n"Ada ""A"" Lovelace",36\n\nJosé,7\n\n', encoding="utf-8-sig")
     (tmp_path / "headers").write_text("Authorization: Bearer ${env:API_TOKEN}\nX-Name: of {age}\n")
     server = stand_in({"repeats": True, "content_type": "text/plain; charset=utf-8"})
     run = run_plan(
