@@ -77,7 +77,7 @@ def main(words: list[str]) -> int:
     if words:
         (side,) = read_sides(words[:1])
         assert isinstance(side, RunSide)
-        given = read_table(side.runs[0].folder / "samples.csv").sort("start_ms", maintain_order=True)
+        given = read_table(side.runs[0].folder / "samples.csv").sort("start_ms", maintain_order=True).collect()
     wrong, by_metric, started = 0, dict[str, int](), time.monotonic()
     for _ in range(resamplings):
         found = claims(given if given is not None else made_up(random), random)

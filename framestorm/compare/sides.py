@@ -304,7 +304,7 @@ def run_of(folder: Path, record: Record, summary: Summary | None, samples: Sampl
     ok = frames.filter("ok")
     ended_ms = (ok["start_ms"] + ok["rtt_ms"]).drop_nulls().sort().to_numpy()
     known = {series: of_series for series, of_series in times.items() if of_series.n}
-    serving = serving_ms(frames, at_rate=record.is_open_model)
+    serving = serving_ms(frames.lazy(), at_rate=record.is_open_model)
     return Run(folder, record, summary, known, frames["ok"].to_numpy(), ended_ms, serving)
 
 

@@ -8,7 +8,7 @@ import polars as pl
 from framestorm.model import series as model
 from framestorm.model.summary import LostHost
 from framestorm.results.jtl import JMETER_TIMES
-from framestorm.results.table import figures, span_ms, spread
+from framestorm.results.table import figures, height, span_ms, spread
 from framestorm.stats.checks import Floats
 
 MAX_LINES = 12  # users with a line of their own, as long as there are no more of them
@@ -25,28 +25,25 @@ IS_OF_USERS = pl.col("source").is_in(["tree", "journal"])
 IS_COLD = pl.col("cold").fill_null(value=False)
 
 
-def sample_series(samples: pl.DataFrame, origin_ms: float, coarse: int = 1) -> model.SampleSeries:
+def sample_series(samples: pl.LazyFrame, origin_ms: float, coarse: int = 1) -> model.SampleSeries:
     """Every series that is made of the samples; times are seconds since `origin_ms`, lengths ms.
 
     coarse: the number of points is divided by it.
     """
-    if not samples.height:
+    t_s = (pl.col("start_ms") - origin_ms) / 1000
+    n, low_s, high_s = samples.select(pl.len(), t_s.min().alias("low"), t_s.max().alias("high")).collect().row(0)
+    if not n:
         return model.SampleSeries()
-    further = [name for name in figures(samples) if name not in JMETER_TIMES and samples[name].count()]
-    # Of a million samples each column is 8 MB.
-    samples = samples.select(
-        "user", "index", "start_ms", "rtt_ms", "ok", "cold", "timed_out", "host", "source", *further
-    )
-    timed = samples.with_columns(((pl.col("start_ms") - origin_ms) / 1000).alias("t_s"))
-    low_s, high_s = timed.select(pl.col("t_s").min(), pl.col("t_s").max().alias("high")).row(0)
     # A round bin width that leaves enough samples in a bin and not too many bins.
-    bins = min(MAX_TIME_BINS, max(5, samples.height // SAMPLES_PER_BIN))
+    bins = min(MAX_TIME_BINS, max(5, n // SAMPLES_PER_BIN))
     width_s = float(next((width for width in BIN_WIDTHS_S if width * bins >= high_s - low_s), BIN_WIDTHS_S[-1]))
     first = int(np.floor(low_s / width_s))
-    timed = timed.with_columns(((pl.col("t_s") / width_s).floor().cast(pl.Int64) - first).alias("bin"))
-    # A clock that went astray must not make a million bins.
+    # A clock that went astray must not make a million bins: one more holds what is not shown.
     n_bins = min(int(np.floor(high_s / width_s)) - first + 1, 20 * MAX_TIME_BINS)
+    number = ((t_s / width_s).floor() - first).clip(upper_bound=n_bins).cast(pl.Int16)
+    timed = samples.with_columns(t_s.alias("t_s"), number.alias("bin"))
     x = [round((first + bin_ + 0.5) * width_s, 3) for bin_ in range(n_bins)]
+    further = [name for name in figures(samples) if name not in JMETER_TIMES]
     indexed = {name: by_index(samples, name, coarse) for name in ("rtt_ms", *further)}
     return model.SampleSeries(
         by_index={name: lines for name, lines in indexed.items() if lines},
@@ -56,18 +53,18 @@ def sample_series(samples: pl.DataFrame, origin_ms: float, coarse: int = 1) -> m
     )
 
 
-def by_index(samples: pl.DataFrame, name: str, coarse: int) -> model.ByIndex | None:
+def by_index(samples: pl.LazyFrame, name: str, coarse: int) -> model.ByIndex | None:
     """A figure by the sample's index: a line per user, or for many users median, 5 % and 95 %, and some examples."""
     has_value = pl.col("ok") & pl.col(name).is_not_null() & pl.col("index").is_not_null()
-    measured = samples.select("user", "index", "start_ms", "ok", "source", name).filter(has_value)
-    if not measured.height:
+    measured = samples.filter(has_value)
+    highest = measured.select(pl.col("index").max()).collect(engine="streaming").item()
+    if highest is None:
         return None
-    highest = int(measured.select(pl.col("index").max()).item())
     step = highest // (MAX_INDEX_BINS // coarse) + 1
     n_bins = highest // step + 1
     measured = measured.with_columns((pl.col("index") // step).alias("bin"))
     of_users = measured.filter(IS_OF_USERS)
-    first = of_users.group_by("user").agg(pl.col("start_ms").min()).sort("start_ms", "user")
+    first = of_users.group_by("user").agg(pl.col("start_ms").min()).sort("start_ms", "user").collect(engine="streaming")
     n_users = first.height
     is_many = n_users > MAX_LINES
     names = {first["user"][n]: n + 1 for n in range(0, n_users, -(-n_users // MAX_SHOWN) if is_many else 1)}
@@ -75,12 +72,13 @@ def by_index(samples: pl.DataFrame, name: str, coarse: int) -> model.ByIndex | N
         of_users.filter(pl.col("user").is_in(list(names)))
         .group_by("user", "bin")
         .agg(_quantile(name, 0.5))
+        .collect()
         .partition_by("user", as_dict=True)
     )
     band = None
     if is_many or not n_users:
         quantiles = {"low": 0.05, "mid": 0.5, "high": 0.95}
-        binned = measured.group_by("bin").agg(_quantile(name, q).alias(end) for end, q in quantiles.items())
+        binned = measured.group_by("bin").agg(_quantile(name, q).alias(end) for end, q in quantiles.items()).collect()
         band = {end: spread(binned, end, n_bins) for end in quantiles}
     timed_out: model.Curves = {"x": [], "y": []}
     if name == "rtt_ms":
@@ -96,22 +94,22 @@ def by_index(samples: pl.DataFrame, name: str, coarse: int) -> model.ByIndex | N
     )
 
 
-def over_time(samples: pl.DataFrame, width_s: float, x: list[float], coarse: int) -> model.OverTime | None:
+def over_time(samples: pl.LazyFrame, width_s: float, x: list[float], coarse: int) -> model.OverTime | None:
     """Response times by their start: points (every n-th if there are many), median and 95th percentile of each bin."""
-    timed = samples.select("t_s", "bin", "rtt_ms", "ok", "cold", "timed_out").filter(
-        (pl.col("ok") | pl.col("timed_out")) & pl.col("rtt_ms").is_not_null()
-    )
-    if not timed.height:
+    timed = samples.filter((pl.col("ok") | pl.col("timed_out")) & pl.col("rtt_ms").is_not_null())
+    n = height(timed)
+    if not n:
         return None
     warm = _thinned(timed.filter(pl.col("ok") & ~IS_COLD), MAX_POINTS // coarse)
     cold, cut = (
         _thinned(timed.filter(of), MAX_POINTS // 4 // coarse) for of in (pl.col("ok") & IS_COLD, pl.col("timed_out"))
     )
-    binned = timed.group_by("bin").agg(_quantile("rtt_ms", 0.5).alias("mid"), _quantile("rtt_ms", 0.95).alias("high"))
+    quantiles = (_quantile("rtt_ms", 0.5).alias("mid"), _quantile("rtt_ms", 0.95).alias("high"))
+    binned = timed.group_by("bin").agg(quantiles).collect()
     return model.OverTime(
         width_s=width_s,
         shown=warm.height + cold.height + cut.height,
-        of=timed.height,
+        of=n,
         warm=_points(warm),
         cold=_points(cold),
         timed_out=_points(cut),
@@ -121,18 +119,19 @@ def over_time(samples: pl.DataFrame, width_s: float, x: list[float], coarse: int
     )
 
 
-def success_over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> model.SuccessOverTime:
+def success_over_time(samples: pl.LazyFrame, width_s: float, x: list[float]) -> model.SuccessOverTime:
     """By bin of the start: the success rate in percent, and each host's successful and failed samples per second."""
     n_ok = pl.col("ok").sum()
-    ratio = samples.group_by("bin").agg((100 * n_ok / pl.len()).alias("ratio"))
+    ratio = samples.group_by("bin").agg((100 * n_ok / pl.len()).alias("ratio")).collect(engine="streaming")
     rates = (
         samples.group_by("host", "bin")
         .agg(n_ok / width_s, ((pl.len() - n_ok) / width_s).alias("failed"))
         .with_columns(pl.col("host").cast(pl.String).fill_null(""))
+        .collect(engine="streaming")
     )
     return model.SuccessOverTime(
         width_s=width_s,
-        closed_model=bool(samples.select(IS_OF_USERS.any()).item()),
+        closed_model=bool(samples.select(IS_OF_USERS.any()).collect().item()),
         x=x,
         ratio=spread(ratio, "ratio", len(x)),
         hosts={
@@ -142,13 +141,16 @@ def success_over_time(samples: pl.DataFrame, width_s: float, x: list[float]) -> 
     )
 
 
-def histogram(samples: pl.DataFrame) -> model.Histogram | None:
+def histogram(samples: pl.LazyFrame) -> model.Histogram | None:
     """Counts of successful response times on a linear axis (cut above far outliers) and on a logarithmic one."""
-    ok = samples.select("ok", "cold", "rtt_ms").filter(pl.col("ok") & pl.col("rtt_ms").is_not_null())
-    if not ok.height:
+    ok = samples.filter(pl.col("ok"), pl.col("rtt_ms").is_not_null())
+    warm, cold = (
+        ok.filter(which).select("rtt_ms").collect(engine="streaming")["rtt_ms"].to_numpy()
+        for which in (~IS_COLD, IS_COLD)
+    )
+    both = np.concatenate([warm, cold]) if cold.size else warm
+    if not both.size:
         return None
-    warm, cold = (ok.filter(which)["rtt_ms"].to_numpy() for which in (~IS_COLD, IS_COLD))
-    both = np.concatenate([warm, cold])
     top = min(float(both.max()), 2 * float(np.quantile(both, 0.99)))
     linear = _edges(both[both <= top])
     positive = max(float(both.min()), 1e-3)
@@ -159,7 +161,7 @@ def histogram(samples: pl.DataFrame) -> model.Histogram | None:
         return model.Bins(_list(edges), *counts)
 
     above = int(np.count_nonzero(both > linear[-1]))
-    return model.Histogram(bins(linear), bins(log), above, timed_out=int(samples["timed_out"].sum()))
+    return model.Histogram(bins(linear), bins(log), above, timed_out=height(samples.filter("timed_out")))
 
 
 def asked(properties: Mapping[str, str], name: str, start_s: float) -> model.Curves:
@@ -189,27 +191,28 @@ def threads_over_time(
 
 
 def in_flight(
-    samples: pl.DataFrame,
-    users: pl.DataFrame,
+    samples: pl.LazyFrame,
+    users: pl.LazyFrame,
     losses: list[LostHost],
     origin_ms: float,
     label: str,
     asked: model.Curves,
 ) -> model.InFlight | None:
     """How many users (or, in a plan without, samples) were under way at each moment; `asked` is of users."""
-    what, table, length = ("users", users, "elapsed_ms") if users.height else (f"{label}s", samples, "rtt_ms")
+    is_of_users = height(users) > 0
+    what, table, length = ("users", users, "elapsed_ms") if is_of_users else (f"{label}s", samples, "rtt_ms")
     starts = table.filter(pl.col("start_ms").is_not_null())
-    if not starts.height:
+    begin = np.sort(starts.select("start_ms").collect()["start_ms"].to_numpy())
+    if not begin.size:
         return None
     spans = [span for span in (span_ms(users, "elapsed_ms"), span_ms(samples, "rtt_ms")) if span]
     last = max(end for _, end in spans)
-    begin = np.sort(starts["start_ms"].to_numpy())
     # A user that never ended counts until its host was lost, or until the last sign of life of the run.
     end_ms = pl.col("start_ms") + pl.col(length)
     for loss in losses:
         lost = pl.max_horizontal("start_ms", pl.lit(loss.at_s * 1000 + origin_ms))
         end_ms = pl.when(end_ms.is_null() & (pl.col("host") == loss.host)).then(lost).otherwise(end_ms)
-    end = np.sort(starts.select(end_ms.fill_null(last).clip(upper_bound=last))[:, 0].to_numpy())
+    end = np.sort(starts.select(end_ms.fill_null(last).clip(upper_bound=last)).collect().to_series().to_numpy())
     if 2 * begin.size <= MAX_STEPS:
         at = np.unique(np.concatenate([begin, end]))
     else:
@@ -219,7 +222,7 @@ def in_flight(
         for moments in (at, begin)
     )
     x, y = _list((at - origin_ms) / 1000, 3), [int(n) for n in running]
-    return model.InFlight(what, x, y, int(of_all.max()), asked if users.height else {})
+    return model.InFlight(what, x, y, int(of_all.max()), asked if is_of_users else {})
 
 
 def machines_over_time(machines: pl.DataFrame, origin_ms: float) -> list[model.MachineLine]:
@@ -265,8 +268,9 @@ def _quantile(column: str, quantile: float) -> pl.Expr:
     return pl.col(column).quantile(quantile, "equiprobable")
 
 
-def _thinned(samples: pl.DataFrame, most: int) -> pl.DataFrame:
-    return samples.gather_every(-(-samples.height // most)) if samples.height > most else samples
+def _thinned(samples: pl.LazyFrame, most: int) -> pl.DataFrame:
+    """Every n-th sample, so that at most so many are left."""
+    return samples.gather_every(max(1, -(-height(samples) // most))).collect()
 
 
 def _rounded(column: pl.Series, digits: int = 2) -> model.Values:

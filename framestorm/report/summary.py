@@ -14,7 +14,7 @@ from framestorm.model.units import count, plural
 from framestorm.report import series, trust
 from framestorm.results import hosts, reading, replicas, stalls
 from framestorm.results.jtl import read_threads
-from framestorm.results.table import causes, of_labels, sample_group, span_ms, user_group
+from framestorm.results.table import causes, height, of_labels, sample_group, span_ms, user_group
 from framestorm.stats.percentiles import Sample
 from framestorm.stats.shares import wilson
 
@@ -47,7 +47,7 @@ EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3
 def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str] | None) -> model.Summary:
     """The whole of summary.json; `criteria` replace those of the run."""
     record, samples, users, label = results.record, results.samples, results.users, results.label
-    load = span_ms(samples, "rtt_ms") or span_ms(users, "elapsed_ms")
+    load = span_ms(samples, "rtt_ms") or span_ms(users.lazy(), "elapsed_ms")
     origin_ms = record.started_ms or (load[0] if load else 0.0)
     start_s = (load[0] - origin_ms) / 1000 if load else 0.0
     asked_users = series.asked(record.properties, "users", start_s)
@@ -57,6 +57,8 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     texts = record.criteria if criteria is None else criteria
     defaults = [f"{name} success < 100 %" for name in ([USER] if users.height else []) + [EACH]]
     parsed = [parse(text, label) for text in texts or defaults]
+    # First, for the sorted times of all figures take memory that lasts.
+    main_series = series.sample_series(samples, origin_ms)
     labels, groups, charted = _labels(results, {criterion.label for criterion in parsed}, origin_ms)
     wholes = {ALL, USER} if users.height else {ALL}
     samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
@@ -84,7 +86,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         machines=hosts.summarise_machines(resources, record, load),
         functions=functions,
         facts=model.Facts(
-            unverified=int(samples.select((pl.col("ok") & ~pl.col("verified")).sum()).item()),
+            unverified=height(samples.filter(pl.col("ok") & ~pl.col("verified"))),
             from_killed_users=results.clients.from_killed_users,
             arrivals=reading.read_arrivals(run_dir) if record.state == "complete" else None,
             out_of_memory=reading.read_out_of_memory(run_dir),
@@ -94,9 +96,9 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         ),
         files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],
         series=Series(
-            **vars(series.sample_series(samples, origin_ms)),
+            **vars(main_series),
             labels=charted,
-            in_flight=series.in_flight(samples, users, lost_hosts, origin_ms, noun(label), asked_users),
+            in_flight=series.in_flight(samples, users.lazy(), lost_hosts, origin_ms, noun(label), asked_users),
             threads=series.threads_over_time(threads, lost_hosts, origin_ms, asked_users),
             asked_per_s=series.asked(record.properties, "rate_per_s", start_s),
             machines=series.machines_over_time(resources, origin_ms),
@@ -161,60 +163,62 @@ def _labels(
     """
     labels, groups, at_rate = {}, {}, results.record.is_open_model
 
-    def add(group: Group, table: pl.DataFrame, kind: Kind = "sampler", of_labels: int = 1) -> None:
+    def add(group: Group, table: pl.LazyFrame, kind: Kind = "sampler", of_labels: int = 1) -> None:
         groups[group.label] = group
         labels[group.label] = _label_summary(group, table, kind, of_labels)
 
     if results.users.height:
-        add(user_group(results.users), results.users)
+        add(user_group(results.users), results.users.lazy())
     add(sample_group(results.samples, results.label, at_rate=at_rate), results.samples)
     often = sorted(results.labels, key=lambda name: -results.labels[name].n)
     shown = {*often[:MAX_LABELS], *(results.labels.keys() & set(named))}
     further = [name for name in often if name != results.label][:MAX_CHARTED]
     charted: dict[str, SampleSeries] = {}
-    for name, label in results.labels.items():
-        if name in shown and name != results.label:
-            table = results.table(name)
-            add(sample_group(table, name, at_rate=at_rate), table, label.kind)
-            if name in further:
-                charted[name] = series.sample_series(table, origin_ms, series.COARSE)
+    for name, table in results.of_labels(name for name in results.labels if name in shown and name != results.label):
+        add(sample_group(table, name, at_rate=at_rate), table, results.labels[name].kind)
+        if name in further:
+            charted[name] = series.sample_series(table, origin_ms, series.COARSE)
     for of_kind, what in OTHERS.items():
         left = [name for name, label in results.labels.items() if label.kind == of_kind and name not in shown]
         left = [name for name in left if name != results.label]
         if left:
-            is_in_all = results.label == ALL and of_kind == "sampler"
-            table = of_labels(results.samples if is_in_all else results.rest, left, of_kind)
+            table = of_labels(results.every, left, of_kind)
             name = f"{count(len(left))} other {what}"
             add(sample_group(table, name, at_rate=at_rate), table, of_kind, len(left))
     return labels, groups, charted
 
 
-def _label_summary(group: Group, table: pl.DataFrame, kind: Kind, of_labels: int) -> model.LabelSummary:
+def _label_summary(group: Group, table: pl.LazyFrame, kind: Kind, of_labels: int) -> model.LabelSummary:
     """Summarise one label; `table` has its samples."""
     low, high = wilson(group.ok, group.n) or (None, None)
     by_cause, further_causes = causes(table)
-    span = span_ms(table, "rtt_ms") if "rtt_ms" in table.columns else None
+    # A table of users has neither times of samples nor bytes.
+    columns = table.collect_schema().names()
+    span = span_ms(table, "rtt_ms") if "rtt_ms" in columns else None
     length_s = (span[1] - span[0]) / 1000 if span and span[1] > span[0] else None
 
     def per_s(total: float | None) -> float | None:
         return total / length_s if length_s and total is not None else None
 
     def total(name: str) -> int | None:
-        return int(table[name].sum()) if name in table.columns and table[name].count() else None
+        if name not in columns:
+            return None
+        n, total = table.select(pl.col(name).count(), pl.col(name).sum().alias("total")).collect().row(0)
+        return total if n else None
 
     series = {name: _times(sample) for name, sample in group.samples.items() if isinstance(sample, Sample)}
     return model.LabelSummary(
         label=group.label,
         kind=kind,
         of_labels=of_labels,
-        completed_per_s=per_s(table.height),
+        completed_per_s=per_s(group.n),
         received_bytes_per_s=per_s(total("received_bytes")),
         sent_bytes_per_s=per_s(total("sent_bytes")),
         further_causes=further_causes,
         n=group.n,
         ok=group.ok,
         failed=group.n - group.ok,
-        timed_out=int(table["timed_out" if "timed_out" in table.columns else "censored"].sum()),
+        timed_out=height(table.filter("timed_out" if "timed_out" in columns else "censored")),
         causes=by_cause,
         success=group.ok / group.n if group.n else None,
         success_low=low,
@@ -243,7 +247,7 @@ def _hosts(results: reading.RunResults, whole: Group, lost_at: Mapping[str, floa
     """A summary of what each host sent and what arrived; also for a single host, and for a slave that sent nothing."""
     record, samples = results.record, results.samples
     reconciliation = reading.reconciliation(results)
-    senders = {str(host) for host in samples["host"].unique()}
+    senders = {str(host) for host in samples.select("host").unique().collect()["host"]}
     slaves = {host.name for host in record.hosts if host.role == "slave"}
     rows = []
     for name in sorted(senders | reconciliation.keys() | slaves):

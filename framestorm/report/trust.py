@@ -9,6 +9,7 @@ from framestorm.model.summary import Doubt, Machine, Summary
 from framestorm.model.units import count, duration, percent, plural
 from framestorm.results.hosts import BUSY_SHARE, share_text
 from framestorm.results.jtl import MISSING
+from framestorm.results.table import height
 
 BUSY_TIME = 0.2  # of the run
 OTHER_WORK_CORES = 0.2
@@ -30,7 +31,7 @@ NAMED_STALLS = 3
 MIN_N = {"p90": 10, "p95": 20, "p99": 100}
 
 
-def warnings(summary: Summary, samples: pl.DataFrame) -> list[str]:
+def warnings(summary: Summary, samples: pl.LazyFrame) -> list[str]:
     """The warnings of a run, the most serious first, from the rest of its summary."""
     return [
         *_losses(summary),
@@ -46,7 +47,7 @@ def warnings(summary: Summary, samples: pl.DataFrame) -> list[str]:
     ]
 
 
-def doubts(summary: Summary, samples: pl.DataFrame) -> list[Doubt]:
+def doubts(summary: Summary, samples: pl.LazyFrame) -> list[Doubt]:
     """The grave ones of a run's warnings by their kinds, for whoever counts them over many runs."""
     kinds: dict[Doubt, bool] = {
         "saturated": any(_is_saturated(machine) for machine in summary.machines),
@@ -208,7 +209,7 @@ def _stalls(summary: Summary) -> list[str]:
     ]
 
 
-def _clocks(summary: Summary, samples: pl.DataFrame) -> list[str]:
+def _clocks(summary: Summary, samples: pl.LazyFrame) -> list[str]:
     run, label = summary.run, summary.unit
     sentences = [
         f"The clock of {host.name} was off by {duration(host.clock_offset_ms)}: durations are right, but the place of "
@@ -216,7 +217,7 @@ def _clocks(summary: Summary, samples: pl.DataFrame) -> list[str]:
         for host in run.hosts
         if abs(host.clock_offset_ms) > CLOCK_OFFSET_MS
     ]
-    negative = int(samples.select((pl.col("rtt_ms") < 0).sum()).item())
+    negative = height(samples.filter(pl.col("rtt_ms") < 0))
     if negative:
         sentences.append(
             f"The response time of {plural(negative, label)} is negative: a clock ran backwards. Do not use these "
@@ -224,7 +225,7 @@ def _clocks(summary: Summary, samples: pl.DataFrame) -> list[str]:
         )
     if run.started_ms is not None and run.ended_ms is not None:
         during = pl.col("start_ms").is_between(run.started_ms - CLOCK_SLACK_MS, run.ended_ms + CLOCK_SLACK_MS)
-        outside = samples.filter(~during).height
+        outside = height(samples.filter(~during))
         if outside:
             sentences.append(f"{plural(outside, label)} started before or after the run: a clock was set or is wrong.")
     return sentences

@@ -48,11 +48,11 @@ def summarise_machines(machines: pl.DataFrame, record: Record, span: tuple[float
     return sorted(parts, key=lambda part: (part.host, ORDER.get(part.part, 3), part.part))
 
 
-def read_losses(record: Record, samples: pl.DataFrame, origin_ms: float) -> list[LostHost]:
+def read_losses(record: Record, samples: pl.LazyFrame, origin_ms: float) -> list[LostHost]:
     """The hosts that a run lost, in order of time; times are seconds since `origin_ms`."""
     losses = []
     for loss in record.losses:
-        last_ms = samples.filter(pl.col("host") == loss.host).select(pl.col("start_ms").max()).item()
+        last_ms = samples.filter(pl.col("host") == loss.host).select(pl.col("start_ms").max()).collect().item()
         losses.append(
             LostHost(
                 host=loss.host,

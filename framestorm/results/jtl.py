@@ -98,11 +98,12 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
     rows = raw.select(
         pl.col("timeStamp").cast(pl.Float64, strict=False).alias("start_ms"),
         _elapsed_ms(columns).alias("rtt_ms"),
-        pl.col("label").fill_null("").replace(ALL, LABEL_ALL),
+        # Not by `replace`, for which all rows would be in memory.
+        pl.when(pl.col("label") == ALL).then(pl.lit(LABEL_ALL)).otherwise(pl.col("label").fill_null("")).alias("label"),
         (pl.col("success") == "true").alias("ok"),
         *(pl.col(name) if name in columns else pl.lit(None, pl.String).alias(name) for name in OPTIONAL),
         # JMeter writes a variable that was never set as "null".
-        *(pl.col(name).replace(["null", "", name], None) for name in figures),
+        *(pl.when(~pl.col(name).is_in(["null", "", name])).then(pl.col(name)).alias(name) for name in figures),
         *(pl.col(PACKED).str.extract(rf'"{name}":(-?[0-9][0-9.eE+-]*)').alias(name) for name in packed),
     ).with_columns(
         pl.col("Hostname").fill_null(default_host).alias("host"),
@@ -245,14 +246,16 @@ def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
     """The rows with their error cause, null if there is no error. Each different text is classified only once."""
     # Without the column, a status is taken as that of an answer.
     texts = (*_TEXT, (pl.col("URL") != "null").fill_null(value=True).alias("is_http"))
-    key = pl.concat_str(*texts, separator="\x1f")
-    failed = rows.filter(~pl.col("ok")).select(*texts, key.alias("key")).unique().collect(engine="streaming")
-    causes = {
-        key: user_cause(code, message) if of_users else request_cause(code, message, failure, is_http)
+    key = pl.when(~pl.col("ok")).then(pl.concat_str(*texts, separator="\x1f"))
+    rows = rows.with_columns(key.alias("key"))
+    failed = rows.filter(~pl.col("ok")).select(*texts, "key").unique().collect(engine="streaming")
+    causes = [
+        (key, user_cause(code, message) if of_users else request_cause(code, message, failure, is_http))
         for code, message, failure, is_http, key in failed.iter_rows()
-    }
-    cause = key.replace_strict(causes, default=None, return_dtype=pl.String) if causes else pl.lit(None, pl.String)
-    return rows.with_columns(pl.when(~pl.col("ok")).then(cause).alias("cause"))
+    ]
+    # Not by `replace_strict`, for which all rows would be in memory.
+    table = pl.LazyFrame(causes, schema={"key": pl.String, "cause": pl.String}, orient="row")
+    return rows.join(table, on="key", how="left", maintain_order="left").drop("key")
 
 
 def _with_stopped(rows: pl.LazyFrame, stopping_ms: float) -> pl.LazyFrame:

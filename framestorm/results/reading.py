@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from framestorm.model.run import Record
 from framestorm.model.units import count, plural
 from framestorm.results.clients import IN_JOURNAL, IN_TREE, OUTPUT, ClientFiles, read_clients
 from framestorm.results.jtl import Jtl, read_jtl, read_users, write_samples
-from framestorm.results.table import IS_OWN, Label, labels_of, of_label, read_table, users_table
+from framestorm.results.table import Label, height, labels_of, of_label, read_table, users_table
 
 SAMPLES = "samples.csv"
 RAW_FILES = ("tree.xml", "journal.jsonl", "samples.jtl", SAMPLES, "run.json")
@@ -36,6 +36,7 @@ OUT_OF_MEMORY = re.compile(r"OutOfMemoryError: [\w :'-]{1,80}")
 REFUSED = re.compile(r'\{"type":"refused","why":.*\}$', re.MULTILINE)
 # Thread groups run on the slaves where there are any.
 LOGS = ("jmeter.log", "jmeter-server-*.log")
+MAX_IN_MEMORY = 1_000_000  # samples
 
 
 class ReportError(FramestormError):
@@ -46,24 +47,30 @@ class ReportError(FramestormError):
 class RunResults:
     """The raw results of a run. `problem` is a sentence if run.json is missing or broken.
 
-    label: the label of the main samples; samples: those of that label; rest: all further ones, with transactions and
-        sub-results; labels: what those of each label are; users: virtual users that are processes.
+    label: the label of the main samples; samples: those of that label; every: those of all labels, with transactions
+        and sub-results; labels: what those of each label are; users: virtual users that are processes.
     """
 
     record: Record
     problem: str | None
     label: str
-    samples: pl.DataFrame
-    rest: pl.DataFrame
+    samples: pl.LazyFrame
+    every: pl.LazyFrame
     labels: dict[str, Label]
     users: pl.DataFrame
     clients: ClientFiles
     jtl: Jtl
 
-    def table(self, label: str) -> pl.DataFrame:
-        """The samples of a label."""
-        is_in_all = self.label == ALL and self.labels[label].kind == "sampler"
-        return of_label(self.samples if is_in_all else self.rest, label)
+    def of_labels(self, labels: Iterable[str]) -> Iterator[tuple[str, pl.LazyFrame]]:
+        """Each of the labels with its samples, which are read for several labels at a time."""
+        left = list(labels)
+        while left:
+            batch = [left.pop(0)]
+            while left and sum(self.labels[each].n for each in (*batch, left[0])) <= MAX_IN_MEMORY:
+                batch.append(left.pop(0))
+            samples = self.every.filter(pl.col("label").is_in(batch)).collect(engine="streaming").lazy()
+            for label in batch:
+                yield label, of_label(samples, label)
 
 
 def read_run(run_dir: Path) -> tuple[Record, str | None]:
@@ -109,9 +116,7 @@ def read_results(run_dir: Path) -> RunResults:
     labels = labels_of(every)
     label = main_label(record, [name for name, of in labels.items() if of.kind == "sampler"])
     samples = of_label(every, label)
-    is_main = IS_OWN if label == ALL else IS_OWN & (pl.col("label") == label)
-    rest = every.filter(~is_main.fill_null(value=False)) if samples.height < every.height else every.clear()
-    return RunResults(record, problem, label, samples, rest, labels, users, clients, jtl)
+    return RunResults(record, problem, label, samples, every, labels, users, clients, jtl)
 
 
 def main_label(record: Record, names: Sequence[str]) -> str:
@@ -139,7 +144,7 @@ def missing(results: RunResults) -> list[str]:
         sentences += _client_files(results)
     elif clients.tree_problem and clients.tree_problem != "tree.xml is missing":
         sentences.append(clients.tree_problem)
-    if not results.samples.height and not results.users.height:
+    if not height(results.samples) and not results.users.height:
         sentences.append(f"no sample{' and no user' if record.has_users else ''} was measured")
     return sentences
 

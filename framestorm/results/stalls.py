@@ -18,7 +18,7 @@ NOTICED_SHARE = 0.1
 
 
 def read_stalls(
-    run_dir: Path, samples: pl.DataFrame, load: tuple[float, float] | None, origin_ms: float, *, is_open_model: bool
+    run_dir: Path, samples: pl.LazyFrame, load: tuple[float, float] | None, origin_ms: float, *, is_open_model: bool
 ) -> list[Stall]:
     """The stalls under load that are long enough to count, a second each, in order of time; none if nobody watched."""
     messages = _messages(run_dir)
@@ -34,22 +34,23 @@ def read_stalls(
             samples.select((pl.col("start_ms") - origin_ms) // 1000, late=pl.col("start_ms") - pl.col("intended_ms"))
             .group_by("start_ms")
             .max()
+            .collect(engine="streaming")
         )
         for second, late_ms in late.drop_nulls().iter_rows():
             _add(seconds, Stall(second, late_ms, 0))
-    median_ms = samples.select(pl.col("rtt_ms").filter("ok").median()).item() or 0.0
+    median_ms = samples.select(pl.col("rtt_ms").filter("ok").median()).collect().item() or 0.0
     least_ms = max(NOTICED_MS, NOTICED_SHARE * float(median_ms))
     first_s, last_s = (load[0] - origin_ms) // 1000, (load[1] - origin_ms) // 1000
     long = [each for each in seconds.values() if each.longest_ms >= least_ms and first_s <= each.at_s <= last_s]
     return sorted(long, key=lambda stall: stall.at_s)
 
 
-def samples_during(samples: pl.DataFrame, stalls: list[Stall], origin_ms: float) -> int:
+def samples_during(samples: pl.LazyFrame, stalls: list[Stall], origin_ms: float) -> int:
     """How many samples were in progress in one of these seconds, or were to start then."""
     first_s = (pl.min_horizontal("start_ms", "intended_ms") - origin_ms) // 1000
     last_s = (pl.col("start_ms") + pl.col("rtt_ms") - origin_ms) // 1000
     during = [(first_s <= stall.at_s) & (last_s >= stall.at_s) for stall in stalls]
-    return int(samples.select(pl.any_horizontal(during).sum()).item()) if during else 0
+    return int(samples.select(pl.any_horizontal(during).sum()).collect(engine="streaming").item()) if during else 0
 
 
 def _messages(run_dir: Path) -> list[dict[str, Any]]:

@@ -1,5 +1,9 @@
-"""samples.csv and the users as typed columns, with what every later step asks of a sample worked out once."""
+"""samples.csv and the users as typed columns, with what every later step asks of a sample worked out once.
 
+Of the samples of a long run only the columns that a step needs are in memory, and only while it needs them.
+"""
+
+import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -52,12 +56,17 @@ def scan_rows(path: Path, schema: Schema, optional: str) -> pl.LazyFrame:
     return raw.select(columns).drop_nulls(needed).with_columns(pl.col(pl.String).fill_null(""))
 
 
-def read_table(path: Path) -> pl.DataFrame:
+def read_table(path: Path) -> pl.LazyFrame:
     """The columns of samples.csv that the report needs, and every further figure whose values are numbers >= 0.
+
+    They are kept by column in a temporary file without a name, which is gone when the table is.
 
     `timed_out`: the response time is only a lower bound. A sample cut off by the run's stop did not fail by its own
     slowness: it is a failure, but no time of it is used. A 504 is the platform's timeout and as much a lower bound as
     the client's.
+
+    Raises:
+        OSError: the temporary file cannot be written.
     """
     names = pl.scan_csv(path, infer_schema=False).collect_schema().names()
     columns = COLUMNS | FIGURES
@@ -68,20 +77,30 @@ def read_table(path: Path) -> pl.DataFrame:
         pl.col(name) if name in names else pl.lit(None, dtype).alias(name) for name, dtype in columns.items()
     )
     timed_out = (pl.col("censored") & pl.col("cause").ne_missing("stopped")) | pl.col("cause").eq_missing("status-504")
-    table = (
-        samples.with_columns(pl.col("ok", "censored").fill_null(value=False))
-        .with_columns((timed_out & ~pl.col("ok") & pl.col("rtt_ms").is_not_null()).alias("timed_out"))
-        .collect(engine="streaming")
+    marked = samples.with_columns(pl.col("ok", "censored").fill_null(value=False)).with_columns(
+        (timed_out & ~pl.col("ok") & pl.col("rtt_ms").is_not_null()).alias("timed_out")
     )
-    numbers = {name: table[name].cast(pl.Float64, strict=False) for name in further}
-    others = [
-        name
-        for name, values in numbers.items()
-        if not values.count()
-        or values.null_count() != table[name].null_count()
-        or not (values.is_finite() & (values >= 0)).all()
-    ]
+    with tempfile.TemporaryFile() as file:
+        try:
+            marked.sink_parquet(file, compression="lz4", statistics=False)
+        except pl.exceptions.ComputeError as error:
+            raise OSError(f"a temporary file in {tempfile.gettempdir()}: {error}") from error
+        file.seek(0)
+        table = pl.scan_parquet(file)
+    numbers = {name: pl.col(name).cast(pl.Float64, strict=False) for name in further}
+    is_number = {name: value.is_finite() & (value >= 0) for name, value in numbers.items()}
+    are_numbers = table.select(
+        # Every text is a number, and there is one.
+        ((of.fill_null(value=False) == pl.col(name).is_not_null()).all() & of.any()).alias(name)
+        for name, of in is_number.items()
+    ).collect(engine="streaming")
+    others = [name for name in further if not are_numbers[name].item()]
     return table.with_columns(**numbers).drop(others)
+
+
+def height(samples: pl.LazyFrame) -> int:
+    """How many samples a table has."""
+    return int(samples.select(pl.len()).collect().item())
 
 
 IS_OWN = ~pl.col("source").is_in([TRANSACTION, SUB_RESULT])
@@ -95,11 +114,11 @@ class Label(NamedTuple):
     n: int
 
 
-def labels_of(samples: pl.DataFrame) -> dict[str, Label]:
+def labels_of(samples: pl.LazyFrame) -> dict[str, Label]:
     """The labels in the order in which they appear; one that a sampler has counts the samples of samplers only."""
     found: dict[str, Label] = {}
     counted = samples.group_by("label", "source", maintain_order=True).len().drop_nulls("label")
-    for label, source, n in counted.cast({"label": pl.String, "source": pl.String}).iter_rows():
+    for label, source, n in counted.cast({"label": pl.String, "source": pl.String}).collect().iter_rows():
         kind: Kind = source if source in (TRANSACTION, SUB_RESULT) else "sampler"
         before = found.get(label, Label(kind, 0))
         if before.kind == kind:
@@ -109,27 +128,28 @@ def labels_of(samples: pl.DataFrame) -> dict[str, Label]:
     return found
 
 
-def of_label(samples: pl.DataFrame, label: str) -> pl.DataFrame:
+def of_label(samples: pl.LazyFrame, label: str) -> pl.LazyFrame:
     """The samples of one label; `ALL` are those of all samplers.
 
     Transactions, which are made of samples, and sub-results, which are parts of them, are not among those of a sampler.
     """
     is_of_label = pl.lit(value=True) if label == ALL else pl.col("label") == label
-    own, every = samples.select((is_of_label & IS_OWN).any(), (is_of_label & IS_OWN).all().alias("every")).row(0)
+    is_sampler = is_of_label & IS_OWN
+    own, every = samples.select(is_sampler.any(), is_sampler.all().alias("every")).collect(engine="streaming").row(0)
     if every:
         return samples
     return samples.filter(is_of_label & IS_OWN if own or label == ALL else is_of_label)
 
 
-def of_labels(samples: pl.DataFrame, labels: Collection[str], kind: Kind) -> pl.DataFrame:
+def of_labels(samples: pl.LazyFrame, labels: Collection[str], kind: Kind) -> pl.LazyFrame:
     """The samples of several labels of one kind together."""
     is_of_kind = IS_OWN if kind == "sampler" else pl.col("source") == kind
     return samples.filter(is_of_kind & pl.col("label").cast(pl.String).is_in(list(labels)))
 
 
-def figures(samples: pl.DataFrame) -> list[str]:
+def figures(samples: pl.LazyFrame) -> list[str]:
     """The columns of a table of samples that are further figures and numbers, such as handler_ms."""
-    return [name for name, dtype in samples.schema.items() if dtype == pl.Float64 and is_measured(name)]
+    return [name for name, dtype in samples.collect_schema().items() if dtype == pl.Float64 and is_measured(name)]
 
 
 def users_table(users: Iterable[UserHistory]) -> pl.DataFrame:
@@ -140,49 +160,47 @@ def users_table(users: Iterable[UserHistory]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=USER_SCHEMA).with_columns(pl.col("ok").fill_null(value=False))
 
 
-def sample_group(samples: pl.DataFrame, label: str, *, at_rate: bool = False) -> Group:
+def sample_group(samples: pl.LazyFrame, label: str, *, at_rate: bool = False) -> Group:
     """Times of the samples of one label that are without error, and of those that timed out as lower bounds.
 
     at_rate: see `serving_ms`.
     """
-    # Of a million samples each column is 8 MB.
-    ok = samples.lazy().filter("ok").select("rtt_ms", "cold", *figures(samples)).collect()
-    cut = samples.filter("timed_out")
-    times = {"rtt": Sample(_floats(ok["rtt_ms"]), _floats(cut["rtt_ms"]))}
-    if ok["cold"].sum():
+    ok = samples.filter("ok")
+    n, n_ok = samples.select(pl.len(), pl.col("ok").sum().alias("ok")).collect().row(0)
+    times = {"rtt": Sample(_floats(ok, "rtt_ms"), _floats(samples.filter("timed_out"), "rtt_ms"))}
+    if (cold := _floats(ok.filter("cold"), "rtt_ms")).size:
         # What timed out never said whether it was cold: it belongs to neither.
-        times["warm"] = Sample(_floats(ok.filter(~pl.col("cold"))["rtt_ms"]))
-        times["cold"] = Sample(_floats(ok.filter("cold")["rtt_ms"]))
+        times["warm"] = Sample(_floats(ok.filter(~pl.col("cold")), "rtt_ms"))
+        times["cold"] = Sample(cold)
     units: dict[str, str] = {}
     # Of figures whose names differ by _ms only, that in ms comes first.
-    further = {"outside_ms": ok["rtt_ms"] - ok["handler_ms"]}
-    further |= {name: ok[name] for name in sorted(figures(samples), key=lambda name: not name.endswith("_ms"))}
-    for name, column in further.items():
-        values, series = _floats(column), name.removesuffix("_ms")
-        if values.size and series not in times:
+    further = {"outside_ms": pl.col("rtt_ms") - pl.col("handler_ms")}
+    further |= {name: pl.col(name) for name in sorted(figures(samples), key=lambda name: not name.endswith("_ms"))}
+    for name, figure in further.items():
+        series = name.removesuffix("_ms")
+        if series not in times and (values := _floats(ok, figure)).size:
             times[series], units[series] = Sample(values), metric.unit(name)
-    rate = rate_per_s(ok.height, serving_ms(samples, at_rate=at_rate))
-    return Group(label, samples.height, ok.height, rate, times, units)
+    rate = rate_per_s(n_ok, serving_ms(samples, at_rate=at_rate))
+    return Group(label, n, n_ok, rate, times, units)
 
 
 def user_group(users: pl.DataFrame) -> Group:
     """Samples of the users: durations of those that ended well, and as lower bounds of those that ran out of time."""
-    ok = users.filter("ok")
-    sample = Sample(_floats(ok["elapsed_ms"]), _floats(users.filter("censored")["elapsed_ms"]))
-    rate = rate_per_s(ok.height, span_ms(users, "elapsed_ms"))
-    return Group(USER, users.height, ok.height, rate, {"duration": sample})
+    every = users.lazy()
+    ok = every.filter("ok")
+    sample = Sample(_floats(ok, "elapsed_ms"), _floats(every.filter("censored"), "elapsed_ms"))
+    rate = rate_per_s(height(ok), span_ms(every, "elapsed_ms"))
+    return Group(USER, users.height, height(ok), rate, {"duration": sample})
 
 
-def span_ms(table: pl.DataFrame, length: str) -> tuple[float, float] | None:
-    """First start and last end, in epoch ms."""
-    if not table.height:
-        return None
-    first = table.select(pl.col("start_ms").min()).item()
-    last = table.select((pl.col("start_ms") + pl.col(length).fill_null(0)).max()).item()
+def span_ms(table: pl.LazyFrame, length: str) -> tuple[float, float] | None:
+    """First start and last end, in epoch ms; None without any."""
+    end_ms = pl.col("start_ms") + pl.col(length).fill_null(0)
+    first, last = table.select(pl.col("start_ms").min(), end_ms.max().alias("end_ms")).collect().row(0)
     return None if first is None or last is None else (float(first), float(last))
 
 
-def serving_ms(samples: pl.DataFrame, *, at_rate: bool) -> tuple[float, float] | None:
+def serving_ms(samples: pl.LazyFrame, *, at_rate: bool) -> tuple[float, float] | None:
     """When answers could come, in epoch ms: from the first start to the last end.
 
     at_rate: samples start at a fixed rate, with a pause from each to the next; the span then starts one pause before
@@ -190,12 +208,13 @@ def serving_ms(samples: pl.DataFrame, *, at_rate: bool) -> tuple[float, float] |
     the function keeps up with would seem to be missed.
     """
     span = span_ms(samples, "rtt_ms")
-    soonest_ms = samples.select(pl.col("rtt_ms").filter("ok").min()).item()
-    if span is None or not at_rate or samples.height < 2 or soonest_ms is None:
+    soonest_ms, last_ms, n = (
+        samples.select(pl.col("rtt_ms").filter("ok").min(), pl.col("start_ms").max(), pl.len()).collect().row(0)
+    )
+    if span is None or not at_rate or n < 2 or soonest_ms is None:
         return span
-    starts = samples["start_ms"]
-    pause_ms = (float(starts.max()) - float(starts.min())) / (samples.height - 1)  # type: ignore[arg-type]
-    return span[0] + float(soonest_ms) - pause_ms, span[1]
+    pause_ms = (last_ms - span[0]) / (n - 1)
+    return span[0] + soonest_ms - pause_ms, span[1]
 
 
 def rate_per_s(n: int, span: tuple[float, float] | None) -> float | None:
@@ -214,7 +233,7 @@ def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None =
     return values
 
 
-def causes(table: pl.DataFrame) -> tuple[dict[str, int], dict[str, int]]:
+def causes(table: pl.LazyFrame) -> tuple[dict[str, int], dict[str, int]]:
     """Failures by cause, most frequent first; and those by causes that are too many to be shown, by their first word.
 
     Causes of one word are always among the first, and of those with a detail the most frequent.
@@ -225,6 +244,7 @@ def causes(table: pl.DataFrame) -> tuple[dict[str, int], dict[str, int]]:
         .group_by("cause")
         .len()
         .sort(["len", "cause"], descending=[True, False])
+        .collect()
     )
     shown: dict[str, int] = {}
     rest = Counter[str]()
@@ -237,6 +257,7 @@ def causes(table: pl.DataFrame) -> tuple[dict[str, int], dict[str, int]]:
     return shown, dict(rest)
 
 
-def _floats(column: pl.Series) -> Floats:
-    values: Floats = column.drop_nulls().to_numpy().astype(np.float64, copy=False)
+def _floats(samples: pl.LazyFrame, figure: str | pl.Expr) -> Floats:
+    column = samples.select(figure).drop_nulls().collect(engine="streaming").to_series()
+    values: Floats = column.to_numpy().astype(np.float64, copy=False)
     return values

@@ -245,7 +245,7 @@ def test_an_answer_gives_figures(run_plan: RunPlan, stand_in: StartServer) -> No
     assert causes(results.samples)[0] == {"expect-not-met": 2}, "an answer with status 200"
     of_answers = {"handler_ms", "model_ms", "c_ms", "cost", "db_ms", "tokens"}
     assert {*table.figures(results.samples)} == {*of_answers, "latency_ms", "connect_ms"}
-    good = results.samples.filter("ok").select("handler_ms", "c_ms", "cost", "db_ms", "tokens").rows()
+    good = results.samples.filter("ok").select("handler_ms", "c_ms", "cost", "db_ms", "tokens").collect().rows()
     assert good == [(60.25, 0.5, 0.5, 53.0, 12.0)] * 2
     assert all(float(row["Latency"]) > 0 for row in run.rows()), "time to the first byte"
 

@@ -63,7 +63,7 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
         ramp_s=0, hold_s=4,
     )  # fmt: skip
     results = read_results(tmp_path)
-    of_users, _ = causes(results.users)
+    of_users, _ = causes(results.users.lazy())
     of_users.pop("exit-9", None)  # those that found no file
     assert of_users == {"not-json-lines": 7, "failed-sample": 1, "exit-3": 1, "no-samples": 1, "exit-1": 1}
     n_of = {name: of.n for name, of in results.labels.items()}

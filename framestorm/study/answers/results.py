@@ -194,11 +194,11 @@ def _of_run(samples: Samples, summary: Summary) -> dict[str, Number]:
 
 def _rates(samples: Samples, *, at_rate: bool) -> dict[str, Number]:
     loaded = samples.loaded
-    span = span_ms(loaded, "rtt_ms")
+    span = span_ms(loaded.lazy(), "rtt_ms")
     if span is None:
         return {}
     rates: dict[str, Number] = {"total_s": (span[1] - span[0]) / 1000}
-    rates["served_per_s"] = rate_per_s(int(loaded["ok"].sum()), serving_ms(loaded, at_rate=at_rate))
+    rates["served_per_s"] = rate_per_s(int(loaded["ok"].sum()), serving_ms(loaded.lazy(), at_rate=at_rate))
     starts_s = float(loaded.select(pl.col("start_ms").max() - pl.col("start_ms").min()).item()) / 1000
     if starts_s > 0:
         # n starts have n - 1 intervals between them: dividing by these gives a steady rate exactly.

@@ -86,7 +86,7 @@ class Samples:
 
     def figures(self) -> list[str]:
         """The further figures that samples carry and that are numbers."""
-        return figures(self.kept)
+        return figures(self.kept.lazy())
 
     def times(self, series: str) -> Times:
         """Times of the samples without error; for response times also, as lower bounds, of those that timed out."""
@@ -102,11 +102,12 @@ def read_samples(run_dir: Path, warm_up_s: float = 0, temperature: str = "any", 
     Samples that started within `warm_up_s` of the run's first are rejected, and then those of the other temperature.
     Samples that do not report whether they were cold are kept.
     """
-    frames = read_table(run_dir / "samples.csv")
-    first_ms = pl.lit(frames["start_ms"].min(), pl.Float64)
-    if label is not None or frames["label"].n_unique() > 1:
-        frames = of_label(frames, label or read(run_dir / "summary.json", Summary).label)
-    frames = frames.sort("start_ms", maintain_order=True)
+    table = read_table(run_dir / "samples.csv")
+    first, labels = table.select(pl.col("start_ms").min(), pl.col("label").n_unique()).collect().row(0)
+    first_ms = pl.lit(first, pl.Float64)
+    if label is not None or labels > 1:
+        table = of_label(table, label or read(run_dir / "summary.json", Summary).label)
+    frames = table.sort("start_ms", maintain_order=True).collect()
     loaded = frames.filter(pl.col("start_ms") >= first_ms + 1000 * warm_up_s) if warm_up_s else frames
     wrong = {"warm": pl.col("cold"), "cold": ~pl.col("cold")}.get(temperature)
     kept = loaded if wrong is None else loaded.filter(~wrong.fill_null(value=False))

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -134,16 +136,23 @@ def test_nothing_measured_is_no_pass(tmp_path: Path) -> None:
     assert (tmp_path / "index.html").exists()
 
 
-def test_a_failed_write_leaves_the_old_report(fake_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def full(self: Path, *args: Any, **named: Any) -> int:
+    raise OSError(28, "No space left on device", os.fspath(self))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "stand_in"),
+    [(Path, "write_text", full), (tempfile, "TemporaryFile", lambda: Path("/dev/full").open("r+b"))],  # noqa: SIM115,
+    ids=["of the report", "of temporary files"],
+)
+def test_a_full_disk_leaves_the_old_report(
+    fake_run: Any, monkeypatch: pytest.MonkeyPatch, module: object, name: str, stand_in: Callable[..., object]
+) -> None:
     fake_run.user([{}])
     folder = fake_run.write()
     build(folder)
     before = {name: (folder / name).read_bytes() for name in MADE}
-
-    def full(self: Path, *args: Any, **named: Any) -> int:
-        raise OSError(28, "No space left on device", os.fspath(self))
-
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(module, name, stand_in)
     with pytest.raises(ReportError, match="No space left"):
         build(folder, ["frame p95 > 1 ms"])
     assert {name: (folder / name).read_bytes() for name in MADE} == before

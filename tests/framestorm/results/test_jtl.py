@@ -10,7 +10,7 @@ from framestorm.report.page import page_html
 from framestorm.report.summary import summarise
 from framestorm.results import table
 from framestorm.results.reading import read_results
-from framestorm.results.table import read_table, sample_group
+from framestorm.results.table import height, read_table, sample_group
 from tests.framestorm.results.conftest import START_MS, write_rows
 
 
@@ -19,7 +19,7 @@ def test_times_by_the_microsecond_where_the_row_has_its_own(tmp_path: Path) -> N
     times = [(0, "461"), (12, "12999"), (13, "12001"), (40, "12001"), (2, "null"), (3, "")]
     write_rows(tmp_path, ("elapsed_us",), *((START_MS, ms, *row, us) for ms, us in times))
     results = read_results(tmp_path)
-    assert results.samples["rtt_ms"].to_list() == [0.461, 12.999, 12.001, 40, 2, 3]
+    assert results.samples.collect()["rtt_ms"].to_list() == [0.461, 12.999, 12.001, 40, 2, 3]
     assert results.jtl.figures == ()
 
 
@@ -63,10 +63,9 @@ def test_any_column_of_the_plan_is_a_further_figure(tmp_path: Path) -> None:
     other = (3000, 5, "login", 200, "OK", "true", "", "null", "null", "null", "null")
     write_rows(tmp_path, figures, good, unset, other)
     results = read_results(tmp_path)
-    assert (results.label, results.samples.height, list(results.labels)) == ("all", 3, ["chat", "login"])
-    chats = results.table("chat")
-    assert chats["first_token_ms"].to_list() == [31.5, None]
-    assert chats["cold"].to_list() == [True, None]
+    assert (results.label, height(results.samples), list(results.labels)) == ("all", 3, ["chat", "login"])
+    ((_, chats),) = results.of_labels(["chat"])
+    assert chats.select("first_token_ms", "cold").collect().rows() == [(31.5, True), (None, None)]
     assert table.figures(chats) == ["handler_ms", "model_ms", "first_token_ms", "tokens"]
     times = sample_group(chats, "chat").samples
     assert times["first_token"].mean().value == 31.5  # type: ignore[union-attr]
@@ -74,14 +73,14 @@ def test_any_column_of_the_plan_is_a_further_figure(tmp_path: Path) -> None:
     assert times["tokens"].mean().value == 7 and "begun_at" not in times  # type: ignore[union-attr]
     written = pl.read_csv(tmp_path / "samples.csv", infer_schema=False)
     assert written.columns[-4:] == ["first_token_ms", "tokens", "cold", "begun_at_ms"]
-    assert read_table(tmp_path / "samples.csv")["label"].to_list() == ["chat", "chat", "login"]
+    assert read_table(tmp_path / "samples.csv").collect()["label"].to_list() == ["chat", "chat", "login"]
 
 
 def test_a_label_user_without_processes_is_a_label_like_others(tmp_path: Path) -> None:
     write_rows(tmp_path, (), (1000, 50, "user", 200, "OK", "true", ""))
     (tmp_path / "run.json").write_text('{"format": 2, "plan": "mine.jmx", "has_users": false}')
     results = read_results(tmp_path)
-    assert (results.label, results.samples.height, results.users.height) == ("user", 1, 0)
+    assert (results.label, height(results.samples), results.users.height) == ("user", 1, 0)
 
 
 def test_a_label_all_is_told_from_all_labels(tmp_path: Path) -> None:
@@ -100,7 +99,7 @@ def test_samples_of_jmeters_own_sampler(tmp_path: Path) -> None:
         (START_MS + 300, 53, "frame", "200", "OK", "false", 'said "no",\nthen more', "", "", "r1", "30", "false", 1),
     ]
     write_rows(tmp_path, figures, *rows)
-    samples = read_results(tmp_path).samples
+    samples = read_results(tmp_path).samples.collect()
     assert samples["cause"].to_list() == [None, "status-504", "timeout", 'failed-check: said "no", then more']
     assert samples["index"].to_list() == [0, 1, 2, None]
     assert samples["worker"].to_list() == ["r1", None, "r2", "r1"]
@@ -117,7 +116,7 @@ def test_a_half_row_of_the_jtl_is_left_out(tmp_path: Path, place: int) -> None:
     content = (tmp_path / "samples.jtl").read_bytes()
     (tmp_path / "samples.jtl").write_bytes(content[: min(place, len(content) - 1)])
     results = read_results(tmp_path)
-    assert results.samples["rtt_ms"].to_list() == [5.0]
+    assert results.samples.collect()["rtt_ms"].to_list() == [5.0]
     assert results.jtl.problem == "samples.jtl ends in the middle of a row; the row was left out"
 
 
@@ -211,10 +210,11 @@ def test_what_a_stop_cuts_off_is_no_error_of_the_function(
     (tmp_path / "run.json").write_text(json.dumps({"format": 2, "state": state, "stopping_ms": 2000.0}))
     results = read_results(tmp_path)
     aborted = "stopped" if state == "stopped" else "exception: RequestAbortedException: Request aborted"
-    found = {name: results.table(name).select("cause", "timed_out").row(0) for name in rows}
+    samples = {name: of.collect() for name, of in results.of_labels(rows)}
+    found = {name: of.select("cause", "timed_out").row(0) for name, of in samples.items()}
     assert found == {
         "before": (CLOSED, False), "cut": (cut, False), "aborted": (aborted, False),
         "flow": (transaction, False), "both": ("failed-sample", False),
         "failed": ("status-500", False), "answered": (None, False),
     }  # fmt: skip
-    assert results.table("cut")["censored"].to_list() == [cut == "stopped"]
+    assert samples["cut"]["censored"].to_list() == [cut == "stopped"]

@@ -13,7 +13,7 @@ import pytest
 
 from framestorm.model.run import Record
 from framestorm.results.reading import main_label, missing, read_results, reconciliation
-from framestorm.results.table import causes, sample_group, user_group
+from framestorm.results.table import causes, height, sample_group, user_group
 from tests.framestorm.results.conftest import START_MS, write_rows
 
 
@@ -57,7 +57,7 @@ def test_every_field_of_a_line_is_a_column(three_users: Any) -> None:
 def test_the_plans_word_goes_before_the_clients(fake_run: Any, message: str, cause: str) -> None:
     user = fake_run.user([{}, {"cause": "reset"}])
     user.code, user.message = "1", message
-    assert causes(read_results(fake_run.write()).users) == ({cause: 1}, {})
+    assert causes(read_results(fake_run.write()).users.lazy()) == ({cause: 1}, {})
 
 
 @pytest.mark.parametrize("name", ["tree.xml", "samples.jtl", "journal.jsonl"])
@@ -73,7 +73,7 @@ def test_cut_off_anywhere(three_users: Any, name: str) -> None:
     for place in places:
         (folder / name).write_bytes(whole[:place])
         results = read_results(folder)
-        assert results.samples.height == 111, (name, place)
+        assert height(results.samples) == 111, (name, place)
         if name != "journal.jsonl" or not whole[:place].endswith(b"\n"):
             assert any(name.removesuffix(".jsonl") in sentence for sentence in missing(results)), (name, place)
 
@@ -96,7 +96,7 @@ def test_missing_files(three_users: Any, gone: str, told: str) -> None:
     for name in gone.split():
         (folder / name).unlink()
     results = read_results(folder)
-    assert results.samples.height == 111
+    assert height(results.samples) == 111
     if "tree.xml" not in gone or "journal.jsonl" not in gone:  # else the users are those of samples.jtl
         assert results.users["ok"].sum() == whole.users["ok"].sum()
     sentences = " ".join(missing(results))
@@ -116,8 +116,8 @@ def test_killed_run(three_users: Any) -> None:
     sentences = missing(results)
     assert "recorded no end" in sentences[0]
     assert any("1 user started and never ended; 32 frames of theirs never arrived" in text for text in sentences)
-    assert causes(results.users)[0]["never-ended"] == 1
-    assert results.samples["source"].value_counts().sort("count").rows() == [("journal", 5), ("tree", 111)]
+    assert causes(results.users.lazy())[0]["never-ended"] == 1
+    assert results.samples.collect()["source"].value_counts().sort("count").rows() == [("journal", 5), ("tree", 111)]
 
 
 def test_user_that_jmeter_ended(fake_run: Any) -> None:
@@ -130,10 +130,10 @@ def test_user_that_jmeter_ended(fake_run: Any) -> None:
         file.write(json.dumps(rest | {"ok": False, "cause": "stopped", "censored": True}) + "\n")
     results = read_results(folder)
     assert missing(results) == []
-    assert causes(results.users)[0] == {"user-timeout": 1}
+    assert causes(results.users.lazy())[0] == {"user-timeout": 1}
     assert user_group(results.users).samples["duration"].percentile("50").bound == "lower"  # type: ignore[union-attr]
     assert causes(results.samples) == ({"stopped": 1}, {})
-    assert not results.samples["timed_out"].any(), "a frame cut off by the stop is in no time"
+    assert not results.samples.collect()["timed_out"].any(), "a frame cut off by the stop is in no time"
     assert results.clients.from_killed_users == 1
 
 
@@ -174,7 +174,7 @@ def test_frames_without_sub_results_come_from_the_output(fake_run: Any) -> None:
     (folder / "tree.xml").write_text(tree[:start] + tree[end:])
     edit_lines(folder / "samples.jtl", lambda rows: [row for row in rows if ",frame," not in row])
     results = read_results(folder)
-    assert results.samples.height == len(user.frames)
+    assert height(results.samples) == len(user.frames)
     assert missing(results) == ["samples.jtl has 0 rows labelled frame, but tree.xml holds 4 frames"]
 
 
@@ -257,7 +257,7 @@ def test_a_bad_line_of_the_journal_is_counted_and_nothing_else_is_lost(three_use
     rows = (folder / "journal.jsonl").read_bytes().splitlines()
     (folder / "journal.jsonl").write_bytes(b"\n".join([*rows[:50], line, *rows[50:], b""]))
     results = read_results(folder)
-    assert results.samples.height == 111
+    assert height(results.samples) == 111
     assert results.clients.bad_lines == Counter({"the journal": 1})
 
 
@@ -268,7 +268,7 @@ def test_entities_are_refused(fake_run: Any) -> None:
     edit_lines(folder / "tree.xml", lambda rows: [rows[0], bomb, *rows[1:]])
     results = read_results(folder)
     assert "damaged" in missing(results)[0]
-    assert results.samples.height == 1, "the journal has it"
+    assert height(results.samples) == 1, "the journal has it"
 
 
 def test_hosts_are_told_apart(fake_run: Any) -> None:

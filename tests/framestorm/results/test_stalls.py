@@ -17,11 +17,11 @@ def stall(at_s: float, longest_ms: int, gc_ms: int = 0) -> str:
     return f'INFO f.Stalls: {{"type":"stall","start_ms":{start_ms},{figures}}}\n'
 
 
-def samples(rtt_ms: float) -> pl.DataFrame:
+def samples(rtt_ms: float) -> pl.LazyFrame:
     """Ten a second from second 1 to second 9; the first of second 4 starts 30 ms late."""
     due_ms = [ORIGIN_MS + 1000 + 100.0 * number for number in range(90)]
     start_ms = [each + 30 * (number == 30) for number, each in enumerate(due_ms)]
-    return pl.DataFrame({"start_ms": start_ms, "intended_ms": due_ms}).with_columns(rtt_ms=rtt_ms, ok=True)
+    return pl.LazyFrame({"start_ms": start_ms, "intended_ms": due_ms}).with_columns(rtt_ms=rtt_ms, ok=True)
 
 
 @pytest.mark.parametrize(
