@@ -192,7 +192,7 @@ def reconciliation(results: RunResults) -> dict[str, Counter[str]]:
         labels = results.clients.labels or [results.label]
         rows = [(host, n) for (label, host), n in results.jtl.counts.items() if label in labels]
     else:
-        rows = results.samples["host"].value_counts().rows() if results.jtl.rows is not None else []
+        rows = results.samples.group_by("host").len().collect().rows() if results.jtl.rows is not None else []
     for host, n in rows:
         hosts.setdefault(host, Counter()).update(in_samples=n)
     return hosts
