@@ -24,6 +24,10 @@ _FROM_EXCEPTION = {
     "not-http": re.compile("clientprotocolexception|redirectexception|zipexception"),
 }
 _EXCEPTION = re.compile(r"(?:[\w$]+\.)+([\w$]*(?:Exception|Error))")
+# The wrapper of another exception, and the number that Groovy gives a script each time that it cannot compile it.
+_OF_SCRIPT = re.compile(
+    r"^javax\.script\.ScriptException: (?=[\w.]+(?:Exception|Error)\b)|(?<=\bScript)\d+(?=\.groovy)"
+)
 _PREFIX = re.compile(r"Non HTTP response (?:code|message): *")
 # The figure of a Duration or Size Assertion differs from sample to sample: without it, one cause is one cause.
 _MEASURED = re.compile(r"\b(It (?:took|was)) [\d.,\s]*\d")
@@ -142,7 +146,7 @@ def request_cause(code: str, message: str, failure: str, is_http: bool = True) -
         return _detailed("failed-check", _MEASURED.sub(r"\1 ...", failure))
     if WORD.fullmatch(message):
         return message
-    code, message = _PREFIX.sub("", code), _PREFIX.sub("", message)
+    code, message = _PREFIX.sub("", code), _OF_SCRIPT.sub("", _PREFIX.sub("", message))
     if exception := _EXCEPTION.search(f"{code} {message}"):
         is_tls = "ssl" in exception[0].lower() or "certificate" in exception[1].lower()
         detail = message if exception[0] in message else f"{exception[1]}: {message}"

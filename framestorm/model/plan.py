@@ -29,6 +29,8 @@ description may end with facets, in square brackets and separated by semicolons:
     read by Framestorm             not a property but a constant: `label` is the label of the main samples (without it
                                    that of the first sampler; `all` if only the users know it), `sample_variables` are
                                    further columns of samples.jtl
+
+Anyone may write `[number]` or `[required]`: these are facets only in a plan that has one which nobody else would write.
 """
 
 import difflib
@@ -54,7 +56,9 @@ _RANGE = re.compile(
 )
 _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
-_WORDS = {"text", URL, VIDEO, FILE, FORM, PROGRAM, SHELL, AUTHORITIES, FIGURES, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT}
+_OF_KIT = (VIDEO, FILE, FORM, SHELL, AUTHORITIES, FIGURES, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT)
+_WORDS = {"text", URL, PROGRAM, *_OF_KIT}
+_FOR_KIT = re.compile(rf"\[(?:[^\[\]]*; *)?(?:{'|'.join(map(re.escape, _OF_KIT))})(?:;[^\[\]]*)?\]")
 SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler2")  # how their tags end; the last is of old plans
 # What runs samplers that stand in other files, and what may give its samples names of its own.
 _OF_OTHER_FILES = {"IncludeController", "ModuleController"}
@@ -239,9 +243,11 @@ def read(path: Path) -> Plan:
     """
     root = parse(path)
     elements = list(enabled(root, ""))
+    own = [element for element, _ in elements]
+    has_facets = any(map(_FOR_KIT.search, root.itertext()))
     try:
-        properties = _properties([element for element, _ in elements])
-        constants = _constants([element for element, _ in elements])
+        properties = _properties(own, has_facets=has_facets)
+        constants = _constants(own) if has_facets else {}
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from None
     # Not those of fragments, nor those that set up or tear down.
@@ -315,7 +321,7 @@ def enabled_elements(root: ET.Element) -> list[ET.Element]:
     return [element for element, _ in enabled(root, "")]
 
 
-def _properties(elements: Iterable[ET.Element]) -> list[Property]:
+def _properties(elements: Iterable[ET.Element], *, has_facets: bool) -> list[Property]:
     """Each property once, at its first position; its description is the first that is not empty."""
     defaults: dict[str, str | None] = {}
     descriptions: dict[str, str] = {}
@@ -326,7 +332,10 @@ def _properties(elements: Iterable[ET.Element]) -> list[Property]:
                 is_same = defaults.get(name, default) == default
                 defaults[name] = default if is_plain and is_same else None
                 descriptions[name] = descriptions.get(name) or description or _comment_line(element, name)
-    return [Property(name, default, *_described(descriptions[name])) for name, default in defaults.items()]
+    return [
+        Property(name, default, *(_described(descriptions[name]) if has_facets else (descriptions[name],)))
+        for name, default in defaults.items()
+    ]
 
 
 def _constants(elements: Iterable[ET.Element]) -> dict[str, str]:

@@ -117,6 +117,12 @@ def test_a_word_without_a_row(word: str, sentence: str, side: Side) -> None:
             "",
             "tls: SSLHandshakeException: PKIX path",
         ),
+        (
+            "",
+            "javax.script.ScriptException: a.CompilationErrorsException: failed: Script12.groovy: 1: }",
+            "",
+            "exception: a.CompilationErrorsException: failed: Script.groovy: 1: }",
+        ),
         ("200", "OK", "", "unknown"),
     ],
 )

@@ -137,6 +137,12 @@ def test_facets_that_are_wrong_are_refused(write_plan: WritePlan, name: str, des
         write_plan(**{name: ("${__P(x,1)}", description)})
 
 
+def test_what_anyone_may_write_is_no_facet(write_plan: WritePlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "PLAN", PLAN.replace("; total over all slaves", ""))
+    plan = write_plan(x=("${__P(x,)}", "port [required; default 80]"), y=("${__P(y,)}", "[number]"))
+    assert not plan.is_for_kit and plan.settable["x"].meaning == "port [required; default 80]"
+
+
 def test_properties_that_a_plan_does_not_have(write_plan: WritePlan) -> None:
     plan = write_plan(users=("${__P(users,1)}", ""), stop=("${__P(stop,s)}", "[x] file [filled in by Framestorm]"))
     with pytest.raises(UsageError, match=r"no property user; did you mean users\? Its properties: my.threads"):
