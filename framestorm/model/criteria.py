@@ -161,7 +161,8 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
     words = _Words(text)
     if not words.peek().text:
         raise words.error(words.peek(), f"an empty criterion; give one such as {EXAMPLES}")
-    label = _take_label(words, main_label) or main_label
+    label = _take_label(words, main_label)
+    label = main_label if label is None else label
     series, name = _subject(words, label, main_label)
     sign = words.take()
     if sign.text not in OPERATORS:
@@ -225,7 +226,8 @@ def _take_label(words: _Words, main_label: str) -> str | None:
     """The label at the beginning; None if there is none."""
     if not _is_label(words, main_label):
         return None
-    name = words.take().text.strip("'\"")
+    word = words.take().text
+    name = word[1:-1] if word[:1] in ("'", '"') else word
     return next((each for each in (USER, ALL, main_label) if each.lower() == name.lower()), name)
 
 

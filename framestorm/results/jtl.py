@@ -111,9 +111,10 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
         pl.col(*_TEXT).fill_null(""),
     )
     if raw.select((pl.col("timeStamp") == "0").any()).collect(engine="streaming").item():
-        # A sample that never began, for instance of a class that is not there: it ended when the row before did.
+        # A sample that never began, for instance of a class that is not there: it ended when the row before did, or at
+        # 0 if none began.
         began = pl.col("start_ms") != 0
-        last_ms = pl.when(began).then("start_ms").forward_fill().backward_fill()
+        last_ms = pl.when(began).then("start_ms").forward_fill().backward_fill().fill_null(0)
         rows = rows.with_columns(pl.when(began).then("start_ms").otherwise(last_ms).alias("start_ms"))
     good = pl.all_horizontal(pl.col("start_ms", "rtt_ms", "ok").is_not_null())
     counted = rows.group_by("label", "host", good.alias("good")).len().sort("label").collect(engine="streaming")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from framestorm.model.criteria import CriteriaError, Group, judge, metric_name, parse
-from framestorm.model.metric import METRICS, metric
+from framestorm.model.metric import METRICS, metric, quoted
 from framestorm.stats.percentiles import Sample
 
 
@@ -182,3 +182,8 @@ def test_the_words_of_criteria_name_a_metric(words: str, name: str) -> None:
 def test_other_words_name_none(words: str) -> None:
     with pytest.raises(CriteriaError):
         metric_name(words, "frame")
+
+
+@pytest.mark.parametrize("label", ['a "b"', "", "p95", "1 %", "it's", "users"])
+def test_a_label_is_named_as_it_is_quoted(label: str) -> None:
+    assert parse(f"{quoted(label)} errors > 1 %", "main").label == label

@@ -54,6 +54,8 @@ def test_a_sample_that_never_began_does_not_stretch_the_load(tmp_path: Path) -> 
     summary = summarise(tmp_path, read_results(tmp_path), None)
     assert summary.labels["absent class"].n == 2
     assert summary.load is not None and summary.load.duration_ms == 50
+    write_rows(tmp_path, (), never)
+    assert summarise(tmp_path, read_results(tmp_path), None).main.failed == 1, "none began"
 
 
 def test_any_column_of_the_plan_is_a_further_figure(tmp_path: Path) -> None:
