@@ -48,7 +48,7 @@ class Host:
             options += [option, str(value)] if value else []
         for words in (self.ansible_ssh_common_args, self.ansible_ssh_extra_args):
             options += shlex.split(words or "")
-        return ["ssh", *options, self.ansible_host, remote_command]
+        return ["ssh", *options, "--", self.ansible_host, remote_command]
 
     def is_here(self) -> bool:
         """Whether this is the controlling machine itself."""

@@ -280,7 +280,7 @@ class Member:
     def _listen(self) -> None:
         for line in self._heard():
             try:
-                fields = json.loads(line)
+                fields = json.loads(line, parse_int=_whole, parse_float=_number, parse_constant=_number)
                 self._take(_ANSWERS[fields.pop("type")].validate_python(fields))
             except OSError as error:
                 self.unwritable = f"{error.filename} cannot be written: {error.strerror}"
@@ -326,6 +326,17 @@ class Member:
             return otherwise
         words = self._agent.stderr.read().decode(errors="replace").strip().splitlines()
         return f"ssh says: {words[-1]}" if words else otherwise
+
+
+def _number(text: str) -> float:
+    """A number that every later step can hold; JSON as Python reads it has others, such as NaN."""
+    if not abs(number := float(text)) < 2**53:
+        raise ValueError(f"{text} is no number of a host")
+    return number
+
+
+def _whole(text: str) -> int:
+    return int(_number(text))
 
 
 def _pieces(name: str, source: Path | bytes) -> Iterator[Piece]:

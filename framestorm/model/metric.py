@@ -261,13 +261,9 @@ def quoted(label: str) -> str:
     word = label.lower()
     is_known = word in {*COMMON_SERIES, *TIME_METRICS, *COUNT_METRICS, *ALIASES} or unit(word) or percentile(word)
     is_word = is_known and word != USER
-    return (
-        label
-        if re.fullmatch(r"[^\W\d][\w.-]*", label) and not is_word
-        else f"'{label}'"
-        if '"' in label
-        else f'"{label}"'
-    )
+    if re.fullmatch(r"[^\W\d][\w.-]*", label) and not is_word:
+        return label
+    return f"'{label}'" if '"' in label else f'"{label}"'
 
 
 def is_rounded(name: str) -> bool:

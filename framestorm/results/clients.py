@@ -352,6 +352,6 @@ def _end(user: UserHistory, last_line: Line) -> None:
 def _number(value: object) -> float | None:
     try:
         number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None

@@ -96,7 +96,7 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
         problem = f"the answers name {len(packed)} figures; the first {MAX_PACKED} are used"
         packed = packed[:MAX_PACKED]
     rows = raw.select(
-        pl.col("timeStamp").cast(pl.Float64, strict=False).alias("start_ms"),
+        _number("timeStamp").alias("start_ms"),
         _elapsed_ms(columns).alias("rtt_ms"),
         # Not by `replace`, for which all rows would be in memory.
         pl.when(pl.col("label") == ALL).then(pl.lit(LABEL_ALL)).otherwise(pl.col("label").fill_null("")).alias("label"),
@@ -129,15 +129,21 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
     return jtl
 
 
+def _number(name: str) -> pl.Expr:
+    """A column as numbers; null where its text is none, also for NaN and infinity."""
+    number = pl.col(name).cast(pl.Float64, strict=False)
+    return pl.when(number.is_finite()).then(number)
+
+
 def _elapsed_ms(columns: Sequence[str]) -> pl.Expr:
     """The time of a row, by the microsecond where it has that.
 
     A sub-result has that of the sample it belongs to; pauses within a transaction are taken off by the millisecond.
     """
-    elapsed_ms = pl.col("elapsed").cast(pl.Float64, strict=False)
+    elapsed_ms = _number("elapsed")
     if ELAPSED_US not in columns:
         return elapsed_ms
-    exact_ms = pl.col(ELAPSED_US).cast(pl.Float64, strict=False) / 1000
+    exact_ms = _number(ELAPSED_US) / 1000
     is_exact = (exact_ms - elapsed_ms).abs() < 1
     if "IdleTime" in columns:
         is_exact &= pl.col("IdleTime") == "0"
@@ -178,13 +184,11 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None, stopping
     further: dict[str, pl.Expr] = {}
     if "faces" in jtl.figures:
         further["verified"] = pl.when(pl.col("faces").is_not_null()).then(pl.lit(value=False))
-    further |= {
-        name: pl.col(name).cast(pl.Float64, strict=False) if is_length(name) else pl.col(name) for name in jtl.figures
-    }
+    further |= {name: _number(name) if is_length(name) else pl.col(name) for name in jtl.figures}
     for name, column in JMETER_TIMES.items():
         if column not in jtl.absent and name not in further:
             # Samplers that do not measure it say 0; on a connection that is kept alive, 0 is a true time to connect.
-            time, is_http = pl.col(column).cast(pl.Float64, strict=False), pl.col("URL").fill_null("null") != "null"
+            time, is_http = _number(column), pl.col("URL").fill_null("null") != "null"
             further[name] = pl.when(is_http | (time > 0)).then(time)
     # The samples of users that are processes are sub-results of these, and samples nevertheless.
     is_sub_result = (pl.col(IS_SUB_RESULT) == "true") & pl.lit(without is None)
@@ -192,8 +196,8 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None, stopping
     samples = (rows if stopping_ms is None else _with_stopped(rows, stopping_ms)).select(
         "label",
         pl.col("thread").alias("user"),
-        pl.col("index").cast(pl.Float64, strict=False).cast(pl.Int64),
-        pl.col("intended_ms").cast(pl.Float64, strict=False),
+        _number("index").cast(pl.Int64, strict=False),
+        _number("intended_ms"),
         "start_ms",
         "rtt_ms",
         pl.col("responseCode").cast(pl.Int64, strict=False).alias("status"),

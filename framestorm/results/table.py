@@ -21,6 +21,7 @@ from framestorm.stats.checks import Floats
 from framestorm.stats.percentiles import Sample
 
 Schema = dict[str, type[pl.DataType]]
+LAST_MS = 253_402_300_799_999  # of the year 9999
 # The common columns that later steps ask for, and further figures that they ask for by name: null where no sample has
 # them, for not every plan knows who answered, or whether it was a cold start.
 COLUMNS: Schema = {
@@ -75,6 +76,12 @@ def read_table(path: Path) -> pl.LazyFrame:
     raw = pl.scan_csv(path, schema_overrides={name: columns.get(name, pl.String) for name in names}, ignore_errors=True)
     samples = raw.select(
         pl.col(name) if name in names else pl.lit(None, dtype).alias(name) for name, dtype in columns.items()
+    ).with_columns(
+        pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name, dtype in columns.items() if dtype == pl.Float64
+    )
+    # The start of a sample that no calendar has is not known.
+    samples = samples.with_columns(
+        pl.when(pl.col("start_ms").is_between(0, LAST_MS)).then("start_ms").alias("start_ms")
     )
     timed_out = (pl.col("censored") & pl.col("cause").ne_missing("stopped")) | pl.col("cause").eq_missing("status-504")
     marked = samples.with_columns(pl.col("ok", "censored").fill_null(value=False)).with_columns(
@@ -228,7 +235,7 @@ def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None =
     """Values by bin number, `empty` (a gap) where a bin had none."""
     values: Values = [empty] * n_bins
     for number, value in binned.select("bin", column).iter_rows():
-        if 0 <= number < n_bins and value is not None:
+        if number is not None and 0 <= number < n_bins and value is not None:
             values[number] = round(value, digits)
     return values
 

@@ -1,3 +1,6 @@
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from framestorm.hosts.inventory import Host, Hosts
@@ -29,3 +32,10 @@ def test_the_functions_host_is_known_by_the_url(url: str, found: Host | None) ->
 
 def test_an_empty_group_has_no_url() -> None:
     assert Hosts([SLAVE], None, []).function_url is None
+
+
+def test_an_address_is_no_option_of_ssh(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    command = Host("slave1", (), f"-oProxyCommand=touch {made}").ssh("localhost")
+    assert subprocess.run(command, capture_output=True, timeout=20, check=False).returncode != 0
+    assert not made.exists()

@@ -185,7 +185,8 @@ def test_a_disk_that_is_full_here_is_no_loss_of_the_host(saying: Callable[..., M
 @pytest.mark.parametrize(
     "answer",
     [b"no JSON\n", b"[]\n", b'{"type": "Nonsense"}\n', b'{"type": "Beat"}\n',
-     b'{"type": "Facts", "described": {"rmi_port": "many"}}\n'],
+     b'{"type": "Facts", "described": {"rmi_port": "many"}}\n',
+     *(b'{"type": "Ready", "time_ms": %s}\n' % number for number in (b"NaN", b"-Infinity", b"1e999", b"9" * 400))],
 )  # fmt: skip
 def test_an_answer_of_another_form_is_a_fault_of_its_host(answer: bytes, saying: Callable[..., Member]) -> None:
     assert "its agent said" in (saying(answer).look() or "")

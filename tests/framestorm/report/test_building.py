@@ -157,3 +157,15 @@ def test_a_full_disk_leaves_the_old_report(
         build(folder, ["frame p95 > 1 ms"])
     assert {name: (folder / name).read_bytes() for name in MADE} == before
     assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize("start_ms", ["9" * 400, "-1e18", "1e300"])
+def test_a_start_that_no_calendar_has_is_not_known(fake_run: Any, start_ms: str) -> None:
+    fake_run.user([{}, {}, {}])
+    folder = fake_run.write()
+    for name in ("tree.xml", "journal.jsonl"):
+        path = folder / name
+        path.write_text(re.sub(r'("index": ?1,.*?"start_ms": ?)[0-9.]+', rf"\g<1>{start_ms}", path.read_text()))
+    build(folder)
+    assert summary(folder).main.n == 3
+    assert any("1 frame started before or after the run" in warning for warning in summary(folder).warnings)

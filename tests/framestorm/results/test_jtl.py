@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from framestorm.report.junit import junit_xml
 from framestorm.report.page import page_html
 from framestorm.report.summary import summarise
 from framestorm.results import table
@@ -220,3 +221,17 @@ def test_what_a_stop_cuts_off_is_no_error_of_the_function(
         "failed": ("status-500", False), "answered": (None, False),
     }  # fmt: skip
     assert samples["cut"]["censored"].to_list() == [cut == "stopped"]
+
+
+@pytest.mark.parametrize("value", ["NaN", "inf", "-1e18", "9" * 30])
+@pytest.mark.parametrize("field", range(5))
+def test_numbers_that_cannot_be_are_counted_or_said(tmp_path: Path, field: int, value: str) -> None:
+    good: list[list[object]] = [[START_MS + each, 5, each, START_MS, 3] for each in range(12)]
+    bad = [*good[0][:field], value, *good[0][field + 1 :]]
+    rows = ((start_ms, ms, "a", 200, "OK", "true", "", *more) for start_ms, ms, *more in [*good, bad])
+    write_rows(tmp_path, ("index", "intended_ms", "handler_ms"), *rows)
+    results = read_results(tmp_path)
+    summary = summarise(tmp_path, results, None)
+    assert page_html(summary) and junit_xml(summary)
+    assert summary.main.n + results.jtl.bad_rows == 13
+    assert results.jtl.bad_rows == (field < 2 and value in ("NaN", "inf"))

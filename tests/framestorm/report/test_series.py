@@ -1,0 +1,95 @@
+"""What the charts over time and by index draw: bins, the points that are shown, and the users with a line."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from framestorm.model.series import OverTime, SuccessOverTime
+from framestorm.report import series
+
+START_MS = 1_790_000_000_000.0
+
+
+def samples(starts_s: list[float], **columns: Any) -> pl.LazyFrame:
+    """Samples of host `a` without error, 10 ms each, in the order of their starts."""
+    given = {
+        "user": "u", "index": range(len(starts_s)), "start_ms": [START_MS + 1000 * each for each in starts_s],
+        "rtt_ms": 10.0, "ok": True, "cold": None, "timed_out": False, "host": "a", "source": "jtl",
+    }  # fmt: skip
+    table = pl.LazyFrame({"start_ms": given["start_ms"]})
+    return table.with_columns(
+        pl.Series(name, values) if isinstance(values, (list, range)) else pl.lit(values).alias(name)
+        for name, values in (given | columns).items()
+    ).with_columns(pl.col("cold").cast(pl.Boolean))
+
+
+def over_time(table: pl.LazyFrame) -> tuple[OverTime, SuccessOverTime]:
+    found = series.sample_series(table, START_MS)
+    assert found.over_time and found.success_over_time
+    return found.over_time, found.success_over_time
+
+
+@pytest.mark.parametrize(
+    ("n", "apart_s", "width_s", "n_bins"),
+    [
+        (101, 0.1, 1, 11),  # at most 10 samples a bin, for 10 bins of 1 s reach from the first start to the last
+        (102, 0.1, 2, 6),
+        (20, 0.1, 0.5, 4),
+        (3000, 0.1, 5, 60),  # at most 120 bins
+    ],
+)
+def test_bins_have_a_round_width(n: int, apart_s: float, width_s: float, n_bins: int) -> None:
+    times, success = over_time(samples([apart_s * each for each in range(n)]))
+    assert (times.width_s, len(times.x), times.x[:2]) == (width_s, n_bins, [width_s / 2, 1.5 * width_s])
+    assert success.ratio == [100.0] * n_bins and times.mid == times.high == [10.0] * n_bins
+    assert sum(rate or 0 for rate in success.hosts["a"]["ok"]) * width_s == pytest.approx(n)
+
+
+def test_a_bin_counts_its_own_samples() -> None:
+    starts_s, rtts_ms = [0.1, 0.2, 0.3, 0.4, 1.6], [1.0, 2.0, 3.0, 50.0, 7.0]
+    table = samples(starts_s, rtt_ms=rtts_ms, ok=[True, True, False, True, True], host=["a", "b", "a", "a", "b"])
+    times, success = over_time(table)
+    assert (times.x, times.mid, times.high) == (
+        [0.25, 0.75, 1.25, 1.75],
+        [2.0, None, None, 7.0],
+        [50.0, None, None, 7.0],
+    )
+    assert success.ratio == [75.0, None, None, 100.0]
+    assert success.hosts["a"] == {"ok": [4.0, 0.0, 0.0, 0.0], "failed": [2.0, 0.0, 0.0, 0.0]}
+    assert success.hosts["b"] == {"ok": [2.0, 0.0, 0.0, 2.0], "failed": [0.0] * 4}
+    assert (times.of, times.shown) == (4, 4), "no time of the failed one"
+
+
+def test_a_clock_far_off_makes_no_million_bins() -> None:
+    ten_years_s = 10 * 365 * 86400.0
+    times, success = over_time(samples([*(each / 10 for each in range(20)), ten_years_s]))
+    assert len(times.x) == len(success.ratio) == 20 * series.MAX_TIME_BINS
+    assert times.of == 21 and success.hosts["a"]["ok"][0] == pytest.approx(20 / 86400, abs=1e-3)
+    assert success.ratio[-1] is None, "the last bin is not that of all later ones"
+
+
+def test_of_many_samples_every_nth_is_a_point() -> None:
+    n = 2 * series.MAX_POINTS + 1
+    is_cold, is_cut = [each == 5 for each in range(n)], [each == 7 for each in range(n)]
+    times, _ = over_time(samples([each / 100 for each in range(n)], cold=is_cold, timed_out=is_cut))
+    # More warm ones than points: every second, the first included.
+    assert (len(times.cold["x"]), len(times.timed_out["x"])) == (1, 1)
+    assert len(times.warm["x"]) == n // 2 and times.shown == n // 2 + 2 and times.of == n
+
+
+@pytest.mark.parametrize("users", [series.MAX_LINES, series.MAX_LINES + 1])
+def test_many_users_are_a_band_with_some_examples(users: int) -> None:
+    of_user = [f"u{each // 3:02}" for each in range(3 * users)]
+    rtts_ms = [float(1 + each % 3) for each in range(3 * users)]
+    index = [each % 3 for each in range(3 * users)]
+    table = samples(
+        [float(each) for each in range(3 * users)], user=of_user, index=index, rtt_ms=rtts_ms, source="tree"
+    )
+    found = series.by_index(table, "rtt_ms", coarse=1)
+    assert found and (found.users, found.step, found.x) == (users, 1, [0, 1, 2])
+    is_many = users > series.MAX_LINES
+    numbers = [1, 4, 7, 10, 13] if is_many else [*range(1, users + 1)]
+    assert [line.user for line in found.lines] == numbers
+    assert all(line.y == [1.0, 2.0, 3.0] for line in found.lines)
+    assert (found.band == {end: [1.0, 2.0, 3.0] for end in ("low", "mid", "high")}) == is_many
