@@ -30,7 +30,8 @@ description may end with facets, in square brackets and separated by semicolons:
                                    that of the first sampler; `all` if only the users know it), `sample_variables` are
                                    further columns of samples.jtl
 
-Anyone may write `[number]` or `[required]`: these are facets only in a plan that has one which nobody else would write.
+Words such as `[number]` and `[required]` are common in descriptions. They are facets only in a plan that also has a
+facet of Framestorm's own, such as `[total over all slaves]`.
 """
 
 import difflib
