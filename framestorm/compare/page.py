@@ -1,7 +1,6 @@
 """index.html of a comparison, its charts, and its lines for the terminal, made of comparison.json and nothing else."""
 
 import math
-import shlex
 from collections.abc import Sequence
 
 from framestorm.inference import wording
@@ -43,7 +42,7 @@ def page_html(comparison: Comparison) -> str:
         verdict_word=VERDICT_WORDS[word],
         look=LOOKS[word],
         state_looks=STATE_LOOKS,
-        command=shlex.join(comparison.command),
+        command=comparison.command,
     )  # fmt: skip
 
 

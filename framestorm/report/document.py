@@ -6,6 +6,7 @@ uses the common parts in parts.html.j2.
 
 import importlib.util
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,7 +40,7 @@ def render(
         finalize=lambda each: visible(each) if isinstance(each, str) and not isinstance(each, Markup) else each,
     )
     formats = {name: _or_dash(getattr(units, name)) for name in FORMATS}
-    environment.filters.update(formats | {"utc": utc, "value": value} | dict(filters or {}))
+    environment.filters.update(formats | {"utc": utc, "value": value, "quoted": shlex.quote} | dict(filters or {}))
     figures = json.dumps(
         [chart.figure() for chart in charts], separators=(",", ":"), allow_nan=False, ensure_ascii=False
     )

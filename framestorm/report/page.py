@@ -1,12 +1,10 @@
 """index.html: the summary as one page that needs nothing else, neither the network nor a server."""
 
-import shlex
-
 from framestorm.model import cause, units
 from framestorm.model.criteria import ALL
 from framestorm.model.metric import Metric, unit
 from framestorm.model.run import Target
-from framestorm.model.summary import Range, Summary, Times
+from framestorm.model.summary import LabelSummary, Range, Summary, Times
 from framestorm.report.charts import charts
 from framestorm.report.document import render
 from framestorm.results.hosts import share_text
@@ -43,6 +41,7 @@ def page_html(summary: Summary) -> str:
             "share": share_text,
             "figure": _figure,
             "interval": _interval,
+            "success_interval": _success_interval,
             "of_figure": _of_figure,
             "cause": cause.describe,
             "range": _range,
@@ -59,7 +58,7 @@ def page_html(summary: Summary) -> str:
         series_names=SERIES_NAMES,
         columns=COLUMNS,
         with_interval=WITH_INTERVAL,
-        command=shlex.join(summary.run.command),
+        command=summary.run.command,
     )
 
 
@@ -101,6 +100,10 @@ def _interval(figure: Estimate | None) -> str:
     if figure is None or figure.few:
         return ""
     return units.ends(*(None if end is None else units.duration(end) for end in (figure.low, figure.high)))
+
+
+def _success_interval(label: LabelSummary) -> str:
+    return units.ends(units.percent(label.success_low), units.percent(label.success_high)) if label.n else ""
 
 
 def _target_kind(target: Target | None, url: str | None) -> str:

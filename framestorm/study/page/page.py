@@ -1,6 +1,5 @@
 """A study's page and the files beside it, made of the folder's runs; of an unfinished study it says what is missing."""
 
-import shlex
 from pathlib import Path
 
 from framestorm import paths
@@ -133,7 +132,7 @@ def page_html(summary: StudySummary) -> str:
         stopped=summary.study.state == STOPPED,
         doubts=[(n, DOUBTS[doubt]) for doubt, n in summary.progress.doubts.items()],
         published=published_points(summary),
-        command=command_text(summary.study),
+        command=repeating_command(summary.study),
         verdict_words=[verdict.capitalize() for verdict in LOOKS],
         fits=[line for line in summary.scalability if line.usl],
         knees=[line for line in summary.scalability if line.knee],
@@ -141,7 +140,7 @@ def page_html(summary: StudySummary) -> str:
     )  # fmt: skip
 
 
-def command_text(study: StudyRecord) -> str:
+def repeating_command(study: StudyRecord) -> list[str]:
     """The command that takes the study again, with its seed: the same order of runs."""
     command = iter(study.command or ("./run.sh", "study", study.name))
     words = []
@@ -154,7 +153,7 @@ def command_text(study: StudyRecord) -> str:
             words.append(word)
     if not any(word.split("=")[0] == "--seed" for word in words):
         words += ["--seed", str(study.seed)]
-    return shlex.join(words)
+    return words
 
 
 def figure_text(figure: Estimate | None, name: str) -> str:

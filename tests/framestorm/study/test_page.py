@@ -1,4 +1,5 @@
 import re
+import shlex
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from framestorm.study.answers.summary import StudySummary, read_published
 from framestorm.study.design import reading
 from framestorm.study.design.folder import Overrides
 from framestorm.study.page.charts import study_charts
-from framestorm.study.page.page import build, command_text, exit_status, page_html, terminal_text
+from framestorm.study.page.page import build, exit_status, page_html, repeating_command, terminal_text
 from tests.framestorm.conftest import function_of, own_text
 from tests.framestorm.study.conftest import PLAIN, FakeResult, frames_of
 
@@ -260,7 +261,7 @@ def test_an_interval_repeats_no_unit(metric: str, figure: tuple[float, float | N
 )
 def test_the_command_to_repeat_it_has_the_seed(made: Path, words: str, repeated: str) -> None:
     study = replace(load(made).study, name="rate", seed=17, command=("./run.sh", "study", *words.split()))
-    assert command_text(study) == f"./run.sh study {repeated}"
+    assert shlex.join(repeating_command(study)) == f"./run.sh study {repeated}"
 
 
 def test_strange_names_stay_text(fake_study: Any) -> None:
