@@ -103,7 +103,9 @@ def _interval(figure: Estimate | None) -> str:
 
 
 def _success_interval(label: LabelSummary) -> str:
-    return units.ends(units.percent(label.success_low), units.percent(label.success_high)) if label.n else ""
+    if label.success_low is None or label.success_high is None:
+        return ""
+    return units.ends(units.percent(label.success_low), units.percent(label.success_high))
 
 
 def _target_kind(target: Target | None, url: str | None) -> str:
