@@ -329,7 +329,7 @@ class Member:
 
 
 def _number(text: str) -> float:
-    """A number that every later step can hold; JSON as Python reads it has others, such as NaN."""
+    """A number of a message; raises ValueError for NaN, infinity, and what is too large to be counted exactly."""
     if not abs(number := float(text)) < 2**53:
         raise ValueError(f"{text} is no number of a host")
     return number

@@ -59,7 +59,7 @@ _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
 _OF_KIT = (VIDEO, FILE, FORM, SHELL, AUTHORITIES, FIGURES, TOTAL, EMBEDDED, _FILLED_IN, _CONSTANT)
 _WORDS = {"text", URL, PROGRAM, *_OF_KIT}
-_FOR_KIT = re.compile(rf"\[(?:[^\[\]]*; *)?(?:{'|'.join(map(re.escape, _OF_KIT))})(?:;[^\[\]]*)?\]")
+_KIT_FACET = re.compile(rf"\[(?:[^\[\]]*; *)?(?:{'|'.join(map(re.escape, _OF_KIT))})(?:;[^\[\]]*)?\]")
 SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler2")  # how their tags end; the last is of old plans
 # What runs samplers that stand in other files, and what may give its samples names of its own.
 _OF_OTHER_FILES = {"IncludeController", "ModuleController"}
@@ -245,7 +245,7 @@ def read(path: Path) -> Plan:
     root = parse(path)
     elements = list(enabled(root, ""))
     own = [element for element, _ in elements]
-    has_facets = any(map(_FOR_KIT.search, root.itertext()))
+    has_facets = any(map(_KIT_FACET.search, root.itertext()))
     try:
         properties = _properties(own, has_facets=has_facets)
         constants = _constants(own) if has_facets else {}

@@ -38,7 +38,7 @@ def sample_series(samples: pl.LazyFrame, origin_ms: float, coarse: int = 1) -> m
     bins = min(MAX_TIME_BINS, max(5, n // SAMPLES_PER_BIN))
     width_s = float(next((width for width in BIN_WIDTHS_S if width * bins >= high_s - low_s), BIN_WIDTHS_S[-1]))
     first = int(np.floor(low_s / width_s))
-    # A clock that went astray must not make a million bins: one more holds what is not shown.
+    # A clock that is years off must not make a million bins: later samples share one that is not drawn.
     n_bins = min(int(np.floor(high_s / width_s)) - first + 1, 20 * MAX_TIME_BINS)
     number = ((t_s / width_s).floor() - first).clip(upper_bound=n_bins).cast(pl.Int16)
     timed = samples.with_columns(t_s.alias("t_s"), number.alias("bin"))
@@ -269,7 +269,7 @@ def _quantile(column: str, quantile: float) -> pl.Expr:
 
 
 def _thinned(samples: pl.LazyFrame, most: int) -> pl.DataFrame:
-    """Every n-th sample, so that at most so many are left."""
+    """Every n-th sample, with the smallest n that leaves at most `most`."""
     return samples.gather_every(max(1, -(-height(samples) // most))).collect()
 
 

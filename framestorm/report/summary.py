@@ -57,7 +57,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     texts = record.criteria if criteria is None else criteria
     defaults = [f"{name} success < 100 %" for name in ([USER] if users.height else []) + [EACH]]
     parsed = [parse(text, label) for text in texts or defaults]
-    # First, for the sorted times of all figures take memory that lasts.
+    # Before the labels, whose sorted times stay in memory.
     main_series = series.sample_series(samples, origin_ms)
     labels, groups, charted = _labels(results, {criterion.label for criterion in parsed}, origin_ms)
     wholes = {ALL, USER} if users.height else {ALL}
@@ -174,7 +174,7 @@ def _labels(
     shown = {*often[:MAX_LABELS], *(results.labels.keys() & set(named))}
     further = [name for name in often if name != results.label][:MAX_CHARTED]
     charted: dict[str, SampleSeries] = {}
-    for name, table in results.of_labels(name for name in results.labels if name in shown and name != results.label):
+    for name, table in results.by_label(name for name in results.labels if name in shown and name != results.label):
         add(sample_group(table, name, at_rate=at_rate), table, results.labels[name].kind)
         if name in further:
             charted[name] = series.sample_series(table, origin_ms, series.COARSE)

@@ -130,7 +130,7 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
 
 
 def _number(name: str) -> pl.Expr:
-    """A column as numbers; null where its text is none, also for NaN and infinity."""
+    """A column as numbers; null where the text is not a finite number."""
     number = pl.col(name).cast(pl.Float64, strict=False)
     return pl.when(number.is_finite()).then(number)
 

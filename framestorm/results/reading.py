@@ -61,7 +61,7 @@ class RunResults:
     clients: ClientFiles
     jtl: Jtl
 
-    def of_labels(self, labels: Iterable[str]) -> Iterator[tuple[str, pl.LazyFrame]]:
+    def by_label(self, labels: Iterable[str]) -> Iterator[tuple[str, pl.LazyFrame]]:
         """Each of the labels with its samples, which are read for several labels at a time."""
         left = list(labels)
         while left:

@@ -1,6 +1,6 @@
 """samples.csv and the users as typed columns, with what every later step asks of a sample worked out once.
 
-Of the samples of a long run only the columns that a step needs are in memory, and only while it needs them.
+Each step reads only the columns that it needs: the samples of a long run are never all in memory.
 """
 
 import tempfile
@@ -21,7 +21,7 @@ from framestorm.stats.checks import Floats
 from framestorm.stats.percentiles import Sample
 
 Schema = dict[str, type[pl.DataType]]
-LAST_MS = 253_402_300_799_999  # of the year 9999
+LAST_MS = 253_402_300_799_999  # the end of the year 9999, after which Python has no dates
 # The common columns that later steps ask for, and further figures that they ask for by name: null where no sample has
 # them, for not every plan knows who answered, or whether it was a cold start.
 COLUMNS: Schema = {
@@ -79,7 +79,7 @@ def read_table(path: Path) -> pl.LazyFrame:
     ).with_columns(
         pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name, dtype in columns.items() if dtype == pl.Float64
     )
-    # The start of a sample that no calendar has is not known.
+    # A start that is no date is not known.
     samples = samples.with_columns(
         pl.when(pl.col("start_ms").is_between(0, LAST_MS)).then("start_ms").alias("start_ms")
     )
@@ -201,7 +201,7 @@ def user_group(users: pl.DataFrame) -> Group:
 
 
 def span_ms(table: pl.LazyFrame, length: str) -> tuple[float, float] | None:
-    """First start and last end, in epoch ms; None without any."""
+    """The first start and the last end, in epoch ms; None if no start is known."""
     end_ms = pl.col("start_ms") + pl.col(length).fill_null(0)
     first, last = table.select(pl.col("start_ms").min(), end_ms.max().alias("end_ms")).collect().row(0)
     return None if first is None or last is None else (float(first), float(last))

@@ -39,7 +39,7 @@ REFUSED = {
     "K=config next": "give one command with all of its options",
     "aws-sigv4": "the signature of a request depends on its time: sign it in a plan of your own",
     "resolve connect-to": "put the address into the URL, and the name into -H 'Host: NAME'",
-    "unix-socket abstract-unix-socket": "JMeter has no Unix sockets: give the function a port",
+    "unix-socket abstract-unix-socket": "JMeter cannot connect to a Unix socket: let the function listen on a TCP port",
     "socks4 socks4a socks5 socks5-hostname preproxy": (
         "leave it out, and run the plan with -D socksProxyHost=HOST -D socksProxyPort=PORT"
     ),

@@ -34,7 +34,7 @@ class Needs:
     texts: tuple[str, ...]
 
     def has_property(self, name: str) -> bool:
-        """Whether a property of this name is read anywhere, as far as the texts tell."""
+        """Whether the plan, a fragment or a script refers to it; a name that a script computes is not found."""
         of_script = re.compile(rf"\b(?:props|JMeterUtils)\b\W{{0,3}}(?:\w+\W{{1,3}})?{re.escape(name)}\b")
         return any(name in dict(plans.references(text)) or of_script.search(text) for text in self.texts)
 

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+# Has the form of the names that the kit's clients give their users.
 USER = f"u-{os.getpid()}-{time.time() * 1000:.0f}"
 
 

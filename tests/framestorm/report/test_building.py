@@ -142,7 +142,7 @@ def full(self: Path, *args: Any, **named: Any) -> int:
 
 @pytest.mark.parametrize(
     ("module", "name", "stand_in"),
-    [(Path, "write_text", full), (tempfile, "TemporaryFile", lambda: Path("/dev/full").open("r+b"))],  # noqa: SIM115,
+    [(Path, "write_text", full), (tempfile, "TemporaryFile", lambda: Path("/dev/full").open("r+b"))],  # noqa: SIM115
     ids=["of the report", "of temporary files"],
 )
 def test_a_full_disk_leaves_the_old_report(

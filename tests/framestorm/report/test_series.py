@@ -12,7 +12,7 @@ START_MS = 1_790_000_000_000.0
 
 
 def samples(starts_s: list[float], **columns: Any) -> pl.LazyFrame:
-    """Samples of host `a` without error, 10 ms each, in the order of their starts."""
+    """Successful samples of host `a` that take 10 ms each, with these starts."""
     given = {
         "user": "u", "index": range(len(starts_s)), "start_ms": [START_MS + 1000 * each for each in starts_s],
         "rtt_ms": 10.0, "ok": True, "cold": None, "timed_out": False, "host": "a", "source": "jtl",
@@ -33,7 +33,7 @@ def over_time(table: pl.LazyFrame) -> tuple[OverTime, SuccessOverTime]:
 @pytest.mark.parametrize(
     ("n", "apart_s", "width_s", "n_bins"),
     [
-        (101, 0.1, 1, 11),  # at most 10 samples a bin, for 10 bins of 1 s reach from the first start to the last
+        (101, 0.1, 1, 11),  # as many bins as there are tens of samples
         (102, 0.1, 2, 6),
         (20, 0.1, 0.5, 4),
         (3000, 0.1, 5, 60),  # at most 120 bins
@@ -73,7 +73,7 @@ def test_of_many_samples_every_nth_is_a_point() -> None:
     n = 2 * series.MAX_POINTS + 1
     is_cold, is_cut = [each == 5 for each in range(n)], [each == 7 for each in range(n)]
     times, _ = over_time(samples([each / 100 for each in range(n)], cold=is_cold, timed_out=is_cut))
-    # More warm ones than points: every second, the first included.
+    # There are 4000 warm samples for 2000 points.
     assert (len(times.cold["x"]), len(times.timed_out["x"])) == (1, 1)
     assert len(times.warm["x"]) == n // 2 and times.shown == n // 2 + 2 and times.of == n
 

@@ -67,7 +67,7 @@ def test_any_column_of_the_plan_is_a_further_figure(tmp_path: Path) -> None:
     write_rows(tmp_path, figures, good, unset, other)
     results = read_results(tmp_path)
     assert (results.label, height(results.samples), list(results.labels)) == ("all", 3, ["chat", "login"])
-    ((_, chats),) = results.of_labels(["chat"])
+    ((_, chats),) = results.by_label(["chat"])
     assert chats.select("first_token_ms", "cold").collect().rows() == [(31.5, True), (None, None)]
     assert table.figures(chats) == ["handler_ms", "model_ms", "first_token_ms", "tokens"]
     times = sample_group(chats, "chat").samples
@@ -131,7 +131,7 @@ WITH_URL = f"{COLUMNS},URL,Latency,Connect"
 
 
 def test_sub_results_are_not_counted_as_samples(tmp_path: Path) -> None:
-    """Redirects and embedded resources have rows after that of their sample; a sampler may have the label of one."""
+    """Rows of redirects and embedded resources follow that of their sample; a sampler may share the label of one."""
     (tmp_path / "samples.jtl").write_text(
         f"{WITH_URL},is_sub_result\n"
         "1000,40,log in,200,OK,t 1-1,true,,300,30,http://h/home,39,2,false\n"
@@ -213,7 +213,7 @@ def test_what_a_stop_cuts_off_is_no_error_of_the_function(
     (tmp_path / "run.json").write_text(json.dumps({"format": 2, "state": state, "stopping_ms": 2000.0}))
     results = read_results(tmp_path)
     aborted = "stopped" if state == "stopped" else "exception: RequestAbortedException: Request aborted"
-    samples = {name: of.collect() for name, of in results.of_labels(rows)}
+    samples = {name: of.collect() for name, of in results.by_label(rows)}
     found = {name: of.select("cause", "timed_out").row(0) for name, of in samples.items()}
     assert found == {
         "before": (CLOSED, False), "cut": (cut, False), "aborted": (aborted, False),

@@ -118,7 +118,7 @@ def test_a_plan_made_in_jmeter_may_read_any_property(tmp_path: Path, capsys: pyt
 def test_only_a_property_that_nobody_reads_is_noted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fragments and scripts read some too."""
+    """Fragments and scripts refer to properties, too."""
     monkeypatch.chdir(tmp_path)
     script = '<JSR223Sampler testname="s"><stringProp name="{}">{}</stringProp></JSR223Sampler><hashTree/>'
     include = (
