@@ -112,14 +112,24 @@ def _customise(root: Path, sources: list[Archive]) -> None:
 
 
 def unpack(root: Path, included: Sequence[str], sources: list[Archive], log: IO[bytes]) -> None:
-    """Unpack a minimal system with these packages below `root`, by mmdebstrap; it must be installed."""
+    """Unpack a minimal system with these packages below `root`, by mmdebstrap; it must be installed.
+
+    Raises:
+        LabError: it failed; the message has its first error, and `log` its whole output.
+    """
+    root.parent.mkdir(parents=True, exist_ok=True)
     settings = run("apt-config", "dump", *(f"Acquire::{name}" for name in _FOR_MMDEBSTRAP)).splitlines()
     options = [f"--aptopt={setting.rstrip(';')}" for setting in settings]
     command = ["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", *options]
     command += [f"--include={','.join(included)}", sources[0].suite, str(root), *(each.line for each in sources)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    log.write(done.stdout)
     if done.returncode:
-        raise LabError(f"mmdebstrap failed with {done.returncode}; the end of its output is in {log.name}")
+        lines = done.stdout.decode(errors="replace").strip().splitlines()
+        why = next((line for line in lines if line.startswith("E: ")), lines[-1] if lines else "it said nothing")
+        raise LabError(f"mmdebstrap failed with {done.returncode}: {why}; its whole output is in {log.name}")
 
 
 def current(sources: list[Archive]) -> Path:

@@ -5,6 +5,7 @@ import re
 import polars as pl
 
 from framestorm.model.criteria import USER
+from framestorm.model.sample import IS_SUB_RESULT
 from framestorm.model.summary import Doubt, Machine, Summary
 from framestorm.model.units import count, duration, percent, plural
 from framestorm.results.hosts import BUSY_SHARE, share_text
@@ -289,11 +290,16 @@ def _facts(summary: Summary) -> list[str]:
             f"No figure of -Jfigures for {_listed(absent)}: no response had a number there, or one was negative. Look "
             "at a response, and mend the JSONPath."
         )
-    if facts.absent_columns:
-        unknown = dict.fromkeys(MISSING[name] for name in facts.absent_columns)
+    if absent := [name for name in facts.absent_columns if name in MISSING]:
+        unknown = dict.fromkeys(MISSING[name] for name in absent)
         sentences.append(
-            f"samples.jtl lacks {_listed(facts.absent_columns)}, so this is not known: {_listed([*unknown])}. "
+            f"samples.jtl lacks {_listed(absent)}, so this is not known: {_listed([*unknown])}. "
             "Plans and -q files set such columns by jmeter.save.saveservice properties."
+        )
+    if IS_SUB_RESULT in facts.absent_columns and summary.users is None:
+        sentences.append(
+            "samples.jtl does not say which of its rows are sub-results (redirects, embedded resources), so all of "
+            "them are counted as samples: it was not written by JMeter as ./run.sh starts it."
         )
     for label in summary.labels.values():
         if label.of_labels > 1:

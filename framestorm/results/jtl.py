@@ -54,14 +54,24 @@ LABEL_ALL = "all (label)"
 PACKED = "further_figures"
 MAX_PACKED = 50
 _TEXT = ("responseCode", "responseMessage", "failureMessage")
+# What a row is.
+JTL = "jtl"
+SOURCE = (
+    pl.when(pl.col("responseMessage").str.starts_with(TRANSACTION_MESSAGE))
+    .then(pl.lit(TRANSACTION))
+    .when(pl.col(IS_SUB_RESULT) == "true")
+    .then(pl.lit(SUB_RESULT))
+    .otherwise(pl.lit(JTL))
+    .alias("source")
+)
 
 
 @dataclass
 class Jtl:
     """The readable part of samples.jtl; `rows` is None if there is none.
 
-    figures: the columns that are further figures; absent: the columns of JMeter that it lacks; labels: how many rows
-        have each; counts: of rows by label and host.
+    figures: the columns that are further figures; absent: the columns that it lacks; labels: how many rows have each;
+        counts: of rows by label, host and source.
     """
 
     problem: str | None = None
@@ -69,7 +79,7 @@ class Jtl:
     figures: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     labels: Counter[str] = field(default_factory=Counter)
-    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
     bad_rows: int = 0
 
 
@@ -117,12 +127,12 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
         last_ms = pl.when(began).then("start_ms").forward_fill().backward_fill().fill_null(0)
         rows = rows.with_columns(pl.when(began).then("start_ms").otherwise(last_ms).alias("start_ms"))
     good = pl.all_horizontal(pl.col("start_ms", "rtt_ms", "ok").is_not_null())
-    counted = rows.group_by("label", "host", good.alias("good")).len().sort("label").collect(engine="streaming")
-    absent = tuple(name for name in MISSING if name not in columns)
+    counted = rows.group_by("label", "host", SOURCE, good.alias("good")).len().sort("label").collect(engine="streaming")
+    absent = tuple(name for name in (*MISSING, IS_SUB_RESULT) if name not in columns)
     jtl = Jtl(problem, rows.filter(good), (*figures, *packed), absent)
-    for label, host, is_good, n in counted.iter_rows():
+    for label, host, source, is_good, n in counted.iter_rows():
         if is_good:
-            jtl.counts[label, host] = n
+            jtl.counts[label, host, source] = n
             jtl.labels[label] += n
         else:
             jtl.bad_rows += n
@@ -191,7 +201,7 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None, stopping
             time, is_http = _number(column), pl.col("URL").fill_null("null") != "null"
             further[name] = pl.when(is_http | (time > 0)).then(time)
     # The samples of users that are processes are sub-results of these, and samples nevertheless.
-    is_sub_result = (pl.col(IS_SUB_RESULT) == "true") & pl.lit(without is None)
+    own = SOURCE if without is None else pl.when(SOURCE == SUB_RESULT).then(pl.lit(JTL)).otherwise(SOURCE)
     rows = _with_cause(rows)
     samples = (rows if stopping_ms is None else _with_stopped(rows, stopping_ms)).select(
         "label",
@@ -208,12 +218,7 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None, stopping
         pl.col("bytes").cast(pl.Int64, strict=False).alias("received_bytes"),
         "host",
         "thread",
-        pl.when(pl.col("responseMessage").str.starts_with(TRANSACTION_MESSAGE))
-        .then(pl.lit(TRANSACTION))
-        .when(is_sub_result)
-        .then(pl.lit(SUB_RESULT))
-        .otherwise(pl.lit("jtl"))
-        .alias("source"),
+        own.alias("source"),
         **further,
     )
     samples.select(*COMMON, *ORIGIN, *further).with_columns(inert()).sink_csv(table, float_precision=3)

@@ -17,9 +17,10 @@ from framestorm.errors import FramestormError
 from framestorm.model.criteria import ALL, USER
 from framestorm.model.files import FileError, FormatError, read, replacing
 from framestorm.model.run import Record
+from framestorm.model.sample import SUB_RESULT
 from framestorm.model.units import count, plural
 from framestorm.results.clients import IN_JOURNAL, IN_TREE, OUTPUT, ClientFiles, read_clients
-from framestorm.results.jtl import Jtl, read_jtl, read_users, write_samples
+from framestorm.results.jtl import JTL, Jtl, read_jtl, read_users, write_samples
 from framestorm.results.table import Label, height, labels_of, of_label, read_table, users_table
 
 SAMPLES = "samples.csv"
@@ -188,13 +189,15 @@ def reconciliation(results: RunResults) -> dict[str, Counter[str]]:
             sent=in_both + user.sources.count(IN_JOURNAL),
             in_tree=in_both + user.sources.count(IN_TREE),
         )
-    if results.clients.users:
-        labels = results.clients.labels or [results.label]
-        rows = [(host, n) for (label, host), n in results.jtl.counts.items() if label in labels]
-    else:
-        rows = results.samples.group_by("host").len().collect().rows() if results.jtl.rows is not None else []
-    for host, n in rows:
-        hosts.setdefault(host, Counter()).update(in_samples=n)
+    has_users = results.users.height > 0
+    labels = set(results.clients.labels or [results.label])
+    if ALL in labels:
+        labels = results.jtl.labels.keys() - ({USER} if has_users else set())
+    # Samples of users that are processes are sub-results of these.
+    sources = (JTL, SUB_RESULT) if has_users else (JTL,)
+    for (label, host, source), n in results.jtl.counts.items():
+        if label in labels and source in sources:
+            hosts.setdefault(host, Counter()).update(in_samples=n)
     return hosts
 
 

@@ -15,6 +15,7 @@ from framestorm.errors import UsageError
 from framestorm.machine import wait_until
 from lab import groups, keys, network
 from lab.__main__ import main
+from lab.base import Archive, unpack
 from lab.hosts import HOME, Host, LabError, planned
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -43,6 +44,14 @@ def ssh(host: str, command: str) -> subprocess.CompletedProcess[str]:
 
 def lines(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
     return [line.split() for line in done.stdout.splitlines()]
+
+
+def test_a_system_that_cannot_be_unpacked_says_why(tmp_path: Path) -> None:
+    """On a machine where nothing is set up, the folder above the new system is not there either."""
+    nowhere = Archive(f"file://{tmp_path}/nowhere", "stable", "main", "")
+    with (tmp_path / "log").open("wb") as log, pytest.raises(LabError, match="25: E: ") as caught:
+        unpack(tmp_path / "made" / "root", ["python3"], [nowhere], log)
+    assert str(tmp_path / "log") in str(caught.value) and "nowhere" in (tmp_path / "log").read_text()
 
 
 def test_down_without_a_lab_is_no_error(lab_cli: Cli) -> None:

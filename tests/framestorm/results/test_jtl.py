@@ -153,7 +153,10 @@ def test_sub_results_are_not_counted_as_samples(tmp_path: Path) -> None:
     assert {criterion.label for criterion in summary.criteria}.isdisjoint(parts)
     assert summary.main.received_bytes_per_s == pytest.approx(700 / 0.107)
     assert summary.labels["log in"].completed_per_s == pytest.approx(1 / 0.04)
-    assert [of.in_samples for of in summary.hosts] == [6]
+    assert [(of.in_samples, of.shown) for of in summary.hosts] == [(6, 6)]
+    assert not any("sub-results" in sentence for sentence in summary.warnings)
+    (tmp_path / "samples.jtl").unlink()
+    assert [(of.in_samples, of.shown) for of in summarise(tmp_path, read_results(tmp_path), None).hosts] == [(None, 6)]
     latency, connect = (summary.main.times[name] for name in ("latency", "connect"))
     assert (latency.n, connect.n) == (5, 5), "a script has neither"
     assert latency.mean and latency.mean.value == 12.6 and latency.are_whole
@@ -188,7 +191,8 @@ def test_columns_that_were_not_saved_are_named(tmp_path: Path) -> None:
     summary = summarise(tmp_path, read_results(tmp_path), None)
     assert "Latency" in summary.facts.absent_columns and "bytes" in summary.facts.absent_columns
     assert (summary.main.received_bytes_per_s, summary.main.causes) == (None, {"unknown": 1})
-    assert any("lacks" in sentence for sentence in summary.warnings)
+    assert ["is_sub_result" in sentence for sentence in summary.warnings if "lacks" in sentence] == [False]
+    assert any("sub-results" in sentence for sentence in summary.warnings)
 
 
 @pytest.mark.parametrize(
