@@ -64,7 +64,8 @@ class _Scale:
     @classmethod
     def of(cls, name: str, values: Sequence[float]) -> "_Scale":
         unit = metric(name).unit
-        least, most = (0.0 if min(values, default=-1) >= 0 else -math.inf), (100.0 if unit == "share" else math.inf)
+        least = 0.0 if all(value >= 0 for value in values) else -math.inf
+        most = 100.0 if unit == "share" else math.inf
         if unit in ("ms", "s"):
             in_ms = 1000.0 if unit == "s" else 1.0
             lengths = Lengths.of([abs(value) * in_ms for value in values])

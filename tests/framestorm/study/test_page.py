@@ -169,7 +169,18 @@ def test_charts_have_intervals_and_the_published_panel(made: Path) -> None:
     assert [law["y"][0] for law in laws] == pytest.approx([y[0] for y in served], rel=0.1)
     assert "Dashed: the scalability law that fits." in drawn[3].caption
     assert list(drawn[4].choices) == ["users 1", "users 2", "users 4"]
-    assert sum(trace["visible"] for trace in drawn[4].traces) * 3 == len(drawn[4].traces)
+    by_frame = drawn[4]
+    assert by_frame.chosen == "users 4"
+    shown = [trace["visible"] for trace in by_frame.traces]
+    assert (shown, sum(shown) * 3) == (by_frame.choices["users 4"][0]["visible"], len(shown))
+    assert [note["text"] for note in by_frame.layout["annotations"]][3:] == [
+        f"{series}, way: kept-alive" for series in ("response time", "handler time", "model time")
+    ]
+    around, median = by_frame.traces[-2:]
+    assert around["x"] == [*range(12), *reversed(range(12))] and median["x"] == [*range(12)]
+    middle = [10 + 1.5 * number for number in range(12)]
+    assert around["y"] == [*(y + 2.5 for y in middle), *(y - 2.5 for y in reversed(middle))]
+    assert median["y"] == middle
 
 
 def test_captions_say_what_an_axis_does_to_intervals(fake_study: Any) -> None:
