@@ -56,8 +56,10 @@ make_venv() {
 }
 
 main() {
-    mkdir -p -- "$LOCAL/stamps"
     if ! venv_is_made; then
+        if ! mkdir -p -- "$LOCAL/stamps" 2>/dev/null || [[ ! -w "$LOCAL" ]]; then
+            fail "$LOCAL cannot be written to, and nothing in it is set up for $(id -un): clone the project into a folder of yours"
+        fi
         command -v flock >/dev/null || install_packages util-linux
         # A second start waits for the first one's set-up and then uses what that has made.
         (

@@ -38,3 +38,12 @@ def test_two_first_starts_make_one_environment(tmp_path: Path) -> None:
     (tmp_path / "framestorm" / "requirements.txt").write_text("two\n")
     assert start("three").communicate(timeout=120)[0] == "started with three\n"
     assert made.read_text() == "made\nmade\n"
+
+
+def test_a_checkout_of_someone_else(tmp_path: Path) -> None:
+    """Rights do not hold root off, but a file in the folder's place does."""
+    shutil.copy2(paths.ROOT / "run.sh", tmp_path)
+    (tmp_path / ".local").touch()
+    done = subprocess.run([tmp_path / "run.sh"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{tmp_path}/.local cannot be written to" in done.stderr and len(done.stderr.splitlines()) == 1
