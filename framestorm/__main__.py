@@ -9,6 +9,7 @@ IS_HEARD = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 if IS_HEARD:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
+import io
 import os
 import sys
 
@@ -19,4 +20,7 @@ os.environ.pop("PYTHONPATH", None)
 
 if IS_HEARD:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# A character that the terminal's encoding lacks, as in a label, is written as its number, as Python does on stderr.
+if isinstance(sys.stdout, io.TextIOWrapper):
+    sys.stdout.reconfigure(errors="backslashreplace")
 sys.exit(main(sys.argv[1:]))

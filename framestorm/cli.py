@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
+from framestorm.parser import Parser
 from framestorm.plain import visible
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _run(words: Sequence[str]) -> int:
     from framestorm.model import criteria
 
     verbs = "\n".join(f"  {name:<8}{verb.__doc__}" for name, verb in VERBS.items() if name)
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="./run.sh",
         description="Run a JMeter plan and report on it; by default jmx/face-blur.jmx, on the embedded target.",
         epilog=f"verbs, each with its own --help:\n{verbs}\n\n{textwrap.fill(EXIT_STATUS, 79)}",
@@ -172,9 +173,7 @@ def _gui(words: Sequence[str]) -> int:
     """Open a plan in JMeter's GUI, with the target and the properties of a run."""
     from framestorm.run.load import open_gui
 
-    parser = argparse.ArgumentParser(
-        prog="./run.sh gui", description="Open a plan in JMeter's GUI; Run works there as ./run.sh does."
-    )
+    parser = Parser(prog="./run.sh gui", description="Open a plan in JMeter's GUI; Run works there as ./run.sh does.")
     _add_plan_options(parser)
     parser.add_argument("plan_word", metavar="plan", nargs="?", type=Path, help="the plan, as with -t")
     parser.set_defaults(is_for_gui=True)
@@ -191,7 +190,7 @@ def _new(words: Sequence[str]) -> int:
     """Make a plan for your own function from a curl command."""
     from framestorm.run import new_plan
 
-    parser = argparse.ArgumentParser(prog="./run.sh new", description=_new.__doc__)
+    parser = Parser(prog="./run.sh new", description=_new.__doc__)
     parser.add_argument("plan", metavar="PLAN.jmx", type=Path, help="the new plan")
     parser.add_argument(
         "--curl", metavar="COMMAND", required=True, help="the request: 'curl -H … -d @scan.json https://…'"
@@ -210,7 +209,7 @@ def _new(words: Sequence[str]) -> int:
 
 def _rebuild(words: Sequence[str]) -> int:
     """Rebuild every page of a run or a study from its raw files."""
-    parser = argparse.ArgumentParser(prog="./run.sh report", description=_rebuild.__doc__, epilog=EXIT_STATUS)
+    parser = Parser(prog="./run.sh report", description=_rebuild.__doc__, epilog=EXIT_STATUS)
     parser.add_argument(
         "run_dir", metavar="RUN", type=Path, help="the folder of a run or a study, or its name in dashboards/"
     )
@@ -231,7 +230,7 @@ def _rebuild(words: Sequence[str]) -> int:
 
 def _test(words: Sequence[str]) -> int:
     """Set up what the tests need, then check and test everything as CI does."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="./run.sh test", description=_test.__doc__, usage="%(prog)s [-h] [PYTEST-OPTION ...] [TEST ...]",
         epilog="Words that follow go to pytest, which then runs alone, without the static checks.",
     )  # fmt: skip
@@ -385,7 +384,10 @@ def _set_up(for_slaves: bool = False) -> None:
 
 
 def _report(run_dir: Path, criteria: Sequence[str]) -> int:
+    from framestorm.model import files
+    from framestorm.model.summary import Summary
     from framestorm.report import build
+    from framestorm.report.terminal import terminal_text
     from framestorm.run import jmeter
 
     try:
@@ -393,6 +395,6 @@ def _report(run_dir: Path, criteria: Sequence[str]) -> int:
     except FramestormError as error:
         print(f"framestorm: {visible(str(error))}", file=sys.stderr)
     verdict = build(run_dir, criteria or None)
-    print(visible(verdict.line))
-    print(f"report: {paths.shown(run_dir / 'index.html')}")
+    print(terminal_text(files.read(run_dir / "summary.json", Summary)))
+    print(f"\nreport: {paths.shown(run_dir / 'index.html')}")
     return verdict.exit_status

@@ -1,12 +1,12 @@
 """`./run.sh sbom`: the software that the kit brings along, as CycloneDX files, by the tools of each ecosystem."""
 
-import argparse
 import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from framestorm import paths
+from framestorm.parser import Parser
 from framestorm.platform.openfaas import layout, parts
 from framestorm.setup import pieces as setup
 
@@ -18,7 +18,7 @@ LOCKS = tuple(
 
 def main(words: Sequence[str]) -> int:
     """Write the files: one of JMeter's home, one of each Python lock file, one of each program in Go."""
-    parser = argparse.ArgumentParser(prog="./run.sh sbom", description=__doc__)
+    parser = Parser(prog="./run.sh sbom", description=__doc__)
     parser.add_argument(
         "folder", metavar="DIR", nargs="?", type=Path, default=paths.LOCAL / "sbom",
         help="where to write them (default: .local/sbom)",

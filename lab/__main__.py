@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
 
+from framestorm.parser import Parser
 from lab import lifecycle
 from lab.hosts import DEFAULT_SLAVES, MAX_SLAVES, LabError
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="./run.sh lab", description="Local hosts (master, slaves, function) to try Framestorm on one machine."
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="up | status | down")

@@ -1,6 +1,5 @@
 """`./run.sh compare`: find the sides, compare them, write the page, and print the result in a few lines."""
 
-import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from framestorm.inference.contrasts import Threshold
 from framestorm.model.files import dump, write_text
 from framestorm.model.metric import Worse, metric, quoted, split_label
 from framestorm.model.study import catalogue_name
+from framestorm.parser import Parser
 from framestorm.plain import visible
 
 EXIT_STATUS = (
@@ -68,8 +68,8 @@ def main(words: Sequence[str]) -> int:
     return comparison.verdict.exit_status
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="./run.sh compare",
         description=(
             "Compare runs with runs, studies with studies, or two levels of one study. The first is the baseline. "

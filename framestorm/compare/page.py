@@ -9,6 +9,7 @@ from framestorm.model.comparison import NOT_COMPARED, NOT_SIGNIFICANT, Compariso
 from framestorm.model.units import count
 from framestorm.report.document import render
 from framestorm.report.figure import BAD, INK, LINE_COLOURS, QUIET, SECOND, Chart, Lengths, Trace, axis_title, line
+from framestorm.report.terminal import aligned
 
 GOOD = "var(--good)"
 VERDICT_WORDS = {
@@ -24,7 +25,6 @@ KINDS = {
 }  # fmt: skip
 ROW_REM, FRAME_REM = 1.5, 5.5
 MARGIN = 0.04
-COLUMN_GAP = "  "
 LabelledContrast = tuple[str, Contrast]
 
 
@@ -186,11 +186,4 @@ def table(contrasts: Sequence[Contrast], baseline: str, candidate: str) -> str:
         ]
         for contrast in contrasts
     ]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "\n".join(
-        COLUMN_GAP.join(
-            cell.ljust(width) if column in (0, 5) else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ).replace(units.NBSP, " ")
+    return "\n".join(aligned(lines, texts=(0, 5))).replace(units.NBSP, " ")

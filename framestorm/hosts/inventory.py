@@ -1,6 +1,5 @@
 """The hosts of a run, as Ansible's inventory has them: how ssh reaches each, and how Ansible sets them up."""
 
-import argparse
 import os
 import shlex
 import subprocess
@@ -14,6 +13,7 @@ from pydantic import TypeAdapter
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.machine import own_addresses
+from framestorm.parser import Parser
 from framestorm.setup import pieces as setup
 
 CONNECT_TIMEOUT_S = 5
@@ -107,7 +107,7 @@ def find_hosts(inventory: Path, pattern: str) -> Hosts:
 
 def main(words: Sequence[str]) -> int:
     """`./run.sh deploy`: have Ansible set up the hosts, or undo that; further words go to it. 1 for any failure."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="./run.sh deploy",
         description="Set up each host of the inventory for its group; a second run changes nothing.",
         epilog="Other options go to ansible-playbook: --check, --limit slave2, -e framestorm_rmi_ssl=true.",

@@ -39,7 +39,7 @@ def page_html(summary: Summary) -> str:
         charts(summary),
         filters={
             "share": share_text,
-            "figure": _figure,
+            "figure": figure_text,
             "interval": _interval,
             "success_interval": _success_interval,
             "of_figure": _of_figure,
@@ -81,7 +81,7 @@ def _times(summary: Summary) -> list[tuple[str, list[tuple[str, Times]]]]:
     return list(groups.items())
 
 
-def _figure(figure: Estimate | None, *, is_whole: bool = False) -> str:
+def figure_text(figure: Estimate | None, *, is_whole: bool = False) -> str:
     """A statistic of times; `is_whole`: these were taken in whole ms, as JMeter's Latency and Connect."""
     if figure is None:
         return units.NONE

@@ -15,6 +15,7 @@ from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
 from framestorm.model.study import DEFINITION
+from framestorm.parser import Parser
 from framestorm.plain import visible
 from framestorm.platform.base import DEFAULT_PORT, Check
 from framestorm.run import properties
@@ -58,8 +59,8 @@ def main(words: Sequence[str]) -> int:
     return (_resume(options) if options.resume else _start(options, words, options.study)).exit_status
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="./run.sh study",
         description="Run a study: every point of its matrix, repeated, in random order, into one page.",
         epilog=f"{EXIT_STATUS}.",

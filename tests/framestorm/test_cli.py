@@ -1,5 +1,6 @@
 """What the command line answers before anything is set up."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -55,6 +56,28 @@ def test_an_unknown_verb_is_refused_with_a_hint(word: str, hint: str, capsys: py
     assert repr(word) in message and hint in message
 
 
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("--fail-iff x", "--fail-iff is not an option; did you mean --fail-if? ./run.sh --help lists them"),
+        ("-n --qqqqq=1", "--qqqqq is not an option; ./run.sh --help lists them"),
+        ("-Jusers=2 5", "5 is not an option; ./run.sh --help lists them"),
+        ("-t", "argument -t/--testfile: expected one argument; ./run.sh --help lists the options"),
+        ("gui --prot=3", "--prot is not an option; did you mean --port? ./run.sh gui --help lists them"),
+        ("study --quik", "--quik is not an option; did you mean --quick? ./run.sh study --help lists them"),
+        ("report", "the following arguments are required: RUN; ./run.sh report --help lists the options"),
+        ("lab up --slvaes 3", "--slvaes is not an option; did you mean --slaves? ./run.sh lab up --help lists them"),
+        (
+            "target openfaas --backed docker",
+            "--backed is not an option; did you mean --backend? ./run.sh target openfaas --help lists them",
+        ),
+    ],
+)
+def test_a_wrong_option_is_one_line(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _main(*words.split()) == 2
+    assert capsys.readouterr().err == f"framestorm: {error}\n"
+
+
 def test_a_disk_that_is_full_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,3 +99,17 @@ def test_a_ctrl_c_while_it_is_being_loaded_leaves_no_traceback() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=paths.ROOT, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+
+
+def test_a_terminal_that_lacks_a_character_gets_its_number() -> None:
+    program = (
+        "import runpy, sys, types\n"
+        "cli = sys.modules['framestorm.cli'] = types.ModuleType('framestorm.cli')\n"
+        "cli.main = lambda words: print('p99 3 s\u2020')\n"
+        "runpy.run_module('framestorm', run_name='__main__')"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=paths.ROOT, env=environment, capture_output=True, check=True
+    )
+    assert done.stdout == b"p99 3 s\\u2020\n"

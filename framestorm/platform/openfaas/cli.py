@@ -1,11 +1,11 @@
 """`./run.sh target`: the local OpenFaaS started, shown, changed and stopped."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
+from framestorm.parser import Parser
 from framestorm.platform.openfaas import balancers, gateway, services, stack
 from framestorm.platform.openfaas.layout import CREDENTIALS, FAAS_CLI, GATEWAY_URL, LOGS, PROMETHEUS_URL, STACK
 
@@ -17,7 +17,7 @@ def main(argv: Sequence[str]) -> int:
     parser = _parser()
     arguments, more = parser.parse_known_args(list(argv))
     if more and arguments.verb != "deploy":
-        parser.error(f"unrecognized arguments: {' '.join(more)}")
+        parser.refuse(more)
     match arguments.verb:
         case "openfaas":
             stack.up(arguments.backend)
@@ -45,13 +45,13 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="./run.sh target", description="A real OpenFaaS on this machine, which keeps running until `down`."
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
-    def verb(name: str, help_text: str) -> argparse.ArgumentParser:
+    def verb(name: str, help_text: str) -> Parser:
         return verbs.add_parser(name, help=help_text, description=help_text)
 
     up = verb("openfaas", "build it (on first use) and start it, or start its missing parts")

@@ -1,0 +1,40 @@
+"""The parser of every command line: a wrong one is answered by one line, without the usage."""
+
+import argparse
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from framestorm.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises UsageError where argparse prints the usage and exits."""
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """The options; words that are none of them are refused."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self.refuse(unknown)
+        return options
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """Name the first word that is not an option, and the option that is most like it."""
+        word = next((each for each in unknown if each.startswith("-")), unknown[0]).partition("=")[0]
+        options = dict(self._options())
+        similar = difflib.get_close_matches(word, options, n=1)
+        hint = f"did you mean {similar[0]}? " if similar else ""
+        prog = options[similar[0]] if similar else self.prog
+        raise UsageError(f"{word} is not an option; {hint}{prog} --help lists them")
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse a command line for argparse's reason."""
+        raise UsageError(f"{message}; {self.prog} --help lists the options")
+
+    def _options(self) -> Iterator[tuple[str, str]]:
+        """The options, each with the command that has it: this one, or one of its verbs."""
+        for action in self._actions:
+            yield from ((option, self.prog) for option in action.option_strings)
+            if isinstance(action, argparse._SubParsersAction):
+                for verb in action.choices.values():
+                    yield from verb._options()

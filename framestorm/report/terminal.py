@@ -1,0 +1,94 @@
+"""What the terminal says after a run: the verdict, the criteria that were not met, a table by label, and warnings."""
+
+import re
+from collections.abc import Sequence
+
+from framestorm.model import units
+from framestorm.model.criteria import USER, USER_SERIES, Judgement
+from framestorm.model.summary import LabelSummary, Summary
+from framestorm.plain import visible
+from framestorm.report.page import COLUMNS, figure_text
+
+MAX_CRITERIA = 12
+MAX_LABELS = 12
+MAX_CAUSES = 3
+MAX_WARNINGS = 8
+LONGEST_TEXT = 40  # of a label or a cause
+TIMES = ("mean", "p50", "p95", "p99")
+COLUMN_GAP = "  "
+
+
+def terminal_text(summary: Summary) -> str:
+    """The lines that say how a run went; text of the function or the plan in them is harmless for a terminal."""
+    not_met = [_criterion(each) for each in summary.criteria if each.state != "passed"]
+    warnings = [_line(f"warning: {_first_sentence(text)}") for text in summary.warnings]
+    blocks = (
+        [_line(summary.verdict.line), *_some(not_met, MAX_CRITERIA, "criterion", "criteria")],
+        _table(summary),
+        _some(warnings, MAX_WARNINGS, "warning"),
+    )
+    return "\n\n".join("\n".join(lines) for lines in blocks if lines)
+
+
+def aligned(rows: Sequence[Sequence[str]], texts: Sequence[int] = (0,)) -> list[str]:
+    """Rows as lines of aligned columns: those of `texts` to the left, the others, which have figures, to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        COLUMN_GAP.join(
+            cell.ljust(width) if column in texts else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _criterion(judgement: Judgement) -> str:
+    if judgement.state == "unjudged":
+        return _line(f"not judged: {judgement.text}: {judgement.why}")
+    return _line(f"failed: {judgement.text}: measured {judgement.measured}")
+
+
+def _table(summary: Summary) -> list[str]:
+    """A row for each label, as in JMeter's Aggregate Report, and the main samples' most frequent causes of errors."""
+    labels = [label for label in summary.labels.values() if label.n]
+    if not labels:
+        return []
+    head = ["label", "n", "errors", *(COLUMNS[name] for name in TIMES), "successful"]
+    top, *lines = aligned([head, *map(_row, labels)])
+    causes = [f"{units.count(n)} {_short(_line(cause))}" for cause, n in summary.main.causes.items()]
+    errors = [f"errors by cause: {', '.join(_some(causes, MAX_CAUSES, 'cause'))}"] if causes else []
+    return [top, *_some(lines, MAX_LABELS, "label"), *errors]
+
+
+def _row(label: LabelSummary) -> list[str]:
+    """A row of the table, with the columns of the page."""
+    times = label.times.get(USER_SERIES[0] if label.label == USER else "rtt")
+    share = f" ({units.percent(label.failed / label.n)})" if label.failed else ""
+    return [
+        _short(_line(label.label)) or "(empty)",
+        units.count(label.n),
+        _line(f"{units.count(label.failed)}{share}"),
+        *(_line(figure_text(getattr(times, name, None), is_whole=bool(times and times.are_whole))) for name in TIMES),
+        units.NONE if label.rate_per_s is None else units.rate(label.rate_per_s),
+    ]
+
+
+def _some(texts: Sequence[str], most: int, noun: str, nouns: str | None = None) -> list[str]:
+    """The first texts, and how many more the page has."""
+    left = len(texts) - most
+    more = units.plural(left, f"more {noun}", f"more {nouns or noun + 's'}")
+    return [*texts[:most], *([f"… {more} on the page"] if left > 0 else [])]
+
+
+def _first_sentence(text: str) -> str:
+    """What a warning says first; the rest explains it."""
+    return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+
+
+def _line(text: str) -> str:
+    """A text as one line, without line ends and control characters."""
+    return " ".join(visible(text).split())

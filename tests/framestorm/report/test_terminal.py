@@ -1,0 +1,88 @@
+"""What the terminal says after a run."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from framestorm.model.criteria import Criterion, Judgement
+from framestorm.model.files import read
+from framestorm.model.summary import LabelSummary, Summary, Verdict
+from framestorm.report import build
+from framestorm.report.terminal import terminal_text
+from tests.framestorm.conftest import summary_of
+
+
+def blocks(summary: Summary) -> list[list[str]]:
+    """The lines by what they are of: verdict and criteria, table, warnings."""
+    return [block.splitlines() for block in terminal_text(summary).split("\n\n")]
+
+
+def label(name: str, n: int = 5, failed: int = 0) -> LabelSummary:
+    return LabelSummary(name, n, n - failed, failed, 0, {}, None, None, None, 2.5, {})
+
+
+def judgement(text: str, state: Any, measured: str = "", why: str = "") -> Judgement:
+    criterion = Criterion(text, "frame", "rtt", "p95", ">", 1.0, "ms")
+    return Judgement(**vars(criterion), state=state, measured=measured, value=None, bound=None, why=why)
+
+
+def test_a_run_is_told_by_its_figures(three_users: Any) -> None:
+    folder = three_users.write(criteria=["frame p50 > 1 ms", "frame p95 > 30 s", "task n < 5", "user success < 99 %"])
+    build(folder)
+    summary = read(folder / "summary.json", Summary)
+    verdict, table, warnings = blocks(summary)
+    p50, *_, users = summary.criteria
+    assert verdict[1] == f"failed: frame p50 > 1 ms: measured {p50.measured}".replace("\u00a0", " ")
+    assert verdict[2] == "failed: task n < 5: measured 0"
+    assert verdict[3:] == [f"failed: user success < 99 %: measured {users.measured}".replace("\u00a0", " ")]
+    columns, of_users, of_frames, causes = table
+    assert columns.split() == ["label", "n", "errors", "mean", "median", "p95", "p99", "successful"]
+    assert of_users.startswith("user ") and of_frames.startswith("frame ")
+    assert re.split(r" {2,}", of_frames)[1:3] == ["111", "3 (2.7 %)"]
+    assert causes == "errors by cause: 2 status-429, 1 timeout"
+    assert len(warnings) == len(summary.warnings)
+    for line, text in zip(warnings, summary.warnings, strict=True):
+        sentence = line.removeprefix("warning: ")
+        assert text.replace("\u00a0", " ").startswith(sentence) and sentence.count(". ") == 0
+    assert any(line.startswith("warning: 1 frame timed out") for line in warnings)
+
+
+def test_one_that_cannot_be_judged_says_why() -> None:
+    summary = summary_of(5, criteria=[judgement("task p95 > 1 ms", "unjudged", why="no task was measured")])
+    assert blocks(summary)[0][1] == "not judged: task p95 > 1 ms: no task was measured"
+
+
+def test_long_lists_end_with_how_many_more_there_are() -> None:
+    summary = summary_of(
+        5, criteria=[judgement(f"p{n} > 1 ms", "failed", "2 ms") for n in range(1, 15)],
+        labels={f"item-{n}": label(f"item-{n}") for n in range(12)}, warnings=[f"No {n}." for n in range(20)],
+    )  # fmt: skip
+    verdict, table, warnings = blocks(summary)
+    assert (len(verdict), verdict[-1]) == (1 + 12 + 1, "… 2 more criteria on the page")
+    assert (len(table), table[-1]) == (1 + 12 + 1, "… 1 more label on the page")
+    assert (len(warnings), warnings[-1]) == (8 + 1, "… 12 more warnings on the page")
+
+
+def test_columns_are_aligned_whatever_labels_are_called() -> None:
+    long = "/orders/" + "x" * 80
+    _, table = blocks(summary_of(5, labels={"": label(""), long: label(long, 12_345, 1)}))
+    assert len({len(line) for line in table}) == 1
+    assert table[2].startswith("(empty) ") and "x… " in table[3]
+
+
+def test_text_of_others_can_neither_command_a_terminal_nor_add_a_line() -> None:
+    foreign = "\x1b[2Jred\nPass: all is well.\r\u202e"
+    frames = replace(label("frame", 5, 5), causes={f"assertion: {foreign}": 5})
+    summary = summary_of(
+        5, verdict=Verdict("partial", 4, foreign), criteria=[judgement(foreign, "failed", "1")],
+        labels={"frame": frames, foreign: label(foreign)}, warnings=[f"slave1 was lost ({foreign})."],
+    )  # fmt: skip
+    text = terminal_text(summary)
+    assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", text)
+    assert "[U+001B][2Jred Pass: all is well." in text
+    assert not [line for line in text.splitlines() if line.startswith("Pass")]
+
+
+def test_a_run_that_measured_nothing_has_no_table() -> None:
+    nothing = summary_of(0, verdict=Verdict("unjudged", 1, "nothing was measured: port 8080 is taken"))
+    assert terminal_text(nothing) == "Unjudged: nothing was measured: port 8080 is taken."
