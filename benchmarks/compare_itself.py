@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from framestorm.compare.questions import of_runs
-from framestorm.compare.sides import Run, RunSide, read_sides, run_of
+from framestorm.compare.sides import Measured, Run, RunSide, read_sides
 from framestorm.inference.contrasts import judge_differences
 from framestorm.model.comparison import NOT_COMPARED, NOT_SIGNIFICANT
 from framestorm.model.run import Record
@@ -59,7 +59,8 @@ def halves(frames: pl.DataFrame, random: np.random.Generator) -> tuple[Run, Run]
                 pieces.append(part.with_columns(pl.col("start_ms") - at_ms[piece] + clock_ms))
                 clock_ms += at_ms[piece + 1] - at_ms[piece]
         half = pl.concat(pieces)
-        made.append(run_of(Path("half"), Record(), None, Samples(half, half, half.height)))
+        measured = Measured.of(Samples(half, half, half.height), at_rate=False)
+        made.append(Run(Path("half"), Record(), None, by_label={None: measured}))  # type: ignore[arg-type]
     return made[0], made[1]
 
 

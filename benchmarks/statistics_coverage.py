@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import signal, stats
 
 from framestorm.compare import questions
-from framestorm.compare.sides import Run, RunSide
+from framestorm.compare.sides import Measured, Run, RunSide
 from framestorm.stats.bootstrap import draw
 from framestorm.stats.evidence import of_shares, over_repetitions
 from framestorm.stats.means import student, welch, without_repetition
@@ -148,7 +148,8 @@ def run_of_times(times: Floats) -> RunSide:
     """A run as it is compared, its samples one after the other."""
     ended = np.cumsum(times)
     series = {"": Times(times, np.zeros(times.size, dtype=np.bool_))}
-    return RunSide("", (Run(Path(), {}, {}, series, np.ones(times.size, dtype=np.bool_), ended, (0.0, ended[-1])),))
+    measured = Measured(series, np.ones(times.size, dtype=np.bool_), ended, (0.0, ended[-1]))
+    return RunSide("", (Run(Path(), {}, None, by_label={None: measured}),))
 
 
 def between_runs() -> Iterator[Case]:

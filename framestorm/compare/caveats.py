@@ -53,7 +53,7 @@ def _of_runs(old: RunSide, new: RunSide) -> list[str]:
             f"Of the target only the URL is recorded in {', '.join(bare)}: how its function was set up (replicas, "
             "limits, environment) is not known, and may differ without being listed here."
         )
-    failures = [_many_failed(run.name, run.right.size, int(run.right.sum()), run.timed_out) for run in runs]
+    failures = [_many_failed(run.name, run.of().right.size, int(run.of().right.sum()), run.timed_out) for run in runs]
     return [*sentences, *dict.fromkeys(sentence for of_run in failures for sentence in of_run)]
 
 
@@ -98,13 +98,11 @@ def _many_failed(name: str, n: int, ok: int, timed_out: int) -> list[str]:
 
 def of_run(run: Run) -> list[str]:
     """What of a run is not in its figures, or should not be, and what its own page warns of."""
-    if run.summary is None:
-        return []
     sentences, verdict = [], run.summary.verdict
     if verdict.word in {"partial", "unjudged"}:
         sentences.append(f"{run.name} is {verdict.word}: {verdict.text}.")
     if run.timed_out:
-        n = plural(run.right.size, "sample")
+        n = plural(run.of().right.size, "sample")
         sentences.append(f"{run.name}: {count(run.timed_out)} of {n} timed out; their times are lower bounds.")
     if cold := run.summary.main.times.get("cold"):
         sentences.append(f"{run.name}: {plural(cold.n, 'cold start')} in the figures.")
@@ -191,7 +189,7 @@ def _of_study(side: StudySide, shared: Iterable[str]) -> Settings:
 def _records(side: StudySide) -> list[Record]:
     """run.json of each complete run; a study that came without its runs has the kit of study.json at least."""
     read = [
-        record for record, problem in (read_run(side.folder / row["run"]) for row in side.rows.values()) if not problem
+        record for record, problem in (read_run(side.folder / row.run) for row in side.rows.values()) if not problem
     ]
     return read or [Record(kit=side.study.kit)]
 

@@ -47,7 +47,7 @@ def main(words: Sequence[str]) -> int:
     sides = _sides(asked.sides, asked.factor)
     thresholds = _thresholds(asked.thresholds, sides)
     judged = [threshold.metric for threshold in thresholds]
-    sides = [side.with_metrics(judged) for side in sides]  # type: ignore[assignment]
+    sides = [side.with_metrics(judged) if isinstance(side, StudySide) else side for side in sides]  # type: ignore[assignment]
     _check(thresholds, sides)
     # The command to repeat, without -o and --json: their outputs would exist already.
     command = ["./run.sh", "compare", *asked.sides, *(("--factor", asked.factor) if asked.factor else ())]
@@ -112,10 +112,10 @@ def _sides(names: Sequence[str], factor: str | None) -> Sides:
 def _check(thresholds: Sequence[Threshold], sides: Sides) -> None:
     """Check that the metrics to be judged were measured."""
     for threshold in thresholds:
+        if any(side.has(threshold.metric) for side in sides):
+            continue
         label, name = split_label(threshold.metric)
         names = {each for side in sides for each in side.metrics_of(label)}
-        if name in names:
-            continue
         what = f"there is no {name}" + (f" of {quoted(label)}" if label else "")
         there = sorted(each for each in names if (about := metric(each)).worse is not None or about.series is not None)
         if label and not names:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from framestorm.model.comparison import (
     SideComparison,
     Verdict,
 )
-from framestorm.model.metric import RESPONSE, of_label, split_label
+from framestorm.model.metric import RESPONSE
 from framestorm.model.units import plural
 from framestorm.run import record
 from framestorm.study.answers.samples import Times
@@ -71,19 +70,7 @@ def _asked(old: RunSide | StudySide, new: RunSide | StudySide, number: int, thre
         names = [*old.study.definition.metrics, *(threshold.metric for threshold in thresholds)]
         return of_studies(old, new, list(dict.fromkeys(names)))
     assert isinstance(old, RunSide) and isinstance(new, RunSide)  # noqa: S101 - sides.read_sides sees to it
-    by_label: dict[str | None, list[str]] = {None: []}
-    for threshold in thresholds:
-        label, name = split_label(threshold.metric)
-        by_label.setdefault(label, []).append(name)
-    asked = of_runs(old, new, (0, number), by_label.pop(None))
-    for label, names in by_label.items():
-        assert label is not None  # noqa: S101
-        of_one = of_runs(old.of_label(label), new.of_label(label), (0, number), names)
-        overall = [each for each in of_one.overall if each.metric in names]
-        missing = [each for each in of_one.missing if each.metric in names]
-        asked.overall.extend(replace(each, metric=of_label(label, each.metric)) for each in overall)
-        asked.missing.extend(replace(each, metric=of_label(label, each.metric)) for each in missing)
-    return asked
+    return of_runs(old, new, (0, number), [threshold.metric for threshold in thresholds])
 
 
 def _side_comparison(
@@ -137,22 +124,16 @@ def _first_of(texts: Sequence[str]) -> str:
 
 
 def _side(side: RunSide | StudySide, out_dir: Path) -> Side:
-    def link(folder: Path) -> Link:
-        return Link(folder.name, os.path.relpath(folder / "index.html", out_dir))
-
-    if isinstance(side, StudySide):
-        extent = f"{plural(len(side.points), 'point')}, {plural(len(side.repetitions), 'repetition')}"
-        return Side(side.label, side.name, [link(side.folder)], extent, [])
-    extent = plural(sum(run.right.size for run in side.runs), "sample")
-    extent += f" in {plural(len(side.runs), 'repetition')}" if len(side.runs) > 1 else ""
-    warnings = [sentence for run in side.runs for sentence in caveats.of_run(run)]
-    return Side(side.label, side.name, [link(run.folder) for run in side.runs], extent, warnings)
+    links = [Link(folder.name, os.path.relpath(folder / "index.html", out_dir)) for folder in side.folders]
+    runs = side.runs if isinstance(side, RunSide) else ()
+    return Side(side.label, side.name, links, side.extent, [each for run in runs for each in caveats.of_run(run)])
 
 
 def _curve(side: RunSide) -> Curve:
     """Share of all samples that ended without error within a time, all repetitions together."""
-    n = sum(run.right.size for run in side.runs)
-    parts = [run.times[RESPONSE] for run in side.runs if RESPONSE in run.times]
+    measured = [run.of() for run in side.runs]
+    n = sum(of.right.size for of in measured)
+    parts = [of.times[RESPONSE] for of in measured if RESPONSE in of.times]
     times = Times.together([Times(np.empty(0), np.empty(0, dtype=bool)), *parts])
     full = np.sort(times.full_ms)
     shown = np.linspace(0, full.size - 1, min(CURVE_POINTS, full.size)).astype(int)

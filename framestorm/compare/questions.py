@@ -5,20 +5,20 @@ by point, and over all points that both have.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Literal
 
 import numpy as np
 
-from framestorm.compare.sides import RATE, STATISTICS, Run, RunSide, StudySide
+from framestorm.compare.sides import RATE, STATISTICS, SUCCESS, Measured, Run, RunSide, StudySide
 from framestorm.errors import FramestormError
 from framestorm.inference.contrasts import Missing, Question
 from framestorm.model.comparison import SideFigure
-from framestorm.model.metric import RESPONSE, column, is_of_run, is_rounded, metric, percentile
+from framestorm.model.metric import column, is_of_run, is_rounded, metric, percentile, split_label
 from framestorm.model.units import plural
-from framestorm.stats.bootstrap import Resamples, choose_block, draw
+from framestorm.results.jtl import JMETER_TIMES
+from framestorm.stats.bootstrap import Resamples, draw
 from framestorm.stats.evidence import (
     Evidence,
     Scale,
@@ -40,7 +40,7 @@ MOST_BLOCKS = 200
 # How many samples must lie beyond a percentile before it is compared: for p99, 1000 samples in all.
 LEAST_BEYOND = 10
 RATE_WINDOWS = 20
-LEAST_IN_WINDOW = 5
+LEAST_OF_RATE = RATE_WINDOWS * 5  # samples without error
 SEED = 20_211_101
 BLOCK_METHOD = f"block bootstrap of each run, {RESAMPLES:,} resamples"
 RATE_METHOD = f"bootstrap of {RATE_WINDOWS} windows of time of each run"
@@ -77,16 +77,37 @@ class Asked:
 def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1), wanted: Collection[str] = ()) -> Asked:
     """The questions for runs: every metric that both sides have, and of those of labels and of JMeter's own the wanted.
 
-    `numbers` give each side its own random numbers.
+    With one run per side its samples are resampled; of repetitions each run's figure is one value, because samples of
+    a run are not repetitions. `numbers` give each side its own random numbers.
     """
     is_single = len(old.runs) == len(new.runs) == 1
-    of_old, of_new = old.metrics(wanted), new.metrics(wanted)
-    names = [name for name in of_old if name in of_new]
-    asked = _of_single_runs(old, new, names, numbers) if is_single else _of_repetitions(old, new, names)
-    asked.insert(len([name for name in names if name != RATE]), _success(old, new))
-    lacking = [name for name in of_old if name not in of_new]
-    missing = [Missing(new.label, name, f"{new.name} has too few samples of it, or none") for name in lacking]
-    return Asked([replace(each, side=new.label) for each in asked], missing)
+    usual = [column(series, each) for series in old.series() if series not in JMETER_TIMES for each in STATISTICS]
+    asked: list[Question] = []
+    missing: list[Missing] = []
+    by_series: dict[tuple[str | None, str | None], dict[str, None]] = {}
+    for name in (*usual, SUCCESS, RATE, *wanted):
+        by_series.setdefault((split_label(name)[0], metric(name).series), {})[name] = None
+    for (label, series), of_series in by_series.items():
+        effect: float | None = None
+        for name in of_series:
+            figures = [list(side.figures(name).values()) for side in (old, new)]
+            if not all(figures):
+                why = f"{new.name} has too few samples of it, or none"
+                missing += [Missing(new.label, name, why)] if figures[0] else []
+                continue
+            if split_label(name)[1] == SUCCESS:
+                question = _success(old, new, name)
+            elif is_single:
+                question = _resampled(name, figures[0][0], figures[1][0], (old.runs[0], new.runs[0]), numbers)
+            elif series is None:
+                question = _over_repetitions(name, figures, (len(figures[0]), len(figures[1])), WELCH_METHOD)
+            else:
+                n = old.times(label, series).n, new.times(label, series).n
+                question = _over_repetitions(name, figures, n, WELCH_METHOD)
+            if series is not None and effect is None:
+                effect = new.times(label, series).cliffs_delta(old.times(label, series))
+            asked.append(replace(question, side=new.label, effect=effect))
+    return Asked(asked, missing)
 
 
 def seed(side: int, what: str) -> list[int]:
@@ -102,62 +123,44 @@ def least_samples(statistic: str) -> int:
     return max(LEAST_SAMPLES, round(100 * LEAST_BEYOND / min(percent, 100 - percent)))
 
 
-def resamples_of_times(
-    times: Times, seed: list[int], series: str = RESPONSE, statistics: Iterable[str] = STATISTICS
-) -> dict[str, Resamples]:
-    """Mean, median and percentiles, by metric, without those of too few samples.
+def resamples_of_times(times: Times, seed: list[int], statistic: str) -> Resamples | None:
+    """Resamples of the mean or a percentile; None with too few samples.
 
-    Their intervals include the rounding error of times in whole ms.
+    Their interval includes the rounding error of times in whole ms.
     """
-    block = max(choose_block(times.values_ms), times.n // MOST_BLOCKS)
-    resamples = {}
-    for name in statistics:
-        if times.n >= least_samples(name):
-            drawn = draw(
-                times.values_ms, percentile(name) or name, cut=times.cut, block=block, seed=seed, resamples=RESAMPLES
-            )
-            off = rounding_ms(drawn.value)
-            resamples[column(series, name)] = replace(drawn, least=drawn.least - off, most=drawn.most + off)
-    return resamples
-
-
-def _resamples_of_rate(run: Run, seed: list[int]) -> Resamples | None:
-    """Resamples of the rate of samples without error, by independent time windows; None if these have too few."""
-    if run.serving_ms is None or run.ended_ms.size < RATE_WINDOWS * LEAST_IN_WINDOW:
+    if times.n < least_samples(statistic):
         return None
-    start, end = run.serving_ms
-    counts, _ = np.histogram(run.ended_ms, bins=RATE_WINDOWS, range=(start, end))
+    block = max(times.block, times.n // MOST_BLOCKS)
+    drawn = draw(
+        times.values_ms, percentile(statistic) or statistic, cut=times.cut, block=block, seed=seed, resamples=RESAMPLES
+    )
+    off = rounding_ms(drawn.value)
+    return replace(drawn, least=drawn.least - off, most=drawn.most + off)
+
+
+def _resamples_of_rate(of: Measured, seed: list[int]) -> Resamples | None:
+    """Resamples of the rate of samples without error, by independent time windows; None if these have too few."""
+    if of.serving_ms is None or of.ended_ms.size < LEAST_OF_RATE:
+        return None
+    start, end = of.serving_ms
+    counts, _ = np.histogram(of.ended_ms, bins=RATE_WINDOWS, range=(start, end))
     return draw(counts / ((end - start) / RATE_WINDOWS / 1000), block=1, seed=seed, resamples=RESAMPLES)
 
 
-def _of_single_runs(old: RunSide, new: RunSide, names: Iterable[str], numbers: tuple[int, int]) -> list[Question]:
-    """Questions for single runs, by resampling the samples of each."""
-    runs = list(zip((old.runs[0], new.runs[0]), numbers, strict=True))
-    asked = []
-    drawn: list[Mapping[str, Resamples | None]]
-    for series, of_series in groupby(names, lambda name: old.series().get(name)):
-        if series is None:
-            drawn = [{RATE: _resamples_of_rate(run, seed(number, "rate"))} for run, number in runs]
-            asked.append(_resampled(RATE, runs[0][0], runs[1][0], drawn, RATE_METHOD, RATE_WINDOWS * LEAST_IN_WINDOW))
-            continue
-        statistics = {name: str(metric(name).statistic) for name in of_series}
+def _resampled(name: str, a: SideFigure, b: SideFigure, runs: tuple[Run, Run], numbers: tuple[int, int]) -> Question:
+    """The question for single runs, by resampling the samples of each."""
+    label, about = split_label(name)[0], metric(name)
+    if about.series is None:
+        method, least = RATE_METHOD, LEAST_OF_RATE
+        drawn = [_resamples_of_rate(run.of(label), seed(n, "rate")) for run, n in zip(runs, numbers, strict=True)]
+    else:
+        series, statistic = about.series, str(about.statistic)
+        method, least = BLOCK_METHOD, least_samples(statistic)
         drawn = [
-            resamples_of_times(run.times[series], seed(number, series.removesuffix("_ms")), series, statistics.values())
-            for run, number in runs
+            resamples_of_times(run.of(label).times[series], seed(n, series.removesuffix("_ms")), statistic)
+            for run, n in zip(runs, numbers, strict=True)
         ]
-        effect = runs[1][0].times[series].cliffs_delta(runs[0][0].times[series])
-        for name, statistic in statistics.items():
-            least = least_samples(statistic)
-            question = _resampled(name, runs[0][0], runs[1][0], drawn, BLOCK_METHOD, least)
-            asked.append(replace(question, effect=effect))
-    return asked
-
-
-def _resampled(
-    name: str, old: Run, new: Run, drawn: Sequence[Mapping[str, Resamples | None]], method: str, least: int
-) -> Question:
-    a, b = old.figures[name], new.figures[name]
-    of_old, of_new = (each.get(name) for each in drawn)
+    of_old, of_new = drawn
     if of_old is None or of_new is None:
         why = f"insufficient data (n < {least:,}): n = {min(a.n, b.n)}"
         return _bounded(Question(name, a, b, {}, method, why=why))
@@ -175,37 +178,23 @@ def _bounded(question: Question) -> Question:
     return replace(question, why=ONE_BOUND) if any(are_bounds) and question.why is None else question
 
 
-def _success(old: RunSide, new: RunSide) -> Question:
+def _success(old: RunSide, new: RunSide, name: str) -> Question:
     """Success rate of the samples; over repetitions, the wider of the intervals by samples and by repetitions."""
+    rights = [[run.of(split_label(name)[0]).right for run in side.runs] for side in (old, new)]
     # If one side has no errors, their clusters are unknown: those of the other side are assumed.
-    clustered = max(design_effect(run.right) for side in (old, new) for run in side.runs)
-    right = [np.concatenate([run.right for run in side.runs]) for side in (old, new)]
+    clustered = max(design_effect(right) for side in rights for right in side)
+    together = [np.concatenate(side) for side in rights]
     a, b = (
-        SideFigure(float(each.mean()), n=each.size, repetitions=len(side.runs))
-        for each, side in zip(right, (old, new), strict=True)
+        SideFigure(float(right.mean()), n=right.size, repetitions=len(side))
+        for right, side in zip(together, rights, strict=True)
     )
     evidence: Evidence = of_shares([(1.0, b.value, b.n / clustered), (-1.0, a.value, a.n / clustered)])
-    if max(len(old.runs), len(new.runs)) == 1:
-        return Question("success", a, b, {"difference": evidence}, SHARE_METHOD)
+    if max(map(len, rights)) == 1:
+        return Question(name, a, b, {"difference": evidence}, SHARE_METHOD)
     # Shares of all samples together, because repetitions of one plan have nearly equal numbers.
-    by_run = [[float(run.right.mean()) for run in side.runs] for side in (old, new)]
+    by_run = [[float(right.mean()) for right in side] for side in rights]
     evidence = evidence.or_wider(of_estimate(lambda level: welch(by_run[1], by_run[0], level))).within(-1, 1)
-    return Question("success", a, b, {"difference": evidence}, REPEATED_SHARE_METHOD)
-
-
-def _of_repetitions(old: RunSide, new: RunSide, names: Iterable[str]) -> list[Question]:
-    """Questions for repetitions: each run's figure is one value, because samples of a run are not repetitions."""
-    asked = []
-    for name in names:
-        figures = [list(side.figures(name).values()) for side in (old, new)]
-        if name == RATE:
-            asked.append(_over_repetitions(name, figures, (len(figures[0]), len(figures[1])), WELCH_METHOD))
-            continue
-        series = old.series()[name]
-        a, b = (Times.together([run.times[series] for run in side.runs]) for side in (old, new))
-        question = _over_repetitions(name, figures, (a.n, b.n), WELCH_METHOD)
-        asked.append(replace(question, effect=b.cliffs_delta(a)))
-    return asked
+    return Question(name, a, b, {"difference": evidence}, REPEATED_SHARE_METHOD)
 
 
 def of_studies(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Asked:

@@ -3,11 +3,9 @@
 import csv
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -20,7 +18,8 @@ from framestorm.model.metric import PERCENTILES, RESPONSE, USER, column, metric,
 from framestorm.model.run import Record, Target
 from framestorm.model.study import Value
 from framestorm.model.summary import Summary
-from framestorm.results.jtl import JMETER_TIMES, read_jtl, read_users
+from framestorm.model.units import plural
+from framestorm.results.jtl import read_jtl, read_users
 from framestorm.results.reading import read_run
 from framestorm.results.table import rate_per_s, serving_ms
 from framestorm.stats.checks import Flags, Floats
@@ -34,62 +33,68 @@ from framestorm.study.design.matrix import as_number
 RUN, STUDY = "run.json", FILE
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 STATISTICS = ("mean", *PERCENTILES)
-RATE = "served_per_s"
+SUCCESS, RATE = "success", "served_per_s"
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run as read.
+class Measured:
+    """What the samples of one label of a run show.
 
-    times: by series; ended_ms: the end of each sample without error; serving_ms: when these could come; target: its
-    settings, None where no more than its URL is known; further: metrics to compare besides the usual ones.
+    times: by series; right: whether each sample is without error; ended_ms: the end of each that is; serving_ms: when
+    these could come.
     """
 
-    folder: Path
-    record: Record
-    summary: Summary | None
     times: dict[str, Times]
     right: Flags
     ended_ms: Floats
     serving_ms: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, samples: Samples, *, at_rate: bool) -> Self:
+        frames = samples.loaded
+        times = {series: samples.times(series) for series in (RESPONSE, *samples.figures())}
+        ok = frames.filter("ok")
+        ended_ms = (ok["start_ms"] + ok["rtt_ms"]).drop_nulls().sort().to_numpy()
+        known = {series: of_series for series, of_series in times.items() if of_series.n}
+        return cls(known, frames["ok"].to_numpy(), ended_ms, serving_ms(frames.lazy(), at_rate=at_rate))
+
+    def figure(self, name: str) -> SideFigure | None:
+        """A metric of theirs, if it is known; a percentile that is simply the largest sample is not."""
+        if name == SUCCESS:
+            return SideFigure(float(self.right.mean()), n=self.right.size)
+        if name == RATE:
+            rate = rate_per_s(self.ended_ms.size, self.serving_ms)
+            return None if rate is None else SideFigure(rate, n=self.ended_ms.size)
+        about = metric(name)
+        times, percent = self.times[str(about.series)], percentile(str(about.statistic))
+        figure = times.sample.percentile(percent) if percent else times.sample.mean()
+        return SideFigure(figure.value, figure.bound == "lower", times.n) if figure and not figure.few else None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as read: `target` has its settings, None where no more than its URL is known."""
+
+    folder: Path
+    record: Record
+    summary: Summary
     target: dict[str, Any] | None = None
-    further: tuple[str, ...] = ()
+    by_label: dict[str | None, Measured] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return self.folder.name
 
-    def series(self) -> dict[str, str]:
-        """The metrics of times that it may have, each with its series."""
-        further = [each for each in map(metric, self.further) if percentile(str(each.statistic))]
-        names: dict[str, str] = {}
-        for series in self.times:
-            names |= dict.fromkeys((column(series, statistic) for statistic in STATISTICS), series)
-            names |= {each.name: series for each in further if each.series == series}
-        return names
-
-    def of_label(self, label: str) -> "Run":
-        """The same run with the figures of one label alone."""
-        of_label = run_of(self.folder, self.record, self.summary, read_samples(self.folder, label=label))
-        return replace(of_label, further=self.further)
+    def of(self, label: str | None = None) -> Measured:
+        """What the samples of a label show, or the main ones."""
+        if label not in self.by_label:
+            samples = read_samples(self.folder, label=label)
+            self.by_label[label] = Measured.of(samples, at_rate=self.record.is_open_model)
+        return self.by_label[label]
 
     @property
     def timed_out(self) -> int:
-        return int(self.times[RESPONSE].cut.sum()) if RESPONSE in self.times else 0
-
-    @cached_property
-    def figures(self) -> dict[str, SideFigure]:
-        """The figures to compare, by metric, without percentiles that are simply the largest sample."""
-        figures = {}
-        samples = {series: times.sample() for series, times in self.times.items()}
-        for name, series in self.series().items():
-            percent = percentile(str(metric(name).statistic))
-            figure = samples[series].percentile(percent) if percent else samples[series].mean()
-            if figure and not figure.few:
-                figures[name] = SideFigure(figure.value, figure.bound == "lower", self.times[series].n)
-        if (rate := rate_per_s(self.ended_ms.size, self.serving_ms)) is not None:
-            figures[RATE] = SideFigure(rate, n=self.ended_ms.size)
-        return figures
+        return int(self.of().times[RESPONSE].cut.sum()) if RESPONSE in self.of().times else 0
 
 
 @dataclass(frozen=True)
@@ -104,53 +109,66 @@ class RunSide:
         first = self.runs[0].name
         return first if len(self.runs) == 1 else f"{first} and {len(self.runs) - 1} more"
 
-    def series(self) -> dict[str, str]:
-        """The metrics of times that all runs may have, each with its series."""
-        first = self.runs[0].series()
-        return {name: series for name, series in first.items() if all(series in run.times for run in self.runs)}
+    @property
+    def folders(self) -> list[Path]:
+        return [run.folder for run in self.runs]
 
-    def of_label(self, label: str) -> "RunSide":
-        """The same runs with the figures of one label alone."""
-        return replace(self, runs=tuple(run.of_label(label) for run in self.runs))
-
-    def with_metrics(self, names: Collection[str]) -> "RunSide":
-        """The same runs with these metrics too, if they have them."""
-        further = tuple(dict.fromkeys(split_label(name)[1] for name in names))
-        return replace(self, runs=tuple(replace(run, further=further) for run in self.runs))
+    @property
+    def extent(self) -> str:
+        """How much data it has."""
+        samples = plural(sum(run.of().right.size for run in self.runs), "sample")
+        return samples + (f" in {plural(len(self.runs), 'repetition')}" if len(self.runs) > 1 else "")
 
     @property
     def main_label(self) -> str:
         """The label of the main samples."""
-        return self.runs[0].summary.label if self.runs[0].summary else ""
+        return self.runs[0].summary.label
 
     def labels(self) -> set[str]:
         """The labels that have samples."""
-        return {of.label for run in self.runs if run.summary for of in run.summary.labels.values() if of.of_labels == 1}
+        return {of.label for run in self.runs for of in run.summary.labels.values() if of.of_labels == 1}
+
+    def series(self, label: str | None = None) -> list[str]:
+        """The series of times that all runs have."""
+        first, *others = (run.of(label).times for run in self.runs)
+        return [series for series in first if all(series in times for times in others)]
 
     def metrics_of(self, label: str | None) -> set[str]:
-        """The metrics that all runs may have: of a label, or of the main samples."""
-        side = self if label is None else self.of_label(label)
-        is_measured = all(run.right.size for run in side.runs)
-        return {"success", RATE, *side.series()} if is_measured else set()
+        """The metrics that all runs may have, without further percentiles: of a label, or of the main samples."""
+        times = {column(series, statistic) for series in self.series(label) for statistic in STATISTICS}
+        return {SUCCESS, RATE, *times} if all(run.of(label).right.size for run in self.runs) else set()
 
-    def metrics(self, wanted: Collection[str]) -> list[str]:
-        """The metrics that have a figure; further ones, and JMeter's own times within a response time, if wanted."""
-        names = [
-            name for name, series in self.series().items()
-            if name in wanted or (series not in JMETER_TIMES and metric(name).statistic in STATISTICS)
-        ]  # fmt: skip
-        return [name for name in [*names, RATE] if self.figures(name)]
+    def has(self, name: str) -> bool:
+        """Whether all runs may have a metric."""
+        label, name = split_label(name)
+        about = metric(name)
+        usual = column(str(about.series), "mean") if percentile(str(about.statistic)) else name
+        return usual in self.metrics_of(label)
 
     def figures(self, name: str) -> dict[int, SideFigure]:
         """A metric's figures by repetition, where they are known."""
-        return {number: run.figures[name] for number, run in enumerate(self.runs) if name in run.figures}
+        label, rest = split_label(name)
+        figures = {n: run.of(label).figure(rest) for n, run in enumerate(self.runs)} if self.has(name) else {}
+        return {number: figure for number, figure in figures.items() if figure}
+
+    def times(self, label: str | None, series: str) -> Times:
+        """The times of all runs together."""
+        return Times.together([run.of(label).times[series] for run in self.runs])
+
+
+class StudyRun(NamedTuple):
+    """A complete run of a study: its folder there, its metrics, and which of them timeouts cut off."""
+
+    run: str
+    metrics: dict[str, float]
+    cut_off: frozenset[str]
 
 
 @dataclass(frozen=True)
 class StudySide:
     """One study, or one level of a factor of it: study.json, and the rows of results.csv that are complete.
 
-    points: by their factors, which the two sides may have in common. rows: the cells of a row by point and repetition.
+    points: by their factors, which the two sides may have in common. rows: by point and repetition.
     schedule: the order of the points in each repetition. If it is the same on both sides, repetitions pair.
     """
 
@@ -159,10 +177,19 @@ class StudySide:
     folder: Path
     study: StudyRecord
     columns: list[str]
-    rows: dict[tuple[str, int], dict[str, str]]
+    rows: dict[tuple[str, int], StudyRun]
     left_out: int
     points: dict[str, Point]
     schedule: str
+
+    @property
+    def folders(self) -> list[Path]:
+        return [self.folder]
+
+    @property
+    def extent(self) -> str:
+        """How much data it has."""
+        return f"{plural(len(self.points), 'point')}, {plural(len(self.repetitions), 'repetition')}"
 
     @property
     def repetitions(self) -> set[int]:
@@ -171,26 +198,24 @@ class StudySide:
 
     def figures(self, point: str, name: str) -> dict[int, SideFigure]:
         """A metric's figures by repetition at the point with that key, where they are known."""
-        figures = {}
-        for (id_, repetition), row in self.rows.items():
-            value = as_number(row.get(name, "")) if id_ == self.points[point].id else None
-            if value is not None:
-                figures[repetition] = SideFigure(float(value), name in names_cut_off(row))
-        return figures
+        return {
+            repetition: SideFigure(row.metrics[name], name in row.cut_off)
+            for (id_, repetition), row in self.rows.items()
+            if id_ == self.points[point].id and name in row.metrics
+        }
 
     def with_metrics(self, names: Collection[str]) -> "StudySide":
         """The same study with these metrics too: those that results.csv lacks, by the samples of its runs."""
         lacking = [name for name in names if name not in self.columns]
         if not lacking:
             return self
-        definition, rows = self.study.definition, dict[tuple[str, int], dict[str, str]]()
+        definition, rows = self.study.definition, dict[tuple[str, int], StudyRun]()
         for cell, row in self.rows.items():
             how = definition.warm_up_s, definition.temperature
-            figures, _ = figures_or_why_not(self.folder / row["run"], *how, lacking)
-            values = {name: str(value) for name in lacking if (value := figures.metrics.get(name)) is not None}
-            bounds = (quote(name) for name in values if name in figures.bounds)
-            rows[cell] = row | values | {"cut_off": " ".join((row.get("cut_off", ""), *bounds))}
-        columns = [*self.columns, *(name for name in lacking if any(name in row for row in rows.values()))]
+            figures, _ = figures_or_why_not(self.folder / row.run, *how, lacking)
+            values = {name: float(value) for name in lacking if (value := figures.metrics.get(name)) is not None}
+            rows[cell] = StudyRun(row.run, row.metrics | values, row.cut_off | (values.keys() & figures.bounds.keys()))
+        columns = [*self.columns, *(name for name in lacking if any(name in row.metrics for row in rows.values()))]
         return replace(self, rows=rows, columns=columns)
 
     @property
@@ -206,6 +231,10 @@ class StudySide:
         """The columns of results.csv that are of a label, without it; or of none."""
         parts = [split_label(name) for name in self.columns]
         return {rest for of, rest in parts if of == label}
+
+    def has(self, name: str) -> bool:
+        """Whether it may have a metric."""
+        return name in self.columns
 
     def total(self, point: str, name: str) -> int:
         """The sum of a count over all repetitions of a point."""
@@ -292,20 +321,10 @@ def _read_run(folder: Path) -> Run:
     samples = read_samples(folder)
     if not samples.sent:
         raise FramestormError(f"{folder.name} measured nothing: samples.csv has no sample to compare")
-    run = run_of(folder, record, summary, samples)
-    times = run.times | {USER: users} if (users := _users(folder)).n else run.times
-    return replace(run, times=times, target=_target(folder, record))
-
-
-def run_of(folder: Path, record: Record, summary: Summary | None, samples: Samples) -> Run:
-    """A run with the figures of its samples."""
-    frames = samples.loaded
-    times = {series: samples.times(series) for series in (RESPONSE, *samples.figures())}
-    ok = frames.filter("ok")
-    ended_ms = (ok["start_ms"] + ok["rtt_ms"]).drop_nulls().sort().to_numpy()
-    known = {series: of_series for series, of_series in times.items() if of_series.n}
-    serving = serving_ms(frames.lazy(), at_rate=record.is_open_model)
-    return Run(folder, record, summary, known, frames["ok"].to_numpy(), ended_ms, serving)
+    of_main = Measured.of(samples, at_rate=record.is_open_model)
+    if (users := _users(folder)).n:
+        of_main.times[USER] = users
+    return Run(folder, record, summary, _target(folder, record), {None: of_main})
 
 
 def _users(folder: Path) -> Times:
@@ -329,7 +348,15 @@ def _read_study(label: str, folder: Path) -> StudySide:
         table = csv.DictReader(file)
         rows = list(table)
         columns = list(table.fieldnames or ())
-    complete = {(row["point"], int(row["repetition"])): row for row in rows if row["state"] == COMPLETE}
+    complete = {
+        (row["point"], int(row["repetition"])): StudyRun(
+            row["run"],
+            {name: float(number) for name, text in row.items() if (number := as_number(text)) is not None},
+            names_cut_off(row),
+        )
+        for row in rows
+        if row["state"] == COMPLETE
+    }
     if not complete:
         raise FramestormError(f"{folder.name}: no point is complete, there is nothing to compare")
     points = {point_key(point.factors): point for point in study.points}

@@ -136,7 +136,7 @@ def _times(samples: Samples, asked: Collection[str]) -> tuple[dict[str, Number],
         series.remove(OPEN)
     for name in series:
         times = samples.times(name)
-        sample = times.sample()
+        sample = times.sample
         # Calculated as in the report, equal to the last digit.
         figures: dict[str, Estimate | None] = {"mean": sample.mean()}
         statistics = [str(about.statistic) for about in further if about.series == name]

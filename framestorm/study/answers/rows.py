@@ -181,9 +181,9 @@ def write_rows(study_dir: Path, study: StudyRecord, rows: Sequence[ResultRow]) -
     return path
 
 
-def names_cut_off(row: Mapping[str, str]) -> list[str]:
+def names_cut_off(row: Mapping[str, str]) -> frozenset[str]:
     """The metrics in a row's column `cut_off`: a space between them, and %20 for one within a name."""
-    return [unquote(name) for name in row.get("cut_off", "").split()]
+    return frozenset(map(unquote, row.get("cut_off", "").split()))
 
 
 def _cell(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Self
 
@@ -13,6 +13,7 @@ from framestorm.model.files import read
 from framestorm.model.metric import COLD, OPEN, OUTSIDE, RESPONSE, WARM
 from framestorm.model.summary import Summary
 from framestorm.results.table import figures, of_label, read_table
+from framestorm.stats.bootstrap import choose_block
 from framestorm.stats.checks import Flags, Floats
 from framestorm.stats.effects import cliffs_delta
 from framestorm.stats.percentiles import Sample
@@ -60,8 +61,14 @@ class Times:
     def cut_ms(self) -> Floats:
         return self.values_ms[self.cut]
 
+    @cached_property
     def sample(self) -> Sample:
         return Sample(self.full_ms, self.cut_ms)
+
+    @cached_property
+    def block(self) -> int:
+        """How many successive times are resampled together."""
+        return choose_block(self.values_ms)
 
     def cliffs_delta(self, other: "Times") -> float:
         """Cliff's delta: how much more often a time of these is longer than one of `other` than shorter."""

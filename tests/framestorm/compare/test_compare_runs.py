@@ -228,6 +228,14 @@ def test_labels_are_compared_where_a_threshold_names_them(tmp_path: Path, make_j
     assert {'"log in" mean_ms', "p92.5_ms"}.isdisjoint(by_metric(made))
 
 
+def test_a_label_that_only_the_baseline_has(tmp_path: Path, make_jtl_run: Callable[..., Path]) -> None:
+    a = make_jtl_run("a", {"log in": steady(60, 1), "search": steady(60, 2)})
+    limits = ("--threshold", "search success 1 point", "--threshold", "search mean 10 %")
+    status, made = compare(tmp_path, a, make_jtl_run("b", {"log in": steady(60, 3)}), *limits)
+    states = {each["metric"]: each["state"] for each in made["thresholds"]}
+    assert (status, states["search success"], states["search mean_ms"]) == (1, "missing", "missing")
+
+
 @pytest.mark.parametrize(
     ("limit", "states"),
     [
