@@ -191,6 +191,7 @@ def test_panels_stand_in_rows() -> None:
     axes = {number: drawn.layout[f"xaxis{number}"]["title"]["text"] for number in range(2, 8)}
     assert [number for number, title in axes.items() if title] == [5, 6, 7], "those with none below"
     assert [trace["showlegend"] for trace in drawn.traces] == [True] + [False] * 6
+    assert (drawn.figure()["panels"], drawn.figure()["height_rem"]) == (7, 3 * 16.7)
     four = chart({(1, way): E(20) for way in "abcd"}, panels="way")
     assert four.layout["grid"]["columns"] == 2
     assert chart({1: E(20)}).height_rem == 21
