@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pwd
+import resource
 import shutil
 import subprocess
 import sys
@@ -263,16 +264,122 @@ def test_a_controller_dies_with_its_agent() -> None:
     assert wait_until(lambda: probe.stat(done.stdout.decode().strip())[:1] in ([], ["Z"]), 20)
 
 
-def test_a_plan_without_files_has_a_folder_to_write_to(
+@pytest.mark.parametrize("has_more", [False, True])
+def test_a_server_starts_with_the_files_of_its_run(
+    has_more: bool, on_host: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the plan brings no file, and where a run that crashed has left its link."""
+    started: list[tuple[str, ...]] = []
+    monkeypatch.setattr(agent, "ENVIRONMENT", tmp_path / "environment")
+    monkeypatch.setattr(agent, "_systemctl", lambda *words: started.append(words))
+    (tmp_path / "log").write_text("Bound to RMI registry")
+    on_host.host = replace(on_host.host, folder=str(tmp_path), log=str(tmp_path / "log"), unit="server")
+    on_host.open(OPEN)
+    run_dir, words = tmp_path / "runs" / "run7", ""
+    if has_more:
+        (tmp_path / "plan").symlink_to("gone")
+        on_host.take(piece("plan/a.csv", b"a"))
+        on_host.take(piece("system.properties", b""))
+        words = f" --systemPropertyFile {run_dir}/system.properties"
+    on_host._start_server({"KEY": "k"})
+    assert started == [("restart", "server")]
+    assert (tmp_path / "plan").readlink() == run_dir / "plan"
+    assert [path.name for path in (tmp_path / "plan").iterdir()] == ["a.csv"] * has_more
+    given = (tmp_path / "environment").read_text().splitlines()
+    assert given == ['KEY="k"', f'FRAMESTORM_RUN="--addprop {run_dir}/run.properties{words}"']
+
+
+def test_a_server_that_is_not_ready_in_time_is_a_fault(
     on_host: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent, "ENVIRONMENT", tmp_path / "environment")
     monkeypatch.setattr(agent, "_systemctl", lambda *words: None)
-    (tmp_path / "log").write_text("Bound to RMI registry")
+    monkeypatch.setattr(agent, "READY_WITHIN_S", 0.3)
     on_host.host = replace(on_host.host, folder=str(tmp_path), log=str(tmp_path / "log"))
     on_host.open(OPEN)
-    on_host._start_server({})
-    assert (tmp_path / "plan").is_dir()
+    with pytest.raises(CannotError, match=r"not ready in 0 s \(see .*/log there\)"):
+        on_host._start_server({})
+
+
+@pytest.mark.parametrize("pid", ["", "0", "server", "gone"])
+def test_limits_are_those_of_the_unit(pid: str, on_host: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which are other ones than those of the login; without a server the login's have to do."""
+    with subprocess.Popen(["/bin/sh", "-c", "ulimit -n 77; echo; exec sleep 60"], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        shown = {"server": str(server.pid), "gone": str(1 << 23)}.get(pid, pid)
+        monkeypatch.setattr(probe, "show", lambda unit, name: shown)
+        own = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        assert on_host._limits().open_files == {"server": 77, "gone": 0}.get(pid, own)
+        server.kill()
+
+
+def test_facts_are_those_of_this_machine(
+    on_host: Agent, answers: list[messages.Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent, "DESCRIPTION", tmp_path / "host.json")
+    with pytest.raises(CannotError, match=r"host\.json cannot be read"):
+        on_host.tell_facts(messages.TellFacts([]))
+    described = replace(on_host.host, folder=str(tmp_path), jmeter=str(paths.JMETER_HOME))
+    agent.DESCRIPTION.write_text(json.dumps(asdict(described)))
+    (tmp_path / "a").write_text("x")
+    on_host.tell_facts(messages.TellFacts(["a"]))
+    (facts,) = answers
+    assert isinstance(facts, messages.Facts)
+    assert (facts.described, facts.cores) == (described, os.cpu_count())
+    assert facts.memory_bytes == psutil.virtual_memory().total
+    assert facts.jmeter == probe.jmeter_version(paths.JMETER_HOME) is not None
+    assert facts.kit == probe.digest(tmp_path, ["a"]) is not None
+    assert facts.free_bytes > 0 and facts.limits.ports > 0
+
+
+def test_a_beat_tells_what_was_used_since_the_last(
+    on_host: Agent, answers: list[messages.Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = iter([probe.Usage(12.0, 4.0, 70, 3, 9.0, 80), probe.Usage(13.0, 3.0, 71, 4, 8.0, 81)])
+    monkeypatch.setattr(probe, "usage", lambda pids: next(used))
+    on_host.before = probe.Usage(10.0, 1.0, 60, 2, 4.0, 90)
+    on_host._beat()
+    on_host._beat()
+    first, second = (answer for answer in answers if isinstance(answer, Beat))
+    assert (first.cpu_percent, first.host_cpu_percent) == (150, 250)
+    assert (first.rss_bytes, first.processes, first.host_memory_bytes) == (70, 3, 80)
+    assert (second.cpu_percent, second.host_cpu_percent) == (0, 0), "a process that ended takes its time with it"
+    assert first.exit_status is None and not first.frozen
+    assert abs(first.time_ms / 1000 - time.time()) < 60
+
+
+@pytest.mark.parametrize(
+    ("pids", "fault"), [(["7", "7"], None), (["7", "8"], "was restarted"), (["7", ""], "ended"), (["0"], "ended")]
+)
+def test_a_server_is_watched(
+    pids: list[str], fault: str | None, on_host: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = iter(pids)
+    monkeypatch.setattr(probe, "show", lambda unit, name: next(shown))
+    with pytest.raises(CannotError, match=fault) if fault else contextlib.nullcontext():
+        for _ in pids:
+            on_host._check_server()
+    assert next(shown, None) is None
+
+
+@pytest.mark.parametrize(("order", "beats"), [("watch", True), ("tell_time", False)])
+def test_an_agent_beats_once_it_watches_until_the_conductor_is_silent(
+    order: messages.Doing, beats: bool, on_host: Agent, answers: list[messages.Answer], pipe: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for name, value in (("TICK_S", 0.01), ("BEAT_S", 0.1), ("SILENCE_S", 1.0)):
+        monkeypatch.setattr(agent, name, value)
+    os.write(pipe[1], messages.line(messages.Do(order)))
+    begun_s = time.monotonic()
+    with os.fdopen(os.dup(pipe[0])) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        on_host.serve()
+    served_s = time.monotonic() - begun_s
+    ready, *others = answers
+    assert isinstance(ready, messages.Ready) and served_s > 1.0
+    assert all(isinstance(answer, Beat) for answer in others)
+    assert (1 <= len(others) <= served_s / 0.1) if beats else not others
 
 
 def test_secrets_stay_in_memory(on_host: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,13 @@
+import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from framestorm import paths
+from framestorm.errors import UsageError
+from framestorm.hosts import inventory
 from framestorm.hosts.inventory import Host, Hosts
 
 
@@ -39,3 +44,71 @@ def test_an_address_is_no_option_of_ssh(tmp_path: Path) -> None:
     command = Host("slave1", (), f"-oProxyCommand=touch {made}").ssh("localhost")
     assert subprocess.run(command, capture_output=True, timeout=20, check=False).returncode != 0
     assert not made.exists()
+
+
+@pytest.mark.parametrize(
+    ("variables", "options"),
+    [
+        ({}, []),
+        ({"ansible_port": 2222, "ansible_user": "u"}, ["-p", "2222", "-l", "u"]),
+        ({"ansible_ssh_private_key_file": "/k"}, ["-i", "/k"]),
+        ({"ansible_ssh_common_args": "-o A='b c'", "ansible_ssh_extra_args": "-v"}, ["-o", "A=b c", "-v"]),
+    ],
+)
+def test_ssh_has_the_variables_of_the_inventory(variables: dict[str, Any], options: list[str]) -> None:
+    command = Host("slave1", (), "203.0.113.9", **variables).ssh("true")
+    always = ["ssh", "-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={inventory.CONNECT_TIMEOUT_S}"]
+    assert command == [*always, *options, "--", "203.0.113.9", "true"]
+
+
+@pytest.mark.parametrize(
+    ("address", "connection", "is_here"),
+    [
+        ("127.0.0.1", None, True),
+        ("203.0.113.9", None, False),
+        ("203.0.113.9", "local", True),
+        ("127.0.0.1", "ssh", True),
+    ],
+)
+def test_this_machine_is_known(address: str, connection: str | None, is_here: bool) -> None:
+    assert Host("slave1", (), address, ansible_connection=connection).is_here() == is_here
+
+
+@pytest.fixture
+def ansible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stands for Ansible's Python: prints `hosts` of its folder, or fails with a warning and an error."""
+    python = tmp_path / "python"
+    fails = "{ echo 'no such host' >&2; exit 1; }"
+    python.write_text(
+        f"#!/bin/sh\necho '[WARNING]: old' >&2\n[ -f {tmp_path}/hosts ] || {fails}\ncat {tmp_path}/hosts\n"
+    )
+    python.chmod(0o755)
+    (tmp_path / "inventory.ini").touch()
+    monkeypatch.setattr(paths, "ANSIBLE_PYTHON", python)
+    return tmp_path
+
+
+def test_hosts_are_found_by_their_groups(ansible: Path) -> None:
+    groups = {"slave1": ("slaves",), "here": ("master",), "m1": ("master",), "m2": ("master",), "f1": ("function",)}
+    hosts = [
+        {"name": name, "groups": of, "ansible_host": "127.0.0.1" if name == "here" else f"203.0.113.{number}"}
+        for number, (name, of) in enumerate(groups.items())
+    ]
+    (ansible / "hosts").write_text(json.dumps(hosts))
+    found = inventory.find_hosts(ansible / "inventory.ini", "all")
+    assert [host.name for host in found.slaves] == list(groups)
+    assert found.master is not None and found.master.name == "m1", "a master that is this machine is none"
+    assert [host.name for host in found.functions] == ["f1"]
+    (ansible / "hosts").write_text(json.dumps(hosts[:2]))
+    assert inventory.find_hosts(ansible / "inventory.ini", "all").master is None
+
+
+def test_why_no_host_is_found_is_told_without_warnings(ansible: Path) -> None:
+    with pytest.raises(UsageError, match=r"^-R slave9: no such host$"):
+        inventory.find(ansible / "inventory.ini", "slave9")
+    with pytest.raises(UsageError, match=r"no inventory at .*/none\.ini"):
+        inventory.find(ansible / "none.ini", "all")
+
+
+def test_a_master_is_not_watched_as_the_functions_host() -> None:
+    assert Hosts([SLAVE], FUNCTION, [FUNCTION]).function_at("http://10.0.0.3/f") is None

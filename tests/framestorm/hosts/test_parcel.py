@@ -179,7 +179,10 @@ def test_a_file_known_only_under_load_is_told(pack: Pack) -> None:
         ({"variableNames": "name", "ignoreFirstLine": "true"}, "x\r\na\r\nb\r\n", ["x\r\na\r\n", "x\r\nb\r\n"]),
         ({"quotedData": "true"}, 'name\n"a\n""a"\nb\n', ['name\n"a\n""a"\n', "name\nb\n"]),
         ({}, "name\na\n", ["name\na\n", "name\n"]),
+        ({}, 'name\n"a\nb"\nc\n', ['name\n"a\nc\n', 'name\nb"\n']),
+        ({"quotedData": "true"}, 'name\n"a\nb"\nc\n', ['name\n"a\nb"\n', "name\nc\n"]),
         ({"tag": "com.blazemeter.jmeter.RandomCSVDataSetConfig"}, 'n\na\n"b\n"', ["n\na\n", 'n\n"b\n"\n']),
+        ({"variableNames": "name", "ignoreFirstLine": "false"}, "a\n\nb\n", ["a\n", "b\n"]),
     ],
 )
 def test_rows_are_dealt_out_so_that_each_is_sent_once(
@@ -188,7 +191,8 @@ def test_rows_are_dealt_out_so_that_each_is_sent_once(
     (tmp_path / "plans" / "rows.csv").write_bytes(whole.encode())
     contents = pack(element(**{"tag": "CSVDataSet", "filename": "rows.csv", **settings}), split_csv=True)
     assert [contents.files_of(slave)["plan/rows.csv"].read_bytes().decode() for slave in (0, 1)] == parts
-    assert len(contents.notes) == (parts[1] == "name\n"), "fewer rows than slaves"
+    few = ["rows.csv has 1 rows for 2 slaves: some get none"] if parts[1] == "name\n" else []
+    assert [note.removeprefix(f"{tmp_path}/plans/") for note in contents.notes] == few
 
 
 def test_without_asking_each_slave_has_all_rows(pack: Pack, tmp_path: Path) -> None:
@@ -282,3 +286,19 @@ def test_the_whole_plan_can_be_left_to_each_slave(pack: Pack) -> None:
 
 def test_rows_end_where_quotes_do() -> None:
     assert list(parcel.rows(io.BytesIO(b'a\n"b\nc"\n"d'), may_be_quoted=True)) == [b"a\n", b'"b\nc"\n', b'"d']
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
+def test_rows_in_utf_16_are_refused(mark: bytes, pack: Pack, tmp_path: Path) -> None:
+    (tmp_path / "plans" / "rows.csv").write_bytes(mark + b"a\0")
+    with pytest.raises(UsageError, match=r"rows\.csv is in UTF-16; save it as UTF-8"):
+        pack(csv("rows.csv"), split_csv=True)
+
+
+@pytest.mark.parametrize(("size", "found"), [(1 << 20, {"TOKEN": "t0"}), ((1 << 20) + 1, {})])
+def test_small_files_are_searched_for_secrets(
+    size: int, found: dict[str, str], pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "t0")
+    (tmp_path / "plans" / "rows.csv").write_text("${__env(TOKEN)}".ljust(size))
+    assert pack(csv("rows.csv")).secrets == found
