@@ -25,6 +25,8 @@ from coverage import CoverageData
 ROOT = Path(__file__).parents[1]
 WORKERS = 2
 WITHIN_S = 240
+# A mutant may send a signal to any process, or to all of them: as root, its tests have process ids of their own.
+ALONE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"] if os.geteuid() == 0 else []
 # By set: the rooms, the folders of their tests, whether these run the code in their own process, and the wanted share.
 SETS = {
     "pure": (
@@ -97,7 +99,7 @@ def passes(tests: Sequence[str], tree: Path) -> bool:
     """Whether all of these tests pass in a copy of the tree."""
     words = ["-q", "-x", "-p", "no:cacheprovider"]
     try:
-        done = subprocess.run([sys.executable, "-m", "pytest", *words, *tests], cwd=tree, timeout=WITHIN_S,
+        done = subprocess.run([*ALONE, sys.executable, "-m", "pytest", *words, *tests], cwd=tree, timeout=WITHIN_S,
                               capture_output=True, check=False)  # fmt: skip
     except subprocess.TimeoutExpired:
         return False
