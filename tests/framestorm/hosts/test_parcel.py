@@ -198,7 +198,10 @@ def test_rows_are_dealt_out_so_that_each_is_sent_once(
 def test_without_asking_each_slave_has_all_rows(pack: Pack, tmp_path: Path) -> None:
     rows = tmp_path / "plans" / "rows.csv"
     rows.write_text("name\na\n")
-    assert [pack(csv("rows.csv")).files_of(slave)["plan/rows.csv"] for slave in (0,)] == [rows]
+    given = {"url": "http://192.0.2.9/", "rows": f"@{rows}"}
+    for contents in (pack(csv("rows.csv")), pack(plan=paths.JMX / "requests.jmx", given=given, folder="kit")):
+        assert contents.parts == [{}, {}]
+        assert [rows in contents.files_of(slave).values() for slave in (0, 1)] == [True, True]
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
