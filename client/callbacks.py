@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import re
+import secrets
 import socket
 import sys
 import threading
@@ -33,7 +34,7 @@ class Call:
     done_ms: float
     done_s: float  # the same moment as time.perf_counter
     worker: str | None
-    body: bytes
+    received_bytes: int
 
     @property
     def started_ms(self) -> float:
@@ -41,9 +42,9 @@ class Call:
         return self.done_ms - self.took_ms
 
     def as_json(self) -> str:
-        """The call as a line, with only the size of the body."""
+        """The call as a line."""
         fields = {name: value for name, value in asdict(self).items() if name != "done_s"}
-        return json.dumps({**fields, "started_ms": self.started_ms, "body": len(self.body)})
+        return json.dumps({**fields, "started_ms": self.started_ms})
 
 
 # Above what a function's answer is; one without an end must not fill the memory.
@@ -97,7 +98,10 @@ class _Server(ThreadingHTTPServer):
 
 
 class Receiver:
-    """An HTTP server in a thread of its own; its `url` is what goes into X-Callback-Url."""
+    """An HTTP server in a thread of its own; its `url` is what goes into X-Callback-Url.
+
+    Only who was told that URL is heard: its path is random.
+    """
 
     def __init__(
         self,
@@ -112,8 +116,9 @@ class Receiver:
         self._changed = threading.Condition()
         self._out = out
         self._on_call = on_call
+        self._path = f"/{secrets.token_urlsafe(16)}"
         self._server = _Server((host, port), self._handler())
-        self.url = f"http://{host}:{self._server.server_address[1]}/"
+        self.url = f"http://{host}:{self._server.server_address[1]}{self._path}"
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, name="callbacks", daemon=True).start()
@@ -157,6 +162,8 @@ class Receiver:
             def do_POST(self) -> None:
                 done_ms, done_s = time.time() * 1000, time.perf_counter()
                 header = self.headers.get
+                if self.path != receiver._path:
+                    return self._refuse(404, "not the X-Callback-Url that this receiver has given")
                 length = header("Content-Length") or "0"
                 if not _WHOLE.fullmatch(length) or header("Transfer-Encoding"):
                     return self._refuse(400, "the length of the body is not told as a Content-Length")
@@ -172,7 +179,7 @@ class Receiver:
                 if not _SECONDS.fullmatch(took_s) or not _WHOLE.fullmatch(status_text):
                     return self._refuse(400, "X-Duration-Seconds and X-Function-Status have to be numbers")
                 took_ms, status, name = float(took_s) * 1000, int(status_text), header("X-Function-Name", "")
-                receiver.take(Call(call_id, name, status, took_ms, done_ms, done_s, header("X-Worker"), body))
+                receiver.take(Call(call_id, name, status, took_ms, done_ms, done_s, header("X-Worker"), len(body)))
                 self.send_response(202)
                 self.send_header("Content-Length", "0")
                 self.end_headers()

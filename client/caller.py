@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+_PIECE_BYTES = 1 << 16
+
 
 class Response(NamedTuple):
     """The response; `cause` is why there is no complete answer, or None if there is one, whatever its status."""
@@ -35,6 +37,7 @@ class Caller:
         self._headers = {"User-Agent": "framestorm", "Content-Type": "text/plain", **headers}
         self._timeout_s = timeout_s
         self._cut_by: str | None = None
+        self._socket: socket.socket | None = None
         within_s = min(connect_timeout_s, timeout_s)
         self._connection: http.client.HTTPConnection
         if parts.scheme == "https":
@@ -59,7 +62,11 @@ class Caller:
             self._connection.request("POST", self._path, body, dict(self._headers))
             response = self._connection.getresponse()
             status, headers = response.status, {name.lower(): value for name, value in response.headers.items()}
-            received_bytes = len(response.read())
+            received_bytes = 0
+            while piece := response.read(_PIECE_BYTES):  # not all at once: it may have no end
+                received_bytes += len(piece)
+            if response.length:
+                raise http.client.IncompleteRead(b"", response.length)
             return Response(status, headers, received_bytes, self._cut_by)
         except TimeoutError:
             cause = "connect-timeout" if cause == "connect" else "timeout"
@@ -70,7 +77,9 @@ class Caller:
 
     def _connect(self) -> None:
         self._connection.connect()
-        self._connection.sock.settimeout(self._timeout_s)  # between two packets; cut() ends slow answers
+        # The connection forgets it as soon as an answer says that it will be closed at its end.
+        self._socket = self._connection.sock
+        self._socket.settimeout(self._timeout_s)  # between two packets; cut() ends slow answers
 
     def close(self) -> None:
         self._connection.close()
@@ -78,6 +87,6 @@ class Caller:
     def cut(self, cause: str) -> None:
         """End a running call of another thread at once; `cause` becomes the cause of its error."""
         self._cut_by = cause
-        if (sock := self._connection.sock) is not None:
+        if self._socket is not None:
             with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+                self._socket.shutdown(socket.SHUT_RDWR)

@@ -10,6 +10,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+MAX_TEXT_CHARACTERS = 200  # of a figure that is a text: the function may send any length
+
 
 class LineError(Exception):
     """A line could not be written: the reader is gone or the disk is full."""
@@ -103,7 +105,7 @@ class Account:
             "sent_bytes": sent_bytes,
             "received_bytes": received_bytes,
         }
-        further = {name: rounded(value) if isinstance(value, float) else value for name, value in figures.items()}
+        further = {name: _kept(value) for name, value in figures.items()}
         self._lines.write(line | further)
 
     def end(self, count: int, stopped: bool, **more: Any) -> bool:
@@ -128,6 +130,12 @@ class Account:
         }
         self._lines.write(line | more)
         return ok
+
+
+def _kept(value: float | str | bool | None) -> float | str | bool | None:
+    if isinstance(value, str):
+        return value[:MAX_TEXT_CHARACTERS]
+    return rounded(value) if isinstance(value, float) else value
 
 
 def rounded(value: float) -> float:

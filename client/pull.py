@@ -56,7 +56,7 @@ class Pull(Push):
             call.took_ms,
             call.started_ms,
             call.worker,
-            len(call.body),
+            call.received_bytes,
         )
 
     def halt(self) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import requests
 import urllib3
+from requests.cookies import RequestsCookieJar
 
 from encoding import Encoding
 
@@ -46,6 +47,7 @@ class Sender:
         self._session = requests.Session()
         # Proxies and passwords of the environment must not come between user and function unseen.
         self._session.trust_env = False
+        self._session.cookies = _NoCookies()
         self._verify: str | bool = True
         headers = {
             "Accept": encoding.accept,
@@ -92,7 +94,7 @@ class Sender:
             rtt_ms=rtt_s * 1000,
             status=exchange.status,
             headers=exchange.headers,
-            body=b"".join(exchange.chunks),
+            body=bytes(exchange.body),
             sent_bytes=exchange.sent_bytes,
             received_bytes=exchange.received_bytes,
             cause=cause,
@@ -115,9 +117,9 @@ class Sender:
             for chunk in response.iter_content(_CHUNK_BYTES):
                 exchange.received_bytes += len(chunk)
                 if exchange.received_bytes <= MAX_ANSWER_BYTES:
-                    exchange.chunks.append(chunk)
+                    exchange.body += chunk
                 else:
-                    exchange.chunks.clear()
+                    exchange.body.clear()
                     return
 
 
@@ -129,7 +131,14 @@ class _Exchange:
         self.received_bytes = 0
         self.status: int | None = None
         self.headers: Mapping[str, str] = {}
-        self.chunks: list[bytes] = []
+        self.body = bytearray()  # not a list of chunks: the function chooses how small they are
+
+
+class _NoCookies(RequestsCookieJar):
+    """Takes none: they are never sent, to read them takes time, and a function may set new ones in each answer."""
+
+    def extract_cookies(self, *_: object) -> None:
+        pass
 
 
 def _raise_overdue(_signal: int, _frame: FrameType | None) -> None:

@@ -130,6 +130,7 @@ IMAGES: dict[str, tuple[Callable[[Image.Image], Image.Image], list[tuple[int, in
 ANSWERS: dict[str, tuple[int, bytes, dict[str, str]]] = {
     "garbage": (200, b"\x00 not what was asked for", {"X-Faces": "[[1,2"}),
     "500": (500, b'{"error": "no", "status": 500}', {}),
+    "cookie": (200, b"{}", {"Set-Cookie": "a=b; Path=/"}),
     "moved": (302, b"", {"Location": "/right"}),
 }
 
@@ -154,6 +155,11 @@ class Function(Handler):
             case "truncated":
                 self.send(200, b'{"image": "', length=5000)
                 self.close_connection = True
+            case "pieces":
+                self.send_response(200)
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                self.wfile.write(b"2\r\nxy\r\n" * 30_000 + b"0\r\n\r\n")
             case "once-wrong":
                 is_third = sum(path == self.path for path, _, _ in self.server.requests) == 3
                 self.answer("500" if is_third else "right", body)

@@ -45,7 +45,17 @@ def test_raw() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"\xff\xfe\x00", b"[1]", b'"text"', b"[" * 100_000, b"{" + b'"a":{' * 50_000, b"nul"]
+    "body",
+    [
+        b"",
+        b"\xff\xfe\x00",
+        b"[1]",
+        b'"text"',
+        b"[" * 100_000,
+        b"{" + b'"a":{' * 50_000,
+        b"nul",
+        answer(more=[0] * 200_000),
+    ],
 )
 def test_not_json(body: bytes) -> None:
     assert read_answer(body, {}, ENCODINGS["png-base64"]).cause == "not-json"

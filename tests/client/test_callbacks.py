@@ -7,6 +7,7 @@ import struct
 import threading
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -17,9 +18,9 @@ from framestorm.machine import wait_until
 from tests import fuzz
 
 
-def tell(connection: http.client.HTTPConnection, **headers: str) -> int:
+def tell(connection: http.client.HTTPConnection, path: str, **headers: str) -> int:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request("POST", "/", b"ok", named)
+    connection.request("POST", path, b"ok", named)
     answer = connection.getresponse()
     answer.read()
     return answer.status
@@ -39,9 +40,9 @@ def tell(connection: http.client.HTTPConnection, **headers: str) -> int:
 )
 def test_what_no_queue_worker_says_is_refused(headers: str, status: int, capfd: pytest.CaptureFixture[str]) -> None:
     with Receiver() as receiver:
-        host, port = receiver.url.split("/")[2].split(":")
-        with socket.create_connection((host, int(port)), timeout=5) as connection:
-            connection.sendall(f"POST / HTTP/1.1\r\n{headers}\r\n\r\n".encode("latin-1"))
+        url = urlsplit(receiver.url)
+        with socket.create_connection((url.hostname, url.port), timeout=5) as connection:
+            connection.sendall(f"POST {url.path} HTTP/1.1\r\n{headers}\r\n\r\n".encode("latin-1"))
             answer = connection.makefile("rb").read()
     assert answer.split()[1] == str(status).encode()
     assert (receiver.calls, capfd.readouterr().err) == ({}, "")
@@ -52,18 +53,30 @@ def test_a_call_told_again_counts_once(tmp_path: Path) -> None:
     with Receiver(out=tmp_path / "calls.jsonl", on_call=told.append) as receiver:
         first = {"X_Call_Id": "a", "X_Function_Name": "noop", "X_Function_Status": "200", "X_Duration_Seconds": "0.25"}
         # All on one connection, which is kept.
-        with closing(http.client.HTTPConnection(receiver.url.split("/")[2])) as connection:
-            assert [tell(connection, **first, X_Worker="w") for _ in range(3)] == [202] * 3
-            assert tell(connection, X_Call_Id="b", X_Function_Status="500") == 202
-            assert tell(connection) == 400
+        url = urlsplit(receiver.url)
+        with closing(http.client.HTTPConnection(url.netloc)) as connection:
+            assert [tell(connection, url.path, **first, X_Worker="w") for _ in range(3)] == [202] * 3
+            assert tell(connection, url.path, X_Call_Id="b", X_Function_Status="500") == 202
+            assert tell(connection, url.path) == 400
         assert receiver.wait(2, timeout_s=1)
         assert not receiver.wait(3, timeout_s=0.01)
     assert (receiver.repeated, [call.call_id for call in told]) == (2, ["a", "b"])
     call = told[0]
-    assert (call.status, call.took_ms, call.worker, call.body) == (200, 250, "w", b"ok")
+    assert (call.status, call.took_ms, call.worker, call.received_bytes) == (200, 250, "w", 2)
     assert call.done_ms - call.started_ms == 250
     lines = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
-    assert [(line["call_id"], line["status"], line["body"]) for line in lines] == [("a", 200, 2), ("b", 500, 2)]
+    assert [(line["call_id"], line["status"], line["received_bytes"]) for line in lines] == [
+        ("a", 200, 2),
+        ("b", 500, 2),
+    ]
+
+
+def test_whoever_was_not_told_the_url_cannot_report_a_call() -> None:
+    with Receiver() as receiver, Receiver() as other:
+        for path in ("/", urlsplit(other.url).path):
+            with closing(http.client.HTTPConnection(urlsplit(receiver.url).netloc)) as connection:
+                assert tell(connection, path, X_Call_Id="a", X_Function_Status="200") == 404
+    assert receiver.calls == {}
 
 
 @pytest.mark.parametrize(
@@ -75,13 +88,13 @@ def test_senders_that_never_end_hold_nothing(
     monkeypatch.setattr(callbacks, "CONNECTIONS_MAX", 8)
     threads = threading.active_count()
     with Receiver() as receiver, ExitStack() as stack:
-        host, port = receiver.url.split("/")[2].split(":")
-        held = [stack.enter_context(socket.create_connection((host, int(port)), timeout=20)) for _ in range(40)]
+        url = urlsplit(receiver.url)
+        held = [stack.enter_context(socket.create_connection((url.hostname, url.port), timeout=20)) for _ in range(40)]
         for connection in held:
             connection.sendall(begun)
         assert wait_until(lambda: threading.active_count() - threads < 12, 10)
-        with closing(http.client.HTTPConnection(host, int(port))) as connection:
-            assert tell(connection, X_Call_Id="b") == 202
+        with closing(http.client.HTTPConnection(url.netloc)) as connection:
+            assert tell(connection, url.path, X_Call_Id="b") == 202
         held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         held.pop().close()  # by a reset
         monkeypatch.setattr(callbacks, "WAITS_AT_MOST_S", 0.5)
@@ -106,13 +119,13 @@ def test_senders_that_never_end_hold_nothing(
 def test_the_receiver_outlives_whatever_reaches_its_port(capfd: pytest.CaptureFixture[str]) -> None:
     names = (b"X-Call-Id", b"X-Duration-Seconds", b"X-Function-Status", b"X-Worker")
     with Receiver() as receiver:
-        port = int(receiver.url.split(":")[2].strip("/"))
+        url = urlsplit(receiver.url)
         before_bytes = psutil.Process().memory_info().rss
-        for request in fuzz.requests(11, (b"/", b"/x?y"), names):
-            fuzz.send(port, request)
+        for request in fuzz.requests(11, (url.path.encode(), b"/x?y"), names):
+            fuzz.send(url.port or 0, request)
         assert psutil.Process().memory_info().rss - before_bytes < 30e6
-        with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
-            assert tell(connection, X_Call_Id="last") == 202
+        with closing(http.client.HTTPConnection(url.netloc)) as connection:
+            assert tell(connection, url.path, X_Call_Id="last") == 202
         assert threading.active_count() < 20
-    assert receiver.calls["last"].body == b"ok"
+    assert receiver.calls["last"].received_bytes == 2
     assert capfd.readouterr().err == ""

@@ -1,6 +1,7 @@
 """What the process tests of test_client.py cannot reach: limits and broken exchanges seen from inside."""
 
 import signal
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -27,6 +28,26 @@ def test_an_answer_without_end_is_not_kept(sender: Sender, monkeypatch: pytest.M
     reply = sender.send(BODY)
     assert (reply.status, reply.body, reply.cause) == (500, b"", None)
     assert reply.received_bytes > 16
+
+
+def test_a_function_sets_no_cookies(function: Server) -> None:
+    sender = Sender(f"{function.url}/cookie", ENCODINGS["png-base64"], timeout_s=5, connect_timeout_s=1)
+    sender.begin()
+    assert "Set-Cookie" in sender.send(BODY).headers
+    assert list(sender._session.cookies) == []
+
+
+def test_an_answer_in_tiny_pieces_takes_no_more_memory(function: Server) -> None:
+    sender = Sender(f"{function.url}/pieces", ENCODINGS["png-base64"], timeout_s=25, connect_timeout_s=1)
+    sender.begin()
+    tracemalloc.start()
+    try:
+        reply = sender.send(BODY)
+        most_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (reply.cause, reply.body) == (None, b"xy" * 30_000)
+    assert most_bytes < 600_000
 
 
 def test_no_alarm_is_left_behind(sender: Sender) -> None:

@@ -2,7 +2,9 @@
 
 import http.client
 import signal
+import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -12,6 +14,7 @@ import psutil
 import pytest
 
 import tasks
+from caller import Caller
 from pull import queue_url
 from tests.client.conftest import Done, Handler, Server, lines_of, start, wait_until
 
@@ -26,6 +29,12 @@ class Gateway(Handler):
             self.hang()
         elif behaviour == "drip":
             self.drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        elif behaviour == "cut":
+            self.send(200, b"begun", length=1000)
+            self.close_connection = True
+        elif behaviour == "endless":
+            with suppress(OSError):
+                self.drip(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 2**24)
         elif behaviour == "wrong":
             self.send(500)
         else:
@@ -53,7 +62,9 @@ class Gateway(Handler):
         headers = {"X-Call-Id": call_id, "X-Function-Status": status, "X-Duration-Seconds": "0.05"}
         # A client that has all it waited for may have ended before it is told again.
         with closing(http.client.HTTPConnection(parts.hostname or "", parts.port)) as connection:
-            connection.request("POST", "/", b"slept", {**headers, "X-Function-Name": "f", "X-Worker": "replica-1"})
+            connection.request(
+                "POST", parts.path, b"slept", {**headers, "X-Function-Name": "f", "X-Worker": "replica-1"}
+            )
             connection.getresponse().read()
 
 
@@ -217,3 +228,22 @@ def test_options_out_of_range_are_refused(words: str) -> None:
     with pytest.raises(SystemExit, match="2"):
         tasks.parse_options(["--mode", "local", "--tasks", "1", *words.split()])
     assert tasks.parse_options(["--mode", "local", "--tasks", "1", "--task-s", "0"]).task_s == 0
+
+
+def test_an_answer_without_end_is_not_kept(gateway: Server) -> None:
+    caller = Caller(f"{gateway.url}/function/endless", {}, timeout_s=5, connect_timeout_s=1)
+    timer = threading.Timer(1.5, caller.cut, ["timeout"])
+    timer.start()
+    tracemalloc.start()
+    try:
+        answer = caller.post(b"0")
+        most_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        timer.join()
+    assert answer.cause == "timeout"
+    assert most_bytes < 50_000_000
+
+
+def test_an_answer_that_breaks_off_is_an_error(gateway: Server) -> None:
+    assert Caller(f"{gateway.url}/function/cut", {}, timeout_s=5, connect_timeout_s=1).post(b"0").cause == "reset"

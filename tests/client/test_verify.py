@@ -107,3 +107,21 @@ NO_IMAGES = {
 @pytest.mark.parametrize("name", NO_IMAGES)
 def test_not_image(name: str) -> None:
     assert verify_image(WHOLE, NO_IMAGES[name], [FACE], ENCODINGS["png"]) == "not-image"
+
+
+def test_scans_without_number_are_not_decoded() -> None:
+    kind, file = ENCODINGS["jpeg"], io.BytesIO()
+    portrait().save(file, "JPEG", progressive=True)
+    sent = file.getvalue()
+    first = sent.index(b"\xff\xda")
+    empty_scan = sent[first : first + 2 + int.from_bytes(sent[first + 2 : first + 4])] + b"\0"
+    assert verify_image(sent, sent, [], kind) is None
+    assert verify_image(sent, sent[:-2] + empty_scan * 1000 + sent[-2:], [], kind) == "not-image"
+
+
+def test_faces_that_cover_the_picture_again_and_again_are_not_looked_at() -> None:
+    kind = ENCODINGS["png"]
+    black = encoded(Image.new("RGB", (640, 360)), kind)
+    whole = (0, 0, 10**5, 10**5)
+    assert verify_image(WHOLE, black, [whole] * 10, kind) is None
+    assert verify_image(WHOLE, black, [whole] * 5000, kind) == "not-blurred"
