@@ -96,8 +96,9 @@ def new_agent(answers: list[messages.Answer]) -> Iterator[Callable[..., Agent]]:
 
 
 @pytest.fixture
-def on_host(new_agent: Callable[..., Agent], tmp_path: Path) -> Agent:
-    """An agent of this machine, by the account of the tests."""
+def on_host(new_agent: Callable[..., Agent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agent:
+    """An agent of this machine, by the account of the tests, which has other processes: none of them may be stopped."""
+    monkeypatch.setattr(probe, "processes", lambda account: [])
     (tmp_path / "runs").mkdir()
     return new_agent(getpass.getuser(), tmp_path / "runs")
 
