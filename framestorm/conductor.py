@@ -17,7 +17,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.fleet import Fleet
 from framestorm.hosts.inventory import Hosts, find_hosts
 from framestorm.machine import in_background, now_ms
-from framestorm.model import files
+from framestorm.model import facets, files
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.run import JMeterProcess, Record, Target
@@ -173,7 +173,7 @@ def _check_for_slaves(options: RunOptions, plan: Plan, hosts: Hosts) -> None:
             f"{options.plan.name} has no total to split over {len(hosts.slaves)} slaves ({names}): name one with -R"
         )
     url = plan.url
-    if url and plans.EMBEDDED in url.facets and url.name not in options.given and hosts.function_url is None:
+    if url and facets.EMBEDDED in url.facets and url.name not in options.given and hosts.function_url is None:
         raise UsageError(f"[function] of {options.inventory} is empty: give the function under test as -J{url.name}=")
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.hosts import shares
-from framestorm.model import form
+from framestorm.model import facets, form
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import Known, NamedFile, named_files
 from framestorm.run import jmeter, properties
@@ -245,9 +245,9 @@ class _Packer:
                 self.parcel.references[name] = self._take_named(value)
         for name, each in self._prepared.plan.settable.items():
             value = self._prepared.values.get(name, "")
-            if plans.FORM in each.facets and value:
+            if facets.FORM in each.facets and value:
                 self.parcel.references[name] = form.with_paths(value, self._take_named)
-            elif plans.FILE in each.facets and value.startswith("@"):
+            elif facets.FILE in each.facets and value.startswith("@"):
                 self.parcel.references[name] = f"@{self._take_named(value.removeprefix('@'))}"
 
     def _take_named(self, name: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from framestorm import client_server, paths
 from framestorm.endpoint import check_certificate, check_reachable, proxy_url
 from framestorm.errors import FramestormError, UsageError
-from framestorm.model import criteria, metric
+from framestorm.model import criteria, facets, metric
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.sample import ELAPSED_US, IS_SUB_RESULT
@@ -154,7 +154,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         proxy = proxy_url(SECRET.sub(lambda match: os.environ[match[1]], properties.get("proxy", "")))
         check_reachable(re.sub("//.*@", "//", proxy) or platform.url)
         for name, each in plan.settable.items():
-            if plans.AUTHORITIES in each.facets:
+            if facets.AUTHORITIES in each.facets:
                 check_certificate(platform.url, f"-J{name}", properties[name], proxy)
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
     own = properties if plan.is_for_kit else {name: properties[name] for name in given if name in properties}
@@ -246,7 +246,7 @@ def _find_platform(
     """The platform of the function under test. The kit never chooses a function for a plan that calls any function."""
     if plan.url is None or not plan.url.is_needed(properties):
         return NoPlatform(Site())
-    has_default = plans.EMBEDDED in plan.url.facets
+    has_default = facets.EMBEDDED in plan.url.facets
     if options.platform is not None and options.platform.url and not isinstance(options.platform, Url):
         return options.platform
     url = options.platform.url if options.platform else options.given.get(plan.url.name)

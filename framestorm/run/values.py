@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from framestorm.errors import UsageError
-from framestorm.model import form
-from framestorm.model import plan as plans
+from framestorm.model import facets, form
 from framestorm.model.plan import Plan
 from framestorm.model.sample import is_figure_name, is_measured
 
@@ -34,20 +33,20 @@ def complete(
     properties = dict(properties)
     _check_secrets(plan, properties)
     for name, each in plan.settable.items():
-        if (is_form := plans.FORM in each.facets) or plans.FILE in each.facets:
+        if (is_form := facets.FORM in each.facets) or facets.FILE in each.facets:
             folder = Path.cwd() if name in given else plan.path.absolute().parent
             if properties.get(name, "").startswith("@"):
                 properties[name] = _file_reference(name, properties[name], folder)
             if is_form:
                 properties[name] = _form(name, properties[name], folder)
-        if plans.FIGURES in each.facets and properties.get(name):
+        if facets.FIGURES in each.facets and properties.get(name):
             properties[name] = _figures(name, properties[name], plan.sample_variables)
-        if plans.PROGRAM in each.facets and properties.get(name):
+        if facets.PROGRAM in each.facets and properties.get(name):
             properties[name] = _program(name, properties[name], is_over_slaves)
         if is_for_gui:  # it can be set in the GUI
             continue
         if each.is_required and each.is_needed(properties) and not properties.get(name):
-            example = f", for example -J{name}=http://gateway:8080/function/noop" if plans.URL in each.facets else ""
+            example = f", for example -J{name}=http://gateway:8080/function/noop" if facets.URL in each.facets else ""
             raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
     return properties
 
@@ -55,7 +54,7 @@ def complete(
 def _check_secrets(plan: Plan, properties: Mapping[str, str]) -> None:
     for name, value in properties.items():
         for variable in SECRET.findall(value):
-            if plan.settable[name].facets[:1] == (plans.SHELL,):
+            if plan.settable[name].facets[:1] == (facets.SHELL,):
                 raise UsageError(f"-J{name}: the program itself can read {variable} from its environment")
             if variable not in os.environ:
                 raise UsageError(f"-J{name}: ${{env:{variable}}} is not set: export {variable}=… before the run")

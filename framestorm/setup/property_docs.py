@@ -3,9 +3,11 @@
 import inspect
 
 from framestorm import paths
+from framestorm.model import facets
 from framestorm.model import plan as plans
+from framestorm.model.facets import Property
 from framestorm.model.files import write_text
-from framestorm.model.plan import Plan, Property
+from framestorm.model.plan import Plan
 
 FILE = paths.ROOT / "docs" / "properties.md"
 INTRODUCTION = """\
@@ -21,7 +23,7 @@ This file is made from the plans by `.local/test-venv/bin/python -m framestorm.s
 def text() -> str:
     """The whole document: a section for each plan of the kit."""
     sections = [_section(plans.read(path)) for path in sorted(paths.JMX.glob("*.jmx"))]
-    grammar = inspect.cleandoc(plans.__doc__ or "").partition("\n\n")[2]
+    grammar = inspect.cleandoc(facets.__doc__ or "").partition("\n\n")[2]
     return "\n".join([INTRODUCTION, *sections, f"## Properties of your own plan\n\n{grammar}\n"])
 
 
@@ -34,10 +36,9 @@ def _section(plan: Plan) -> str:
 
 def _row(each: Property) -> str:
     default = {None: "computed by JMeter", "": "empty"}.get(each.default, f"`{each.default}`")
-    if plans.EMBEDDED in each.facets:
+    if facets.EMBEDDED in each.facets:
         default = "the embedded target's"
-    facets = "; ".join(each.facets) or "text"
-    return f"| `{each.name}` | {default} | {each.meaning} | {facets} |\n"
+    return f"| `{each.name}` | {default} | {each.meaning} | {'; '.join(each.facets) or 'text'} |\n"
 
 
 if __name__ == "__main__":

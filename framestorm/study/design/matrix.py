@@ -9,6 +9,7 @@ from typing import Any
 
 from framestorm import paths
 from framestorm.errors import UsageError
+from framestorm.model import facets
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.study import Level, Study, Value
@@ -195,7 +196,7 @@ def _point(study: Study, places: Mapping[str, int]) -> Point:
         raise PointError(where, error.what, error.allowed, error.seen) from None
     _check_properties(of_plan, plan, texts, {name: where for name, (_, where) in properties.items()})
     url = of_plan.url
-    needs_url = url and plans.EMBEDDED not in url.facets and url.is_needed({**of_plan.defaults, **texts})
+    needs_url = url and facets.EMBEDDED not in url.facets and url.is_needed({**of_plan.defaults, **texts})
     if needs_url and not PLATFORMS[typed.kind].serves_any_function:
         what = f"{plan} can send to any function, but target.kind {typed.kind} serves only its own; give another kind"
         others = tuple(kind for kind, platform in PLATFORMS.items() if platform.serves_any_function)

@@ -6,7 +6,8 @@ import pytest
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
-from framestorm.model.plan import EMBEDDED, Plan
+from framestorm.model.facets import EMBEDDED
+from framestorm.model.plan import Plan
 
 WritePlan = Callable[..., Plan]
 PLAN = """<?xml version="1.0" encoding="UTF-8"?>
