@@ -22,9 +22,9 @@ def drawn(hosts: Any = (), /, **given: Any) -> dict[str, Chart]:
     return {chart.name: chart for chart in charts(cast(Summary, summary))}
 
 
-def over_time(warm: list[float], mid: list[float], of: int = 0, **more: Any) -> series.OverTime:
+def over_time(warm: series.Values, mid: series.Values, of: int = 0, **more: Any) -> series.OverTime:
     given = {"cold": NO_POINTS, "timed_out": NO_POINTS, "high": mid} | more
-    x = [float(number) for number in range(len(warm))]
+    x: series.Values = [float(number) for number in range(len(warm))]
     return series.OverTime(5.0, len(warm), of or len(warm), {"x": x, "y": warm}, x=x, mid=mid, **given)
 
 
