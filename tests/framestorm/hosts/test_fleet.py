@@ -13,7 +13,7 @@ from framestorm.errors import FramestormError
 from framestorm.hosts import fleet
 from framestorm.hosts.fleet import Fleet, finished_hosts
 from framestorm.hosts.inventory import Host, Hosts
-from framestorm.hosts.member import Delivery
+from framestorm.hosts.member import Delivery, HostError
 from framestorm.hosts.messages import Beat, Begin, Description, Do, Facts, Order, Ready
 from framestorm.probe import Limits
 from framestorm.run import preparation
@@ -139,7 +139,7 @@ def test_slaves_without_a_user_are_left_out(make: Callable[..., Fleet]) -> None:
 
 
 def test_a_fault_stops_the_run_unless_the_others_may_go_on(make: Callable[..., Fleet], tmp_path: Path) -> None:
-    with pytest.raises(FramestormError, match="slave2 is bad"):
+    with pytest.raises(FramestormError, match=r"slave2 is bad\n\(--continue-without leaves"):
         make(bad=("slave2",))
     shutil.rmtree(tmp_path / "run7")
     made = make(bad=("slave2",), without_faulty=True)
@@ -147,8 +147,9 @@ def test_a_fault_stops_the_run_unless_the_others_may_go_on(make: Callable[..., F
     assert made.collect() == ["slave2 is bad"]
     for bad in (("master1",), ("slave1", "slave2")):
         shutil.rmtree(tmp_path / "run7")
-        with pytest.raises(FramestormError, match="is bad"):
+        with pytest.raises(FramestormError, match="is bad") as told:
             make(bad=bad, without_faulty=True)
+        assert ("--continue-without" in str(told.value)) == (bad == ("master1",))
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
@@ -189,9 +190,22 @@ def test_jmeter_waiting_for_a_dead_slave_is_ended(
     log.write_text("Finished remote host: 192.0.2.1:8001 (1)\n")
     assert made.trouble() is None and made.exit_status() is None
     log.write_text("Finished remote host: 192.0.2.1:8001 (1)\nFinished remote host: 192.0.2.2:8001 (2)\n")
-    assert made.trouble() is None
+    with monkeypatch.context() as patient:
+        patient.setattr(fleet, "CONTROLLER_GRACE_S", 100.0)
+        assert [made.trouble(), made.trouble(), made.exit_status()] == [None] * 3
     made.trouble()
     assert made.exit_status() == 143
+
+
+def test_jmeter_is_not_ended_while_every_slave_lives(
+    make: Callable[..., Fleet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "CONTROLLER_GRACE_S", 0.0)
+    made = make()
+    (tmp_path / "run7" / "jmeter.log").write_text(
+        "".join(f"Finished remote host: 192.0.2.{n}:8001 (1)\n" for n in (1, 2))
+    )
+    assert [made.trouble(), made.trouble(), made.exit_status()] == [None] * 3
 
 
 def test_lines_that_did_not_come_are_counted(make: Callable[..., Fleet], tmp_path: Path) -> None:
@@ -221,12 +235,53 @@ def test_beats_are_rows_of_resources(make: Callable[..., Fleet], tmp_path: Path)
     made.slaves[0].beats.append(Beat(5000.0, 150.0, 1000, 7, 80.0, 2000, 0.5))
     made.function.beats.append(Beat(5001.0, 50.0, 3000, 1, 60.0, 4000, 0.25))  # type: ignore[union-attr]
     made.wait(0)
+    made.slaves[1].beats.append(Beat(6000.0, 10.0, 1000, 2, 30.0, 2000, 1.5))
+    made.wait(0)
     with (tmp_path / "run7" / "resources.csv").open(newline="") as file:
-        rows = [(row["host"], row["part"], row["rss_bytes"], row["cpu_percent"]) for row in csv.DictReader(file)]
-    assert rows == [
-        ("slave1", "generator", "1000", "150.0"), ("slave1", "host", "2000", "80.0"),
-        ("function1", "target", "3000", "50.0"), ("function1", "host", "4000", "60.0"),
-    ]  # fmt: skip
+        header, *rows = csv.reader(file)
+    assert header == ["time_ms", "host", "part", "cpu_percent", "rss_bytes", "processes", "load"]
+    assert [",".join(row) for row in rows] == [
+        "5000,slave1,generator,150.0,1000,7,",
+        "5000,slave1,host,80.0,2000,,0.50",
+        "5001,function1,target,50.0,3000,1,",
+        "5001,function1,host,60.0,4000,,0.25",
+        "6000,slave2,generator,10.0,1000,2,",
+        "6000,slave2,host,30.0,2000,,1.50",
+    ]
+
+
+def test_a_function_that_is_not_watched_stops_no_run(
+    make: Callable[..., Fleet], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make()
+    assert made.function is not None and Do("watch") in made.function.orders  # type: ignore[attr-defined]
+    made.function.reasons = ["gone"]  # type: ignore[attr-defined]
+    assert made.trouble() is None
+    assert "note: the CPU use of function1 is no longer recorded: gone" in capsys.readouterr().err
+    made.close()
+    shutil.rmtree(made._run_dir)
+
+    def learn(member: FakeMember, kit_files: list[str]) -> None:
+        raise HostError("no answer")
+
+    monkeypatch.setattr(FakeMember, "learn", learn)
+    made = make()
+    assert made.function is None
+    assert "note: the CPU use of the function's host will not be recorded: no answer" in capsys.readouterr().err
+    assert [host.inventory_name for host in made.hosts()] == ["slave1", "slave2", "master1"]
+
+
+def test_an_end_is_told_to_the_master(make: Callable[..., Fleet], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "CONTROLLER_GRACE_S", 0.0)
+    made = make()
+    made.interrupt()
+    made.stop_gently()
+    made.stop()
+    assert made.exit_status() == 143
+    assert made.master.orders[1:] == [Do("interrupt"), Do("kill")]  # type: ignore[union-attr]
+    made.master.exit_status = 3  # type: ignore[union-attr]
+    made.stop()
+    assert made.exit_status() == 3
 
 
 def test_all_are_told_to_stop_once_and_closed_at_the_end(make: Callable[..., Fleet]) -> None:

@@ -7,12 +7,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+from framestorm.hosts import member as member_module
 from framestorm.hosts import messages
 from framestorm.hosts.inventory import Host
 from framestorm.hosts.member import Delivery, HostError, Member
@@ -69,6 +70,48 @@ def test_a_host_is_lost_from_its_last_sign_of_life_on(member: Member) -> None:
     assert member.lost_ms is not None
     assert abs(member.lost_ms - heard_ms) < 1500
     assert member.look() is None, "said once"
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "frozen_s", "reason", "since_s"),
+    [
+        (9, 4, None, None),
+        (11, None, "no sign of life for 11 s", 11),
+        (11, 6, "no sign of life for 11 s", 11),
+        (0, 6, "JMeter's server is frozen (stopped by a signal)", 6),
+    ],
+)
+def test_a_host_is_lost_if_it_is_silent_or_frozen_for_long(
+    silent_s: float, frozen_s: float | None, reason: str | None, since_s: float | None, member: Member
+) -> None:
+    member.measure_clock()
+    member._lines.heard_s = time.monotonic() - silent_s
+    member._frozen_since_s = None if frozen_s is None else time.monotonic() - frozen_s
+    assert member.look() == member.lost == reason
+    if since_s is None:
+        assert member.lost_ms is None
+    else:
+        assert member.lost_ms == pytest.approx((time.time() - since_s) * 1000, abs=900)
+
+
+def test_a_server_is_frozen_from_the_first_beat_that_says_so(member: Member) -> None:
+    beat = messages.Beat(0.0, 0.0, 0, 0, 0.0, 0, 0.0)
+    since_s = []
+    for is_frozen in (True, True, False):
+        member._take(replace(beat, frozen=is_frozen, exit_status=3 if is_frozen else None))
+        since_s.append(member._frozen_since_s)
+    assert since_s[0] is not None and since_s == [since_s[0], since_s[0], None]
+    assert member.exit_status == 3 and len(member.beats) == 3
+
+
+def test_a_clock_is_measured_by_the_quickest_try(member: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+    told_ms = iter([5000.0, 150.0, 160.0, 5000.0, 5000.0])
+    times_s = (time_s for way_s in (0.4, 0.1, 0.2, 0.3, 0.1) for time_s in (0.0, way_s))
+    monkeypatch.setattr(member, "ask", lambda *_: messages.Ready(next(told_ms)))
+    with monkeypatch.context() as clock:
+        clock.setattr(time, "time", lambda: next(times_s))
+        member.measure_clock()
+    assert member.clock_offset_ms == pytest.approx(100)
 
 
 @pytest.fixture
@@ -132,9 +175,12 @@ def test_a_file_goes_in_pieces_of_bounded_size(pieces: float, tmp_path: Path, mo
     monkeypatch.setattr(messages, "line", lambda order: sizes.append(len(line(order))) or line(order))
     member = Member(Obeys("slave1", (), "127.0.0.1"), tmp_path)
     try:
-        with pytest.raises(HostError, match="0 MiB of disk left there") if pieces else nullcontext():
+        size = video.stat().st_size
+        member.facts = Facts(free_bytes=max(0, size - 1))
+        match = f"files have {size >> 20} MiB, and there are {max(0, size - 1) >> 20} MiB of disk left there"
+        with pytest.raises(HostError, match=match) if pieces else nullcontext():
             member.deliver(Delivery(Open("run", "me"), {"video": video}, Begin({})))
-        member.facts = Facts(free_bytes=1 << 30)
+        member.facts = Facts(free_bytes=size)
         member.deliver(Delivery(Open("run", "me"), {"video": video}, Begin({})))
         assert max(sizes) < 2 * messages.PIECE_BYTES
     finally:
@@ -165,6 +211,20 @@ def test_a_loss_is_told_in_the_agent_s_own_words(saying: Callable[..., Member]) 
         saying(failed).ask(messages.TellFacts([]), Facts, 20)
 
 
+def test_a_host_cannot_fill_the_disk(
+    saying: Callable[..., Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(member_module, "FILE_AT_MOST_BYTES", 2)
+    one = Chunk("journal.jsonl", "YQ==")
+    assert saying(one, one).look() == "the connection ended"
+    assert (tmp_path / "run" / "journal.jsonl").read_text() == "aa"
+    assert "its agent said" in (saying(one, one, one).look() or "")
+
+
+def test_the_largest_number_is_understood(saying: Callable[..., Member]) -> None:
+    assert saying(b'{"type": "Ready", "time_ms": %d}\n' % (2**53 - 1)).look() == "the connection ended"
+
+
 @pytest.mark.parametrize("name", ["../escaped", "/tmp/framestorm-escaped", "run.json", "samples.jtl"])
 def test_only_files_that_were_ordered_are_taken(name: str, saying: Callable[..., Member], tmp_path: Path) -> None:
     for answers in ((Chunk(name, "YQ=="), Done()), (Done({name: 1}),)):
@@ -186,7 +246,8 @@ def test_a_disk_that_is_full_here_is_no_loss_of_the_host(saying: Callable[..., M
     "answer",
     [b"no JSON\n", b"[]\n", b'{"type": "Nonsense"}\n', b'{"type": "Beat"}\n',
      b'{"type": "Facts", "described": {"rmi_port": "many"}}\n',
-     *(b'{"type": "Ready", "time_ms": %s}\n' % number for number in (b"NaN", b"-Infinity", b"1e999", b"9" * 400))],
+     *(b'{"type": "Ready", "time_ms": %s}\n' % number
+       for number in (b"NaN", b"-Infinity", b"1e999", b"9" * 400, b"%d" % 2**53, b"-%d" % 2**53))],
 )  # fmt: skip
 def test_an_answer_of_another_form_is_a_fault_of_its_host(answer: bytes, saying: Callable[..., Member]) -> None:
     assert "its agent said" in (saying(answer).look() or "")
