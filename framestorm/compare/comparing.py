@@ -65,12 +65,11 @@ def compare(
 
 
 def _asked(old: RunSide | StudySide, new: RunSide | StudySide, number: int, thresholds: Sequence[Threshold]) -> Asked:
+    judged = [threshold.metric for threshold in thresholds]
     if isinstance(old, StudySide) and isinstance(new, StudySide):
-        # The study's own metrics, and those that are to be judged.
-        names = [*old.study.definition.metrics, *(threshold.metric for threshold in thresholds)]
-        return of_studies(old, new, list(dict.fromkeys(names)))
+        return of_studies(old, new, list(dict.fromkeys([*old.study.definition.metrics, *judged])))
     assert isinstance(old, RunSide) and isinstance(new, RunSide)  # noqa: S101 - sides.read_sides sees to it
-    return of_runs(old, new, (0, number), [threshold.metric for threshold in thresholds])
+    return of_runs(old, new, (0, number), judged)
 
 
 def _side_comparison(

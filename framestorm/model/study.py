@@ -359,7 +359,3 @@ class Study(Noun):
         default=None, description="Who published the results, and on which system they were measured."
     )
     quick: Quick | None = Field(default=None, description="What --quick changes: a smaller study of the same kind.")
-
-    def levels(self, point_factors: dict[str, Value]) -> dict[str, Level]:
-        """What the level of each factor sets at a point."""
-        return {name: self.factors[name].level(name, value) for name, value in point_factors.items()}

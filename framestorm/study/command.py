@@ -311,7 +311,7 @@ def _run(where: StudyFolder, budget_min: float | None = None) -> Ended:
     ended = build(where.path)
     if where.record.state != COMPLETE:
         print(f"resume by: ./run.sh study {paths.shown(where.path)} --resume")
-    return ended._replace(is_stopped=engine.is_interrupted)
+    return ended._replace(is_stopped=engine.interrupts.count > 0)
 
 
 def rebuild(study_dir: Path) -> Ended:

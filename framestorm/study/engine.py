@@ -31,7 +31,7 @@ class Engine:
         self._record = where.record
         self._study = where.record.definition
         self._budget_min = budget_min
-        self._interrupts = conductor.Interrupts()
+        self.interrupts = conductor.Interrupts()
         self._overheads_s: list[float] = []
         self._began_s = time.monotonic()
         self._failures: list[str] = []
@@ -48,7 +48,7 @@ class Engine:
         for moved in self._folder.set_aside():
             self._say(f"{paths.shown(moved)}: left by a crash; its run is made again")
         # A kill leaves "running"; so does an error that does not come from a run.
-        with self._interrupts.caught():
+        with self.interrupts.caught():
             for line in self._folder.lines().values():
                 if line.state == COMPLETE and (why := self._figures(line.run)[1]):
                     self._say(f"{line.run}: {why}; the run is made again")
@@ -65,11 +65,6 @@ class Engine:
             finally:
                 for words in platforms.close():
                     self._say(words)
-
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether a signal asked it to stop."""
-        return self._interrupts.count > 0
 
     def due(self) -> Iterator[tuple[int, Point, int]]:
         """The runs to do (those without readable, complete results), in the seed's order, each with its position."""
@@ -123,7 +118,7 @@ class Engine:
         reason: str | None = None
         try:
             options = self._options(platforms, point, run_dir)
-            if self._interrupts.count:
+            if self.interrupts.count:
                 return
             run_began_s = time.monotonic()
             try:
@@ -131,7 +126,7 @@ class Engine:
             finally:
                 run_s = time.monotonic() - run_began_s
         except FramestormError as error:
-            if self._interrupts.count and not run_dir.exists():
+            if self.interrupts.count and not run_dir.exists():
                 return
             # Names and values were checked before: if the first run is refused now, all others would be too.
             if isinstance(error, UsageError) and not self._folder.lines():
@@ -179,7 +174,7 @@ class Engine:
 
     def _run(self, options: RunOptions) -> str | None:
         """Do the run and make its report; returns why it does not count, or None if it does."""
-        run_dir = conductor.run(options, self._interrupts)
+        run_dir = conductor.run(options, self.interrupts)
         try:
             jmeter.make_dashboard(run_dir)
         except FramestormError as error:
@@ -211,8 +206,8 @@ class Engine:
 
     def _stopped(self) -> str | None:
         """Why no further runs are done; None if there is no reason to stop."""
-        if self._interrupts.count:
-            return f"stopped by {self._interrupts.name}"
+        if self.interrupts.count:
+            return f"stopped by {self.interrupts.name}"
         same = self._failures[-SAME_FAILURES:]
         if len(same) == SAME_FAILURES and len(set(same)) == 1 and self._is_budget_used():
             return f"stopped: the budget is used up, and {len(self._failures)} runs in a row failed: {same[0]}"

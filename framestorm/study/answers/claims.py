@@ -30,7 +30,6 @@ from framestorm.study.answers.table import (
     Cell,
     Table,
     groups,
-    numbers,
     read_table,
     resamples_of,
 )
@@ -56,17 +55,18 @@ def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
     of = inputs(study.derived, claim.metric)
     table = read_table(study, claim, without_cut=any(split_label(name)[1] == "sd_ms" for name in of))
     problem = _problem(claim, table)
-    weights = None if problem else _weights(claim, table)
-    if weights is None:
+    design, weights = (None, None) if problem else _model(claim, table)
+    if design is None or weights is None:
         problem = problem or f"there are not two levels of {claim.trend} with figures to compare"
         return ClaimAnswer(
             INCONCLUSIVE, f"{wording.claim_subject(claim)}: {problem}.", wording.claim_kind(claim), claim.metric,
             claim.expect.text, cells=[cell.name for cell in table.cells],
         )  # fmt: skip
-    figure = _estimate(study, claim, table, weights)
+    figure = _estimate(study, claim, table, weights, design)
     ends = figure.low, figure.high
     verdict = claim.expect.verdict(*ends)
-    if _is_plain_share(claim) and figure.value in (0.0, 1.0) and claim.expect.excludes(figure.value):
+    is_plain_share = metric_of(claim.metric).counted_by is not None and wording.claim_kind(claim) == "value"
+    if is_plain_share and figure.value in (0.0, 1.0) and claim.expect.excludes(figure.value):
         # Less than all: of failures that were never seen no number of samples gives an interval that excludes them.
         verdict = REJECTED
     if table.left_out_for(EMPTY):
@@ -101,20 +101,27 @@ def _problem(claim: Claim, table: Table) -> str | None:
     return None if table.repetitions else "no repetition has more than half of the points"
 
 
-def _weights(claim: Claim, table: Table) -> Floats | None:
-    """The weight of each cell in the claim's figure, which is a weighted sum of cells: a mean, or a mean slope."""
+def _model(claim: Claim, table: Table) -> tuple[Floats, Floats | None]:
+    """The design matrix of a claim's model, and the weight of each cell in its figure, a weighted sum of cells.
+
+    The model is one mean, or a straight line over the factor for each row of cells; the figure that mean, or the mean
+    of the lines' slopes: without weights, because no line has two levels.
+    """
+    n = len(table.cells)
     if not claim.trend:
-        return np.full(len(table.cells), 1 / len(table.cells))
-    x = np.array(numbers(table.cells, claim.trend))
-    lines = [places for places in groups(table.cells, claim.trend) if np.unique(x[places]).size > 1]
-    weights = np.zeros(x.size)
-    for places in lines:
+        return np.ones((n, 1)), np.full(n, 1 / n)
+    x, lines = np.array([float(cell.factors[claim.trend]) for cell in table.cells]), groups(table.cells, claim.trend)
+    sloped = [places for places in lines if np.unique(x[places]).size > 1]
+    design, weights = np.zeros((n, 2 * len(lines))), np.zeros(n)
+    for line, places in enumerate(lines):
+        design[places, 2 * line], design[places, 2 * line + 1] = 1, x[places]
+    for places in sloped:
         centred = x[places] - x[places].mean()
-        weights[places] = centred / float(centred @ centred) / len(lines)
-    return weights if lines else None
+        weights[places] = centred / float(centred @ centred) / len(sloped)
+    return design, weights if sloped else None
 
 
-def _estimate(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> Estimate:
+def _estimate(study: StudyResults, claim: Claim, table: Table, weights: Floats, design: Floats) -> Estimate:
     """The figure with its interval, which covers every known source of variation and error."""
     # Sums of equal figures may differ in the last digit; such a difference must not decide a claim.
     scale = float(np.abs(table.values).max()) or 1.0
@@ -122,7 +129,7 @@ def _estimate(study: StudyResults, claim: Claim, table: Table, weights: Floats) 
     mean = student(by_repetition)
     value, ends, method = mean.value, (mean.low, mean.high), mean.method
     if by_repetition.size == 1:
-        ends, method = _of_single_runs(study, claim, table, weights)
+        ends, method = _of_single_runs(study, claim, table, weights, design)
     if metric_of(claim.metric).counted_by:
         # A few repetitions are often equal by chance: the interval is at least that of the samples' variation.
         below, above = margins(_terms(study, claim, table, weights), LEVEL, of_logs=table.as_ratio)
@@ -146,10 +153,6 @@ def _from_log(claim: Claim, log: float) -> float:
     return 100 * math.expm1(log) if claim.trend else math.exp(log)
 
 
-def _is_plain_share(claim: Claim) -> bool:
-    return metric_of(claim.metric).counted_by is not None and wording.claim_kind(claim) == "value"
-
-
 def _terms(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> Iterator[tuple[float, float, float]]:
     """The terms whose sum is a figure of shares: weight, share, and number of samples."""
     for cell, weight in zip(table.cells, weights, strict=True):
@@ -166,9 +169,11 @@ def _reach(table: Table, weights: Floats) -> tuple[float, float]:
     return float(size @ np.where(rises, below, above)), float(size @ np.where(rises, above, below))
 
 
-def _of_single_runs(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> tuple[Ends, str]:
+def _of_single_runs(
+    study: StudyResults, claim: Claim, table: Table, weights: Floats, design: Floats
+) -> tuple[Ends, str]:
     """The interval with one run per point: from the variation of points, and at least that of each run's samples."""
-    between = without_repetition(table.values[:, 0], weights, _design(claim, table))
+    between = without_repetition(table.values[:, 0], weights, design)
     resamples = resamples_of(study, table, claim.metric)
     if resamples is None:
         return (between.low, between.high), between.method
@@ -179,17 +184,6 @@ def _of_single_runs(study: StudyResults, claim: Claim, table: Table, weights: Fl
         return within, "block bootstrap within one run of each point; run-to-run variation is not included"
     ends = hull(within, (between.low, between.high))
     return ends, f"{between.method}, or wider, by a block bootstrap within the runs"
-
-
-def _design(claim: Claim, table: Table) -> Floats:
-    """Design matrix of a claim's model: one mean, or a straight line over the factor for each row of cells."""
-    if not claim.trend:
-        return np.ones((len(table.cells), 1))
-    x, lines = np.array(numbers(table.cells, claim.trend)), groups(table.cells, claim.trend)
-    design = np.zeros((x.size, 2 * len(lines)))
-    for line, places in enumerate(lines):
-        design[places, 2 * line], design[places, 2 * line + 1] = 1, x[places]
-    return design
 
 
 def _effect(study: StudyResults, claim: Claim, table: Table) -> EffectSize | None:
@@ -236,15 +230,14 @@ def _notes(table: Table, ends: Ends, method: str) -> list[str]:
     if table.left_out:
         which = ", ".join(map(str, table.left_out))
         notes.append(f"Left out, because they have half of the points or fewer: repetition {which}.")
-    if len(table.repetitions) == 1 and (ends != (None, None) or table.is_cut):
-        is_between = method.startswith("Student")
-        of_points, of_samples = (
-            "the variation between points is taken for that between runs",
-            "within-run variation only",
-        )
-        notes.append(f"One repetition: {of_points if is_between else f'the interval shows {of_samples}'}.")
-    elif len(table.repetitions) == 1:
+    if len(table.repetitions) > 1:
+        return notes
+    if ends == (None, None) and not table.is_cut:
         notes.append("Insufficient data (n < 2 repetitions): this figure has no interval; repeat the study.")
+    elif method.startswith("Student"):
+        notes.append("One repetition: the variation between points is taken for that between runs.")
+    else:
+        notes.append("One repetition: the interval shows within-run variation only.")
     return notes
 
 

@@ -25,7 +25,6 @@ from framestorm.model.metric import (
 )
 from framestorm.model.summary import Summary
 from framestorm.results.table import rate_per_s, serving_ms, span_ms
-from framestorm.stats.checks import Floats
 from framestorm.stats.estimate import Bound, Estimate
 from framestorm.study.answers.rows import Number, ResultRow, RunFigures, asked_metrics, derive, inputs
 from framestorm.study.answers.samples import Samples, read_samples
@@ -148,7 +147,7 @@ def _times(samples: Samples, asked: Collection[str]) -> tuple[dict[str, Number],
         if name == RESPONSE:
             values["mean_is_lower_bound"] = bool(sample.censored) if sample.n else None
         if name != OPEN:
-            values[column(name, "sd")] = _deviation(times.values_ms)
+            values[column(name, "sd")] = float(times.values_ms.std(ddof=1)) if times.n > 1 else None
         for statistic, figure in figures.items():
             values[column(name, statistic)] = figure.value if figure else None
             if figure and figure.bound == "lower":
@@ -157,10 +156,6 @@ def _times(samples: Samples, asked: Collection[str]) -> tuple[dict[str, Number],
         # The spread of values cut off at the timeout may be smaller or larger than the true spread.
         bounds["sd_ms"] = UNSURE
     return values, bounds
-
-
-def _deviation(values: Floats) -> float | None:
-    return float(values.std(ddof=1)) if values.size > 1 else None
 
 
 def _users(summary: Summary, asked: Collection[str]) -> tuple[dict[str, Number], dict[str, Bound]]:

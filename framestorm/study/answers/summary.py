@@ -34,18 +34,9 @@ from framestorm.study.answers.knees import scalability
 from framestorm.study.answers.results import result_rows
 from framestorm.study.answers.rows import asked_metrics
 from framestorm.study.answers.study_results import StudyResults, summarise_points
-from framestorm.study.design.folder import StudyFolder, StudyRecord
+from framestorm.study.design.folder import FILES, StudyFolder, StudyRecord
 from framestorm.study.design.matrix import as_number
 
-FILES = {
-    "results.csv": "a row per point and repetition, with every metric",
-    "summary.json": "every figure of this page",
-    "study.yml": "the study as it was defined",
-    "study.json": "the study as it was run: seed, points, versions",
-    "runs.jsonl": "one line per run, with how it ended",
-    "junit.xml": "a test case per point, for CI",
-    "study.log": "what was done when",
-}
 # Figures of charts of kind per-frame.
 RESPONSE_TIME = "rtt_ms"
 QUANTILES = {"low": 0.05, "mid": 0.5, "high": 0.95}

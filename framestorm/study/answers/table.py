@@ -175,11 +175,6 @@ def _fill(table: Table, rows: Sequence[Mapping[int, float]]) -> None:
     table.values = values
 
 
-def numbers(cells: Sequence[Cell], factor: str) -> list[float]:
-    """The level of `factor` in each cell, as a number."""
-    return [float(cell.factors[factor]) for cell in cells]
-
-
 def groups(cells: Sequence[Cell], factor: str) -> list[list[int]]:
     """The cells that differ in `factor` only, by their places."""
     places: dict[tuple[tuple[str, str], ...], list[int]] = {}
@@ -207,18 +202,14 @@ def resamples_of(study: StudyResults, table: Table, metric: str) -> Floats | Non
     return np.array(rows)
 
 
-def _resampled(study: StudyResults, row: ResultRow, metric: str) -> Floats | None:
+def _resampled(study: StudyResults, row: ResultRow, metric: str, block: int | None = None) -> Floats | None:
     """`metric` of resamples of one run's samples; None if samples do not determine it (a rate, a user's time).
 
     -inf, inf or NaN if it is not known, see `stats.bootstrap.Resamples`.
     """
-    needed = [values for name in inputs(study.derived, metric) if (values := _values(study, row, name)) is not None]
-    # All metrics use the longest block that one of them needs.
-    block = max((choose_block(values) for values in needed), default=1)
-    return _resample(study, row, metric, block)
-
-
-def _resample(study: StudyResults, row: ResultRow, metric: str, block: int) -> Floats | None:
+    if block is None:  # the longest that one of the metrics needs that it is calculated from
+        needed = [values for name in inputs(study.derived, metric) if (values := _values(study, row, name)) is not None]
+        block = max(map(choose_block, needed), default=1)
     definition = study.derived.get(metric)
     if isinstance(definition, str):
         return _calculated(study, row, definition, block)
@@ -246,7 +237,7 @@ def _values(study: StudyResults, row: ResultRow, metric: str) -> Floats | None:
 
 def _calculated(study: StudyResults, row: ResultRow, text: str, block: int) -> Floats | None:
     expression, names = parse(text), names_of(row)
-    resampled = {name: of for name in expression.names if (of := _resample(study, row, name, block)) is not None}
+    resampled = {name: of for name in expression.names if (of := _resampled(study, row, name, block)) is not None}
     if not resampled:
         return None
 

@@ -19,17 +19,26 @@ from framestorm.model import files
 from framestorm.model.files import FORMAT, FileError
 from framestorm.model.run import Kit
 from framestorm.model.study import DEFINITION, Study, Value
-from framestorm.platform.base import DEFAULT_PORT, FILES, Site
+from framestorm.platform.base import DEFAULT_PORT, Site
+from framestorm.platform.base import FILES as OF_PLATFORMS
 from framestorm.platform.registry import AnySettings
 from framestorm.run import record
 
 FILE = "study.json"
 RUNS = "runs.jsonl"
 LOG = "study.log"
-# Files of a study's folder; published results go beside them.
-OWN_FILES = (
-    DEFINITION, FILE, RUNS, LOG, "runs", "results.csv", "summary.json", "junit.xml", "index.html", *FILES,
-)  # fmt: skip
+# What is beside a study's page.
+FILES = {
+    "results.csv": "a row per point and repetition, with every metric",
+    "summary.json": "every figure of this page",
+    DEFINITION: "the study as it was defined",
+    FILE: "the study as it was run: seed, points, versions",
+    RUNS: "one line per run, with how it ended",
+    "junit.xml": "a test case per point, for CI",
+    LOG: "what was done when",
+}
+# Published results cannot have these names.
+OWN_FILES = (*FILES, "runs", "index.html", *OF_PLATFORMS)
 MAX_NAME_LENGTH = 120
 
 

@@ -14,10 +14,9 @@ from framestorm.model import files
 from framestorm.model.run import Record
 from framestorm.model.study import Study
 from framestorm.model.summary import Verdict
-from framestorm.platform import base
 from framestorm.run.preparation import RunOptions
 from framestorm.study import engine, readiness
-from framestorm.study.answers import results, summary
+from framestorm.study.answers import results
 from framestorm.study.answers.results import RunFigures
 from framestorm.study.design import folder, matrix
 from framestorm.study.design.folder import StudyFolder, StudyRecord
@@ -262,11 +261,6 @@ def test_published_results_are_looked_at_before_the_first_run(begin, tmp_path, c
     checks = readiness.checks(begin(published="theirs.csv"), tmp_path)
     [check] = [check for check in checks if check.what == "published"]
     assert check.is_there == is_there and words in check.words
-
-
-def test_a_study_s_folder_knows_its_own_files():
-    own = {*summary.FILES, *base.FILES, "index.html", "runs"}
-    assert own == set(folder.OWN_FILES)
 
 
 def test_the_engine_s_criterion_fits_every_plan():
