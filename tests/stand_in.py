@@ -1,7 +1,9 @@
 """A function that answers as a test asks for."""
 
 import json
+import socket
 import ssl
+import struct
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -26,7 +28,9 @@ class Answer:
     sent_bytes: int | None = None  # of the body, then the connection is closed
     pause_s: float = 0  # after each line of the body
     authorization: str | None = None  # that a request has to carry, or its answer is 401
-    raw: bytes = b""  # instead of all this, then the connection is closed
+    raw: bytes | None = None  # instead of all this, then the connection is closed
+    again: bytes = b""  # after `raw` every 50 ms: each piece comes soon, the whole never ends
+    resets: bool = False  # the connection, instead of an answer
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,13 @@ class StandIn(ThreadingHTTPServer):
         self.released = threading.Event()
 
     @property
-    def url(self) -> str:
+    def origin(self) -> str:
         scheme = "https" if isinstance(self.socket, ssl.SSLSocket) else "http"
-        return f"{scheme}://{self.server_address[0]!s}:{self.server_port}/function/face-blur"
+        return f"{scheme}://{self.server_address[0]!s}:{self.server_port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.origin}/function/face-blur"
 
     @property
     def requests(self) -> list[tuple[str | None, bytes]]:
@@ -66,6 +74,9 @@ class StandIn(ThreadingHTTPServer):
         with self.lock:
             self.received.append(request)
             return self.answers[(len(self.received) - 1) % len(self.answers)]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Connections that break are part of what is tested."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -84,9 +95,16 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         request = Received(self.command, self.path, self.headers, body, self.client_address[1])
         answer = self.server.next_answer(request)
-        if answer.raw:
-            self.wfile.write(answer.raw)
+        if answer.resets:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
             self.close_connection = True
+            return
+        if answer.raw is not None:
+            self.close_connection = True
+            self.wfile.write(answer.raw)
+            while answer.again and not self.server.released.wait(0.05):
+                self.wfile.write(answer.again)
             return
         answered = str(self.headers).encode() + body if answer.repeats else answer.body
         if answered is None:
@@ -99,11 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(answered)))
             self.end_headers()
-            for line in (
-                answered[: answer.sent_bytes].splitlines(keepends=True)
-                if answer.pause_s
-                else [answered[: answer.sent_bytes]]
-            ):
+            sent = answered[: answer.sent_bytes]
+            for line in sent.splitlines(keepends=True) if answer.pause_s else [sent]:
                 self.wfile.write(line)
                 self.server.released.wait(answer.pause_s)
         except OSError:  # the other side has given up

@@ -4,15 +4,11 @@ import base64
 import io
 import json
 import os
-import socket
-import struct
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +16,8 @@ import av
 import pytest
 from jsonschema import Draft202012Validator
 from PIL import Image, ImageFilter
+
+from tests.stand_in import Answer, Received, StandIn, serving
 
 CLIENT = Path(__file__).parents[2] / "client"
 SCHEMA = Draft202012Validator(json.loads((CLIENT / "sample.json").read_text()))
@@ -57,63 +55,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Notes each request and keeps connections; `answer` is for those below."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # header and body are two writes: 40 ms a frame otherwise
-    server: "Server"
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.requests.append((self.path, self.client_address[1], body))
-        self.answer(self.path.strip("/").rpartition("/")[2], body)
-
-    def answer(self, behaviour: str, body: bytes) -> None:
-        raise NotImplementedError
-
-    def send(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None, length: int = 0) -> None:
-        self.send_response(status)
-        for name, value in {**(headers or {}), "Content-Length": str(length or len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def drip(self, begin: bytes, piece: bytes = b".") -> None:
-        """A piece every 50 ms: each recv is quick, the whole never ends."""
-        self.close_connection = True
-        self.wfile.write(begin)
-        while not self.server.released.wait(0.05):
-            self.wfile.write(piece)
-
-    def hang(self) -> None:
-        self.close_connection = True
-        self.server.released.wait(30)
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
-
-    def __init__(self, handler: type[Handler]) -> None:
-        super().__init__(("127.0.0.1", 0), handler)
-        self.requests: list[tuple[str, int, bytes]] = []  # path, client's port, body
-        self.released = threading.Event()  # ends what hangs
-        self.url = f"http://127.0.0.1:{self.server_port}"
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Connections broken by either side are what is tested here."""
-
-    def server_close(self) -> None:
-        self.released.set()
-        self.shutdown()
-        super().server_close()
-
-
 def blurred(image: Image.Image) -> Image.Image:
     x, y, width, height = FACE
     box = (x, y, x + width, y + height)
@@ -127,82 +68,70 @@ IMAGES: dict[str, tuple[Callable[[Image.Image], Image.Image], list[tuple[int, in
     "unblurred": (lambda image: image, [FACE]),
     "no-faces": (lambda image: image, []),
 }
-ANSWERS: dict[str, tuple[int, bytes, dict[str, str]]] = {
-    "garbage": (200, b"\x00 not what was asked for", {"X-Faces": "[[1,2"}),
-    "500": (500, b'{"error": "no", "status": 500}', {}),
-    "cookie": (200, b"{}", {"Set-Cookie": "a=b; Path=/"}),
-    "moved": (302, b"", {"Location": "/right"}),
+ANSWERS = {
+    "garbage": Answer(body=b"\x00 not what was asked for", headers=(("X-Faces", "[[1,2"),)),
+    "500": Answer(500, body=b'{"error": "no", "status": 500}'),
+    "cookie": Answer(body=b"{}", headers=(("Set-Cookie", "a=b; Path=/"),)),
+    "moved": Answer(302, body=b"", headers=(("Location", "/right"),)),
+    "hang": Answer(delay_s=30),
+    "drip": Answer(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", again=b"."),
+    "drip-headers": Answer(raw=b"HTTP/1.1 200 OK\r\n", again=b"X-More: 1\r\n"),
+    "pieces": Answer(
+        raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"2\r\nxy\r\n" * 30_000 + b"0\r\n\r\n"
+    ),
+    "reset": Answer(resets=True),
+    "closed": Answer(raw=b""),
+    "truncated": Answer(body=b'{"image": "' + bytes(5000), sent_bytes=11),
 }
 
 
-class Function(Handler):
+class Function(StandIn):
     """Answers as the last part of the path says, with what Accept asks for."""
 
-    def answer(self, behaviour: str, body: bytes) -> None:
-        match behaviour:
-            case "hang":
-                self.hang()
-            case "drip":
-                self.drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-            case "drip-headers":
-                self.drip(b"HTTP/1.1 200 OK\r\n", b"X-More: 1\r\n")
-            case "reset":
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                self.connection.close()
-                self.close_connection = True
-            case "closed":
-                self.close_connection = True
-            case "truncated":
-                self.send(200, b'{"image": "', length=5000)
-                self.close_connection = True
-            case "pieces":
-                self.send_response(200)
-                self.send_header("Transfer-Encoding", "chunked")
-                self.end_headers()
-                self.wfile.write(b"2\r\nxy\r\n" * 30_000 + b"0\r\n\r\n")
-            case "once-wrong":
-                is_third = sum(path == self.path for path, _, _ in self.server.requests) == 3
-                self.answer("500" if is_third else "right", body)
-            case _ if behaviour in ANSWERS:
-                self.send(*ANSWERS[behaviour])
-            case _:
-                self._image(*IMAGES[behaviour], body)
+    def next_answer(self, request: Received) -> Answer:
+        with self.lock:
+            self.received.append(request)
+            asked = sum(each.path == request.path for each in self.received)
+        behaviour = request.path.rpartition("/")[2]
+        if behaviour == "once-wrong":
+            behaviour = "500" if asked == 3 else "right"
+        return ANSWERS.get(behaviour) or image_answer(*IMAGES[behaviour], request)
 
-    def _image(
-        self, change: Callable[[Image.Image], Image.Image], faces: list[tuple[int, int, int, int]], body: bytes
-    ) -> None:
-        raw = body if body[:1] in {b"\x89", b"\xff"} else base64.b64decode(body, validate=True)
-        image = change(Image.open(io.BytesIO(raw)).convert("RGB"))
-        accept, file = self.headers["Accept"], io.BytesIO()
-        if accept == "image/jpeg":
-            image.save(file, "JPEG", quality=90)
-        else:
-            image.save(file, "PNG", compress_level=1)
-        if accept == "application/json":
-            names = ("x", "y", "width", "height")
-            answer = {
-                "image": base64.b64encode(file.getvalue()).decode(),
-                "faces": [{**dict(zip(names, face, strict=True)), "score": 0.9} for face in faces],
-                "timings_ms": {"decode": 1.0, "model": 22.125, "total": 25.5},
-                "cold": False,
-            }
-            self.send(200, json.dumps(answer).encode(), {"Content-Type": accept, "X-Worker": "replica-1"})
-        else:
-            timings = "decode;dur=1.0, model;dur=22.125, total;dur=25.5"
-            headers = {"X-Faces": json.dumps([[*face, 0.9] for face in faces]), "X-Cold": "0"}
-            self.send(200, file.getvalue(), {"Content-Type": accept, "Server-Timing": timings, **headers})
+
+def image_answer(
+    change: Callable[[Image.Image], Image.Image], faces: list[tuple[int, int, int, int]], request: Received
+) -> Answer:
+    body, accept, file = request.body, request.headers["Accept"], io.BytesIO()
+    raw = body if body[:1] in {b"\x89", b"\xff"} else base64.b64decode(body, validate=True)
+    image = change(Image.open(io.BytesIO(raw)).convert("RGB"))
+    if accept == "image/jpeg":
+        image.save(file, "JPEG", quality=90)
+    else:
+        image.save(file, "PNG", compress_level=1)
+    if accept == "application/json":
+        names = ("x", "y", "width", "height")
+        answer = {
+            "image": base64.b64encode(file.getvalue()).decode(),
+            "faces": [{**dict(zip(names, face, strict=True)), "score": 0.9} for face in faces],
+            "timings_ms": {"decode": 1.0, "model": 22.125, "total": 25.5},
+            "cold": False,
+        }
+        return Answer(body=json.dumps(answer).encode(), headers=(("X-Worker", "replica-1"),))
+    timings = ("Server-Timing", "decode;dur=1.0, model;dur=22.125, total;dur=25.5")
+    headers = (timings, ("X-Faces", json.dumps([[*face, 0.9] for face in faces])), ("X-Cold", "0"))
+    return Answer(content_type=accept, body=file.getvalue(), headers=headers)
 
 
 @pytest.fixture(scope="session")
-def function() -> Iterator[Server]:
-    with Server(Function) as server:
+def function() -> Iterator[StandIn]:
+    with serving(server=Function([])) as server:
         yield server
 
 
 @pytest.fixture
-def requests_seen(function: Server) -> list[tuple[str, int, bytes]]:
-    function.requests.clear()
-    return function.requests
+def requests_seen(function: StandIn) -> list[Received]:
+    function.received.clear()
+    return function.received
 
 
 class Done:
@@ -242,7 +171,7 @@ class Client:
 
 
 @pytest.fixture
-def client(function: Server, video: Path, cache: Path) -> Client:
+def client(function: StandIn, video: Path, cache: Path) -> Client:
     return Client(function.url, video, cache)
 
 

@@ -27,15 +27,15 @@ def test_right_answers(client: Client, requests_seen: list[Any], encoding: str) 
     assert [frame["label"] for frame in done.samples] == ["frame"] * 5
     assert list(done.user) == USER_KEYS
     assert [frame["index"] for frame in done.samples] == list(range(5))
-    for frame, (_, _, body) in zip(done.samples, requests_seen, strict=True):
+    for frame, request in zip(done.samples, requests_seen, strict=True):
         assert frame["ok"] and frame["verified"] and frame["status"] == 200 and frame["cause"] is None
         assert frame["worker"] == ("replica-1" if encoding == "png-base64" else None)
         assert (frame["handler_ms"], frame["model_ms"], frame["faces"], frame["cold"]) == (25.5, 22.125, 1, False)
-        assert frame["sent_bytes"] == len(body) and frame["received_bytes"] > 0 and not frame["censored"]
+        assert frame["sent_bytes"] == len(request.body) and frame["received_bytes"] > 0 and not frame["censored"]
         assert frame["user"] == done.user["user"] and 0 < frame["rtt_ms"] < 20_000
     assert (done.user["samples"], done.user["samples_ok"], done.user["ok"], done.user["causes"]) == (5, 5, True, {})
     assert done.user["setup_ms"] <= done.user["duration_ms"] and done.user["encoding"] == encoding
-    assert len({port for _, port, _ in requests_seen}) == 1  # one connection for all frames
+    assert len({request.port for request in requests_seen}) == 1  # one connection for all frames
 
 
 # Every other wrong image is in test_answer.py and test_verify.py.
@@ -96,7 +96,7 @@ def test_a_failed_frame_keeps_its_place(client: Client, requests_seen: list[Any]
 
 def test_more_frames_than_the_video_start_it_again(client: Client, requests_seen: list[Any]) -> None:
     client.run("right", "--frames", "6")
-    bodies = [body for _, _, body in requests_seen]
+    bodies = [request.body for request in requests_seen]
     assert bodies[5] == bodies[0] != bodies[1]
 
 

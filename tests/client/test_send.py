@@ -9,13 +9,13 @@ import pytest
 import send
 from encoding import ENCODINGS
 from send import Sender
-from tests.client.conftest import Server
+from tests.stand_in import StandIn
 
 BODY = b"iVBORw0KGgo="
 
 
 @pytest.fixture
-def sender(function: Server) -> Iterator[Sender]:
+def sender(function: StandIn) -> Iterator[Sender]:
     before = signal.getsignal(signal.SIGALRM)
     sender = Sender(f"{function.url}/500", ENCODINGS["png-base64"], timeout_s=5, connect_timeout_s=1)
     sender.begin()
@@ -30,14 +30,14 @@ def test_an_answer_without_end_is_not_kept(sender: Sender, monkeypatch: pytest.M
     assert reply.received_bytes > 16
 
 
-def test_a_function_sets_no_cookies(function: Server) -> None:
+def test_a_function_sets_no_cookies(function: StandIn) -> None:
     sender = Sender(f"{function.url}/cookie", ENCODINGS["png-base64"], timeout_s=5, connect_timeout_s=1)
     sender.begin()
     assert "Set-Cookie" in sender.send(BODY).headers
     assert list(sender._session.cookies) == []
 
 
-def test_an_answer_in_tiny_pieces_takes_no_more_memory(function: Server) -> None:
+def test_an_answer_in_tiny_pieces_takes_no_more_memory(function: StandIn) -> None:
     sender = Sender(f"{function.url}/pieces", ENCODINGS["png-base64"], timeout_s=25, connect_timeout_s=1)
     sender.begin()
     tracemalloc.start()

@@ -16,61 +16,55 @@ import pytest
 import tasks
 from caller import Caller
 from pull import queue_url
-from tests.client.conftest import Done, Handler, Server, lines_of, start, wait_until
+from tests.client.conftest import ANSWERS as FRAME_ANSWERS
+from tests.client.conftest import Done, lines_of, start, wait_until
+from tests.stand_in import Answer, Received, StandIn, serving
+
+ANSWERS = {
+    "hang": FRAME_ANSWERS["hang"],
+    "drip": FRAME_ANSWERS["drip"],
+    "cut": Answer(body=b"begun" + bytes(995), sent_bytes=5),
+    "endless": Answer(raw=b"HTTP/1.1 200 OK\r\n\r\n", again=b"x" * 2**24),
+    "wrong": Answer(500, body=b""),
+}
+CALLED_BACK_AFTER_S = {"right": [0.06], "twice": [0.06, 0.07], "late": [0.6], "failing": [0.0]}
 
 
-class Gateway(Handler):
+class Gateway(StandIn):
     """Calls and a queue; how a function behaves is its name."""
 
-    def answer(self, behaviour: str, body: bytes) -> None:
-        if self.path.startswith("/async-function/"):
-            self._queue(behaviour)
-        elif behaviour == "hang":
-            self.hang()
-        elif behaviour == "drip":
-            self.drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-        elif behaviour == "cut":
-            self.send(200, b"begun", length=1000)
-            self.close_connection = True
-        elif behaviour == "endless":
-            with suppress(OSError):
-                self.drip(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 2**24)
-        elif behaviour == "wrong":
-            self.send(500)
-        else:
-            time.sleep(float(body))
-            self.send(200, b"slept", {"X-Worker": "replica-1", "X-Duration-Seconds": "0.05"})
+    def next_answer(self, request: Received) -> Answer:
+        with self.lock:
+            self.received.append(request)
+        name = request.path.rpartition("/")[2]
+        if request.path.startswith("/async-function/"):
+            return Answer(429, body=b"") if name == "full" else self._queue(name, request)
+        headers = (("X-Worker", "replica-1"), ("X-Duration-Seconds", "0.05"))
+        return ANSWERS.get(name) or Answer(body=b"slept", headers=headers, delay_s=float(request.body))
 
-    def _queue(self, behaviour: str) -> None:
-        call_id = f"call-{self.client_address[1]}-{time.perf_counter_ns()}"
-        if behaviour == "full":
-            self.send(429)
-            return
-        if behaviour == "early":
-            self._call_back(call_id)
-        self.send(202, headers={"X-Call-Id": call_id})
-        if behaviour in {"right", "twice", "late"}:
-            time.sleep(0.6 if behaviour == "late" else 0.06)
-            self._call_back(call_id)
-        if behaviour == "twice":
-            self._call_back(call_id)
-        if behaviour == "failing":
-            self._call_back(call_id, "500")
+    def _queue(self, name: str, request: Received) -> Answer:
+        call_id = f"call-{request.port}-{time.perf_counter_ns()}"
+        status = "500" if name == "failing" else "200"
+        if name == "early":
+            call_back(request.headers["X-Callback-Url"], call_id, status)
+        for after_s in CALLED_BACK_AFTER_S.get(name, ()):
+            threading.Timer(after_s, call_back, (request.headers["X-Callback-Url"], call_id, status)).start()
+        return Answer(202, body=b"", headers=(("X-Call-Id", call_id),))
 
-    def _call_back(self, call_id: str, status: str = "200") -> None:
-        parts = urlsplit(self.headers["X-Callback-Url"])
-        headers = {"X-Call-Id": call_id, "X-Function-Status": status, "X-Duration-Seconds": "0.05"}
-        # A client that has all it waited for may have ended before it is told again.
-        with closing(http.client.HTTPConnection(parts.hostname or "", parts.port)) as connection:
-            connection.request(
-                "POST", parts.path, b"slept", {**headers, "X-Function-Name": "f", "X-Worker": "replica-1"}
-            )
-            connection.getresponse().read()
+
+def call_back(url: str, call_id: str, status: str) -> None:
+    parts = urlsplit(url)
+    headers = {"X-Call-Id": call_id, "X-Function-Status": status, "X-Duration-Seconds": "0.05"}
+    # A client that has all it waited for may have ended before it is told again.
+    with suppress(OSError), closing(http.client.HTTPConnection(parts.hostname or "", parts.port)) as connection:
+        headers |= {"X-Function-Name": "f", "X-Worker": "replica-1"}
+        connection.request("POST", parts.path, b"slept", headers)
+        connection.getresponse().read()
 
 
 @pytest.fixture
-def gateway() -> Iterator[Server]:
-    with Server(Gateway) as server:
+def gateway() -> Iterator[StandIn]:
+    with serving(server=Gateway([])) as server:
         yield server
 
 
@@ -80,10 +74,10 @@ def run_tasks(mode: str, *words: object, tasks: int = 6) -> Done:
 
 
 @pytest.mark.parametrize("mode", ["local", "push", "pull"])
-def test_every_task_is_told_once(gateway: Server, tmp_path: Path, mode: str) -> None:
+def test_every_task_is_told_once(gateway: StandIn, tmp_path: Path, mode: str) -> None:
     journal = tmp_path / "journal.jsonl"
     done = run_tasks(
-        mode, "--url", f"{gateway.url}/function/right", "--workers", 3, "--task-s", 0.05, "--journal", journal
+        mode, "--url", f"{gateway.origin}/function/right", "--workers", 3, "--task-s", 0.05, "--journal", journal
     )
     assert (done.status, done.stderr) == (0, "")
     assert {task["label"] for task in done.samples} == {"task"}
@@ -111,10 +105,10 @@ def test_a_pool_works_on_so_many_at_a_time() -> None:
     assert begun[2] - begun[0] >= 199
 
 
-def test_push_keeps_a_connection_for_each_worker(gateway: Server) -> None:
-    done = run_tasks("push", "--url", f"{gateway.url}/function/right", "--workers", 2, "--task-s", 0.1)
-    assert len({port for _, port, _ in gateway.requests}) == 2
-    assert {body for _, _, body in gateway.requests} == {b"0.1"}
+def test_push_keeps_a_connection_for_each_worker(gateway: StandIn) -> None:
+    done = run_tasks("push", "--url", f"{gateway.origin}/function/right", "--workers", 2, "--task-s", 0.1)
+    assert len({each.port for each in gateway.received}) == 2
+    assert {each.body for each in gateway.received} == {b"0.1"}
     assert {(task["status"], task["worker"], task["sent_bytes"], task["received_bytes"]) for task in done.samples} == {
         (200, "replica-1", 3, 5)
     }
@@ -123,9 +117,9 @@ def test_push_keeps_a_connection_for_each_worker(gateway: Server) -> None:
     assert starts[4] - starts[0] >= 195
 
 
-def test_pull_says_when_a_task_was_accepted_and_begun(gateway: Server) -> None:
-    done = run_tasks("pull", "--url", f"{gateway.url}/function/right", "--workers", 2)
-    assert {path for path, _, _ in gateway.requests} == {"/async-function/right"}
+def test_pull_says_when_a_task_was_accepted_and_begun(gateway: StandIn) -> None:
+    done = run_tasks("pull", "--url", f"{gateway.origin}/function/right", "--workers", 2)
+    assert {each.path for each in gateway.received} == {"/async-function/right"}
     for task in done.samples:
         assert task["start_ms"] <= task["accepted_at_ms"]
         assert task["begun_at_ms"] == pytest.approx(task["start_ms"] + task["rtt_ms"] - 50, abs=5)
@@ -133,8 +127,8 @@ def test_pull_says_when_a_task_was_accepted_and_begun(gateway: Server) -> None:
 
 
 @pytest.mark.parametrize(("function", "repeated"), [("twice", range(1, 7)), ("early", range(1))])
-def test_callbacks_in_any_order_count_once(gateway: Server, function: str, repeated: range) -> None:
-    done = run_tasks("pull", "--url", f"{gateway.url}/function/{function}", "--workers", 3)
+def test_callbacks_in_any_order_count_once(gateway: StandIn, function: str, repeated: range) -> None:
+    done = run_tasks("pull", "--url", f"{gateway.origin}/function/{function}", "--workers", 3)
     assert done.status == 0
     assert sorted(task["index"] for task in done.samples) == list(range(6))
     assert done.user["repeated"] in repeated
@@ -154,9 +148,9 @@ def test_callbacks_in_any_order_count_once(gateway: Server, function: str, repea
     ],
 )
 def test_what_goes_wrong_is_a_cause(
-    gateway: Server, mode: str, function: str, cause: str, censored: bool, status: int | None
+    gateway: StandIn, mode: str, function: str, cause: str, censored: bool, status: int | None
 ) -> None:
-    address = "http://127.0.0.1:9" if function == "nobody" else gateway.url
+    address = "http://127.0.0.1:9" if function == "nobody" else gateway.origin
     done = run_tasks(mode, "--url", f"{address}/function/{function}", "--timeout-s", 0.4, "--workers", 2, tasks=2)
     assert (done.status, done.stderr) == (1, "")
     assert [(task["cause"], task["censored"], task["status"]) for task in done.samples] == [
@@ -198,12 +192,12 @@ def test_signals_to_the_processes_of_a_pool(tmp_path: Path, number: int) -> None
 @pytest.mark.parametrize(
     ("mode", "function", "under_way"), [("local", "", 5), ("push", "hang", 2), ("pull", "never", 5)]
 )
-def test_stopped(gateway: Server, tmp_path: Path, mode: str, function: str, under_way: int, number: int) -> None:
+def test_stopped(gateway: StandIn, tmp_path: Path, mode: str, function: str, under_way: int, number: int) -> None:
     journal = tmp_path / "journal.jsonl"
-    words = ("--mode", mode, "--url", f"{gateway.url}/function/{function}", "--workers", 2, "--task-s", 20)
+    words = ("--mode", mode, "--url", f"{gateway.origin}/function/{function}", "--workers", 2, "--task-s", 20)
     with start("tasks.py", "--tasks", 5, *words, "--journal", journal) as process:
         wait_until(lambda: journal.exists() and journal.stat().st_size)
-        wait_until(lambda: mode == "local" or len(gateway.requests) >= under_way)
+        wait_until(lambda: mode == "local" or len(gateway.received) >= under_way)
         children = psutil.Process(process.pid).children()
         time.sleep(0.1)  # for the answers of the queue to be read
         process.send_signal(number)
@@ -230,8 +224,8 @@ def test_options_out_of_range_are_refused(words: str) -> None:
     assert tasks.parse_options(["--mode", "local", "--tasks", "1", "--task-s", "0"]).task_s == 0
 
 
-def test_an_answer_without_end_is_not_kept(gateway: Server) -> None:
-    caller = Caller(f"{gateway.url}/function/endless", {}, timeout_s=5, connect_timeout_s=1)
+def test_an_answer_without_end_is_not_kept(gateway: StandIn) -> None:
+    caller = Caller(f"{gateway.origin}/function/endless", {}, timeout_s=5, connect_timeout_s=1)
     timer = threading.Timer(1.5, caller.cut, ["timeout"])
     timer.start()
     tracemalloc.start()
@@ -245,5 +239,5 @@ def test_an_answer_without_end_is_not_kept(gateway: Server) -> None:
     assert most_bytes < 50_000_000
 
 
-def test_an_answer_that_breaks_off_is_an_error(gateway: Server) -> None:
-    assert Caller(f"{gateway.url}/function/cut", {}, timeout_s=5, connect_timeout_s=1).post(b"0").cause == "reset"
+def test_an_answer_that_breaks_off_is_an_error(gateway: StandIn) -> None:
+    assert Caller(f"{gateway.origin}/function/cut", {}, timeout_s=5, connect_timeout_s=1).post(b"0").cause == "reset"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from framestorm import paths
-from framestorm.run.jmeter import BASE_PACKAGES
+from framestorm.run.jmeter import BASE_PACKAGES, QUICK_START
 from tests.foreign import independent
 from tests.foreign.site import Site, card_gateway
 from tests.runs import RunSh
@@ -137,7 +137,7 @@ def plan_of(foreign: Foreign, folder: Path, site: Site) -> Path:
 
 def plain_jmeter(plan: Path, properties: list[str]) -> subprocess.Popen[bytes]:
     """Start JMeter as its own script does, without the kit."""
-    command: list[str | Path] = [paths.JAVA_HOME / "bin" / "java", "-Xmx512m", "-XX:TieredStopAtLevel=1"]
+    command: list[str | Path] = [paths.JAVA_HOME / "bin" / "java", "-Xmx512m", *QUICK_START]
     command += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in BASE_PACKAGES]
     command += ["-jar", paths.JMETER_HOME / "bin" / "ApacheJMeter.jar", "-n", "-t", plan]
     command += ["-l", plan.parent / "plain.jtl", "-j", plan.parent / "plain.log", *properties]

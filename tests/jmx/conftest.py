@@ -1,6 +1,6 @@
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,18 @@ from jsonschema import Draft202012Validator
 from framestorm import paths
 from framestorm.model import plan as plans
 from framestorm.model.sample import COMMON, SCHEMA
-from framestorm.run.jmeter import make_dashboard
+from framestorm.run.jmeter import QUICK_START, make_dashboard
 from tests.runs import RunFiles
 
 JMETER_TIMEOUT_S = 120
 StartPlan = Callable[..., subprocess.Popen[bytes]]
+
+
+def groovy(*words: str | Path, options: Sequence[str] = ()) -> list[str | Path]:
+    """The command line that runs a Groovy script, a file or `-e` and its text, with JMeter's libraries."""
+    jars = ":".join(f"{paths.JMETER_HOME}/{part}" for part in ("bin/ApacheJMeter.jar", "lib/*", "lib/ext/*"))
+    java = [paths.JAVA_HOME / "bin" / "java", "-Djava.awt.headless=true", *QUICK_START, *options, "-cp", jars]
+    return ["timeout", "60", *java, "groovy.ui.GroovyMain", *words]
 
 
 class JMeterRun(RunFiles):
@@ -65,15 +72,9 @@ def start_plan(tmp_path: Path) -> Iterator[StartPlan]:
             "sampleresult.nanoThreadSleep": 600_000,
             **properties,
         }
-        # One compiler level: these runs are over before the second one pays.
-        command = [paths.JAVA_HOME / "bin" / "java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-jar"]
-        command += [
-            paths.JMETER_HOME / "bin" / "ApacheJMeter.jar",
-            "-n",
-            "-t",
-            path,
-            *("-q", paths.JMX / "user.properties", "-q", paths.JMX / "kit.properties"),
-        ]
+        command = [paths.JAVA_HOME / "bin" / "java", "-Xmx512m", *QUICK_START, "-jar"]
+        command += [paths.JMETER_HOME / "bin" / "ApacheJMeter.jar", "-n", "-t", path]
+        command += ["-q", paths.JMX / "user.properties", "-q", paths.JMX / "kit.properties"]
         command += ["-l", tmp_path / "samples.jtl", "-j", tmp_path / "jmeter.log"]
         command += [f"-J{name}={value}" for name, value in properties.items()]
         started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=tmp_path))

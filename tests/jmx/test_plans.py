@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from framestorm.model import plan as plans
-from framestorm.paths import JAVA_HOME, JMX
 from framestorm.paths import JMETER_HOME as HOME
+from framestorm.paths import JMX
+from tests.jmx.conftest import groovy
 
 PLANS = sorted(JMX.glob("*.jmx"))
 COMMAND = 'exec timeout --kill-after=5 "$@" 2>>"$0"'
@@ -50,10 +51,7 @@ class Element:
 @pytest.fixture(scope="module")
 def elements() -> list[Element]:
     """Every element of every plan in order, as JMeter writes what it has read."""
-    jars = ":".join(str(HOME / folder) for folder in ("bin/ApacheJMeter.jar", "lib/*", "lib/ext/*"))
-    script = Path(__file__).with_name("elements.groovy")
-    java = [JAVA_HOME / "bin" / "java", "-XX:TieredStopAtLevel=1", "-cp", jars]
-    command = [*java, "groovy.ui.GroovyMain", script, HOME, *PLANS]
+    command = groovy(Path(__file__).with_name("elements.groovy"), HOME, *PLANS)
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return [_element(json.loads(line)) for line in output.splitlines()]
 
@@ -182,12 +180,9 @@ com.blazemeter.jmeter.RandomCSVDataSetConfig eu.luminis.jmeter.wssampler.Request
 """
 
 
-def test_jmeter_has_all_modules_and_the_common_plug_ins(tmp_path: Path) -> None:
-    script = tmp_path / "classes.groovy"
-    script.write_text("args.each { Class.forName(it); println it }")
-    jars = ":".join(str(HOME / folder) for folder in ("bin/ApacheJMeter.jar", "lib/*", "lib/ext/*"))
-    command = [JAVA_HOME / "bin" / "java", "-Djava.awt.headless=true", "-cp", jars, "groovy.ui.GroovyMain", script]
-    done = subprocess.run([*command, *CLASSES.split()], capture_output=True, text=True, check=False)
+def test_jmeter_has_all_modules_and_the_common_plug_ins() -> None:
+    command = groovy("-e", "args.each { Class.forName(it); println it }", *CLASSES.split())
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.split() == CLASSES.split(), done.stderr
 
 

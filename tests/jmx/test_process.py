@@ -76,17 +76,25 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
     assert results.clients.twice == {}
 
 
-def test_what_a_program_leaves_behind_does_not_hold_its_user(run_plan: RunPlan, tmp_path: Path) -> None:
-    (tmp_path / "client.sh").write_text(f"sleep 600 &\ncat\necho '{line().strip()}'\nexit 3\n")
-    run = run_plan("process", command="sh", arguments=f"{tmp_path}/client.sh", users=1, ramp_s=0, hold_s=1)
-    assert set(run.count("label", "responseMessage")) == {("user", "exit-3"), ("a b", "OK")}
+# The first user does not end, and the others leave behind what does not end.
+ENDLESS = """
+echo 'LINE'
+if mkdir "$0.first"; then trap '' TERM; while :; do sleep 1; done; fi
+sleep 600 &
+cat
+exit 3
+"""
 
 
-def test_a_program_that_does_not_end_is_killed(run_plan: RunPlan, tmp_path: Path) -> None:
-    (tmp_path / "client.sh").write_text(f"trap '' TERM\necho '{line().strip()}'\nwhile :; do sleep 1; done\n")
-    of_user = {"arguments": f"{tmp_path}/client.sh", "user_timeout_s": 1}
-    run = run_plan("process", command="sh", **of_user, users=1, ramp_s=0, hold_s=1)
-    assert run.count("label", "responseMessage") == {("user", "user-timeout"): 1, ("a b", "OK"): 1}
+def test_a_program_that_does_not_end_is_killed_and_what_one_leaves_holds_no_user(
+    run_plan: RunPlan, tmp_path: Path
+) -> None:
+    (tmp_path / "client.sh").write_text(ENDLESS.replace("LINE", line().strip()))
+    of_user = {"arguments": f"{tmp_path}/client.sh", "user_timeout_s": 5}
+    run = run_plan("process", command="sh", **of_user, users=2, ramp_s=0, hold_s=1)
+    ends = run.count("label", "responseMessage")
+    assert set(ends) == {("user", "user-timeout"), ("user", "exit-3"), ("a b", "OK")}
+    assert ends["user", "user-timeout"] == 1 and ends["a b", "OK"] == ends["user", "exit-3"] + 1
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Plans of requests to any function, run by JMeter itself."""
 
 import re
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,15 +16,22 @@ def redirect(status: int, worker: StandIn) -> dict[str, object]:
     return {"status": status, "body": b"", "headers": (("Location", worker.url), ("X-Worker", "who sent it on"))}
 
 
-def test_requests_wait_for_their_answers(run_plan: RunPlan, stand_in: StartServer) -> None:
+def test_requests_wait_for_their_answers(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
+    """By times in microseconds, from a generator that was warmed up by requests to itself."""
     headers = (("X-Worker", "replica-1"), ("Server-Timing", "total;dur=3.5"), ("X-Cold", "1"))
     server = stand_in({"content_type": "text/plain", "body": b"well" * 1000, "headers": headers, "delay_s": 0.1})
-    run = run_plan("requests", url=server.url, body="2 things, at once", users=3, ramp_s=0, hold_s=4, sleep_s=0.05)
-    columns = ("label", "responseCode", "responseMessage", "success", "worker", "handler_ms", "cold", "index", "faces")
+    (tmp_path / "rows.csv").write_text("\n".join(["n", *map(str, range(7))]))
+    columns = ("label", "responseCode", "responseMessage", "success", "worker", "handler_ms", "cold", "faces")
+    run = run_plan(
+        "requests", url=server.url, body="at once, {n} things", rows=f"@{tmp_path}/rows.csv", users=3, ramp_s=0,
+        hold_s=4, sleep_s=0.05, sample_variables="worker,handler_ms,cold,faces,elapsed_us",
+    )  # fmt: skip
     (only,) = run.count(*columns)
-    assert only == ("request", "200", "OK", "true", "replica-1", "3.5", "true", "", "")
-    assert set(server.requests) == {("text/plain; charset=utf-8", b"2 things, at once")}
-    assert len(server.requests) == len(run.rows()) > 3
+    assert only == ("request", "200", "OK", "true", "replica-1", "3.5", "true", "")
+    assert len(server.requests) == len(run.rows()) > 7, "the function has had no request of the warm-up"
+    assert {kind for kind, _ in server.requests} == {"text/plain; charset=utf-8"}
+    in_turn = Counter(b"at once, %d things" % (number % 7) for number in range(len(server.requests)))
+    assert Counter(body for _, body in server.requests) == in_turn
     by_thread: dict[str, list[tuple[int, int]]] = {}
     for row in run.rows():
         by_thread.setdefault(row["threadName"], []).append((int(row["timeStamp"]), int(row["elapsed"])))
@@ -31,20 +39,11 @@ def test_requests_wait_for_their_answers(run_plan: RunPlan, stand_in: StartServe
     for samples in by_thread.values():
         for (start_ms, elapsed_ms), (next_ms, _) in pairwise(sorted(samples)):
             assert next_ms >= start_ms + elapsed_ms + 45, "the pause is part of no sample"
-    assert run.errors() == []
-    assert run.tree().find("httpSample/responseData") is None
-
-
-def test_times_in_microseconds_from_a_warm_generator(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
-    server = stand_in({"body": b"ok", "delay_s": 0.02})
-    (tmp_path / "rows.csv").write_text("\n".join(["n", *map(str, range(7))]))
-    rows = {"body": "{n}", "rows": f"@{tmp_path}/rows.csv"}
-    run = run_plan("requests", url=server.url, **rows, users=2, ramp_s=0, hold_s=1, sample_variables="elapsed_us")
     times = [(int(row["elapsed"]), int(row["elapsed_us"])) for row in run.rows()]
     assert all(abs(us - 1000 * ms) < 1000 for ms, us in times) and any(us % 1000 for _, us in times)
     assert re.search(r"warmed up by [1-9]\d* requests to itself", run.text("jmeter.log"))
-    assert len(server.requests) == len(times), "the function has had no request of the warm-up"
-    assert {body for _, body in server.requests[:2]} == {b"0", b"1"}, "and each row comes in its turn"
+    assert run.errors() == []
+    assert run.tree().find("httpSample/responseData") is None
 
 
 def test_a_rate_rises_over_its_ramp(run_plan: RunPlan, stand_in: StartServer) -> None:
@@ -56,22 +55,21 @@ def test_a_rate_rises_over_its_ramp(run_plan: RunPlan, stand_in: StartServer) ->
     assert [due_ms[number] - due_ms[0] for number in (10, 40)] == [pytest.approx(at, abs=50) for at in (2000, 4000)]
 
 
-@pytest.mark.parametrize(("status", "body"), [(307, "3"), (308, "")])
-def test_a_redirect_is_one_sample_and_stays_a_post(
-    status: int, body: str, run_plan: RunPlan, stand_in: StartServer
-) -> None:
+def test_a_redirect_is_one_sample_and_stays_a_post(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
+    """By 307 and 308; one by 302 makes a GET of it, which is a failure."""
     worker = stand_in({"body": b"ok", "delay_s": 0.2})
-    balancer = stand_in(redirect(status, worker))
-    run = run_plan("requests", url=balancer.url, body=body, users=1, ramp_s=0, hold_s=1)
+    balancer = stand_in(*(redirect(status, worker) for status in (307, 308, 302)))
+    (tmp_path / "rows.csv").write_text('n,empty\n3,\n"",\n4,\n')
+    rows = {"body": "{n}{empty}", "rows": f"@{tmp_path}/rows.csv", "content_type": "text/plain"}
+    run = run_plan("requests", url=balancer.url, **rows, users=1, ramp_s=0, hold_s=2)
     address = worker.url.split("/")[2]
-    assert set(run.count("label", "responseMessage", "worker")) == {("request", "OK", address)}
+    outcomes = run.count("label", "index", "responseMessage", "success", "worker")
+    assert set(outcomes) == {
+        ("request", "0", "OK", "true", address), ("request", "1", "OK", "true", address),
+        ("request", "2", "redirected-as-get", "false", address),
+    }  # fmt: skip
     assert all(int(row["elapsed"]) >= 200 for row in run.rows())
-    assert set(worker.requests) == {("text/plain; charset=utf-8", body.encode())}
+    assert {(sent.method, sent.headers["Content-Type"], sent.body) for sent in worker.received} == {
+        ("POST", "text/plain", b"3"), ("POST", "text/plain", b""), ("GET", "text/plain", b""),
+    }  # fmt: skip
     assert run.tree().findall("httpSample/httpSample") == []
-
-
-def test_a_redirect_that_makes_a_get_of_it_is_a_failure(run_plan: RunPlan, stand_in: StartServer) -> None:
-    worker = stand_in()
-    run = run_plan("requests", url=stand_in(redirect(302, worker)).url, users=1, ramp_s=0, hold_s=0.5)
-    assert set(run.count("responseMessage", "success")) == {("redirected-as-get", "false")}
-    assert {sent.method for sent in worker.received} == {"GET"}

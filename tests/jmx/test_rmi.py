@@ -2,10 +2,12 @@
 
 import socket
 import subprocess
-from pathlib import Path
 
 from framestorm import paths
 from framestorm.run import jmeter
+from tests.jmx.conftest import groovy
+
+SETTINGS = paths.JMETER_HOME / "bin" / "jmeter.properties"
 
 LISTEN = """
 org.apache.jmeter.util.JMeterUtils.loadJMeterProperties(args[0])
@@ -17,13 +19,6 @@ println org.apache.jmeter.JMeter.getSocket(0, 0).localAddress.hostAddress
 """
 
 
-def groovy(script: str, *options: str) -> list[str | Path]:
-    """The command line that runs a script with JMeter's libraries and these Java options."""
-    libraries = f"{paths.JMETER_HOME}/lib/*:{paths.JMETER_HOME}/lib/ext/*"
-    java = ["timeout", "60", paths.JAVA_HOME / "bin" / "java", *options, "-cp", libraries]
-    return [*java, "groovy.ui.GroovyMain", "-e", script, paths.JMETER_HOME / "bin" / "jmeter.properties"]
-
-
 READ = """
 org.apache.jmeter.util.JMeterUtils.loadJMeterProperties(args[0])
 def result = new org.apache.jmeter.protocol.http.sampler.HTTPSampleResult(1L)
@@ -31,7 +26,8 @@ result.URL = new URL('http://127.0.0.1/')
 result.addSubResult(org.apache.jmeter.samplers.SampleResult.createTestSample(1L))
 def event = new org.apache.jmeter.samplers.SampleEvent(result, 'group')
 def code = new org.codehaus.groovy.runtime.MethodClosure('', 'execute')
-for (sent in [event, [event], code, [code]]) {
+def lost = new java.rmi.RemoteException('lost', new IOException('reset'))
+for (sent in [event, [event], lost, code, [code], new javax.management.BadAttributeValueExpException('')]) {
     def bytes = new ByteArrayOutputStream()
     new ObjectOutputStream(bytes).writeObject(sent)
     try {
@@ -44,15 +40,17 @@ for (sent in [event, [event], code, [code]]) {
 
 
 def test_a_controller_makes_samples_of_what_it_is_sent_and_nothing_else() -> None:
-    done = subprocess.run(groovy(READ, *jmeter.CONTROLLING), capture_output=True, text=True, check=True, timeout=60)
-    sample, samples, *refused = done.stdout.splitlines()
-    assert (sample, samples) == ("SampleEvent", "ArrayList")
-    assert refused == ["filter status: REJECTED"] * 2
+    command = groovy("-e", READ, SETTINGS, options=jmeter.CONTROLLING)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    *received, first, second, third = done.stdout.splitlines()
+    assert received == ["SampleEvent", "ArrayList", "RemoteException"]
+    assert {first, second, third} == {"filter status: REJECTED"}
 
 
 def test_a_controller_hears_its_slaves_alone_and_at_one_address() -> None:
     options = ("-Dframestorm.slaves=127.0.0.2,127.0.0.3", "-Djava.rmi.server.hostname=127.0.0.1")
-    with subprocess.Popen(groovy(LISTEN, *options), stdout=subprocess.PIPE, text=True) as controller:
+    command = groovy("-e", LISTEN, SETTINGS, options=options)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as controller:
         assert controller.stdout is not None
         port = int(controller.stdout.readline())
         with socket.create_connection(("127.0.0.1", port), 10, ("127.0.0.9", 0)) as outsider:

@@ -37,9 +37,6 @@ class Witness(StandIn):
             request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         return self.mood is not RESETS
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Connections that break are what this is for."""
-
     def go_away(self) -> None:
         if self.is_up:
             self.is_up = False

@@ -31,10 +31,15 @@ REQUEST = """<HTTPSamplerProxy guiclass="HttpTestSampleGui" testclass="HTTPSampl
   <elementProp name="HTTPsampler.Arguments" elementType="Arguments"><collectionProp name="Arguments.arguments"/>
   </elementProp><stringProp name="HTTPSampler.path">{url}</stringProp>
   <stringProp name="HTTPSampler.method">GET</stringProp></HTTPSamplerProxy><hashTree/>"""
-SCRIPT = """<JSR223Sampler guiclass="TestBeanGUI" testclass="JSR223Sampler" testname="script" enabled="true">
+SCRIPT = """<JSR223Sampler guiclass="TestBeanGUI" testclass="JSR223Sampler" testname="{name}" enabled="true">
   <stringProp name="scriptLanguage">groovy</stringProp><stringProp name="filename"></stringProp>
   <stringProp name="parameters"></stringProp><stringProp name="cacheKey">true</stringProp>
   <stringProp name="script">{script}</stringProp></JSR223Sampler><hashTree/>"""
+
+
+def script(text: str, name: str = "script") -> str:
+    """A sampler that is a script in Groovy."""
+    return SCRIPT.format(script=text, name=name)
 
 
 def write_plan(path: Path, elements: str, group: str = THREADS, loops: int = -1) -> Path:

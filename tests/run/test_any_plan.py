@@ -9,7 +9,7 @@ import pytest
 from framestorm import paths
 from framestorm.run.jmeter import environment, run_command
 from framestorm.run.preparation import RunOptions, prepare
-from tests.run.foreign import CONCURRENCY, REQUEST, SCRIPT, THREADS, write_plan
+from tests.run.foreign import CONCURRENCY, REQUEST, THREADS, script, write_plan
 from tests.runs import RunSh
 from tests.stand_in import StartServer
 
@@ -29,7 +29,7 @@ public class Twice extends org.apache.jmeter.functions.AbstractFunction {
     public List<String> getArgumentDesc() { return List.of("word"); }
 }
 """
-FIRST = SCRIPT.format(script="sleep(20)")
+FIRST = script("sleep(20)")
 
 
 @pytest.mark.parametrize(
@@ -64,19 +64,6 @@ def test_one_interrupt_stops_any_plan(
     assert record["started_ms"] < record["stopping_ms"] < record["ended_ms"] < record["stopping_ms"] + 20_000
 
 
-def test_java_takes_its_options_from_the_environment(
-    run_sh: RunSh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HEAP", "-Xms64m -Xmx200m")
-    monkeypatch.setenv("GC_ALGO", "-XX:+UseParallelGC")
-    monkeypatch.setenv("JVM_ARGS", "-Dof.test=yes")
-    script = "log.info('java ' + System.getProperty('of.test') + ' ' + (Runtime.runtime.maxMemory() &gt;&gt; 20))"
-    plan = write_plan(tmp_path / "theirs.jmx", SCRIPT.format(script=script), loops=1)
-    done = run_sh("-t", str(plan))
-    assert "java yes 1" in done.text("jmeter.log") or "java yes 2" in done.text("jmeter.log")
-    assert (done.folder / "jmeter" / "index.html").exists()
-
-
 def test_jars_of_a_user_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A jar in jmx/lib/ with a JMeter function, which the plan calls by its name."""
     (tmp_path / "Twice.groovy").write_text(FUNCTION)
@@ -88,44 +75,50 @@ def test_jars_of_a_user_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     paths.JARS.mkdir()
     with zipfile.ZipFile(paths.JARS / "twice.jar", "w") as jar:
         jar.write(tmp_path / CLASS, CLASS)
-    plan = write_plan(tmp_path / "theirs.jmx", SCRIPT.format(script="log.info('it is ${__twice(ab)}')"), loops=1)
+    plan = write_plan(tmp_path / "theirs.jmx", script("log.info('it is ${__twice(ab)}')"), loops=1)
     prepared = prepare(RunOptions(plan), tmp_path / "run")
     command = run_command(plan, prepared.jmeter_values, tmp_path, 0)
     subprocess.run(command, env=environment(), check=True, capture_output=True)
     assert "it is abab" in (tmp_path / "jmeter.log").read_text()
 
 
-def test_scripts_know_the_class_path_of_their_plan(run_sh: RunSh, tmp_path: Path) -> None:
+# The second time it fails.
+GROOVY = """
+    def twice(x) { x * 2 }
+    total = binding.hasVariable('total') ? total : twice(1)
+    plus = { it + total }
+    out.println('printed'); println('printed'); OUT.println('printed')
+    assert context.getAttribute('vars').is(vars) &amp;&amp; ctx.variables.is(vars) &amp;&amp; sampler.name == Label
+    SampleResult.responseMessage = [plus(1), log.name.tokenize('.').last(), args.length, Parameters].join(' ')
+    if (vars.get('again')) { notThere() }
+    vars.put('again', 'yes')
+    'done'
+"""
+PARTS = """
+    def part = { org.apache.jmeter.samplers.SampleResult.createTestSample(5).with { successful = true; it } }
+    2.times { SampleResult.addSubResult(part()) }
+"""
+
+
+def test_scripts_run_as_in_plain_jmeter(run_sh: RunSh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With Java's options from the environment, the class path of their plan, and what JSR 223 gives to scripts."""
+    monkeypatch.setenv("HEAP", "-Xms64m -Xmx200m")
+    monkeypatch.setenv("GC_ALGO", "-XX:+UseParallelGC")
+    monkeypatch.setenv("JVM_ARGS", "-Dof.test=yes")
+    of_java = "log.info('java ' + System.getProperty('of.test') + ' ' + (Runtime.runtime.maxMemory() &gt;&gt; 20))"
+    texts = {"java": of_java, "class path": "org.h2.Driver.load()", "parts": PARTS, "script": GROOVY}
+    group = THREADS.replace('num_threads">2', 'num_threads">1')
+    elements = "".join(script(text, name) for name, text in texts.items())
+    plan = write_plan(tmp_path / "theirs.jmx", elements, group, loops=2)
     jar = next(paths.TEST_JARS.glob("h2-*.jar"))
-    plan = write_plan(tmp_path / "theirs.jmx", SCRIPT.format(script="org.h2.Driver.load()"), loops=1)
     field = f'<stringProp name="TestPlan.user_define_classpath">{jar}</stringProp>'
     plan.write_text(plan.read_text().replace("</TestPlan>", f"{field}</TestPlan>"))
-    assert run_sh("-t", str(plan)).count("success") == {("true",): 2}
-
-
-def test_sub_results_are_named_as_in_plain_jmeter(run_sh: RunSh, tmp_path: Path) -> None:
-    part = "org.apache.jmeter.samplers.SampleResult.createTestSample(5).with { successful = true; it }"
-    script = f"2.times {{ SampleResult.addSubResult({part}) }}"
-    plan = write_plan(tmp_path / "theirs.jmx", SCRIPT.format(script=script), loops=1)
-    assert set(run_sh("-t", str(plan)).count("label")) == {("script",), ("script-0",), ("script-1",)}
-
-
-def test_groovy_scripts_have_what_java_s_scripting_interface_gives_them(run_sh: RunSh, tmp_path: Path) -> None:
-    """The kit runs them by Groovy itself; a wrong one fails as ever."""
-    script = """
-        def twice(x) { x * 2 }
-        total = binding.hasVariable('total') ? total : twice(1)
-        plus = { it + total }
-        out.println('printed'); println('printed'); OUT.println('printed')
-        assert context.getAttribute('vars').is(vars) &amp;&amp; ctx.variables.is(vars) &amp;&amp; sampler.name == Label
-        SampleResult.responseMessage = [plus(1), log.name.tokenize('.').last(), args.length, Parameters].join(' ')
-        if (vars.get('again')) { notThere() }
-        vars.put('again', 'yes')
-        'done'
-    """
-    group = THREADS.replace('num_threads">2', 'num_threads">1')
-    plan = write_plan(tmp_path / "theirs.jmx", SCRIPT.format(script=script), group, loops=2)
     run = run_sh("-t", str(plan), "--fail-if", "errors > 50 %")
-    (first, second) = run.rows()
+    (first, second) = (row for row in run.rows() if row["label"] == "script")
     assert (first["success"], first["responseMessage"]) == ("true", "3 script 0 ")
     assert second["success"] == "false" and "notThere()" in second["responseMessage"]
+    others = {("java", "true"): 2, ("class path", "true"): 2}
+    others |= {(name, "true"): 2 for name in ("parts", "parts-0", "parts-1")}
+    assert run.count("label", "success") == {**others, ("script", "true"): 1, ("script", "false"): 1}
+    assert "java yes 1" in run.text("jmeter.log") or "java yes 2" in run.text("jmeter.log")
+    assert (run.folder / "jmeter" / "index.html").exists()

@@ -7,7 +7,7 @@ import pytest
 from framestorm import cli, paths
 from framestorm.model import plan as plans
 from framestorm.run import new_plan
-from tests.run.foreign import REQUEST, SCRIPT, THREADS, write_plan
+from tests.run.foreign import REQUEST, THREADS, script, write_plan
 from tests.stand_in import StartServer
 
 DATA = """<CSVDataSet guiclass="TestBeanGUI" testclass="CSVDataSet" testname="names" enabled="true">
@@ -104,7 +104,7 @@ def test_the_page_s_check(tmp_path: Path, stand_in: StartServer, capsys: pytest.
         (DATA.format(file="${__P(of,none)}.csv"), ["none.csv"]),
         (DATA.format(file="empty.csv"), ["is empty"]),
         (DATA.format(file="."), ["is no file"]),
-        (SCRIPT.format(script="").replace('"filename">', '"filename">none.groovy'), ["JSR223Sampler 'script'"]),
+        (script("").replace('"filename">', '"filename">none.groovy'), ["JSR223Sampler 'script'"]),
         (INCLUDE.replace("part.jmx", "none.jmx"), ["IncludeController 'part'", "none.jmx"]),
         (INCLUDE, ["org.example.Sampler"]),
         (PERFMON, ["kg.apc.jmeter.perfmon.PerfMonCollector: kg.apc:jmeter-plugins-perfmon:", "jmx/pom.xml", "jmx/lib"]),

@@ -23,7 +23,7 @@ def started(run_sh: RunSh, *words: str, file: str = "journal.jsonl") -> Running:
     ("words", "file"),
     [
         ("-t jmx/face-blur.jmx -Jusers=2 -Jsleep_s=0.2 -Jhold_s=120", "journal.jsonl"),
-        ("-t jmx/face-blur-http.jmx -Jrate_per_s=5 -Jhold_s=120 -Jencoding=jpeg", "samples.jtl"),
+        ("-t jmx/face-blur-http.jmx -Jurl=URL -Jrate_per_s=5 -Jhold_s=120 -Jencoding=jpeg", "samples.jtl"),
         ("-t jmx/requests.jmx -Jurl=URL -Jhold_s=120", "samples.jtl"),
         ("-t jmx/tasks.jmx -Jmode=local -Jtasks=2000 -Jtask_s=0.2 -Jworkers=2", "journal.jsonl"),
     ],
@@ -81,8 +81,9 @@ def processes_of(running: Running, program: str) -> list[psutil.Process]:
     ]  # fmt: skip
 
 
-def test_users_that_are_killed_fail_and_all_do_with_the_client_server(run_sh: RunSh) -> None:
-    running = started(run_sh, "-Jusers=4", "-Jramp_s=0", "-Jhold_s=120", "-Jsleep_s=0.2")
+def test_users_that_are_killed_fail_and_all_do_with_the_client_server(run_sh: RunSh, stand_in: StartServer) -> None:
+    load = ("-Jusers=4", "-Jramp_s=0", "-Jhold_s=120", "-Jsleep_s=0.2")
+    running = started(run_sh, *load, f"-Jurl={stand_in().url}", "-Jverify_share=0")
     server = min(processes_of(running, "/server.py"), key=psutil.Process.create_time)  # the others are its forks
     running.until(lambda: len(server.children()) == 4 == len(processes_of(running, "/launch.pl")))
     users, launchers = server.children(), processes_of(running, "/launch.pl")

@@ -20,11 +20,6 @@ def test_jmeters_options_mean_what_they_mean_in_jmeter(run_sh: RunSh, stand_in: 
     (tmp_path / "names.csv").write_text("ada\n")
     (tmp_path / "shop.properties").write_text("visits=9\nurl=http://shop.test\n")
     (tmp_path / "java.properties").write_text("from.file=1\n")
-    first = "./run.sh -n -t shop.jmx -l shop.jtl -Jvisits=3"
-    plain = run_sh(
-        first.replace("shop.j", f"{tmp_path}/shop.j"), f"-Jurl={stand_in({'body': b'results'}).url}", out="1"
-    )
-    assert plain.count("label") == {("log in",): 6, ("search",): 6, ("whole visit",): 6}
     words = f"-n -e -X --testfile {tmp_path}/shop.jmx -l{tmp_path}/my.jtl --jmeterlogfile {tmp_path}/my.log"
     words += f" -q {tmp_path}/shop.properties --jmeterproperty visits=3 -Dmy.system=7 -S {tmp_path}/java.properties"
     words += f" -LDEBUG -L org.apache=INFO -H 127.0.0.1 -P{proxy.server_port} -u me --password a-secret-word"

@@ -91,7 +91,9 @@ def test_a_plan_made_in_jmeter_is_judged_by_label(run_sh: RunSh, stand_in: Start
     shutil.copy(Path(__file__).with_name("shop.jmx"), tmp_path)
     (tmp_path / "names.csv").write_text("ada\nbo\n")
     criteria = ("--fail-if", "'log in' errors > 0", "--fail-if", "* p95 > 60 s", "--fail-if", "all errors > 50 %")
-    done = run_sh("-t", str(tmp_path / "shop.jmx"), f"-Jurl={server.url}", "-Jvisits=3", *criteria, status=3)
+    command = "./run.sh -n -t shop.jmx -l shop.jtl -Jvisits=3"
+    done = run_sh(command.replace("shop.j", f"{tmp_path}/shop.j"), f"-Jurl={server.url}", *criteria, status=3)
+    assert (tmp_path / "shop.jtl").read_bytes() == (done.folder / "samples.jtl").read_bytes()
     assert {sent.path.rpartition("/")[2] for sent in server.received} == {"ada", "bo", "search"}
     summary = done.json("summary.json")
     figures = {name: (of["n"], of["failed"], of["kind"]) for name, of in summary["labels"].items()}

@@ -28,12 +28,6 @@ def group(tag: str, name: str, fields: str, children: str) -> str:
     return f'<{tag} guiclass="{tag}Gui" {names}>{controller}{fields}</{tag}><hashTree>{children}</hashTree>'
 
 
-def script(name: str, field: str, text: str) -> str:
-    language = '<stringProp name="scriptLanguage">groovy</stringProp><stringProp name="cacheKey">true</stringProp>'
-    head = f'<JSR223Sampler guiclass="TestBeanGUI" testclass="JSR223Sampler" testname="{name}" enabled="true">'
-    return f'{head}{language}<stringProp name="{field}">{text}</stringProp></JSR223Sampler><hashTree/>'
-
-
 def plan(elements: str) -> str:
     head = '<jmeterTestPlan version="1.2" properties="5.0" jmeter="5.5">'
     return f"{head}<hashTree>{elements}</hashTree></jmeterTestPlan>"
@@ -73,7 +67,8 @@ def write_foreign_plan(folder: Path, url: str) -> Path:
         "</CSVDataSet><hashTree/>"
     )
     (folder / "a plan" / "data" / "scan.json").write_text("a scan")
-    does = rows + script("named by its row", "filename", str(folder / "a plan" / "name.groovy"))
+    in_file = foreign.script("", "named by its row").replace('"filename">', f'"filename">{folder}/a plan/name.groovy')
+    does = rows + in_file
     fragment = '<TestFragmentController guiclass="TestFragmentControllerGui" testclass="TestFragmentController" '
     for name, parts in (("fragment.jmx", does + include("data/deep.jmx")), ("a plan/data/deep.jmx", upload(url))):
         (folder / name).write_text(plan(f'{fragment}testname="{name}"/><hashTree>{parts}</hashTree>'))
@@ -84,7 +79,7 @@ def write_foreign_plan(folder: Path, url: str) -> Path:
     users = '<stringProp name="ThreadGroup.num_threads">${__P(people,3)}</stringProp>'
     elements += group("ThreadGroup", "load", users, include("../fragment.jmx"))
     table = f'<collectionProp name="ultimatethreadgroupdata">{table}</collectionProp>'
-    elements += group(ULTIMATE, "ultimate", table, script("waits", "script", "sleep(500)"))
+    elements += group(ULTIMATE, "ultimate", table, foreign.script("sleep(500)", "waits"))
     path = folder / "a plan" / "my plan.jmx"
     path.write_text(plan(f"{elements}</hashTree>"))
     return path

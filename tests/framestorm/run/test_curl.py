@@ -1,6 +1,7 @@
 """Curl command lines as people type and copy them."""
 
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +42,13 @@ FORM = [("Content-Type", curl.FORM)]
         ("curl https://h/f --data-raw '--x' -d -5", {"body": "--x&-5"}),
         ("""curl https://h/f --data-raw "a \\$'b'" """, {"body": "a $'b'"}),
         ("curl -G 'https://h/f?a=1' -d b=2 --data-urlencode 'c=d e'", {"url": "https://h/f?a=1&b=2&c=d%20e"}),
+        ("curl -d a=1 -d @f --data-raw @x https://h/f", {"body": "a=1&p=qr=s&@x", "headers": FORM}),
+        (
+            "curl --data-urlencode 'a=b c' --data-urlencode d@f --data-binary @f https://h/f",
+            {"body": "a=b%20c&d=p%3Dq%0Ar%3Ds%0A&p=q\nr=s\n", "method": "POST"},
+        ),
+        ("curl -G -d a=1 --data-urlencode 'ü&' https://h/f",
+         {"url": "https://h/f?a=1&%C3%BC%26", "method": "GET", "body": "", "headers": []}),
         ("curl -T scan.png https://h/f", {"method": "PUT", "body_file": "scan.png"}),
         ("curl --data-binary @scan.png https://h/f", {"method": "POST", "body_file": "scan.png", "headers": []}),
         ("curl https://me:p%40w@h/f", {"url": "https://h/f", "login": "me:p@w"}),
@@ -90,7 +98,9 @@ FORM = [("Content-Type", curl.FORM)]
         ),
     ],
 )  # fmt: skip
-def test_commands(command: str, expected: dict[str, object]) -> None:
+def test_commands(command: str, expected: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("f").write_text("p=q\nr=s\n")
     request = asdict(curl.parse(command))
     assert {name: request[name] for name in expected} == expected
 

@@ -1,6 +1,5 @@
 import csv
 import json
-import os
 import random
 import subprocess
 import sys
@@ -63,32 +62,3 @@ def test_without_samples_there_is_no_dashboard(tmp_path: Path, content: str | No
         (tmp_path / "samples.jtl").write_text(content)
     with pytest.raises(FramestormError, match="holds no sample"):
         jmeter.make_dashboard(tmp_path)
-
-
-RECEIVE = """
-import org.apache.jmeter.protocol.http.sampler.HTTPSampleResult
-import org.apache.jmeter.samplers.SampleEvent
-def result = new HTTPSampleResult()
-result.addRawSubResult(new org.apache.jmeter.samplers.SampleResult())
-def error = new java.rmi.RemoteException("lost", new IOException("reset"))
-for (each in [[new SampleEvent(result, "users")], error, new org.codehaus.groovy.runtime.MethodClosure("", "execute"),
-              new javax.management.BadAttributeValueExpException("")]) {
-    def bytes = new ByteArrayOutputStream()
-    new ObjectOutputStream(bytes).writeObject(each)
-    try {
-        new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray())).readObject()
-        println "received"
-    } catch (InvalidClassException refused) {
-        println refused.message
-    }
-}
-"""
-
-
-def test_a_controller_receives_samples_and_refuses_other_objects(tmp_path: Path) -> None:
-    (tmp_path / "receive.groovy").write_text(RECEIVE)
-    jars = os.pathsep.join(f"{paths.JMETER_HOME}/{folder}/*" for folder in ("lib", "lib/ext"))
-    command = [paths.JAVA_HOME / "bin" / "java", *jmeter.QUICK_START, *jmeter.CONTROLLING, "-cp", jars]
-    command += ["groovy.ui.GroovyMain", tmp_path / "receive.groovy"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[:4] == ["received", "received", *["filter status: REJECTED"] * 2]

@@ -1,0 +1,124 @@
+"""What the plans' scripts make of properties: a form as the conductor reads it too, mistakes, conditions."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm.model import form
+from framestorm.paths import JMETER_HOME, JMX
+from tests.jmx.conftest import groovy
+
+OfScripts = Callable[[Iterable[dict[str, Any]]], list[dict[str, Any]]]
+
+# The fields of each form (name, sign, value, content type), or None if it is refused. Its file `f` holds "text".
+FORMS: dict[str, list[tuple[str, str, str, str]] | None] = {
+    "a=b": [("a", "", "b", "")],
+    "a=": [("a", "", "", "")],
+    r" a=b \n\n c=d": [("a", "", "b", ""), ("c", "", "d", "")],
+    "a=b\r\nc=d\re=f": [("a", "", "b", ""), ("c", "", "d", ""), ("e", "", "f", "")],
+    "a b=c=d": [("a b", "", "c=d", "")],
+    "~!=1": [("~!", "", "1", "")],
+    "a=grün\u2028\x0b\x85rot": [("a", "", "grün\u2028\x0b\x85rot", "")],
+    "a=@f": [("a", "@", "f", "")],
+    "a=<f": [("a", "<", "f", "")],
+    "a=x@f": [("a", "", "x@f", "")],
+    "a=@f;type=image/png": [("a", "@", "f", "image/png")],
+    "a=<f;type=text/x": [("a", "<", "f", "text/x")],
+    "a=b;type=application/vnd.x+json": [("a", "", "b", "application/vnd.x+json")],
+    "a=b;type=text/plain; charset=utf-8": [("a", "", "b", "text/plain; charset=utf-8")],
+    "a=b;type=text/x;type=text/y": [("a", "", "b;type=text/x", "text/y")],
+    "a=b;type=text": [("a", "", "b;type=text", "")],
+    "a=b;type=text/x;y=z": [("a", "", "b;type=text/x;y=z", "")],
+    "a=b;type=größe/x": [("a", "", "b;type=größe/x", "")],
+    "a": None,
+    "=b": None,
+    "größe=1": None,
+    "a\tb=1": None,
+    "a=b\nc": None,
+}
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_the_conductor_reads_a_form(text: str) -> None:
+    fields = FORMS[text]
+    if fields is None:
+        with pytest.raises(ValueError, match="not of the form"):
+            form.parse(text)
+    else:
+        assert [(f.name, f.sign, f.value, f.content_type.removeprefix(";type=")) for f in form.parse(text)] == fields
+
+
+@pytest.fixture
+def of_scripts(tmp_path: Path) -> OfScripts:
+    """What the scripts make of each of some properties: why they refuse it, its form, and what its answer meets."""
+
+    def run(each: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        command = groovy(Path(__file__).with_name("properties.groovy"), JMETER_HOME, JMX / "groovy", tmp_path)
+        lines = "\n".join(map(json.dumps, each))
+        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return run
+
+
+def test_the_script_reads_the_same(of_scripts: OfScripts, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("text")
+    expected = [
+        fields
+        and [
+            [name, ["f"] if sign == "@" else None, {"@": "", "<": "text"}.get(sign, value), content_type or None]
+            for name, sign, value, content_type in fields
+        ]
+        for fields in FORMS.values()
+    ]
+    forms = [each["form"] for each in of_scripts({"form": text} for text in FORMS)]
+    assert dict(zip(FORMS, forms, strict=True)) == dict(zip(FORMS, expected, strict=True))
+
+
+MISTAKES = [
+    ({"headers": "no colon"}, "'no colon' is not of the form Name: value"),
+    ({"body": "${env:NOT_SET_HERE}"}, "no variable NOT_SET_HERE"),
+    ({"rows": "@empty.csv"}, "empty.csv holds no rows"),
+    ({"headers": "X Y: 1"}, "'X Y: 1' is not of the form Name: value"),
+    ({"rows": "@uneven.jsonl", "url": "http://h/{a}{b}"}, "row 2 has no b, which"),
+    ({"body": "@rows.jsonl"}, "rows.jsonl: line 2 is no JSON object"),
+    ({"rows": "@semicolons.csv", "body": "{a}"}, "none of its columns, which are a;b"),
+    ({"rows": "@twice.csv", "body": "{a}"}, "two columns have the same name"),
+    ({"rows": "@latin.csv", "body": "{a}"}, "latin.csv is no text in UTF-8"),
+    ({"expect": "$.[["}, "-Jexpect=$.[[: "),
+    ({"reject": "regex:("}, "-Jreject=regex:(: "),
+    ({"expect": "//["}, "-Jexpect=//[: "),
+    ({"expect_status": "2yy"}, "-Jexpect_status=2yy: "),
+    ({"proxy": "proxy.example"}, "expected host:port"),
+    ({"certificate": "@rows.jsonl"}, "neither PEM nor PKCS12"),
+    ({"form": "file=@none.png"}, "none.png: "),
+    ({"form": "a=b", "body": "x"}, "set only one of them"),
+    ({"form": "a=b", "method": "GET"}, "set only one of them"),
+    ({"figures": "tokens=$.["}, "-Jfigures=tokens=$.["),
+]
+
+
+def test_mistakes_are_found_before_the_load(of_scripts: OfScripts, tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("name\n")
+    (tmp_path / "semicolons.csv").write_text("a;b\n1;2\n")
+    (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
+    (tmp_path / "uneven.jsonl").write_text('{"a": 1, "b": 2}\n{"a": 1}\n')
+    (tmp_path / "latin.csv").write_bytes(b"a\nJos\xe9\n")
+    (tmp_path / "rows.jsonl").write_text('{"a": 1}\nno JSON\n')
+    found = of_scripts(properties for properties, _ in MISTAKES)
+    for (properties, reason), each in zip(MISTAKES, found, strict=True):
+        assert reason in (each["why"] or ""), properties
+
+
+def test_what_an_answer_meets(of_scripts: OfScripts) -> None:
+    met = ["$.faces[0]", "$..state", "$.state == done", "regex:f.ces", "text:$", "jsonpath:$.faces", '"done"']
+    others = ["$.faces[1]", "$.state == gone", "//faces", "xpath:count(//a) = 0", "regex:^f", "text:DONE", "$.a.b"]
+    answer = '{"faces": [1], "state": "done", "cost": "$1"}'
+    assert of_scripts([{"conditions": [*met, *others], "answer": answer}])[0]["met"] == met
+    of_page = ["//b[.='2']", "xpath:count(//b) = 1", "//c", "xpath:count(//b) = 2", "$.a"]
+    assert of_scripts([{"conditions": of_page, "answer": "<a><b>2</b></a>"}])[0]["met"] == of_page[:2]
