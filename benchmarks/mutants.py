@@ -39,7 +39,7 @@ SETS = {
 }
 OPERATORS = ("ReplaceComparisonOperator", "ReplaceBinaryOperator", "ReplaceUnaryOperator", "AddNot",
              "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd")  # fmt: skip
-# In this code | joins types or dictionaries: what becomes of it is no mutant but a crash at import.
+# In this code | joins types or dictionaries: what becomes of it is not a mutant but a crash at import.
 LEFT_OUT = "BitOr"
 # Decorators (frozen=True) and signatures (the * before keywords) decide nothing at run time either, nor does a file's
 # own start in a test that imports it.

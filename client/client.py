@@ -37,7 +37,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
         type=count(0),
         default=0,
         metavar="N",
-        help="0: the video once; more than it has: repeated (default: 0)",
+        help="how many to send; the video starts again when it ends (default: 0, the whole video once)",
     )
     add("--encoding", choices=list(ENCODINGS), default=DEFAULT_ENCODING, help="default: %(default)s")
     add("--timeout-s", type=more_than_0, default=25.0, metavar="S", help="for a frame, in all (default: %(default)s)")

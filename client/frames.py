@@ -230,7 +230,7 @@ def _identity(video: Path) -> str:
     except OSError as error:
         raise FrameError(f"video {video} cannot be read: {error.strerror}") from error
     if not S_ISREG(stat.st_mode):  # reading a pipe might never end
-        raise FrameError(f"video {video} is no file")
+        raise FrameError(f"video {video} is not a file")
     state = [os.fsdecode(path), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
     return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 

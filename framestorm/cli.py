@@ -4,6 +4,7 @@ import argparse
 import difflib
 import os
 import re
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -204,6 +205,7 @@ def _new(words: Sequence[str]) -> int:
     base = paths.JMX / ("request-rate.jmx" if asked.rate else "requests.jmx")
     for path in new_plan.write(asked.plan, asked.curl, base):
         print(f"wrote {path}")
+    print(f"run it: ./run.sh -t {shlex.quote(str(asked.plan))}")
     return 0
 
 
@@ -225,7 +227,7 @@ def _rebuild(words: Sequence[str]) -> int:
             if options.criteria:
                 raise UsageError("--fail-if judges a run; give the folder of one of the study's runs/")
             return command.rebuild(folder).exit_status
-    raise UsageError(f"{options.run_dir} is no folder of a run or a study: there is no run.json or study.json in it")
+    raise UsageError(f"{options.run_dir} is not a folder of a run or a study: there is no run.json or study.json in it")
 
 
 def _test(words: Sequence[str]) -> int:

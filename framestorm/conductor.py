@@ -211,7 +211,7 @@ def _watch(load: Fleet | LocalLoad, interrupts: Interrupts) -> tuple[str | None,
     while load.wait(POLL_S) is None:
         trouble = load.trouble()
         if reason is None:
-            reason = f"stopped by {interrupts.name}" if interrupts.count else trouble
+            reason = f"{interrupts.name} was received" if interrupts.count else trouble
             if reason is None:
                 continue
             stopping_since_s, stopping_ms = time.monotonic(), now_ms()

@@ -31,7 +31,7 @@ def host_and_port(url: str) -> tuple[str, int]:
     except ValueError as error:
         raise UsageError(f"{url}: {error}") from None
     if not url.startswith(("http://", "https://")) or not parts.hostname or url != url.strip() or not url.isprintable():
-        raise UsageError(f"{url!r} is no URL such as http://host:8080/path, with http:// or https:// and a host")
+        raise UsageError(f"{url!r} is not a URL such as http://host:8080/path, with http:// or https:// and a host")
     if port == 0:
         raise UsageError(f"{url}: nothing can listen on port 0")
     if "@" in parts.netloc:
@@ -55,7 +55,7 @@ def check_reachable(url: str) -> None:
     except (OSError, UnicodeError) as error:  # the latter of a name such as a..b
         why = getattr(error, "strerror", None) or error
         raise FramestormError(
-            f"nothing answers at {host}:{port} ({why}); does the gateway run, is the url right?"
+            f"nothing answers at {host}:{port} ({why}); check the URL, and that the gateway or the function is running"
         ) from None
 
 

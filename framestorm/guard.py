@@ -109,7 +109,7 @@ def _child_setup() -> None:
 
 
 def _end_descendants(child: subprocess.Popen[bytes]) -> None:
-    """Ask all that came of the command to end, then make them."""
+    """Terminate all descendants of the command, and kill those that are left after the grace period."""
     deadline_s = time.monotonic() + GRACE_S
     asked: set[psutil.Process] = set()
     while descendants := _alive():

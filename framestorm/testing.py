@@ -38,7 +38,7 @@ def run(words: Sequence[str]) -> int:
     if not words and os.geteuid() != 0:
         raise UsageError(
             "the tests of the lab and of OpenFaaS need root: run `sudo ./run.sh test`; "
-            "without root name those of a folder that needs none: `./run.sh test tests/framestorm`"
+            "as another user, name tests that need no root: `./run.sh test tests/framestorm`"
         )
     _set_up()
     failed = [] if words else _failed_checks()
@@ -46,7 +46,7 @@ def run(words: Sequence[str]) -> int:
     if not _passes("pytest", [BIN / "python", "-m", "pytest", *(words or EVERYTHING)]):
         failed.append("pytest")
     if new := sorted(packages.installed() - before):
-        print(f"packages were installed while the tests ran, which set-up must do before: {' '.join(new)}")
+        print(f"tests installed packages that set-up should have installed: {' '.join(new)}")
         failed.append("packages")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)

@@ -43,7 +43,7 @@ def start(group: str, command: Sequence[str], log: Path) -> None:
     folders = _folders(group)
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    # setsid forks: what runs in the lab is no child of this process and outlives it
+    # setsid forks: what runs in the lab is not a child of this process and outlives it
     joined = ["setsid", "--fork", "/bin/sh", "-c", _JOIN, "lab", *map(str, folders), "--", *command]
     with log.open("ab") as output:
         subprocess.run(joined, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=True)

@@ -261,7 +261,7 @@ def read_sides(words: Sequence[str]) -> list[RunSide] | list[StudySide]:
     """Find and read what is to be compared.
 
     Raises:
-        UsageError: a name is neither run nor study, both kinds are named, or repetitions are no runs.
+        UsageError: a name is neither run nor study, both kinds are named, or repetitions are not runs.
         FramestormError: files are missing or from another version of the kit.
     """
     if len(words) > len(LABELS):
@@ -295,7 +295,9 @@ def _folders(word: str) -> list[Path]:
         parts = parts[end:]
     studies = [folder for folder in folders if (folder / STUDY).is_file()]
     if studies and len(folders) > 1:
-        raise UsageError(f"{studies[0].name} is a study: it has its repetitions in it, only runs are given with commas")
+        raise UsageError(
+            f"{studies[0].name} is a study, which has its own repetitions; only runs can be joined by commas"
+        )
     if len(set(folders)) < len(folders):
         raise UsageError(f"{word}: the same run twice; a repetition is a run of its own")
     return folders

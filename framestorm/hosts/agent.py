@@ -179,7 +179,7 @@ class Agent:
         self.tell_time()
 
     def stop(self) -> None:
-        """Stop gently: nobody new starts, users under way write down what they have."""
+        """Stop gently: no new users start, and running users record what they have measured so far."""
         if self.controller is not None:
             probe.stop_jmeter(self.stop_port, is_now=False)
         self.stopping = True
@@ -251,7 +251,7 @@ class Agent:
                     break
                 for line in orders:
                     self.obey(messages.order(line))
-                    # What took long here was no silence of the conductor.
+                    # What took long here was not silence of the conductor.
                     lines.heard_s = time.monotonic()
                 if self.stopping:
                     probe.stop_clients(probe.processes(self.host.user), self.stopped_clients)
@@ -447,7 +447,7 @@ def _opened(path: Path) -> BinaryIO:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise CannotError(f"{path} is no file")
+        raise CannotError(f"{path} is not a file")
     return os.fdopen(descriptor, "rb")
 
 

@@ -104,7 +104,7 @@ class Member:
         self.lost_ms: int | None = None  # its last sign of life, by this machine's clock
         self.lines: dict[str, int] | None = None
         self.exit_status: int | None = None
-        self.unwritable: str | None = None  # why what it sends cannot be kept here, which is no fault of its
+        self.unwritable: str | None = None  # why what it sends cannot be kept here, which is not its fault
         self.beats: list[Beat] = []
         self._run_dir = run_dir
         self._files: frozenset[str] = frozenset()  # that it was ordered to send
@@ -174,8 +174,8 @@ class Member:
         sizes = [len(each) if isinstance(each, bytes) else each.stat().st_size for each in delivery.files.values()]
         if sum(sizes) > self.facts.free_bytes:
             raise HostError(
-                f"{self.host.name}: the run's files have {sum(sizes) >> 20} MiB, and there are "
-                f"{self.facts.free_bytes >> 20} MiB of disk left there; make room"
+                f"{self.host.name}: the run's files need {sum(sizes) >> 20} MiB, but only "
+                f"{self.facts.free_bytes >> 20} MiB of its disk are free; make room"
             )
         self.ask(delivery.open, Ready, ANSWER_WITHIN_S)
         under_way = 0
@@ -331,7 +331,7 @@ class Member:
 def _number(text: str) -> float:
     """A number of a message; raises ValueError for NaN, infinity, and what is too large to be counted exactly."""
     if not abs(number := float(text)) < 2**53:
-        raise ValueError(f"{text} is no number of a host")
+        raise ValueError(f"{text} is not a number of a host")
     return number
 
 

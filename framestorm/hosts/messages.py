@@ -196,9 +196,9 @@ def order(line: bytes) -> Order:
         fields = json.loads(line)
         order = ORDERS[fields.pop("type")](**fields)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise ValueError(f"{line[:200]!r} is no order") from None
+        raise ValueError(f"{line[:200]!r} is not an order") from None
     if isinstance(order, Do) and order.what not in DOINGS:
-        raise ValueError(f"{order.what!r} is no order")
+        raise ValueError(f"{order.what!r} is not an order")
     return order
 
 

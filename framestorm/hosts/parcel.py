@@ -171,7 +171,7 @@ class _Packer:
         return self._places[path]
 
     def _take(self, named: NamedFile) -> str:
-        """Send a file along; returns what its field has to say instead of its path."""
+        """Put a file into the parcel; returns the text that replaces its path in the plan."""
         if named.path is None:
             # The scripts of the kit's own plans choose among files that the slaves have.
             if not self._prepared.plan.is_for_kit:

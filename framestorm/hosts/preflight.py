@@ -34,8 +34,8 @@ def faults(members: Sequence[Member], slaves: Sequence[Member]) -> dict[Member, 
         namesakes = [member for member in slaves if member.facts.hostname == name]
         for other in namesakes[1:]:
             reasons[other].append(
-                f"{other.host.name} calls itself {name}, as {namesakes[0].host.name} does: their samples could not be "
-                "told apart; give them different host names"
+                f"{namesakes[0].host.name} and {other.host.name} have the same host name, {name}: their samples "
+                "could not be told apart; give each its own"
             )
     return reasons
 

@@ -208,7 +208,7 @@ def _subject(words: _Words, label: str, main_label: str) -> tuple[str, str]:
     name = ALIASES.get(word.text.lower(), word.text.lower())
     percentile = PERCENTILE.fullmatch(name)
     if percentile and not 0 < float(percentile[1]) < 100:
-        raise words.error(word, f"'{word.text}' is no percentile: p0 and p100 are min and max")
+        raise words.error(word, f"'{word.text}' is not a percentile: p0 and p100 are min and max")
     if series and name in COUNT_METRICS:
         what = f"'{series.text}' goes with times only; {name} is of all of them: leave '{series.text}' out"
         raise words.error(series, what)
@@ -266,9 +266,10 @@ def _limit(words: _Words, name: str, series: str) -> tuple[float, str]:
         allowed = FIGURE_UNITS.get(unit(series), {"": 1.0})
     word = words.peek().text.lower()
     if word not in allowed:
-        listed = " or ".join(f"'{each}'" if each else "no unit" for each in allowed)
-        problem = f"{series or name} is given in {listed}, got {words.peek().quoted}"
-        if word in TIME_UNITS and listed == "no unit":  # Server-Timing's db is db_ms among the figures
+        problem = f"{series or name} {_units_text([*allowed])}"
+        if word:
+            problem += f", got {words.peek().quoted}"
+        if word in TIME_UNITS and [*allowed] == [""]:  # Server-Timing's db is db_ms among the figures
             problem += f"; the name of a time ends in its unit: {series}_ms"
         raise words.error(words.peek(), problem)
     if word:
@@ -277,6 +278,15 @@ def _limit(words: _Words, name: str, series: str) -> tuple[float, str]:
     if word == "%" and value * allowed[word] > 1 and allowed[word] < 1:
         raise words.error(number, f"{number.text} % is above 100 %, which no share can be")
     return value * allowed[word], word
+
+
+def _units_text(allowed: list[str]) -> str:
+    """Which units a figure may have: `needs a unit: ms, s or min`."""
+    *others, last = [unit for unit in allowed if unit] or [""]
+    listed = f"{', '.join(others)} or {last}" if others else last
+    if "" not in allowed:
+        return f"needs a unit: {listed}"
+    return f"is given without a unit, or in {listed}" if listed else "is given without a unit"
 
 
 def for_each(criterion: Criterion, labels: Iterable[str]) -> list[Criterion]:

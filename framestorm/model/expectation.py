@@ -54,7 +54,7 @@ def parse(text: str) -> Expectation:
     """
     match = re.match(PATTERN, text)
     if match is None:
-        raise ValueError(f'expect: "{text}" is none of {FORMS}')
+        raise ValueError(f'expect: "{text}" is not one of {FORMS}')
     sign, limit, middle, percent = match.groups()
     if sign is None:
         value, share = float(middle), float(percent) / 100

@@ -30,7 +30,7 @@ def parse(text: str) -> list[Field]:
     """The fields of a form.
 
     Raises:
-        ValueError: a line is no field.
+        ValueError: a line is not a field.
     """
     fields = []
     for line in filter(None, map(str.strip, _LINE_END.split(text))):

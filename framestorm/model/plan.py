@@ -118,7 +118,7 @@ def parse(path: Path) -> ET.Element:
         what = "it is not in UTF-8, which JMeter reads" if "\0" in text else error
         raise UsageError(f"{path} cannot be read as a JMeter plan: {what}") from None
     if root.tag != "jmeterTestPlan":
-        raise UsageError(f"{path} is no JMeter plan: its outermost element is <{root.tag}>, not <jmeterTestPlan>")
+        raise UsageError(f"{path} is not a JMeter plan: its outermost element is <{root.tag}>, not <jmeterTestPlan>")
     return root
 
 

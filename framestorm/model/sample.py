@@ -31,7 +31,7 @@ ORIGIN = ("host", "thread", "source")
 # Columns that the kit adds to samples.jtl (jmx/java/Patch.java): JMeter cuts its times off at whole ms, and it writes
 # the sub-results of a sample as rows like others.
 ELAPSED_US, IS_SUB_RESULT = "elapsed_us", "is_sub_result"
-# Sources of rows that are no samples of their own: a Transaction Controller's is made of its samplers' rows, and a
+# Sources of rows that are not samples of their own: a Transaction Controller's is made of its samplers' rows, and a
 # sub-result (a redirect, an embedded resource) is part of the row before it.
 TRANSACTION, SUB_RESULT = "transaction", "sub-result"
 Kind = Literal["sampler", "transaction", "sub-result"]
@@ -52,7 +52,7 @@ def noun(label: str) -> str:
 
 
 def is_measured(name: str) -> bool:
-    """Whether the further figure of that name is a metric if its values are numbers: it is no moment, nor a series."""
+    """Whether the further figure of that name is a metric if its values are numbers: not a moment, nor a series."""
     of_others = {*COMMON, *ORIGIN, *OTHER_SERIES}
     return not name.endswith("_at_ms") and of_others.isdisjoint({name, name.removesuffix("_ms")})
 

@@ -159,7 +159,7 @@ class SampleSeries:
 class Series(SampleSeries):
     """All chart data of a run: that of its main samples, and of it as a whole.
 
-    labels: those further labels with the most samples; threads: virtual users of plans whose users are no processes.
+    labels: those further labels with the most samples; threads: virtual users of plans whose users are not processes.
     asked_per_s: corners of the line of the arrival rate that the plan's settings ask for.
     """
 

@@ -214,7 +214,7 @@ class Platform(ABC, Generic[S]):
 
     @abstractmethod
     def _bring_to(self, settings: S) -> str:
-        """Do what `prepare` says."""
+        """Apply the settings to the function and wait until it is ready; returns its URL."""
 
     def serving(self, run_dir: Path) -> AbstractContextManager[Mapping[str, Guarded]]:
         """Keep running what is needed during one run; gives its processes by their name in resources.csv."""

@@ -134,7 +134,7 @@ class Lengths:
 
     @classmethod
     def plain(cls) -> "Lengths":
-        """An axis of figures that are no times, as they are."""
+        """An axis of figures that are not times, as they are."""
         return cls(1.0, "", log=False, ticks=())
 
     def axis(self, what: str) -> Json:

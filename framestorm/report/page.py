@@ -90,7 +90,7 @@ def figure_text(figure: Estimate | None, *, is_whole: bool = False) -> str:
 
 
 def _of_figure(figure: Estimate | None, name: str) -> str:
-    """A statistic of a further figure that is no time, in the unit that its name ends in."""
+    """A statistic of a further figure that is not a time, in the unit that its name ends in."""
     text = Metric(name, unit(name), name).text(figure.value if figure else None)
     return text + ("†" if figure and figure.few else "")
 

@@ -14,16 +14,21 @@ from framestorm.results.table import height
 
 BUSY_TIME = 0.2  # of the run
 OTHER_WORK_CORES = 0.2
+# What it means, and what helps: on a generator, and on another host of a distributed run by its role.
 SATURATED_GENERATOR = (
-    "Response times measured there include waiting for a core, so they describe this machine more than the function. "
-    "Use fewer users or more machines."
+    "Response times measured there include waiting for a core, so they describe this machine more than the function.",
+    "use fewer users or more machines",
 )
-# What it means on another host of a distributed run, by its role.
 SATURATED = {
-    "master": "Slaves may have waited to deliver their samples, so less load may have been sent than configured; "
-    "response times are measured on the slaves. Give the master more cores, or use fewer users.",
-    "target": "The function had to wait for a core: the figures describe the function on this saturated machine.",
-}
+    "master": (
+        "Slaves may have waited to deliver their samples, so less load may have been sent than configured; response "
+        "times are measured on the slaves.",
+        "give the master more cores, or use fewer users",
+    ),
+    "target": (
+        "The function had to wait for a core: the figures describe the function on this saturated machine.", "",
+    ),
+}  # fmt: skip
 REACHED = 0.95  # of the users that were asked for
 FULL_MEMORY = 0.9
 CLOCK_OFFSET_MS = 50.0
@@ -49,7 +54,7 @@ def warnings(summary: Summary, samples: pl.LazyFrame) -> list[str]:
 
 
 def doubts(summary: Summary, samples: pl.LazyFrame) -> list[Doubt]:
-    """The grave ones of a run's warnings by their kinds, for whoever counts them over many runs."""
+    """The kinds of a run's serious warnings, so that they can be counted over many runs."""
     kinds: dict[Doubt, bool] = {
         "saturated": any(_is_saturated(machine) for machine in summary.machines),
         "not_offered": bool(_arrivals(summary) or _users(summary)),
@@ -177,13 +182,19 @@ def _saturation(summary: Summary) -> list[str]:
         parts = {m.part: m.cores_mean for m in machines if m.host == machine.host and m.part != "host"}
         rest = machine.cores_mean - sum(parts.values())
         use = [f"the {part} used {mean:.2f} cores" for part, mean in parts.items()]
-        if parts and rest > OTHER_WORK_CORES:
+        if has_others := bool(parts) and rest > OTHER_WORK_CORES:
             use.append(f"other processes {rest:.2f}")
         on_average = f" ({_listed(use)} on average)" if use else ""
         if _is_saturated(machine):
+            meaning, remedy = SATURATED.get(role, SATURATED_GENERATOR)
+            if has_others:
+                # Fewer users would not help where others take most of the machine.
+                are_most = rest > machine.cores_mean / 2
+                remedy = "stop the other processes" + (f", {remedy}" if remedy and not are_most else "")
+            advice = f" {remedy[:1].upper()}{remedy[1:]}." if remedy else ""
             sentences.append(
                 f"{machine.host} was saturated: at least {percent(BUSY_SHARE)} of its {machine.cores} cores were busy "
-                f"for {percent(machine.busy_time)} of the run{on_average}. {SATURATED.get(role, SATURATED_GENERATOR)}"
+                f"for {percent(machine.busy_time)} of the run{on_average}. {meaning}{advice}"
             )
         elif role == "generator and target" and parts:
             sentences.append(

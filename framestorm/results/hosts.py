@@ -67,7 +67,7 @@ def read_losses(record: Record, samples: pl.LazyFrame, origin_ms: float) -> list
 
 
 def share_of(share: dict[str, str], record: Record) -> dict[str, Part]:
-    """A host's part of each total that was split over the hosts, with the total; parts that are no number are left out.
+    """A host's part of each total that was split over the hosts, with the total; without parts that are not numbers.
 
     `share` and the totals are texts, as run.json has them.
     """

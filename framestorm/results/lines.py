@@ -66,7 +66,7 @@ class Batch:
     """Some thousand lines.
 
     keys: place (the line's number from 0), user and index of each sample, in the order of the lines.
-    others: the lines that are no samples, by place; empty ones are no JSON objects either.
+    others: the lines that are not samples, by place; empty ones are not JSON objects either.
     """
 
     keys: pl.DataFrame
@@ -144,7 +144,7 @@ def parsed(text: str) -> Line:
     try:
         line = json.loads(text)
         if "\\u" in text:
-            json.dumps(line, ensure_ascii=False).encode()  # half a character is no text
+            json.dumps(line, ensure_ascii=False).encode()  # half a character is not text
     except (ValueError, RecursionError):
         return {}
     return line if isinstance(line, dict) else {}

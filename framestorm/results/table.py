@@ -79,7 +79,7 @@ def read_table(path: Path) -> pl.LazyFrame:
     ).with_columns(
         pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name, dtype in columns.items() if dtype == pl.Float64
     )
-    # A start that is no date is not known.
+    # A start that is not a date is not known.
     samples = samples.with_columns(
         pl.when(pl.col("start_ms").is_between(0, LAST_MS)).then("start_ms").alias("start_ms")
     )

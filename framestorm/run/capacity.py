@@ -92,8 +92,8 @@ class _Resource:
             return None
         most = max(0, int((self.room - self.base) / self.each))
         return (
-            f"{self.name}: {users:,} users need {self._shown(needed)} and {self._shown(self.room)} are there, "
-            f"enough for {most:,}; {self.remedy}"
+            f"{self.name}: {users:,} users need {self._shown(needed)}, but only {self._shown(self.room)} are "
+            f"available, enough for {most:,}; {self.remedy}"
         )
 
     def _shown(self, number: float) -> str:

@@ -94,7 +94,7 @@ def parse(command: str) -> Request:
     """The request of a command as one would type it, or as a browser copies it.
 
     Raises:
-        UsageError: it is no curl command, or asks for what a plan cannot do.
+        UsageError: it is not a curl command, or asks for what a plan cannot do.
     """
     options, urls = _options(_words(command))
     values: dict[str, list[str]] = defaultdict(list)

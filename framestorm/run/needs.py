@@ -89,7 +89,7 @@ def _note_encoding(path: Path) -> None:
         path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         print(
-            f"note: {path.name} is not in UTF-8, as which JMeter reads it: save it so, or letters are lost",
+            f"note: {path.name} is not in UTF-8, the encoding that JMeter reads: save it in UTF-8, or letters are lost",
             file=sys.stderr,
         )
 
@@ -109,7 +109,7 @@ def _problem(named: NamedFile, plan_folder: Path) -> str | None:
         return f"there is no file {named.path}{hint}"
     if any(word in named.element.tag for word in _NEVER_EMPTY):
         if not named.path.is_file():
-            return f"{named.path} is no file"
+            return f"{named.path} is not a file"
         if not named.path.stat().st_size:
             return f"{named.path} is empty"
     return None

@@ -106,7 +106,7 @@ def _call(name: str, value: str) -> str:
     escaped = re.sub(r"([\\,$])", r"\\\1", value)
     call = f"${{__P({name},{escaped})}}"
     if dict(plans.references(call)) != {name: value}:
-        raise UsageError(f"--curl: {name}: JMeter cannot read brackets that are not in pairs beside ${{env:…}}")
+        raise UsageError(f"--curl: {name}: JMeter cannot read a value that has both ${{env:…}} and an unpaired bracket")
     return call
 
 

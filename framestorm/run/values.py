@@ -25,7 +25,7 @@ def complete(
         properties: as they are set, with the plan's defaults.
         given: those that the command line sets. Their files are relative to the working folder, others to the plan.
         is_over_slaves: programs are looked up on the slaves.
-        is_for_gui: a missing value is no error, because it can be set in the GUI.
+        is_for_gui: a missing value is not an error, because it can be set in the GUI.
 
     Raises:
         UsageError: a value cannot be used, or one that is needed is missing.

@@ -55,7 +55,7 @@ def without_repetition(values: ArrayLike, weights: ArrayLike, design: ArrayLike)
 
 
 def welch(values_a: ArrayLike, values_b: ArrayLike, level: float = LEVEL) -> Estimate:
-    """mean(a) - mean(b) of repetitions that are no pairs, in the values' unit; the two may spread differently.
+    """mean(a) - mean(b) of repetitions that are not pairs, in the values' unit; the two may spread differently.
 
     Welch's interval (The Generalization of Student's Problem when Several Different Population Variances are Involved,
     Biometrika 34, 1947), degrees of freedom by Satterthwaite. If one side has a single value, the other's spread

@@ -86,7 +86,7 @@ def _format(data: bytes) -> str | None:
 
 
 def _from_base64(body: bytes) -> bytes:
-    """The bytes behind base64 text, line breaks allowed. Anything that is no text is returned as it is."""
+    """The bytes behind base64 text, line breaks allowed. Anything that is not text is returned as it is."""
     if not body[:64].isascii() or not body.isascii():
         return body
     try:

@@ -1,9 +1,11 @@
 """What the command line answers before anything is set up."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +78,13 @@ def test_an_unknown_verb_is_refused_with_a_hint(word: str, hint: str, capsys: py
 def test_a_wrong_option_is_one_line(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _main(*words.split()) == 2
     assert capsys.readouterr().err == f"framestorm: {error}\n"
+
+
+def test_after_a_new_plan_comes_the_command_that_runs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = tmp_path / "my scan.jmx"
+    assert _main("new", str(plan), "--curl", "curl -d x http://127.0.0.1:9/") == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert shlex.split(last.removeprefix("run it: ")) == ["./run.sh", "-t", str(plan)]
 
 
 def test_a_disk_that_is_full_is_one_sentence(

@@ -276,7 +276,7 @@ def test_a_body_on_the_command_line_gets_a_file(tmp_path: Path, capsys: pytest.C
     ("command", "reason"),
     [
         ("curl http://h/f", "exists"),
-        ("curl http://h/f -d 'a) ${env:K}'", "in pairs"),
+        ("curl http://h/f -d 'a) ${env:K}'", "unpaired bracket"),
         ("curl http://h/f -X PURGE", "one of GET"),
         ("curl http://h/f -x socks5://h:1080", "proxy"),
         ("curl -F 'a=@b;filename=c' http://h/", "filename"),

@@ -103,7 +103,7 @@ def test_the_page_s_check(tmp_path: Path, stand_in: StartServer, capsys: pytest.
         (DATA.format(file="none.csv"), ["CSVDataSet 'names': none.csv", "there is no file"]),
         (DATA.format(file="${__P(of,none)}.csv"), ["none.csv"]),
         (DATA.format(file="empty.csv"), ["is empty"]),
-        (DATA.format(file="."), ["is no file"]),
+        (DATA.format(file="."), ["is not a file"]),
         (script("").replace('"filename">', '"filename">none.groovy'), ["JSR223Sampler 'script'"]),
         (INCLUDE.replace("part.jmx", "none.jmx"), ["IncludeController 'part'", "none.jmx"]),
         (INCLUDE, ["org.example.Sampler"]),

@@ -83,7 +83,7 @@ def test_stopped_killed_and_gone_on_with(run_sh: RunSh, write: Callable[..., str
     running.interrupt()
     stopped = running.ended(4)
     assert run_sh.left_running() == []
-    assert "stopped by SIGINT" in stopped.stderr
+    assert "SIGINT was received" in stopped.stderr
     assert f"./run.sh study {stopped.folder} --resume" in stopped.stdout
     assert (stopped.folder / "index.html").exists()
     assert stopped.json("study.json")["state"] == "stopped"

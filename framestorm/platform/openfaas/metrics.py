@@ -66,7 +66,7 @@ def _readings(metric: str, start_s: float, end_s: float) -> Iterator[Reading]:
         labels = series["metric"]
         name = (labels.get("function") or labels.get("function_name", "")).removesuffix(f".{NAMESPACE}")
         for time_s, value in series["values"]:
-            # Between two requests a quantile is no number.
+            # Between two requests a quantile is not a number.
             if value != "NaN":
                 yield Reading(round(time_s * 1000), metric, name, labels.get(detail, ""), float(value))
 

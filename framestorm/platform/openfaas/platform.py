@@ -332,7 +332,10 @@ class OpenFaas(Platform[OpenFaasSettings]):
             balancers.stop(self._balancer)
         if self._queue_before is not None:
             self._queue(self._queue_before)
-        return "the local OpenFaaS ran before the study, and runs on; its functions are as the last runs had them"
+        return (
+            "the local OpenFaaS was running before the study and keeps running; its functions are as the last runs "
+            "left them"
+        )
 
 
 def _checks_of_gateway(
@@ -393,4 +396,4 @@ def _on_loopback(url: str) -> str:
 
 def _wait(condition: Callable[[], bool], within_s: float, what: str) -> None:
     if not wait_until(condition, within_s):
-        raise FramestormError(f"waited {within_s:.0f} s for {what}, without success")
+        raise FramestormError(f"gave up after {within_s:.0f} s of waiting for {what}")

@@ -94,7 +94,7 @@ def progress_text(summary: StudySummary) -> str:
 
 
 def junit_xml(summary: StudySummary) -> str:
-    """JUnit's XML: a test case a point; verdicts of hypotheses are properties, for they are no failures."""
+    """JUnit's XML: a test case a point; verdicts of hypotheses are properties, as they are not failures."""
     started_ms = summary.progress.started_ms or summary.study.started_ms
     return suite_xml(
         f"study.{summary.study.name}",

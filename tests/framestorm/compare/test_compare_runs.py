@@ -170,7 +170,7 @@ def test_only_the_address_is_known(tmp_path: Path, make_run: Make) -> None:
         (["{a}", "nowhere"], "'nowhere' is neither a run nor a study"),
         (["{a}", "{study}"], "runs are compared with runs and studies with studies"),
         (["{a},{a}", "{a}"], "the same run twice"),
-        (["{a},{study}", "{a}"], "is a study: it has its repetitions in it"),
+        (["{a},{study}", "{a}"], "is a study, which has its own repetitions"),
         (["{a}", "{a}", "--threshold", "mean"], "expected a metric, a number and % or points"),
         (["{a}", "{a}", "--threshold", "success 5 %"], "compared in points"),
         (["{a}", "{a}", "--threshold", "mean 5 points"], "compared in %"),

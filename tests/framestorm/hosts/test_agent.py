@@ -233,7 +233,7 @@ def test_a_link_in_place_of_the_folder_leads_nowhere(new_agent: Callable[..., Ag
 def test_a_pipe_in_place_of_a_file_blocks_nobody(on_host: Agent, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "tree.xml")
     on_host.follow = {"tree.xml": tmp_path / "tree.xml"}
-    with pytest.raises(CannotError, match="is no file"):
+    with pytest.raises(CannotError, match="is not a file"):
         on_host._send_growth()
 
 

@@ -113,7 +113,7 @@ def test_slaves_that_cannot_hold_their_part_are_named_before_the_load(
     if fits:
         assert make(users=users).slaves
         return
-    with pytest.raises(FramestormError, match=r"slave1 .*4 users need 84 and 80 .*\n.*slave2 "):
+    with pytest.raises(FramestormError, match=r"slave1 .*4 users need 84, but only 80 .*\n.*slave2 "):
         make(users=users)
 
 

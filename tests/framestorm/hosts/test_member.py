@@ -177,7 +177,7 @@ def test_a_file_goes_in_pieces_of_bounded_size(pieces: float, tmp_path: Path, mo
     try:
         size = video.stat().st_size
         member.facts = Facts(free_bytes=max(0, size - 1))
-        match = f"files have {size >> 20} MiB, and there are {max(0, size - 1) >> 20} MiB of disk left there"
+        match = f"files need {size >> 20} MiB, but only {max(0, size - 1) >> 20} MiB of its disk are free"
         with pytest.raises(HostError, match=match) if pieces else nullcontext():
             member.deliver(Delivery(Open("run", "me"), {"video": video}, Begin({})))
         member.facts = Facts(free_bytes=size)

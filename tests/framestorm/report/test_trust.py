@@ -210,6 +210,25 @@ def test_saturation_of_one_host(slave_lost: Any, role: str, cpu: str, sentence: 
     assert "Generator and target" not in text, "they are apart in a run over slaves"
 
 
+@pytest.mark.parametrize(
+    ("generator", "advice"),
+    [
+        ("190.0", "than the function. Use fewer users or more machines."),
+        ("150.0", "than the function. Stop the other processes, use fewer users or more machines."),
+        ("60.0", "than the function. Stop the other processes."),
+    ],
+)
+def test_the_advice_about_a_saturated_machine_is_by_who_took_its_cores(
+    slave_lost: Any, generator: str, advice: str
+) -> None:
+    folder = slave_lost.write_slaves(SHARES, {})
+    lines = (folder / "resources.csv").read_text().replace("slave2,host,95.0", "slave2,host,199.0")
+    (folder / "resources.csv").write_text(lines.replace("slave2,generator,60.0", f"slave2,generator,{generator}"))
+    (warning,) = [each for each in summary_and_page(folder)[0].warnings if "slave2 was saturated" in each]
+    assert warning.endswith(advice)
+    assert ("other processes" in warning) == (generator != "190.0")
+
+
 def test_a_slave_without_figures_of_its_machine(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     lines = (folder / "resources.csv").read_text().splitlines()

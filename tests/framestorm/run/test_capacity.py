@@ -64,7 +64,7 @@ def test_too_many_users_are_refused_unless_asked_for_anyway(
     monkeypatch.setattr(preparation, "limits", lambda: ENOUGH)
     monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
     options = RunOptions(paths.JMX / "requests.jmx", given={"url": "http://h/f", "users": "30000"})
-    with pytest.raises(UsageError, match=r"open files: 30,000 users need 60,250 and 20,000 .*(?s:.)*--anyway"):
+    with pytest.raises(UsageError, match=r"open files: 30,000 users need 60,250, but only 20,000 .*(?s:.)*--anyway"):
         prepare(options, tmp_path / "run")
     assert prepare(replace(options, anyway=True), tmp_path / "run").asked.threads == 30_000
     assert "open files" in capsys.readouterr().err
