@@ -5,7 +5,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from framestorm.model.series import OverTime, SuccessOverTime
+from framestorm.model.series import Curves, Histogram, InFlight, OverTime, SuccessOverTime
+from framestorm.model.summary import LostHost
 from framestorm.report import series
 
 START_MS = 1_790_000_000_000.0
@@ -93,3 +94,94 @@ def test_many_users_are_a_band_with_some_examples(users: int) -> None:
     assert [line.user for line in found.lines] == numbers
     assert all(line.y == [1.0, 2.0, 3.0] for line in found.lines)
     assert (found.band == {end: [1.0, 2.0, 3.0] for end in ("low", "mid", "high")}) == is_many
+
+
+def counted(rtts_ms: list[float], **columns: Any) -> Histogram:
+    found = series.histogram(samples([float(each) for each in range(len(rtts_ms))], rtt_ms=rtts_ms, **columns))
+    assert found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rtts_ms", "edges", "counts", "above"),
+    [
+        ([float(each) for each in range(1, 101)], [10.0 * each for each in range(12)], [9, *[10] * 9, 1], 0),
+        ([10.0] * 3, [9.0, 11.0], [3], 0),
+        # Far outliers lie beyond twice the 99th percentile.
+        ([float(10 + each % 2) for each in range(199)] + [1000.0], None, None, 1),
+        ([1.0, 60.0], [5.0 * each for each in range(14)], [1, *[0] * 11, 1], 0),
+    ],
+)
+def test_a_histogram_has_edges_at_round_figures(
+    rtts_ms: list[float], edges: list[float] | None, counts: list[int] | None, above: int
+) -> None:
+    found = counted(rtts_ms)
+    if edges is not None:
+        assert (found.linear.edges, found.linear.warm) == (pytest.approx(edges), counts)
+    assert (found.above, found.linear.cold, found.timed_out) == (above, None, 0)
+    assert sum(found.linear.warm or ()) == len(rtts_ms) - above and sum(found.log.warm or ()) == len(rtts_ms)
+    assert len(found.log.edges) == 41
+    assert [found.log.edges[0], found.log.edges[-1]] == pytest.approx(
+        [min(rtts_ms) * 0.999, max(rtts_ms) * 1.001], abs=1e-3
+    )
+
+
+def test_a_histogram_counts_cold_ones_apart_and_leaves_out_failed_ones() -> None:
+    found = counted([1.0, 2.0, 3.0, 4.0, 0.0], cold=[True, False, None, False, False],
+                    ok=[True, True, True, False, True], timed_out=[False, False, False, True, False])  # fmt: skip
+    assert (sum(found.linear.warm or ()), sum(found.linear.cold or ()), found.timed_out) == (3, 1, 1)
+    assert series.histogram(samples([0.0], ok=[False])) is None
+
+
+@pytest.mark.parametrize(("last_s", "width_s"), [(599, 1.0), (1200, 2.0)])
+def test_machines_are_means_of_bins(last_s: int, width_s: float) -> None:
+    rows = [(START_MS + 1000 * at_s, "a", "host", at_s % 2 + 0.5) for at_s in range(last_s + 1)]
+    table = pl.DataFrame(rows, ["time_ms", "host", "part", "cores"], orient="row")
+    (line,) = series.machines_over_time(table, START_MS - 1000)
+    assert (line.host, line.part) == ("a", "host")
+    if width_s == 1.0:
+        assert (line.x[:3], line.y[:3]) == ([1.0, 2.0, 3.0], [0.5, 1.5, 0.5])
+    else:
+        assert (line.x[:3], line.y[:3]) == ([1.0, 2.5, 4.5], [0.5, 1.0, 1.0])
+    assert series.machines_over_time(table.clear(), START_MS) == []
+
+
+def test_users_and_samples_in_flight_are_counted_at_every_change() -> None:
+    table = samples([0.0, 1.0, 2.0], rtt_ms=1500.0)
+    nobody = pl.LazyFrame(schema={"start_ms": pl.Float64, "elapsed_ms": pl.Float64, "host": pl.String})
+    asked: Curves = {"x": [0.0], "y": [1.0]}
+    of_samples = series.in_flight(table, nobody, [], START_MS, "frame", asked)
+    assert of_samples == InFlight("frames", [0.0, 1.0, 1.5, 2.0, 2.5, 3.5], [1, 2, 1, 2, 1, 0], 2)
+    users = pl.LazyFrame(
+        {
+            "start_ms": [START_MS, START_MS + 1000, START_MS + 1000],
+            "elapsed_ms": [2000.0, None, None],
+            "host": ["a", "b", "a"],
+        }
+    )
+    lost = [LostHost("b", None, "gone", 3.0, None, {})]
+    of_users = series.in_flight(table, users, lost, START_MS, "frame", asked)
+    assert of_users == InFlight("users", [0.0, 1.0, 2.0, 3.0, 3.5], [1, 3, 2, 1, 0], 3, asked)
+    assert series.in_flight(table.clear(), nobody, [], START_MS, "frame", {}) is None
+
+
+def test_threads_are_summed_over_hosts_until_one_is_lost() -> None:
+    rows = [(START_MS / 1000 + at_s, host, threads) for at_s, host, threads in
+            ((0, "a", 1), (1, "b", 2), (2, "a", 3), (4, "a", 3))]  # fmt: skip
+    table = pl.DataFrame(rows, ["time_s", "host", "threads"], orient="row")
+    lost = [LostHost("b", None, "gone", 2.0, None, {})]
+    found = series.threads_over_time(table, lost, START_MS - 500, {})
+    assert found == InFlight("users", [0.5, 1.5, 2.5, 4.5], [1, 3, 3, 3], 3)
+    assert series.threads_over_time(table.clear(), [], START_MS, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("properties", "line"),
+    [
+        ({"users": "4", "ramp_s": "2", "hold_s": "10"}, {"x": [1, 3, 13], "y": [0, 4, 4]}),
+        ({"users": "4", "ramp_s": "2"}, {}),
+        ({"users": "many", "ramp_s": "2", "hold_s": "10"}, {}),
+    ],
+)
+def test_settings_ask_for_a_rise_and_a_level(properties: dict[str, str], line: Curves) -> None:
+    assert series.asked(properties, "users", 1.0) == line
