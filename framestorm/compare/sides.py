@@ -209,10 +209,9 @@ class StudySide:
         lacking = [name for name in names if name not in self.columns]
         if not lacking:
             return self
-        definition, rows = self.study.definition, dict[tuple[str, int], StudyRun]()
+        rows: dict[tuple[str, int], StudyRun] = {}
         for cell, row in self.rows.items():
-            how = definition.warm_up_s, definition.temperature
-            figures, _ = figures_or_why_not(self.folder / row.run, *how, lacking)
+            figures, _ = figures_or_why_not(self.folder / row.run, self.study.definition, lacking)
             values = {name: float(value) for name in lacking if (value := figures.metrics.get(name)) is not None}
             rows[cell] = StudyRun(row.run, row.metrics | values, row.cut_off | (values.keys() & figures.bounds.keys()))
         columns = [*self.columns, *(name for name in lacking if any(name in row.metrics for row in rows.values()))]

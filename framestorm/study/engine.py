@@ -101,12 +101,9 @@ class Engine:
     def _figures(self, run_name: str) -> tuple[dict[str, float], str | None]:
         """The metrics of a run, or why they cannot be read; its files are read only once."""
         from framestorm.study.answers import results
-        from framestorm.study.answers.rows import asked_metrics
 
         if run_name not in self._read:
-            run_dir = self._folder.path / run_name
-            how = self._study.warm_up_s, self._study.temperature, asked_metrics(self._study)
-            figures, why = results.figures_or_why_not(run_dir, *how)
+            figures, why = results.figures_or_why_not(self._folder.path / run_name, self._study)
             metrics = {name: float(value) for name, value in figures.metrics.items() if value is not None}
             self._read[run_name] = metrics, why
         return self._read[run_name]

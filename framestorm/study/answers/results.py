@@ -23,6 +23,7 @@ from framestorm.model.metric import (
     percentile,
     split_label,
 )
+from framestorm.model.study import Study
 from framestorm.model.summary import Summary
 from framestorm.results.table import rate_per_s, serving_ms, span_ms
 from framestorm.stats.estimate import Bound, Estimate
@@ -42,15 +43,14 @@ def result_rows(folder: StudyFolder) -> list[ResultRow]:
     If a point and repetition was run more than once, its last line counts.
     """
     definition, lines = folder.record.definition, folder.lines()
-    asked = asked_metrics(definition)
     rows = []
     for point in folder.record.points:
         for line in sorted((line for line in lines.values() if line.point == point.id), key=lambda a: a.repetition):
-            row = ResultRow(point, line)
+            row = ResultRow(point=point, line=line)
             if row.is_complete:
-                how = definition.warm_up_s, definition.temperature
-                figures, why = figures_or_why_not(folder.path / line.run, *how, asked)
-                row = ResultRow(point, replace(line, state=FAILED, reason=why) if why else line, figures)
+                figures, why = figures_or_why_not(folder.path / line.run, definition)
+                ended = replace(line, state=FAILED, reason=why) if why else line
+                row = ResultRow(point=point, line=ended, **vars(figures))
             rows.append(row)
     derive(definition.derived, rows)
     for row in rows:
@@ -61,11 +61,12 @@ def result_rows(folder: StudyFolder) -> list[ResultRow]:
 
 
 def figures_or_why_not(
-    run_dir: Path, warm_up_s: float, temperature: str, asked: Collection[str] = ()
+    run_dir: Path, study: Study, asked: Collection[str] | None = None
 ) -> tuple[RunFigures, str | None]:
-    """The figures of one run's folder; if its files are lost or incomplete, no figures and the reason."""
+    """The figures that a study has of a run; if its files are lost or incomplete, no figures and the reason."""
+    wanted = asked_metrics(study) if asked is None else asked
     try:
-        return figures_of_run(run_dir, warm_up_s, temperature, asked), None
+        return figures_of_run(run_dir, study.warm_up_s, study.temperature, wanted), None
     except (OSError, ValueError, FramestormError, pl.exceptions.PolarsError) as error:
         return RunFigures(), f"the run's files cannot be read: {error}"
 

@@ -37,25 +37,16 @@ class RunFigures:
     doubts: tuple[Doubt, ...] = ()
 
 
-@dataclass(frozen=True)
-class ResultRow:
+@dataclass(frozen=True, kw_only=True)
+class ResultRow(RunFigures):
     """A run of a study: its point, how it ended, and its figures if it is complete."""
 
     point: Point
     line: RunLine
-    figures: RunFigures = RunFigures()
 
     @property
     def is_complete(self) -> bool:
         return self.line.state == COMPLETE
-
-    @property
-    def metrics(self) -> dict[str, Number]:
-        return self.figures.metrics
-
-    @property
-    def bounds(self) -> dict[str, Bound]:
-        return self.figures.bounds
 
     def value(self, metric: str) -> float | None:
         """A metric as a number; None where the run has none."""

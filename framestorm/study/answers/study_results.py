@@ -89,14 +89,14 @@ def _point(study: StudyResults, point: Point, rows: Sequence[ResultRow]) -> Poin
         counts={name: sum(row.count(name) for row in done) for name in COUNTS},
         figures={name: figure for name in names if (figure := estimate(study, name, done)) is not None},
         restricted_mean=_restricted_mean(study, done),
-        doubts=dict(Counter(doubt for row in done for doubt in dict.fromkeys(row.figures.doubts))),
+        doubts=dict(Counter(doubt for row in done for doubt in dict.fromkeys(row.doubts))),
         runs=[_point_run(row) for row in rows],
     )
 
 
 def _point_run(row: ResultRow) -> PointRun:
     line, warnings = row.line, row.count("warnings") if row.metrics else None
-    return PointRun(line.repetition, line.run, line.state, line.reason, line.order, warnings, row.figures.doubts)
+    return PointRun(line.repetition, line.run, line.state, line.reason, line.order, warnings, row.doubts)
 
 
 def estimate(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> Estimate | None:

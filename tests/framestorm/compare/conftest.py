@@ -1,6 +1,5 @@
 """Runs and studies made up by hand, as `compare` finds them on disk."""
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +10,14 @@ import pytest
 
 from framestorm.cli import main
 from framestorm.model.files import write
+from framestorm.model.run import Kit
+from framestorm.model.study import Study
 from framestorm.report import build
-from tests.framestorm.conftest import summary_of
+from framestorm.study.answers.rows import ResultRow, write_rows
+from framestorm.study.design import matrix
+from framestorm.study.design.folder import RunLine, StudyRecord
+from tests.framestorm.study.conftest import PLAIN, START_MS, FakeResult, frames_of, timed_out, write_run
 
-START_MS = 1_790_000_000_000.0
-FIELDS = (
-    "label", "user", "index", "intended_ms", "start_ms", "rtt_ms", "handler_ms", "model_ms", "status", "ok", "cause",
-    "censored", "sent_bytes", "received_bytes", "faces", "cold", "verified", "host", "thread", "source",
-)  # fmt: skip
 JTL_HEADER = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage,Hostname"
 Make = Callable[..., Path]
 HOST = {"name": "vm", "address": "127.0.0.1", "role": "generator", "cores": 2, "memory_bytes": 8_000_000_000}
@@ -57,25 +56,15 @@ def make_run(tmp_path: Path) -> Make:
     def make(
         name: str, rtt_ms: list[float], *, cut: tuple[int, ...] = (), refused: tuple[int, ...] = (), **more: Any
     ) -> Path:
+        frames = frames_of(rtt_ms, label="frame", host="vm", model_ms="")
+        for index in cut:
+            frames[index] = timed_out(frames[index])
+        for index in refused:
+            frames[index] |= {"handler_ms": "", "status": "", "ok": "false", "cause": "status-429"}
         folder = tmp_path / name
-        folder.mkdir()
-        clock_ms = START_MS
-        with (folder / "samples.csv").open("w", newline="") as file:
-            rows = csv.DictWriter(file, FIELDS)
-            rows.writeheader()
-            for index, rtt in enumerate(rtt_ms):
-                ok = index not in cut and index not in refused
-                cause = "" if ok else "timeout" if index in cut else "status-429"
-                rows.writerow({
-                    "label": "frame", "user": "u-1", "index": index, "start_ms": round(clock_ms, 3), "rtt_ms": rtt,
-                    "handler_ms": round(0.8 * rtt, 3) if ok else "", "status": 200 if ok else "",
-                    "ok": str(ok).lower(), "cause": cause, "censored": str(index in cut).lower(), "cold": "false",
-                    "verified": "true", "host": "vm", "source": "tree",
-                })  # fmt: skip
-                clock_ms += rtt
+        write_run(folder, FakeResult(frames, {"warnings": ["The machine was busy."]}))
         (folder / "samples.jtl").write_text(f"{JTL_HEADER}\n{START_MS:.0f},5000,user,0,OK,t 1-1,true,,vm\n")
         (folder / "run.json").write_text(json.dumps(record(**more)))
-        write(folder / "summary.json", summary_of(len(rtt_ms), warnings=["The machine was busy."]))
         return folder
 
     return make
@@ -121,39 +110,26 @@ def make_study(tmp_path: Path) -> Make:
     ) -> Path:
         folder = tmp_path / name
         folder.mkdir()
-        points = [
-            {
-                "id": f"way={way},users={n}", "factors": {"way": way, "users": n}, "plan": "jmx/video-per-user.jmx",
-                "properties": {"users": str(n)},
-                "target": {"function": "face-blur-fork" if way == "fork" else "face-blur"},
-            }
-            for way in ("fork", "kept-alive")
-            for n in users
-        ]  # fmt: skip
-        definition = {
-            "name": "ways", "title": "Ways", "question": "Which?", "plan": "jmx/video-per-user.jmx", "run_s": 1,
-            "factors": {"way": {"fork": {}, "kept-alive": {}}, "users": users},
-            "metrics": ["mean_ms", "success"], "order": "randomised", "repetitions": repetitions,
-        }  # fmt: skip
-        (folder / "study.json").write_text(
-            json.dumps({
-                "format": 2, "kind": "study", "name": "ways", "quick": False, "seed": seed, "gateway": None,
-                "started_ms": 1, "file_sha256": "", "inventory": "inventory.ini", "port": 8080,
-                "kit": record()["kit"], "points": points, "definition": definition, **more,
-            })
-        )  # fmt: skip
-        names = ("n", "ok", "mean_ms", "p95_ms", "median_ms", "success", "cut_off")
-        with (folder / "results.csv").open("w", newline="") as file:
-            rows = csv.writer(file)
-            rows.writerow(["study", "point", "way", "users", "repetition", "run", "state", "reason", *names])
-            for point in points:
-                for repetition in range(1, repetitions + 1):
-                    way, n = point["factors"]["way"], point["factors"]["users"]
-                    found = values(way, n, repetition)
-                    state = "failed" if found is None else "complete"
-                    metrics = {"n": 37, "ok": 37, "success": 1.0} | (found or {})
-                    cells = [metrics.get(each, "") for each in names] if found is not None else [""] * len(names)
-                    rows.writerow(["ways", point["id"], way, n, repetition, "runs/none", state, "", *cells])
+        study = Study.model_validate({
+            **PLAIN, "name": "ways", "plan": "jmx/video-per-user.jmx", "target": {"function": "face-blur"},
+            "factors": {"way": {"fork": {"target": {"function": "face-blur-fork"}}, "kept-alive": {}}, "users": users},
+            "repetitions": repetitions,
+        })  # fmt: skip
+        points = tuple(matrix.points(study))
+        kit = Kit("0.1.0", "a" * 40)
+        made = StudyRecord("ways", kit, 1, study, "", points, seed, **{"inventory": "inventory.ini", **more})
+        rows = []
+        for point in points:
+            for number in range(1, repetitions + 1):
+                way, n = point.factors["way"], point.factors["users"]
+                found = values(str(way), int(n), number)
+                state = "failed" if found is None else "complete"
+                cut = {} if found is None else dict.fromkeys(found.pop("cut_off", "").split(), "lower")
+                line = RunLine(point.id, number, "runs/none", state, None, 0, 0, 0, 1)
+                metrics = {} if found is None else {"n": 37, "ok": 37, "success": 1.0} | found
+                rows.append(ResultRow(point=point, line=line, metrics=metrics, bounds=cut))
+        write(folder / "study.json", made)
+        write_rows(folder, made, rows)
         return folder
 
     return make

@@ -8,6 +8,7 @@ import pytest
 
 from framestorm.model.files import read
 from framestorm.model.metric import METRICS, RESULT_COLUMNS
+from framestorm.model.study import Study
 from framestorm.model.summary import Facts, Range, Summary
 from framestorm.report import build as build_run
 from framestorm.study.answers.results import figures_of_run, figures_or_why_not, result_rows
@@ -15,7 +16,7 @@ from framestorm.study.answers.rows import write_rows
 from framestorm.study.answers.samples import read_samples
 from framestorm.study.design.folder import StudyFolder
 from tests.framestorm.conftest import function_of
-from tests.framestorm.study.conftest import FakeResult, frames_of, timed_out
+from tests.framestorm.study.conftest import PLAIN, FakeResult, frames_of, timed_out
 
 Frames = list[dict[str, Any]]
 
@@ -251,10 +252,10 @@ def test_a_run_whose_files_are_lost_or_cut_has_no_figures(
     run_of: Any, harm: Callable[[Path], object], said: str
 ) -> None:
     run = run_of(frames_of([10.0, 20.0, 30.0]))
-    assert figures_or_why_not(run, 0, "any")[1] is None
+    assert figures_or_why_not(run, Study.model_validate(PLAIN))[1] is None
     read_samples.cache_clear()
     harm(run)
-    figures, why = figures_or_why_not(run, 0, "any")
+    figures, why = figures_or_why_not(run, Study.model_validate(PLAIN))
     assert figures.metrics == {} and str(why).startswith("the run's files cannot be read") and said in str(why)
     [row] = rows_of(run.parent.parent)
     assert row["state"] == "failed" and said in row["reason"]
