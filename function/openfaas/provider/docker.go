@@ -75,7 +75,8 @@ func (b *dockerBackend) Start(name string, d types.FunctionDeployment, secrets m
 	}
 	args := []string{
 		"run", "--rm", "--name", name, "--label", containerLabel + "=" + b.instance, "--pull", "never",
-		"--pids-limit", strconv.Itoa(pidsMost), "--volume", dir + ":" + containerSecrets + ":ro", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
+		"--pids-limit", strconv.Itoa(pidsMost), "--volume", dir + ":" + containerSecrets + ":ro",
+		"--cap-drop", "ALL", "--security-opt", "no-new-privileges",
 	}
 	if cpus > 0 {
 		args = append(args, "--cpus", strconv.FormatFloat(cpus, 'f', -1, 64))

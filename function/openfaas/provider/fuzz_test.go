@@ -37,7 +37,8 @@ func fuzzed(r *rand.Rand) []byte {
 		`{"service": "b", "image": "crash"}`, `{"functionName": "nope"}`, `{"replicas": -1}`, `{"replicas": 1e30}`,
 		`{"replicas": 18446744073709551615}`, `{"replicas": 1}`, `{"name": "../x", "value": "y"}`, `{"name": "x", "value": "y"}`,
 		strings.Repeat("[", 5000), "\x00\xff")
-	request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n", pick("POST", "GET", "PUT", "DELETE", "HEAD"), path, len(body))
+	method := pick("POST", "GET", "PUT", "DELETE", "HEAD")
+	request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n", method, path, len(body))
 	for range r.Intn(4) {
 		request += pick("Upgrade", "Connection", "Transfer-Encoding", "Expect", "Content-Length", "X-Worker", "X-Forwarded-For", "") +
 			": " + pick("websocket", "Upgrade", "chunked", "100-continue", "-1", "=1+1", "", strings.Repeat("b", 3000)) + "\r\n"

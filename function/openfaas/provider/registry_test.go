@@ -101,7 +101,8 @@ func TestAKillWhileFunctionsAreScaledLosesNone(t *testing.T) {
 		_ = provider.Process.Kill()
 		_ = provider.Wait()
 		var list []saved
-		if text, err := os.ReadFile(filepath.Join(dir, "state", "functions.json")); err != nil || json.Unmarshal(text, &list) != nil || len(list) != 3 {
+		text, err := os.ReadFile(filepath.Join(dir, "state", "functions.json"))
+		if err != nil || json.Unmarshal(text, &list) != nil || len(list) != 3 {
 			t.Fatalf("%v: %s", err, text)
 		}
 	}

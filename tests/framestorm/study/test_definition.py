@@ -240,7 +240,8 @@ def test_listed_parts_of_the_target_are_checked_as_those_of_the_target_are(load,
 def test_listed_parts_of_the_target(load):
     text = SMALL.replace("  sleep_s: [0, 5]", "  target.replicas: [1, 3]\n  target.cpu: [250m, 0.5]\n  sleep_s: [0, 5]")
     targets = [point.target for point in matrix.points(load(text))]
-    assert {(each.replicas, each.cpu) for each in targets} == {(1, "250m"), (1, "0.5"), (3, "250m"), (3, "0.5")}  # type: ignore[attr-defined]
+    found = {(each.replicas, each.cpu) for each in targets}  # type: ignore[attr-defined]
+    assert found == {(1, "250m"), (1, "0.5"), (3, "250m"), (3, "0.5")}
 
 
 def test_all_problems_are_said_at_once_in_order(load):

@@ -44,7 +44,8 @@ def test_a_point_is_what_its_levels_set():
     assert point.properties == {"hold_s": "6", "body": "java of 3", "users": "3"}
     assert (point.target.function, point.target.replicas, point.target.route) == ("noop-java", 3, "gateway")  # type: ignore[attr-defined]
     assert point.target.environment == {"a": "1"}  # type: ignore[attr-defined]
-    assert matrix.points(study())[0].target.environment == {"a": "1", "b": "2.5"}, "environments are put together"  # type: ignore[attr-defined]
+    environment = matrix.points(study())[0].target.environment  # type: ignore[attr-defined]
+    assert environment == {"a": "1", "b": "2.5"}, "environments are put together"
     assert point.load_s == 6
 
 
