@@ -68,7 +68,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
     judgements = [judge(each, groups) for criterion in parsed for each in for_each(criterion, samplers)]
-    missing = reading.missing(results)
+    missing = reading.missing(results) + reading.read_ended_threads(run_dir)
     summary = model.Summary(
         name=run_dir.resolve().name,
         label=label,

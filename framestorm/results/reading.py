@@ -33,6 +33,8 @@ STATES = {
 # The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group.
 ARRIVALS = re.compile(r'\{"type":"arrivals","due":(\d+)|ArrivalsThreadStarter: .*had arrivals: (\d+)')
 OUT_OF_MEMORY = re.compile(r"OutOfMemoryError: [\w :'-]{1,80}")
+# A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
+ENDED_THREAD = "Uncaught exception in thread "
 # What jmx/groovy/request.groovy and answer.groovy say of properties that they cannot use, before the first request.
 REFUSED = re.compile(r'\{"type":"refused","why":.*\}$', re.MULTILINE)
 # Thread groups run on the slaves where there are any.
@@ -208,6 +210,18 @@ def read_out_of_memory(run_dir: Path) -> str | None:
             if found := next((found for line in log if (found := OUT_OF_MEMORY.search(line))), None):
                 return found[0]
     return None
+
+
+def read_ended_threads(run_dir: Path) -> list[str]:
+    """A sentence for each error by which threads of JMeter ended; the samples that they had begun have no row."""
+    errors: Counter[str] = Counter()
+    for path in (path for name in LOGS for path in run_dir.glob(name)):
+        with path.open(errors="replace") as log:
+            errors.update(next(log, "").partition(":")[0].strip() for line in log if ENDED_THREAD in line)
+    return [
+        f"{plural(n, 'thread')} of JMeter ended by {error}: what they had begun has no row; see jmeter.log"
+        for error, n in errors.items()
+    ]
 
 
 def read_arrivals(run_dir: Path) -> int | None:

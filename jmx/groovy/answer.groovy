@@ -117,7 +117,7 @@ class JsonFigures {
                 Object value = parsed.read(path)
                 [name, value instanceof List ? value.find { it instanceof Number } : value]
             }.findAll { it.value instanceof Number } as Map<String, Object>
-        } catch (JsonPathException | IllegalArgumentException ignored) { // it is no JSON
+        } catch (JsonPathException | IllegalArgumentException | StackOverflowError ignored) { // it is no JSON
             return [:]
         }
     }
@@ -126,7 +126,7 @@ class JsonFigures {
 @CompileStatic // a third of the time, which counts at 1,500 answers a second
 class Answer {
     static final ObjectMapper JSON = new ObjectMapper()
-    static final int KEPT_BYTES = 200
+    static final int KEPT_BYTES = 200, WORKER_CHARACTERS = 200, TIMINGS_KEPT = 50
     // As the function under test of this kit calls its own times.
     static final Map<String, String> TIMINGS = [total: 'handler_ms', model: 'model_ms']
     static final Set<String> COMMON = ['start_ms', 'rtt_ms', 'intended_ms'] as Set<String>
@@ -155,7 +155,7 @@ class Answer {
 
     // Each answer through OpenFaaS names its replica; after a redirect it is where the request ended up.
     String redirectedTo() {
-        String authority = result.URL?.authority
+        String authority = result.URL?.authority?.replaceFirst(/.*@/, '') // not the password
         return authority == null || vars.get('url').contains(authority) ? null : authority
     }
 
@@ -190,6 +190,8 @@ class Answer {
             further.putAll(JsonFigures.of(wanted).read(result.responseDataAsString))
         }
         vars.put('further_figures', further ? JsonOutput.toJson(further) : '')
+        Map<String, String> secrets = vars.getObject('secrets') as Map<String, String> ?: [:]
+        figures.worker = figures.worker == null ? null : masked(figures.worker.toString(), secrets).take(WORKER_CHARACTERS)
         for (Map.Entry<String, Object> each : figures.entrySet()) {
             vars.put(each.key, each.value == null ? '' : each.value.toString())
         }
@@ -197,10 +199,8 @@ class Answer {
             vars.put(name, vars.get(name) ?: '') // JMeter would write "null"
         }
         // An image for each frame, or a long text, would make the tree unreadable.
-        String text = accept ? JsonOutput.toJson(line(isWhole)) : beginning(isWhole)
-        Map<String, String> secrets = vars.getObject('secrets') as Map<String, String>
+        String text = accept ? JsonOutput.toJson(line(isWhole)) : beginning(isWhole, secrets)
         if (secrets) { // what a listener may save of the request, and an answer that repeats it
-            text = masked(text, secrets)
             result.URL = new URL(masked(result.URL.toString(), secrets))
             result.requestHeaders = masked(result.requestHeaders, secrets)
             result.queryString = masked(result.queryString, secrets)
@@ -214,9 +214,7 @@ class Answer {
     }
 
     static String masked(String text, Map<String, String> secrets) {
-        return secrets.inject(text) { String masked, String value, String name ->
-            masked.replace(value, name).replace(URLEncoder.encode(value, 'UTF-8'), name)
-        }
+        return secrets.inject(text) { String masked, String value, String name -> masked.replace(value, name) }
     }
 
     static Map<String, String> named(String lines) {
@@ -238,12 +236,13 @@ class Answer {
         if (!timings) {
             return
         }
-        Matcher match = timings =~ /(?:^|,)\s*([^\s;,="]+)((?:\s*;\s*[\w-]+\s*=\s*(?:"[^"]*"|[^;,"]*))*)/
+        // Possessive: a group that may go back takes stack for each parameter.
+        Matcher match = timings =~ /(?:^|,)\s*([^\s;,="]+)((?:\s*+;\s*+[\w-]++\s*+=\s*+(?:"[^"]*+"|[^;,"]*+))*+)/
         while (match.find()) {
             Matcher length = match.group(2) =~ /(?i);\s*dur\s*=\s*"?([0-9]{1,18}(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,2})?)(?![\w.])/
             String part = match.group(1)
             String name = TIMINGS[part] ?: part.toLowerCase(Locale.ROOT).replaceAll(/[^a-z0-9]+/, '_') + '_ms'
-            if (length.find() && name ==~ NAME && !COMMON.contains(name)) {
+            if (length.find() && name ==~ NAME && !COMMON.contains(name) && further.size() < TIMINGS_KEPT) {
                 (figures.containsKey(name) ? figures : further).putIfAbsent(name, length.group(1) as Double)
             }
         }
@@ -270,8 +269,15 @@ class Answer {
             return null
         }
         String text = result.responseDataAsString
-        return expect && !Condition.of(expect).isMet.call(text) ? 'expect-not-met'
-            : reject && Condition.of(reject).isMet.call(text) ? 'reject-met' : null
+        return expect && !isMet(expect, text, false) ? 'expect-not-met' : reject && isMet(reject, text, true) ? 'reject-met' : null
+    }
+
+    static boolean isMet(String condition, String text, boolean isMetByTooDeep) {
+        try {
+            return Condition.of(condition).isMet.call(text)
+        } catch (StackOverflowError ignored) { // else the thread would end, and the request have no row
+            return isMetByTooDeep
+        }
     }
 
     static String broken(String exception, String message, Closure<Boolean> isStopped) {
@@ -285,7 +291,7 @@ class Answer {
             case ~/.*(HttpHostConnect|ConnectException|NoRouteToHost|UnknownHost|PortUnreachable).*/: return 'connect'
             case ~/.*SocketTimeoutException.*/: return 'timeout'
             case ~/.*(RequestAborted|InterruptedIO).*/: return closedHere
-            case ~/.*(ProtocolException|ZipException|RedirectException).*/: return 'not-http'
+            case ~/.*(ProtocolException|MessageConstraintException|ZipException|RedirectException).*/: return 'not-http'
             case { message.contains('Brotli') }: return 'not-http' // an IOException, as if the connection broke
             case ~/.*(MalformedURL|URISyntax).*/: return 'exception'
             case { message.endsWith('Socket closed') }: return closedHere
@@ -320,12 +326,14 @@ class Answer {
         }
     }
 
-    String beginning(boolean isWhole) {
+    String beginning(boolean isWhole, Map<String, String> secrets) {
         byte[] body = result.responseData
         if (!isWhole) { // an exception: what was caused by what, not the places in the code
             body = new String(body, 'UTF-8').readLines().findAll { !it.startsWith('\t') }.join('\n').getBytes('UTF-8')
         }
-        String text = new String(body, 0, Math.min(body.length, KEPT_BYTES), 'UTF-8')
+        // No secret is cut before it is looked for.
+        int most = KEPT_BYTES + (secrets.keySet()*.length().max() ?: 0) * 4
+        String text = masked(new String(body, 0, Math.min(body.length, most), 'UTF-8'), secrets).take(KEPT_BYTES)
         return cause ? text.replaceAll(/[^\p{Print}\s]/, '?') : text // of failures it is in the tree, to be read back
     }
 

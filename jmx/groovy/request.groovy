@@ -44,8 +44,11 @@ class Requests { // loaded anew for each run
     static final List<String> WITH_BODY = ['POST', 'PUT', 'PATCH']
     static volatile Requests only
 
-    // Each secret's value and how it is written in the properties, for what may be shown of a request or its answer.
-    final Map<String, String> secrets = [:]
+    // What a secret's value may look like in a request or its answer, the longest first, and how it is written in the
+    // properties: that is shown instead.
+    final Map<String, String> secrets = new TreeMap<String, String>({ String a, String b ->
+        b.length() <=> a.length() ?: a <=> b
+    } as Comparator<String>)
     final String url, text, contentType
     final List<Header> headers
     final List<FormField> form
@@ -97,7 +100,11 @@ class Requests { // loaded anew for each run
         redirects = vars.get('follow_redirects') == 'true'
         keepAlive = vars.get('keep_alive') == 'true'
         String proxyText = resolved(vars.get('proxy'))
-        proxy = proxyText ? new URI((proxyText.contains('://') ? '' : 'http://') + proxyText) : null
+        try {
+            proxy = proxyText ? new URI((proxyText.contains('://') ? '' : 'http://') + proxyText) : null
+        } catch (URISyntaxException error) { // its message has the password
+            throw new IllegalArgumentException("-Jproxy=${vars.get('proxy')}: $error.reason; percent-encode the password")
+        }
         if (proxy && (!proxy.host || proxy.port < 0)) {
             throw new IllegalArgumentException("-Jproxy=${vars.get('proxy')}: expected host:port")
         }
@@ -116,7 +123,12 @@ class Requests { // loaded anew for each run
             if (value == null) {
                 throw new IllegalArgumentException("the environment has no variable ${match[1]}, which ${match[0]} asks for")
             }
-            secrets[value] = match[0]
+            if (value) {
+                String inForm = URLEncoder.encode(value, 'UTF-8')
+                for (String each : [value, inForm, inForm.replace('+', '%20'), encoded(value), JsonOutput.toJson(value)[1..-2]]) {
+                    secrets[each] = match[0]
+                }
+            }
             return value
         }
     }
@@ -236,6 +248,10 @@ class Requests { // loaded anew for each run
         return matcher.appendTail(filled).toString()
     }
 
+    static String encoded(String url) {
+        return url.replaceAll(NOT_IN_URL) { String each -> String.format('%%%02X', (int) each.charAt(0)) }
+    }
+
     static String plain(JsonNode value) {
         return value.textual ? value.textValue() : value.toString()
     }
@@ -253,7 +269,7 @@ class Requests { // loaded anew for each run
         Map<String, JsonNode> row = rows ? rows[index % rows.size()] : null
         // The sampler's path: once a run has begun, what a script sets there itself is not kept.
         String filledUrl = filled(url, row) { JsonNode value -> URLEncoder.encode(plain(value), 'UTF-8').replace('+', '%20') }
-        vars.put('request_url', filledUrl.replaceAll(NOT_IN_URL) { String each -> String.format('%%%02X', (int) each.charAt(0)) })
+        vars.put('request_url', encoded(filledUrl))
         File file = files ? files[index % files.size()] : null
         String type = file ? vars.get('content_type') ?: typeOf(file) : contentType
         sampler.headerManager = headersFor(row, file || text || isRowTheBody || sampler.method in WITH_BODY ? type : null)

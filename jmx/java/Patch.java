@@ -15,9 +15,9 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes seven classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time
+ * Makes nine classes of JMeter and of its HTTP client anew, at set-up, for the jar that JMeter finds before its own: samples know their time
  * in microseconds, rows say which are of sub-results, a test begins with a warm-up, scripts cost less, a controller
- * hears its slaves alone, and stop messages come to loopback. Compiles the kit's scripts beside them.
+ * hears its slaves alone, stop messages come to loopback, and the head of an answer has limits. Compiles the kit's scripts beside them.
  * Arguments: the folder for the classes, then the scripts.
  */
 final class Patch {
@@ -42,7 +42,15 @@ final class Patch {
             "{ for (int port = $1; port <= $2; port++) {"
             + " try { return new java.net.DatagramSocket(port, java.net.InetAddress.getLoopbackAddress()); }"
             + " catch (java.net.SocketException taken) { } } return null; }");
-        for (CtClass each : List.of(result, event, rows, engine, script, rmi, main)) {
+        // Without limits, a head without end fills the memory, and one that names thousands of codings the stack.
+        CtClass limits = pool.get("org.apache.http.config.MessageConstraints$Builder");
+        limits.getDeclaredConstructor(new CtClass[0]).insertAfter("maxLineLength = 65536; maxHeaderCount = 200;");
+        CtClass codings = pool.get("org.apache.http.client.protocol.ResponseContentEncoding");
+        codings.getDeclaredMethod("process").insertBefore(
+            "if ($1.getEntity() != null && $1.getEntity().getContentEncoding() != null"
+            + " && $1.getEntity().getContentEncoding().getElements().length > 5)"
+            + " throw new org.apache.http.ProtocolException(\"more than 5 content codings\");");
+        for (CtClass each : List.of(result, event, rows, engine, script, rmi, main, limits, codings)) {
             each.writeFile(arguments[0]);
         }
         for (String each : List.of(arguments).subList(1, arguments.length)) {

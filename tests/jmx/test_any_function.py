@@ -4,6 +4,7 @@ import json
 from email import message_from_bytes
 from email.policy import HTTP
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -190,6 +191,69 @@ def test_an_answer_that_breaks_http_is_the_functions(run_plan: RunPlan, stand_in
     wanted = ["not-http"] * 5 + ["reset", "OK"]
     assert [row["responseMessage"] for row in run.rows()][:7] == wanted
     assert "Caused by: org.apache.http.client.CircularRedirectException" in (run.folder / "tree.xml").read_text()
+
+
+def test_a_head_without_measure_has_a_cause(run_plan: RunPlan, stand_in: StartServer) -> None:
+    server = stand_in(
+        {"body": b"{}", "headers": (("Server-Timing", f"db{';x=1' * 15_000};dur=2"),)},
+        {"body": b"{}", "headers": (("Content-Encoding", ", ".join(["gzip"] * 5000)),)},
+        {"body": b"{}", "headers": (("X-Long", "x" * 200_000),)},
+        {"body": b"{}", "headers": tuple((f"X-{n}", "x") for n in range(1000))},
+        {"body": b"{}", "headers": (("X-Worker", "w" * 60_000),)},
+        {"body": b"{}", "headers": (("Server-Timing", ", ".join(f"n{n};dur=1" for n in range(3000))),)},
+    )
+    run = run_plan("requests", url=server.url, method="GET", users=1, ramp_s=0, hold_s=2)
+    rows = run.rows()[:6]
+    assert [row["responseMessage"] for row in rows] == ["OK", "not-http", "not-http", "not-http", "OK", "OK"]
+    assert json.loads(rows[0]["further_figures"]) == {"db_ms": 2}
+    assert (len(rows[4]["worker"]), len(json.loads(rows[5]["further_figures"]))) == (200, 50)
+    assert run.errors() == []
+
+
+@pytest.mark.parametrize(
+    ("properties", "cause"),
+    [
+        ({"expect": "$..b", "figures": "a=$..b"}, "expect-not-met"),
+        ({"expect": "//b"}, "expect-not-met"),
+        ({"expect": "regex:^(a|\\[|<|>)*x"}, "expect-not-met"),
+        ({"reject": "regex:^(a|\\[|<|>)*x"}, "reject-met"),
+    ],
+)
+def test_an_answer_too_deep_for_a_condition(
+    properties: dict[str, str], cause: str, run_plan: RunPlan, stand_in: StartServer
+) -> None:
+    server = stand_in({"body": b"[" * 100_000 + b"]" * 100_000}, {"body": b"<a>" * 100_000 + b"</a>" * 100_000})
+    run = run_plan("requests", url=server.url, method="GET", users=1, ramp_s=0, hold_s=2, **properties)
+    assert set(run.count("responseMessage")) == {(cause,)}
+    assert len(run.rows()) >= 2
+
+
+@pytest.mark.parametrize("secret", ["p^w é/+ %2", 'a"b\\c', ""])
+def test_a_secret_is_shown_nowhere(
+    secret: str, run_plan: RunPlan, stand_in: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIN", secret)
+    monkeypatch.setenv("LOGIN", "login-9d2f")
+    server = stand_in(
+        {"body": b"x" * 195 + f"login-9d2f {secret}".encode(), "headers": (("X-Worker", "login-9d2f"),)},
+        {"body": json.dumps(f"login-9d2f {secret}").encode(), "headers": ()},
+    )
+    url = server.url.replace("//", "//me:${env:LOGIN}@") + "?key=${env:PLAIN}&of=${env:LOGIN}"
+    run = run_plan("requests", url=url, method="GET", users=1, ramp_s=0, hold_s=1)
+    assert set(run.count("responseMessage")) == {("OK",)}
+    assert set(run.count("worker")) == {("${env:LOGIN}",), ("",)}
+    kept = "".join(path.read_text() for path in tmp_path.iterdir() if path.is_file())
+    forms = {secret, json.dumps(secret)[1:-1], quote(secret), quote(secret, safe="/+"), "login-9d"} - {""}
+    assert [form for form in forms if form in kept] == []
+
+
+def test_a_password_that_makes_the_proxys_address_wrong_is_not_shown(
+    run_plan: RunPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROXY_LOGIN", "me:se cret")
+    run = run_plan("requests", url="http://h/", proxy="${env:PROXY_LOGIN}@h:1", users=1, ramp_s=0, hold_s=1)
+    assert (read_refusal(run.folder) or "").startswith("-Jproxy=${env:PROXY_LOGIN}@h:1: Illegal character")
+    assert [path for path in tmp_path.iterdir() if path.is_file() and "se cret" in path.read_text()] == []
 
 
 @pytest.mark.parametrize(("idle_s", "scheme", "cause"), [(1.3, "http:", "OK"), (None, "https:", "tls")])

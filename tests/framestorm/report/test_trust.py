@@ -171,6 +171,20 @@ def test_jmeter_out_of_threads_is_a_reason(three_users: Any) -> None:
     assert "OutOfMemoryError: unable to create native thread" in warning_text(summary_and_page(folder)[0])
 
 
+def test_threads_of_jmeter_that_an_error_ended_make_a_run_partial(three_users: Any) -> None:
+    folder = three_users.write()
+    ended = "ERROR o.a.j.JMeter: Uncaught exception in thread Thread[users 1-{},5,main]\n{}: {}\n\tat java.x\n"
+    (folder / "jmeter.log").write_text(
+        ended.format(1, "java.lang.StackOverflowError", "null")
+        + ended.format(2, "java.lang.StackOverflowError", "null")
+    )
+    (folder / "jmeter-server-b.log").write_text(ended.format(1, "java.lang.OutOfMemoryError", "Java heap space"))
+    summary, _ = summary_and_page(folder)
+    assert summary.verdict.word == "partial"
+    assert [each.partition(" of JMeter")[0] for each in summary.missing] == ["2 threads", "1 thread"]
+    assert "java.lang.StackOverflowError: what" in summary.missing[0]
+
+
 def test_many_losses_have_few_labels(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     losses = [{"host": f"s{n}", "time_ms": 1_790_000_010_000 + n, "reason": None, "share": {}} for n in range(9)]
