@@ -17,6 +17,8 @@ run_plainly() if $server eq '';
 exit 113 unless socket($connection, 1, 1, 0) && connect($connection, pack('S x a*', 1, $server));
 $SIG{PIPE} = 'IGNORE';
 $SIG{$_} = sub { $asked = $_[0]; kill $asked, $user if $user } for qw(TERM INT HUP);
+# 1, 17: SOL_SOCKET, SO_PEERCRED, a process id and an account; another account could have taken the name.
+exit 113 unless (unpack 'i3', getsockopt($connection, 1, 17))[1] == $>;
 exit 113 unless syswrite($connection, "start\n");
 vec($watched, fileno $connection, 1) = 1;
 for (my $waited_s = 0;;) {

@@ -32,11 +32,11 @@ def command(python: str | Path, client_dir: str | Path, name: str) -> list[str]:
 class Watch:
     """Asks a client server at intervals whether it works."""
 
-    def __init__(self, name: str, has_ended: Callable[[], bool]) -> None:
-        """Connect and wait for its first answer.
+    def __init__(self, name: str, has_ended: Callable[[], bool], account: int | None = None) -> None:
+        """Connect and wait for its first answer; `account` is the user id that it has, unless that is this process's.
 
         Raises:
-            OSError: it has ended, as `has_ended` says, or does not answer in time.
+            OSError: it has ended, as `has_ended` says, does not answer in time, or another account has its name.
         """
         self._socket = socket.socket(socket.AF_UNIX)
         deadline_s = time.monotonic() + READY_WITHIN_S
@@ -45,6 +45,9 @@ class Watch:
                 self._socket.close()
                 raise TimeoutError(f"it did not listen within {READY_WITHIN_S:.0f} s, or ended")
             time.sleep(0.01)
+        if self._peer()[1] != (os.getuid() if account is None else account):
+            self._socket.close()
+            raise PermissionError("another account of this machine listens by its name")
         self._socket.settimeout(READY_WITHIN_S)
         self._socket.send(b"ping")
         self._socket.recv(64)
@@ -78,10 +81,15 @@ class Watch:
                 self._asked_s = now_s
         return None
 
-    def _kill(self) -> None:
+    def _peer(self) -> tuple[int, int]:
+        """The process id and the account of who listens."""
         peer = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        process, account, _ = struct.unpack("3i", peer)
+        return process, account
+
+    def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(struct.unpack("3i", peer)[0], signal.SIGKILL)
+            os.kill(self._peer()[0], signal.SIGKILL)
 
     def close(self) -> None:
         """Ask no more."""

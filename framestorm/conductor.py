@@ -69,10 +69,13 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         FramestormError: the run could not start; nothing of it is left.
     """
     prepared, hosts = _prepare(options)
+    while not _made(prepared.run_dir):
+        if options.run_dir is not None:
+            raise UsageError(f"{prepared.run_dir} was made by another run; choose another folder with -o")
+        prepared, hosts = _prepare(options)
     run_dir, plan = prepared.run_dir, prepared.plan
     interrupts = interrupts or Interrupts()
     with interrupts.caught(), closing(Fleet(prepared, hosts) if hosts else LocalLoad(prepared)) as load:
-        run_dir.mkdir(parents=True)
         try:
             begun = _begun(prepared)
             files.write(run_dir / record.FILE, begun, indent=2)
@@ -116,8 +119,17 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
                 shutil.copyfile(run_dir / name, copy)
             except OSError as error:
                 # The run stands, and its report is still to be made.
-                print(f"note: {letter} {copy}: {error.strerror}; see {run_dir / name}", file=sys.stderr)
+                print(f"note: {letter} {copy}: {error.strerror or error}; see {run_dir / name}", file=sys.stderr)
     return run_dir
+
+
+def _made(run_dir: Path) -> bool:
+    """Make a run's folder; False if another run was faster."""
+    try:
+        run_dir.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    return True
 
 
 def check(options: RunOptions) -> list[str]:

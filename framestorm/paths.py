@@ -1,5 +1,6 @@
 """Where everything of a checkout lies; the one place that knows."""
 
+import itertools
 import re
 import time
 from pathlib import Path
@@ -49,5 +50,7 @@ def check_plain(part: str) -> None:
 
 
 def new_dashboard(name: str) -> Path:
-    """The folder of a new run, study or comparison."""
-    return DASHBOARDS / f"{name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    """The folder of a new run, study or comparison: one that is not there."""
+    plain = DASHBOARDS / f"{name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    numbered = (plain.with_name(f"{plain.name}-{number}") for number in itertools.count(2))
+    return next(path for path in itertools.chain([plain], numbered) if not path.exists())

@@ -327,7 +327,8 @@ class Agent:
                 [*self._setpriv(), *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         try:
-            self.client_watch = client_server.Watch(name, lambda: server.poll() is not None)
+            account = pwd.getpwnam(self.host.user).pw_uid
+            self.client_watch = client_server.Watch(name, lambda: server.poll() is not None, account)
         except OSError as error:
             raise CannotError(f"the client server cannot be started: {error}; see {run_dir}/client.log there") from None
 

@@ -61,6 +61,7 @@ LOST_AFTER_S = 10.0
 FROZEN_AFTER_S = 5.0
 READ_WITHIN_S = 5.0
 ANSWER_WITHIN_S = 20.0
+HAND_IN_WITHIN_S = 1800.0
 BEGIN_WITHIN_S = 300.0  # its own video is cut there
 # A file goes in pieces, each of which is acknowledged: so many are under way, for a network with a long delay, and a
 # slow one has so long for the next of them.
@@ -233,10 +234,14 @@ class Member:
     def handed_in(self, timeout_s: float) -> bool:
         """Whether the host has sent the rest of its files and their counts; given up after a silence of `timeout_s`.
 
-        Over a slow network the rest may take long, but it comes piece by piece.
+        Over a slow network the rest may take long, but it comes piece by piece. A host that talks on and on is given up
+        too.
         """
-        self._lines.heard_s = time.monotonic()
-        while self.lines is None and not self._has_ended() and time.monotonic() - self._lines.heard_s < timeout_s:
+        began_s = self._lines.heard_s = time.monotonic()
+        while self.lines is None and not self._has_ended():
+            now_s = time.monotonic()
+            if now_s - self._lines.heard_s > timeout_s or now_s - began_s > HAND_IN_WITHIN_S:
+                break
             time.sleep(0.1)
         return self.lines is not None
 

@@ -218,5 +218,10 @@ class Engine:
         self._log(text)
 
     def _log(self, text: str) -> None:
-        with (self._folder.path / LOG).open("a") as log:
-            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
+        path = self._folder.path / LOG
+        try:
+            with path.open("a") as log:
+                log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
+        except OSError as error:
+            why = f"{paths.shown(path)} cannot be written: {error.strerror}; mend that, then go on with --resume"
+            raise FramestormError(why) from None

@@ -195,6 +195,34 @@ def test_what_is_not_the_servers_runs_by_itself(forked: Forked, tmp_path: Path) 
             assert launcher.communicate(timeout=15) == (f"{launcher.pid}\n", "")
 
 
+# Listens by a server's name, and tells whoever comes that process 1 is its user, and that it ended well.
+IMPOSTOR = r"""
+import os, socket, sys
+os.setuid(65534)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(b"\0" + sys.argv[1].encode())
+listener.listen()
+print("ready", flush=True)
+while True:
+    connection = listener.accept()[0]
+    connection.send(b"pong\npid 1\nexit 0\n")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_account_that_took_the_servers_name_is_not_believed() -> None:
+    name = client_server.new_name("/tests")
+    command = [sys.executable, "-c", IMPOSTOR, name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as impostor:
+        assert impostor.stdout is not None and impostor.stdout.readline() == "ready\n"
+        with pytest.raises(PermissionError, match="another account"):
+            client_server.Watch(name, lambda: True)
+        with Forked(name, impostor.pid, ("http://127.0.0.1:9",)).start("right") as launcher:
+            assert Done(launcher).status == SERVER_ENDED
+        client_server.Watch(name, lambda: True, account=65534).close()
+        impostor.kill()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_no_other_account_is_served(forked: Forked) -> None:
     words = ["perl", "-", forked.name, sys.executable, CLIENT / "client.py", "--help"]

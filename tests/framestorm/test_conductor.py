@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,28 @@ def test_the_record_has_the_hosts_as_the_load_left_them(tmp_path: Path, monkeypa
     given = {"url": "http://127.0.0.1:9/", "body": "x"}
     run_dir = conductor.run(RunOptions(paths.JMX / "requests.jmx", given, run_dir=tmp_path / "run"))
     assert [host.clock_offset_ms for host in files.read(run_dir / "run.json", run.Record).hosts] == [5000.0]
+
+
+def test_two_runs_in_one_second_have_a_folder_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if one makes its folder while the other is being prepared."""
+    monkeypatch.setattr(paths, "DASHBOARDS", tmp_path)
+    monkeypatch.setattr(time, "strftime", lambda *_: "20260101T000000Z")
+    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["true"])
+    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    options = RunOptions(paths.JMX / "requests.jmx", {"url": "http://127.0.0.1:9/", "body": "x"})
+    name = "requests-20260101T000000Z"
+    made = [conductor.run(options), conductor.run(options)]
+    monkeypatch.setattr(preparation, "check_reachable", lambda url: (tmp_path / f"{name}-3").mkdir(exist_ok=True))
+    made.append(conductor.run(options))
+    assert [path.name for path in made] == [name, f"{name}-2", f"{name}-4"]
+    assert list((tmp_path / f"{name}-3").iterdir()) == []
+    assert {files.read(path / "run.json", run.Record).state for path in made} == {"complete"}
+
+
+def test_a_folder_that_another_run_makes_meanwhile_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "run"
+    monkeypatch.setattr(preparation, "check_reachable", lambda url: folder.mkdir())
+    options = RunOptions(paths.JMX / "requests.jmx", {"url": "http://127.0.0.1:9/", "body": "x"}, run_dir=folder)
+    with pytest.raises(UsageError, match="was made by another run"):
+        conductor.run(options)
+    assert list(folder.iterdir()) == []

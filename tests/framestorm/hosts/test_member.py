@@ -204,6 +204,21 @@ def test_a_slow_host_is_waited_for_while_it_sends(saying: Callable[..., Member],
         member.close()
 
 
+def test_a_host_that_never_stops_talking_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Talks(Here):
+        def ssh(self, remote_command: str) -> list[str]:
+            return ["sh", "-c", 'while sleep 0.05; do printf \'{"type":"Ready","time_ms":1}\\n\'; done']
+
+    monkeypatch.setattr(member_module, "HAND_IN_WITHIN_S", 1.0)
+    member = Member(Talks("slave1", (), "127.0.0.1"), tmp_path)
+    try:
+        assert not member.handed_in(30)
+        assert member.look() is None, "it is alive"
+    finally:
+        os.kill(member._agent.pid, 9)
+        member.close()
+
+
 def test_a_loss_is_told_in_the_agent_s_own_words(saying: Callable[..., Member]) -> None:
     failed = Failed("the disk is full")
     assert saying(failed).look() == "the disk is full"

@@ -270,3 +270,17 @@ def test_the_engine_s_criterion_fits_every_plan():
     for plan in paths.JMX.glob("*.jmx"):
         unit = plans.read(plan).label
         assert criteria.parse(engine.NO_CRITERION, unit).label == unit
+
+
+def test_a_full_disk_ends_a_study_that_can_go_on(make: Callable[..., Made]) -> None:
+    made = make(lambda users, ran: 1.0)
+    log = made.where.path / folder.LOG
+    log.symlink_to("/dev/full")
+    with pytest.raises(FramestormError, match="No space left on device; mend that, then go on with --resume"):
+        made.run()
+    assert (made.states, len(made.users)) == ([folder.COMPLETE], 1)
+    assert StudyFolder(made.where.path).record.state == folder.RUNNING
+    log.unlink()
+    made.run()
+    assert (set(made.states), len(made.users)) == ({folder.COMPLETE}, 6)
+    assert StudyFolder(made.where.path).record.state == folder.COMPLETE
