@@ -84,7 +84,9 @@ class Hosts:
         """The function of the inventory; the first one where there are more."""
         if not self.functions:
             return None
-        return f"http://{self.functions[0].address}:{self.functions[0].framestorm_function_port}/function/face-blur"
+        address = self.functions[0].address
+        host = f"[{address}]" if ":" in address else address
+        return f"http://{host}:{self.functions[0].framestorm_function_port}/function/face-blur"
 
     def function_at(self, url: str) -> Host | None:
         """The function's host that a URL leads to; None when the inventory has none, or it is in the run anyway."""
@@ -97,12 +99,19 @@ def find_hosts(inventory: Path, pattern: str) -> Hosts:
     """The slaves that the pattern names, with the master and the function of the same inventory.
 
     Raises:
-        UsageError: the inventory cannot be read, or the pattern names none of its hosts.
+        UsageError: the inventory cannot be read, the pattern names none of its hosts, or one has an IPv6 address.
     """
     everyone = find(inventory, "all")
     masters = [host for host in everyone if "master" in host.groups and not host.is_here()]
     functions = [host for host in everyone if "function" in host.groups]
-    return Hosts(find(inventory, pattern), masters[0] if masters else None, functions)
+    hosts = Hosts(find(inventory, pattern), masters[0] if masters else None, functions)
+    for host in (*hosts.slaves, *masters[:1]):
+        if ":" in host.address:  # JMeter splits what -R names at the colon before the port
+            raise UsageError(
+                f"{host.name} has the IPv6 address {host.address}: between hosts of a run JMeter needs IPv4; set its "
+                "framestorm_address"
+            )
+    return hosts
 
 
 def main(words: Sequence[str]) -> int:

@@ -103,6 +103,17 @@ def test_hosts_are_found_by_their_groups(ansible: Path) -> None:
     assert inventory.find_hosts(ansible / "inventory.ini", "all").master is None
 
 
+def test_hosts_between_which_jmeter_talks_have_ipv4(ansible: Path) -> None:
+    slave = {"name": "s1", "groups": ("slaves",), "ansible_host": "fd00::1"}
+    (ansible / "hosts").write_text(json.dumps([slave]))
+    with pytest.raises(UsageError, match=r"s1 has the IPv6 address fd00::1: .* set its framestorm_address"):
+        inventory.find_hosts(ansible / "inventory.ini", "slaves")
+    function = Host("f1", ("function",), "fd00::3")
+    there = Hosts([SLAVE], None, [function])
+    assert there.function_url == "http://[fd00::3]:8080/function/face-blur"
+    assert there.function_at(there.function_url) == function
+
+
 def test_why_no_host_is_found_is_told_without_warnings(ansible: Path) -> None:
     with pytest.raises(UsageError, match=r"^-R slave9: no such host$"):
         inventory.find(ansible / "inventory.ini", "slave9")
