@@ -140,12 +140,20 @@ def _of_run(run: Run) -> dict[str, str]:
     """All settings of a run.json and of the target, by name, as text."""
     record = run.record
     recorded = run.target or (settings_of(record.target) if record.target else {})
-    settings: dict[str, object] = {"plan": record.plan}
     # Also what the plan does not name; a property's final value counts.
     properties = record.properties | record.given | record.properties
-    settings |= {f"property {name}": each for name, each in properties.items()}
-    settings |= _of_target({name: each for name, each in recorded.items() if name != "url"})
-    return {name: value(each) for name, each in settings.items()} | _of_machines(record)
+    target = {name: each for name, each in recorded.items() if name != "url"}
+    return _of_load(record.plan, properties, target) | _of_machines(record)
+
+
+def _of_load(plan: str | None, properties: Mapping[str, str], target: Mapping[str, Any]) -> dict[str, str]:
+    """The plan, its properties, and the settings of the target, one that has parts, such as an environment, by part."""
+    settings: dict[str, Any] = {"plan": plan} | {f"property {name}": each for name, each in properties.items()}
+    settings |= {f"target {name}": each for name, each in target.items() if not isinstance(each, Mapping)}
+    for name, parts in target.items():
+        if isinstance(parts, Mapping):
+            settings |= {f"target {name}.{key}": json.dumps(part) for key, part in parts.items()}
+    return {name: value(each) for name, each in settings.items()}
 
 
 def _of_machines(record: Record) -> dict[str, str]:
@@ -170,12 +178,7 @@ def _host(host: Host) -> str:
 def _of_study(side: StudySide, shared: Iterable[str]) -> Settings:
     """A study's settings: those of the points that both have (what a factor sets is the point's), and its machines."""
     points = [side.points[key] for key in shared]
-    gathered = _gathered(
-        {"plan": value(point.plan)}
-        | {f"property {name}": value(each) for name, each in point.properties.items()}
-        | {name: value(each) for name, each in _of_target(point.target.model_dump()).items()}
-        for point in points
-    )
+    gathered = _gathered(_of_load(point.plan, point.properties, point.target.model_dump()) for point in points)
     study, definition = side.study, side.study.definition
     asked = {
         "repetitions": definition.repetitions, "order": definition.order,
@@ -195,18 +198,9 @@ def _records(side: StudySide) -> list[Record]:
 
 
 def _gathered(each: Iterable[Mapping[str, str]]) -> Settings:
-    """The values that a setting has among several, each once, in order of first sight."""
-    values: dict[str, dict[str, None]] = {}
+    """The values that a setting has among several, each once, in order."""
+    values: dict[str, set[str]] = {}
     for settings in each:
         for name, text in settings.items():
-            values.setdefault(name, {})[text] = None
+            values.setdefault(name, set()).add(text)
     return {name: tuple(sorted(texts)) for name, texts in values.items()}
-
-
-def _of_target(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a target; one that has several parts, such as an environment, by part."""
-    flat = {f"target {name}": each for name, each in settings.items() if not isinstance(each, Mapping)}
-    for name, each in settings.items():
-        if isinstance(each, Mapping):
-            flat |= {f"target {name}.{key}": json.dumps(part) for key, part in each.items()}
-    return flat

@@ -100,10 +100,10 @@ def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1), wante
             elif is_single:
                 question = _resampled(name, figures[0][0], figures[1][0], (old.runs[0], new.runs[0]), numbers)
             elif series is None:
-                question = _over_repetitions(name, figures, (len(figures[0]), len(figures[1])), WELCH_METHOD)
+                question = _question(name, figures, (len(figures[0]), len(figures[1])), WELCH_METHOD)
             else:
                 n = old.times(label, series).n, new.times(label, series).n
-                question = _over_repetitions(name, figures, n, WELCH_METHOD)
+                question = _question(name, figures, n, WELCH_METHOD)
             if series is not None and effect is None:
                 effect = new.times(label, series).cliffs_delta(old.times(label, series))
             asked.append(replace(question, side=new.label, effect=effect))
@@ -213,14 +213,14 @@ def of_studies(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Asked:
     for name in metrics:
         for key in shared:
             if question := _at(old, new, key, name, is_paired):
-                points.append(replace(question, point=key, side=new.label))
+                points.append(replace(question, point=None if is_one else key, side=new.label))
             elif old.figures(key, name):
                 missing.append(Missing(new.label, name, _lack(new, key), key))
         if not is_one and (question := _overall(old, new, name, shared, is_paired)):
             overall.append(replace(question, side=new.label))
     ran_once = not is_one and len(old.repetitions) == len(new.repetitions) == 1
     return Asked(
-        [replace(each, point=None) for each in points] if is_one else overall,
+        points if is_one else overall,
         missing,
         [] if is_one else points,
         shared,
@@ -246,7 +246,7 @@ def _at(old: StudySide, new: StudySide, point: str, name: str, is_paired: bool) 
     in_pairs = is_paired and len(common) > 1
     figures = [[each[number] for number in sorted(common if in_pairs else each)] for each in sides]
     n = _total(old, [point], name), _total(new, [point], name)
-    return _over_repetitions(name, figures, n, PAIRED_METHOD if in_pairs else WELCH_METHOD)
+    return _question(name, figures, n, PAIRED_METHOD if in_pairs else WELCH_METHOD)
 
 
 def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], is_paired: bool) -> Question | None:
@@ -274,19 +274,14 @@ def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], i
 
     rows = [[centre([sides[side][k].value for sides in points.values()]) for k in repetitions[side]] for side in (0, 1)]
     n = _total(old, points, name), _total(new, points, name)
-    a, b = (
-        SideFigure(float(np.mean(row)), _is_bound(side), total, len(row))
-        for row, side, total in zip(rows, every, n, strict=True)
-    )
-    off = _rounding(name, every)
     if max(len(row) for row in rows) == 1 and len(points) > 1:
         by_point = [[of[side][repetitions[side][0]].value for of in points.values()] for side in (0, 1)]
-        question = _question(name, a, b, by_point, POINTS_METHOD, off)
+        question = _question(name, every, n, POINTS_METHOD, rows, by_point)
         # The scale on which the points were averaged.
         scale: Scale = "ratio" if is_geometric else "difference"
         question = replace(question, evidence={scale: question.evidence[scale]} if question.evidence else {})
     else:
-        question = _question(name, a, b, rows, PAIRED_METHOD if in_pairs else WELCH_METHOD, off)
+        question = _question(name, every, n, PAIRED_METHOD if in_pairs else WELCH_METHOD, rows)
     of_all, lacking = f"of {len(shared)} points", len(shared) - len(known)
     notes = [
         question.why,
@@ -305,33 +300,29 @@ def _is_bound(figures: Iterable[SideFigure]) -> bool:
     return any(figure.is_lower_bound for figure in figures)
 
 
-def _rounding(name: str, figures: Sequence[Sequence[SideFigure]]) -> tuple[float, float]:
-    """The rounding error of the figures of each side."""
-    a, b = (rounding_ms([each.value for each in side]) if is_rounded(name) else 0.0 for side in figures)
-    return a, b
+def _question(
+    name: str,
+    figures: Sequence[Sequence[SideFigure]],
+    n: tuple[int, int],
+    method: str,
+    rows: Sequence[Sequence[float]] = (),
+    by_point: Sequence[Sequence[float]] = (),
+) -> Question:
+    """The question about figures of each side, of n samples.
 
-
-def _over_repetitions(name: str, figures: Sequence[Sequence[SideFigure]], n: tuple[int, int], method: str) -> Question:
-    """The question for one figure per repetition on each side; `n` has the numbers of samples."""
-    rows = [[figure.value for figure in side] for side in figures]
-    a, b = (
+    rows: one value per repetition, if figures are not that; by_point: with `POINTS_METHOD`, one per point, which is
+    what the sides are compared by.
+    """
+    rows = rows or [[figure.value for figure in side] for side in figures]
+    old, new = (
         SideFigure(float(np.mean(row)), _is_bound(side), total, len(row))
         for row, side, total in zip(rows, figures, n, strict=True)
     )
-    return _question(name, a, b, rows, method, _rounding(name, figures))
-
-
-def _question(
-    name: str,
-    old: SideFigure,
-    new: SideFigure,
-    rows: Sequence[Sequence[float]],
-    method: str,
-    rounding: tuple[float, float],
-) -> Question:
-    """A question from `rows`: for each side one value per repetition or, with `POINTS_METHOD`, per point."""
+    off = [rounding_ms([each.value for each in side]) if is_rounded(name) else 0.0 for side in figures]
+    before, after = by_point or rows
     bounds = old.is_lower_bound, new.is_lower_bound
-    evidence, why = over_repetitions(rows[0], rows[1], bounds, paired=method != WELCH_METHOD, rounding=rounding), None
+    is_paired = method != WELCH_METHOD
+    evidence, why = over_repetitions(before, after, bounds, paired=is_paired, rounding=(off[0], off[1])), None
     if any(bounds) and (name.endswith("sd_ms") or not is_of_run(name)):
         evidence, why = {}, "timeouts leave the figure of one side without a meaning"
     elif not evidence:
@@ -342,5 +333,5 @@ def _question(
         evidence, method = {"difference": of_samples.or_wider(evidence["difference"])}, REPEATED_SHARE_METHOD
     if metric(name).is_share and evidence:
         evidence = {"difference": evidence["difference"].within(-1, 1)}
-    ratio = geometric_ratio(rows[0], rows[1])
+    ratio = geometric_ratio(before, after)
     return _bounded(Question(name, old, new, evidence, method, why=why, ratio_of_means=ratio))
