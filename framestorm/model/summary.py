@@ -23,7 +23,7 @@ Doubt = Literal["saturated", "not_offered", "slave_lost", "replica_lost", "repli
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of the run: one word, run.sh's exit status, a sentence, and how many criteria were not met."""
+    """The result of the run: one word, run.sh's exit status, a sentence, and how many criteria did not pass."""
 
     word: VerdictWord
     exit_status: int

@@ -1,4 +1,4 @@
-"""What the terminal says after a run: the verdict, the criteria that were not met, a table by label, and warnings."""
+"""What the terminal says after a run: the verdict, the criteria that did not pass, a table by label, and warnings."""
 
 import re
 from collections.abc import Sequence
