@@ -68,7 +68,7 @@ def _digest(files: Files) -> str:
     total = hashlib.sha256()
     for name, path in files:
         if not path.exists():
-            raise PackError(f"{path} is not there; `./run.sh` makes it at its first start")
+            raise PackError(f"{path} is missing; run `./run.sh` once, which makes it")
         content = path.read_bytes() if path.is_file() else b""
         total.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\0".encode())
     return total.hexdigest()[:16]
@@ -101,7 +101,7 @@ def pack_tree(what: str) -> tuple[Path, str]:
     """Pack one of TREES; its digest is that of its contents."""
     files = TREES[what]()
     if not files:
-        raise PackError(f"there is nothing of {what} to pack; `./run.sh` makes it at its first start")
+        raise PackError(f"{what} is missing, so it cannot be packed; run `./run.sh` once, which makes it")
     digest = _digest(files)
     archive = DEPLOY / f"{what}-{digest}.tar"
     if not archive.is_file():
@@ -142,7 +142,7 @@ def _download(lock: Path, python: str, machine: str, folder: Path) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=[*TREES, *LOCKS], nargs="+")
-    parser.add_argument("--python", required=True, help="the host's Python, as 3.11")
+    parser.add_argument("--python", required=True, help="the host's Python version, such as 3.11")
     parser.add_argument("--machine", required=True, help="the host's architecture, as x86_64")
     return parser
 

@@ -166,7 +166,7 @@ class Receiver:
                     return self._refuse(404, "not the X-Callback-Url that this receiver has given")
                 length = header("Content-Length") or "0"
                 if not _WHOLE.fullmatch(length) or header("Transfer-Encoding"):
-                    return self._refuse(400, "the length of the body is not told as a Content-Length")
+                    return self._refuse(400, "a Content-Length with the length of the body is needed")
                 if int(length) > BODY_BYTES_MAX:
                     return self._refuse(413, f"the body has more than {BODY_BYTES_MAX} bytes")
                 body = self.rfile.read(int(length))

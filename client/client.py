@@ -43,9 +43,15 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--timeout-s", type=more_than_0, default=25.0, metavar="S", help="for a frame, in all (default: %(default)s)")
     add("--connect-timeout-s", type=more_than_0, default=5.0, metavar="S", help="default: %(default)s")
     add("--verify-share", type=number(1), default=1.0, metavar="SHARE",
-        help="of the answers, whose image is compared with the frame sent (default: %(default)s)")  # fmt: skip
+        help="share of the answers whose image is compared with the frame sent (default: %(default)s)")  # fmt: skip
     add("--min-faces", type=count(0), default=1, metavar="N", help="expected in each frame (default: %(default)s)")
-    add("--cache", type=Path, default=DEFAULT_CACHE, metavar="DIR", help="of cut frames (default: %(default)s)")
+    add(
+        "--cache",
+        type=Path,
+        default=DEFAULT_CACHE,
+        metavar="DIR",
+        help="folder of the cut frames (default: %(default)s)",
+    )
     add("--journal", type=Path, metavar="FILE", help="append the lines to this file too; users may share it")
     add("--save", type=Path, metavar="DIR", help="keep the images that came back, in a folder for each user")
     return parser.parse_args(arguments)

@@ -197,7 +197,7 @@ def _new(words: Sequence[str]) -> int:
         "--curl", metavar="COMMAND", required=True, help="the request: 'curl -H … -d @scan.json https://…'"
     )
     parser.add_argument(
-        "--rate", action="store_true", help="at a fixed arrival rate, not by users who wait for answers"
+        "--rate", action="store_true", help="send at a fixed arrival rate, instead of by users who wait for answers"
     )
     asked = parser.parse_args(list(words))
     if asked.plan.suffix != ".jmx":

@@ -92,7 +92,7 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "") 
         advice = _ADVICE.get(error.verify_code, f"{option}=@ca.pem names the authority that signed it")
         raise FramestormError(
             f"the certificate of {host}:{port} is not valid: {error.verify_message.rstrip('.')}; "
-            f"{advice.format(option=option)}, {option}=none accepts any"
+            f"{advice.format(option=option)}, or accept any certificate by {option}=none"
         ) from None
     except ssl.SSLError as error:
         if error.reason == "WRONG_VERSION_NUMBER":

@@ -23,7 +23,7 @@ Settings = dict[str, tuple[str, ...]]
 WARNINGS = {
     "hosts": "ran on different hosts: their figures compare machines, not settings",
     "version": "ran with different versions ({}): they may explain a difference",
-    "kit": "were made by different states of Framestorm, which may explain a difference",
+    "kit": "were made by different versions of Framestorm's code, which may explain a difference",
     "plan": "ran different plans: the load itself differs",
 }
 

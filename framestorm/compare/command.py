@@ -105,7 +105,7 @@ def _sides(names: Sequence[str], factor: str | None) -> Sides:
     if len(sides) < 2:
         (side,) = sides
         hint = f"; or two levels of this one by --factor: {factors_text(side)}" if isinstance(side, StudySide) else ""
-        raise UsageError(f"{names[0]} alone: two sides are needed, the first of them the baseline{hint}")
+        raise UsageError(f"{names[0]} is only one side: two are needed, the baseline first{hint}")
     return sides
 
 

@@ -322,7 +322,7 @@ class Member:
         else:
             if isinstance(answer, Done):
                 if not self._files.issuperset(answer.lines):
-                    raise ValueError("it counts lines of files that were not ordered")
+                    raise ValueError("it counts lines of files that it was not asked for")
                 self.lines = answer.lines
             self._answers.put(answer)
 

@@ -191,7 +191,9 @@ def metric_name(text: str, main_label: str) -> str:
     else:
         series, statistic = _subject(words, label or main_label, main_label)
         if label == USER and statistic in COUNT_METRICS and statistic not in USER_METRICS:
-            raise words.error(words.peek(), f"users have no {statistic} here, but {', '.join(USER_METRICS)} and times")
+            raise words.error(
+                words.peek(), f"users have no {statistic} here; they have {', '.join(USER_METRICS)} and times"
+            )
         counts = USER_METRICS if label == USER else COUNT_METRICS
         of_times = USER if label == USER else SERIES.get(series.removesuffix("_ms"), series)
         name = counts.get(statistic) or column(of_times, "median" if statistic == "p50" else statistic)
@@ -303,7 +305,7 @@ def judge(criterion: Criterion, groups: Mapping[str, Group]) -> Judgement:
     holds, figure = OPERATORS[criterion.op], _measure(criterion, group)
     state: State = "unjudged"
     if figure is None:
-        what = f"no {criterion.label} was measured that has this figure"
+        what = f"no sample of {quoted(criterion.label)} has this figure"
         if group.samples and criterion.series not in group.samples:
             what += f" (there are {', '.join(sorted(group.samples))})"
         why = f"{what}, so it cannot be judged and counts as failed"

@@ -224,8 +224,8 @@ def _stalls(summary: Summary) -> list[str]:
 def _clocks(summary: Summary, samples: pl.LazyFrame) -> list[str]:
     run, label = summary.run, summary.unit
     sentences = [
-        f"The clock of {host.name} was off by {duration(host.clock_offset_ms)}: durations are right, but the place of "
-        "its samples in the charts over time is not."
+        f"The clock of {host.name} was off by {duration(host.clock_offset_ms)}: durations are right, but its "
+        "samples are at wrong times in the charts over time."
         for host in run.hosts
         if abs(host.clock_offset_ms) > CLOCK_OFFSET_MS
     ]
@@ -253,8 +253,8 @@ def _few_samples(summary: Summary) -> list[str]:
         largest = [name for name, least in MIN_N.items() if 0 < n < least]
         if largest:
             sentences.append(
-                f"Insufficient data: of {plural(n, f'{label} time')}, {_listed(largest)} "
-                f"{'is' if len(largest) == 1 else 'are'} just the largest (marked †). Run longer."
+                f"Insufficient data: with only {plural(n, f'{label} time')}, {_listed(largest)} "
+                f"{'is' if len(largest) == 1 else 'are'} just the largest of them (marked †). Run longer."
             )
     return sentences
 

@@ -162,7 +162,7 @@ def _client_files(results: RunResults) -> list[str]:
     if unfinished:
         known = [len(user.sources) - user.sources.count(0) for user in unfinished]
         planned = sum(max(0, user.planned_samples - n) for user, n in zip(unfinished, known, strict=True))
-        left = f"; {plural(planned, label)} of theirs never arrived" if planned else ""
+        left = f"; {plural(planned, label)} that they should have sent never arrived" if planned else ""
         sentences.append(f"{plural(len(unfinished), 'user')} started and never ended{left}")
     lost = clients.from_journal - clients.from_killed_users
     if lost:

@@ -278,9 +278,7 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict
     if plan.video is not None:
         own["frame_dir"] = _cut(Path(properties[plan.video.name]), properties)
     if unknown := [name for name in plan.filled_in if name not in own]:
-        raise UsageError(
-            f"{plan.path.name} has Framestorm fill in {unknown[0]}, but it can fill in only {', '.join(own)}"
-        )
+        raise UsageError(f"{plan.path.name}: Framestorm cannot fill in {unknown[0]}, but only {', '.join(own)}")
     return {name: str(own[name]) for name in plan.filled_in}
 
 

@@ -91,8 +91,8 @@ def _figures(name: str, text: str, columns: Sequence[str]) -> str:
         figure = parts[1] or (words[-1].lower() if words else "")
         if not is_figure_name(figure) or not is_measured(figure):
             raise UsageError(
-                f"-J{name}={text}: {figure!r} cannot be the name of a figure: a-z, 0-9 and _, and none that samples "
-                f"have in any case; write another name before the path, as in tokens={parts[2]}"
+                f"-J{name}={text}: {figure!r} cannot be the name of a figure: use a-z, 0-9 and _, and a name that "
+                f"samples do not have already; write it before the path, as in tokens={parts[2]}"
             )
         if figure.removesuffix("_ms") in {known.removesuffix("_ms") for known in (*paths_by_name, *columns)}:
             raise UsageError(f"-J{name}={text}: there are two figures {figure}; write another name before its path")

@@ -39,7 +39,7 @@ def checks(study: StudyRecord, folder: Path) -> Iterator[Check]:
 
 def _slaves(names: str, inventory: Path) -> Check:
     if not setup.ANSIBLE_VENV.is_made():
-        return Check("slaves", True, f"{names}; not looked up before the set-up is made")
+        return Check("slaves", True, f"{names}; not looked up yet: the first run sets up what that needs")
     try:
         slaves = find_hosts(inventory, names).slaves
     except FramestormError as error:

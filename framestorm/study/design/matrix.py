@@ -67,7 +67,9 @@ def override(study: Study, overrides: Overrides) -> Study:
         if repetitions < 1:
             raise UsageError(f"--repetitions {repetitions}: at least one is needed")
         if study.stop and repetitions < 2:
-            raise UsageError(f"--repetitions {repetitions}: stop needs the variation between runs, so at least 2")
+            raise UsageError(
+                f"--repetitions {repetitions}: the study's stop rule needs at least 2, for the variation between runs"
+            )
         changes["repetitions"] = repetitions
         if study.stop and study.stop.at_most < repetitions:
             changes["stop"] = study.stop.model_copy(update={"at_most": repetitions})

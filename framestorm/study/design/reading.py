@@ -180,7 +180,7 @@ class _Checks:
             return
         self._metric(stop.metric, METRICS, ("stop", "metric"))
         if self.study.repetitions < 2:
-            what = "repetitions is 1: stop needs the variation between runs, so at least 2"
+            what = "repetitions is 1: the stop rule needs at least 2, for the variation between runs"
             self.problems.add(("repetitions",), what)
         if stop.at_most < self.study.repetitions:
             what = f"stop.at_most is {stop.at_most}, below the study's {self.study.repetitions} repetitions"

@@ -166,7 +166,7 @@ def test_only_the_address_is_known(tmp_path: Path, make_run: Make) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["{a}"], "alone: two sides are needed"),
+        (["{a}"], "is only one side: two are needed"),
         (["{a}", "nowhere"], "'nowhere' is neither a run nor a study"),
         (["{a}", "{study}"], "runs are compared with runs and studies with studies"),
         (["{a},{a}", "{a}"], "the same run twice"),

@@ -97,7 +97,7 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path) -> None:
     assert ([stall.at_s for stall in made.facts.stalls], made.facts.during_stalls) == ([9], 10)
     (stalled,) = (warning for warning in made.warnings if "held up in 1 second" in warning)
     assert "of 10 requests (10.0\u00a0%)" in stalled
-    assert any("of 99 request times, p99 is just the largest" in warning for warning in made.warnings)
+    assert any("with only 99 request times, p99 is just the largest" in warning for warning in made.warnings)
     assert [mark.at_s for mark in made.series.marks] == [9]
     page = (tmp_path / "index.html").read_text()
     assert "<dt>Response time, median</dt><dd>1.00\u00a0s<" in page
@@ -111,7 +111,7 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path) -> None:
         assert build(tmp_path, criteria).exit_status == 0
         assert summary(tmp_path).verdict.text.startswith(f"{words} passed")
     assert build(tmp_path, ["frame p95 > 1 s"]).exit_status == 3
-    assert summary(tmp_path).criteria[0].why.startswith("no frame was measured")
+    assert summary(tmp_path).criteria[0].why.startswith("no sample of frame has this figure")
 
 
 def test_stopped_run_tells_its_criteria_too(three_users: Any) -> None:

@@ -115,7 +115,10 @@ def test_killed_run(three_users: Any) -> None:
     results = read_results(folder)
     sentences = missing(results)
     assert "recorded no end" in sentences[0]
-    assert any("1 user started and never ended; 32 frames of theirs never arrived" in text for text in sentences)
+    assert any(
+        "1 user started and never ended; 32 frames that they should have sent never arrived" in text
+        for text in sentences
+    )
     assert causes(results.users.lazy())[0]["never-ended"] == 1
     assert results.samples.collect()["source"].value_counts().sort("count").rows() == [("journal", 5), ("tree", 111)]
 

@@ -176,7 +176,7 @@ def test_properties_and_repetitions_are_overridden():
         ({"users": "9"}, None, "-Jusers: the study varies it, by its factor users; choose levels by --only"),
         ({"timeout_s": "9"}, None, "varies it, by its factor way"),
         ({}, 0, "--repetitions 0: at least one"),
-        ({}, 1, "--repetitions 1: stop needs the variation"),
+        ({}, 1, "--repetitions 1: the study's stop rule needs at least 2"),
     ],
 )
 def test_what_may_not_be_overridden(given, repetitions, said):
