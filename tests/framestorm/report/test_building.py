@@ -120,7 +120,9 @@ def test_stopped_run_tells_its_criteria_too(three_users: Any) -> None:
     assert (outcome.word, outcome.exit_status) == ("partial", 4)
     assert "stopped early: Ctrl-C" in outcome.text
     assert "1 of 1 criterion failed" in outcome.text
-    assert 'class="verdict partial"' in (folder / "index.html").read_text()
+    page = (folder / "index.html").read_text()
+    assert 'class="verdict partial"' in page
+    assert page.count("stopped early: Ctrl-C") == 1
 
 
 def test_nothing_there(tmp_path: Path) -> None:

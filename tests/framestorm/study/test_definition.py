@@ -196,7 +196,7 @@ def test_quick_overrides_and_leaves_the_rest(load):
         ("metric: mean_ms, x: users", "metrics: [n, ok], x: users", "has a line for each metric"),
         ("panels: way", "panels: ways", "unknown factor 'ways' in charts[0].panels; did you mean way?"),
         ("kind: per-frame, rows: sleep_s", "kind: per-frame", "rows is missing in charts[1]"),
-        ("  repetitions: 2", f"  repetitions: 1\n  {STOP}", "line 33: repetitions is 1: the stop rule needs at least 2"),
+        ("  repetitions: 2", f"  repetitions: 1\n  {STOP}", "line 33: repetitions is 1: the stop rule needs"),
         ("  properties: {frames: 1}", "  property: {frames: 1}", "unknown key 'property' in quick; did you mean prop"),
         ("  properties: {frames: 1}", "  properties: {frams: 1}", "has no property 'frams'"),
         ("{way: [fork], users: [1]}", "{ways: [fork]}", "unknown factor 'ways' in quick.factors; did you mean way?"),
