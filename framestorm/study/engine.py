@@ -138,7 +138,7 @@ class Engine:
         if figures.get("n") == 0:
             reason = (
                 f"nothing was measured: all of its {figures['n_sent']:.0f} samples were rejected, by a warm-up of "
-                f"{self._study.warm_up_s:g} s and temperature {self._study.temperature}; have it run longer"
+                f"{self._study.warm_up_s:g} s and temperature {self._study.temperature}; make the runs longer"
             )
         took_s = time.monotonic() - began_s
         line = RunLine(

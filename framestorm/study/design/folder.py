@@ -163,7 +163,9 @@ class StudyFolder:
         except FileError as error:
             raise UsageError(f"{paths.shown(path)} cannot be used as a study's folder: {error}") from None
         if lost := [name for name in (RUNS, "runs") if not (path / name).exists()]:
-            raise UsageError(f"{paths.shown(path)} has no {' and no '.join(lost)}: put that back, or run it again")
+            raise UsageError(
+                f"{paths.shown(path)} has no {' and no '.join(lost)}: restore what is missing, or run the study again"
+            )
 
     @classmethod
     def create(cls, path: Path, study: StudyRecord) -> Self:

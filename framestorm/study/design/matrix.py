@@ -174,7 +174,7 @@ def _point(study: Study, places: Mapping[str, int]) -> Point:
             if (other := set_by.setdefault(key, name)) != name and key != ("run_s",):
                 both = f"{other}={as_text(factors[other])} and {name}={as_text(value)}"
                 what = ".".join(map(str, key))
-                raise PointError((*place, *key), f"{both} both set {what}; a point has it from one factor")
+                raise PointError((*place, *key), f"{both} both set {what}; a point can have it from one factor only")
             settings[key] = setting, (*place, *key)
     plan, plan_place = settings["plan",]
     try:
