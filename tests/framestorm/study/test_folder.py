@@ -89,8 +89,8 @@ def test_what_a_crash_left_is_moved_aside_and_kept(made):
         ("study.json", "", "cannot be used as a study's folder: .*study.json"),
         ("study.json", "[]", "cannot be used as a study's folder: .*study.json"),
         ("study.json", None, "cannot be used as a study's folder: .*study.json"),
-        ("runs.jsonl", None, "made has no runs.jsonl: put that back"),
-        ("runs", None, "made has no runs: put that back"),
+        ("runs.jsonl", None, "made has no runs.jsonl: restore what is missing"),
+        ("runs", None, "made has no runs: restore what is missing"),
     ],
 )
 def test_what_is_no_study_s_folder_is_refused(made, name, content, words):
