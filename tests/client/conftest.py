@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import av
+import psutil
 import pytest
 from jsonschema import Draft202012Validator
 from PIL import Image, ImageFilter
 
+from framestorm import client_server
 from tests.stand_in import Answer, Received, StandIn, serving
 
 CLIENT = Path(__file__).parents[2] / "client"
@@ -173,6 +175,42 @@ class Client:
 @pytest.fixture
 def client(function: StandIn, video: Path, cache: Path) -> Client:
     return Client(function.url, video, cache)
+
+
+class Forked(Client):
+    """Starts users as the OS Process Sampler does, with the launcher before their command."""
+
+    def __init__(self, name: str, server: int, words: tuple[object, ...]) -> None:
+        self.name, self.server, self._words = name, server, words
+
+    def launch(self, *command: object, **options: Any) -> "subprocess.Popen[str]":
+        pipe = subprocess.PIPE
+        words = ["perl", CLIENT / "launch.pl", self.name, *command]
+        return subprocess.Popen([*map(str, words)], stdin=pipe, stdout=pipe, stderr=pipe, text=True, **options)
+
+    def start(self, behaviour: str, *words: object, **options: Any) -> "subprocess.Popen[str]":
+        url = f"{self._words[0]}/{behaviour}"
+        return self.launch(sys.executable, CLIENT / "client.py", "--url", url, *self._words[1:], *words, **options)
+
+    def users(self) -> list[psutil.Process]:
+        return psutil.Process(self.server).children()
+
+
+@pytest.fixture
+def forked(function: Any, video: Path, cache: Path) -> Iterator[Forked]:
+    name = client_server.new_name("/tests")
+    with subprocess.Popen(client_server.command(sys.executable, CLIENT, name)) as server:
+        watch = client_server.Watch(name, lambda: server.poll() is not None)
+        yield Forked(name, server.pid, (function.url, "--video", video, "--cache", cache))
+        watch.close()
+        server.kill()
+
+
+@pytest.fixture(params=["client", "forked"], ids=["by itself", "by the client server"])
+def each_client(request: pytest.FixtureRequest) -> Client:
+    """However its users are started."""
+    started: Client = request.getfixturevalue(request.param)
+    return started
 
 
 def wait_until(condition: Callable[[], object]) -> None:

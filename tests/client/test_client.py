@@ -148,8 +148,8 @@ def test_journal_of_many_users_at_once(client: Client, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_stopped_in_a_frame(client: Client, requests_seen: list[Any], number: int) -> None:
-    with client.start("hang") as process:
+def test_stopped_in_a_frame(each_client: Client, requests_seen: list[Any], number: int) -> None:
+    with each_client.start("hang") as process:
         wait_until(lambda: requests_seen)
         process.send_signal(number)
         done = Done(process)
@@ -179,9 +179,9 @@ def test_what_a_killed_user_sent_is_in_the_journal(client: Client, requests_seen
     assert types[:3] == ["start", "sample", "sample"] and "user" not in types
 
 
-def test_a_reader_that_is_gone_ends_the_user(client: Client, tmp_path: Path) -> None:
+def test_a_reader_that_is_gone_ends_the_user(each_client: Client, tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
-    with client.start("right", 0.05, "--frames", 100, "--journal", journal) as process:
+    with each_client.start("right", 0.05, "--frames", 100, "--journal", journal) as process:
         assert process.stdout and process.stderr
         process.stdout.close()
         assert process.wait(timeout=20) == 1
