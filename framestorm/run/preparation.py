@@ -300,9 +300,9 @@ def _cut(video: Path, properties: Mapping[str, str]) -> Path:
 
 
 def _check_output(options: RunOptions, run_dir: Path) -> None:
-    if run_dir.exists():
+    if os.path.lexists(run_dir):  # a link that leads nowhere too
         raise UsageError(f"{run_dir} exists; a run makes its own folder: choose another with -o")
-    if options.samples_copy is not None and options.samples_copy.exists():
+    if options.samples_copy is not None and os.path.lexists(options.samples_copy):
         raise UsageError(f"-l {options.samples_copy}: the file exists; results are never appended to or overwritten")
     files = {"-o": run_dir, "-l": options.samples_copy, "-j": options.log_copy}
     # JMeter makes the folders of its files too.

@@ -249,6 +249,23 @@ def test_only_files_that_were_ordered_are_taken(name: str, saying: Callable[...,
     assert not Path("/tmp/framestorm-escaped").exists()
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Facts(cores=0),
+        Facts(cores=-5),
+        Facts(memory_bytes=-1),
+        messages.Beat(1.0, 1.0, 1, -1, 1.0, 1, 1.0),
+        messages.Beat(1.0, -1.0, 1, 1, 1.0, 1, 1.0),
+        Done({"journal.jsonl": -1}),
+    ],
+)
+def test_counts_that_cannot_be_are_not_taken(answer: messages.Answer, saying: Callable[..., Member]) -> None:
+    member = saying(answer)
+    assert "its agent said" in (member.look() or "")
+    assert (member.beats, member.lines) == ([], None)
+
+
 def test_a_disk_that_is_full_here_is_no_loss_of_the_host(saying: Callable[..., Member], tmp_path: Path) -> None:
     (tmp_path / "run" / "journal.jsonl").mkdir(parents=True)
     member = saying(Chunk("journal.jsonl", "YQ=="), Done({"journal.jsonl": 1}))

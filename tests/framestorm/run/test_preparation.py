@@ -1,5 +1,6 @@
 """Properties of a run: the plan's, those that Framestorm fills in, and JMeter's own."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -148,6 +149,21 @@ def test_where_files_cannot_be_copied_is_found_before_the_load(name: str, letter
     asked = replace(options("face-blur"), **{name: tmp_path / "a-file" / "copy"})
     with pytest.raises(FramestormError, match=letter):
         prepare(asked, tmp_path / "run")
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link to a file", "link to nothing"])
+def test_what_is_there_already_is_refused_before_the_load(kind: str, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    if kind == "folder":
+        there.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(there)
+    else:
+        there.symlink_to("/dev/full" if kind == "link to a file" else tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="there exists; a run makes its own folder"):
+        prepare(options("face-blur"), there)
+    with pytest.raises(UsageError, match="there: the file exists"):
+        prepare(replace(options("face-blur"), samples_copy=there), tmp_path / "run")
 
 
 def test_a_listener_is_added_beside_the_plan_without_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
