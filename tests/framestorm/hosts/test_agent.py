@@ -9,6 +9,8 @@ import os
 import pwd
 import resource
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -204,6 +206,20 @@ def test_clients_are_told_to_stop_once(on_host: Agent, tmp_path: Path, monkeypat
     assert on_host.stopping and on_host.stopped_clients == {client.pid}
 
 
+def test_a_controller_is_told_to_stop_gently_and_at_once(on_host: Agent) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as jmeter:
+        jmeter.bind(("127.0.0.1", 0))
+        jmeter.settimeout(20)
+        on_host.open(OPEN)
+        on_host.begin(replace(begin("exec sleep 60"), stop_port=jmeter.getsockname()[1]))
+        on_host.stop()
+        assert jmeter.recv(100) == b"Shutdown"
+        on_host.interrupt()
+        assert jmeter.recv(100) == b"StopTestNow"
+        on_host.kill()
+        assert on_host.controller is not None and on_host.controller.wait(20) == -signal.SIGTERM
+
+
 def test_a_link_in_place_of_the_folder_leads_nowhere(new_agent: Callable[..., Agent]) -> None:
     """The account of the runs may be taken over: nothing is written where it could not write by itself."""
     account = "nobody" if os.geteuid() == 0 else getpass.getuser()
@@ -288,6 +304,10 @@ def test_a_server_starts_with_the_files_of_its_run(
     assert [path.name for path in (tmp_path / "plan").iterdir()] == ["a.csv"] * has_more
     given = (tmp_path / "environment").read_text().splitlines()
     assert given == ['KEY="k"', f'FRAMESTORM_RUN="--addprop {run_dir}/run.properties{words}"']
+    for _ in range(2):  # by the agent and by its fence
+        on_host._restart_idle()
+        assert not (tmp_path / "environment").is_symlink() and not (tmp_path / "plan").is_symlink()
+    assert started == [("restart", "server")] * 3
 
 
 def test_a_server_that_is_not_ready_in_time_is_a_fault(

@@ -27,9 +27,11 @@ def samples(rtt_ms: float) -> pl.LazyFrame:
 @pytest.mark.parametrize(
     ("log", "rtt_ms", "is_open_model", "expected", "during"),
     [
-        (WATCHED + stall(2.5, 40, 38) + stall(2.6, 20) + stall(6, 12), 1.0, False, [(2, 40, 38), (6, 12, 0)], 20),
-        (WATCHED + stall(0, 90) + stall(12, 90), 1.0, False, [], 0),  # not under load
-        (WATCHED + stall(2, 40) + stall(3, 90), 500.0, False, [(3, 90, 0)], 15),  # too short to matter
+        (WATCHED + stall(2.5, 40, 38) + stall(2.6, 20), 1.0, False, [(2, 40, 38)], 10),
+        (WATCHED + stall(6, 10) + stall(7, 9), 1.0, False, [(6, 10, 0)], 10),
+        (WATCHED + stall(0, 90) + stall(10, 90), 1.0, False, [], 0),  # not under load
+        (WATCHED + stall(1, 90) + stall(9.9, 90), 1.0, False, [(1, 90, 0), (9, 90, 0)], 20),
+        (WATCHED + stall(2, 49) + stall(3, 50), 500.0, False, [(3, 50, 0)], 15),  # too short to matter
         (WATCHED, 1.0, True, [(4, 30, 0)], 10),
         (WATCHED, 1.0, False, [], 0),  # users who wait for answers are late by themselves
         ("INFO", 1.0, True, [], 0),  # nobody watched

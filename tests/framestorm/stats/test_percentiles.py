@@ -94,3 +94,16 @@ def test_duration(ms: float, text: str) -> None:
 )
 def test_percent_never_rounds_to_all_or_none(ratio: float, text: str) -> None:
     assert units.percent(ratio).replace(units.NBSP, " ") == text
+
+
+@pytest.mark.parametrize(("n", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")])
+def test_only_one_is_singular(n: int, text: str) -> None:
+    assert units.plural(n, "run") == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(None, None, ""), ("1", None, "1 \u2013 …"), (None, "2", "… \u2013 2"), ("1", "2", "1 \u2013 2")],
+)
+def test_an_end_that_is_not_known_is_left_open(low: str | None, high: str | None, text: str) -> None:
+    assert units.ends(low, high) == text
