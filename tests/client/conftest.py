@@ -73,6 +73,7 @@ IMAGES: dict[str, tuple[Callable[[Image.Image], Image.Image], list[tuple[int, in
 ANSWERS = {
     "garbage": Answer(body=b"\x00 not what was asked for", headers=(("X-Faces", "[[1,2"),)),
     "500": Answer(500, body=b'{"error": "no", "status": 500}'),
+    "long-name": Answer(500, body=b"", headers=(("X-Worker", "w" * 60_000),)),
     "cookie": Answer(body=b"{}", headers=(("Set-Cookie", "a=b; Path=/"),)),
     "moved": Answer(302, body=b"", headers=(("Location", "/right"),)),
     "hang": Answer(delay_s=30),

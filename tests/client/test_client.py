@@ -38,6 +38,11 @@ def test_right_answers(client: Client, requests_seen: list[Any], encoding: str) 
     assert len({request.port for request in requests_seen}) == 1  # one connection for all frames
 
 
+def test_what_the_function_says_of_itself_is_kept_in_part(client: Client) -> None:
+    (frame,) = client.run("long-name", "--frames", 1).samples
+    assert frame["worker"] == "w" * 200
+
+
 # Every other wrong image is in test_answer.py and test_verify.py.
 @pytest.mark.parametrize(
     ("behaviour", "encoding", "cause", "status"),
