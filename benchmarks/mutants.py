@@ -96,13 +96,10 @@ def tests_of(mutant: Mutant, by_line: Mapping[tuple[str, int], set[str]]) -> lis
 
 
 def passes(tests: Sequence[str], tree: Path) -> bool:
-    """Whether all of these tests pass in a copy of the tree."""
+    """Whether all of these tests pass in a copy of the tree; raises subprocess.TimeoutExpired if they take too long."""
     words = ["-q", "-x", "-p", "no:cacheprovider"]
-    try:
-        done = subprocess.run([*ALONE, sys.executable, "-m", "pytest", *words, *tests], cwd=tree, timeout=WITHIN_S,
-                              capture_output=True, check=False)  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return False
+    done = subprocess.run([*ALONE, sys.executable, "-m", "pytest", *words, *tests], cwd=tree, timeout=WITHIN_S,
+                          capture_output=True, check=False)  # fmt: skip
     return done.returncode == 0
 
 
@@ -113,7 +110,12 @@ def survives(mutant: Mutant, tests: Sequence[str], tree: Path) -> str | None:
     changed = mutating.mutate_code(source, plugins.get_operator(mutant.operator)(), mutant.occurrence)
     assert changed is not None
     path.write_text(changed)
-    is_killed = not passes(tests, tree)
+    try:
+        is_killed = not passes(tests, tree)
+    except subprocess.TimeoutExpired:
+        # On a busy machine the tests alone may take so long: then this one was not killed by them.
+        print(f"took over {WITHIN_S} s: {mutant.file}:{mutant.line}\n", flush=True)
+        is_killed = True
     path.write_text(source)
     if is_killed:
         return None
