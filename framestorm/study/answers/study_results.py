@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -16,9 +15,10 @@ from framestorm.stats.estimate import Bound, Estimate
 from framestorm.stats.evidence import rounding_ms
 from framestorm.stats.means import student
 from framestorm.stats.shares import design_effect, wilson
+from framestorm.study.answers.results import result_rows
 from framestorm.study.answers.rows import ResultRow, inputs, may_be_negative
 from framestorm.study.answers.samples import Samples, Times, read_samples
-from framestorm.study.design.folder import Point, StudyRecord
+from framestorm.study.design.folder import Point, StudyFolder
 
 # Summed over a point's runs, not averaged.
 COUNTS = (
@@ -30,12 +30,12 @@ COUNTS = (
 class StudyResults:
     """A study's record, its runs with their figures, and their samples."""
 
-    def __init__(self, folder: Path, record: StudyRecord, rows: Sequence[ResultRow]) -> None:
-        self.folder = folder
-        self.record = record
-        self.points = record.points
-        self.rows = list(rows)
-        self.derived: Mapping[str, Derived] = record.definition.derived
+    def __init__(self, folder: StudyFolder) -> None:
+        self.folder = folder.path
+        self.record = folder.record
+        self.points = self.record.points
+        self.rows = result_rows(folder)
+        self.derived: Mapping[str, Derived] = self.record.definition.derived
         self.complete = [row for row in self.rows if row.is_complete]
         self.by_cell = {(row.point.id, row.line.repetition): row for row in self.complete}
         self.repetitions = sorted({row.line.repetition for row in self.complete})

@@ -31,10 +31,9 @@ from framestorm.results.reading import read_run
 from framestorm.stats.estimate import Bound, Estimate
 from framestorm.study.answers.claims import answer
 from framestorm.study.answers.knees import scalability
-from framestorm.study.answers.results import result_rows
 from framestorm.study.answers.rows import asked_metrics
 from framestorm.study.answers.study_results import StudyResults, summarise_points
-from framestorm.study.design.folder import FILES, StudyFolder, StudyRecord
+from framestorm.study.design.folder import FILES, StudyRecord
 from framestorm.study.design.matrix import as_number
 
 # Figures of charts of kind per-frame.
@@ -68,11 +67,6 @@ class StudySummary:
     unmeasured: list[str] = field(default_factory=list)
     format: int = field(default=FORMAT, kw_only=True)
     kind: Literal["study"] = field(default="study", kw_only=True)
-
-
-def study_of(folder: StudyFolder) -> StudyResults:
-    """The study with the figures of its runs."""
-    return StudyResults(folder.path, folder.record, result_rows(folder))
 
 
 def summarise(study: StudyResults) -> StudySummary:

@@ -21,19 +21,14 @@ class Untitled(GenerateJsonSchema):
         return False
 
 
-def study_schema() -> JsonSchemaValue:
-    """The schema: the models that read study.yml, and the settings of a target that platforms declare."""
+def text() -> str:
+    """The text of the schema: the models that read study.yml, and the settings of a target that platforms declare."""
     schema = {"$schema": Untitled.schema_dialect, **Study.model_json_schema(schema_generator=Untitled)}
     schema["$defs"]["Target"] = _target()
     for model in (schema, schema["$defs"][Level.__name__]):
         description = model["properties"]["target"]["description"]
         model["properties"]["target"] = {"description": description, "$ref": "#/$defs/Target"}
-    return schema | {"title": DEFINITION}
-
-
-def text() -> str:
-    """The text of the published schema."""
-    return json.dumps(study_schema(), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(schema | {"title": DEFINITION}, indent=1, ensure_ascii=False) + "\n"
 
 
 def _target() -> JsonSchemaValue:

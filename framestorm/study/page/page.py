@@ -16,7 +16,8 @@ from framestorm.report.junit import Case, suite_xml
 from framestorm.results.reading import ReportError
 from framestorm.stats.estimate import Estimate
 from framestorm.study.answers.rows import write_rows
-from framestorm.study.answers.summary import StudySummary, study_of, summarise
+from framestorm.study.answers.study_results import StudyResults
+from framestorm.study.answers.summary import StudySummary, summarise
 from framestorm.study.design.folder import STOPPED, StudyFolder, StudyRecord
 from framestorm.study.design.reading import record_now
 from framestorm.study.page.charts import study_charts
@@ -48,7 +49,7 @@ def build(study_dir: Path) -> StudySummary:
     """
     folder = StudyFolder(study_dir)
     folder.record = record_now(folder)
-    study = study_of(folder)
+    study = StudyResults(folder)
     summary = summarise(study)
     try:
         write_rows(study_dir, folder.record, study.rows)

@@ -16,7 +16,6 @@ from framestorm.model.study import Claim
 from framestorm.model.study_summary import ClaimAnswer
 from framestorm.study.answers import claims
 from framestorm.study.answers.study_results import StudyResults
-from framestorm.study.answers.summary import study_of
 from framestorm.study.design import matrix, reading
 from framestorm.study.design.folder import Point, RunLine, StudyFolder, StudyRecord
 from tests.framestorm.conftest import summary_of
@@ -160,6 +159,6 @@ def study(fake_study: Any) -> Callable[..., StudyResults]:
             return FakeResult(frames, summary(point.factors, repetition))
 
         folder: Path = fake_study.make(simulate, {"factors": dict(factors), "repetitions": repetitions, **content})
-        return study_of(StudyFolder(folder))
+        return StudyResults(StudyFolder(folder))
 
     return make

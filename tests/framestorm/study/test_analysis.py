@@ -9,7 +9,7 @@ from framestorm.model.study_summary import PointRun
 from framestorm.stats.shares import wilson
 from framestorm.study.answers.knees import scalability
 from framestorm.study.answers.study_results import StudyResults, summarise_points
-from framestorm.study.answers.summary import study_of, summarise
+from framestorm.study.answers.summary import summarise
 from framestorm.study.design.folder import StudyFolder
 from tests.framestorm.study.conftest import FakeResult, frames_of, timed_out
 
@@ -20,7 +20,7 @@ Make = Callable[..., StudyResults]
 def make(fake_study: Any) -> Make:
     def study(simulate: Callable[[Any, int], Any], **content: Any) -> StudyResults:
         folder: Path = fake_study.make(simulate, content)
-        return study_of(StudyFolder(folder))
+        return StudyResults(StudyFolder(folder))
 
     return study
 
@@ -146,7 +146,7 @@ def test_levels_are_those_of_the_points_and_of_published_results(fake_study: Any
     published = "users,way,mean_ms\n2.0,fork,1\n8,7,1\n,fork,1\n"
     content = {"factors": {"users": [2, 1], "way": {"fork": {}}}, "published": "published.csv"}
     folder = fake_study.make(lambda point, repetition: FakeResult(frames_of([10.0])), content, published=published)
-    summary = summarise(study_of(StudyFolder(folder)))
+    summary = summarise(StudyResults(StudyFolder(folder)))
     assert summary.levels == {"users": [1, 2, 8], "way": ["fork", "7"]}
     assert summary.levels_run == {"users": [2, 1], "way": ["fork"]}
     assert summary.published is not None

@@ -8,7 +8,8 @@ import pytest
 
 from framestorm.model.files import dump
 from framestorm.model.summary import LabelSummary
-from framestorm.study.answers.summary import study_of, summarise
+from framestorm.study.answers.study_results import StudyResults
+from framestorm.study.answers.summary import summarise
 from framestorm.study.design.folder import StudyFolder
 from framestorm.study.page import page
 from tests.framestorm.study.conftest import FakeResult, frames_of
@@ -75,7 +76,7 @@ def test_labels_in_every_part_of_a_study(made: Any) -> None:
 
 
 def test_what_no_run_has_is_said_with_what_there_is(made: Any) -> None:
-    summary = summarise(study_of(StudyFolder(made)))
+    summary = summarise(StudyResults(StudyFolder(made)))
     of_label, of_figure = summary.unmeasured
     assert "log_out" in of_label and {*LABELS} <= {
         name.strip('".') for name in of_label.partition("there are ")[2].split(", ")
