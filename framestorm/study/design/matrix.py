@@ -119,15 +119,6 @@ def in_order(points: Sequence[Point], repetition: int, seed: int, order: str) ->
     return ordered
 
 
-def numbers(point: Point) -> dict[str, Number]:
-    """The numbers of a point for expressions: its factors and properties, with the plan's defaults if not set."""
-    return {
-        name: number
-        for name, value in {**read_plan(point.plan).defaults, **point.properties, **point.factors}.items()
-        if (number := as_number(value)) is not None
-    }
-
-
 @cache
 def read_plan(plan: str) -> Plan:
     """A plan of the checkout.

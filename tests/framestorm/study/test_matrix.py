@@ -110,13 +110,6 @@ def test_the_embedded_target_is_not_of_every_plan(plan, properties, is_right):
     assert caught.value.place == ("target", "kind")
 
 
-def test_numbers_are_factors_properties_and_the_plan_s_defaults():
-    point = matrix.points(study())[0]
-    numbers = matrix.numbers(point)
-    assert (numbers["users"], numbers["hold_s"]) == (1, 4)
-    assert "timeout_s" in numbers and "way" not in numbers and "body" not in numbers
-
-
 @pytest.mark.parametrize(
     ("value", "text"), [(True, "true"), (4.0, "4"), (2.5, "2.5"), (3, "3"), ("a b", "a b"), (1e300, "1e+300")]
 )
