@@ -3,7 +3,9 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from framestorm import paths
+from framestorm import conductor, paths, report
 from framestorm.run.jmeter import BASE_PACKAGES, QUICK_START
+from framestorm.run.preparation import RunOptions
 from tests.foreign import independent
 from tests.foreign.site import Site, card_gateway
-from tests.runs import RunSh
+from tests.runs import RunFiles
 from tests.stand_in import serving
 
 PLANS = Path(__file__).with_name("plans")
@@ -154,19 +157,24 @@ def shown(label: dict[str, Any]) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("foreign", FOREIGN, ids=lambda foreign: foreign.name)
-def test_every_label_has_the_figures_of_the_file(
-    foreign: Foreign, run_sh: RunSh, start_servers: Any, tmp_path: Path
-) -> None:
+def test_every_label_has_the_figures_of_the_file(foreign: Foreign, start_servers: Any, tmp_path: Path) -> None:
     ours, theirs = start_servers(), start_servers()
     plan = plan_of(foreign, tmp_path / "plain", theirs.site)
     plain = plain_jmeter(plan, theirs.set(plan.parent, foreign.properties))
     plan = plan_of(foreign, tmp_path / "here", ours.site)
-    running = run_sh.start("-t", str(plan), *ours.set(plan.parent, foreign.properties))
+    given = dict(word.removeprefix("-J").split("=", 1) for word in ours.set(plan.parent, foreign.properties))
+    stop = threading.Timer(JMETER_TIMEOUT_S, os.kill, (os.getpid(), signal.SIGINT))
+    stop.start()
+    try:
+        run = RunFiles(conductor.run(RunOptions(plan, given, run_dir=tmp_path / "run")))
+    finally:
+        stop.cancel()
+    report.build(run.folder)
+    assert run.json("run.json")["state"] == "complete"
     assert plain.wait(JMETER_TIMEOUT_S) == 0
-    running.process.wait(JMETER_TIMEOUT_S)
 
-    rows = independent.read(running.folder / "samples.jtl")
-    check_figures(foreign, rows, running.json("summary.json")["labels"])
+    rows = independent.read(run.folder / "samples.jtl")
+    check_figures(foreign, rows, run.json("summary.json")["labels"])
     plain_rows = independent.read(tmp_path / "plain" / "plain.jtl")
     if foreign.repeats:
         assert independent.counts(rows) == independent.counts(plain_rows)
