@@ -176,13 +176,15 @@ def test_another_account_that_took_the_servers_name_is_not_believed() -> None:
     name = client_server.new_name("/tests")
     command = [sys.executable, "-c", IMPOSTOR, name]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as impostor:
-        assert impostor.stdout is not None and impostor.stdout.readline() == "ready\n"
-        with pytest.raises(PermissionError, match="another account"):
-            client_server.Watch(name, lambda: True)
-        with Forked(name, impostor.pid, ("http://127.0.0.1:9",)).start("right") as launcher:
-            assert Done(launcher).status == SERVER_ENDED
-        client_server.Watch(name, lambda: True, account=65534).close()
-        impostor.kill()
+        try:
+            assert impostor.stdout is not None and impostor.stdout.readline() == "ready\n"
+            with pytest.raises(PermissionError, match="another account"):
+                client_server.Watch(name, lambda: True)
+            with Forked(name, impostor.pid, ("http://127.0.0.1:9",)).start("right") as launcher:
+                assert Done(launcher).status == SERVER_ENDED
+            client_server.Watch(name, lambda: True, account=65534).close()
+        finally:
+            impostor.kill()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
