@@ -204,8 +204,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="file that gets a JSON line for each call")
     options = parser.parse_args(argv)
     receiver = Receiver(options.host, options.port, options.out)
-    print(f"X-Callback-Url: {receiver.url}", flush=True)
     try:
+        print(f"X-Callback-Url: {receiver.url}", flush=True)
         receiver.serve()
     except KeyboardInterrupt:
         print(f"{len(receiver.calls)} calls done, {receiver.repeated} received more than once")

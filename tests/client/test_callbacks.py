@@ -2,8 +2,11 @@
 
 import http.client
 import json
+import signal
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -129,3 +132,14 @@ def test_the_receiver_outlives_whatever_reaches_its_port(capfd: pytest.CaptureFi
         assert threading.active_count() < 20
     assert receiver.calls["last"].received_bytes == 2
     assert capfd.readouterr().err == ""
+
+
+def test_it_receives_until_it_is_interrupted(tmp_path: Path) -> None:
+    command = [sys.executable, callbacks.__file__, "--port", "0", "--out", str(tmp_path / "calls")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as receiver:
+        assert receiver.stdout is not None
+        told = receiver.stdout.readline()
+        receiver.send_signal(signal.SIGINT)
+        rest = receiver.stdout.read()
+    assert told.startswith("X-Callback-Url: http://127.0.0.1:")
+    assert (receiver.returncode, rest) == (0, "0 calls done, 0 received more than once\n")

@@ -107,3 +107,19 @@ def test_only_one_is_singular(n: int, text: str) -> None:
 )
 def test_an_end_that_is_not_known_is_left_open(low: str | None, high: str | None, text: str) -> None:
     assert units.ends(low, high) == text
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.00 kB"),
+        (1e6, "1.00 MB"),
+        (999e6, "999 MB"),
+        (1e9, "1.00 GB"),
+        (2e12, "2000 GB"),
+    ],
+)
+def test_a_size_has_the_unit_that_it_reaches(n_bytes: float, text: str) -> None:
+    assert units.size(n_bytes).replace(units.NBSP, " ").replace(",", "") == text
