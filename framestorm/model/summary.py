@@ -32,9 +32,14 @@ class Verdict:
     unjudged: int = 0
 
     @property
+    def title(self) -> str:
+        """The word as people read it."""
+        return {"pass": "Passed", "fail": "Failed", "partial": "Partial", "unjudged": "Not judged"}[self.word]
+
+    @property
     def line(self) -> str:
         """The verdict as one line of a terminal."""
-        return f"{self.word.capitalize()}: {self.text}."
+        return f"{self.title}: {self.text}."
 
 
 @dataclass(frozen=True)

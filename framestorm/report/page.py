@@ -12,7 +12,6 @@ from framestorm.stats.estimate import Estimate
 
 COLUMNS = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99", "min": "min", "max": "max"}
 WITH_INTERVAL = ("p50", "p95", "p99")
-VERDICT_WORDS = {"pass": "Passed", "fail": "Failed", "partial": "Partial", "unjudged": "Not judged"}
 # What a target is; one that is just a URL needs no word, other platforms have their name.
 TARGET_WORDS = {
     "url": "",
@@ -54,7 +53,7 @@ def page_html(summary: Summary) -> str:
         max_replicas=MAX_REPLICAS,
         all_label=ALL,
         times=_times(summary),
-        verdict_word=VERDICT_WORDS[summary.verdict.word],
+        verdict_word=summary.verdict.title,
         series_names=SERIES_NAMES,
         columns=COLUMNS,
         with_interval=WITH_INTERVAL,

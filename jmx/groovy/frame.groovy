@@ -28,7 +28,7 @@ def form = FORMS[vars.get('encoding')]
 List<String> frames = paths
 try {
     if (form == null) {
-        throw new IllegalArgumentException("encoding ${vars.get('encoding')} is none of ${FORMS.keySet()}")
+        throw new IllegalArgumentException("encoding ${vars.get('encoding')} is not one of ${FORMS.keySet()}")
     }
     frames = frames ?: list(new File(vars.get('frame_dir')).absolutePath, form.suffix, vars.get('frames') as int)
 } catch (IOException | IllegalArgumentException error) {

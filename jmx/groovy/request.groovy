@@ -184,7 +184,7 @@ class Requests { // loaded anew for each run
             textOf(file).readLines().findAll { it.trim() }.eachWithIndex { String line, int number ->
                 JsonNode row = objectOf(line)
                 if (row == null) {
-                    throw new IllegalArgumentException("$file: line ${number + 1} is no JSON object")
+                    throw new IllegalArgumentException("$file: line ${number + 1} is not a JSON object")
                 }
                 rows.add(row.fields().collectEntries { [it.key, it.value] } as Map<String, JsonNode>)
             }

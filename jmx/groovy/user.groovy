@@ -50,7 +50,7 @@ Map<String, Object> completed(Map<String, Object> line, String user, int index, 
             if (!(each.key ==~ /[a-z][a-z0-9_]{0,59}/) || each.key in NO_FIGURES) {
                 problems.add("'$each.key' cannot be the name of a figure: a-z, 0-9 and _, and not ${NO_FIGURES.join(', ')}" as String)
             } else if (each.value instanceof Map || each.value instanceof List) {
-                problems.add("the figure $each.key is no number, text or boolean" as String)
+                problems.add("the figure $each.key is not a number, a text or a boolean" as String)
             } else {
                 common[each.key] = each.value
             }
@@ -95,7 +95,7 @@ lines.eachWithIndex { line, number ->
     try {
         def record = json.parseText(line)
         if (!(record instanceof Map) || !(record.type in [null, 'sample', 'user'])) {
-            throw new IllegalArgumentException('is no JSON object with the fields of a sample')
+            throw new IllegalArgumentException('is not a JSON object with the fields of a sample')
         }
         if (record.type == 'user') {
             user = record
@@ -112,7 +112,7 @@ lines.eachWithIndex { line, number ->
         }
     } catch (JsonException | IllegalArgumentException error) {
         if (!cutOff || number < lines.size() - 1) {
-            ofLine.add(error instanceof JsonException ? 'is no JSON' : error.message)
+            ofLine.add(error instanceof JsonException ? 'is not JSON' : error.message)
         }
     }
     if (ofLine) {

@@ -15,10 +15,10 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes nine classes of JMeter and of its HTTP client anew, at set-up, for the jar that JMeter finds before its own: samples know their time
- * in microseconds, rows say which are of sub-results, a test begins with a warm-up, scripts cost less, a controller
- * hears its slaves alone, stop messages come to loopback, and the head of an answer has limits. Compiles the kit's scripts beside them.
- * Arguments: the folder for the classes, then the scripts.
+ * Makes nine classes of JMeter and of its HTTP client anew, at set-up, for the jar that JMeter finds before its own:
+ * samples know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up, scripts
+ * cost less, a controller hears its slaves alone, stop messages come to loopback, and the head of an answer has
+ * limits. Compiles the kit's scripts beside them. Arguments: the folder for the classes, then the scripts.
  */
 final class Patch {
     private static final String SAMPLES = "org.apache.jmeter.samplers.";

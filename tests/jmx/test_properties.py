@@ -86,7 +86,7 @@ MISTAKES = [
     ({"rows": "@empty.csv"}, "empty.csv holds no rows"),
     ({"headers": "X Y: 1"}, "'X Y: 1' is not of the form Name: value"),
     ({"rows": "@uneven.jsonl", "url": "http://h/{a}{b}"}, "row 2 has no b, which"),
-    ({"body": "@rows.jsonl"}, "rows.jsonl: line 2 is no JSON object"),
+    ({"body": "@rows.jsonl"}, "rows.jsonl: line 2 is not a JSON object"),
     ({"rows": "@semicolons.csv", "body": "{a}"}, "none of its columns, which are a;b"),
     ({"rows": "@twice.csv", "body": "{a}"}, "two columns have the same name"),
     ({"rows": "@latin.csv", "body": "{a}"}, "latin.csv is no text in UTF-8"),

@@ -172,7 +172,7 @@ def test_a_bad_stack_file_is_refused(openfaas, tmp_path, functions, words):
     ("functions", "words"),
     [
         ("typo:\n    image: noop\n    lables: {a: b}", r'stack\.yml: line 6: a function has no key "lables"'),
-        ("much:\n    image: noop\n    limits: {cpu: lots}", r'stack\.yml: line 6: much: cpu "lots" is no amount'),
+        ("much:\n    image: noop\n    limits: {cpu: lots}", r'stack\.yml: line 6: much: cpu "lots" is not an amount'),
         ("typo:\n    image: nope", "faas-cli deploy failed"),
     ],
 )

@@ -102,7 +102,9 @@ def _network(model: Any, pixels: Any) -> list[Any]:
             case "Add":
                 result = inputs[0] + inputs[1]
             case other:
-                raise UnsupportedModelError(f"the ONNX graph has a node of type {other}, which CenterFace has not")
+                raise UnsupportedModelError(
+                    f"the ONNX graph has a node of type {other}, which CenterFace does not have"
+                )
         values[node.output[0]] = result
     try:
         return [values[name] for name in MAPS]

@@ -50,7 +50,7 @@ func (b *dockerBackend) Check(d types.FunctionDeployment) error {
 		return err
 	}
 	if strings.HasPrefix(d.Image, "-") {
-		return fmt.Errorf("image %q is no image's name", d.Image)
+		return fmt.Errorf("%q is not the name of an image", d.Image)
 	}
 	if _, err := docker(context.Background(), "image", "inspect", "--format", "{{.Id}}", d.Image); err == nil {
 		return nil

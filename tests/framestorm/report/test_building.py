@@ -29,7 +29,7 @@ def test_a_good_run_passes(fake_run: Any) -> None:
         fake_run.user([{"rtt_ms": 40.0 + index} for index in range(10)])
     outcome = build(fake_run.write())
     assert (outcome.word, outcome.exit_status) == ("pass", 0)
-    assert outcome.line == "Pass: all 2 criteria passed, on 20 frames of 2 users."
+    assert outcome.line == "Passed: all 2 criteria passed, on 20 frames of 2 users."
     made = summary(fake_run.folder)
     assert (made.main.n, made.users.n, made.missing) == (20, 2, [])
     assert made.main.times["rtt"].p50.value == 44.0

@@ -85,4 +85,4 @@ def test_text_of_others_can_neither_command_a_terminal_nor_add_a_line() -> None:
 
 def test_a_run_that_measured_nothing_has_no_table() -> None:
     nothing = summary_of(0, verdict=Verdict("unjudged", 1, "nothing was measured: port 8080 is taken"))
-    assert terminal_text(nothing) == "Unjudged: nothing was measured: port 8080 is taken."
+    assert terminal_text(nothing) == "Not judged: nothing was measured: port 8080 is taken."

@@ -56,7 +56,7 @@ func check(text string) []string {
 	return amounts(text, services)
 }
 
-// amounts lists what of limits and requests is no amount.
+// amounts lists what of limits and requests is not an amount.
 func amounts(text string, services stack.Services) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(services.Functions)) {
@@ -67,7 +67,7 @@ func amounts(text string, services stack.Services) []string {
 			}
 			for key, value := range map[string]string{"cpu": resources.CPU, "memory": resources.Memory} {
 				if value != "" && !quantity.MatchString(value) {
-					list = append(list, fmt.Sprintf("%s%s: %s %q is no amount, such as 500m or 128Mi", line(text, key, value), name, key, value))
+					list = append(list, fmt.Sprintf("%s%s: %s %q is not an amount, such as 500m or 128Mi", line(text, key, value), name, key, value))
 				}
 			}
 		}

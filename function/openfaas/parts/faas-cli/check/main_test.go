@@ -20,8 +20,8 @@ func TestCheck(t *testing.T) {
 			"functions:\n  a:\n    limits: {cpu: lots, memory: 12Qi}\n" +
 				"  b:\n    requests:\n      cpu: '0.5'\n      memory: 128Mi\n",
 			[]string{
-				`line 3: a: cpu "lots" is no amount, such as 500m or 128Mi`,
-				`line 3: a: memory "12Qi" is no amount, such as 500m or 128Mi`,
+				`line 3: a: cpu "lots" is not an amount, such as 500m or 128Mi`,
+				`line 3: a: memory "12Qi" is not an amount, such as 500m or 128Mi`,
 			},
 		},
 		"two": {
