@@ -226,6 +226,19 @@ def test_a_loss_is_told_in_the_agent_s_own_words(saying: Callable[..., Member]) 
         saying(failed).ask(messages.TellFacts([]), Facts, 20)
 
 
+def test_a_host_that_is_not_reached_is_told_in_the_words_of_ssh(tmp_path: Path) -> None:
+    class Unreachable(Here):
+        def ssh(self, remote_command: str) -> list[str]:
+            return ["sh", "-c", "echo 'Warning: new key' >&2; echo 'No route to host' >&2; exit 255"]
+
+    member = Member(Unreachable("slave1", (), "127.0.0.1"), tmp_path)
+    try:
+        member._agent.wait()
+        assert member.look() == "ssh says: No route to host"
+    finally:
+        member.close()
+
+
 def test_a_host_cannot_fill_the_disk(
     saying: Callable[..., Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,6 +142,8 @@ def test_judged(groups: dict[str, Group], text: str, state: str, measured: str) 
 def test_a_figure_that_no_sample_has_is_told_with_those_there_are() -> None:
     judgement = judge(parse("frame db_ms p95 > 2 s", "frame"), group([1.0]))
     assert (judgement.state, "(there are rtt)" in judgement.why) == ("unjudged", True)
+    without = judge(parse("frame p95 > 2 s", "frame"), {})
+    assert (without.state, "(there are" in without.why) == ("unjudged", False)
 
 
 def test_read_before_anything_is_set_up() -> None:
