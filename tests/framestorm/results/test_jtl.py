@@ -10,6 +10,7 @@ from framestorm.report.junit import junit_xml
 from framestorm.report.page import page_html
 from framestorm.report.summary import summarise
 from framestorm.results import table
+from framestorm.results.jtl import read_threads
 from framestorm.results.reading import read_results
 from framestorm.results.table import height, read_table, sample_group
 from tests.framestorm.results.conftest import START_MS, write_rows
@@ -225,6 +226,24 @@ def test_what_a_stop_cuts_off_is_no_error_of_the_function(
         "failed": ("status-500", False), "answered": (None, False),
     }  # fmt: skip
     assert samples["cut"]["censored"].to_list() == [cut == "stopped"]
+
+
+def test_rows_of_users_and_their_threads_without_a_tree(tmp_path: Path) -> None:
+    """JMeter counts threads as a sample ends; the status of a process is no status of HTTP."""
+    (tmp_path / "samples.jtl").write_text(
+        f"{COLUMNS},allThreads\n"
+        "1000,1500,user,3,,t 1-1,false,,0,0,4\n"
+        "1200,1400,user,500,Process timeout,t 1-2,false,,0,0,6\n"
+        "1100,950,user,0,OK,t 1-3,true,,0,0,5\n"
+        "2000,1000,user,500,Cannot run program,t 1-4,false,,0,0,2\n"
+    )
+    results = read_results(tmp_path)
+    found = results.users.select("cause", "censored", "elapsed_ms").rows()
+    assert found == [
+        ("exit-3", False, 1500), ("user-timeout", True, 1400), (None, False, 950), ("not-started", False, 1000)
+    ]  # fmt: skip
+    threads = read_threads(results.jtl).sort("time_s").select("time_s", "threads").rows()
+    assert threads == [(2, 6), (3, 2)]
 
 
 @pytest.mark.parametrize("value", ["NaN", "inf", "-1e18", "9" * 30])
