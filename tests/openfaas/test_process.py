@@ -188,7 +188,7 @@ def test_deploy_goes_by_faas_cli(openfaas, tmp_path):
     assert (described["labels"], described["envVars"]) == ({"a": "b"}, {"x": "y"})
     with pytest.raises(UsageError, match="there is no stack file /nope"):
         target.main(["deploy", "-f", "/nope"])
-    with pytest.raises(SystemExit):
+    with pytest.raises(UsageError, match="--filter is not an option"):
         target.main(["down", "--filter"])
 
 

@@ -111,7 +111,7 @@ def test_a_run_past_the_gateway_keeps_the_metrics_of_its_function(local, tmp_pat
 
 def test_what_ran_before_the_study_is_left_as_it_was_found(local):
     local.prepare(target(route="nginx", queue_at_once=9))
-    assert "runs on" in local.close()
+    assert "keeps running" in local.close()
     assert stack.queue_at_once() == config.QUEUE_AT_ONCE
     assert balancers.running() == {}
     assert services.read() is not None
