@@ -76,4 +76,4 @@ def test_what_is_not_there_to_pack_is_said() -> None:
         [sys.executable, "-c", program, *words], cwd=ANSIBLE, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "/nowhere/sample.mp4 is not there; `./run.sh` makes it at its first start\n"
+    assert "/nowhere/sample.mp4" in done.stderr and done.stderr.count("\n") == 1
