@@ -22,6 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from interrupt import Interrupts, Stopped
+
 
 @dataclass(frozen=True)
 class Call:
@@ -203,11 +205,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=8095, help="port to listen on (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="file that gets a JSON line for each call")
     options = parser.parse_args(argv)
+    interrupts = Interrupts()
     receiver = Receiver(options.host, options.port, options.out)
     try:
-        print(f"X-Callback-Url: {receiver.url}", flush=True)
-        receiver.serve()
-    except KeyboardInterrupt:
+        with interrupts.allowed():
+            print(f"X-Callback-Url: {receiver.url}", flush=True)
+            receiver.serve()
+    except Stopped:
         print(f"{len(receiver.calls)} calls done, {receiver.repeated} received more than once")
     return 0
 

@@ -134,12 +134,15 @@ def test_the_receiver_outlives_whatever_reaches_its_port(capfd: pytest.CaptureFi
     assert capfd.readouterr().err == ""
 
 
-def test_it_receives_until_it_is_interrupted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_receives_until_it_is_told_to_end(tmp_path: Path, number: signal.Signals) -> None:
+    """Also where its parent ignores SIGINT, as a shell's background jobs do."""
     command = [sys.executable, callbacks.__file__, "--port", "0", "--out", str(tmp_path / "calls")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as receiver:
+    ignored = ["env", "--ignore-signal=INT", *command]
+    with subprocess.Popen(ignored, stdout=subprocess.PIPE, text=True) as receiver:
         assert receiver.stdout is not None
         told = receiver.stdout.readline()
-        receiver.send_signal(signal.SIGINT)
+        receiver.send_signal(number)
         rest = receiver.stdout.read()
     assert told.startswith("X-Callback-Url: http://127.0.0.1:")
     assert (receiver.returncode, rest) == (0, "0 calls done, 0 received more than once\n")
