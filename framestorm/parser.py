@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{word} is not an option; {hint}{prog} --help lists them")
 
     def error(self, message: str) -> NoReturn:
-        """Refuse a command line for argparse's reason."""
+        """Raise UsageError with the reason that argparse gives."""
         raise UsageError(f"{message}; {self.prog} --help lists the options")
 
     def _options(self) -> Iterator[tuple[str, str]]:

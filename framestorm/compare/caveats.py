@@ -198,7 +198,7 @@ def _records(side: StudySide) -> list[Record]:
 
 
 def _gathered(each: Iterable[Mapping[str, str]]) -> Settings:
-    """The values that a setting has among several, each once, in order."""
+    """The distinct values of each setting, sorted."""
     values: dict[str, set[str]] = {}
     for settings in each:
         for name, text in settings.items():

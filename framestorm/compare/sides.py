@@ -157,7 +157,7 @@ class RunSide:
 
 
 class StudyRun(NamedTuple):
-    """A complete run of a study: its folder there, its metrics, and which of them timeouts cut off."""
+    """A complete run of a study: its folder in the study's, its metrics, and the names of those cut off by timeouts."""
 
     run: str
     metrics: dict[str, float]

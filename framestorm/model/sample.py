@@ -52,7 +52,7 @@ def noun(label: str) -> str:
 
 
 def is_measured(name: str) -> bool:
-    """Whether the further figure of that name is a metric if its values are numbers: not a moment, nor a series."""
+    """Whether a further figure with that name is a metric; names of times of day and of other series are not."""
     of_others = {*COMMON, *ORIGIN, *OTHER_SERIES}
     return not name.endswith("_at_ms") and of_others.isdisjoint({name, name.removesuffix("_ms")})
 

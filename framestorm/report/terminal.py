@@ -19,11 +19,11 @@ COLUMN_GAP = "  "
 
 
 def terminal_text(summary: Summary) -> str:
-    """The lines that say how a run went; text of the function or the plan in them is harmless for a terminal."""
-    not_met = [_criterion(each) for each in summary.criteria if each.state != "passed"]
+    """The outcome of a run as lines of text; control characters from the function or the plan are written out."""
+    not_passed = [_criterion(each) for each in summary.criteria if each.state != "passed"]
     warnings = [_line(f"warning: {_first_sentence(text)}") for text in summary.warnings]
     blocks = (
-        [_line(summary.verdict.line), *_some(not_met, MAX_CRITERIA, "criterion", "criteria")],
+        [_line(summary.verdict.line), *_some(not_passed, MAX_CRITERIA, "criterion", "criteria")],
         _table(summary),
         _some(warnings, MAX_WARNINGS, "warning"),
     )
@@ -74,7 +74,7 @@ def _row(label: LabelSummary) -> list[str]:
 
 
 def _some(texts: Sequence[str], most: int, noun: str, nouns: str | None = None) -> list[str]:
-    """The first texts, and how many more the page has."""
+    """At most `most` of the texts, and a line with the number of those left out."""
     left = len(texts) - most
     more = units.plural(left, f"more {noun}", f"more {nouns or noun + 's'}")
     return [*texts[:most], *([f"… {more} on the page"] if left > 0 else [])]

@@ -1,4 +1,4 @@
-"""Each plan in JMeter's window, as `./run.sh gui` opens it: opened, every element looked at, saved."""
+"""`./run.sh gui` opens each plan in JMeter's GUI, where every element can be selected and the plan saved."""
 
 import contextlib
 import os

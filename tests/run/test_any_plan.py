@@ -101,7 +101,7 @@ PARTS = """
 
 
 def test_scripts_run_as_in_plain_jmeter(run_sh: RunSh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With Java's options from the environment, the class path of their plan, and what JSR 223 gives to scripts."""
+    """They get Java's options of the environment, the class path of their plan, and the variables of JSR 223."""
     monkeypatch.setenv("HEAP", "-Xms64m -Xmx200m")
     monkeypatch.setenv("GC_ALGO", "-XX:+UseParallelGC")
     monkeypatch.setenv("JVM_ARGS", "-Dof.test=yes")

@@ -9,7 +9,7 @@ from framestorm.results import table
 
 
 def samples(**columns: list[Any]) -> pl.LazyFrame:
-    """Samples of which each takes 10 ms, one a second, unless told otherwise."""
+    """Samples of 10 ms each, one a second, unless other values are given."""
     n = len(next(iter(columns.values())))
     given = {
         "start_ms": [1000.0 * each for each in range(n)], "rtt_ms": [10.0] * n, "ok": [True] * n,
