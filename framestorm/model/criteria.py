@@ -1,6 +1,7 @@
 """Criteria: `--fail-if '[label] [series] metric op value [unit]'`, parsed, and judged by what was measured.
 
-A label with spaces stands in quotes; `all` is the whole of all samplers, `*` each of their labels.
+A label with spaces stands in quotes, which are doubled within it (`'it''s'`); `all` is the whole of all samplers,
+`*` each of their labels.
 
 The series is `rtt` (the response time, which may be left out), `warm`, `cold`, `outside`, or any further figure that
 samples carry, by its full name (`first_token_ms`, `tokens`); `handler` and `model` need no `_ms`. A limit has the unit
@@ -23,6 +24,7 @@ from framestorm.model.metric import (
     ALIASES,
     COMMON_SERIES,
     COUNT_METRICS,
+    IN_QUOTES,
     PERCENTILE,
     RESPONSE,
     TIME_METRICS,
@@ -33,6 +35,7 @@ from framestorm.model.metric import (
     of_label,
     quoted,
     unit,
+    unquoted,
 )
 from framestorm.model.sample import is_figure_name
 from framestorm.stats.estimate import Bound, Estimate, Times
@@ -69,7 +72,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 EXAMPLES = "'frame p95 > 2 s', 'frame success < 99 %', 'user mean > 30 s', 'frame rate < 5/s'"
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-_WORD = re.compile(rf"\s*('[^']*'|\"[^\"]*\"|[<>=!]+|{_NUMBER.pattern}|%|/?[^\W\d][\w.,-]*|\S)")
+_WORD = re.compile(rf"\s*({IN_QUOTES}|[<>=!]+|{_NUMBER.pattern}|%|/?[^\W\d][\w.,-]*|\S)")
 
 
 class CriteriaError(UsageError):
@@ -228,8 +231,7 @@ def _take_label(words: _Words, main_label: str) -> str | None:
     """The label at the beginning; None if there is none."""
     if not _is_label(words, main_label):
         return None
-    word = words.take().text
-    name = word[1:-1] if word[:1] in ("'", '"') else word
+    name = unquoted(words.take().text)
     return next((each for each in (USER, ALL, main_label) if each.lower() == name.lower()), name)
 
 

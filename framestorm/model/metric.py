@@ -54,7 +54,9 @@ _TEXTS: dict[str, Callable[[float], str]] = {
 }  # fmt: skip
 # A figure followed by one unit; does not match `2 min 05 s`.
 _NUMBER = re.compile(r"(\N{MINUS SIGN}?[\d.,]+)(\D*)")
-_OF_LABEL = re.compile(r"""(?:"([^"]+)"|'([^']+)'|(\S+))\s+(\S+)""")
+# A text in quotes; the quotation mark around it stands in it doubled.
+IN_QUOTES = r"""(?:"(?:[^"]|"")*"|'(?:[^']|'')*')"""
+_OF_LABEL = re.compile(rf"({IN_QUOTES}|\S+)\s+(\S+)")
 _OF_SERIES = re.compile(
     rf"(?:(?P<stem>[a-z][a-z0-9_]*)_)?(?P<statistic>{'|'.join(STATISTICS)}|p\d+(?:\.\d+)?)(?P<suffix>{'|'.join(SUFFIXES)})?"
 )
@@ -253,7 +255,7 @@ def beside(name: str, other: str) -> str:
 def split_label(name: str) -> tuple[str | None, str]:
     """The label of a metric and its name without; None: it is of the main samples."""
     match = _OF_LABEL.fullmatch(name.strip())
-    return (match[1] or match[2] or match[3], match[4]) if match else (None, name)
+    return (unquoted(match[1]), match[2]) if match else (None, name)
 
 
 def quoted(label: str) -> str:
@@ -263,7 +265,14 @@ def quoted(label: str) -> str:
     is_word = is_known and word != USER
     if re.fullmatch(r"[^\W\d][\w.-]*", label) and not is_word:
         return label
-    return f"'{label}'" if '"' in label else f'"{label}"'
+    mark = "'" if '"' in label else '"'
+    return mark + label.replace(mark, 2 * mark) + mark
+
+
+def unquoted(word: str) -> str:
+    """The label that a word of a criterion names, in quotes or not."""
+    mark = word[:1]
+    return word[1:-1].replace(2 * mark, mark) if re.fullmatch(IN_QUOTES, word) else word
 
 
 def is_rounded(name: str) -> bool:

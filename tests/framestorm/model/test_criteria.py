@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from framestorm.model.criteria import CriteriaError, Group, judge, metric_name, parse
-from framestorm.model.metric import METRICS, metric, quoted
+from framestorm.model.metric import METRICS, metric, of_label, quoted, split_label
 from framestorm.stats.percentiles import Sample
 
 
@@ -187,6 +187,8 @@ def test_other_words_name_none(words: str) -> None:
         metric_name(words, "frame")
 
 
-@pytest.mark.parametrize("label", ['a "b"', "", "p95", "1 %", "it's", "users"])
+@pytest.mark.parametrize("label", ['a "b"', "", "p95", "1 %", "it's", "users", """it's "b''c\"""", "'", '"'])
 def test_a_label_is_named_as_it_is_quoted(label: str) -> None:
     assert parse(f"{quoted(label)} errors > 1 %", "main").label == label
+    assert split_label(of_label(label, "p95_ms")) == (label, "p95_ms")
+    assert metric_name(f"{quoted(label)} p95", "main") == of_label(label, "p95_ms")
