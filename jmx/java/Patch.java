@@ -15,10 +15,10 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes nine classes of JMeter and of its HTTP client anew, at set-up, for the jar that JMeter finds before its own:
- * samples know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up, scripts
- * cost less, a controller hears its slaves alone, stop messages come to loopback, and the head of an answer has
- * limits. Compiles the kit's scripts beside them. Arguments: the folder for the classes, then the scripts.
+ * Makes ten classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before its
+ * own: samples know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up, scripts
+ * cost less, a controller hears its slaves alone, stop messages come to loopback, the head of an answer has limits, and
+ * an Arrivals Thread Group ends. Compiles the kit's scripts beside them. Arguments: the folder for the classes, then the scripts.
  */
 final class Patch {
     private static final String SAMPLES = "org.apache.jmeter.samplers.";
@@ -50,7 +50,8 @@ final class Patch {
             "if ($1.getEntity() != null && $1.getEntity().getContentEncoding() != null"
             + " && $1.getEntity().getContentEncoding().getElements().length > 5)"
             + " throw new org.apache.http.ProtocolException(\"more than 5 content codings\");");
-        for (CtClass each : List.of(result, event, rows, engine, script, rmi, main, limits, codings)) {
+        CtClass arrivals = patchedArrivals(pool.get("com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup"));
+        for (CtClass each : List.of(result, event, rows, engine, script, rmi, main, limits, codings, arrivals)) {
             each.writeFile(arguments[0]);
         }
         for (String each : List.of(arguments).subList(1, arguments.length)) {
@@ -134,13 +135,32 @@ final class Patch {
         return script;
     }
 
-    /** Replace the calls of one method of a class, within a method of JMeter. */
+    /**
+     * The group waits for its first arrival, and a user in its pool for the next: a notification that came before they
+     * waited was lost, and the test never ended.
+     */
+    private static CtClass patchedArrivals(CtClass group) throws Exception {
+        replaceWaits(group.getDeclaredMethod("start"), "arrivalsCount.get() == 0L && threadStarter.isAlive()");
+        replaceWaits(group.getDeclaredMethod("movedToPool"), "running && poolThreads.contains($0)");
+        return group;
+    }
+
+    /** Let a method wait only as long as it has a reason; looked at once a second, if nothing notifies it. */
+    private static void replaceWaits(CtMethod method, String reason) throws Exception {
+        replace(method, Object.class.getName(), "wait", "while (" + reason + ") $0.wait(1000L);");
+    }
+
+    /** Replace the calls of one method of a class, within a method of JMeter, by another expression. */
     private static void replaceCalls(CtMethod method, String called, String name, String instead) throws Exception {
+        replace(method, called, name, "$_ = ($r) " + instead + ";");
+    }
+
+    private static void replace(CtMethod method, String called, String name, String statement) throws Exception {
         method.instrument(new ExprEditor() {
             @Override
             public void edit(MethodCall call) throws CannotCompileException {
                 if (call.getClassName().equals(called) && call.getMethodName().equals(name)) {
-                    call.replace("$_ = ($r) " + instead + ";");
+                    call.replace(statement);
                 }
             }
         });

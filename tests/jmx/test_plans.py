@@ -191,3 +191,47 @@ def test_scripts_are_compiled_at_set_up() -> None:
     with zipfile.ZipFile(HOME / "lib" / "framestorm.jar") as jar:
         compiled = {Path(name).parts[2] for name in jar.namelist() if name.endswith("/script.class")}
     assert compiled == digests
+
+
+NOTIFIED_TOO_SOON = """
+import com.blazemeter.jmeter.threads.DynamicThread
+import com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup
+import org.apache.jmeter.control.LoopController
+import org.apache.jmeter.engine.StandardJMeterEngine
+import org.apache.jmeter.threads.JMeterThread
+import org.apache.jmeter.threads.ListenerNotifier
+import org.apache.jmeter.util.JMeterUtils
+import org.apache.jorphan.collections.HashTree
+import org.apache.jorphan.collections.ListedHashTree
+
+JMeterUtils.loadJMeterProperties(args[0] + "/bin/jmeter.properties")
+def group = new ArrivalsThreadGroup()
+group.running = true
+def user = new DynamicThread(new HashTree(new LoopController()), group, null)
+def pooled = new Thread({ group.movedToPool(user) })
+synchronized (user) {
+    pooled.start()
+    while (!group.poolThreads.contains(user)) Thread.onSpinWait()
+    group.releasedPoolThread()
+}
+pooled.join(20000)
+assert !pooled.isAlive()
+
+group = new ArrivalsThreadGroup() {
+    protected Thread getThreadStarter(int index, ListenerNotifier n, ListedHashTree t, StandardJMeterEngine e) {
+        new Thread({ arrivalsCount.set(1) })
+    }
+    JMeterThread addNewThread(int delay, StandardJMeterEngine engine) { null }
+}
+def started = new Thread({ group.start(0, null, null, null) })
+started.start()
+started.join(20000)
+assert !started.isAlive()
+System.exit(0)
+"""
+
+
+def test_an_arrivals_thread_group_misses_no_notification() -> None:
+    """A user in the pool is notified before it waits; and the first arrival comes before the group waits for it."""
+    done = subprocess.run(groovy("-e", NOTIFIED_TOO_SOON, HOME), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
