@@ -237,6 +237,7 @@ class Facts:
     """What the warnings are made of.
 
     arrivals: how many requests the schedule planned, None if there was no schedule.
+    stopped_by: which thread or element of the plan stopped the test, None if it ran to its end.
     out_of_memory: what JMeter's logs say of memory or threads that it did not get.
     during_stalls: the samples in progress while the generator was held up.
     absent_columns: of JMeter's columns those that samples.jtl was saved without.
@@ -245,6 +246,7 @@ class Facts:
     unverified: int
     from_killed_users: int
     arrivals: int | None
+    stopped_by: str | None = None
     out_of_memory: str | None = None
     stalls: list[Stall] = field(default_factory=list)
     during_stalls: int = 0

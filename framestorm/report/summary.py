@@ -90,6 +90,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             unverified=height(samples.filter(pl.col("ok") & ~pl.col("verified"))),
             from_killed_users=results.clients.from_killed_users,
             arrivals=reading.read_arrivals(run_dir) if record.state == "complete" else None,
+            stopped_by=reading.read_own_stop(run_dir),
             out_of_memory=reading.read_out_of_memory(run_dir),
             stalls=stalled,
             during_stalls=stalls.samples_during(samples, stalled, origin_ms),

@@ -1,10 +1,11 @@
 """What the terminal says after a run: the verdict, the criteria that did not pass, a table by label, and warnings."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from framestorm.model import units
-from framestorm.model.criteria import USER, USER_SERIES, Judgement
+from framestorm.model.criteria import ALL, USER, USER_SERIES, Judgement
 from framestorm.model.summary import LabelSummary, Summary
 from framestorm.plain import visible
 from framestorm.report.page import COLUMNS, figure_text
@@ -49,13 +50,17 @@ def _criterion(judgement: Judgement) -> str:
 
 
 def _table(summary: Summary) -> list[str]:
-    """A row for each label, as in JMeter's Aggregate Report, and the main samples' most frequent causes of errors."""
+    """A row for each label, as in JMeter's Aggregate Report, and the most frequent causes of all errors."""
     labels = [label for label in summary.labels.values() if label.n]
     if not labels:
         return []
     head = ["label", "n", "errors", *(COLUMNS[name] for name in TIMES), "successful"]
     top, *lines = aligned([head, *map(_row, labels)])
-    causes = [f"{units.count(n)} {_short(_line(cause))}" for cause, n in summary.main.causes.items()]
+    counts = Counter[str]()
+    for each in labels:
+        if each.kind == "sampler" and each.label not in (ALL, USER):
+            counts.update(each.causes)
+    causes = [f"{units.count(n)} {_short(_line(cause))}" for cause, n in counts.most_common()]
     errors = [f"errors by cause: {', '.join(_some(causes, MAX_CAUSES, 'cause'))}"] if causes else []
     return [top, *_some(lines, MAX_LABELS, "label"), *errors]
 

@@ -42,6 +42,7 @@ def warnings(summary: Summary, samples: pl.LazyFrame) -> list[str]:
     return [
         *_losses(summary),
         *_replicas(summary),
+        *_stopped(summary),
         *_arrivals(summary),
         *_users(summary),
         *_saturation(summary),
@@ -106,6 +107,15 @@ def _replicas(summary: Summary) -> list[str]:
                 f"load{at_worst}: times and throughput during that time are of a smaller deployment than configured."
             )
     return sentences
+
+
+def _stopped(summary: Summary) -> list[str]:
+    if summary.facts.stopped_by is None:
+        return []
+    return [
+        f"The plan itself stopped the test ({summary.facts.stopped_by}): the load may be shorter than configured. A "
+        "Thread Group does so after an error if it is set to, as do scripts and Flow Control Actions; see jmeter.log."
+    ]
 
 
 def _is_saturated(machine: Machine) -> bool:

@@ -33,6 +33,10 @@ STATES = {
 # The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group.
 ARRIVALS = re.compile(r'\{"type":"arrivals","due":(\d+)|ArrivalsThreadStarter: .*had arrivals: (\d+)')
 OUT_OF_MEMORY = re.compile(r"OutOfMemoryError: [\w :'-]{1,80}")
+# By an error after which the thread group stops the test, a script, or a Flow Control Action.
+STOPPED_BY_PLAN = re.compile(
+    r"(?:Shutdown|Stop) Test(?: Now)? detected by (thread: .*)|Stopping all threads(?: now)? from (element .*)"
+)
 TOLD_TO_STOP = re.compile(r" Command: (?:Shutdown|StopTestNow) received from ")
 # A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
 ENDED_THREAD = "Uncaught exception in thread "
@@ -218,6 +222,12 @@ def read_foreign_stop(run_dir: Path, record: Record) -> list[str]:
     if record.state == "complete" and TOLD_TO_STOP.search(_logs(run_dir)):
         return ["JMeter was told to stop by somebody else than this run; see jmeter.log"]
     return []
+
+
+def read_own_stop(run_dir: Path) -> str | None:
+    """Which thread or element of the plan stopped the test, by JMeter's logs; None if the test ran to its end."""
+    stopped = STOPPED_BY_PLAN.search(_logs(run_dir))
+    return (stopped[1] or stopped[2]).replace("thread:", "thread").strip() if stopped else None
 
 
 def read_ended_threads(run_dir: Path) -> list[str]:

@@ -70,6 +70,14 @@ def test_columns_are_aligned_whatever_labels_are_called() -> None:
     assert table[2].startswith("(empty) ") and "x… " in table[3]
 
 
+def test_causes_are_those_of_all_samplers() -> None:
+    """The main samples are those of one label here, and a setUp Thread Group failed."""
+    failed = replace(label("log in", 1, 1), causes={"status-401": 1})
+    parts = {name: replace(failed, label=name, kind=kind) for name, kind in (("all", "sampler"), ("x", "transaction"))}
+    _, table = blocks(summary_of(5, labels={"log in": failed, **parts}))
+    assert table[-1] == "errors by cause: 1 status-401"
+
+
 def test_text_of_others_can_neither_command_a_terminal_nor_add_a_line() -> None:
     foreign = "\x1b[2Jred\nPass: all is well.\r\u202e"
     frames = replace(label("frame", 5, 5), causes={f"assertion: {foreign}": 5})

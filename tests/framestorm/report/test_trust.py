@@ -284,6 +284,25 @@ def test_arrivals_of_all_slaves_are_counted(slave_lost: Any, more: int, told: bo
     assert ("not_offered" in summary.doubts) == told
 
 
+@pytest.mark.parametrize(
+    ("line", "by"),
+    [
+        ("INFO o.a.j.t.JMeterThread: Shutdown Test detected by thread: users 1-1", "thread users 1-1"),
+        ("INFO o.a.j.t.JMeterThread: Stop Test Now detected by thread: users 1-1", "thread users 1-1"),
+        ("INFO o.a.j.s.TestAction: Stopping all threads now from element halt", "element halt"),
+        ("INFO o.a.j.s.TestAction: Stopping current thread from element halt", None),
+        ("INFO o.a.j.e.StandardJMeterEngine: Test will stop on error", None),
+    ],
+)
+def test_a_plan_that_stops_the_test_is_told(three_users: Any, line: str, by: str | None) -> None:
+    folder = three_users.write()
+    with (folder / "jmeter.log").open("a") as log:
+        log.write(f"{line}\n")
+    summary, _ = summary_and_page(folder)
+    assert summary.facts.stopped_by == by
+    assert (f"({by})" in warning_text(summary)) == (by is not None)
+
+
 def test_lost_replicas_are_told_and_drawn(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     replicas = {"k1-1": (0, 1e9), "k1-2": (0, 21.0), "k1-3": (0, 1e9)}
