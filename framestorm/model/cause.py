@@ -84,7 +84,7 @@ CAUSES = {
         Cause("status-502", "the gateway found no function", Side.FUNCTION),
         Cause("status-503", "the function was not ready", Side.FUNCTION),
         Cause("status-504", "the platform's own timeout", Side.FUNCTION, is_timeout=True),
-        Cause("generator-limit", "the generator had no port or file descriptor left for a connection", Side.GENERATOR),
+        Cause("generator-limit", "the generator had no port, file descriptor or memory left for it", Side.GENERATOR),
         Cause("exception", "the sampler ended with an exception", Side.GENERATOR),
         Cause("error", "the sampler reported an error", Side.FUNCTION),
         Cause("unknown", "no cause was recorded", Side.FUNCTION),

@@ -7,6 +7,7 @@ import com.jayway.jsonpath.Configuration
 import com.jayway.jsonpath.JsonPath
 import com.jayway.jsonpath.JsonPathException
 import com.jayway.jsonpath.Option
+import framestorm.Body
 import groovy.json.JsonOutput
 import groovy.transform.CompileStatic
 import groovy.transform.Memoized
@@ -24,6 +25,35 @@ import org.w3c.dom.Document
 import org.w3c.dom.NodeList
 import org.xml.sax.InputSource
 import org.xml.sax.SAXException
+
+@CompileStatic
+class TooManyValues extends RuntimeException {
+}
+
+// Reads the JSON or XML of an answer. Each of its values takes some hundred bytes: those of long answers are read by one
+// user at a time, and of longer ones not at all.
+@CompileStatic
+class Values {
+    static final int MANY = 10_000, MOST = 1_000_000
+
+    static <T> T read(String answer, int most = MOST, Closure<T> reading) {
+        int values = 0
+        for (int i = 0; answer.length() > MANY && i < answer.length(); i++) {
+            char each = answer.charAt(i)
+            if (each == (char) ',' || each == (char) '{' || each == (char) '[' || each == (char) '<') {
+                values++
+            }
+        }
+        if (values > most) {
+            throw new TooManyValues()
+        }
+        return values > MANY ? readAlone(reading) : reading.call()
+    }
+
+    private static synchronized <T> T readAlone(Closure<T> reading) {
+        return reading.call()
+    }
+}
 
 // A condition on the text of an answer: a JSONPath ($.faces[0], $.state == done), an XPath (//face), regex:…, or text.
 @CompileStatic
@@ -48,10 +78,10 @@ class Condition {
         if (kind == 'jsonpath') {
             List<String> sides = rest.split(/\s+==\s+/, 2) as List<String>
             JsonPath path = JsonPath.compile(sides[0])
-            isMet = { String answer -> hasJson(answer, path, sides[1]) }
+            isMet = { String answer -> Values.read(answer) { hasJson(answer, path, sides[1]) } }
         } else if (kind == 'xpath') {
             XPathFactory.newInstance().newXPath().compile(rest) // one for each thread, this one for its mistakes
-            isMet = { String answer -> hasXml(answer, rest) }
+            isMet = { String answer -> Values.read(answer) { hasXml(answer, rest) } }
         } else if (kind == 'regex') {
             Pattern pattern = Pattern.compile(rest)
             isMet = { String answer -> pattern.matcher(answer).find() }
@@ -112,12 +142,14 @@ class JsonFigures {
 
     Map<String, Object> read(String answer) {
         try {
-            def parsed = JsonPath.using(Condition.LENIENT).parse(answer)
-            return paths.collectEntries { String name, JsonPath path ->
-                Object value = parsed.read(path)
-                [name, value instanceof List ? value.find { it instanceof Number } : value]
-            }.findAll { it.value instanceof Number } as Map<String, Object>
-        } catch (JsonPathException | IllegalArgumentException | StackOverflowError ignored) { // it is no JSON
+            return Values.read(answer) {
+                def parsed = JsonPath.using(Condition.LENIENT).parse(answer)
+                paths.collectEntries { String name, JsonPath path ->
+                    Object value = parsed.read(path)
+                    [name, value instanceof List ? value.find { it instanceof Number } : value]
+                }.findAll { it.value instanceof Number } as Map<String, Object>
+            }
+        } catch (JsonPathException | IllegalArgumentException | StackOverflowError | TooManyValues ignored) { // it is no JSON
             return [:]
         }
     }
@@ -126,7 +158,7 @@ class JsonFigures {
 @CompileStatic // a third of the time, which counts at 1,500 answers a second
 class Answer {
     static final ObjectMapper JSON = new ObjectMapper()
-    static final int KEPT_BYTES = 200, WORKER_CHARACTERS = 200, TIMINGS_KEPT = 50
+    static final int KEPT_BYTES = 200, WORKER_CHARACTERS = 200, TIMINGS_KEPT = 50, FRAMES_VALUES = 100_000
     // As the function under test of this kit calls its own times.
     static final Map<String, String> TIMINGS = [total: 'handler_ms', model: 'model_ms']
     static final Set<String> COMMON = ['start_ms', 'rtt_ms', 'intended_ms'] as Set<String>
@@ -182,8 +214,9 @@ class Answer {
         String accept = vars.get('accept') // of plans that send frames
         boolean isWhole = result.responseCode.isInteger()
         cause = isWhole ? statusCause() : broken(result.responseCode, result.responseMessage, isStopped)
-        if (!cause) {
-            cause = accept ? pictureCause(accept, vars.get('min_faces') as int) : textCause(vars.get('expect'), vars.get('reject'))
+        if (!cause && (accept || vars.get('expect') || vars.get('reject'))) {
+            cause = Body.isCut() ? 'generator-limit'
+                : accept ? pictureCause(accept, vars.get('min_faces') as int) : textCause(vars.get('expect'), vars.get('reject'))
         }
         String wanted = vars.get('figures')
         if (wanted) {
@@ -211,6 +244,7 @@ class Answer {
         result.responseMessage = cause ?: 'OK'
         result.setResponseData(text, 'UTF-8')
         result.dataType = SampleResult.TEXT // JMeter saves no other
+        Body.release()
     }
 
     static String masked(String text, Map<String, String> secrets) {
@@ -265,9 +299,6 @@ class Answer {
     }
 
     String textCause(String expect, String reject) {
-        if (!expect && !reject) {
-            return null
-        }
         String text = result.responseDataAsString
         return expect && !isMet(expect, text, false) ? 'expect-not-met' : reject && isMet(reject, text, true) ? 'reject-met' : null
     }
@@ -275,7 +306,7 @@ class Answer {
     static boolean isMet(String condition, String text, boolean isMetByTooDeep) {
         try {
             return Condition.of(condition).isMet.call(text)
-        } catch (StackOverflowError ignored) { // else the thread would end, and the request have no row
+        } catch (StackOverflowError | TooManyValues ignored) { // else the thread would end, and the request have no row
             return isMetByTooDeep
         }
     }
@@ -320,8 +351,8 @@ class Answer {
 
     static JsonNode parsed(String text) {
         try {
-            return JSON.readTree(text)
-        } catch (IOException ignored) {
+            return Values.read(text, FRAMES_VALUES) { JSON.readTree(text) }
+        } catch (IOException | TooManyValues ignored) {
             return null
         }
     }

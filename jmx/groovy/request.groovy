@@ -301,7 +301,7 @@ class Requests { // loaded anew for each run
             sampler.proxyUser = login[0]
             sampler.proxyPass = login[1]
         }
-        vars.putObject('secrets', secrets ?: null)
+        vars.putObject('secrets', secrets)
     }
 
     void checkColumns(String rowsFile, String templates) {

@@ -15,10 +15,11 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes ten classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before its
- * own: samples know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up, scripts
- * cost less, a controller hears its slaves alone, stop messages come to loopback, the head of an answer has limits, and
- * an Arrivals Thread Group ends. Compiles the kit's scripts beside them. Arguments: the folder for the classes, then the scripts.
+ * Makes twelve classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
+ * its own: samples know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up,
+ * scripts cost less, a controller hears its slaves alone, stop messages are files, heads and bodies of answers have
+ * limits, a redirect takes no secrets along, and an Arrivals Thread Group ends. Compiles the kit's scripts beside them.
+ * Arguments: the folder for the classes, then the scripts.
  */
 final class Patch {
     private static final String SAMPLES = "org.apache.jmeter.samplers.";
@@ -37,11 +38,7 @@ final class Patch {
         rmi.getDeclaredMethod("createServerSocketFactory")
             .insertBefore("if (SSL_DISABLED && framestorm.FromSlaves.isAsked()) return new framestorm.FromSlaves();");
         CtClass main = pool.get("org.apache.jmeter.JMeter");
-        // JMeter takes stop messages from this machine alone, but listens for them on all addresses.
-        main.getDeclaredMethod("getSocket").setBody(
-            "{ for (int port = $1; port <= $2; port++) {"
-            + " try { return new java.net.DatagramSocket(port, java.net.InetAddress.getLoopbackAddress()); }"
-            + " catch (java.net.SocketException taken) { } } return null; }");
+        main.getDeclaredMethod("startUdpDdaemon").insertBefore("if (framestorm.StopFiles.watch($1)) return;");
         // Without limits, a head without end fills the memory, and one that names thousands of codings the stack.
         CtClass limits = pool.get("org.apache.http.config.MessageConstraints$Builder");
         limits.getDeclaredConstructor(new CtClass[0]).insertAfter("maxLineLength = 65536; maxHeaderCount = 200;");
@@ -51,7 +48,14 @@ final class Patch {
             + " && $1.getEntity().getContentEncoding().getElements().length > 5)"
             + " throw new org.apache.http.ProtocolException(\"more than 5 content codings\");");
         CtClass arrivals = patchedArrivals(pool.get("com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup"));
-        for (CtClass each : List.of(result, event, rows, engine, script, rmi, main, limits, codings, arrivals)) {
+        CtClass redirects = pool.get("org.apache.http.impl.client.DefaultRedirectStrategy");
+        redirects.getDeclaredMethod("getRedirect")
+            .insertAfter("framestorm.Redirects.setHeaders((org.apache.http.client.methods.HttpUriRequest) $1, $_);");
+        CtClass bodies = pool.get("org.apache.jmeter.protocol.http.sampler.HTTPSamplerBase");
+        bodies.getDeclaredMethod("readResponse").insertBefore("$2 = framestorm.Body.of($2);");
+        List<CtClass> all = List.of(
+            result, event, rows, engine, script, rmi, main, limits, codings, arrivals, redirects, bodies);
+        for (CtClass each : all) {
             each.writeFile(arguments[0]);
         }
         for (String each : List.of(arguments).subList(1, arguments.length)) {

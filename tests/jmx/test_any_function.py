@@ -228,6 +228,23 @@ def test_an_answer_too_deep_for_a_condition(
     assert len(run.rows()) >= 2
 
 
+@pytest.mark.parametrize(
+    ("body", "properties", "cause"),
+    [
+        (b"[" + b"{}," * 8_000_000 + b"0]", {"expect": "$.x", "figures": "a=$.x"}, "expect-not-met"),
+        (b"[" + b"{}," * 8_000_000 + b"0]", {"reject": "$.x"}, "reject-met"),
+        (b"<a>" + b"<b/>" * 6_000_000 + b"</a>", {"expect": "//b"}, "expect-not-met"),
+        (b"[" + b"{}," * 400_000 + b'{"x":1}]', {"expect": "$[-1:].x"}, "OK"),
+    ],
+)
+def test_an_answer_of_too_many_values_for_the_memory(
+    body: bytes, properties: dict[str, str], cause: str, run_plan: RunPlan, stand_in: StartServer
+) -> None:
+    server = stand_in({"body": body})
+    run = run_plan("requests", url=server.url, method="GET", users=2, ramp_s=0, hold_s=2, **properties)
+    assert run.count("responseMessage") == {(cause,): len(server.received)}
+
+
 @pytest.mark.parametrize("secret", ["p^w é/+ %2", 'a"b\\c', ""])
 def test_a_secret_is_shown_nowhere(
     secret: str, run_plan: RunPlan, stand_in: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -254,6 +271,24 @@ def test_a_password_that_makes_the_proxys_address_wrong_is_not_shown(
     run = run_plan("requests", url="http://h/", proxy="${env:PROXY_LOGIN}@h:1", users=1, ramp_s=0, hold_s=1)
     assert (read_refusal(run.folder) or "").startswith("-Jproxy=${env:PROXY_LOGIN}@h:1: Illegal character")
     assert [path for path in tmp_path.iterdir() if path.is_file() and "se cret" in path.read_text()] == []
+
+
+def test_so_much_of_answers_is_held_as_fits_into_the_heap(run_plan: RunPlan, stand_in: StartServer) -> None:
+    """Of all at a time an eighth of the heap, which are 64 MiB here."""
+    long, short = {"body": b"x" * (30 << 20) + b"\nthe end", "pause_s": 2}, {"body": b"the end"}
+    server = stand_in(*[long] * 4, *[short] * 4)
+    run = run_plan("requests", url=server.url, method="GET", users=4, ramp_s=0, hold_s=3, sleep_s=0.2, expect="the end")
+    causes = run.count("responseMessage")
+    assert causes.keys() == {("OK",), ("generator-limit",)} and causes.total() == len(server.received)
+    assert {row["responseMessage"] for row in run.rows() if int(row["bytes"]) < 1 << 20} == {"OK"}
+
+
+def test_what_is_beyond_32_mib_of_an_answer_is_not_looked_at(run_plan: RunPlan, stand_in: StartServer) -> None:
+    server = stand_in({"body": b"x" * (33 << 20) + b"the end"})
+    load = {"method": "GET", "users": 1, "ramp_s": 0, "hold_s": 1}
+    run = run_plan("requests", url=server.url, expect="the end", **load)
+    assert set(run.count("responseMessage")) == {("expect-not-met",)}
+    assert all(int(row["bytes"]) > 33 << 20 for row in run.rows())
 
 
 @pytest.mark.parametrize(("idle_s", "scheme", "cause"), [(1.3, "http:", "OK"), (None, "https:", "tls")])

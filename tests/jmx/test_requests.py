@@ -73,3 +73,21 @@ def test_a_redirect_is_one_sample_and_stays_a_post(run_plan: RunPlan, stand_in: 
         ("POST", "text/plain", b"3"), ("POST", "text/plain", b""), ("GET", "text/plain", b""),
     }  # fmt: skip
     assert run.tree().findall("httpSample/httpSample") == []
+
+
+def test_a_redirect_takes_no_secret_to_another_host(
+    run_plan: RunPlan, stand_in: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_KEY", "k3y")
+    again = {"status": 307, "body": b"", "headers": (("Location", "/again"),)}
+    elsewhere = stand_in(again, {"body": b"ok"})
+    first = stand_in(again, redirect(307, elsewhere), again, redirect(302, elsewhere))
+    headers = r"Authorization: t0k\nCookie: a=b\nX-Key: of ${env:API_KEY}\nX-Plain: stays"
+    load = {"users": 1, "ramp_s": 0, "hold_s": 2}
+    run = run_plan("requests", url=first.url, method="GET", headers=headers, **load)
+    assert set(run.count("responseMessage")) == {("OK",)} and len(first.received) >= 4
+    names = ("Authorization", "Cookie", "X-Key", "X-Plain")
+    assert {tuple(sent.headers[name] for name in names) for sent in first.received} == {
+        ("t0k", "a=b", "of k3y", "stays")
+    }
+    assert {tuple(sent.headers[name] for name in names) for sent in elsewhere.received} == {(None, None, None, "stays")}

@@ -1,0 +1,76 @@
+package framestorm;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.jmeter.util.JMeterUtils;
+
+/**
+ * The body of an answer as the HTTP sampler reads it. All bodies that users hold at a time get a part of the heap (the
+ * property framestorm.bodies_part_of_heap): what does not fit in is read to its end and dropped. Otherwise a few answers
+ * without end would take all memory and with it the run.
+ */
+public final class Body extends InputStream {
+    private static final double PART = Double.parseDouble(JMeterUtils.getPropDefault("framestorm.bodies_part_of_heap", "0"));
+    private static final long AT_MOST = (long) (PART * Runtime.getRuntime().maxMemory());
+    private static final AtomicLong HELD = new AtomicLong();
+    private static final ThreadLocal<Body> OF_USER = new ThreadLocal<>();
+    private final InputStream body;
+    private long held;
+    private boolean isCut;
+
+    /** Called by JMeter for each answer. Where the property is not set, all of it is kept. */
+    public static InputStream of(InputStream body) {
+        if (AT_MOST <= 0) {
+            return body;
+        }
+        release();
+        OF_USER.set(new Body(body));
+        return OF_USER.get();
+    }
+
+    /** Whether a part of this user's last answer was dropped. */
+    public static boolean isCut() {
+        return OF_USER.get() != null && OF_USER.get().isCut;
+    }
+
+    /** This user's last answer is held no more. */
+    public static void release() {
+        if (OF_USER.get() != null) {
+            HELD.addAndGet(-OF_USER.get().held);
+            OF_USER.remove();
+        }
+    }
+
+    private Body(InputStream body) {
+        this.body = body;
+    }
+
+    @Override
+    public int read(byte[] into, int from, int length) throws IOException {
+        int read = body.read(into, from, length);
+        while (read > 0 && !isKept(read)) {
+            read = body.read(into, from, length);
+        }
+        return read;
+    }
+
+    private boolean isKept(int bytes) {
+        if (!isCut) {
+            held += bytes;
+            isCut = HELD.addAndGet(bytes) > AT_MOST;
+        }
+        return !isCut;
+    }
+
+    @Override
+    public int read() throws IOException {
+        byte[] one = new byte[1];
+        return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
+    }
+
+    @Override
+    public void close() throws IOException {
+        body.close();
+    }
+}

@@ -1,0 +1,44 @@
+package framestorm;
+
+import java.net.URI;
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import org.apache.http.Header;
+import org.apache.http.client.methods.HttpUriRequest;
+import org.apache.jmeter.threads.JMeterContextService;
+import org.apache.jmeter.threads.JMeterVariables;
+
+/**
+ * Keeps secrets in headers from the address that a redirect leads to, if that is another one, as curl and browsers do.
+ * It does so for requests that jmx/groovy/request.groovy prepared, whose secrets are known; JMeter sends all headers on.
+ */
+public final class Redirects {
+    private static final Set<String> SECRET = Set.of("authorization", "cookie", "proxy-authorization");
+
+    /** Give the request that follows a redirect those headers of the request before it that it may have. */
+    public static void setHeaders(HttpUriRequest before, HttpUriRequest next) {
+        JMeterVariables variables = JMeterContextService.getContext().getVariables();
+        Object secrets = variables == null ? null : variables.getObject("secrets");
+        if (secrets != null) {
+            boolean isSame = origin(before.getURI()).equals(origin(next.getURI()));
+            next.setHeaders(Arrays.stream(before.getAllHeaders())
+                .filter(each -> isSame || !isSecret(each, (Map<?, ?>) secrets)).toArray(Header[]::new));
+        }
+    }
+
+    private static boolean isSecret(Header header, Map<?, ?> secrets) {
+        return SECRET.contains(header.getName().toLowerCase(Locale.ROOT))
+            || secrets.keySet().stream().anyMatch(each -> header.getValue().contains(each.toString()));
+    }
+
+    /** Scheme, host and port. */
+    private static String origin(URI uri) {
+        boolean isDefault = uri.getPort() == ("https".equalsIgnoreCase(uri.getScheme()) ? 443 : 80);
+        return (uri.getScheme() + "://" + uri.getHost() + ":" + (isDefault ? -1 : uri.getPort())).toLowerCase(Locale.ROOT);
+    }
+
+    private Redirects() {
+    }
+}
