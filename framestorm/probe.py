@@ -10,7 +10,6 @@ import os
 import pwd
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -187,13 +186,12 @@ def stop_clients(pids: Iterable[int], stopped: set[int]) -> None:
             os.kill(pid, signal.SIGTERM)
 
 
-def stop_jmeter(port: int, *, is_now: bool) -> None:
-    """Tell JMeter, which listens on a port of this host, to begin no more samples, or `is_now` to interrupt its users.
+def stop_jmeter(run_dir: Path, *, is_now: bool) -> None:
+    """Tell the JMeter of a run to begin no more samples, or `is_now` to interrupt its users (jmx/java/StopFiles.java).
 
     A controller tells its slaves.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.sendto(b"StopTestNow" if is_now else b"Shutdown", ("127.0.0.1", port))
+    (run_dir / ("StopTestNow" if is_now else "Shutdown")).touch()
 
 
 def processes(account: str) -> list[int]:

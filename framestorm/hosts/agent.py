@@ -62,7 +62,6 @@ class Agent:
         self.run_dir: Path | None = None
         self.main_pid = ""  # of JMeter's server
         self.controller: subprocess.Popen[bytes] | None = None
-        self.stop_port = 0
         self.lock: TextIO | None = None
         self.client_server: subprocess.Popen[bytes] | None = None
         self.client_watch: client_server.Watch | None = None
@@ -166,7 +165,6 @@ class Agent:
         # A path that is absolute stays as it is.
         self.follow = {name: run_dir / path for name, path in order.follow.items()}
         if order.command:
-            self.stop_port = order.stop_port
             self._start_controller(order.command, run_dir)
         else:
             if order.cut:
@@ -180,17 +178,17 @@ class Agent:
 
     def stop(self) -> None:
         """Stop gently: no new users start, and running users record what they have measured so far."""
-        if self.controller is not None:
-            probe.stop_jmeter(self.stop_port, is_now=False)
         self.stopping = True
         if self.run_dir is not None:
             with self._as_account():
                 (self.run_dir / "stop").touch()
+                probe.stop_jmeter(self.run_dir, is_now=False)
         probe.stop_clients(probe.processes(self.host.user), self.stopped_clients)
 
     def interrupt(self) -> None:
         """Have the controller interrupt the users of its slaves."""
-        probe.stop_jmeter(self.stop_port, is_now=True)
+        with self._as_account():
+            probe.stop_jmeter(self._opened_dir(), is_now=True)
 
     def kill(self) -> None:
         """End the controller; its files stay as far as they are written."""

@@ -50,7 +50,6 @@ class Fleet:
         self._parcel: parcel.Parcel | None = None
         self._totals: dict[str, str] = {}
         self._left_out: list[str] = []
-        self._stop_port = jmeter.free_udp_port()
         self._stop_ordered = False
         self._others_done_s: float | None = None
         self._started_ms = now_ms()
@@ -133,7 +132,7 @@ class Fleet:
 
     def _start_controller(self, contents: parcel.Parcel) -> None:
         if self.master is None:
-            command = orders.controller_command(self._prepared, contents, self.slaves, self._stop_port)
+            command = orders.controller_command(self._prepared, contents, self.slaves)
             # JMeter tells the slaves where the plan is, from the folder that it is started in.
             self._controller = Guarded(command, self._run_dir / "jmeter.out", jmeter.environment(), contents.folder)
         else:
@@ -198,7 +197,7 @@ class Fleet:
         if self.master is not None:
             self.master.order(Do(what))
         else:
-            probe.stop_jmeter(self._stop_port, is_now=what == "interrupt")
+            probe.stop_jmeter(self._run_dir, is_now=what == "interrupt")
 
     def stop(self) -> None:
         """End the controller. What it has written is kept; the slaves become idle when the run is collected."""

@@ -72,14 +72,12 @@ class Piece:
 class Begin:
     """Start JMeter's server, or the controller by its `command`; the run's files are there.
 
-    stop_port: where the controller listens for stop messages. follow: files to send as they grow, by their name on the
-    conductor. cut: options of the frame cutter. secrets: further variables of the server's environment. client_server:
-    the name of the one to start, if any.
+    follow: files to send as they grow, by their name on the conductor. cut: options of the frame cutter. secrets:
+    further variables of the server's environment. client_server: the name of the one to start, if any.
     """
 
     follow: dict[str, str]
     command: list[str] | None = None
-    stop_port: int = 0
     cut: list[str] | None = None
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
     client_server: str | None = None

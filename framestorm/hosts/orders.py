@@ -18,8 +18,6 @@ from framestorm.run.preparation import Prepared, cut_words, jmeter_names, kit_se
 CONTROLLER_PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
 HOST_PROPERTIES = Path("/etc/framestorm/jmeter.properties")
 MODE = "Standard"
-# Where JMeter listens by default; a master has one run at a time.
-MASTER_STOP_PORT = 4445
 # https://jmeter.apache.org/usermanual/remote-test.html#sendmode; why Asynch lost rows is not known.
 WHY = (
     "complete rows have priority over speed. Standard sends every complete sample, with response data, before its "
@@ -92,23 +90,21 @@ def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slav
             **parcel.of_fragments,
         },
         Path(run_dir),
-        MASTER_STOP_PORT,
         jmeter.Home("java", described.jmeter, f"{described.folder}/jmx/user.properties"),
         jmeter.CONTROLLING,
         words,
     )
     follow = {name: name for name in ("samples.jtl", "tree.xml", "jmeter.log", "jmeter.out", *parcel.outputs)}
     command += remote_options(_addresses(slaves), master.host.address, HOST_PROPERTIES)
-    return Delivery(_open(prepared), files, Begin(follow, command, MASTER_STOP_PORT))
+    return Delivery(_open(prepared), files, Begin(follow, command))
 
 
-def controller_command(prepared: Prepared, parcel: Parcel, slaves: Sequence[Member], stop_port: int) -> list[str]:
-    """The command that runs JMeter's controller on this machine, where it listens for stop messages on `stop_port`."""
+def controller_command(prepared: Prepared, parcel: Parcel, slaves: Sequence[Member]) -> list[str]:
+    """The command that runs JMeter's controller on this machine."""
     tree = {name: value for name, value in prepared.values.items() if name == "tree"}
     values = {**tree, **prepared.jmeter_values, **parcel.of_fragments}
-    command = jmeter.run_command(
-        parcel.plan, values, prepared.run_dir, stop_port, None, jmeter.CONTROLLING, prepared.options.for_jmeter
-    )
+    words = prepared.options.for_jmeter
+    command = jmeter.run_command(parcel.plan, values, prepared.run_dir, None, jmeter.CONTROLLING, words)
     own_address = _own_address(slaves[0].host.address)
     return [*command, *remote_options(_addresses(slaves), own_address, CONTROLLER_PROPERTIES)]
 

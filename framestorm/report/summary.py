@@ -69,7 +69,6 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
     judgements = [judge(each, groups) for criterion in parsed for each in for_each(criterion, samplers)]
     missing = reading.missing(results) + reading.read_ended_threads(run_dir)
-    missing += reading.read_foreign_stop(run_dir, record)
     summary = model.Summary(
         name=run_dir.resolve().name,
         label=label,

@@ -37,7 +37,6 @@ OUT_OF_MEMORY = re.compile(r"OutOfMemoryError: [\w :'-]{1,80}")
 STOPPED_BY_PLAN = re.compile(
     r"(?:Shutdown|Stop) Test(?: Now)? detected by (thread: .*)|Stopping all threads(?: now)? from (element .*)"
 )
-TOLD_TO_STOP = re.compile(r" Command: (?:Shutdown|StopTestNow) received from ")
 # A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
 ENDED_THREAD = "Uncaught exception in thread "
 # What jmx/groovy/request.groovy and answer.groovy say of properties that they cannot use, before the first request.
@@ -215,13 +214,6 @@ def read_out_of_memory(run_dir: Path) -> str | None:
             if found := next((found for line in log if (found := OUT_OF_MEMORY.search(line))), None):
                 return found[0]
     return None
-
-
-def read_foreign_stop(run_dir: Path, record: Record) -> list[str]:
-    """A sentence if JMeter was told to stop, and not by the run: any account of its machine can send that message."""
-    if record.state == "complete" and TOLD_TO_STOP.search(_logs(run_dir)):
-        return ["JMeter was told to stop by somebody else than this run; see jmeter.log"]
-    return []
 
 
 def read_own_stop(run_dir: Path) -> str | None:

@@ -41,8 +41,7 @@ def check(prepared: Prepared) -> None:
         plans.write(root, plan)
         values = {**prepared.values, **prepared.jmeter_values, "framestorm.warm_up": "false"}
         words = prepared.options.for_jmeter
-        port = jmeter.free_udp_port()
-        command = jmeter.run_command(plan, values, plan.parent, port, java_options=jmeter.QUICK_START, words=words)
+        command = jmeter.run_command(plan, values, plan.parent, java_options=jmeter.QUICK_START, words=words)
         with (plan.parent / "jmeter.out").open("wb") as output:
             try:
                 done = subprocess.run(

@@ -4,7 +4,6 @@ import io
 import os
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
-from framestorm.machine import LOOPBACK
 from framestorm.results.jtl import whole_rows
 from framestorm.results.reading import read_run
 
@@ -78,20 +76,18 @@ def run_command(
     plan: Path,
     properties: Mapping[str, str],
     run_dir: Path,
-    stop_port: int,
     home: Home | None = None,
     java_options: Sequence[str] = UNDER_LOAD,
     words: Sequence[str] = (),
 ) -> list[str]:
-    """The command that runs a plan without the GUI into a run's folder.
+    """The command that runs a plan without the GUI into a run's folder, where `probe.stop_jmeter` stops it.
 
     home: that of another host; words: further options of JMeter, which `properties` may overrule.
     """
-    port = {name: str(stop_port) for name in ("jmeterengine.nongui.port", "jmeterengine.nongui.maxport")}
     return [
         *_java("-Djava.awt.headless=true", *java_options, home=home, words=words),
         *("-n", "-t", str(plan), "-l", str(run_dir / "samples.jtl"), "-j", str(run_dir / "jmeter.log")),
-        *_assignments({**properties, **port}),
+        *_assignments({**properties, "framestorm.stop_files": str(run_dir)}),
     ]
 
 
@@ -171,13 +167,6 @@ def _whole_rows(samples: Path, scratch: Path) -> Path:
             shutil.copyfileobj(file, copy)
             copy.truncate(n_bytes)
     return whole
-
-
-def free_udp_port() -> int:
-    """A free port for JMeter's stop messages; concurrent runs must not share one."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind((LOOPBACK, 0))
-        return int(free.getsockname()[1])
 
 
 def _java(*options: str, home: Home | None = None, words: Sequence[str] = ()) -> list[str]:

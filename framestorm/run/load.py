@@ -38,7 +38,6 @@ class LocalLoad:
         self._platform = prepared.platform
         self._stack = ExitStack()
         self._has_target = False
-        self._stop_port = jmeter.free_udp_port()
         self._is_shut_down = False
         self._stopped_clients: set[int] = set()
         self._started_ms = now_ms()
@@ -62,7 +61,7 @@ class LocalLoad:
         values |= {**self._prepared.jmeter_values, **options.extra}
         words = self._stack.enter_context(options_for_jmeter(options))
         java_options = jmeter.under_load(self._prepared.asked.heap_bytes)
-        command = jmeter.run_command(plan, values, run_dir, self._stop_port, None, java_options, words)
+        command = jmeter.run_command(plan, values, run_dir, None, java_options, words)
         self.arguments = tuple(command[1:])
         self._jmeter = self._stack.enter_context(Guarded(command, run_dir / "jmeter.out", jmeter.environment()))
         parts = {"generator": self._processes, **{name: part.processes for name, part in target.items()}}
@@ -93,11 +92,11 @@ class LocalLoad:
 
     def stop_gently(self) -> None:
         """Start no new users, and let running ones hand in their results; called repeatedly until JMeter has ended."""
-        # The plan's own stop file. JMeter's Shutdown message makes some thread groups interrupt their users.
+        # The plan's own stop file. JMeter's own Shutdown makes some thread groups interrupt their users.
         if "stop" in self._prepared.plan.filled_in:
             (self._prepared.run_dir / "stop").touch()
         elif not self._is_shut_down:
-            probe.stop_jmeter(self._stop_port, is_now=False)
+            probe.stop_jmeter(self._prepared.run_dir, is_now=False)
             self._is_shut_down = True
         probe.stop_clients((process.pid for process in self._processes()), self._stopped_clients)
 
@@ -107,7 +106,7 @@ class LocalLoad:
 
     def interrupt(self) -> None:
         """Tell JMeter to interrupt its users and end."""
-        probe.stop_jmeter(self._stop_port, is_now=True)
+        probe.stop_jmeter(self._prepared.run_dir, is_now=True)
 
     def stop(self) -> None:
         """End JMeter and all it started."""

@@ -188,7 +188,7 @@ JMETER = Piece(
 )
 ADDITIONS = Piece(
     "jmeter-additions",
-    "additions to JMeter: microseconds, warm-up, compiled scripts, controllers for their slaves alone",
+    "additions to JMeter: microseconds, warm-up, compiled scripts, limits, no open ports",
     # Made anew after JMeter's home, which is replaced as a whole.
     (*sorted(paths.JMX.glob("java/*.java")), *sorted(paths.JMX.glob("groovy/*.groovy")), paths.JMX / "pom.xml"),
     paths.JMETER_HOME / "lib" / "framestorm.jar",

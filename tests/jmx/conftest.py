@@ -67,7 +67,7 @@ def start_plan(tmp_path: Path) -> Iterator[StartPlan]:
             "tree": tmp_path / "tree.xml",
             "stop": tmp_path / "stop",
             "sample_variables": ",".join(plans.read(path).sample_variables),
-            "jmeterengine.nongui.port": 0,  # nobody sends messages, and several tests may run at a time
+            "framestorm.stop_files": tmp_path,
             # JMeter sets the clock of its samples anew at this interval, by some milliseconds on a busy machine.
             "sampleresult.nanoThreadSleep": 600_000,
             **properties,

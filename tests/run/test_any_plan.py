@@ -77,7 +77,7 @@ def test_jars_of_a_user_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         jar.write(tmp_path / CLASS, CLASS)
     plan = write_plan(tmp_path / "theirs.jmx", script("log.info('it is ${__twice(ab)}')"), loops=1)
     prepared = prepare(RunOptions(plan), tmp_path / "run")
-    command = run_command(plan, prepared.jmeter_values, tmp_path, 0)
+    command = run_command(plan, prepared.jmeter_values, tmp_path)
     subprocess.run(command, env=environment(), check=True, capture_output=True)
     assert "it is abab" in (tmp_path / "jmeter.log").read_text()
 

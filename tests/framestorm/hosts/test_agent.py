@@ -10,7 +10,6 @@ import pwd
 import resource
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -207,17 +206,15 @@ def test_clients_are_told_to_stop_once(on_host: Agent, tmp_path: Path, monkeypat
 
 
 def test_a_controller_is_told_to_stop_gently_and_at_once(on_host: Agent) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as jmeter:
-        jmeter.bind(("127.0.0.1", 0))
-        jmeter.settimeout(20)
-        on_host.open(OPEN)
-        on_host.begin(replace(begin("exec sleep 60"), stop_port=jmeter.getsockname()[1]))
-        on_host.stop()
-        assert jmeter.recv(100) == b"Shutdown"
-        on_host.interrupt()
-        assert jmeter.recv(100) == b"StopTestNow"
-        on_host.kill()
-        assert on_host.controller is not None and on_host.controller.wait(20) == -signal.SIGTERM
+    on_host.open(OPEN)
+    on_host.begin(begin("exec sleep 60"))
+    on_host.stop()
+    assert on_host.run_dir is not None and on_host.controller is not None
+    assert (on_host.run_dir / "Shutdown").exists() and not (on_host.run_dir / "StopTestNow").exists()
+    on_host.interrupt()
+    assert (on_host.run_dir / "StopTestNow").exists()
+    on_host.kill()
+    assert on_host.controller.wait(20) == -signal.SIGTERM
 
 
 def test_a_link_in_place_of_the_folder_leads_nowhere(new_agent: Callable[..., Agent]) -> None:

@@ -185,16 +185,6 @@ def test_threads_of_jmeter_that_an_error_ended_make_a_run_partial(three_users: A
     assert "java.lang.StackOverflowError: what" in summary.missing[0]
 
 
-@pytest.mark.parametrize(("state", "n"), [("complete", 1), ("stopped", 0), ("failed", 0)])
-def test_a_stop_that_the_run_did_not_ask_for_makes_it_partial(state: str, n: int, three_users: Any) -> None:
-    folder = three_users.write()
-    change_run(folder, lambda run: run.update(state=state))
-    (folder / "jmeter.log").write_text("INFO o.a.j.JMeter: Command: Shutdown received from /127.0.0.1\n")
-    summary, _ = summary_and_page(folder)
-    assert summary.verdict.word == "partial"
-    assert sum("told to stop by somebody else" in each for each in summary.missing) == n
-
-
 def test_many_losses_have_few_labels(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     losses = [{"host": f"s{n}", "time_ms": 1_790_000_010_000 + n, "reason": None, "share": {}} for n in range(9)]

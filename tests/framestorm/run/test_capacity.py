@@ -87,7 +87,7 @@ def test_the_heap_follows_the_users_where_nobody_chose_one(
 ) -> None:
     monkeypatch.setenv("HEAP", heap)
     java_options = jmeter.under_load(Asked(10_000).heap_bytes)
-    command = jmeter.run_command(Path("plan.jmx"), {}, Path("run"), 1, None, java_options)
+    command = jmeter.run_command(Path("plan.jmx"), {}, Path("run"), None, java_options)
     assert [word for word in command if word.startswith("-Xm")] == options
     assert Asked(500).heap_bytes == GIB
 

@@ -70,7 +70,7 @@ def test_set_up_that_waits_for_another_says_so(piece: setup.Piece, monkeypatch: 
 def test_a_java_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "JAVA_HOME", tmp_path)
     with pytest.raises(FramestormError, match="no Java at"):
-        jmeter.run_command(tmp_path / "plan.jmx", {}, tmp_path, 1)
+        jmeter.run_command(tmp_path / "plan.jmx", {}, tmp_path)
 
 
 def test_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
