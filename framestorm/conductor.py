@@ -21,7 +21,7 @@ from framestorm.model import facets, files
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.run import JMeterProcess, Record, Target
-from framestorm.results.reading import read_refusal
+from framestorm.results.jmeter_log import read_log
 from framestorm.run import first_run, jmeter, record
 from framestorm.run.live import LiveView
 from framestorm.run.load import LocalLoad
@@ -92,7 +92,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         with in_background(LiveView(run_dir, plan.has_journal, plan.label).watch):
             reason, stopping_ms = _watch(load, interrupts)
         reasons = [reason, *load.collect()]
-        if refusal := read_refusal(run_dir):
+        if refusal := read_log(run_dir).refusal:
             load.close()
             shutil.rmtree(run_dir)
             raise UsageError(refusal)

@@ -62,13 +62,13 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     labels, groups, charted = _labels(results, {criterion.label for criterion in parsed}, origin_ms)
     wholes = {ALL, USER} if users.height else {ALL}
     samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
-    stalled = stalls.read_stalls(run_dir, samples, load, origin_ms, is_open_model=record.is_open_model)
+    stalled = stalls.read_stalls(results.log, samples, load, origin_ms, is_open_model=record.is_open_model)
     resources = hosts.read_machines(run_dir / "resources.csv")
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
     judgements = [judge(each, groups) for criterion in parsed for each in for_each(criterion, samplers)]
-    missing = reading.missing(results) + reading.read_ended_threads(run_dir)
+    missing = reading.missing(results)
     summary = model.Summary(
         name=run_dir.resolve().name,
         label=label,
@@ -88,9 +88,9 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         facts=model.Facts(
             unverified=height(samples.filter(pl.col("ok") & ~pl.col("verified"))),
             from_killed_users=results.clients.from_killed_users,
-            arrivals=reading.read_arrivals(run_dir) if record.state == "complete" else None,
-            stopped_by=reading.read_own_stop(run_dir),
-            out_of_memory=reading.read_out_of_memory(run_dir),
+            arrivals=results.log.arrivals if record.state == "complete" else None,
+            stopped_by=results.log.stopped_by,
+            out_of_memory=results.log.out_of_memory,
             stalls=stalled,
             during_stalls=stalls.samples_during(samples, stalled, origin_ms),
             absent_columns=list(results.jtl.absent),

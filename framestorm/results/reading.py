@@ -3,9 +3,7 @@
 Any missing data makes a run partial; missing data is never estimated.
 """
 
-import json
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from framestorm.model.run import Record
 from framestorm.model.sample import SUB_RESULT
 from framestorm.model.units import count, plural
 from framestorm.results.clients import IN_JOURNAL, IN_TREE, OUTPUT, ClientFiles, read_clients
+from framestorm.results.jmeter_log import JMeterLog, read_log
 from framestorm.results.jtl import JTL, Jtl, read_jtl, read_users, write_samples
 from framestorm.results.table import Label, height, labels_of, of_label, read_table, users_table
 
@@ -30,19 +29,6 @@ STATES = {
     "stopped": "the run was stopped early",
     "failed": "the run failed",
 }
-# The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group.
-ARRIVALS = re.compile(r'\{"type":"arrivals","due":(\d+)|ArrivalsThreadStarter: .*had arrivals: (\d+)')
-OUT_OF_MEMORY = re.compile(r"OutOfMemoryError: [\w :'-]{1,80}")
-# By an error after which the thread group stops the test, a script, or a Flow Control Action.
-STOPPED_BY_PLAN = re.compile(
-    r"(?:Shutdown|Stop) Test(?: Now)? detected by (thread: .*)|Stopping all threads(?: now)? from (element .*)"
-)
-# A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
-ENDED_THREAD = "Uncaught exception in thread "
-# What jmx/groovy/request.groovy and answer.groovy say of properties that they cannot use, before the first request.
-REFUSED = re.compile(r'\{"type":"refused","why":.*\}$', re.MULTILINE)
-# Thread groups run on the slaves where there are any.
-LOGS = ("jmeter.log", "jmeter-server-*.log")
 MAX_IN_MEMORY = 1_000_000  # samples
 
 
@@ -67,6 +53,7 @@ class RunResults:
     users: pl.DataFrame
     clients: ClientFiles
     jtl: Jtl
+    log: JMeterLog
 
     def by_label(self, labels: Iterable[str]) -> Iterator[tuple[str, pl.LazyFrame]]:
         """Each of the labels with its samples, which are read for several labels at a time."""
@@ -123,7 +110,7 @@ def read_results(run_dir: Path) -> RunResults:
     labels = labels_of(every)
     label = main_label(record, [name for name, of in labels.items() if of.kind == "sampler"])
     samples = of_label(every, label)
-    return RunResults(record, problem, label, samples, every, labels, users, clients, jtl)
+    return RunResults(record, problem, label, samples, every, labels, users, clients, jtl, read_log(run_dir))
 
 
 def main_label(record: Record, names: Sequence[str]) -> str:
@@ -153,6 +140,10 @@ def missing(results: RunResults) -> list[str]:
         sentences.append(clients.tree_problem)
     if not height(results.samples) and not results.users.height:
         sentences.append(f"no sample{' and no user' if record.has_users else ''} was measured")
+    sentences += [
+        f"{plural(n, 'thread')} of JMeter ended by {error}: what they had begun has no row; see jmeter.log"
+        for error, n in results.log.ended_threads.items()
+    ]
     return sentences
 
 
@@ -205,49 +196,3 @@ def reconciliation(results: RunResults) -> dict[str, Counter[str]]:
         if label in labels and source in sources:
             hosts.setdefault(host, Counter()).update(in_samples=n)
     return hosts
-
-
-def read_out_of_memory(run_dir: Path) -> str | None:
-    """What JMeter's logs say of memory or threads that it did not get; None if nothing."""
-    for path in (path for name in LOGS for path in run_dir.glob(name)):
-        with path.open(errors="replace") as log:
-            if found := next((found for line in log if (found := OUT_OF_MEMORY.search(line))), None):
-                return found[0]
-    return None
-
-
-def read_own_stop(run_dir: Path) -> str | None:
-    """Which thread or element of the plan stopped the test, by JMeter's logs; None if the test ran to its end."""
-    stopped = STOPPED_BY_PLAN.search(_logs(run_dir))
-    return (stopped[1] or stopped[2]).replace("thread:", "thread").strip() if stopped else None
-
-
-def read_ended_threads(run_dir: Path) -> list[str]:
-    """A sentence for each error by which threads of JMeter ended; the samples that they had begun have no row."""
-    errors: Counter[str] = Counter()
-    for path in (path for name in LOGS for path in run_dir.glob(name)):
-        with path.open(errors="replace") as log:
-            errors.update(next(log, "").partition(":")[0].strip() for line in log if ENDED_THREAD in line)
-    return [
-        f"{plural(n, 'thread')} of JMeter ended by {error}: what they had begun has no row; see jmeter.log"
-        for error, n in errors.items()
-    ]
-
-
-def read_arrivals(run_dir: Path) -> int | None:
-    """How many requests were due by the schedule, added up over JMeter's logs; None if none of them says so.
-
-    Requests dropped at the concurrency limit appear nowhere else.
-    """
-    due = [int(ours or of_plugin) for ours, of_plugin in ARRIVALS.findall(_logs(run_dir))]
-    return sum(due) if due else None
-
-
-def read_refusal(run_dir: Path) -> str | None:
-    """Why a plan's scripts could not use a property, and so sent nothing; None if they could."""
-    refused = REFUSED.search(_logs(run_dir))
-    return str(json.loads(refused[0])["why"]).partition("\n")[0] if refused else None
-
-
-def _logs(run_dir: Path) -> str:
-    return "\n".join(path.read_text(errors="replace") for name in LOGS for path in run_dir.glob(name))

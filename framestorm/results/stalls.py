@@ -1,31 +1,23 @@
 """The seconds of a run in which the generator itself was held up: by JMeter's log, and by requests sent late."""
 
-import json
-import re
-from pathlib import Path
-from typing import Any
-
 import polars as pl
 
 from framestorm.model.summary import Stall
-from framestorm.results.reading import LOGS
+from framestorm.results.jmeter_log import JMeterLog
 
-# The messages of jmx/java/Stalls.java: that it watches, and a stall for each second in which it was held up.
-MESSAGE = re.compile(r'\{"type":"(?:stalls|stall)",.*\}$')
 NOTICED_MS = 10.0
 # Of the median response time: what is shorter does not change the figures of the function.
 NOTICED_SHARE = 0.1
 
 
 def read_stalls(
-    run_dir: Path, samples: pl.LazyFrame, load: tuple[float, float] | None, origin_ms: float, *, is_open_model: bool
+    log: JMeterLog, samples: pl.LazyFrame, load: tuple[float, float] | None, origin_ms: float, *, is_open_model: bool
 ) -> list[Stall]:
     """The stalls under load that are long enough to count, a second each, in order of time; none if nobody watched."""
-    messages = _messages(run_dir)
-    if load is None or not messages:
+    if load is None or not log.stalls:
         return []
     seconds: dict[int, Stall] = {}
-    for each in messages:
+    for each in log.stalls:
         if each["type"] == "stall":
             _add(seconds, Stall((each["start_ms"] - origin_ms) // 1000, each["longest_ms"], each["gc_ms"]))
     if is_open_model:
@@ -51,14 +43,6 @@ def samples_during(samples: pl.LazyFrame, stalls: list[Stall], origin_ms: float)
     last_s = (pl.col("start_ms") + pl.col("rtt_ms") - origin_ms) // 1000
     during = [(first_s <= stall.at_s) & (last_s >= stall.at_s) for stall in stalls]
     return int(samples.select(pl.any_horizontal(during).sum()).collect(engine="streaming").item()) if during else 0
-
-
-def _messages(run_dir: Path) -> list[dict[str, Any]]:
-    messages = []
-    for path in (path for name in LOGS for path in run_dir.glob(name)):
-        with path.open(errors="replace") as log:
-            messages += [json.loads(found[0]) for line in log if (found := MESSAGE.search(line))]
-    return messages
 
 
 def _add(seconds: dict[int, Stall], stall: Stall) -> None:

@@ -10,7 +10,7 @@ from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import BASE_DIR, Known
-from framestorm.results.reading import read_refusal
+from framestorm.results.jmeter_log import read_log
 from framestorm.run import jmeter
 from framestorm.run.preparation import Prepared
 
@@ -49,7 +49,7 @@ def check(prepared: Prepared) -> None:
                 )
             except subprocess.TimeoutExpired:
                 raise FramestormError(f"the scripts that set the plan up took more than {WITHIN_S} s") from None
-        if refusal := read_refusal(plan.parent):
+        if refusal := read_log(plan.parent).refusal:
             raise UsageError(refusal)
         if done.returncode:
             raise FramestormError(f"JMeter cannot run the scripts that set the plan up{jmeter.failure(plan.parent)}")

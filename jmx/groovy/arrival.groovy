@@ -99,7 +99,7 @@ class Arrivals { // loaded anew for each run
                 dropped++
             }
         }
-        // Read by framestorm/results/completeness.py, which adds the slaves' counts up.
+        // Read by framestorm/results/jmeter_log.py, which adds the slaves' counts up.
         log.info(JsonOutput.toJson([type: 'arrivals', due: number, dropped: dropped]))
     }
 

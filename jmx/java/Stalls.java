@@ -11,7 +11,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Says in JMeter's log in which seconds JMeter itself was held up: a thread that wants to wake every 10 ms wakes late
- * then, and so did those that send. Read by framestorm/results/reading.py.
+ * then, and so did those that send. Read by framestorm/results/jmeter_log.py.
  */
 final class Stalls implements Runnable {
     private static final Logger LOG = LoggerFactory.getLogger(Stalls.class);

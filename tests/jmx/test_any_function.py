@@ -12,7 +12,8 @@ from framestorm.errors import UsageError
 from framestorm.model import plan as plans
 from framestorm.paths import JMX
 from framestorm.results import table
-from framestorm.results.reading import read_refusal, read_results
+from framestorm.results.jmeter_log import read_log
+from framestorm.results.reading import read_results
 from framestorm.results.table import causes
 from framestorm.run import new_plan
 from tests.jmx.conftest import RunPlan
@@ -171,7 +172,7 @@ def test_a_mistake_ends_the_run_before_the_load(
     server = stand_in()
     run = run_plan("requests", **{"url": server.url, **properties}, users=1, ramp_s=0, hold_s=5)
     assert server.received == [] and run.rows() == []
-    assert reason in (read_refusal(run.folder) or "")
+    assert reason in (read_log(run.folder).refusal or "")
 
 
 def test_an_answer_that_breaks_http_is_the_functions(run_plan: RunPlan, stand_in: StartServer) -> None:
@@ -269,7 +270,7 @@ def test_a_password_that_makes_the_proxys_address_wrong_is_not_shown(
 ) -> None:
     monkeypatch.setenv("PROXY_LOGIN", "me:se cret")
     run = run_plan("requests", url="http://h/", proxy="${env:PROXY_LOGIN}@h:1", users=1, ramp_s=0, hold_s=1)
-    assert (read_refusal(run.folder) or "").startswith("-Jproxy=${env:PROXY_LOGIN}@h:1: Illegal character")
+    assert (read_log(run.folder).refusal or "").startswith("-Jproxy=${env:PROXY_LOGIN}@h:1: Illegal character")
     assert [path for path in tmp_path.iterdir() if path.is_file() and "se cret" in path.read_text()] == []
 
 

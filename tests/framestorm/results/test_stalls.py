@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from framestorm.model.summary import Stall
+from framestorm.results.jmeter_log import read_log
 from framestorm.results.stalls import read_stalls, samples_during
 
 ORIGIN_MS = 1_790_000_000_000.0
@@ -42,6 +43,6 @@ def test_seconds_in_which_the_generator_was_held_up(
 ) -> None:
     (tmp_path / "jmeter.log").write_text(log)
     table = samples(rtt_ms)
-    stalls = read_stalls(tmp_path, table, LOAD, ORIGIN_MS, is_open_model=is_open_model)
+    stalls = read_stalls(read_log(tmp_path), table, LOAD, ORIGIN_MS, is_open_model=is_open_model)
     assert stalls == [Stall(*each) for each in expected]
     assert samples_during(table, stalls, ORIGIN_MS) == during
