@@ -323,14 +323,14 @@ def _read_run(folder: Path) -> Run:
     if not samples.sent:
         raise FramestormError(f"{folder.name} measured nothing: samples.csv has no sample to compare")
     of_main = Measured.of(samples, at_rate=record.is_open_model)
-    if (users := _users(folder)).n:
+    if (users := _users(folder, record)).n:
         of_main.times[USER] = users
     return Run(folder, record, summary, _target(folder, record), {None: of_main})
 
 
-def _users(folder: Path) -> Times:
+def _users(folder: Path, record: Record) -> Times:
     """Times of successful users and, as lower bounds, of users that timed out; measured by JMeter."""
-    jtl = read_jtl(folder, "")
+    jtl = read_jtl(folder, "", has_users=record.may_have_users)
     if jtl.rows is None or not jtl.labels[USER]:
         return Times(np.empty(0), np.empty(0, dtype=bool))
     users = read_users(jtl).sort("start_ms").filter(pl.col("ok") | pl.col("censored"))

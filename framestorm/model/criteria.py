@@ -156,6 +156,11 @@ class _Words:
         return CriteriaError(f"{self._option}: {problem}\n  {self._text}\n  {mark}")
 
 
+def own_label(label: str) -> str:
+    """The name here of a label of a plan's own: `all` means the samples of all labels, and `user` processes."""
+    return f"{label} (label)" if label in (ALL, USER) else label
+
+
 def parse(text: str, main_label: str = "sample") -> Criterion:
     """Parse one criterion; without a label it applies to the run's main samples. Raises CriteriaError.
 
@@ -231,13 +236,12 @@ def _take_label(words: _Words, main_label: str) -> str | None:
     """The label at the beginning; None if there is none."""
     if not _is_label(words, main_label):
         return None
-    name = unquoted(words.take().text)
-    return next((each for each in (USER, ALL, main_label) if each.lower() == name.lower()), name)
+    return unquoted(words.take().text)
 
 
 def _is_label(words: _Words, main_label: str) -> bool:
     first = words.peek()
-    if first.is_label or first.text.lower() in (USER, ALL, main_label.lower()):
+    if first.is_label or first.text in (USER, ALL, main_label):
         return True
     is_other = _is_metric(first.text.lower()) or _is_known_series(first.text, main_label)
     return first.is_name and words.peek(1).is_name and not is_other

@@ -262,7 +262,7 @@ def quoted(label: str) -> str:
     """A label as criteria and metrics name it; in quotes also where it could be read as another of their words."""
     word = label.lower()
     is_known = word in {*COMMON_SERIES, *TIME_METRICS, *COUNT_METRICS, *ALIASES} or unit(word) or percentile(word)
-    is_word = is_known and word != USER
+    is_word = is_known and label != USER
     if re.fullmatch(r"[^\W\d][\w.-]*", label) and not is_word:
         return label
     mark = "'" if '"' in label else '"'

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.model.criteria import ALL, USER
+from framestorm.model.criteria import ALL, USER, own_label
 from framestorm.model.facets import CONSTANT, FILLED_IN, KIT_FACET, TOTAL, URL, VIDEO, Property, described
 
 SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler2")  # how their tags end; the last is of old plans
@@ -165,7 +165,9 @@ def read(path: Path) -> Plan:
     are_theirs = not any(sampler.tag in _THAT_NAME_SAMPLES for sampler in samplers) and constants.get("label") != ALL
     # In other plans than the kit's an OS Process Sampler is a sampler like others.
     is_described = any(each.facets for each in properties)
-    label = labels[0] if len(set(labels)) == 1 and are_here else ALL if labels else ""
+    has_users = is_described and any(sampler.tag == "SystemSampler" for sampler in samplers)
+    names = {label if has_users and label == USER else own_label(label) for label in (*labels, *transactions)}
+    label = own_label(labels[0]) if len(set(labels)) == 1 and are_here else ALL if labels else ""
     columns = constants.get("sample_variables", "")
     test_plan = next((element for element, _ in elements if element.tag == "TestPlan"), root)
     return Plan(
@@ -175,8 +177,8 @@ def read(path: Path) -> Plan:
         settable={each.name: each for each in properties if FILLED_IN not in each.facets},
         filled_in=tuple(each.name for each in properties if FILLED_IN in each.facets),
         label=constants.get("label") or label,
-        labels=frozenset({*labels, *transactions} if are_fixed and are_here and are_theirs else ()),
-        has_users=is_described and any(sampler.tag == "SystemSampler" for sampler in samplers),
+        labels=frozenset(names if are_fixed and are_here and are_theirs else ()),
+        has_users=has_users,
         sample_variables=tuple(columns.split(",")) if columns else (),
         root=root,
     )

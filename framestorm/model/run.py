@@ -115,6 +115,11 @@ class Record:
         """Whether requests arrive by a schedule (a fixed rate), not from users who wait."""
         return bool(self.properties.get("rate_per_s"))
 
+    @property
+    def may_have_users(self) -> bool:
+        """Whether rows labelled user may be processes; without a plan that is not known."""
+        return self.has_users or self.plan is None
+
     def host(self, name: str) -> Host | None:
         """The host of that name."""
         return next((host for host in self.hosts if host.name == name), None)

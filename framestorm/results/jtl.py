@@ -16,7 +16,7 @@ from framestorm.model.cause import (
     request_cause,
     user_cause,
 )
-from framestorm.model.criteria import ALL, USER
+from framestorm.model.criteria import ALL, USER, own_label
 from framestorm.model.sample import (
     COMMON,
     ELAPSED_US,
@@ -48,8 +48,6 @@ OF_JMETER = frozenset({
     *NEEDED, *OPTIONAL, "IdleTime", "dataType", "grpThreads", "Encoding",
     "SampleCount", "ErrorCount", "Filename",
 })  # fmt: skip
-# The name here of a plan's own label `all`: that of the kit means the samples of all labels.
-LABEL_ALL = "all (label)"
 # The column of those whose names only the answer has: together, as one JSON object.
 PACKED = "further_figures"
 MAX_PACKED = 50
@@ -83,8 +81,11 @@ class Jtl:
     bad_rows: int = 0
 
 
-def read_jtl(run_dir: Path, default_host: str) -> Jtl:
-    """Open `run_dir`/samples.jtl; an incomplete last row is left out and reported in `problem`."""
+def read_jtl(run_dir: Path, default_host: str, *, has_users: bool) -> Jtl:
+    """Open `run_dir`/samples.jtl; an incomplete last row is left out and reported in `problem`.
+
+    has_users: the rows labelled user are processes.
+    """
     path = run_dir / "samples.jtl"
     if not path.exists():
         return Jtl("samples.jtl is missing")
@@ -105,11 +106,14 @@ def read_jtl(run_dir: Path, default_host: str) -> Jtl:
     if len(packed) > MAX_PACKED:
         problem = f"the answers name {len(packed)} figures; the first {MAX_PACKED} are used"
         packed = packed[:MAX_PACKED]
+    label = pl.col("label").fill_null("")
+    for name in (ALL,) if has_users else (ALL, USER):
+        # Not by `replace`, for which all rows would be in memory.
+        label = pl.when(label == name).then(pl.lit(own_label(name))).otherwise(label)
     rows = raw.select(
         _number("timeStamp").alias("start_ms"),
         _elapsed_ms(columns).alias("rtt_ms"),
-        # Not by `replace`, for which all rows would be in memory.
-        pl.when(pl.col("label") == ALL).then(pl.lit(LABEL_ALL)).otherwise(pl.col("label").fill_null("")).alias("label"),
+        label.alias("label"),
         (pl.col("success") == "true").alias("ok"),
         *(pl.col(name) if name in columns else pl.lit(None, pl.String).alias(name) for name in OPTIONAL),
         # JMeter writes a variable that was never set as "null".

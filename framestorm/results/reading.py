@@ -91,10 +91,10 @@ def read_results(run_dir: Path) -> RunResults:
     """
     record, problem = read_run(run_dir)
     path = run_dir / SAMPLES
-    jtl = read_jtl(run_dir, record.hosts[0].name if record.hosts else "this host")
+    default_host = record.hosts[0].name if record.hosts else "this host"
+    jtl = read_jtl(run_dir, default_host, has_users=record.may_have_users)
     with replacing(path) as table:
-        # Without a record it is not known whether the rows labelled user are processes.
-        has_users = bool(jtl.labels[USER]) and (record.has_users or record.plan is None)
+        has_users = record.may_have_users and bool(jtl.labels[USER])
         clients = read_clients(run_dir, table)
         users = users_table(clients.users.values())
         if not clients.users and jtl.rows is not None:

@@ -25,7 +25,7 @@ from framestorm.stats.percentiles import Sample
         ("errors > 1 %", ("frame", "rtt", "errors", ">", 0.01)),
         ("request first_token_ms p95 > 1 s", ("request", "first_token", "p95", ">", 1000.0)),
         ("user mean > 30 s", ("user", "duration", "mean", ">", 30_000.0)),
-        ("USER Success <= 50 %", ("user", "duration", "success", "<=", 0.5)),
+        ("user Success <= 50 %", ("user", "duration", "success", "<=", 0.5)),
         ("frame rate < 5/s", ("frame", "rtt", "rate", "<", 5.0)),
         ("frame rate < 300 /min", ("frame", "rtt", "rate", "<", 5.0)),
         ("frame n < 100", ("frame", "rtt", "n", "<", 100.0)),
@@ -181,13 +181,19 @@ def test_the_words_of_criteria_name_a_metric(words: str, name: str) -> None:
     assert about.series is not None or about.name.split()[-1] in METRICS
 
 
+@pytest.mark.parametrize("label", ["All", "Frame"])
+def test_labels_differ_by_case(label: str) -> None:
+    assert parse(f"{label} p95 > 1 s", "frame").label == label
+    assert metric_name(f"{label} p95", "frame") == f"{label} p95_ms"
+
+
 @pytest.mark.parametrize("words", ["", "login", "login speed", "* p95", "user rate", "p95 > 2 s", "handler success"])
 def test_other_words_name_none(words: str) -> None:
     with pytest.raises(CriteriaError):
         metric_name(words, "frame")
 
 
-@pytest.mark.parametrize("label", ['a "b"', "", "p95", "1 %", "it's", "users", """it's "b''c\"""", "'", '"'])
+@pytest.mark.parametrize("label", ['a "b"', "", "p95", "1 %", "it's", "users", "USER", "User", """it's "b''c\"""", "'", '"'])
 def test_a_label_is_named_as_it_is_quoted(label: str) -> None:
     assert parse(f"{quoted(label)} errors > 1 %", "main").label == label
     assert split_label(of_label(label, "p95_ms")) == (label, "p95_ms")

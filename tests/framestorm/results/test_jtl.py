@@ -80,11 +80,11 @@ def test_any_column_of_the_plan_is_a_further_figure(tmp_path: Path) -> None:
     assert read_table(tmp_path / "samples.csv").collect()["label"].to_list() == ["chat", "chat", "login"]
 
 
-def test_a_label_user_without_processes_is_a_label_like_others(tmp_path: Path) -> None:
+def test_a_label_user_without_processes_is_told_from_users(tmp_path: Path) -> None:
     write_rows(tmp_path, (), (1000, 50, "user", 200, "OK", "true", ""))
     (tmp_path / "run.json").write_text('{"format": 2, "plan": "mine.jmx", "has_users": false}')
     results = read_results(tmp_path)
-    assert (results.label, height(results.samples), results.users.height) == ("user", 1, 0)
+    assert (results.label, height(results.samples), results.users.height) == ("user (label)", 1, 0)
 
 
 def test_a_label_all_is_told_from_all_labels(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.model import plan as plans
 from framestorm.run import influxdb, preparation
 from framestorm.run.preparation import RunOptions, prepare
+from tests.run import foreign
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +142,13 @@ def test_a_criterion_is_of_a_label_of_the_plan(tmp_path: Path) -> None:
     asked = RunOptions(plan=paths.JMX / "requests.jmx", given={"url": "http://h/f"}, criteria=("frame p95 > 2 s",))
     with pytest.raises(UsageError, match="request"):
         prepare(asked, tmp_path / "run")
+
+
+def test_a_criterion_names_a_plans_own_labels_user_and_all(tmp_path: Path) -> None:
+    scripts = "".join(foreign.script("", name).replace("JSR223Sampler", "DebugSampler") for name in ("user", "all"))
+    plan = foreign.write_plan(tmp_path / "own.jmx", scripts)
+    assert plans.read(plan).known_labels == {"user (label)", "all (label)", "all"}
+    assert plans.read(paths.JMX / "face-blur.jmx").known_labels == {"user", "frame", "all"}
 
 
 @pytest.mark.parametrize(("name", "letter"), [("samples_copy", "-l"), ("log_copy", "-j")])
