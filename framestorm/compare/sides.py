@@ -344,7 +344,7 @@ def _read_study(label: str, folder: Path) -> StudySide:
         raise UsageError(str(error)) from None
     path = folder / RESULTS
     if not path.is_file():
-        raise FramestormError(f"{folder.name} has no results.csv yet; ./run.sh report {paths.shown(folder)}")
+        raise FramestormError(f"{folder.name} has no results.csv yet; make it by ./run.sh report {paths.shown(folder)}")
     with path.open(encoding="utf-8", newline="") as file:
         table = csv.DictReader(file)
         rows = list(table)
