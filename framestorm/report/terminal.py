@@ -12,9 +12,9 @@ from framestorm.report.page import COLUMNS, figure_text
 
 MAX_CRITERIA = 12
 MAX_LABELS = 12
-MAX_CAUSES = 3
+MAX_CAUSES = 5
 MAX_WARNINGS = 8
-LONGEST_TEXT = 40  # of a label or a cause
+LONGEST_LABEL, LONGEST_CAUSE = 40, 100
 TIMES = ("mean", "p50", "p95", "p99")
 COLUMN_GAP = "  "
 
@@ -60,8 +60,8 @@ def _table(summary: Summary) -> list[str]:
     for each in labels:
         if each.kind == "sampler" and each.label not in (ALL, USER):
             counts.update(each.causes)
-    causes = [f"{units.count(n)} {_short(_line(cause))}" for cause, n in counts.most_common()]
-    errors = [f"errors by cause: {', '.join(_some(causes, MAX_CAUSES, 'cause'))}"] if causes else []
+    causes = [[f"  {units.count(n)}", _short(_line(cause), LONGEST_CAUSE)] for cause, n in counts.most_common()]
+    errors = ["errors by cause:", *_some(aligned(causes, texts=(1,)), MAX_CAUSES, "cause")] if causes else []
     return [top, *_some(lines, MAX_LABELS, "label"), *errors]
 
 
@@ -70,7 +70,7 @@ def _row(label: LabelSummary) -> list[str]:
     times = label.times.get(USER_SERIES[0] if label.label == USER else "rtt")
     share = f" ({units.percent(label.failed / label.n)})" if label.failed else ""
     return [
-        _short(_line(label.label)) or "(empty)",
+        _short(_line(label.label), LONGEST_LABEL) or "(empty)",
         units.count(label.n),
         _line(f"{units.count(label.failed)}{share}"),
         *(_line(figure_text(getattr(times, name, None), is_whole=bool(times and times.are_whole))) for name in TIMES),
@@ -90,8 +90,8 @@ def _first_sentence(text: str) -> str:
     return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _line(text: str) -> str:

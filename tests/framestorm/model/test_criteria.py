@@ -193,7 +193,7 @@ def test_other_words_name_none(words: str) -> None:
         metric_name(words, "frame")
 
 
-@pytest.mark.parametrize("label", ['a "b"', "", "p95", "1 %", "it's", "users", "USER", "User", """it's "b''c\"""", "'", '"'])
+@pytest.mark.parametrize("label", ['a "b"', "", "p95", "1 %", "it's", "users", "USER", """it's "b''c\"""", "'", '"'])
 def test_a_label_is_named_as_it_is_quoted(label: str) -> None:
     assert parse(f"{quoted(label)} errors > 1 %", "main").label == label
     assert split_label(of_label(label, "p95_ms")) == (label, "p95_ms")
