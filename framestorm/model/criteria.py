@@ -311,7 +311,8 @@ def judge(criterion: Criterion, groups: Mapping[str, Group]) -> Judgement:
     holds, figure = OPERATORS[criterion.op], _measure(criterion, group)
     state: State = "unjudged"
     if figure is None:
-        what = f"no sample of {quoted(criterion.label)} has this figure"
+        label = quoted(criterion.label)
+        what = f"no sample of {label} has this figure" if group.n else f"there is no sample of {label}"
         if group.samples and criterion.series not in group.samples:
             what += f" (there are {', '.join(sorted(group.samples))})"
         why = f"{what}, so it cannot be judged and counts as failed"

@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 from framestorm.model import units
 from framestorm.model.criteria import ALL, USER, USER_SERIES, Judgement
 from framestorm.model.summary import LabelSummary, Summary
@@ -33,14 +35,14 @@ def terminal_text(summary: Summary) -> str:
 
 def aligned(rows: Sequence[Sequence[str]], texts: Sequence[int] = (0,)) -> list[str]:
     """Rows as lines of aligned columns: those of `texts` to the left, the others, which have figures, to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        COLUMN_GAP.join(
-            cell.ljust(width) if column in texts else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    # In the terminal's own unit: a Chinese character takes two columns.
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+
+    def padded(column: int, cell: str) -> str:
+        gap = " " * (widths[column] - cell_len(cell))
+        return cell + gap if column in texts else gap + cell
+
+    return [COLUMN_GAP.join(padded(*each) for each in enumerate(row)).rstrip() for row in rows]
 
 
 def _criterion(judgement: Judgement) -> str:

@@ -1,6 +1,7 @@
 """The classes that a plan needs and JMeter does not have, with the plug-ins that bring them."""
 
 import csv
+import sys
 import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.model.plan import Plan
+from framestorm.model.plan import Plan, enabled_elements, field_text
 from framestorm.run import jmeter, properties
 
 # Rows of the beginning of class names and Maven coordinates; the longest beginning that fits counts.
@@ -20,8 +21,14 @@ def check(plan: Plan, root: ET.Element, values: Mapping[str, str]) -> None:
 
     root: the plan's, or that of a fragment that it includes; values: of all properties.
     """
-    missing = sorted(set(_classes(root)) - _aliases())
-    missing = _not_in(missing, [*(paths.JMETER_HOME / "lib" / "ext").glob("*.jar"), *_places(values)])
+    places = [*(paths.JMETER_HOME / "lib" / "ext").glob("*.jar"), *_places(values)]
+    for name in _not_in(sorted(_named_classes(root)), places):
+        print(
+            f"note: {plan.path.name}: JMeter has no class {name}, which an element names; put its jar and the jars "
+            "that it needs into jmx/lib/",
+            file=sys.stderr,
+        )
+    missing = _not_in(sorted(set(_classes(root)) - _aliases()), places)
     if not missing:
         return
     known = [(name, coordinates(name)) for name in missing]
@@ -46,6 +53,12 @@ def _classes(root: ET.Element) -> Iterator[str]:
             if element.tag != "hashTree":
                 yield element.get("testclass") or element.tag
                 yield from (each.get("elementType", element.tag) for each in element.iter("elementProp"))
+
+
+def _named_classes(root: ET.Element) -> set[str]:
+    """The classes of Java Requests and Backend Listeners: JMeter starts without them, and only its log says so."""
+    elements = (each for each in enabled_elements(root) if each.tag in ("JavaSampler", "BackendListener"))
+    return {name for name in (field_text(each, "classname") for each in elements) if name and "${" not in name}
 
 
 def _aliases() -> set[str]:

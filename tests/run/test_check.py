@@ -1,5 +1,6 @@
 """A command line is checked as a whole: what is missing is named before the load, and nothing is sent."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,14 @@ def test_a_class_may_come_from_a_place_of_the_user(tmp_path: Path) -> None:
     assert cli.main(words) == 2
     (place / "Sampler.class").touch()
     assert cli.main(words) == 0
+
+
+def test_a_class_that_jmeter_starts_without_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of = "<JavaSampler testclass='JavaSampler' testname='x'><stringProp name='classname'>{}</stringProp></JavaSampler>"
+    names = ("org.apache.jmeter.protocol.java.test.JavaTest", "org.example.Mine", "${mine}")
+    plan = write_plan(tmp_path / "theirs.jmx", "".join(of.format(name) + "<hashTree/>" for name in names))
+    assert cli.main(["-t", str(plan), "--check"]) == 0
+    assert re.findall(r"no class (\S+),", capsys.readouterr().err) == ["org.example.Mine"]
 
 
 def test_a_group_that_sets_up_may_write_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,7 +111,7 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path) -> None:
         assert build(tmp_path, criteria).exit_status == 0
         assert summary(tmp_path).verdict.text.startswith(f"{words} passed")
     assert build(tmp_path, ["frame p95 > 1 s"]).exit_status == 3
-    assert summary(tmp_path).criteria[0].why.startswith("no sample of frame has this figure")
+    assert summary(tmp_path).criteria[0].why.startswith("there is no sample of frame")
 
 
 def test_stopped_run_tells_its_criteria_too(three_users: Any) -> None:

@@ -67,6 +67,8 @@ def test_columns_are_aligned_whatever_labels_are_called() -> None:
     long = "/orders/" + "x" * 80
     _, table = blocks(summary_of(5, labels={"": label(""), long: label(long, 12_345, 1)}))
     assert len({len(line) for line in table}) == 1
+    _, (*_, first, second) = blocks(summary_of(5, labels={name: label(name) for name in ("登录", "abcdef")}))
+    assert second.index("5") - first.index("5") == 2, "each character of the first takes two columns"
     assert table[2].startswith("(empty) ") and "x… " in table[3]
 
 
