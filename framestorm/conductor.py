@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -69,13 +69,15 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         FramestormError: the run could not start; nothing of it is left.
     """
     prepared, hosts = _prepare(options)
-    while not _made(prepared.run_dir):
-        if options.run_dir is not None:
-            raise UsageError(f"{prepared.run_dir} was made by another run; choose another folder with -o")
-        prepared, hosts = _prepare(options)
-    run_dir, plan = prepared.run_dir, prepared.plan
     interrupts = interrupts or Interrupts()
-    with interrupts.caught(), closing(Fleet(prepared, hosts) if hosts else LocalLoad(prepared)) as load:
+    with ExitStack() as stack:
+        stack.enter_context(interrupts.caught())  # before there is a folder that they could leave behind
+        while not _made(prepared.run_dir):
+            if options.run_dir is not None:
+                raise UsageError(f"{prepared.run_dir} was made by another run; choose another folder with -o")
+            prepared, hosts = _prepare(options)
+        run_dir, plan = prepared.run_dir, prepared.plan
+        load = stack.enter_context(closing(Fleet(prepared, hosts) if hosts else LocalLoad(prepared)))
         try:
             begun = _begun(prepared)
             files.write(run_dir / record.FILE, begun, indent=2)

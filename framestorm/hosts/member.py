@@ -302,8 +302,6 @@ class Member:
                 return
 
     def _take(self, answer: Answer) -> None:
-        if _least_count(answer) < 0:
-            raise ValueError("a count is negative")
         if isinstance(answer, Chunk):
             # Any other name could be a path out of the run's folder.
             if answer.file not in self._files:
@@ -323,8 +321,8 @@ class Member:
                 self.exit_status = answer.exit_status
         else:
             if isinstance(answer, Done):
-                if not self._files.issuperset(answer.lines):
-                    raise ValueError("it counts lines of files that it was not asked for")
+                if not self._files.issuperset(answer.lines) or min(answer.lines.values(), default=0) < 0:
+                    raise ValueError("its counts are not those of the files that it was asked for")
                 self.lines = answer.lines
             self._answers.put(answer)
 
@@ -344,16 +342,6 @@ def _number(text: str) -> float:
 
 def _whole(text: str) -> int:
     return int(_number(text))
-
-
-def _least_count(answer: Answer) -> float:
-    """The smallest of what cannot be negative; a host without cores counts as -1."""
-    if isinstance(answer, Facts):
-        return min(answer.memory_bytes, answer.free_bytes, 0 if answer.cores is None else answer.cores - 1)
-    if isinstance(answer, Beat):
-        of_host = answer.host_cpu_percent, answer.host_memory_bytes, answer.load
-        return min(answer.time_ms, answer.cpu_percent, answer.rss_bytes, answer.processes, *of_host)
-    return min(answer.lines.values(), default=0) if isinstance(answer, Done) else 0
 
 
 def _pieces(name: str, source: Path | bytes) -> Iterator[Piece]:

@@ -99,6 +99,9 @@ Order = TellFacts | Open | Piece | Begin | Do
 
 # Answers
 
+# What no host has less of: the conductor's pydantic reads it. This file needs nothing that hosts do not have.
+AT_LEAST_0, AT_LEAST_1 = {"ge": 0}, {"ge": 1}
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -113,9 +116,9 @@ class Facts:
     jmeter: str | None = None
     kit: str | None = None
     unit: str = ""
-    cores: int | None = None
-    memory_bytes: int = 0
-    free_bytes: int = 0
+    cores: int | None = field(default=None, metadata=AT_LEAST_1)
+    memory_bytes: int = field(default=0, metadata=AT_LEAST_0)
+    free_bytes: int = field(default=0, metadata=AT_LEAST_0)
     busy_with: str | None = None
     limits: Limits = field(default_factory=Limits)
 
@@ -156,13 +159,13 @@ class Beat:
     frozen: JMeter's server is stopped by a signal. exit_status: of the controller, once it has ended.
     """
 
-    time_ms: float
-    cpu_percent: float
-    rss_bytes: int
-    processes: int
-    host_cpu_percent: float
-    host_memory_bytes: int
-    load: float
+    time_ms: float = field(metadata=AT_LEAST_0)
+    cpu_percent: float = field(metadata=AT_LEAST_0)
+    rss_bytes: int = field(metadata=AT_LEAST_0)
+    processes: int = field(metadata=AT_LEAST_0)
+    host_cpu_percent: float = field(metadata=AT_LEAST_0)
+    host_memory_bytes: int = field(metadata=AT_LEAST_0)
+    load: float = field(metadata=AT_LEAST_0)
     frozen: bool = False
     exit_status: int | None = None
 

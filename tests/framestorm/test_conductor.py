@@ -1,3 +1,5 @@
+import os
+import signal
 import time
 from pathlib import Path
 
@@ -5,7 +7,7 @@ import pytest
 
 from framestorm import conductor, paths
 from framestorm.conductor import _check_for_slaves
-from framestorm.errors import UsageError
+from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.inventory import Host, Hosts
 from framestorm.model import files, plan, run
 from framestorm.run import jmeter, preparation
@@ -64,6 +66,21 @@ def test_two_runs_in_one_second_have_a_folder_each(tmp_path: Path, monkeypatch: 
     assert [path.name for path in made] == [name, f"{name}-2", f"{name}-4"]
     assert list((tmp_path / f"{name}-3").iterdir()) == []
     assert {files.read(path / "run.json", run.Record).state for path in made} == {"complete"}
+
+
+def test_an_interrupt_as_the_folder_is_made_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(run_dir: Path) -> bool:
+        run_dir.mkdir()
+        os.kill(os.getpid(), signal.SIGINT)
+        return True
+
+    monkeypatch.setattr(conductor, "_made", make)
+    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["true"])
+    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    options = RunOptions(paths.JMX / "requests.jmx", {"url": "http://127.0.0.1:9/"}, run_dir=tmp_path / "run")
+    with pytest.raises(FramestormError, match="stopped by SIGINT before the run began"):
+        conductor.run(options)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_another_run_makes_meanwhile_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
