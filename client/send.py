@@ -13,8 +13,10 @@ from requests.cookies import RequestsCookieJar
 
 from encoding import Encoding
 
-# An answer is a frame and a few faces; one that never ends must not fill the memory of all users.
+# An answer is a frame and a few faces; one that never ends must not fill the memory of all users. The same picture may
+# take more bytes than as it was sent, but not that many times as many.
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
+ANSWER_BYTES, ANSWER_BYTES_PER_SENT = 8 * 1024 * 1024, 16
 _CHUNK_BYTES = 64 * 1024
 _ALARM_AGAIN_S = 0.05
 
@@ -84,7 +86,7 @@ class Sender:
         except _OverdueError:
             signal.setitimer(signal.ITIMER_REAL, 0)
             rtt_s, cause = time.perf_counter() - started, "timeout"
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # the last by a chunk of -1 bytes
             rtt_s, cause = time.perf_counter() - started, _cause(error)
         self._request.body = None
         if cause in {"connect", "connect-timeout"}:
@@ -114,9 +116,10 @@ class Sender:
             verify=self._verify,
         ) as response:
             exchange.status, exchange.headers = response.status_code, response.headers
+            most_bytes = min(ANSWER_BYTES + ANSWER_BYTES_PER_SENT * exchange.sent_bytes, MAX_ANSWER_BYTES)
             for chunk in response.iter_content(_CHUNK_BYTES):
                 exchange.received_bytes += len(chunk)
-                if exchange.received_bytes <= MAX_ANSWER_BYTES:
+                if exchange.received_bytes <= most_bytes:
                     exchange.body += chunk
                 else:
                     exchange.body.clear()

@@ -41,12 +41,6 @@ def write_video(path: Path, frames: int = FRAMES, container: str = "mp4", pixel_
     return path
 
 
-@pytest.fixture(autouse=True)
-def pillow_as_a_client_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The function, in another process but for these tests, has limits of its own and lifts Pillow's."""
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1024 * 1024 * 1024 // 4 // 3)
-
-
 @pytest.fixture(scope="session")
 def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_video(tmp_path_factory.mktemp("video") / "clip.mp4")
@@ -82,6 +76,7 @@ ANSWERS = {
     "pieces": Answer(
         raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"2\r\nxy\r\n" * 30_000 + b"0\r\n\r\n"
     ),
+    "negative-chunk": Answer(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello"),
     "reset": Answer(resets=True),
     "closed": Answer(raw=b""),
     "truncated": Answer(body=b'{"image": "' + bytes(5000), sent_bytes=11),

@@ -24,7 +24,8 @@ def sender(function: StandIn) -> Iterator[Sender]:
 
 
 def test_an_answer_without_end_is_not_kept(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(send, "MAX_ANSWER_BYTES", 16)
+    monkeypatch.setattr(send, "ANSWER_BYTES", -len(BODY) + 16)
+    monkeypatch.setattr(send, "ANSWER_BYTES_PER_SENT", 1)
     reply = sender.send(BODY)
     assert (reply.status, reply.body, reply.cause) == (500, b"", None)
     assert reply.received_bytes > 16

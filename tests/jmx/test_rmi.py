@@ -35,7 +35,8 @@ def written = { sent ->
 byte[] huge = written(new Object[0])
 huge[-4] = 0x7f // the first byte of its length
 def other = new javax.management.BadAttributeValueExpException('')
-for (sent in [*[event, [event], nested(40, event), lost, code, [code], other, nested(60, event)].collect(written), huge]) {
+def objects = [event, [event], nested(40, event), lost, code, [code], other, nested(60, event)]
+for (sent in [*objects.collect(written), huge]) {
     try {
         println new ObjectInputStream(new ByteArrayInputStream(sent)).readObject().getClass().simpleName
     } catch (InvalidClassException refused) {
