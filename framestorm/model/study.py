@@ -349,7 +349,11 @@ class Study(Noun):
     hypotheses: tuple[Hypothesis, ...] = Field(
         default=(), description="Hypotheses, each with the claims on figures that decide it."
     )
-    charts: tuple[Chart, ...] = Field(default=(), description="Charts of the page, in their order.")
+    charts: tuple[Chart, ...] = Field(
+        default=(),
+        description="Charts of the page, in their order. Without charts: one of each of `metrics`, over up to three "
+        "factors.",
+    )
     published: Text | None = Field(
         default=None,
         description="CSV in UTF-8 beside study.yml with published results: columns of factors and metrics by the same "

@@ -39,9 +39,9 @@ Drawn = PointSummary | PublishedPoint
 
 
 def study_charts(summary: StudySummary) -> list[Chart]:
-    """The charts that study.yml asks for and that there is something to draw of."""
+    """The charts that study.yml asks for, or else the usual ones, where there is something to draw."""
     charts = []
-    for number, asked in enumerate(summary.study.definition.charts):
+    for number, asked in enumerate(summary.study.definition.charts or _usual_charts(summary)):
         if asked.kind == "per-frame":
             chart = _by_index_chart(asked, summary.by_index.get(number, []))
         else:
@@ -50,6 +50,17 @@ def study_charts(summary: StudySummary) -> list[Chart]:
             chart.name = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")
             charts.append(chart)
     return charts
+
+
+def _usual_charts(summary: StudySummary) -> list[design.Chart]:
+    """One of each metric of the table, if it can show all factors: along the axis, as lines and as panels."""
+    levels = list(summary.levels.values())
+    if len(levels) > 3:
+        return []
+    asked = {"kind": "lines" if all(map(is_number, levels[0])) else "bars"}
+    asked |= dict(zip(("x", "lines", "panels"), summary.levels, strict=False))
+    metrics = summary.study.definition.metrics
+    return [design.Chart.model_validate({"title": metric(name).title, "metric": name, **asked}) for name in metrics]
 
 
 @dataclass(frozen=True)

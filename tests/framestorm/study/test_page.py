@@ -198,6 +198,23 @@ def test_texts_and_bars_have_an_axis_of_categories(fake_study: Any) -> None:
     assert [chart.xaxis.get("type") for chart in drawn] == ["category", "category", None]
 
 
+@pytest.mark.parametrize(
+    ("factors", "types"),
+    [
+        ({"users": [1, 2, 4]}, [None, None]),
+        ({"way": {"fork": {}, "kept-alive": {}}, "users": [1, 2, 4]}, ["category", "category"]),
+        ({"users": [1, 2], "sleep_s": [0, 1], "hold_s": [8, 9], "min_faces": [0, 1]}, []),
+    ],
+)
+def test_a_study_without_charts_has_one_of_each_metric(
+    factors: dict[str, Any], types: list[str | None], fake_study: Any
+) -> None:
+    definition = {"factors": factors, "metrics": ["mean_ms", "success"]}
+    drawn = study_charts(build(fake_study.make(spread, definition)))
+    assert [chart.xaxis.get("type") for chart in drawn] == types
+    assert [chart.title for chart in drawn] == ["Mean response time", "Success rate"][: len(types)]
+
+
 def test_one_repetition_is_no_mean_over_them(fake_study: Any) -> None:
     folder = fake_study.make(simulate, CONTENT | {"repetitions": 1}, published=PUBLISHED)
     captions = [chart.caption for chart in study_charts(build(folder))]
