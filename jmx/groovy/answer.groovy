@@ -50,6 +50,12 @@ class Values {
         return values > MANY ? readAlone(reading) : reading.call()
     }
 
+    // JSON for a JSONPath: lines with an object each (NDJSON), of which it would read the first only, as an array.
+    static String json(String answer) {
+        boolean isLines = answer =~ /\A\s*+\{[^\n]*\}\s*\n\s*\{/
+        return isLines ? "[${answer.readLines().findAll { it.trim() }.join(',')}]" : answer
+    }
+
     private static synchronized <T> T readAlone(Closure<T> reading) {
         return reading.call()
     }
@@ -93,7 +99,7 @@ class Condition {
     // Whether there is such a value, and where one is wanted, whether it is that.
     static boolean hasJson(String answer, JsonPath path, String wanted) {
         try {
-            Object value = JsonPath.using(LENIENT).parse(answer).read(path)
+            Object value = JsonPath.using(LENIENT).parse(Values.json(answer)).read(path)
             List<?> values = path.definite ? [value] : value as List<?>
             return values.any { it != null && (wanted == null || it.toString() == wanted) }
         } catch (JsonPathException | IllegalArgumentException ignored) { // it is no JSON
@@ -143,7 +149,7 @@ class JsonFigures {
     Map<String, Object> read(String answer) {
         try {
             return Values.read(answer) {
-                def parsed = JsonPath.using(Condition.LENIENT).parse(answer)
+                def parsed = JsonPath.using(Condition.LENIENT).parse(Values.json(answer))
                 paths.collectEntries { String name, JsonPath path ->
                     Object value = parsed.read(path)
                     [name, value instanceof List ? value.find { it instanceof Number } : value]

@@ -304,6 +304,16 @@ def test_how_a_server_treats_connections(
     assert len(run.rows()) > 1
 
 
+def test_lines_of_json_are_an_array(run_plan: RunPlan, stand_in: StartServer) -> None:
+    lines = b'{"token": "In", "done": false}\n{"token": "voice", "done": false}\n{"done": true, "tokens": 2}\n'
+    pretty = b'{\n  "0": {}\n}\n'
+    server = stand_in({"body": lines}, {"body": lines[:60]}, {"body": pretty})
+    how = {"expect": "$[-1].done == true", "figures": "tokens=$[-1].tokens"}
+    rows = run_plan("requests", url=server.url, users=1, ramp_s=0, hold_s=2, sleep_s=0.5, **how).rows()[:3]
+    assert [row["responseMessage"] for row in rows] == ["OK", "expect-not-met", "expect-not-met"]
+    assert [row["further_figures"] for row in rows] == ['{"tokens":2}', "", ""]
+
+
 def test_an_answer_gives_figures(run_plan: RunPlan, stand_in: StartServer) -> None:
     timing = (
         ("Server-Timing", 'db;desc="a, b";dur=53, c;dur=0.5'),
