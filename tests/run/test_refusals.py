@@ -96,15 +96,6 @@ def test_what_only_jmeter_can_judge_is_refused_before_the_load(run_sh: RunSh, st
     assert not refused.folder.exists() and server.received == []
 
 
-def test_what_is_there_is_never_written_over(run_sh: RunSh, tmp_path: Path) -> None:
-    (tmp_path / "samples.jtl").write_text("mine")
-    run_sh("-l", str(tmp_path / "samples.jtl"), status=2)
-    assert (tmp_path / "samples.jtl").read_text() == "mine"
-    (tmp_path / "run").mkdir()
-    run_sh(status=2)
-    assert list((tmp_path / "run").iterdir()) == []
-
-
 def test_a_target_that_cannot_start_leaves_its_last_words(
     run_sh: RunSh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

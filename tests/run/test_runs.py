@@ -109,27 +109,3 @@ def test_a_plan_made_in_jmeter_is_judged_by_label(run_sh: RunSh, stand_in: Start
     assert '"log in"' in done.text("junit.xml") or "&quot;log in&quot;" in done.text("junit.xml")
     assert done.json("run.json")["target"]["kind"] == "none"
     assert (done.folder / "jmeter" / "index.html").exists()
-
-
-def test_redirects_are_parts_of_their_sample(run_sh: RunSh, stand_in: StartServer, tmp_path: Path) -> None:
-    """JMeter writes a row for each answer on the way: shown, and not counted as samples."""
-    server = stand_in(
-        {"status": 302, "body": b"", "headers": (("Location", "/home"),), "content_type": "text/plain"},
-        {"body": b"results", "content_type": "text/plain"},
-        {"body": b"results", "content_type": "text/plain"},
-    )
-    plan = Path(__file__).with_name("shop.jmx").read_text()
-    follow = '<boolProp name="HTTPSampler.follow_redirects">true</boolProp>'
-    (tmp_path / "shop.jmx").write_text(
-        plan.replace(
-            '<stringProp name="HTTPSampler.method">', follow + '<stringProp name="HTTPSampler.method">'
-        ).replace('<stringProp name="ThreadGroup.num_threads">2<', '<stringProp name="ThreadGroup.num_threads">1<')
-    )
-    (tmp_path / "names.csv").write_text("ada\n")
-    done = run_sh("-t", str(tmp_path / "shop.jmx"), f"-Jurl={server.url}", "-Jvisits=3")
-    labels = done.json("summary.json")["labels"]
-    figures = {name.rpartition("/")[2]: (of["n"], of["kind"]) for name, of in labels.items()}
-    assert figures == {
-        "all": (6, "sampler"), "log in": (3, "sampler"), "search": (3, "sampler"), "whole visit": (3, "transaction"),
-        "log in-0": (3, "sub-result"), "log in-1": (3, "sub-result"),
-    }  # fmt: skip

@@ -138,12 +138,6 @@ def test_only_a_property_that_nobody_reads_is_noted(
     assert [name for name in given if name in notes] == ["of_nobody"]
 
 
-def test_a_criterion_is_of_a_label_of_the_plan(tmp_path: Path) -> None:
-    asked = RunOptions(plan=paths.JMX / "requests.jmx", given={"url": "http://h/f"}, criteria=("frame p95 > 2 s",))
-    with pytest.raises(UsageError, match="request"):
-        prepare(asked, tmp_path / "run")
-
-
 def test_a_criterion_names_a_plans_own_labels_user_and_all(tmp_path: Path) -> None:
     scripts = "".join(foreign.script("", name).replace("JSR223Sampler", "DebugSampler") for name in ("user", "all"))
     plan = foreign.write_plan(tmp_path / "own.jmx", scripts)
