@@ -150,15 +150,10 @@ class _Packer:
     def _trees(self) -> list[tuple[Path, ET.Element]]:
         """The plan and what it includes, with the paths of their copies."""
         trees = [(self.parcel.plan, copy.deepcopy(self._prepared.plan.root))]
-        for _, root in trees:  # it grows
-            elements = plans.enabled_elements(root)
-            known = Known(elements, self._values, self._plan.parent)
-            for named in named_files(elements, known, self._plan.parent, Path.cwd()):
-                if not named.is_fragment or named.path is None or not named.path.is_file():
-                    continue
-                if (place := self._place(named.path)) not in self.parcel.fragments:
-                    self.parcel.fragments[place] = self.parcel.folder / FOLDER / place
-                    trees.append((self.parcel.fragments[place], plans.parse(named.path)))
+        for path, root in self._prepared.needs.fragments.items():
+            if (place := self._place(path)) not in self.parcel.fragments:
+                self.parcel.fragments[place] = self.parcel.folder / FOLDER / place
+                trees.append((self.parcel.fragments[place], copy.deepcopy(root)))
         return trees
 
     def _place(self, path: Path) -> str:

@@ -24,13 +24,14 @@ class Needs:
     """What a plan needs: files, and addresses that its HTTP samplers call, as far as they are known before the run.
 
     samplers: the names of its samplers; unknown: files that only JMeter can work out.
-    texts: of its elements, with those of fragments, and of the files of its scripts.
+    fragments: what it includes, by path. texts: of its elements, with those of fragments, and of its script files.
     """
 
     samplers: tuple[str, ...]
     files: tuple[Path, ...]
     unknown: tuple[str, ...]
     addresses: tuple[str, ...]
+    fragments: dict[Path, ET.Element]
     texts: tuple[str, ...]
 
     def has_property(self, name: str) -> bool:
@@ -46,7 +47,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
         UsageError: JMeter lacks a class of the plan, or a file is missing or empty.
     """
     folder, working_dir = plan.path.absolute().parent, Path.cwd()
-    roots = [plan.root]
+    roots, fragments = [plan.root], dict[Path, ET.Element]()
     elements: list[ET.Element] = []
     found: dict[str, NamedFile] = {}
     _note_encoding(plan.path)
@@ -58,7 +59,8 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
             is_new = named.shown not in found
             found[named.shown] = named
             if is_new and named.is_fragment and named.path is not None and _problem(named, folder) is None:
-                roots.append(plans.parse(named.path))
+                fragments[named.path] = plans.parse(named.path)
+                roots.append(fragments[named.path])
                 _note_encoding(named.path)
     problems = [f"{name}: {problem}" for name, named in found.items() if (problem := _problem(named, folder))]
     if problems:
@@ -73,6 +75,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
         files=tuple(dict.fromkeys(named.path for named in found.values() if named.path is not None)),
         unknown=tuple(name for name, named in found.items() if named.path is None),
         addresses=tuple(dict.fromkeys(_addresses(elements, known))),
+        fragments=fragments,
         texts=(
             *(text for each in elements for text in (each.get("testname", ""), *each.itertext())),
             *(_text(named.path) for named in found.values() if named.is_script and named.path is not None),
