@@ -55,6 +55,15 @@ class Usage(NamedTuple):
     host_cpu_s: float
     host_memory_bytes: int
 
+    def percents_since(self, before: "Usage") -> tuple[float, float]:
+        """How busy the processes, and the whole host, kept cores since then; 100 percent is one core.
+
+        A process that ended unwaited for takes its time with it: that is never shown as negative work.
+        """
+        percent_per_s = 100 / max(self.at_s - before.at_s, 1e-3)
+        of_processes, of_host = self.cpu_s - before.cpu_s, self.host_cpu_s - before.host_cpu_s
+        return max(0.0, of_processes) * percent_per_s, max(0.0, of_host) * percent_per_s
+
 
 def usage(pids: Iterable[int]) -> Usage:
     """Usage of running processes and of their ended children, so that short-lived frame clients count too.

@@ -413,14 +413,13 @@ class Agent:
         while exit_status is not None and self._send_growth():
             pass  # what it wrote last
         before, self.before = self.before, probe.usage(probe.processes(self.host.user))
-        elapsed_s = max(self.before.at_s - before.at_s, 1e-3)
+        cpu_percent, host_cpu_percent = self.before.percents_since(before)
         beat = messages.Beat(
             time_ms=time.time() * 1000,
-            # A process that ended unwaited for takes its time with it: never show that as negative work.
-            cpu_percent=max(0.0, self.before.cpu_s - before.cpu_s) / elapsed_s * 100,
+            cpu_percent=cpu_percent,
             rss_bytes=self.before.rss_bytes,
             processes=self.before.processes,
-            host_cpu_percent=max(0.0, self.before.host_cpu_s - before.host_cpu_s) / elapsed_s * 100,
+            host_cpu_percent=host_cpu_percent,
             host_memory_bytes=self.before.host_memory_bytes,
             load=os.getloadavg()[0],
             frozen=probe.stat(self.main_pid)[:1] in (["T"], ["t"]),

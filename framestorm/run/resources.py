@@ -28,14 +28,11 @@ def log_resources(path: Path, host: str, parts: Mapping[str, Processes], is_over
         while not is_over.wait(INTERVAL_S):
             now, time_ms = _usages(parts), now_ms()
             for part, usage in now.items():
-                last = before[part]
-                percent_per_s = 100 / (usage.at_s - last.at_s)
+                percent, host_percent = usage.percents_since(before[part])
                 if part == HOST:
-                    percent, load = (usage.host_cpu_s - last.host_cpu_s) * percent_per_s, os.getloadavg()[0]
-                    writer.writerow(row(time_ms, host, part, percent, usage.host_memory_bytes, load=load))
+                    load = os.getloadavg()[0]
+                    writer.writerow(row(time_ms, host, part, host_percent, usage.host_memory_bytes, load=load))
                 else:
-                    # A killed process takes its unreaped time with it: never show that as negative work.
-                    percent = max(0.0, usage.cpu_s - last.cpu_s) * percent_per_s
                     writer.writerow(row(time_ms, host, part, percent, usage.rss_bytes, usage.processes))
             before = now
             file.flush()
