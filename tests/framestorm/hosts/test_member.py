@@ -25,10 +25,12 @@ LISTEN = Member._listen
 
 @dataclass(frozen=True)
 class Here(Host):
-    """This machine as a host, reached without ssh and without root."""
+    """This machine as a host, reached without ssh and without root; `command` takes the place of the agent."""
+
+    command: tuple[str, ...] = ()
 
     def ssh(self, remote_command: str) -> list[str]:
-        return ["sh", "-c", remote_command.replace("sudo -n ", "")]
+        return list(self.command or ("sh", "-c", remote_command.replace("sudo -n ", "")))
 
 
 @pytest.fixture
@@ -36,6 +38,22 @@ def member(tmp_path: Path) -> Iterator[Member]:
     member = Member(Here("slave1", ("slaves",), "127.0.0.1"), tmp_path)
     yield member
     member.close()
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Callable[..., Member]]:
+    """Return what makes a member that runs a command in place of the agent; its files go to the folder `run`."""
+    members = []
+    (tmp_path / "run").mkdir()
+
+    def run(*command: str) -> Member:
+        members.append(Member(Here("slave1", ("slaves",), "127.0.0.1", command=command), tmp_path / "run"))
+        return members[-1]
+
+    yield run
+    for member in members:
+        member._agent.kill()
+        member.close()
 
 
 def test_the_agent_starts_from_what_is_sent(member: Member) -> None:
@@ -115,28 +133,19 @@ def test_a_clock_is_measured_by_the_quickest_try(member: Member, monkeypatch: py
 
 
 @pytest.fixture
-def saying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Member]]:
+def saying(running: Callable[..., Member], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Member]:
     """Return what makes a member whose agent says this, read only after its end was seen, as on a busy machine."""
     listen = Member._listen
     monkeypatch.setattr(Member, "_listen", lambda member: (time.sleep(0.5), listen(member)))
-    members = []
 
     def end_with(*answers: messages.Answer | bytes, ordered: str = "journal.jsonl") -> Member:
         words = b"".join(each if isinstance(each, bytes) else messages.line(each) for each in answers).decode()
+        member = running("printf", "%s", words)
+        member.order(Begin({ordered: "journal.jsonl"}))
+        member._agent.wait()
+        return member
 
-        class EndsAtOnce(Here):
-            def ssh(self, remote_command: str) -> list[str]:
-                return ["sh", "-c", f"printf %s {shlex.quote(words)}"]
-
-        (tmp_path / "run").mkdir(exist_ok=True)
-        members.append(Member(EndsAtOnce("slave1", ("slaves",), "127.0.0.1"), tmp_path / "run"))
-        members[-1].order(Begin({ordered: "journal.jsonl"}))
-        members[-1]._agent.wait()
-        return members[-1]
-
-    yield end_with
-    for member in members:
-        member.close()
+    return end_with
 
 
 def test_files_handed_in_last_are_waited_for(saying: Callable[..., Member], tmp_path: Path) -> None:
@@ -163,60 +172,39 @@ for line in sys.stdin.buffer:
 
 
 @pytest.mark.parametrize("pieces", [0.0, 0.5, 1.0, 40.3])
-def test_a_file_goes_in_pieces_of_bounded_size(pieces: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Obeys(Here):
-        def ssh(self, remote_command: str) -> list[str]:
-            return [sys.executable, "-c", OBEYS]
-
+def test_a_file_goes_in_pieces_of_bounded_size(
+    pieces: float, running: Callable[..., Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     video = tmp_path / "video"
     video.write_bytes(os.urandom(int(pieces * messages.PIECE_BYTES)))
     sizes: list[int] = []
     line = messages.line
     monkeypatch.setattr(messages, "line", lambda order: sizes.append(len(line(order))) or line(order))
-    member = Member(Obeys("slave1", (), "127.0.0.1"), tmp_path)
-    try:
-        size = video.stat().st_size
-        member.facts = Facts(free_bytes=max(0, size - 1))
-        match = f"files need {size >> 20} MiB, but only {max(0, size - 1) >> 20} MiB of its disk are free"
-        with pytest.raises(HostError, match=match) if pieces else nullcontext():
-            member.deliver(Delivery(Open("run", "me"), {"video": video}, Begin({})))
-        member.facts = Facts(free_bytes=size)
+    member = running(sys.executable, "-c", OBEYS)
+    size = video.stat().st_size
+    member.facts = Facts(free_bytes=max(0, size - 1))
+    match = f"files need {size >> 20} MiB, but only {max(0, size - 1) >> 20} MiB of its disk are free"
+    with pytest.raises(HostError, match=match) if pieces else nullcontext():
         member.deliver(Delivery(Open("run", "me"), {"video": video}, Begin({})))
-        assert max(sizes) < 2 * messages.PIECE_BYTES
-    finally:
-        member.close()
+    member.facts = Facts(free_bytes=size)
+    member.deliver(Delivery(Open("run", "me"), {"video": video}, Begin({})))
+    assert max(sizes) < 2 * messages.PIECE_BYTES
 
 
-def test_a_slow_host_is_waited_for_while_it_sends(saying: Callable[..., Member], tmp_path: Path) -> None:
-    sends = "for n in 1 2 3 4 5 6; do printf %s x; sleep 0.5; done; echo; exec sleep 60"
-
-    class Slow(Here):
-        def ssh(self, remote_command: str) -> list[str]:
-            return ["sh", "-c", sends]
-
-    member = Member(Slow("slave1", (), "127.0.0.1"), tmp_path)
-    try:
-        begun_s = time.monotonic()
-        assert not member.handed_in(1.5)
-        assert time.monotonic() - begun_s > 2.5, "a part of a line is a sign of life"
-    finally:
-        os.kill(member._agent.pid, 9)
-        member.close()
+def test_a_slow_host_is_waited_for_while_it_sends(running: Callable[..., Member]) -> None:
+    member = running("sh", "-c", "for n in 1 2 3 4 5 6; do printf %s x; sleep 0.5; done; echo; exec sleep 60")
+    begun_s = time.monotonic()
+    assert not member.handed_in(1.5)
+    assert time.monotonic() - begun_s > 2.5, "a part of a line is a sign of life"
 
 
-def test_a_host_that_never_stops_talking_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Talks(Here):
-        def ssh(self, remote_command: str) -> list[str]:
-            return ["sh", "-c", 'while sleep 0.05; do printf \'{"type":"Ready","time_ms":1}\\n\'; done']
-
+def test_a_host_that_never_stops_talking_is_given_up(
+    running: Callable[..., Member], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(member_module, "HAND_IN_WITHIN_S", 1.0)
-    member = Member(Talks("slave1", (), "127.0.0.1"), tmp_path)
-    try:
-        assert not member.handed_in(30)
-        assert member.look() is None, "it is alive"
-    finally:
-        os.kill(member._agent.pid, 9)
-        member.close()
+    member = running("sh", "-c", 'while sleep 0.05; do printf \'{"type":"Ready","time_ms":1}\\n\'; done')
+    assert not member.handed_in(30)
+    assert member.look() is None, "it is alive"
 
 
 def test_a_loss_is_told_in_the_agent_s_own_words(saying: Callable[..., Member]) -> None:
@@ -226,17 +214,10 @@ def test_a_loss_is_told_in_the_agent_s_own_words(saying: Callable[..., Member]) 
         saying(failed).ask(messages.TellFacts([]), Facts, 20)
 
 
-def test_a_host_that_is_not_reached_is_told_in_the_words_of_ssh(tmp_path: Path) -> None:
-    class Unreachable(Here):
-        def ssh(self, remote_command: str) -> list[str]:
-            return ["sh", "-c", "echo 'Warning: new key' >&2; echo 'No route to host' >&2; exit 255"]
-
-    member = Member(Unreachable("slave1", (), "127.0.0.1"), tmp_path)
-    try:
-        member._agent.wait()
-        assert member.look() == "ssh says: No route to host"
-    finally:
-        member.close()
+def test_a_host_that_is_not_reached_is_told_in_the_words_of_ssh(running: Callable[..., Member]) -> None:
+    member = running("sh", "-c", "echo 'Warning: new key' >&2; echo 'No route to host' >&2; exit 255")
+    member._agent.wait()
+    assert member.look() == "ssh says: No route to host"
 
 
 def test_a_host_cannot_fill_the_disk(
@@ -280,7 +261,7 @@ def test_counts_that_cannot_be_are_not_taken(answer: messages.Answer, saying: Ca
 
 
 def test_a_disk_that_is_full_here_is_no_loss_of_the_host(saying: Callable[..., Member], tmp_path: Path) -> None:
-    (tmp_path / "run" / "journal.jsonl").mkdir(parents=True)
+    (tmp_path / "run" / "journal.jsonl").mkdir()
     member = saying(Chunk("journal.jsonl", "YQ=="), Done({"journal.jsonl": 1}))
     assert member.handed_in(20)
     assert member.look() is None

@@ -197,7 +197,8 @@ def test_points_and_medians_over_time() -> None:
     ]  # fmt: skip
     assert "of each 5 s. 2 of 3 frames are drawn. Lines" in chart.caption
     whole = drawn(over_time=over_time([10.0], [10.0]))["response-time-over-time"]
-    assert len(whole.traces) == 3 and "of each 5 s. Lines" in whole.caption
+    assert (len(whole.traces), whole.chosen) == (3, "") and "of each 5 s. Lines" in whole.caption
+    assert drawn(over_time=over_time([20.0, 20.0, 401.0], [20.0]))["response-time-over-time"].chosen == "log"
 
 
 def rates(hosts: dict[str, series.Curves], *, closed: bool = False, width_s: float = 600.0) -> series.SuccessOverTime:
@@ -215,6 +216,7 @@ def test_rates_are_bars_by_host() -> None:
     )
     assert found["throughput"].caption.startswith("Frames by their start, in each 10 min; the first")
     assert found["throughput"].caption.endswith("less load.")
+    assert "in each 2 min;" in drawn(success_over_time=rates(one, width_s=120.0))["throughput"].caption
     both: dict[str, series.Curves] = {
         "a": {"ok": [1.0, 0.0], "failed": [0.2, 0.0]},
         "b": {"ok": [2.0, 0.0], "failed": [0.1, None]},
@@ -281,6 +283,8 @@ def test_machines_have_a_line_by_part_or_of_many_one_each(hosts: int, names: lis
     assert chart.yaxis["range"] == [0, 4.32] and "share the machine" not in chart.caption
     shared = drawn([SimpleNamespace(part="target", cores=4)], machines=lines)["processor-use"]
     assert "share the machine" in shared.caption and "shapes" not in shared.layout
+    unequal = drawn([*machines, SimpleNamespace(part="host", cores=64)], machines=lines)["processor-use"]
+    assert "shapes" not in unequal.layout, "all cores are a line where every machine has as many"
 
 
 def replicas(n: int, use: dict[str, float], functions: int = 1, wanted: float = 2.0) -> series.ReplicasOverTime:

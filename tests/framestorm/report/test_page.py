@@ -107,16 +107,6 @@ def test_charts_have_what_a_reader_needs(made: Path) -> None:
     assert lines[2]["y"][5] is None, "a failed frame is a gap"
 
 
-def test_many_users_get_median_and_band(fake_run: Any) -> None:
-    for number in range(40):
-        fake_run.user([{"rtt_ms": 40.0 + number} for _ in range(5)], start_ms=1_790_000_000_000 + 300 * number)
-    folder = fake_run.write()
-    build(folder)
-    data = load(folder).series.by_index["rtt_ms"]
-    assert (data.users, len(data.lines)) == (40, 6)
-    assert data.band == {"low": [41.0] * 5, "mid": [59.0] * 5, "high": [77.0] * 5}
-
-
 @pytest.mark.parametrize(
     "frames", [[{}], [{"cause": "connect", "rtt_ms": 1.0}], [{"cause": "timeout", "rtt_ms": 25_000.0}] * 3]
 )
@@ -185,36 +175,3 @@ def test_any_label_leaves_the_figures_on_the_page(tmp_path: Path) -> None:
     build(tmp_path)
     page = (tmp_path / "index.html").read_text()
     assert 'class="long">xxx' in page and ">(empty)<" in page
-
-
-@pytest.mark.parametrize(("width_s", "shown"), [(1.0, "each second;"), (30.0, "each 30 s;"), (120.0, "each 2 min;")])
-def test_bars_say_how_long_each_is(made: Path, width_s: float, shown: str) -> None:
-    summary = load(made)
-    assert summary.series.success_over_time
-    bars = replace(summary.series.success_over_time, width_s=width_s)
-    drawn = charts(replace(summary, series=replace(summary.series, success_over_time=bars)))
-    assert shown in next(chart.caption for chart in drawn if chart.name == "throughput")
-
-
-@pytest.mark.parametrize(("peak_ms", "chosen"), [(399.0, ""), (401.0, "log")])
-def test_an_axis_is_logarithmic_where_a_peak_would_flatten_it(made: Path, peak_ms: float, chosen: str) -> None:
-    summary = load(made)
-    assert summary.series.over_time
-    times = replace(
-        summary.series.over_time, warm={"x": [1.0, 2.0, 3.0], "y": [20.0, 20.0, peak_ms]}, cold={"x": [], "y": []},
-        timed_out={"x": [], "y": []},
-    )  # fmt: skip
-    drawn = charts(replace(summary, series=replace(summary.series, over_time=times)))
-    chart = next(chart for chart in drawn if chart.name == "response-time-over-time")
-    assert chart.chosen == chosen
-    assert chart.caption.endswith("The time axis is logarithmic at first.") == bool(chosen)
-
-
-def test_all_cores_are_a_line_where_every_machine_has_as_many(made: Path) -> None:
-    summary = load(made)
-    host = next(machine for machine in summary.machines if machine.part == "host")
-    for cores, shapes in ((host.cores, 1), (64, 0)):
-        other = replace(host, host="other", cores=cores)
-        drawn = charts(replace(summary, machines=[*summary.machines, other]))
-        chart = next(chart for chart in drawn if chart.name == "processor-use")
-        assert len(chart.layout.get("shapes", ())) == shapes

@@ -82,7 +82,7 @@ def test_of_many_samples_every_nth_is_a_point() -> None:
 @pytest.mark.parametrize("users", [series.MAX_LINES, series.MAX_LINES + 1])
 def test_many_users_are_a_band_with_some_examples(users: int) -> None:
     of_user = [f"u{each // 3:02}" for each in range(3 * users)]
-    rtts_ms = [float(1 + each % 3) for each in range(3 * users)]
+    rtts_ms = [float(10 * (each // 3) + each % 3) for each in range(3 * users)]
     index = [each % 3 for each in range(3 * users)]
     table = samples(
         [float(each) for each in range(3 * users)], user=of_user, index=index, rtt_ms=rtts_ms, source="tree"
@@ -92,8 +92,9 @@ def test_many_users_are_a_band_with_some_examples(users: int) -> None:
     is_many = users > series.MAX_LINES
     numbers = [1, 4, 7, 10, 13] if is_many else [*range(1, users + 1)]
     assert [line.user for line in found.lines] == numbers
-    assert all(line.y == [1.0, 2.0, 3.0] for line in found.lines)
-    assert (found.band == {end: [1.0, 2.0, 3.0] for end in ("low", "mid", "high")}) == is_many
+    assert all(line.y == [10.0 * (line.user - 1) + each for each in range(3)] for line in found.lines)
+    band = {"low": [0.0, 1.0, 2.0], "mid": [60.0, 61.0, 62.0], "high": [120.0, 121.0, 122.0]}
+    assert found.band == (band if is_many else None)
 
 
 def counted(rtts_ms: list[float], **columns: Any) -> Histogram:
