@@ -62,6 +62,8 @@ def _table(summary: Summary) -> list[str]:
     for each in labels:
         if each.kind == "sampler" and each.label not in (ALL, USER):
             counts.update(each.causes)
+    # A user has failed with its samples, for their cause, or for one of its own.
+    counts |= Counter({} if summary.users is None else summary.users.causes)
     causes = [[f"  {units.count(n)}", _short(_line(cause), LONGEST_CAUSE)] for cause, n in counts.most_common()]
     errors = ["errors by cause:", *_some(aligned(causes, texts=(1,)), MAX_CAUSES, "cause")] if causes else []
     return [top, *_some(lines, MAX_LABELS, "label"), *errors]

@@ -72,6 +72,7 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
     assert [row["tokens"] for row in run.rows("samples.csv") if row["tokens"]] == ["7"]
     assert results.clients.bad_lines["the clients' output"] == 9
     assert results.clients.bad_line.startswith("line ")
+    assert "has no rtt_ms with a number" in run.text("jmeter.log")
     assert not {"\x00", "\x1b"} & set(run.text("jmeter.log")), "what a terminal would obey"
     assert results.clients.twice == {}
 

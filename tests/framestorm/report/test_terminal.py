@@ -6,7 +6,7 @@ from typing import Any
 
 from framestorm.model.criteria import Criterion, Judgement
 from framestorm.model.files import read
-from framestorm.model.summary import LabelSummary, Summary, Verdict
+from framestorm.model.summary import LabelSummary, Summary, Times, Verdict
 from framestorm.report import build
 from framestorm.report.terminal import terminal_text
 from tests.framestorm.conftest import summary_of
@@ -76,8 +76,10 @@ def test_causes_are_those_of_all_samplers() -> None:
     """The main samples are those of one label here, and a setUp Thread Group failed."""
     failed = replace(label("log in", 1, 1), causes={"status-401": 1})
     parts = {name: replace(failed, label=name, kind=kind) for name, kind in (("all", "sampler"), ("x", "transaction"))}
-    _, table = blocks(summary_of(5, labels={"log in": failed, **parts}))
-    assert table[-2:] == ["errors by cause:", "  1  status-401"]
+    durations = {"duration": Times(1, 0, *[None] * 7)}
+    users = replace(failed, label="user", causes={"status-401": 1, "exit-1": 1}, times=durations)
+    _, table = blocks(summary_of(5, labels={"log in": failed, "user": users, **parts}))
+    assert table[-3:] == ["errors by cause:", "  1  status-401", "  1  exit-1"], "a user fails with its sample"
 
 
 def test_text_of_others_can_neither_command_a_terminal_nor_add_a_line() -> None:
