@@ -26,9 +26,24 @@ def test_a_statistic_of_any_series(name: str, series: str, unit: str) -> None:
     assert column(series, str(about.statistic)) == name and is_of_run(name)
 
 
-@pytest.mark.parametrize(("low_ms", "text"), [(-20.0, "\N{MINUS SIGN}20\u00a0ms"), (0.0, "0")])
-def test_ends_of_an_interval_have_units_where_these_differ(low_ms: float, text: str) -> None:
-    assert metric("mean_ms").ends_text(500.0, low_ms, 1500.0) == f"{text} \N{EN DASH} 1.50\u00a0s"
+@pytest.mark.parametrize(
+    ("name", "figure", "shown"),
+    [
+        ("mean_ms", (2.02, 1.01, 3.04), "1.01 \u2013 3.04"),
+        ("mean_ms", (500.0, -20.0, 1500.0), "\N{MINUS SIGN}20\u00a0ms \u2013 1.50\u00a0s"),
+        ("mean_ms", (500.0, 0.0, 1500.0), "0 \u2013 1.50\u00a0s"),
+        ("mean_ms", (1000.0, 990.0, 1020.0), "990\u00a0ms \u2013 1.02\u00a0s"),
+        ("mean_ms", (5740.0, 0.0, 12_900.0), "0 \u2013 12.9"),
+        ("mean_ms", (125_000.0, 123_000.0, 130_000.0), "2\u00a0min 03\u00a0s \u2013 2\u00a0min 10\u00a0s"),
+        ("worker_cores_max", (0.25, 0.25, 0.26), "0.25 \u2013 0.26"),
+        ("served_per_s", (500.0, 499.0, None), "499 \u2013 \N{HORIZONTAL ELLIPSIS}"),
+        ("served_per_s", (500.0, None, None), ""),
+    ],
+)
+def test_ends_of_an_interval_have_units_where_these_differ(
+    name: str, figure: tuple[float, float | None, float | None], shown: str
+) -> None:
+    assert metric(name).ends_text(*figure) == shown
 
 
 @pytest.mark.parametrize("name", ["mean", "handler_mean", "warm_up_s", "speedup"])

@@ -49,12 +49,21 @@ def chart(
 
 def test_a_band_goes_around_the_points_that_have_an_interval() -> None:
     figures = {1: E(20, 10, 30), 2: E(40, 35, 50), 3: E(40), 4: E(60, 50, 65), 5: E(70, 60, 90)}
-    band, line = chart(figures).traces
+    drawn = chart(figures)
+    band, line = drawn.traces
+    assert drawn.caption == "Band or bar: 95 % confidence interval."
     assert band["x"] == [1, 2, 2, 1, None, 4, 5, 5, 4]
     assert band["y"] == [30, 50, 35, 10, None, 65, 90, 60, 50]
     assert (band["fill"], band["showlegend"], band["line"]["width"]) == ("toself", False, 0)
     assert (line["x"], line["y"], line["mode"]) == ([1, 2, 3, 4, 5], [20, 40, 40, 60, 70], "lines+markers")
     assert "error_y" not in line
+
+
+def test_a_lone_point_has_its_interval_too() -> None:
+    """A band takes two points; one alone has a bar."""
+    line, other = chart({(1, "a"): E(20, 10, 32), (1, "b"): E(40, 35, 50)}, lines="way").traces
+    assert (line["x"][0] + other["x"][0]) / 2 == 1 and line["x"] != other["x"], "side by side"
+    assert (line["error_y"]["array"], line["error_y"]["arrayminus"]) == ([12], [10])
 
 
 def test_bars_have_their_interval_on_top() -> None:
@@ -64,10 +73,12 @@ def test_bars_have_their_interval_on_top() -> None:
     assert (bars["error_y"]["array"], bars["error_y"]["arrayminus"]) == ([12, 0], [5, 0])
     assert (bars["error_y"]["symmetric"], drawn.layout["barmode"]) == (False, "group")
     assert (bars["error_y"]["color"], bars["marker"]["color"]) == (INK, MAIN)
-    assert drawn.caption == "Bar on top: 95 % confidence interval."
-    (marks,) = chart({1: E(20, -3, 30), 2: E(0, 0, 1)}, kind="bars", log="y").traces
+    assert (drawn.caption, drawn.xaxis["type"]) == ("Bar on top: 95 % confidence interval.", "category")
+    drawn = chart({1: E(20, -3, 30), 2: E(0, 0, 1)}, kind="bars", log="y")
+    (marks,) = drawn.traces
     assert (marks["mode"], marks["y"], marks["marker"]["size"]) == ("markers", [20, None], [10, 10])
     assert (marks["error_y"]["array"], marks["error_y"]["arrayminus"]) == ([10, 0], [18, 0]), "to a tenth; a gap"
+    assert drawn.caption.endswith(charts.NOTES["from_zero"])
 
 
 def test_an_open_triangle_is_a_time_that_was_cut_off() -> None:
@@ -159,7 +170,7 @@ def test_points_that_stand_alone_stand_side_by_side(
 @pytest.mark.parametrize(
     ("levels", "log", "axis"),
     [
-        ([1, 2], None, {"tickvals": [1, 2], "ticktext": ["1", "2"]}),
+        ([1, 2], None, {"type": None, "tickvals": [1, 2], "ticktext": ["1", "2"]}),
         ([*range(10)], None, {"tickvals": [*range(10)]}),
         ([*range(11)], None, {"tickvals": None}),
         ([100], None, {"range": [99, 101]}),

@@ -10,7 +10,6 @@ import pytest
 
 from framestorm import paths
 from framestorm.model import files
-from framestorm.model.metric import metric as metric_of
 from framestorm.model.study import Study
 from framestorm.model.summary import LabelSummary, Times
 from framestorm.stats.estimate import Estimate
@@ -183,21 +182,6 @@ def test_charts_have_intervals_and_the_published_panel(made: Path) -> None:
     assert median["y"] == middle
 
 
-def test_captions_say_what_an_axis_does_to_intervals(fake_study: Any) -> None:
-    charts = [{"title": log or "linear", "metric": "mean_ms", "x": "users", "log": log} for log in ("x", "y")]
-    folder = fake_study.make(spread, {"charts": charts, "repetitions": 3})
-    linear, log = study_charts(build(folder))
-    assert linear.caption == "Band or bar: 95 % confidence interval. Some reach beyond the axis."
-    assert log.caption.endswith("Lower ends at 0 are drawn at one tenth of the value: a logarithmic axis has no 0.")
-
-
-def test_texts_and_bars_have_an_axis_of_categories(fake_study: Any) -> None:
-    axes = [("way", "lines"), ("users", "bars"), ("users", "lines")]
-    charts = [{"title": f"{x} {kind}", "kind": kind, "metric": "mean_ms", "x": x} for x, kind in axes]
-    drawn = study_charts(build(fake_study.make(spread, {"charts": charts, "factors": CONTENT["factors"]})))
-    assert [chart.xaxis.get("type") for chart in drawn] == ["category", "category", None]
-
-
 @pytest.mark.parametrize(
     ("factors", "types"),
     [
@@ -237,20 +221,6 @@ def test_what_was_changed_on_the_command_line(made: Path) -> None:
     assert "<dt>Changed</dt>" not in own_text(page_html(summary))
 
 
-def test_a_lone_point_has_its_interval_too(fake_study: Any) -> None:
-    """A band takes two points; one alone has a bar."""
-    content = CONTENT | {
-        "charts": [{"title": "At one", "metric": "mean_ms", "x": "users", "lines": "way", "where": {"users": 1}}]
-    }
-    folder = fake_study.make(simulate, content, published=PUBLISHED)
-    summary = build(folder)
-    line, other, *_ = study_charts(summary)[0].traces
-    assert (line["x"][0] + other["x"][0]) / 2 == 1 and line["x"] != other["x"], "side by side"
-    figure = summary.points[0].figures["mean_ms"]
-    (y,), (above,), (below,) = line["y"], line["error_y"]["array"], line["error_y"]["arrayminus"]
-    assert [y - below, y, y + above] == pytest.approx([figure.low, figure.value, figure.high], abs=0.01)
-
-
 def test_runs_and_figures_stand_in_the_table(made: Path) -> None:
     page = own_text((made / "index.html").read_text())
     row = page[page.index('<th scope="row" class="apart">1</th>') :].split("</tr>")[0]
@@ -259,22 +229,6 @@ def test_runs_and_figures_stand_in_the_table(made: Path) -> None:
     assert "<small>314 \u2013 339</small>" in row, "the unit stands in the figure above"
     assert '<small class="published">9.79\u00a0s</small>' in row
     assert '<th scope="row" class="together">1, fork</th>' in page
-
-
-@pytest.mark.parametrize(
-    ("metric", "figure", "shown"),
-    [
-        ("mean_ms", (2.02, 1.01, 3.04), "1.01 \u2013 3.04"),
-        ("mean_ms", (1000.0, 990.0, 1020.0), "990\u00a0ms \u2013 1.02\u00a0s"),
-        ("mean_ms", (5740.0, 0.0, 12_900.0), "0 \u2013 12.9"),
-        ("mean_ms", (125_000.0, 123_000.0, 130_000.0), "2\u00a0min 03\u00a0s \u2013 2\u00a0min 10\u00a0s"),
-        ("worker_cores_max", (0.25, 0.25, 0.26), "0.25 \u2013 0.26"),
-        ("served_per_s", (500.0, 499.0, None), "499 \u2013 \N{HORIZONTAL ELLIPSIS}"),
-        ("served_per_s", (500.0, None, None), ""),
-    ],
-)
-def test_an_interval_repeats_no_unit(metric: str, figure: tuple[float, float | None, float | None], shown: str) -> None:
-    assert metric_of(metric).ends_text(*figure) == shown
 
 
 @pytest.mark.parametrize(

@@ -224,14 +224,6 @@ def test_a_figure_against_that_of_another_point(fake_study: Any) -> None:
     assert float(rows["local", "1", "1"]["efficiency_percent"]) == 100.0
 
 
-def test_the_last_line_of_a_point_and_repetition_counts(fake_study: Any) -> None:
-    folder = fake_study.make(lambda point, _: FakeResult(frames_of([5.0])), {"repetitions": 1})
-    lines = (folder / "runs.jsonl").read_text().splitlines()
-    failed = json.loads(lines[0]) | {"state": "failed", "reason": "a first attempt"}
-    (folder / "runs.jsonl").write_text("\n".join([json.dumps(failed), *lines, '{"point": "half']))
-    assert [row["state"] for row in rows_of(folder)] == ["complete", "complete"]
-
-
 def cut_frames(run: Path) -> None:
     """As a full disk leaves them: whole lines, and not all of them."""
     file = run / "samples.csv"
