@@ -165,7 +165,7 @@ def _run(words: Sequence[str]) -> int:
     is_check = options.check
     del options.check
     if is_check:
-        print("\n".join(conductor.check(_options(options, words))))
+        print(visible("\n".join(conductor.check(_options(options, words)))))
         return 0
     return _report(conductor.run(_options(options, words)), ())
 

@@ -21,6 +21,7 @@ from framestorm.model import facets, files
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.run import JMeterProcess, Record, Target
+from framestorm.plain import note
 from framestorm.results.jmeter_log import read_log
 from framestorm.run import first_run, jmeter, record
 from framestorm.run.live import LiveView
@@ -121,7 +122,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
                 shutil.copyfile(run_dir / name, copy)
             except OSError as error:
                 # The run stands, and its report is still to be made.
-                print(f"note: {letter} {copy}: {error.strerror or error}; see {run_dir / name}", file=sys.stderr)
+                note(f"{letter} {copy}: {error.strerror or error}; see {run_dir / name}")
     return run_dir
 
 

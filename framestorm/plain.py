@@ -1,6 +1,7 @@
 """Text from elsewhere, such as a function's answer or a label, as a person may safely read it."""
 
 import re
+import sys
 
 # What a terminal obeys, what turns the direction of the text around it, and halves of characters, which no file takes.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -9,3 +10,8 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202
 def visible(text: str) -> str:
     """`text` with its control characters written out, such as [U+202E]; line ends and tabs stay."""
     return _UNSEEN.sub(lambda each: f"[U+{ord(each[0]):04X}]", text)
+
+
+def note(text: str) -> None:
+    """Say on the terminal what the person should know of a command that goes on."""
+    print(f"note: {visible(text)}", file=sys.stderr, flush=True)

@@ -20,7 +20,7 @@ from framestorm.hosts.member import ANSWER_WITHIN_S, HostError, Member, together
 from framestorm.hosts.messages import Do, Ready
 from framestorm.machine import now_ms, wait_until
 from framestorm.model.run import Host, Loss, Rmi
-from framestorm.plain import visible
+from framestorm.plain import note, visible
 from framestorm.run import jmeter
 from framestorm.run.load import save_metrics
 from framestorm.run.preparation import Prepared, refuse
@@ -68,8 +68,8 @@ class Fleet:
         self._watch_function()
         folder, master = Path(tempfile.mkdtemp(dir=self._run_dir)), self.master.host.name if self.master else ""
         self._parcel = parcel.make(self._prepared, len(self.slaves), folder, master)
-        for note in self._parcel.notes:
-            print(f"note: {note}", file=sys.stderr)
+        for text in self._parcel.notes:
+            note(text)
         for slave, share in zip(self.slaves, self._parcel.division.shares, strict=True):
             slave.share |= share
         self._totals |= self._parcel.division.totals
@@ -124,9 +124,7 @@ class Fleet:
             self.function.learn([])
             self.function.ask(Do("watch"), Ready, ANSWER_WITHIN_S)
         except HostError as error:
-            print(
-                f"note: the CPU use of the function's host will not be recorded: {visible(str(error))}", file=sys.stderr
-            )
+            note(f"the CPU use of the function's host will not be recorded: {error}")
             self.function.close()
             self.function = None
 
@@ -171,10 +169,7 @@ class Fleet:
             if member is self.master or not self._prepared.options.continue_on_loss:
                 return loss
         if self.function is not None and (reason := self.function.look()):
-            print(
-                f"note: the CPU use of {self.function.host.name} is no longer recorded: {visible(reason)}",
-                file=sys.stderr,
-            )
+            note(f"the CPU use of {self.function.host.name} is no longer recorded: {reason}")
         self._end_if_left_to_itself()
         return self._prepared.platform.trouble()
 

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from framestorm.errors import UsageError
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known, NamedFile, named_files
+from framestorm.plain import note
 from framestorm.run import plugins
 
 # A row, a script or a fragment is needed from these; an empty body may be meant.
@@ -68,7 +68,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
         # A thread group that sets up may write files for the others.
         if not is_for_gui and not any(element.tag == "SetupThreadGroup" for element in elements):
             raise UsageError(text)
-        print(f"note: {text}, if nothing makes them before", file=sys.stderr)
+        note(f"{text}, if nothing makes them before")
     known = Known(elements, values, folder)
     return Needs(
         samplers=tuple(each.get("testname", "") for each in elements if each.tag.endswith(plans.SAMPLERS)),
@@ -91,10 +91,7 @@ def _note_encoding(path: Path) -> None:
     try:
         path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        print(
-            f"note: {path.name} is not in UTF-8, the encoding that JMeter reads: save it in UTF-8, or letters are lost",
-            file=sys.stderr,
-        )
+        note(f"{path.name} is not in UTF-8, the encoding that JMeter reads: save it in UTF-8, or letters are lost")
 
 
 def _problem(named: NamedFile, plan_folder: Path) -> str | None:

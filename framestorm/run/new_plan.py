@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from framestorm.endpoint import proxy_url
 from framestorm.errors import UsageError
 from framestorm.model import form
 from framestorm.model import plan as plans
+from framestorm.plain import note
 from framestorm.run import curl
 
 LOGIN = "BASIC_LOGIN"
@@ -120,5 +120,5 @@ def _say_notes(request: curl.Request) -> None:
             notes.append(f"the header {name} is written to a file; ${{env:NAME}} keeps its value out of it")
     if request.without_effect:
         notes.append(f"without effect here: {' '.join(request.without_effect)}")
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
+    for text in notes:
+        note(text)

@@ -1,7 +1,6 @@
 """The classes that a plan needs and JMeter does not have, with the plug-ins that bring them."""
 
 import csv
-import sys
 import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.plan import Plan, enabled_elements, field_text
+from framestorm.plain import note
 from framestorm.run import jmeter, properties
 
 # Rows of the beginning of class names and Maven coordinates; the longest beginning that fits counts.
@@ -23,10 +23,9 @@ def check(plan: Plan, root: ET.Element, values: Mapping[str, str]) -> None:
     """
     places = [*(paths.JMETER_HOME / "lib" / "ext").glob("*.jar"), *_places(values)]
     for name in _not_in(sorted(_named_classes(root)), places):
-        print(
-            f"note: {plan.path.name}: JMeter has no class {name}, which an element names; put its jar and the jars "
-            "that it needs into jmx/lib/",
-            file=sys.stderr,
+        note(
+            f"{plan.path.name}: JMeter has no class {name}, which an element names; put its jar and the jars that it "
+            "needs into jmx/lib/"
         )
     missing = _not_in(sorted(set(_classes(root)) - _aliases()), places)
     if not missing:

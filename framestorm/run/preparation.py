@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -19,6 +18,7 @@ from framestorm.model import criteria, facets, metric
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.sample import ELAPSED_US, IS_SUB_RESULT
+from framestorm.plain import note
 from framestorm.platform import registry
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
@@ -116,11 +116,11 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     # As JMeter has it: a property set to nothing is removed, so that the plan's default counts.
     empty = [name for name, value in options.given.items() if name in plan.settable and not value]
     for name in empty:
-        print(f"note: -J{name} without a value: the plan's default counts, as in JMeter", file=sys.stderr)
+        note(f"-J{name} without a value: the plan's default counts, as in JMeter")
     of_files = java_properties.assigned(options.all_property_files)
     set_by_user = {**of_files, **options.given, **options.extra}
     if overruled := sorted(name for name, value in _row_settings().items() if set_by_user.get(name, value) != value):
-        print(f"note: the form of samples.jtl is fixed; left out: {', '.join(overruled)}", file=sys.stderr)
+        note(f"the form of samples.jtl is fixed; left out: {', '.join(overruled)}")
     given = {name: value for name, value in options.given.items() if name not in {*empty, *overruled}}
     extra = {name: value for name, value in options.extra.items() if name not in {"sample_variables", *overruled}}
     options = replace(options, given=given, extra=extra)
@@ -173,7 +173,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     for name in given.keys() & jmeter_values.keys() - jmeter_names():
         if not needs.has_property(name):
             what = f"neither the plan nor JMeter's property files have {name}"
-            print(f"note: -J{name}: {what}; passed on", file=sys.stderr)
+            note(f"-J{name}: {what}; passed on")
     asked = capacity.read_asked(plan, of_all)
     if not is_over_slaves and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
@@ -186,7 +186,7 @@ def refuse(shortages: Sequence[str], what: str, options: RunOptions) -> None:
         hint = "ask for fewer users, share them among more slaves (-R), or run with --anyway"
         raise UsageError("\n  ".join((f"{what}:", *shortages, hint)))
     for each in shortages:
-        print(f"note: {what}: {each}", file=sys.stderr)
+        note(f"{what}: {each}")
 
 
 def _jmeter_values(plan: Plan, given: Mapping[str, str], of_files: Mapping[str, str]) -> dict[str, str]:
@@ -295,7 +295,7 @@ def _cut(video: Path, properties: Mapping[str, str]) -> Path:
     if cutting.returncode != 0:
         raise FramestormError(f"the video cannot be used: {cutting.stderr.strip()}")
     if cutting.stderr:
-        print(f"note: {cutting.stderr.strip()}", file=sys.stderr)
+        note(cutting.stderr.strip())
     return Path(json.loads(cutting.stdout)["folder"])
 
 

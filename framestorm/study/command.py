@@ -16,7 +16,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
 from framestorm.model.study import DEFINITION
 from framestorm.parser import Parser
-from framestorm.plain import visible
+from framestorm.plain import note, visible
 from framestorm.platform.base import DEFAULT_PORT, Check
 from framestorm.run import properties
 from framestorm.run import record as versions
@@ -210,7 +210,7 @@ def _resume(options: argparse.Namespace) -> Ended:
     _make_ready(study, where.path)
     kit, then = versions.kit(), study.kit.commit
     if kit.commit != then:
-        print(f"note: the runs so far were made at commit {then}, the next are at {kit.commit}", file=sys.stderr)
+        note(f"the runs so far were made at commit {then}, the next are at {kit.commit}")
     where.update(inventory=inventory, port=port, resumed=(*study.resumed, Resumption(now_ms(), kit)))
     return _run(where)
 

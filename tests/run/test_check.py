@@ -52,6 +52,18 @@ def test_what_a_command_line_means(stand_in: StartServer, tmp_path: Path, capsys
     assert server.received == []
 
 
+def test_a_plan_writes_nothing_that_the_terminal_obeys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    elements = script("1").replace('testname="', 'testname="&#155;2J') + DATA.format(file="\u202egone.csv")
+    plan = write_plan(tmp_path / "theirs.jmx", elements, loops=1)
+    plan.write_text(
+        plan.read_text().replace(THREADS[:12], SET_UP[:17]).replace("</ThreadGroup>", "</SetupThreadGroup>")
+    )
+    assert cli.main(["-t", str(plan), "--check"]) == 0
+    shown = "".join(capsys.readouterr())
+    assert "sampler: [U+009B]2Jscript" in shown and "[U+202E]gone.csv" in shown
+    assert "\x9b" not in shown and "\u202e" not in shown
+
+
 @pytest.mark.parametrize(
     ("properties", "reason"),
     [

@@ -5,7 +5,6 @@ import hashlib
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from framestorm.model import files
 from framestorm.model.files import FORMAT, FileError
 from framestorm.model.run import Kit
 from framestorm.model.study import DEFINITION, Study, Value
+from framestorm.plain import note
 from framestorm.platform.base import DEFAULT_PORT, Site
 from framestorm.platform.base import FILES as OF_PLATFORMS
 from framestorm.platform.registry import AnySettings
@@ -273,7 +273,7 @@ def newest_unfinished(study_file: Path, quick: bool) -> StudyFolder:
         try:
             each = files.read(file, StudyRecord)
         except FileError as error:
-            print(f"note: {error}; --resume ignores it", file=sys.stderr)
+            note(f"{error}; --resume ignores it")
             continue
         is_it = Path(each.file) == study_file or (each.name == name and not Path(each.file).exists())
         if is_it and (each.quick or not quick):
