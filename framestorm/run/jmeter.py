@@ -39,8 +39,9 @@ _FAILURES = re.compile(
     r"^(?:Error in NonGUIDriver (?!java.lang.IllegalArg)|Cause:\n|(?=path  )|(?=line number  ))(.*)", re.MULTILINE
 )
 MOST_CHARACTERS = 300
-# The settings of the dashboard, which JMeter reads only as it makes it.
-DASHBOARD = "jmeter.reportgenerator."
+# The settings of the dashboard, which JMeter reads only as it makes it. By a class or by templates of its own, the
+# folder of somebody else's run would execute code here.
+_DASHBOARD = re.compile(r"jmeter\.reportgenerator\.(?!.*(?:classname|_dir)$)[\w.-]+")
 HEAP = "-Xms256m -Xmx1g"
 # Java options from the environment, which JMeter's own start script reads too; HEAP takes the place of ours.
 JAVA_VARIABLES = ("VERBOSE_GC", "GC_ALGO", "JVM_ARGS", "JMETER_OPTS")
@@ -143,8 +144,8 @@ def make_dashboard(run_dir: Path) -> None:
             *("setpriv", "--pdeathsig", "KILL"),  # it ends with this process
             *_java("-Djava.awt.headless=true", *options),
             *("-g", str(samples), "-o", str(output), "-j", str(log)),
-            *_assignments({name: value for name, value in given.items() if name.startswith(DASHBOARD)}),
-            f"-J{DASHBOARD}temp_dir={scratch}/work",
+            *_assignments({name: value for name, value in given.items() if _DASHBOARD.fullmatch(name)}),
+            f"-Jjmeter.reportgenerator.temp_dir={scratch}/work",
         ]
         done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, cwd=run_dir)
     finally:

@@ -1,3 +1,4 @@
+import contextlib
 import csv
 import json
 import random
@@ -36,6 +37,20 @@ def test_a_dashboard_is_made_of_what_a_killed_jmeter_left(tmp_path: Path) -> Non
     assert json.loads((tmp_path / "jmeter" / "statistics.json").read_text())["frame"]["sampleCount"] == 50
     with (tmp_path / "samples.jtl").open() as samples:
         assert sum(1 for _ in csv.reader(samples)) == 52  # the raw file stays as it was left
+
+
+@pytest.mark.parametrize("end", ["", "=theirs"])
+def test_the_folder_of_a_run_brings_no_code(end: str, tmp_path: Path) -> None:
+    template = tmp_path / f"theirs{end and '='}"
+    template.mkdir()
+    code = '<#assign run = "freemarker.template.utility.Execute"?new()>${run("touch executed")}'
+    (template / "index.html.fmkr").write_text(code)
+    (tmp_path / "samples.jtl").write_text(HEADER + row(0, 1))
+    name = f"jmeter.reportgenerator.exporter.html.property.template_dir{end}"
+    files.write(tmp_path / "run.json", Record(given={name: "" if end else "theirs"}))
+    with contextlib.suppress(FramestormError):
+        jmeter.make_dashboard(tmp_path)
+    assert not (tmp_path / "executed").exists()
 
 
 def test_what_makes_a_dashboard_ends_with_its_conductor(tmp_path: Path) -> None:
