@@ -126,6 +126,9 @@ def make_dashboard(run_dir: Path) -> None:
     """
     output = run_dir / "jmeter"
     log = run_dir / "jmeter-dashboard.log"
+    for path in (output, log):
+        if path.is_symlink():  # JMeter would follow it
+            path.unlink()
     shutil.rmtree(output, ignore_errors=True)
     given = read_run(run_dir)[0].given
     # One name: the next dashboard removes what a killed conductor left.

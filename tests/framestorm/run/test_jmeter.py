@@ -53,6 +53,18 @@ def test_the_folder_of_a_run_brings_no_code(end: str, tmp_path: Path) -> None:
     assert not (tmp_path / "executed").exists()
 
 
+def test_a_dashboard_is_written_into_the_folder_of_its_run_only(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    (folder / "samples.jtl").write_text(HEADER + row(0, 1))
+    files.write(folder / "run.json", Record())
+    (folder / "jmeter").symlink_to(elsewhere)
+    (folder / "jmeter-dashboard.log").symlink_to(elsewhere / "log")
+    jmeter.make_dashboard(folder)
+    assert (folder / "jmeter" / "index.html").exists() and list(elsewhere.iterdir()) == []
+
+
 def test_what_makes_a_dashboard_ends_with_its_conductor(tmp_path: Path) -> None:
     (tmp_path / "samples.jtl").write_text(HEADER + row(0, 1))
     code = "import pathlib, sys; from framestorm.run import jmeter; jmeter.make_dashboard(pathlib.Path(sys.argv[1]))"
