@@ -5,7 +5,7 @@ Successive samples of a run depend on each other, so whole blocks of them are dr
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -172,6 +172,9 @@ def _percentiles(
     within = np.zeros(n)
     within[ordered[:upto]] = 1.0
     drawn = resample_blocks(within, block, resamples, random)
+    if np.ptp(drawn.means) < 1e-9:
+        # Two labels in turn, of which one is always faster: blocks show no spread of the share, though there is one.
+        drawn = replace(drawn, scale=math.nan)
     reached = upto / n
     spread = math.sqrt(share * (1 - share) / (reached * (1 - reached))) if n > 1 else math.nan
     # Half-way between the two ranks that hold the percentile, counted from 1.

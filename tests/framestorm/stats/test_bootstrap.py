@@ -210,3 +210,11 @@ def test_few_blocks_do_not_tell_their_spread() -> None:
     assert np.isnan(resample_blocks(row[: LEAST_UNITS - 1], 1, 10, np.random.default_rng(0)).scale)
     assert np.isnan(resample_blocks(row, 3, 10, np.random.default_rng(0)).scale)
     assert resample_blocks(row, 2, 10, np.random.default_rng(0)).scale > np.sqrt(4 / 2)
+
+
+def test_a_percentile_between_two_labels_in_turn_has_no_interval() -> None:
+    """Every block has as many of the fast as of the slow: its spread would be none, beside the median itself."""
+    times = latencies(1, 120) + np.tile([0.0, 1000.0], 60)
+    assert bootstrap(times, "50", block=4).low is bootstrap(times, "50", block=4).high is None
+    within = bootstrap(times, "75", block=4)
+    assert within.low is not None and within.high is not None and within.low < within.value < within.high
