@@ -175,3 +175,11 @@ def test_any_label_leaves_the_figures_on_the_page(tmp_path: Path) -> None:
     build(tmp_path)
     page = (tmp_path / "index.html").read_text()
     assert 'class="long">xxx' in page and ">(empty)<" in page
+
+
+def test_key_figures_of_one_label_among_others_name_it(made: Path) -> None:
+    summary = read(made / "summary.json", Summary)
+    key = "Of frame alone"
+    assert key not in page_html(summary), "users are no samples of another label"
+    set_up = replace(summary.main, label="log in")
+    assert key in page_html(replace(summary, labels={**summary.labels, "log in": set_up}))
