@@ -2,6 +2,8 @@ package framestorm;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.jmeter.util.JMeterUtils;
 
@@ -14,8 +16,8 @@ public final class Body extends InputStream {
     private static final double PART = Double.parseDouble(JMeterUtils.getPropDefault("framestorm.bodies_part_of_heap", "0"));
     private static final long AT_MOST = (long) (PART * Runtime.getRuntime().maxMemory());
     private static final AtomicLong HELD = new AtomicLong();
-    private static final ThreadLocal<Body> OF_USER = new ThreadLocal<>();
-    private final InputStream body;
+    private static final Map<Thread, Body> OF_USERS = new ConcurrentHashMap<>();
+    private InputStream body;
     private long held;
     private boolean isCut;
 
@@ -25,20 +27,26 @@ public final class Body extends InputStream {
             return body;
         }
         release();
-        OF_USER.set(new Body(body));
-        return OF_USER.get();
+        Body held = new Body(body);
+        OF_USERS.put(Thread.currentThread(), held);
+        return held;
     }
 
     /** Whether a part of this user's last answer was dropped. */
     public static boolean isCut() {
-        return OF_USER.get() != null && OF_USER.get().isCut;
+        Body last = OF_USERS.get(Thread.currentThread());
+        return last != null && last.isCut;
     }
 
     /** This user's last answer is held no more. */
     public static void release() {
-        if (OF_USER.get() != null) {
-            HELD.addAndGet(-OF_USER.get().held);
-            OF_USER.remove();
+        release(Thread.currentThread());
+    }
+
+    private static void release(Thread user) {
+        Body last = OF_USERS.remove(user);
+        if (last != null) {
+            HELD.addAndGet(-last.held);
         }
     }
 
@@ -58,7 +66,11 @@ public final class Body extends InputStream {
     private boolean isKept(int bytes) {
         if (!isCut) {
             held += bytes;
-            isCut = HELD.addAndGet(bytes) > AT_MOST;
+            if (HELD.addAndGet(bytes) > AT_MOST) {
+                // What users held that have ended since.
+                OF_USERS.keySet().stream().filter(user -> !user.isAlive()).forEach(Body::release);
+                isCut = HELD.get() > AT_MOST;
+            }
         }
         return !isCut;
     }
@@ -72,5 +84,6 @@ public final class Body extends InputStream {
     @Override
     public void close() throws IOException {
         body.close();
+        body = InputStream.nullInputStream();
     }
 }

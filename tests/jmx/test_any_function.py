@@ -1,6 +1,7 @@
 """Requests to any function: what the plans for it make of their properties, of a curl command, and of an answer."""
 
 import json
+import subprocess
 from email import message_from_bytes
 from email.policy import HTTP
 from pathlib import Path
@@ -8,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
+from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
 from framestorm.paths import JMX
@@ -16,7 +18,7 @@ from framestorm.results.jmeter_log import read_log
 from framestorm.results.reading import read_results
 from framestorm.results.table import causes
 from framestorm.run import new_plan
-from tests.jmx.conftest import RunPlan
+from tests.jmx.conftest import RunPlan, groovy
 from tests.stand_in import Received, StartServer, ask_for_certificate
 
 SECRET = "tok-3f7a&s=1"  # noqa: S105
@@ -257,6 +259,25 @@ def test_so_much_of_answers_is_held_as_fits_into_the_heap(run_plan: RunPlan, sta
     causes = run.count("responseMessage")
     assert causes.keys() == {("OK",), ("generator-limit",)} and causes.total() == len(server.received)
     assert {row["responseMessage"] for row in run.rows() if int(row["bytes"]) < 1 << 20} == {"OK"}
+
+
+HELD = """
+org.apache.jmeter.util.JMeterUtils.loadJMeterProperties(args[0])
+org.apache.jmeter.util.JMeterUtils.setProperty('framestorm.bodies_part_of_heap', '0.1')
+def read = { framestorm.Body.of(new ByteArrayInputStream(new byte[1 << 20])).readAllBytes(); framestorm.Body.cut }
+10.times { Thread.start(read).join() }
+println read()
+def stay = { def cut = read(); sleep(2000); cut } as java.util.concurrent.Callable
+def users = (1..10).collect { new java.util.concurrent.FutureTask(stay) }
+users.each { new Thread(it).start() }
+println users*.get().contains(true)
+"""
+
+
+def test_what_users_held_that_have_ended_is_free() -> None:
+    settings = paths.JMETER_HOME / "bin" / "jmeter.properties"
+    command = groovy("-e", HELD, settings, options=("-Xmx64m",))
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["false", "true"]
 
 
 def test_what_is_beyond_32_mib_of_an_answer_is_not_looked_at(run_plan: RunPlan, stand_in: StartServer) -> None:
