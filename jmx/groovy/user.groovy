@@ -17,7 +17,7 @@ import org.apache.jmeter.util.JMeterUtils
 @Field static final int CLIENT_SERVER_ENDED = 113 // exit status of client/launch.pl
 @Field static final long NEAR_MS = 3_600_000 // a start further from the user's own is in other units, or of another clock
 @Field static final Map<String, Class> REQUIRED = [label: String, start_ms: Number, rtt_ms: Number, ok: Boolean]
-@Field static final Map<Class, String> IN_WORDS = [(String): 'text', (Number): 'number', (Boolean): 'boolean']
+@Field static final Map<String, String> IN_WORDS = [String: 'text', Number: 'number', Boolean: 'boolean']
 @Field static final List<String> OF_THE_KIT = ['user', 'all'] // labels that criteria give other meanings
 @Field static final List<String> NO_FIGURES = ['host', 'thread', 'source', 'user', 'index']
 @Field static final String WORD = '[a-z][a-z0-9]*(-[a-z0-9]+)*' // of framestorm/model/cause.py
@@ -27,7 +27,7 @@ import org.apache.jmeter.util.JMeterUtils
 Map<String, Object> completed(Map<String, Object> line, String user, int index, List<String> problems) {
     for (each in REQUIRED) {
         if (!each.value.isInstance(line[each.key])) {
-            throw new IllegalArgumentException("has no $each.key with a ${IN_WORDS[each.value]} (a sample is one line)")
+            throw new IllegalArgumentException("has no $each.key with a ${IN_WORDS[each.value.simpleName]} (a sample is one line)")
         }
     }
     if (line.rtt_ms < 0 || !line.label) {
