@@ -3,13 +3,16 @@
 They are run in their order as a reader would, only with less load.
 """
 
+import shlex
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from framestorm import paths
+from framestorm.platform.openfaas import docker
 from tests.docs.test_pages import shown
 from tests.runs import RunFiles, RunSh
 
@@ -30,11 +33,39 @@ def noop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     run_sh("./run.sh target down", out="")
 
 
-def test_openfaas(run_sh: RunSh) -> None:
+OCR = """\
+import http.server
+
+class Ocr(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"read")
+
+    do_GET = do_POST
+
+http.server.ThreadingHTTPServer(("", 8080), Ocr).serve_forever()
+"""
+OCR_STACK = """\
+provider: {name: openfaas}
+functions:
+  ocr: {lang: dockerfile, handler: ./ocr, image: you/ocr:1}
+"""
+
+
+def test_openfaas(run_sh: RunSh, tmp_path: Path) -> None:
+    (tmp_path / "ocr").mkdir()
+    (tmp_path / "ocr.yml").write_text(OCR_STACK)
+    (tmp_path / "ocr" / "ocr.py").write_text(OCR)
+    (tmp_path / "ocr" / "Dockerfile").write_text(f'FROM {docker.ALL}\nCOPY ocr.py /\nCMD ["python3", "/ocr.py"]\n')
     for number, command in enumerate(shown("openfaas.md")):
+        if command.startswith("docker"):
+            subprocess.run(shlex.split(command), cwd=tmp_path, check=True, capture_output=True)
+            continue
         is_run = command.startswith("./run.sh -")
         short = () if not is_run or "tasks.jmx" in command else SHORT
-        output = run_sh(command, *short, out=f"run{number}" if is_run else "").stdout
+        words = command.replace("ocr.yml", str(tmp_path / "ocr.yml"))
+        output = run_sh(words, *short, out=f"run{number}" if is_run else "").stdout
         if command == "./run.sh target status":
             assert "noop: 3 of 3 replicas ready" in output
 

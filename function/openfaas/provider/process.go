@@ -96,7 +96,7 @@ func imageName(image string) string {
 func (b *processBackend) Check(d types.FunctionDeployment) error {
 	image, ok := b.images[imageName(d.Image)]
 	if !ok {
-		return fmt.Errorf("image %q is unknown to the process backend, which has: %s",
+		return fmt.Errorf("image %q is unknown to the process backend, which has: %s; the docker backend runs any image",
 			d.Image, strings.Join(slices.Sorted(maps.Keys(b.images)), ", "))
 	}
 	if image.Fprocess != "" && !isolates() {
