@@ -69,6 +69,8 @@ def test_time_outs_of_the_new_side(tmp_path: Path, make_run: Make) -> None:
     assert mean["bound"] == "at least" and mean["candidate"]["is_lower_bound"]
     assert mean["ratio"]["high"] is None
     assert by_metric(made)["median_ms"]["bound"] == "exact"
+    page = (tmp_path / "compared" / "index.html").read_text()
+    assert page.count('<td class="number">&gt; ') == 1
 
 
 def test_time_outs_of_both_sides(tmp_path: Path, make_run: Make) -> None:

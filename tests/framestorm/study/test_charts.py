@@ -24,6 +24,7 @@ def chart(
     *,
     complete: int = 3,
     published: Figures | None = None,
+    published_metric: str | None = None,
     law: LawCurve | None = None,
     **asked: Any,
 ) -> Chart:
@@ -37,7 +38,9 @@ def chart(
     ]
     summary = SimpleNamespace(
         points=points,
-        published=[PublishedPoint({"x": x}, {metric: figure}) for x, figure in (published or {}).items()],
+        published=[
+            PublishedPoint({"x": x}, {published_metric or metric: figure}) for x, figure in (published or {}).items()
+        ],
         scalability=[ScalabilityLine("x", metric, {}, [], None, None, law)],
         levels={name: list(dict.fromkeys(each[name] for each in factors)) for name in names if name in factors[0]},
     )
@@ -231,6 +234,7 @@ def test_the_published_are_a_panel_beside_ours() -> None:
     assert (published["line"].get("dash"), ours["line"].get("dash")) == ("dot", None)
     assert drawn.layout["grid"]["columns"] == 2
     assert drawn.caption == f"{charts.NOTES['law']} {charts.NOTES['published']}"
+    assert len(chart({1: E(20)}, published={1: E(900.0)}, published_metric="p95_ms").traces) == 1
 
 
 @pytest.mark.parametrize(
