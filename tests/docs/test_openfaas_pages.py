@@ -38,6 +38,7 @@ import http.server
 
 class Ocr(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b"read")
