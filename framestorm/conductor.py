@@ -23,6 +23,7 @@ from framestorm.model.plan import Plan
 from framestorm.model.run import JMeterProcess, Record, Target
 from framestorm.plain import note
 from framestorm.results.jmeter_log import read_log
+from framestorm.results.jtl import has_rows
 from framestorm.run import first_run, jmeter, record
 from framestorm.run.live import LiveView
 from framestorm.run.load import LocalLoad
@@ -95,7 +96,8 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         with in_background(LiveView(run_dir, plan.has_journal, plan.label).watch):
             reason, stopping_ms = _watch(load, interrupts)
         reasons = [reason, *load.collect()]
-        if refusal := read_log(run_dir).refusal:
+        # After a refusal nothing was sent: in a run that has rows something else says so, such as an answer in the log.
+        if (refusal := read_log(run_dir).refusal) and not has_rows(run_dir / "samples.jtl"):
             load.close()
             shutil.rmtree(run_dir)
             raise UsageError(refusal)

@@ -1,27 +1,33 @@
 """What JMeter says of a run in its logs: its own messages, and those of the kit's scripts and classes there."""
 
 import json
+import mmap
 import re
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 # Thread groups run on the slaves where there are any.
 LOGS = ("jmeter.log", "jmeter-server-*.log")
+# A script of the plan may log anything, such as an answer that looks like one of these: each is taken as it is or not.
 # What jmx/groovy/request.groovy and answer.groovy say of properties that they cannot use, before the first request.
-_REFUSED = re.compile(r'\{"type":"refused","why":.*\}$', re.MULTILINE)
+_TEXT = rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
+_REFUSED = re.compile(rb'\{"type":"refused","why":(%b)\}$' % _TEXT, re.MULTILINE)
 # The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group.
-_ARRIVALS = re.compile(r'\{"type":"arrivals","due":(\d+)|ArrivalsThreadStarter: .*had arrivals: (\d+)')
+_NUMBER = rb"(\d{1,15})\b"
+_ARRIVALS = re.compile(rb'(?:\{"type":"arrivals","due":|ArrivalsThreadStarter: .*had arrivals: )%b' % _NUMBER)
 # The messages of jmx/java/Stalls.java: that it watches, and a stall for each second in which it was held up.
-_STALLS = re.compile(r'\{"type":"stalls?",.*\}$', re.MULTILINE)
-_OUT_OF_MEMORY = re.compile(r"OutOfMemoryError: [\w :'-]{1,80}")
+_WATCHED = b'{"type":"stalls",'
+_STALL = re.compile(rb'\{"type":"stall","start_ms":%b,"longest_ms":%b,"gc_ms":%b,' % (_NUMBER, _NUMBER, _NUMBER))
+_OUT_OF_MEMORY = re.compile(rb"(OutOfMemoryError: [\w :'-]{1,80})")
 # By an error after which the thread group stops the test, a script, or a Flow Control Action.
 _STOPPED_BY_PLAN = re.compile(
-    r"(?:Shutdown|Stop) Test(?: Now)? detected by (thread: .*)|Stopping all threads(?: now)? from (element .*)"
+    rb"(?:(?:Shutdown|Stop) Test(?: Now)? detected by|Stopping all threads(?: now)? from) (thread: .*|element .*)"
 )
 # A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
-_ENDED_THREAD = re.compile(r"Uncaught exception in thread .*\n?([^:\n]*)")
+_ENDED_THREAD = re.compile(rb"Uncaught exception in thread .*\n?([^:\n]*)")
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,8 @@ class JMeterLog:
     out_of_memory: what it says of memory or threads that it did not get.
     stopped_by: which thread or element of the plan stopped the test, None if it ran to its end.
     ended_threads: how many threads each error ended; the samples that they had begun have no row.
-    stalls: messages on the seconds in which it was held up, one at least if it watched for them.
+    is_watched: whether it noticed the seconds in which it was held up. stalls: the start of each such second in epoch
+    ms, and how long in ms a thread was held up in it at most, and garbage was collected.
     """
 
     refusal: str | None
@@ -41,19 +48,40 @@ class JMeterLog:
     out_of_memory: str | None
     stopped_by: str | None
     ended_threads: Counter[str]
-    stalls: list[dict[str, Any]]
+    is_watched: bool
+    stalls: list[tuple[int, int, int]]
 
 
 def read_log(run_dir: Path) -> JMeterLog:
-    """Read JMeter's logs in a run's folder."""
-    text = "\n".join(path.read_text(errors="replace") for name in LOGS for path in run_dir.glob(name))
-    refused, stopped, out_of_memory = (each.search(text) for each in (_REFUSED, _STOPPED_BY_PLAN, _OUT_OF_MEMORY))
-    due = [int(ours or of_plugin) for ours, of_plugin in _ARRIVALS.findall(text)]
-    return JMeterLog(
-        refusal=str(json.loads(refused[0])["why"]).partition("\n")[0] if refused else None,
-        arrivals=sum(due) if due else None,
-        out_of_memory=out_of_memory[0] if out_of_memory else None,
-        stopped_by=(stopped[1] or stopped[2]).replace("thread:", "thread").strip() if stopped else None,
-        ended_threads=Counter(error.strip() for error in _ENDED_THREAD.findall(text)),
-        stalls=[json.loads(message) for message in _STALLS.findall(text)],
-    )
+    """Read JMeter's logs in a run's folder, which may be larger than the memory."""
+    with ExitStack() as stack:
+        logs = [stack.enter_context(_content(path)) for name in LOGS for path in run_dir.glob(name)]
+
+        def found(pattern: re.Pattern[bytes]) -> Iterator[list[str]]:
+            matches = (match for log in logs for match in pattern.finditer(log))
+            return ([group.decode(errors="replace") for group in match.groups()] for match in matches)
+
+        refusal, stopped, out_of_memory = (
+            next((text for (text,) in found(each)), None) for each in (_REFUSED, _STOPPED_BY_PLAN, _OUT_OF_MEMORY)
+        )
+        due = [int(number) for (number,) in found(_ARRIVALS)]
+        return JMeterLog(
+            refusal=str(json.loads(refusal)).partition("\n")[0] if refusal else None,
+            arrivals=sum(due) if due else None,
+            out_of_memory=out_of_memory,
+            stopped_by=stopped.replace("thread:", "thread").strip() if stopped else None,
+            ended_threads=Counter(error.strip() for (error,) in found(_ENDED_THREAD)),
+            is_watched=any(log.find(_WATCHED) >= 0 for log in logs),
+            stalls=[(int(start), int(longest), int(gc)) for start, longest, gc in found(_STALL)],
+        )
+
+
+@contextmanager
+def _content(path: Path) -> Iterator[bytes | mmap.mmap]:
+    """The bytes of a file, which stay on the disk."""
+    with path.open("rb") as file:
+        if not path.stat().st_size:  # nothing can be mapped
+            yield b""
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            yield content

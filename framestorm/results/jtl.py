@@ -171,6 +171,14 @@ def _packed_names(raw: pl.LazyFrame) -> list[str]:
     return [name for name in found if is_figure_name(name)]
 
 
+def has_rows(path: Path) -> bool:
+    """Whether JMeter wrote a row below the header."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        return bool(file.readline() and file.readline())
+
+
 def whole_rows(path: Path) -> int:
     """How many bytes of a CSV file are complete rows; a line break inside quotes does not end a row."""
     n_bytes = position = quotes = 0

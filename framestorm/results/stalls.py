@@ -14,12 +14,11 @@ def read_stalls(
     log: JMeterLog, samples: pl.LazyFrame, load: tuple[float, float] | None, origin_ms: float, *, is_open_model: bool
 ) -> list[Stall]:
     """The stalls under load that are long enough to count, a second each, in order of time; none if nobody watched."""
-    if load is None or not log.stalls:
+    if load is None or not log.is_watched:
         return []
     seconds: dict[int, Stall] = {}
-    for each in log.stalls:
-        if each["type"] == "stall":
-            _add(seconds, Stall((each["start_ms"] - origin_ms) // 1000, each["longest_ms"], each["gc_ms"]))
+    for start_ms, longest_ms, gc_ms in log.stalls:
+        _add(seconds, Stall((start_ms - origin_ms) // 1000, longest_ms, gc_ms))
     if is_open_model:
         # Arrivals wait for nobody: a request that starts late was held up before it was sent.
         late = (

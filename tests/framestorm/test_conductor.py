@@ -90,3 +90,21 @@ def test_a_folder_that_another_run_makes_meanwhile_is_refused(tmp_path: Path, mo
     with pytest.raises(UsageError, match="was made by another run"):
         conductor.run(options)
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("rows", ["", "1790000000000,5,request\n"])
+def test_a_run_that_has_rows_was_not_refused(rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a script of its plan wrote into JMeter's log."""
+    left, run_dir = tmp_path / "left", tmp_path / "run"
+    left.mkdir()
+    (left / "jmeter.log").write_text('ERROR o.a.j.x: {"type":"refused","why":"an answer"}\n')
+    (left / "samples.jtl").write_text(f"timeStamp,elapsed,label\n{rows}")
+    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["cp", "-r", f"{left}/.", str(run_dir)])
+    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    options = RunOptions(paths.JMX / "requests.jmx", {"url": "http://127.0.0.1:9/", "body": "x"}, run_dir=run_dir)
+    if rows:
+        conductor.run(options)
+    else:
+        with pytest.raises(UsageError, match="an answer"):
+            conductor.run(options)
+    assert run_dir.exists() == bool(rows)

@@ -34,6 +34,7 @@ def samples(rtt_ms: float) -> pl.LazyFrame:
         (WATCHED + stall(1, 90) + stall(9.9, 90), 1.0, False, [(1, 90, 0), (9, 90, 0)], 20),
         (WATCHED + stall(2, 49) + stall(3, 50), 500.0, False, [(3, 50, 0)], 15),  # too short to matter
         (WATCHED, 1.0, True, [(4, 30, 0)], 10),
+        (WATCHED + '{"type":"stall","start_ms":what an answer may be}\n{"type":"stall","x"}\n', 1.0, False, [], 0),
         (WATCHED, 1.0, False, [], 0),  # users who wait for answers are late by themselves
         ("INFO", 1.0, True, [], 0),  # nobody watched
     ],
@@ -46,3 +47,20 @@ def test_seconds_in_which_the_generator_was_held_up(
     stalls = read_stalls(read_log(tmp_path), table, LOAD, ORIGIN_MS, is_open_model=is_open_model)
     assert stalls == [Stall(*each) for each in expected]
     assert samples_during(table, stalls, ORIGIN_MS) == during
+
+
+@pytest.mark.parametrize(
+    ("log", "refusal", "arrivals"),
+    [
+        ('ERROR o.a.j: {"type":"refused","why":"-Jbody: \\"é\\" is\\nwrong"}', '-Jbody: "é" is', None),
+        ('{"type":"refused","why":}\n{"type":"refused","why":"a\\x"}\n{"type":"refused","why":["a"]}', None, None),
+        ('{"type":"arrivals","due":7,"dropped":1}\n{"type":"arrivals","due":5,"dropped":0}', None, 12),
+        (f'{{"type":"arrivals","due":{"9" * 5000}', None, None),
+    ],
+)
+def test_messages_are_read_whatever_else_a_log_has(
+    log: str, refusal: str | None, arrivals: int | None, tmp_path: Path
+) -> None:
+    (tmp_path / "jmeter.log").write_text(f"{log}\n")
+    read = read_log(tmp_path)
+    assert (read.refusal, read.arrivals) == (refusal, arrivals)
