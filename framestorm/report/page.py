@@ -16,7 +16,7 @@ WITH_INTERVAL = ("p50", "p95", "p99")
 TARGET_WORDS = {
     "url": "",
     "embedded": "embedded: the function's own server, started on the generator",
-    "none": "named in the plan itself, or a pool of processes on the generator",
+    "none": "what the plan itself calls or runs",
 }
 SERIES_NAMES = {
     "duration": "whole process",
@@ -112,7 +112,7 @@ def _target_kind(target: Target | None, url: str | None) -> str:
         return ""
     settings = [f"{name} {text}" for name, text in target.settings.items()]
     words = [word for word in (TARGET_WORDS.get(target.kind, target.kind), *settings) if word]
-    return f"({', '.join(words)})" if words else ""
+    return f"({', '.join(words)})" if words and url else ", ".join(words)
 
 
 def _range(ends: Range | None) -> str:

@@ -56,7 +56,7 @@ def test_tasks_of_a_local_pool_need_no_function(run_sh: RunSh) -> None:
     assert done.count("label") == {("user",): 1, ("task",): 6}
     assert done.json("run.json")["target"] == {"kind": "none", "url": None, "settings": {}}
     assert done.json("summary.json")["verdict"]["text"] == "all 2 criteria passed, on 6 tasks of 1 user"
-    assert "a pool of processes on the generator" in done.text("index.html")
+    assert "what the plan itself calls or runs" in done.text("index.html")
 
 
 def test_wrong_answers_are_failures_with_a_cause(run_sh: RunSh, stand_in: StartServer, tmp_path: Path) -> None:
