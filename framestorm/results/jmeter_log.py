@@ -53,7 +53,7 @@ class JMeterLog:
 
 
 def read_log(run_dir: Path) -> JMeterLog:
-    """Read JMeter's logs in a run's folder, which may be larger than the memory."""
+    """Read JMeter's logs in a run's folder; they may be larger than the memory."""
     with ExitStack() as stack:
         logs = [stack.enter_context(_content(path)) for name in LOGS for path in run_dir.glob(name)]
 

@@ -252,7 +252,7 @@ def test_a_password_that_makes_the_proxys_address_wrong_is_not_shown(
 
 
 def test_so_much_of_answers_is_held_as_fits_into_the_heap(run_plan: RunPlan, stand_in: StartServer) -> None:
-    """Of all at a time an eighth of the heap, which are 64 MiB here."""
+    """All users together may hold an eighth of the heap: 64 MiB here."""
     long, short = {"body": b"x" * (30 << 20) + b"\nthe end", "pause_s": 2}, {"body": b"the end"}
     server = stand_in(*[long] * 4, *[short] * 4)
     run = run_plan("requests", url=server.url, method="GET", users=4, ramp_s=0, hold_s=3, sleep_s=0.2, expect="the end")
