@@ -89,7 +89,7 @@ class Run:
         """What the samples of a label show, or the main ones."""
         if label not in self.by_label:
             samples = read_samples(self.folder, label=label)
-            self.by_label[label] = Measured.of(samples, at_rate=self.record.is_open_model)
+            self.by_label[label] = Measured.of(samples, at_rate=self.summary.is_at_rate)
         return self.by_label[label]
 
     @property
@@ -322,7 +322,7 @@ def _read_run(folder: Path) -> Run:
     samples = read_samples(folder)
     if not samples.sent:
         raise FramestormError(f"{folder.name} measured nothing: samples.csv has no sample to compare")
-    of_main = Measured.of(samples, at_rate=record.is_open_model)
+    of_main = Measured.of(samples, at_rate=summary.is_at_rate)
     if (users := _users(folder, record)).n:
         of_main.times[USER] = users
     return Run(folder, record, summary, _target(folder, record), {None: of_main})

@@ -236,10 +236,11 @@ class Stall:
 class Facts:
     """What the warnings are made of.
 
-    arrivals: how many requests the schedule planned, None if there was no schedule.
+    arrivals: how many requests were due by the schedule, None if there was no schedule.
     stopped_by: which thread or element of the plan stopped the test, None if it ran to its end.
     out_of_memory: what JMeter's logs say of memory or threads that it did not get.
     during_stalls: the samples in progress while the generator was held up.
+    dropped: the arrivals that found no free thread, and were never sent.
     absent_columns: of JMeter's columns those that samples.jtl was saved without.
     """
 
@@ -251,6 +252,7 @@ class Facts:
     stalls: list[Stall] = field(default_factory=list)
     during_stalls: int = 0
     absent_columns: list[str] = field(default_factory=list)
+    dropped: int = 0
 
 
 @dataclass(frozen=True)
@@ -301,6 +303,11 @@ class Summary:
     def main(self) -> LabelSummary:
         """The plan's main samples."""
         return self.labels[self.label]
+
+    @property
+    def is_at_rate(self) -> bool:
+        """Whether samples started at the rate of a schedule, of which it is known that no arrival was dropped."""
+        return self.run.is_open_model and self.facts.arrivals is not None and not self.facts.dropped
 
     @property
     def users(self) -> LabelSummary | None:

@@ -14,7 +14,7 @@ from framestorm.model.units import count, plural
 from framestorm.report import series, trust
 from framestorm.results import hosts, reading, replicas, stalls
 from framestorm.results.jtl import read_threads
-from framestorm.results.table import causes, height, of_labels, sample_group, span_ms, user_group
+from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
 from framestorm.stats.percentiles import Sample
 from framestorm.stats.shares import wilson
 
@@ -88,7 +88,8 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         facts=model.Facts(
             unverified=height(samples.filter(pl.col("ok") & ~pl.col("verified"))),
             from_killed_users=results.clients.from_killed_users,
-            arrivals=results.log.arrivals if record.state == "complete" else None,
+            arrivals=results.log.arrivals,
+            dropped=results.log.dropped,
             stopped_by=results.log.stopped_by,
             out_of_memory=results.log.out_of_memory,
             stalls=stalled,
@@ -162,11 +163,11 @@ def _labels(
 
     Of more labels than can be shown, those with the most samples have a row, and those named in a criterion.
     """
-    labels, groups, at_rate = {}, {}, results.record.is_open_model
+    labels, groups, at_rate = {}, {}, results.is_at_rate
 
     def add(group: Group, table: pl.LazyFrame, kind: Kind = "sampler", of_labels: int = 1) -> None:
         groups[group.label] = group
-        labels[group.label] = _label_summary(group, table, kind, of_labels)
+        labels[group.label] = _label_summary(group, table, kind, of_labels, at_rate=at_rate)
 
     if results.users.height:
         add(user_group(results.users), results.users.lazy())
@@ -189,13 +190,15 @@ def _labels(
     return labels, groups, charted
 
 
-def _label_summary(group: Group, table: pl.LazyFrame, kind: Kind, of_labels: int) -> model.LabelSummary:
-    """Summarise one label; `table` has its samples."""
+def _label_summary(
+    group: Group, table: pl.LazyFrame, kind: Kind, of_labels: int, *, at_rate: bool
+) -> model.LabelSummary:
+    """Summarise one label; `table` has its samples. All of its rates are over the same time."""
     low, high = wilson(group.ok, group.n) or (None, None)
     by_cause, further_causes = causes(table)
     # A table of users has neither times of samples nor bytes.
     columns = table.collect_schema().names()
-    span = span_ms(table, "rtt_ms") if "rtt_ms" in columns else None
+    span = serving_ms(table, at_rate=at_rate) if "rtt_ms" in columns else None
     length_s = (span[1] - span[0]) / 1000 if span and span[1] > span[0] else None
 
     def per_s(total: float | None) -> float | None:
@@ -255,7 +258,7 @@ def _hosts(results: reading.RunResults, whole: Group, lost_at: Mapping[str, floa
         group = Group(whole.label)
         if name in senders:
             of_host = samples.filter(pl.col("host") == name)
-            group = whole if len(senders) == 1 else sample_group(of_host, whole.label, at_rate=record.is_open_model)
+            group = whole if len(senders) == 1 else sample_group(of_host, whole.label, at_rate=results.is_at_rate)
         rtt, host, counts = group.samples.get("rtt"), record.host(name), reconciliation.get(name)
         rows.append(
             model.HostSummary(

@@ -123,17 +123,17 @@ def _is_saturated(machine: Machine) -> bool:
 
 
 def _arrivals(summary: Summary) -> list[str]:
-    due, sent = summary.facts.arrivals, summary.main.n
-    # One arrival too many is what a rate that does not divide evenly may count, on each slave.
-    slaves = sum(host.role == "slave" for host in summary.run.hosts)
-    if due is None or due - sent <= max(1, slaves):
+    due, dropped = summary.facts.arrivals, summary.facts.dropped
+    if due is None or not dropped:
         return []
     limit = summary.run.properties.get("concurrency_limit")
+    name = f"concurrency_limit={limit}" if limit else "the thread group's concurrency limit"
+    were = "was" if dropped == 1 else "were"
     return [
-        f"{count(due - sent)} of {plural(due, 'arrival')} were dropped: all threads that concurrency_limit={limit} "
-        "allows were waiting for an answer. The configured rate was not offered; success rate and times are of the "
-        f"{count(sent)} {summary.unit}s that were sent. Raise concurrency_limit, or read the throughput as what the "
-        "function can handle."
+        f"{count(dropped)} of {plural(due, 'arrival')} {were} dropped: all threads that {name} allows were waiting for "
+        f"an answer. The configured rate was not offered; success rate and times are of the {count(summary.main.n)} "
+        f"{summary.unit}s that were sent. Raise the limit, or read the throughput as what the function handles with "
+        "that many requests in progress."
     ]
 
 

@@ -15,9 +15,9 @@ LOGS = ("jmeter.log", "jmeter-server-*.log")
 # What jmx/groovy/request.groovy and answer.groovy say of properties that they cannot use, before the first request.
 _TEXT = rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _REFUSED = re.compile(rb'\{"type":"refused","why":(%b)\}$' % _TEXT, re.MULTILINE)
-# The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group.
+# The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group (jmx/java/Patch.java).
 _NUMBER = rb"(\d{1,15})\b"
-_ARRIVALS = re.compile(rb'(?:\{"type":"arrivals","due":|ArrivalsThreadStarter: .*had arrivals: )%b' % _NUMBER)
+_ARRIVALS = re.compile(rb'\{"type":"arrivals","due":%b,"dropped":%b\}' % (_NUMBER, _NUMBER))
 # The messages of jmx/java/Stalls.java: that it watches, and a stall for each second in which it was held up.
 _WATCHED = b'{"type":"stalls",'
 _STALL = re.compile(rb'\{"type":"stall","start_ms":%b,"longest_ms":%b,"gc_ms":%b,' % (_NUMBER, _NUMBER, _NUMBER))
@@ -35,7 +35,7 @@ class JMeterLog:
     """What JMeter's logs say, those of all hosts together.
 
     refusal: why a plan's scripts could not use a property, and so sent nothing.
-    arrivals: how many requests were due by the schedule; those dropped at the concurrency limit appear nowhere else.
+    arrivals: how many were due by the schedule, None without one; dropped: how many of them found no free thread.
     out_of_memory: what it says of memory or threads that it did not get.
     stopped_by: which thread or element of the plan stopped the test, None if it ran to its end.
     ended_threads: how many threads each error ended; the samples that they had begun have no row.
@@ -45,6 +45,7 @@ class JMeterLog:
 
     refusal: str | None
     arrivals: int | None
+    dropped: int
     out_of_memory: str | None
     stopped_by: str | None
     ended_threads: Counter[str]
@@ -64,10 +65,11 @@ def read_log(run_dir: Path) -> JMeterLog:
         refusal, stopped, out_of_memory = (
             next((text for (text,) in found(each)), None) for each in (_REFUSED, _STOPPED_BY_PLAN, _OUT_OF_MEMORY)
         )
-        due = [int(number) for (number,) in found(_ARRIVALS)]
+        arrivals = [(int(due), int(dropped)) for due, dropped in found(_ARRIVALS)]
         return JMeterLog(
             refusal=str(json.loads(refusal)).partition("\n")[0] if refusal else None,
-            arrivals=sum(due) if due else None,
+            arrivals=sum(due for due, _ in arrivals) if arrivals else None,
+            dropped=sum(dropped for _, dropped in arrivals),
             out_of_memory=out_of_memory,
             stopped_by=stopped.replace("thread:", "thread").strip() if stopped else None,
             ended_threads=Counter(error.strip() for (error,) in found(_ENDED_THREAD)),

@@ -55,6 +55,11 @@ class RunResults:
     jtl: Jtl
     log: JMeterLog
 
+    @property
+    def is_at_rate(self) -> bool:
+        """Whether samples started at the rate of a schedule, of which it is known that no arrival was dropped."""
+        return self.record.is_open_model and self.log.arrivals is not None and not self.log.dropped
+
     def by_label(self, labels: Iterable[str]) -> Iterator[tuple[str, pl.LazyFrame]]:
         """Each of the labels with its samples, which are read for several labels at a time."""
         left = list(labels)
@@ -138,7 +143,12 @@ def missing(results: RunResults) -> list[str]:
         sentences += _client_files(results)
     elif clients.tree_problem and clients.tree_problem != "tree.xml is missing":
         sentences.append(clients.tree_problem)
-    if not height(results.samples) and not results.users.height:
+    arrivals, sent = results.log.arrivals, height(results.samples)
+    if record.is_open_model and record.state == "complete" and arrivals is not None and results.label != ALL:
+        lost = arrivals - results.log.dropped - sent
+        if lost > 0:
+            sentences.append(f"{plural(lost, results.label)} of {count(arrivals)} that were due have no row")
+    if not sent and not results.users.height:
         sentences.append(f"no sample{' and no user' if record.has_users else ''} was measured")
     sentences += [
         f"{plural(n, 'thread')} of JMeter ended by {error}: what they had begun has no row; see jmeter.log"

@@ -212,7 +212,8 @@ def serving_ms(samples: pl.LazyFrame, *, at_rate: bool) -> tuple[float, float] |
 
     at_rate: samples start at a fixed rate, with a pause from each to the next; the span then starts one pause before
     the first answer can come. n answers span n - 1 pauses, and the first takes a response time, so that a rate that
-    the function keeps up with would seem to be missed.
+    the function keeps up with would seem to be missed. Not where arrivals were dropped: ten at once that are answered
+    together after 5 s are 2/s, not ten in the moment in which they are answered.
     """
     span = span_ms(samples, "rtt_ms")
     soonest_ms, last_ms, n = (

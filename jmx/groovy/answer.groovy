@@ -8,7 +8,6 @@ import com.jayway.jsonpath.JsonPath
 import com.jayway.jsonpath.JsonPathException
 import com.jayway.jsonpath.Option
 import framestorm.Body
-import framestorm.Running
 import groovy.json.JsonOutput
 import groovy.transform.CompileStatic
 import groovy.transform.Memoized
@@ -400,4 +399,4 @@ if (!prev) { // run once before all others, to find mistakes
     return
 }
 def group = ctx.threadGroup
-new Answer(prev, vars).judge { !(group.respondsTo('isRunning') ? group.isRunning() : Running.goesOn(ctx.thread)) }
+new Answer(prev, vars).judge { !(group.respondsTo('isRunning') ? group.isRunning() : ctx.thread.@running) }

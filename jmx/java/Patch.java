@@ -15,10 +15,11 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes twelve classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
+ * Makes thirteen classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
  * its own: samples know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up,
  * scripts cost less, a controller hears its slaves alone, stop messages are files, heads and bodies of answers have
- * limits, a redirect takes no secrets along, and an Arrivals Thread Group ends. Compiles the kit's scripts beside them.
+ * limits, a redirect takes no secrets along, and an Arrivals Thread Group ends and counts what it drops. Compiles the
+ * kit's scripts beside them.
  * Arguments: the folder for the classes, then the scripts.
  */
 final class Patch {
@@ -48,13 +49,14 @@ final class Patch {
             + " && $1.getEntity().getContentEncoding().getElements().length > 5)"
             + " throw new org.apache.http.ProtocolException(\"more than 5 content codings\");");
         CtClass arrivals = patchedArrivals(pool.get("com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup"));
+        CtClass starter = patchedStarter(pool.get("com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadStarter"));
         CtClass redirects = pool.get("org.apache.http.impl.client.DefaultRedirectStrategy");
         redirects.getDeclaredMethod("getRedirect")
             .insertAfter("framestorm.Redirects.setHeaders((org.apache.http.client.methods.HttpUriRequest) $1, $_);");
         CtClass bodies = pool.get("org.apache.jmeter.protocol.http.sampler.HTTPSamplerBase");
         bodies.getDeclaredMethod("readResponse").insertBefore("$2 = framestorm.Body.of($2);");
         List<CtClass> all = List.of(
-            result, event, rows, engine, script, rmi, main, limits, codings, arrivals, redirects, bodies);
+            result, event, rows, engine, script, rmi, main, limits, codings, arrivals, starter, redirects, bodies);
         for (CtClass each : all) {
             each.writeFile(arguments[0]);
         }
@@ -147,6 +149,18 @@ final class Patch {
         replaceWaits(group.getDeclaredMethod("start"), "arrivalsCount.get() == 0L && threadStarter.isAlive()");
         replaceWaits(group.getDeclaredMethod("movedToPool"), "running && poolThreads.contains($0)");
         return group;
+    }
+
+    /** An arrival for which the limit leaves no thread is dropped; the plug-in keeps that to itself. */
+    private static CtClass patchedStarter(CtClass starter) throws Exception {
+        starter.getDeclaredMethod("supplyActiveThreads").setBody(
+            "{ long dropped = 0L;"
+            + " while (needMoreArrivals()) if (!arrivalsTG.releasedPoolThread()) {"
+            + " if (arrivalsTG.canCreateMoreThreads()) addActiveThread(); else dropped++; }"
+            // As jmx/groovy/arrival.groovy says it.
+            + " log.info(\"{\\\"type\\\":\\\"arrivals\\\",\\\"due\\\":\" + scheduledCount"
+            + " + \",\\\"dropped\\\":\" + dropped + \"}\"); }");
+        return starter;
     }
 
     /** Let a method wait only as long as it has a reason; looked at once a second, if nothing notifies it. */

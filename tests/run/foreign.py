@@ -27,6 +27,17 @@ CONCURRENCY = """<com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGro
   <stringProp name="Steps">1</stringProp><stringProp name="Hold">120</stringProp>
   <stringProp name="Iterations"></stringProp><stringProp name="Unit">S</stringProp>
   </com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup>"""
+ARRIVALS = """<com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup testname="arrivals" enabled="true"
+  guiclass="com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroupGui"
+  testclass="com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup">
+  <elementProp name="ThreadGroup.main_controller"
+    elementType="com.blazemeter.jmeter.control.VirtualUserController"/>
+  <stringProp name="ThreadGroup.on_sample_error">continue</stringProp>
+  <stringProp name="TargetLevel">10</stringProp><stringProp name="RampUp">0</stringProp>
+  <stringProp name="Steps">1</stringProp><stringProp name="Hold">2</stringProp>
+  <stringProp name="Iterations"></stringProp><stringProp name="Unit">S</stringProp>
+  <stringProp name="LogFilename"></stringProp><stringProp name="ConcurrencyLimit">1</stringProp>
+  </com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup>"""
 REQUEST = """<HTTPSamplerProxy guiclass="HttpTestSampleGui" testclass="HTTPSamplerProxy" testname="call" enabled="true">
   <elementProp name="HTTPsampler.Arguments" elementType="Arguments"><collectionProp name="Arguments.arguments"/>
   </elementProp><stringProp name="HTTPSampler.path">{url}</stringProp>

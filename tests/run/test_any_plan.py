@@ -9,7 +9,7 @@ import pytest
 from framestorm import paths
 from framestorm.run.jmeter import environment, run_command
 from framestorm.run.preparation import RunOptions, prepare
-from tests.run.foreign import CONCURRENCY, REQUEST, THREADS, script, write_plan
+from tests.run.foreign import ARRIVALS, CONCURRENCY, REQUEST, THREADS, script, write_plan
 from tests.runs import RunSh
 from tests.stand_in import StartServer
 
@@ -62,6 +62,17 @@ def test_one_interrupt_stops_any_plan(
     record = done.json("run.json")
     assert record["state"] == "stopped"
     assert record["started_ms"] < record["stopping_ms"] < record["ended_ms"] < record["stopping_ms"] + 20_000
+
+
+def test_arrivals_that_a_plug_in_dropped_are_counted(run_sh: RunSh, tmp_path: Path) -> None:
+    """Though each of the others makes two samples, which are more than the arrivals that were due."""
+    samples = script("Thread.sleep(60)", "first") + script("Thread.sleep(60)", "second")
+    done = run_sh("-t", str(write_plan(tmp_path / "arrivals.jmx", samples, group=ARRIVALS)))
+    summary = done.json("summary.json")
+    facts, n = summary["facts"], summary["labels"]["first"]["n"]
+    assert 0 < facts["dropped"] == facts["arrivals"] - n
+    assert summary["labels"]["all"]["n"] == 2 * n
+    assert summary["warnings"][0].startswith(f"{facts['dropped']} of {facts['arrivals']} arrivals")
 
 
 def test_jars_of_a_user_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str, asked: Col
         by_label.setdefault(label, []).append(rest)
     found, bounds = _of_samples(samples, by_label[None], summary)
     users, user_bounds = _users(summary, by_label.pop(None))
-    found |= {**users, **_of_run(samples, summary), **_workers(samples, summary), **_machines(summary)}
+    found |= {**users, **_of_run(summary), **_workers(samples, summary), **_machines(summary)}
     metrics = {name: found.get(name) for name in dict.fromkeys((*METRICS, *found))}
     bounds |= user_bounds
     for label, names in by_label.items():
@@ -112,7 +112,7 @@ def _of_samples(
 ) -> tuple[dict[str, Number], dict[str, Bound]]:
     """What the samples of one label give alone."""
     times, bounds = _times(samples, asked)
-    return {**_counts(samples), **times, **_rates(samples, at_rate=summary.run.is_open_model)}, bounds
+    return {**_counts(samples), **times, **_rates(samples, at_rate=summary.is_at_rate)}, bounds
 
 
 def _counts(samples: Samples) -> dict[str, Number]:
@@ -176,16 +176,13 @@ def _users(summary: Summary, asked: Collection[str]) -> tuple[dict[str, Number],
     )
 
 
-def _of_run(samples: Samples, summary: Summary) -> dict[str, Number]:
-    asked, due = as_number(summary.run.properties.get("rate_per_s")), summary.facts.arrivals
-    of_run: dict[str, Number] = {
+def _of_run(summary: Summary) -> dict[str, Number]:
+    asked = as_number(summary.run.properties.get("rate_per_s"))
+    return {
         "asked_per_s": None if asked is None else float(asked),
         "warnings": len(summary.warnings),
+        "dropped_arrivals": None if summary.facts.arrivals is None else summary.facts.dropped,
     }
-    if due is not None:
-        # The schedule may count one arrival too many if the rate does not divide evenly.
-        of_run["dropped_arrivals"] = due - samples.sent if due - samples.sent > 1 else 0
-    return of_run
 
 
 def _rates(samples: Samples, *, at_rate: bool) -> dict[str, Number]:

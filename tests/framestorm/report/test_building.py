@@ -70,6 +70,29 @@ def test_a_wrong_criterion_writes_nothing(fake_run: Any) -> None:
     assert not any((fake_run.folder / name).exists() for name in MADE)
 
 
+@pytest.mark.parametrize(
+    ("due", "dropped", "rate_per_s", "lost"),
+    [(10, 0, 10.0, 0), (10, None, 10 / 5.9, 0), (100, 90, 10 / 5.9, 0), (100, 87, 10 / 5.9, 3)],
+)
+def test_throughput_at_a_rate(tmp_path: Path, due: int, dropped: int | None, rate_per_s: float, lost: int) -> None:
+    """Ten answers, each after 5 s, to requests 100 ms apart: the rate of arrivals only if none of these was dropped."""
+    rows = [
+        {"timeStamp": START_MS + 100 * i, "elapsed": 5000, "label": "request", "responseCode": "200",
+         "responseMessage": "OK", "success": "true", "threadName": "arrivals 1-1"}
+        for i in range(10)
+    ]  # fmt: skip
+    write_jtl(tmp_path / "samples.jtl", rows)
+    run = {"format": 2, "state": "complete", "plan": "jmx/request-rate.jmx", "label": "request"}
+    (tmp_path / "run.json").write_text(json.dumps(run | {"properties": {"rate_per_s": "10"}}))
+    if dropped is not None:
+        (tmp_path / "jmeter.log").write_text(f'{{"type":"arrivals","due":{due},"dropped":{dropped}}}\n')
+    build(tmp_path)
+    main = summary(tmp_path).main
+    assert (main.rate_per_s, main.completed_per_s) == pytest.approx((rate_per_s, rate_per_s))
+    missing = [f"{lost} requests of {due} that were due have no row"] if lost else []
+    assert summary(tmp_path).missing == missing
+
+
 def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path) -> None:
     """80 slow, then 20 fast ones at a fixed rate, of which JMeter's own default reports a median of 10 ms."""
     rows = [
@@ -94,6 +117,7 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path) -> None:
     assert [criterion.text for criterion in made.criteria] == ["request success < 100 %"]
     assert made.verdict.text.endswith("on 100 requests")
     assert made.warnings[0].startswith("3 of 103 arrivals were dropped")
+    assert made.missing == []
     assert ([stall.at_s for stall in made.facts.stalls], made.facts.during_stalls) == ([9], 10)
     (stalled,) = (warning for warning in made.warnings if "held up in 1 second" in warning)
     assert "of 10 requests (10.0\u00a0%)" in stalled

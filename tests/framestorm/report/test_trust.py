@@ -251,17 +251,17 @@ def test_how_samples_came_is_told_with_the_reason(slave_lost: Any) -> None:
     assert "complete rows have priority over speed" in page
 
 
-@pytest.mark.parametrize(("more", "told"), [(2, False), (3, True)])
-def test_arrivals_of_all_slaves_are_counted(slave_lost: Any, more: int, told: bool) -> None:
+@pytest.mark.parametrize("dropped", [0, 3])
+def test_dropped_arrivals_of_all_slaves_are_counted(slave_lost: Any, dropped: int) -> None:
+    """Whatever the plan makes of an arrival: many samples, or none."""
     folder = slave_lost.write_slaves(SHARES, {})
-    sent = sum(len(user.frames) for user in slave_lost.users)
-    for slave, arrivals in zip(SHARES, (sent, more), strict=True):
-        line = f"INFO c.b.j.t.a.ArrivalsThreadStarter: Duration limit reached, had arrivals: {arrivals}\n"
+    for slave, (due, of_slave) in zip(SHARES, ((7, 0), (5, dropped)), strict=True):
+        line = f'INFO c.b.j.t.a.ArrivalsThreadStarter: {{"type":"arrivals","due":{due},"dropped":{of_slave}}}\n'
         (folder / f"jmeter-server-{slave}.log").write_text(line)
     summary, _ = summary_and_page(folder)
-    assert summary.facts.arrivals == sent + more
-    assert ("were dropped" in warning_text(summary)) == told
-    assert ("not_offered" in summary.doubts) == told
+    assert (summary.facts.arrivals, summary.facts.dropped) == (12, dropped)
+    assert ("3 of 12 arrivals were dropped" in warning_text(summary)) == bool(dropped)
+    assert ("not_offered" in summary.doubts) == bool(dropped)
 
 
 @pytest.mark.parametrize(

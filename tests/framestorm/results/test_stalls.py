@@ -50,17 +50,17 @@ def test_seconds_in_which_the_generator_was_held_up(
 
 
 @pytest.mark.parametrize(
-    ("log", "refusal", "arrivals"),
+    ("log", "refusal", "arrivals", "dropped"),
     [
-        ('ERROR o.a.j: {"type":"refused","why":"-Jbody: \\"é\\" is\\nwrong"}', '-Jbody: "é" is', None),
-        ('{"type":"refused","why":}\n{"type":"refused","why":"a\\x"}\n{"type":"refused","why":["a"]}', None, None),
-        ('{"type":"arrivals","due":7,"dropped":1}\n{"type":"arrivals","due":5,"dropped":0}', None, 12),
-        (f'{{"type":"arrivals","due":{"9" * 5000}', None, None),
+        ('ERROR o.a.j: {"type":"refused","why":"-Jbody: \\"é\\" is\\nwrong"}', '-Jbody: "é" is', None, 0),
+        ('{"type":"refused","why":}\n{"type":"refused","why":"a\\x"}\n{"type":"refused","why":["a"]}', None, None, 0),
+        ('{"type":"arrivals","due":7,"dropped":1}\n{"type":"arrivals","due":5,"dropped":2}', None, 12, 3),
+        (f'{{"type":"arrivals","due":{"9" * 5000}', None, None, 0),
     ],
 )
 def test_messages_are_read_whatever_else_a_log_has(
-    log: str, refusal: str | None, arrivals: int | None, tmp_path: Path
+    log: str, refusal: str | None, arrivals: int | None, dropped: int, tmp_path: Path
 ) -> None:
     (tmp_path / "jmeter.log").write_text(f"{log}\n")
     read = read_log(tmp_path)
-    assert (read.refusal, read.arrivals) == (refusal, arrivals)
+    assert (read.refusal, read.arrivals, read.dropped) == (refusal, arrivals, dropped)

@@ -137,10 +137,18 @@ def test_time_outs_are_lower_bounds_and_other_failures_no_times(run_of: Any) -> 
 def test_rates(run_of: Any) -> None:
     frames = [frames_of([50.0], start_ms=1_790_000_000_000 + 100 * number)[0] for number in range(11)]
     frames[10] |= {"ok": "false", "cause": "status-500"}
-    found = metrics_of_run(run_of(frames, {"facts": Facts(0, 0, arrivals=15)}, rate_per_s="10"), 0, "any")
-    assert (found["asked_per_s"], found["dropped_arrivals"]) == (10.0, 4)
+    found = metrics_of_run(run_of(frames, {"facts": Facts(0, 0, arrivals=15, dropped=0)}, rate_per_s="10"), 0, "any")
+    assert (found["asked_per_s"], found["dropped_arrivals"]) == (10.0, 0)
     assert found["offered_per_s"] == pytest.approx(10.0)
     assert found["served_per_s"] == pytest.approx(10 * 10 / 11), "one in eleven failed"
+
+
+def test_served_where_arrivals_were_dropped(run_of: Any) -> None:
+    """From the first start to the last end: ten together are not ten in the moment in which they are answered."""
+    frames = [frames_of([5000.0], start_ms=1_790_000_000_000 + number)[0] for number in range(10)]
+    found = metrics_of_run(run_of(frames, {"facts": Facts(0, 0, arrivals=99, dropped=89)}, rate_per_s="99"), 0, "any")
+    assert found["dropped_arrivals"] == 89
+    assert found["served_per_s"] == pytest.approx(10 / 5.009)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +162,8 @@ def test_rates(run_of: Any) -> None:
 def test_a_rate_that_is_kept_is_served(run_of: Any, asked: dict[str, str], rtt_ms: float, served: float) -> None:
     """However long a request takes, and however short the run is."""
     frames = [frames_of([rtt_ms], start_ms=1_790_000_000_000 + 50 * number)[0] for number in range(30)]
-    assert metrics_of_run(run_of(frames, **asked), 0, "any")["served_per_s"] == pytest.approx(served)
+    facts = Facts(0, 0, arrivals=30)
+    assert metrics_of_run(run_of(frames, {"facts": facts}, **asked), 0, "any")["served_per_s"] == pytest.approx(served)
 
 
 def test_latency_from_the_intended_start(run_of: Any) -> None:
