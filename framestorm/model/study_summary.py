@@ -106,7 +106,10 @@ class PublishedPoint:
 
 @dataclass(frozen=True)
 class Progress:
-    """How many runs of how many are complete, and how long the engine took between them."""
+    """How many runs of how many are complete, and how long the engine took between them.
+
+    repeated_runs: earlier attempts at these runs, which no figure has; repeated_causes: why those of them failed.
+    """
 
     points: int
     planned_runs: int
@@ -119,6 +122,8 @@ class Progress:
     engine_max_ms: float | None
     doubts: dict[Doubt, int]
     counts: dict[str, int]
+    repeated_runs: int = 0
+    repeated_causes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

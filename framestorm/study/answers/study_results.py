@@ -32,6 +32,7 @@ class StudyResults:
 
     def __init__(self, folder: StudyFolder) -> None:
         self.folder = folder.path
+        self.repeated = folder.repeated()
         self.record = folder.record
         self.points = self.record.points
         self.rows = result_rows(folder)
@@ -107,7 +108,7 @@ def estimate(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> Est
     values = [float(row.metrics[metric] or 0) for row in valued]
     kinds = {row.bounds.get(metric) for row in valued}
     bound: Bound = "unsure" if "unsure" in kinds else "lower" if "lower" in kinds else "exact"
-    if metric_of(metric).counted_by:
+    if metric_of(metric).counted_by and metric_of(metric).is_share:
         value, ends, method = _share(study, metric, valued, values)
     elif len(values) > 1:
         mean = student(values)
@@ -139,12 +140,13 @@ def _share(
 
 
 def share_of(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> tuple[float, float]:
-    """A share over complete runs together, and how many independent samples (or users) it is of.
+    """A share (or of a count, its share) over complete runs together, and of how many independent samples or users.
 
     Failures of one run may come in clusters; among several runs, the variation between them shows that.
     """
     counted = [row.count(str(metric_of(metric).counted_by)) for row in rows]
-    share = sum((row.metrics[metric] or 0) * n for row, n in zip(rows, counted, strict=True)) / sum(counted)
+    sizes = counted if metric_of(metric).is_share else [1] * len(rows)
+    share = sum((row.metrics[metric] or 0) * size for row, size in zip(rows, sizes, strict=True)) / sum(counted)
     is_alone = len(rows) == 1 and split_label(metric)[1] == "success"
     right = study.samples(rows[0], metric).kept["ok"].to_numpy() if is_alone else None
     return share, sum(counted) / (1 if right is None else design_effect(right))

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -48,7 +48,7 @@ class StudySummary:
 
     levels: all levels of each factor in order, including those that only the published study has; levels_run: the
     levels that points have. by_index: the data of charts of kind per-frame, by the chart's number. unmeasured: what
-    study.yml asks about and no run has.
+    study.yml asks about and no run has. mixed: which of hosts and versions are not the same in all runs.
     """
 
     study: StudyRecord
@@ -65,6 +65,7 @@ class StudySummary:
     versions: dict[str, str | None]
     files: list[RunFile]
     unmeasured: list[str] = field(default_factory=list)
+    mixed: list[str] = field(default_factory=list)
     format: int = field(default=FORMAT, kw_only=True)
     kind: Literal["study"] = field(default="study", kw_only=True)
 
@@ -74,7 +75,7 @@ def summarise(study: StudyResults) -> StudySummary:
     definition = study.record.definition
     points, hypotheses = summarise_points(study), answer(study)
     published = read_published(study.folder, definition)
-    first = read_run(study.folder / study.complete[0].line.run)[0] if study.complete else Record()
+    records = [read_run(study.folder / row.line.run)[0] for row in study.complete] or [Record()]
     return StudySummary(
         study=study.record,
         levels=_levels(definition, published),
@@ -93,13 +94,24 @@ def summarise(study: StudyResults) -> StudySummary:
             for number, chart in enumerate(definition.charts)
             if chart.kind == "per-frame"
         },
-        hosts=first.hosts,
-        versions=first.versions,
+        hosts=records[0].hosts,
+        versions=records[0].versions,
         files=[
             RunFile(name, what) for name, what in FILES.items() if name in MADE_HERE or (study.folder / name).exists()
         ],
         unmeasured=_unmeasured(study),
+        mixed=_mixed(records),
     )
+
+
+def _mixed(records: Sequence[Record]) -> list[str]:
+    """What is not the same in all runs, as after a resumption elsewhere or later: figures then mix it with factors."""
+    kinds: dict[str, list[Any]] = {
+        "hosts": [sorted((host.name, host.cores or 0) for host in record.hosts) for record in records],
+        "versions": [record.versions for record in records],
+        "commit of Framestorm": [record.kit.commit if record.kit else None for record in records],
+    }
+    return [kind for kind, of_runs in kinds.items() if any(each != of_runs[0] for each in of_runs)]
 
 
 def _unmeasured(study: StudyResults) -> list[str]:
@@ -156,6 +168,8 @@ def _progress(study: StudyResults, points: list[PointSummary]) -> Progress:
             for doubt in dict.fromkeys(doubt for point in points for doubt in point.doubts)
         },
         counts={name: sum(point.counts[name] for point in points) for name in points[0].counts} if points else {},
+        repeated_runs=len(study.repeated),
+        repeated_causes=list(dict.fromkeys(line.reason for line in study.repeated if line.reason)),
     )
 
 

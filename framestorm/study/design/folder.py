@@ -212,6 +212,12 @@ class StudyFolder:
         """The last line of each point and repetition; an incomplete line, left by a crash, is ignored."""
         return {(line.point, line.repetition): line for line in self._all()}
 
+    def repeated(self) -> list[RunLine]:
+        """The runs that were made again, because they failed or their files were lost: no figure has them."""
+        lines = self._all()
+        last = {(line.point, line.repetition): number for number, line in enumerate(lines)}
+        return [line for number, line in enumerate(lines) if last[line.point, line.repetition] != number]
+
     def append(self, line: RunLine) -> None:
         """Add a line; it is on disk when this returns."""
         file = self.path / RUNS

@@ -89,6 +89,8 @@ def progress_text(summary: StudySummary) -> str:
     text = f"{units.count(progress.complete_runs)} of {plural(progress.planned_runs, 'run')} complete"
     if progress.failed_runs:
         text += f", {units.count(progress.failed_runs)} failed"
+    if progress.repeated_runs:
+        text += f", {units.count(progress.repeated_runs)} made again"
     if missing := progress.states["missing"]:
         text += f", {plural(missing, 'point')} without a run"
     return text

@@ -125,6 +125,7 @@ def test_failed_runs_are_kept_with_their_reason_and_tried_once_more_on_resume(ma
     made.run()
     assert made.states == ["complete"] * 6
     assert StudyFolder(made.where.path).record.state == "complete"
+    assert [line.reason for line in made.where.repeated()] == ["it broke"] * 2
 
 
 def test_runs_whose_files_are_lost_are_said_and_made_again(make, capsys):

@@ -15,7 +15,7 @@ from framestorm.model.summary import LabelSummary, Times
 from framestorm.stats.estimate import Estimate
 from framestorm.study.answers.summary import StudySummary, read_published
 from framestorm.study.design import reading
-from framestorm.study.design.folder import Overrides
+from framestorm.study.design.folder import Overrides, StudyFolder
 from framestorm.study.page.charts import study_charts
 from framestorm.study.page.page import build, exit_status, page_html, repeating_command, terminal_text
 from tests.framestorm.conftest import function_of, own_text
@@ -66,6 +66,26 @@ def made(fake_study: Any) -> Path:
 
 def load(folder: Path) -> StudySummary:
     return files.read(folder / "summary.json", StudySummary)
+
+
+def test_runs_made_again_and_other_versions_are_said(made: Path) -> None:
+    """As after a resumption elsewhere: a run that failed is made again, with another Java."""
+    folder = StudyFolder(made)
+    line = next(line for line in folder.lines().values() if line.state == "complete")
+    assert (load(made).progress.repeated_runs, load(made).mixed) == (0, [])
+    again = replace(line, run=f"{line.run}-retry-2")
+    (made / line.run).rename(made / again.run)
+    folder.append(replace(line, run=f"{line.run}-failed", state="failed", reason="memory was full"))
+    folder.append(again)
+    record = (made / again.run / "run.json").read_text()
+    (made / again.run / "run.json").write_text(record.replace("17.0.12", "21.0.1"))
+    build(made)
+    summary, page = load(made), (made / "index.html").read_text()
+    assert (summary.progress.repeated_runs, summary.progress.repeated_causes) == (2, ["memory was full"])
+    assert summary.mixed == ["versions"]
+    for words in ("They failed: memory was full.", "Not all runs have the same versions"):
+        assert words in page
+    assert "2 made again" in page
 
 
 def test_made_of_the_summary_alone(made: Path) -> None:
