@@ -46,7 +46,7 @@ BLOCK_METHOD = f"block bootstrap of each run, {RESAMPLES:,} resamples"
 RATE_METHOD = f"bootstrap of {RATE_WINDOWS} windows of time of each run"
 SHARE_METHOD = "Newcombe's interval, for as many independent samples as the clustered ones are worth"
 REPEATED_SHARE_METHOD = (
-    "of success the wider of Welch's or Student's interval over repetitions and Newcombe's over samples"
+    "of success and errors the wider of Welch's or Student's interval over repetitions and Newcombe's over samples"
 )
 PAIRED_METHOD = "Student's interval of the pairs of each repetition; ratios of geometric means"
 POINTS_METHOD = "one repetition a side: Student's interval of the pairs of each point; ratios of geometric means"
@@ -296,6 +296,24 @@ def _total(side: StudySide, points: Iterable[str], name: str) -> int:
     return sum(side.total(point, metric(name).counted_by or "n") for point in points)
 
 
+def _of_samples(
+    name: str, figures: Sequence[Sequence[SideFigure]], sides: tuple[SideFigure, SideFigure]
+) -> dict[Scale, Evidence]:
+    """What the samples show of a share of them, or of how many of a run's are of a kind, such as errors."""
+    if metric(name).is_share:
+        terms = [(sign, side.value, side.n) for sign, side in zip((-1.0, 1.0), sides, strict=True)]
+        return {"difference": of_shares(terms)}
+    old, new = (sum(each.value for each in of) / side.n for of, side in zip(figures, sides, strict=True))
+    per_run = [side.n / len(of) for of, side in zip(figures, sides, strict=True)]
+    evidence: dict[Scale, Evidence] = {
+        "difference": of_shares([(per_run[1], new, sides[1].n), (-per_run[0], old, sides[0].n)])
+    }
+    if min(old, new) > 0:
+        ratio = of_shares([(1.0, new, sides[1].n), (-1.0, old, sides[0].n)], of_logs=True)
+        evidence["ratio"] = ratio.scaled(per_run[1] / per_run[0])
+    return evidence
+
+
 def _is_bound(figures: Iterable[SideFigure]) -> bool:
     return any(figure.is_lower_bound for figure in figures)
 
@@ -329,8 +347,9 @@ def _question(
         why = ONE_ONLY
     if metric(name).counted_by and evidence and old.n and new.n:
         # At least as wide as the variation of samples, because a few repetitions are often equal by chance.
-        of_samples = of_shares([(1.0, new.value, new.n), (-1.0, old.value, old.n)])
-        evidence, method = {"difference": of_samples.or_wider(evidence["difference"])}, REPEATED_SHARE_METHOD
+        of_samples = _of_samples(name, figures, (old, new))
+        evidence = {scale: each.or_wider(of_samples[scale]) for scale, each in evidence.items() if scale in of_samples}
+        method = REPEATED_SHARE_METHOD
     if metric(name).is_share and evidence:
         evidence = {"difference": evidence["difference"].within(-1, 1)}
     ratio = geometric_ratio(before, after)

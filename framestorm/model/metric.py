@@ -69,7 +69,7 @@ class Metric:
     unit: empty for plain numbers, "share" for 0 to 1, "yes or no" for a boolean.
     label: a few words without the unit, for a sentence or an axis.
     worse: which direction is worse; None: neither, or it is not known.
-    counted_by: for a share, the metric that counts the samples of which it is a share.
+    counted_by: the metric that counts the samples of which it is a share, or some.
     series, statistic: for a statistic of what samples carry, its series and the statistic.
     """
 
@@ -170,9 +170,9 @@ def column(series: str, statistic: str) -> str:
 CATALOGUE = (
     Metric("n_sent", "", "samples sent", "samples recorded, those rejected included"),
     Metric("n", "", "samples", "samples counted, after rejection"),
-    Metric("ok", "", "samples without error", "samples without error", "lower"),
-    Metric("failed", "", "errors", "samples with an error, timeouts included", "higher"),
-    Metric("timed_out", "", "timeouts", "samples cut off by their timeout", "higher"),
+    Metric("ok", "", "samples without error", "samples without error", "lower", "n"),
+    Metric("failed", "", "errors", "samples with an error, timeouts included", "higher", "n"),
+    Metric("timed_out", "", "timeouts", "samples cut off by their timeout", "higher", "n"),
     Metric("success", "share", "success rate", "share of the samples without error", "lower", "n"),
     Metric("rejected_warm_up", "", "rejected in the warm-up", "samples rejected because they started in the warm-up"),
     Metric("rejected_cold", "", "rejected as cold", "samples rejected because a cold replica answered them"),

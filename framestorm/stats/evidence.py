@@ -64,6 +64,14 @@ class Evidence:
 
         return self.mapped(lambda ends: (ratio(ends[0]), ratio(ends[1])))
 
+    def scaled(self, factor: float) -> "Evidence":
+        """The interval of so many times the figure; `factor` is above 0."""
+
+        def scaled(end: float | None) -> float | None:
+            return None if end is None else factor * end
+
+        return self.mapped(lambda ends: (scaled(ends[0]), scaled(ends[1])))
+
     def mapped(self, change: Callable[[Ends], Ends]) -> "Evidence":
         return ByFormula(lambda level: change(self.interval(level)))
 
@@ -88,15 +96,18 @@ def of_estimate(estimate: Callable[[float], Estimate]) -> Evidence:
     return ByFormula(ends)
 
 
-def of_shares(terms: Sequence[tuple[float, float, float]]) -> Evidence:
-    """Evidence for a sum of weight * share, each term given as (weight, share, samples); see `shares.margins`."""
-    middle = sum(weight * share for weight, share, _ in terms)
+def of_shares(terms: Sequence[tuple[float, float, float]], *, of_logs: bool = False) -> Evidence:
+    """Evidence for a sum of weight * share, each term given as (weight, share, samples); see `shares.margins`.
+
+    of_logs: for the product of the shares to the power of their weights, which are above 0.
+    """
+    middle = sum(weight * (math.log(share) if of_logs else share) for weight, share, _ in terms)
 
     def ends(level: float) -> Ends:
-        below, above = margins(terms, level)
+        below, above = margins(terms, level, of_logs=of_logs)
         return middle - below, middle + above
 
-    return ByFormula(ends)
+    return ByFormula(ends).of_logs() if of_logs else ByFormula(ends)
 
 
 def over_repetitions(

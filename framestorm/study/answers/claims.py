@@ -65,7 +65,8 @@ def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
     figure = _estimate(study, claim, table, weights, design)
     ends = figure.low, figure.high
     verdict = claim.expect.verdict(*ends)
-    is_plain_share = metric_of(claim.metric).counted_by is not None and wording.claim_kind(claim) == "value"
+    about = metric_of(claim.metric)
+    is_plain_share = about.is_share and about.counted_by is not None and wording.claim_kind(claim) == "value"
     if is_plain_share and figure.value in (0.0, 1.0) and claim.expect.excludes(figure.value):
         # Less than all: of failures that were never seen no number of samples gives an interval that excludes them.
         verdict = REJECTED
@@ -154,11 +155,20 @@ def _from_log(claim: Claim, log: float) -> float:
 
 
 def _terms(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> Iterator[tuple[float, float, float]]:
-    """The terms whose sum is a figure of shares: weight, share, and number of samples."""
+    """The terms whose sum is a figure of shares, or of how many of a run's samples are of a kind.
+
+    Each has weight, share, and number of samples; of ratios the logarithms of the shares are summed.
+    """
+    about = metric_of(claim.metric)
+    counted_by = str(about.counted_by)
     for cell, weight in zip(table.cells, weights, strict=True):
         for point, sign in zip(cell.points, (1, -1), strict=False):
-            runs = [row for row in study.runs(point, table.repetitions) if row.metrics.get(claim.metric) is not None]
-            yield sign * float(weight), *share_of(study, claim.metric, runs)
+            rows = study.runs(point, table.repetitions)
+            runs = [row for row in rows if row.metrics.get(claim.metric) is not None and row.count(counted_by)]
+            if runs:
+                per_run = sum(row.count(counted_by) for row in runs) / len(runs)
+                size = 1.0 if about.is_share or table.as_ratio else per_run
+                yield sign * float(weight) * size, *share_of(study, claim.metric, runs)
 
 
 def _reach(table: Table, weights: Floats) -> tuple[float, float]:

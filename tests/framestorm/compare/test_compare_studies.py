@@ -210,6 +210,24 @@ def test_success_that_is_all_alike_still_varies(tmp_path: Path, make_study: Make
     assert {row["claim"] for row in at_points} == {"no significant difference"}
 
 
+@pytest.mark.parametrize(("old", "new", "claim"), [(0, 1, "no significant difference"), (0, 12, "higher"),
+                                                   (1, 2, "no significant difference"), (2, 20, "higher")])  # fmt: skip
+def test_counts_that_repeat_by_chance_still_vary(
+    tmp_path: Path, make_study: Make, old: int, new: int, claim: str
+) -> None:
+    """Three times no timeout of 37 is no proof against three times one."""
+    a, b = (
+        make_study(name, lambda *at, n=n: ways(*at) | {"timed_out": n}, users=(1, 3))
+        for name, n in (("a", old), ("b", new))
+    )
+    (each,) = compare(tmp_path, a, b, "--threshold", "timed_out 10 %")[1]["comparisons"]
+    rows = [row for row in (*each["overall"], *each["points"]) if row["metric"] == "timed_out"]
+    assert {row["claim"] for row in rows if row["point"]} == {claim}
+    for row in rows:
+        assert row["difference"]["low"] < new - old < row["difference"]["high"]
+        assert row["ratio"] is None or row["ratio"]["low"] < new / old < row["ratio"]["high"]
+
+
 @pytest.mark.parametrize(
     ("new_ms", "claim", "ends"),
     [(4.0, "no significant difference", (3 / 3, 5 / 1)), (8.0, "slower", (7 / 3, 9 / 1))],

@@ -147,6 +147,18 @@ def test_success_of_repetitions_that_agree_is_no_surer_than_the_samples(study: A
     assert (ratio.low, ratio.high) == pytest.approx((1 + low, 1 + high), abs=0.01)
 
 
+def test_a_count_of_repetitions_that_agree_is_no_surer_than_the_samples(study: Any) -> None:
+    """Two samples in each of three runs, of which none fails at one user, and one at two users."""
+    made = study(lambda factors, _: [10.0, 10.0 if factors["users"] == 1 else None])
+    for where, expect, value in ((1, "< 0.7", 0.0), (2, "> 0.5", 1.0)):
+        claim = {"metric": "failed", "where": {"users": where, "way": "fork"}, "expect": expect}
+        answer = judge(made, claim)
+        assert (answer.verdict, answer.value) == ("inconclusive", value)
+        assert answer.low is not None and answer.high is not None and answer.high > max(value, 0.7)
+    claim = {"metric": "failed", "compare": {"users": [2, 1]}, "as": "difference", "expect": "> 0.9"}
+    assert judge(made, claim).verdict == "inconclusive"
+
+
 def test_success_over_points_counts_each_alike(study: Any) -> None:
     """However many samples it has."""
 
