@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ PROC = Path("/proc")
 BLOCK_BYTES = 1 << 20
 MEASURED_FORKS = 16
 CGROUPS = Path("/sys/fs/cgroup")
+# In a JMeter's home; and within it, a file with the digest of what it was made of.
+ADDITIONS, ADDITIONS_OF = "lib/framestorm.jar", "framestorm/made-of"
 # The files with a limit and with what is used of it, by what they limit; those of cgroups v1 come second.
 CGROUP_FILES = {
     "memory": (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")),
@@ -247,6 +250,13 @@ def jmeter_version(home: Path) -> str | None:
     """The version of a JMeter, by its jar."""
     cores = list(home.glob("lib/ext/ApacheJMeter_core-*.jar"))
     return cores[0].stem.rpartition("-")[2] if cores else None
+
+
+def additions(home: Path) -> str | None:
+    """A digest of the sources of what the kit has added to a JMeter; None if that is nothing, or does not say it."""
+    with contextlib.suppress(OSError, KeyError, zipfile.BadZipFile), zipfile.ZipFile(home / ADDITIONS) as jar:
+        return jar.read(ADDITIONS_OF).decode()
+    return None
 
 
 def digest(folder: Path, names: Sequence[str]) -> str | None:

@@ -104,6 +104,7 @@ class Agent:
             java=probe.java_version(),
             jmeter=probe.jmeter_version(Path(self.host.jmeter or "/nowhere")),
             kit=probe.digest(Path(self.host.folder or "/nowhere"), order.kit_files),
+            additions=probe.additions(Path(self.host.jmeter or "/nowhere")),
             unit=probe.show(self.host.unit, "LoadState"),
             cores=os.cpu_count(),
             memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),

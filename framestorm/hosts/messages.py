@@ -107,7 +107,8 @@ AT_LEAST_0, AT_LEAST_1 = {"ge": 0}, {"ge": 1}
 class Facts:
     """Answer to TellFacts.
 
-    kit: a digest of the kit's files there. unit: the LoadState of its server's unit. busy_with: the run that uses it.
+    kit, additions: digests of the kit's files there, and of what it adds to JMeter. unit: the LoadState of its server's
+    unit. busy_with: the run that uses it.
     """
 
     described: Description = field(default_factory=Description)
@@ -116,6 +117,7 @@ class Facts:
     jmeter: str | None = None
     kit: str | None = None
     unit: str = ""
+    additions: str | None = None
     cores: int | None = field(default=None, metadata=AT_LEAST_1)
     memory_bytes: int = field(default=0, metadata=AT_LEAST_0)
     free_bytes: int = field(default=0, metadata=AT_LEAST_0)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from framestorm import paths, probe
 from framestorm.hosts.member import HostError, Member, together
+from framestorm.hosts.messages import Facts
 from framestorm.run import capacity
 from framestorm.run.capacity import Asked
 from framestorm.run.preparation import NEEDED_DISK_BYTES
@@ -14,7 +15,8 @@ DEPLOY = "run ./run.sh deploy"
 
 def kit_files() -> list[str]:
     """The files of the checkout that a slave must have as they are here; a plan's scripts go with it."""
-    return [str(path.relative_to(paths.ROOT)) for path in sorted(paths.CLIENT.glob("*.p[yl]"))]
+    files = [*sorted(paths.CLIENT.glob("*.p[yl]")), paths.JMX / "user.properties"]
+    return [str(path.relative_to(paths.ROOT)) for path in files]
 
 
 def faults(members: Sequence[Member], slaves: Sequence[Member]) -> dict[Member, list[str]]:
@@ -25,11 +27,15 @@ def faults(members: Sequence[Member], slaves: Sequence[Member]) -> dict[Member, 
     reached = [member for member in members if not reasons[member]]
     versions = [member.facts.java for member in reached]
     java = max(versions, key=versions.count, default=None)
-    digest = probe.digest(paths.ROOT, files)
+    here = Facts(
+        jmeter=probe.jmeter_version(paths.JMETER_HOME),
+        kit=probe.digest(paths.ROOT, files),
+        additions=probe.additions(paths.JMETER_HOME),
+    )
     with_ssl = [member.facts.described.rmi_ssl for member in reached]
     ssl = max(with_ssl, key=with_ssl.count, default=False)
     for member in reached:
-        reasons[member] = _faults(member, java, probe.jmeter_version(paths.JMETER_HOME), digest, ssl)
+        reasons[member] = _faults(member, java, here, ssl)
     for name in {member.facts.hostname for member in reached}:
         namesakes = [member for member in slaves if member.facts.hostname == name]
         for other in namesakes[1:]:
@@ -58,16 +64,21 @@ def _learn(member: Member, files: Sequence[str]) -> str | None:
     return None
 
 
-def _faults(member: Member, java: str | None, jmeter_version: str | None, digest: str | None, ssl: bool) -> list[str]:
-    """The reasons why a host with known facts and clock cannot take part, each with the remedy; empty if it can."""
+def _faults(member: Member, java: str | None, here: Facts, ssl: bool) -> list[str]:
+    """The reasons why a host with known facts and clock cannot take part, each with the remedy; empty if it can.
+
+    here: this machine's own facts, as far as the host's must be the same.
+    """
     facts = member.facts
     reasons = []
     if facts.java != java:
         reasons.append(f"has Java {facts.java or 'none'}, the others {java}; {DEPLOY}")
-    if facts.jmeter != jmeter_version:
-        reasons.append(f"has JMeter {facts.jmeter or 'none'}, this machine {jmeter_version}; {DEPLOY}")
-    if facts.kit != digest:
-        reasons.append(f"has another version of the client than this checkout; {DEPLOY}")
+    if facts.jmeter != here.jmeter:
+        reasons.append(f"has JMeter {facts.jmeter or 'none'}, this machine {here.jmeter}; {DEPLOY}")
+    elif facts.additions != here.additions:
+        reasons.append(f"has other additions to JMeter than this machine; {DEPLOY}")
+    if facts.kit != here.kit:
+        reasons.append(f"has another version of the kit than this checkout; {DEPLOY}")
     if facts.described.rmi_ssl != ssl:
         way = "without" if ssl else "with"
         reasons.append(f"was deployed {way} framestorm_rmi_ssl=true, unlike the others; {DEPLOY}")

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from framestorm import paths
+from framestorm import paths, probe
 from framestorm.errors import FramestormError
 from framestorm.setup import packages
 
@@ -153,6 +153,9 @@ def _make_additions(piece: Piece) -> None:
         call([java, *compiler, *(path for path in piece.inputs if path.suffix == ".java")])
         scripts = (path for path in piece.inputs if path.suffix == ".groovy")
         call([java, "-cp", class_path, "framestorm.Patch", classes, *scripts])
+        # Slaves must have the same; the jar itself is another each time that it is made.
+        made_of = probe.digest(paths.ROOT, [str(path) for path in piece.inputs])
+        (classes / probe.ADDITIONS_OF).write_text(str(made_of))
         jar = shutil.make_archive(f"{scratch}/additions", "zip", classes)
         Path(jar).replace(piece.output)  # at once: a JMeter may be starting
 
@@ -191,7 +194,7 @@ ADDITIONS = Piece(
     "additions to JMeter: microseconds, warm-up, compiled scripts, limits, no open ports",
     # Made anew after JMeter's home, which is replaced as a whole.
     (*sorted(paths.JMX.glob("java/*.java")), *sorted(paths.JMX.glob("groovy/*.groovy")), paths.JMX / "pom.xml"),
-    paths.JMETER_HOME / "lib" / "framestorm.jar",
+    paths.JMETER_HOME / probe.ADDITIONS,
     _make_additions,
     (JMETER,),
 )

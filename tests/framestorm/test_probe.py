@@ -2,6 +2,7 @@ import getpass
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,19 @@ def test_a_missing_file_has_no_digest(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
     assert probe.digest(tmp_path, ["a"]) != probe.digest(tmp_path, [])
     assert probe.digest(tmp_path, ["a", "b"]) is None
+
+
+@pytest.mark.parametrize("jar", [None, b"no jar", {"framestorm/other": "x"}, {probe.ADDITIONS_OF: "a1"}])
+def test_additions_to_jmeter_say_what_they_were_made_of(jar: bytes | dict[str, str] | None, tmp_path: Path) -> None:
+    path = tmp_path / probe.ADDITIONS
+    path.parent.mkdir()
+    if isinstance(jar, bytes):
+        path.write_bytes(jar)
+    elif jar:
+        with zipfile.ZipFile(path, "w") as file:
+            for name, text in jar.items():
+                file.writestr(name, text)
+    assert probe.additions(tmp_path) == (jar.get(probe.ADDITIONS_OF) if isinstance(jar, dict) else None)
 
 
 HANDLES = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: None); print(flush=True); time.sleep(60)"

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from framestorm import probe
 from framestorm.model import plan as plans
 from framestorm.paths import JMETER_HOME as HOME
-from framestorm.paths import JMX
+from framestorm.paths import JMX, ROOT
+from framestorm.setup import pieces
 from tests.jmx.conftest import groovy
 
 PLANS = sorted(JMX.glob("*.jmx"))
@@ -190,7 +192,9 @@ def test_scripts_are_compiled_at_set_up() -> None:
     digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (JMX / "groovy").iterdir()}
     with zipfile.ZipFile(HOME / "lib" / "framestorm.jar") as jar:
         compiled = {Path(name).parts[2] for name in jar.namelist() if name.endswith("/script.class")}
+        made_of = jar.read(probe.ADDITIONS_OF).decode()
     assert compiled == digests
+    assert made_of == probe.digest(ROOT, [str(path) for path in pieces.ADDITIONS.inputs]), "slaves have the same"
 
 
 NOTIFIED_TOO_SOON = """

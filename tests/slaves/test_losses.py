@@ -101,7 +101,7 @@ def test_what_cannot_take_part_is_left_out_where_asked(run_sh: RunSh, deployed: 
     finally:
         deployed.ssh("slave2", "sudo sed -i '$d' /opt/framestorm/kit/client/client.py")
     assert done.count("label", "Hostname") == {("user", "slave1"): 4, ("frame", "slave1"): 8}
-    assert "slave2 (198.18.0.12) has another version of the client" in done.json("run.json")["reason"]
+    assert "slave2 (198.18.0.12) has another version of the kit" in done.json("run.json")["reason"]
 
 
 def test_an_absent_slave_is_refused_by_name(run_sh: RunSh, deployed: Lab) -> None:

@@ -348,6 +348,7 @@ def test_facts_are_those_of_this_machine(
     assert facts.memory_bytes == psutil.virtual_memory().total
     assert facts.jmeter == probe.jmeter_version(paths.JMETER_HOME) is not None
     assert facts.kit == probe.digest(tmp_path, ["a"]) is not None
+    assert facts.additions == probe.additions(paths.JMETER_HOME) is not None
     assert facts.free_bytes > 0 and facts.limits.ports > 0
 
 

@@ -14,7 +14,7 @@ from framestorm.hosts.member import HostError, Member
 from framestorm.hosts.messages import Description, Facts
 
 DESCRIBED = Description(name="slave1", unit="server.service")
-GOOD = Facts(DESCRIBED, "slave1", "17", "5.5", "", "loaded", free_bytes=2**33)
+GOOD = Facts(DESCRIBED, "slave1", "17", "5.5", "", "loaded", "additions", free_bytes=2**33)
 
 
 class FakeMember(SimpleNamespace):
@@ -42,6 +42,7 @@ def faults(*members: Member) -> list[list[str]]:
 @pytest.fixture(autouse=True)
 def jmeter_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight.probe, "jmeter_version", lambda home: "5.5")
+    monkeypatch.setattr(preflight.probe, "additions", lambda home: "additions")
 
 
 @pytest.mark.parametrize("offset_ms", [0.0, 100.0, -100.0])
@@ -53,7 +54,9 @@ def test_a_good_host_takes_part(offset_ms: float) -> None:
     ("facts", "reason"),
     [
         ({"jmeter": "5.4"}, "JMeter 5.4"),
-        ({"kit": "other"}, "another version of the client"),
+        ({"additions": "other"}, "other additions to JMeter"),
+        ({"additions": None}, "run ./run.sh deploy"),
+        ({"kit": "other"}, "another version of the kit"),
         ({"unit": "not-found"}, "no unit server.service"),
         ({"busy_with": "run7 of here"}, "run7 of here"),
         ({"free_bytes": 200 * 2**20 - 1}, "199 MiB"),
@@ -86,7 +89,7 @@ def test_two_hosts_of_one_name_could_not_be_told_apart() -> None:
     assert "a and b have the same host name, debian" in fault
 
 
-def test_the_kit_s_files_are_those_of_the_client() -> None:
+def test_the_kit_s_files_are_those_of_the_client_and_jmeter_s_settings() -> None:
     files = preflight.kit_files()
-    assert "client/client.py" in files
+    assert {"client/client.py", "jmx/user.properties"} <= set(files)
     assert all((paths.ROOT / Path(name)).is_file() for name in files)
