@@ -56,7 +56,7 @@ WAITS_AT_MOST_S = 60.0
 # Past it the one that has waited for longest goes: each has a thread and a descriptor.
 CONNECTIONS_MAX = 256
 _WHOLE = re.compile(r"[0-9]{1,18}", re.ASCII)
-_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,18})?(e-?[0-9]{1,2})?", re.ASCII)
+SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,18})?(e-?[0-9]{1,2})?", re.ASCII)
 
 
 class _Server(ThreadingHTTPServer):
@@ -178,7 +178,7 @@ class Receiver:
                 if not call_id:
                     return self._refuse(400, "no X-Call-Id: only callbacks of OpenFaaS's queue-worker are accepted")
                 took_s, status_text = header("X-Duration-Seconds") or "0", header("X-Function-Status") or "0"
-                if not _SECONDS.fullmatch(took_s) or not _WHOLE.fullmatch(status_text):
+                if not SECONDS.fullmatch(took_s) or not _WHOLE.fullmatch(status_text):
                     return self._refuse(400, "X-Duration-Seconds and X-Function-Status have to be numbers")
                 took_ms, status, name = float(took_s) * 1000, int(status_text), header("X-Function-Name", "")
                 receiver.take(Call(call_id, name, status, took_ms, done_ms, done_s, header("X-Worker"), len(body)))

@@ -70,7 +70,7 @@ class Caller:
             return Response(status, headers, received_bytes, self._cut_by)
         except TimeoutError:
             cause = "connect-timeout" if cause == "connect" else "timeout"
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException, ValueError):  # the last by a chunk of -5 bytes
             cause = self._cut_by or cause
         self.close()
         return Response(status, headers, 0, cause)

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+from callbacks import SECONDS
 from caller import Caller, Response
 from dispatch import Acceptance, Dispatcher, Handover, Outcome
 
@@ -66,7 +67,5 @@ class Push(Dispatcher):
 
 
 def _milliseconds(seconds: str | None) -> float | None:
-    try:
-        return None if seconds is None else float(seconds) * 1000
-    except ValueError:
-        return None
+    # Not all that Python takes for a number: a line has no `nan`.
+    return float(seconds) * 1000 if seconds and SECONDS.fullmatch(seconds) else None

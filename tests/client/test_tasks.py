@@ -26,6 +26,9 @@ ANSWERS = {
     "cut": Answer(body=b"begun" + bytes(995), sent_bytes=5),
     "endless": Answer(raw=b"HTTP/1.1 200 OK\r\n\r\n", again=b"x" * 2**24),
     "wrong": Answer(500, body=b""),
+    "negative-chunk": FRAME_ANSWERS["negative-chunk"],
+    "not-a-number": Answer(body=b"", headers=(("X-Duration-Seconds", "nan"),)),
+    "infinite": Answer(body=b"", headers=(("X-Duration-Seconds", "1e999"),)),
 }
 CALLED_BACK_AFTER_S = {"right": [0.06], "twice": [0.06, 0.07], "late": [0.6], "failing": [0.0]}
 
@@ -143,6 +146,7 @@ def test_callbacks_in_any_order_count_once(gateway: StandIn, function: str, repe
         ("push", "wrong", "status-500", False, 500),
         ("push", "hang", "timeout", True, None),
         ("push", "drip", "timeout", True, 200),
+        ("push", "negative-chunk", "reset", False, 200),
         ("pull", "full", "status-429", False, 429),
         ("pull", "failing", "status-500", False, 500),
         ("pull", "never", "timeout", True, None),
@@ -161,6 +165,13 @@ def test_what_goes_wrong_is_a_cause(
     assert all(task["rtt_ms"] >= 400 for task in done.samples if censored)
     assert all(task["sent_bytes"] == (0 if cause == "connect" else 1) for task in done.samples)
     assert (done.user["ok"], done.user["causes"]) == (False, {cause: 2})
+
+
+@pytest.mark.parametrize("function", ["not-a-number", "infinite"])
+def test_a_time_that_is_no_number_ends_no_user(gateway: StandIn, function: str) -> None:
+    done = run_tasks("push", "--url", f"{gateway.origin}/function/{function}")
+    assert (done.status, done.stderr) == (0, "")
+    assert [task["handler_ms"] for task in done.samples] == [None] * 6
 
 
 def test_a_pool_too_slow_for_the_time_out() -> None:
