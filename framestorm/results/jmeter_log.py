@@ -11,23 +11,30 @@ from pathlib import Path
 
 # Thread groups run on the slaves where there are any.
 LOGS = ("jmeter.log", "jmeter-server-*.log")
+# A message begins after time, level and logger. What is within another is not read: it may be what a client printed.
+_MESSAGE = rb"^(?:\S+ \S+ )?[A-Z]+ [^:\n]*: "
 # A script of the plan may log anything, such as an answer that looks like one of these: each is taken as it is or not.
 # What jmx/groovy/request.groovy and answer.groovy say of properties that they cannot use, before the first request.
 _TEXT = rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
-_REFUSED = re.compile(rb'\{"type":"refused","why":(%b)\}$' % _TEXT, re.MULTILINE)
+_REFUSED = re.compile(rb'%b\{"type":"refused","why":(%b)\}$' % (_MESSAGE, _TEXT), re.MULTILINE)
 # The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group (jmx/java/Patch.java).
 _NUMBER = rb"(\d{1,15})\b"
-_ARRIVALS = re.compile(rb'\{"type":"arrivals","due":%b,"dropped":%b\}' % (_NUMBER, _NUMBER))
+_ARRIVALS = re.compile(rb'%b\{"type":"arrivals","due":%b,"dropped":%b\}' % (_MESSAGE, _NUMBER, _NUMBER), re.MULTILINE)
 # The messages of jmx/java/Stalls.java: that it watches, and a stall for each second in which it was held up.
 _WATCHED = b'{"type":"stalls",'
-_STALL = re.compile(rb'\{"type":"stall","start_ms":%b,"longest_ms":%b,"gc_ms":%b,' % (_NUMBER, _NUMBER, _NUMBER))
+_STALL = re.compile(
+    rb'%b\{"type":"stall","start_ms":%b,"longest_ms":%b,"gc_ms":%b,' % (_MESSAGE, _NUMBER, _NUMBER, _NUMBER),
+    re.MULTILINE,
+)
 _OUT_OF_MEMORY = re.compile(rb"(OutOfMemoryError: [\w :'-]{1,80})")
 # By an error after which the thread group stops the test, a script, or a Flow Control Action.
 _STOPPED_BY_PLAN = re.compile(
-    rb"(?:(?:Shutdown|Stop) Test(?: Now)? detected by|Stopping all threads(?: now)? from) (thread: .*|element .*)"
+    rb"%b(?:(?:Shutdown|Stop) Test(?: Now)? detected by|Stopping all threads(?: now)? from) (thread: .*|element .*)"
+    % _MESSAGE,
+    re.MULTILINE,
 )
 # A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
-_ENDED_THREAD = re.compile(rb"Uncaught exception in thread .*\n?([^:\n]*)")
+_ENDED_THREAD = re.compile(rb"%bUncaught exception in thread .*\n?([^:\n]*)" % _MESSAGE, re.MULTILINE)
 
 
 @dataclass(frozen=True)

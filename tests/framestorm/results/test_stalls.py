@@ -9,6 +9,10 @@ from framestorm.results.stalls import read_stalls, samples_during
 
 ORIGIN_MS = 1_790_000_000_000.0
 LOAD = (ORIGIN_MS + 1000, ORIGIN_MS + 9900)
+# What jmx/groovy/user.groovy says of a line that a client printed.
+USER_FAILED = "2026-11-23 22:43:00,123 WARN o.a.j.e.J.client output: user failed: 1 lines of its client: line 1, a: "
+ARRIVALS = '{"type":"arrivals","due":7,"dropped":1}'
+REFUSED = '{"type":"refused","why":"a"}'
 WATCHED = 'INFO f.Stalls: {"type":"stalls","noticed_from_ms":10}\n'
 
 
@@ -33,6 +37,7 @@ def samples(rtt_ms: float) -> pl.LazyFrame:
         (WATCHED + stall(0, 90) + stall(10, 90), 1.0, False, [], 0),  # not under load
         (WATCHED + stall(1, 90) + stall(9.9, 90), 1.0, False, [(1, 90, 0), (9, 90, 0)], 20),
         (WATCHED + stall(2, 49) + stall(3, 50), 500.0, False, [(3, 50, 0)], 15),  # too short to matter
+        (WATCHED + USER_FAILED + stall(2, 40), 1.0, False, [], 0),
         (WATCHED, 1.0, True, [(4, 30, 0)], 10),
         (WATCHED + '{"type":"stall","start_ms":what an answer may be}\n{"type":"stall","x"}\n', 1.0, False, [], 0),
         (WATCHED, 1.0, False, [], 0),  # users who wait for answers are late by themselves
@@ -53,9 +58,16 @@ def test_seconds_in_which_the_generator_was_held_up(
     ("log", "refusal", "arrivals", "dropped"),
     [
         ('ERROR o.a.j: {"type":"refused","why":"-Jbody: \\"é\\" is\\nwrong"}', '-Jbody: "é" is', None, 0),
-        ('{"type":"refused","why":}\n{"type":"refused","why":"a\\x"}\n{"type":"refused","why":["a"]}', None, None, 0),
-        ('{"type":"arrivals","due":7,"dropped":1}\n{"type":"arrivals","due":5,"dropped":2}', None, 12, 3),
-        (f'{{"type":"arrivals","due":{"9" * 5000}', None, None, 0),
+        (
+            'ERROR a: {"type":"refused","why":}\nERROR a: {"type":"refused","why":"a\\x"}\n'
+            'ERROR a: {"type":"refused","why":["a"]}',
+            None,
+            None,
+            0,
+        ),
+        (f"INFO a: {ARRIVALS}\nINFO a: {ARRIVALS}", None, 14, 2),
+        (f'INFO a: {{"type":"arrivals","due":{"9" * 5000}', None, None, 0),
+        (f"{USER_FAILED}{ARRIVALS}\n{USER_FAILED}{REFUSED}", None, None, 0),
     ],
 )
 def test_messages_are_read_whatever_else_a_log_has(
