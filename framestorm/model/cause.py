@@ -99,6 +99,11 @@ AS_IF_NOT_STOPPED = frozenset(
 ONE_FAILED = "failing samples : 1"
 
 
+def is_known(cause: str) -> bool:
+    """Whether it is one of this kit's causes, without a detail; clients may have any others."""
+    return cause in CAUSES or bool(re.fullmatch(r"status-\d{3}|exit-\d{1,3}", cause))
+
+
 def describe(cause: str) -> Cause:
     """The cause of that word; one that no table knows is the word itself, and the function's."""
     word, _, detail = cause.partition(": ")
@@ -115,7 +120,7 @@ def describe(cause: str) -> Cause:
 
 def user_cause(code: str, message: str) -> str:
     """Why a user's process failed: the cause set by the plan, or else by JMeter's code and message (SystemSampler)."""
-    if WORD.fullmatch(message):
+    if WORD.fullmatch(message) or (code == "0" and message != "OK"):
         return message
     lower = message.lower()
     if "process timeout" in lower or "timed out" in lower:

@@ -35,8 +35,8 @@ ELAPSED_US, IS_SUB_RESULT = "elapsed_us", "is_sub_result"
 # sub-result (a redirect, an embedded resource) is part of the row before it.
 TRANSACTION, SUB_RESULT = "transaction", "sub-result"
 Kind = Literal["sampler", "transaction", "sub-result"]
-# Names in criteria and metrics of what is calculated from the common fields.
-OTHER_SERIES = ("rtt", "warm", "cold", "open", "outside")
+# Names in tables, criteria and metrics of what is calculated from the common fields.
+OTHER_SERIES = ("rtt", "warm", "cold", "open", "outside", "timed_out")
 # The labels of the kit's own plans that are nouns; in other plans, a label may be any text.
 _NOUNS = ("frame", "request", "task")
 INDEX_LIMIT: int = SCHEMA["properties"]["index"]["maximum"]

@@ -62,8 +62,10 @@ def by_index(samples: pl.LazyFrame, name: str, coarse: int) -> model.ByIndex | N
         return None
     step = highest // (MAX_INDEX_BINS // coarse) + 1
     n_bins = highest // step + 1
-    measured = measured.with_columns((pl.col("index") // step).alias("bin"))
-    of_users = measured.filter(IS_OF_USERS)
+    # The figure may have any name, that of a column of this too.
+    number = (pl.col("index") // step).alias("bin")
+    measured = measured.select("user", "source", "start_ms", number, pl.col(name).alias("value"))
+    of_users = measured.filter(IS_OF_USERS & pl.col("user").is_not_null())
     first = of_users.group_by("user").agg(pl.col("start_ms").min()).sort("start_ms", "user").collect(engine="streaming")
     n_users = first.height
     is_many = n_users > MAX_LINES
@@ -71,14 +73,16 @@ def by_index(samples: pl.LazyFrame, name: str, coarse: int) -> model.ByIndex | N
     lines = (
         of_users.filter(pl.col("user").is_in(list(names)))
         .group_by("user", "bin")
-        .agg(_quantile(name, 0.5))
+        .agg(_quantile("value", 0.5))
         .collect()
         .partition_by("user", as_dict=True)
     )
     band = None
     if is_many or not n_users:
         quantiles = {"low": 0.05, "mid": 0.5, "high": 0.95}
-        binned = measured.group_by("bin").agg(_quantile(name, q).alias(end) for end, q in quantiles.items()).collect()
+        binned = (
+            measured.group_by("bin").agg(_quantile("value", q).alias(end) for end, q in quantiles.items()).collect()
+        )
         band = {end: spread(binned, end, n_bins) for end in quantiles}
     timed_out: model.Curves = {"x": [], "y": []}
     if name == "rtt_ms":
@@ -88,7 +92,7 @@ def by_index(samples: pl.LazyFrame, name: str, coarse: int) -> model.ByIndex | N
         step=step,
         users=n_users,
         x=[bin_ * step for bin_ in range(n_bins)],
-        lines=[model.UserLine(number, spread(lines[(user,)], name, n_bins)) for user, number in names.items()],
+        lines=[model.UserLine(number, spread(lines[(user,)], "value", n_bins)) for user, number in names.items()],
         band=band,
         timed_out=timed_out,
     )

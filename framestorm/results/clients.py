@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from framestorm.model.cause import TIMEOUTS, user_cause
 from framestorm.model.sample import COMMON, ORIGIN, Line, is_sample
 from framestorm.results.cells import inert
-from framestorm.results.lines import Batch, LineReader, parsed
+from framestorm.results.lines import PLACE, Batch, LineReader, parsed
 from framestorm.results.tree import TreeReader, TreeSample
 
 Indices = NDArray[np.signedinteger]
 Flags = NDArray[np.uint8]
 BATCH_BYTES = 1 << 23
+LONGEST_CAUSE = 200  # as of samples in jmx/groovy/user.groovy
 T = TypeVar("T")
 IN_TREE, IN_JOURNAL = 1, 2
 TREE, JOURNAL, OUTPUT = "tree.xml", "the journal", "the clients' output"
@@ -142,7 +143,8 @@ class _Rows:
         else:
             # The rows before the further columns are shorter.
             schema = dict.fromkeys(self._columns, pl.String)
-            pl.scan_csv(self._body.name, has_header=False, skip_rows=1, schema=schema).sink_csv(table)
+            rows = pl.scan_csv(self._body.name, has_header=False, skip_rows=1, schema=schema, missing_columns="insert")
+            rows.sink_csv(table)
 
     def _begin(self) -> list[str]:
         self._body.write(",".join(self._columns).encode() + b"\n")
@@ -192,18 +194,11 @@ class _Reader:
         # Only its last line is needed later; the whole output would take as much memory as the samples.
         sample.text = [text[text.rfind("\n{", 0, len(text.rstrip())) + 1 :].partition("\n")[0]]
         # Output lines of the process are samples even if the plan made no sub-results of them.
-        more = text.count('"sample"') > sample.samples
-        if more:
-            self.read_pending()
-            self.wait()
-            for row in text.splitlines():
-                line = parsed(row)
-                if is_sample(line) and not self._in_tree(line):
-                    self.tree_lines(row.encode() + b"\n", sample)
-                    self.read_pending()
-                    self.wait()
+        rows = [] if sample.samples else [row for row in text.split("\n") if is_sample(parsed(row))]
+        if rows:
+            self.tree_lines("".join(f"{row}\n" for row in rows).encode(), sample)
         self._ended.append(sample)
-        if more or not sample.samples or self._lines_bytes > BATCH_BYTES:
+        if not sample.samples or self._lines_bytes > BATCH_BYTES:
             self.read_pending()
 
     def read_pending(self) -> None:
@@ -226,7 +221,7 @@ class _Reader:
 
     def _tree_batch(self, batch: Batch, of: list[TreeSample], ends: Indices) -> None:
         keys = batch.keys
-        place = keys["place"].to_numpy()
+        place = keys[PLACE].to_numpy()
         # Of each sample, which of the users' samples it is in; their last lines give users their names.
         outer = np.searchsorted(ends, place, side="right")
         before = self._mark(keys, IN_TREE, lambda row: of[outer[row]].attributes.get("hn"))
@@ -319,16 +314,12 @@ class _Reader:
         """Add the samples at those places; `new` has their thread, too."""
         if not new.height:
             return
-        samples = batch.samples(new["place"])
+        samples = batch.samples(new[PLACE])
         hosts = {name: self.files.users[name].host for name in new["user"].unique()}
         host = new["user"].replace_strict(hosts, return_dtype=pl.String).alias("host")
         samples = samples.with_columns(host, new["thread"], pl.lit(source).alias("source"))
         self.files.labels.update(dict(samples.group_by("label", maintain_order=True).len().iter_rows()))
         self.rows.add(samples, list(self._reader.names))  # the worker may just learn another one
-
-    def _in_tree(self, line: Line) -> bool:
-        user = self.files.users.get(line["user"])
-        return user is not None and line["index"] < len(user.sources) and bool(user.sources[line["index"]] & IN_TREE)
 
     def _user(self, name: str, host: str | None) -> UserHistory:
         user = self.files.users.get(name)
@@ -345,7 +336,7 @@ def _is_of_user(line: Line, *types: str) -> bool:
 def _end(user: UserHistory, last_line: Line) -> None:
     user.has_last_line = True
     causes, cause = last_line.get("causes"), last_line.get("cause")
-    user.cause = cause if isinstance(cause, str) else None
+    user.cause = " ".join(cause.split())[:LONGEST_CAUSE] if isinstance(cause, str) else None
     user.causes = tuple(causes) if isinstance(causes, dict) and causes else (user.cause,) if user.cause else ()
 
 

@@ -269,15 +269,15 @@ def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
     # Without the column, a status is taken as that of an answer.
     texts = (*_TEXT, (pl.col("URL") != "null").fill_null(value=True).alias("is_http"))
     key = pl.when(~pl.col("ok")).then(pl.concat_str(*texts, separator="\x1f"))
-    rows = rows.with_columns(key.alias("key"))
-    failed = rows.filter(~pl.col("ok")).select(*texts, "key").unique().collect(engine="streaming")
+    rows = rows.with_columns(key.alias("_key"))  # no figure begins like this
+    failed = rows.filter(~pl.col("ok")).select(*texts, "_key").unique().collect(engine="streaming")
     causes = [
         (key, user_cause(code, message) if of_users else request_cause(code, message, failure, is_http))
         for code, message, failure, is_http, key in failed.iter_rows()
     ]
     # Not by `replace_strict`, for which all rows would be in memory.
-    table = pl.LazyFrame(causes, schema={"key": pl.String, "cause": pl.String}, orient="row")
-    return rows.join(table, on="key", how="left", maintain_order="left").drop("key")
+    table = pl.LazyFrame(causes, schema={"_key": pl.String, "cause": pl.String}, orient="row")
+    return rows.join(table, on="_key", how="left", maintain_order="left").drop("_key")
 
 
 def _with_stopped(rows: pl.LazyFrame, stopping_ms: float) -> pl.LazyFrame:
@@ -288,8 +288,8 @@ def _with_stopped(rows: pl.LazyFrame, stopping_ms: float) -> pl.LazyFrame:
     """
     is_after = pl.col("start_ms") + pl.col("rtt_ms") >= stopping_ms
     is_stopped = is_after & pl.col("cause").str.extract(r"^([^:]*)").is_in(list(AS_IF_NOT_STOPPED))
-    rows = rows.with_columns(is_stopped.fill_null(value=False).alias("is_stopped"))
-    has_stopped = pl.col("is_stopped").cast(pl.Int8).cum_max().over("host", "thread") == 1
+    rows = rows.with_columns(is_stopped.fill_null(value=False).alias("_is_stopped"))
+    has_stopped = pl.col("_is_stopped").cast(pl.Int8).cum_max().over("host", "thread") == 1
     of_one = (pl.col("cause") == "failed-sample") & pl.col("responseMessage").str.ends_with(ONE_FAILED) & has_stopped
-    cause = pl.when(pl.col("is_stopped") | of_one).then(pl.lit("stopped")).otherwise("cause")
+    cause = pl.when(pl.col("_is_stopped") | of_one).then(pl.lit("stopped")).otherwise("cause")
     return rows.with_columns(cause.alias("cause"))

@@ -13,6 +13,7 @@ import polars as pl
 from framestorm.model.sample import COMMON, INDEX_LIMIT, SCHEMA, Line, is_sample
 
 MAX_FORMS = 16
+PLACE = "_place"  # no figure begins like this
 MAX_FIELDS = 100
 _TEXT = r'"[^"\\\x00-\x1f]*"'
 _INTEGER = "-?(?:0|[1-9][0-9]{0,17})"
@@ -65,7 +66,7 @@ class _Form:
 class Batch:
     """Some thousand lines.
 
-    keys: place (the line's number from 0), user and index of each sample, in the order of the lines.
+    keys: PLACE (the line's number from 0), user and index of each sample, in the order of the lines.
     others: the lines that are not samples, by place; empty ones are not JSON objects either.
     """
 
@@ -79,16 +80,16 @@ class Batch:
         """The samples at those places, in order: place, and a column for each field."""
         parts = []
         for form, lines in self._regular:
-            chosen = lines.filter(pl.col("place").is_in(places.implode()))
+            chosen = lines.filter(pl.col(PLACE).is_in(places.implode()))
             if chosen.height:
                 is_all = chosen.height == self.keys.height and not self.others
                 text = self._text if is_all else "\n".join(chosen["line"]).encode()
-                parts.append(form.read(text).with_columns(chosen["place"]))
+                parts.append(form.read(text).with_columns(chosen[PLACE]))
         for place in sorted(self._single.keys() & set(places)) if self._single else ():
             texts = {name: _cell(value) for name, value in self._single[place].items()}
             row = pl.DataFrame([texts], schema=dict.fromkeys(texts, pl.String))
-            parts.append(row.with_columns(pl.lit(place, pl.UInt32).alias("place")))
-        return parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed").sort("place")
+            parts.append(row.with_columns(pl.lit(place, pl.UInt32).alias(PLACE)))
+        return parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed").sort(PLACE)
 
 
 class LineReader:
@@ -100,7 +101,7 @@ class LineReader:
 
     def read(self, text: bytes) -> Batch:
         """Read whole lines."""
-        rest = pl.DataFrame({"line": _lines(text)}).with_row_index("place")
+        rest = pl.DataFrame({"line": _lines(text)}).with_row_index(PLACE)
         regular = []
         for form in self._forms.values():
             lines, rest = _split(form, rest)
@@ -121,12 +122,12 @@ class LineReader:
                     single[place] = line
             else:
                 break
-        keys = [lines.select("place", pl.col("line").str.extract_groups(form.key()).alias("key")).unnest("key")
+        keys = [lines.select(PLACE, pl.col("line").str.extract_groups(form.key()).alias("key")).unnest("key")
                 for form, lines in regular if lines.height]  # fmt: skip
-        keys = [part.select("place", "user", pl.col("index").cast(pl.Int32)) for part in keys]
+        keys = [part.select(PLACE, "user", pl.col("index").cast(pl.Int32)) for part in keys]
         rows = [(place, line["user"], line["index"]) for place, line in single.items()]
-        keys.append(pl.DataFrame(rows, schema={"place": pl.UInt32, "user": pl.String, "index": pl.Int32}, orient="row"))
-        return Batch(pl.concat(keys).sort("place"), others, text, regular, single)
+        keys.append(pl.DataFrame(rows, schema={PLACE: pl.UInt32, "user": pl.String, "index": pl.Int32}, orient="row"))
+        return Batch(pl.concat(keys).sort(PLACE), others, text, regular, single)
 
     def _learned(self, line: Line) -> _Form | None:
         """The form of a line if it is new."""

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from framestorm.model import metric
+from framestorm.model.cause import CAUSES, is_known
 from framestorm.model.criteria import ALL, USER, Group
 from framestorm.model.sample import SUB_RESULT, TRANSACTION, Kind, is_figure_name, is_measured
 from framestorm.model.series import Values
@@ -21,6 +22,7 @@ from framestorm.stats.checks import Floats
 from framestorm.stats.percentiles import Sample
 
 Schema = dict[str, type[pl.DataType]]
+LARGEST = 1e100  # the sums of greater numbers, or of their squares, are none
 LAST_MS = 253_402_300_799_999  # the end of the year 9999, after which Python has no dates
 # The common columns that later steps ask for, and further figures that they ask for by name: null where no sample has
 # them, for not every plan knows who answered, or whether it was a cold start.
@@ -77,7 +79,9 @@ def read_table(path: Path) -> pl.LazyFrame:
     samples = raw.select(
         pl.col(name) if name in names else pl.lit(None, dtype).alias(name) for name, dtype in columns.items()
     ).with_columns(
-        pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name, dtype in columns.items() if dtype == pl.Float64
+        pl.when(pl.col(name).abs() < LARGEST).then(pl.col(name))
+        for name, dtype in columns.items()
+        if dtype == pl.Float64
     )
     # A start that is not a date is not known.
     samples = samples.with_columns(
@@ -95,7 +99,7 @@ def read_table(path: Path) -> pl.LazyFrame:
         file.seek(0)
         table = pl.scan_parquet(file)
     numbers = {name: pl.col(name).cast(pl.Float64, strict=False) for name in further}
-    is_number = {name: value.is_finite() & (value >= 0) for name, value in numbers.items()}
+    is_number = {name: (value >= 0) & (value < LARGEST) for name, value in numbers.items()}
     are_numbers = table.select(
         # Every text is a number, and there is one.
         ((of.fill_null(value=False) == pl.col(name).is_not_null()).all() & of.any()).alias(name)
@@ -112,6 +116,7 @@ def height(samples: pl.LazyFrame) -> int:
 
 IS_OWN = ~pl.col("source").is_in([TRANSACTION, SUB_RESULT])
 MAX_CAUSES = 20
+OTHER_CAUSES = "other causes"
 
 
 class Label(NamedTuple):
@@ -244,7 +249,8 @@ def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None =
 def causes(table: pl.LazyFrame) -> tuple[dict[str, int], dict[str, int]]:
     """Failures by cause, most frequent first; and those by causes that are too many to be shown, by their first word.
 
-    Causes of one word are always among the first, and of those with a detail the most frequent.
+    The words that the kit knows are always among the first; of those with a detail, and of a client's own, the most
+    frequent.
     """
     counted = (
         table.filter(~pl.col("ok"))
@@ -257,11 +263,11 @@ def causes(table: pl.LazyFrame) -> tuple[dict[str, int], dict[str, int]]:
     shown: dict[str, int] = {}
     rest = Counter[str]()
     for cause, n in counted.iter_rows():
-        word, _, detail = cause.partition(": ")
-        if detail and len(shown) >= MAX_CAUSES:
-            rest[word] += n
-        else:
+        if len(shown) < MAX_CAUSES or is_known(cause):
             shown[cause] = n
+        else:
+            word = cause.partition(": ")[0]
+            rest[word if word in CAUSES else OTHER_CAUSES] += n
     return shown, dict(rest)
 
 

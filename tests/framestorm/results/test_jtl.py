@@ -80,6 +80,20 @@ def test_any_column_of_the_plan_is_a_further_figure(tmp_path: Path) -> None:
     assert read_table(tmp_path / "samples.csv").collect()["label"].to_list() == ["chat", "chat", "login"]
 
 
+def test_a_figure_may_be_called_like_a_column_of_the_readers(tmp_path: Path) -> None:
+    figures = ("key", "place", "bin", "timed_out", "is_stopped", "good", "line", "t_s", "len")
+    rows = [(START_MS + 1000 * n, 50, "a", 200, "OK", "true", "", *[str(n)] * len(figures)) for n in range(3)]
+    failed = (START_MS, 50, "a", 500, "no", "false", "", *["9"] * len(figures))
+    write_rows(tmp_path, figures, *rows, failed)
+    (tmp_path / "run.json").write_text(json.dumps({"format": 2, "state": "stopped", "stopping_ms": START_MS + 9000}))
+    label = summarise(tmp_path, read_results(tmp_path), None).main
+    means = {name: times.mean.value for name, times in label.figures.items() if times.mean}
+    assert means == {name: 1 for name in figures if name != "timed_out"}
+    assert label.causes == {"status-500": 1}
+    written = pl.read_csv(tmp_path / "samples.csv").select(figures)
+    assert written.rows() == [(n,) * len(figures) for n in (0, 1, 2, 9)]
+
+
 def test_a_label_user_without_processes_is_told_from_users(tmp_path: Path) -> None:
     write_rows(tmp_path, (), (1000, 50, "user", 200, "OK", "true", ""))
     (tmp_path / "run.json").write_text('{"format": 2, "plan": "mine.jmx", "has_users": false}')
@@ -185,6 +199,13 @@ def test_many_causes_are_bounded(tmp_path: Path) -> None:
     page = summarise(tmp_path, read_results(tmp_path), None).labels["page"]
     assert (len(page.causes), page.causes["status-503"], page.further_causes) == (21, 1, {"failed-check": 30})
     assert sum(page.causes.values()) + sum(page.further_causes.values()) == page.failed == 51
+
+
+def test_many_causes_of_a_client_are_bounded() -> None:
+    own = ["timeout", "exit-3", *(f"order {n} failed" for n in range(50)), *(f"order-{n}: no" for n in range(50))]
+    shown, rest = table.causes(pl.LazyFrame({"ok": [False] * 102, "cause": own}))
+    assert shown.keys() >= {"timeout", "exit-3"}
+    assert (len(shown), sum(shown.values()) + sum(rest.values()), list(rest)) == (21, 102, ["other causes"])
 
 
 def test_columns_that_were_not_saved_are_named(tmp_path: Path) -> None:

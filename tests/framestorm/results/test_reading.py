@@ -11,10 +11,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from framestorm.model.files import write
 from framestorm.model.run import Record
+from framestorm.report.summary import summarise
 from framestorm.results.reading import main_label, missing, read_results, reconciliation
 from framestorm.results.table import causes, height, sample_group, user_group
-from tests.framestorm.results.conftest import START_MS, write_rows
+from tests.framestorm.results.conftest import START_MS, frame_line, write_rows
 
 
 def edit_lines(path: Path, edit: Callable[[list[str]], list[str]]) -> None:
@@ -51,6 +53,38 @@ def test_every_field_of_a_line_is_a_column(three_users: Any) -> None:
     assert "first_token" in sample_group(results.samples, "frame").samples
     with (folder / "samples.csv").open(newline="") as file:
         assert {len(row) for row in csv.reader(file)} == {len(rows.columns)}
+
+
+def test_a_figure_may_be_called_like_a_column_of_the_readers(fake_run: Any) -> None:
+    names = ("place", "line", "key", "row", "bin", "timed_out", "t_s", "low", "value", "every", "end", "cut")
+    frames: list[dict[str, Any]] = [dict.fromkeys(names, index) for index in (5, 3, 4)]
+    frames.insert(1, {"worker": 'of "another" form', **dict.fromkeys(names, 8)})
+    fake_run.user(frames)
+    folder = fake_run.write()
+    label = summarise(folder, read_results(folder), None).main
+    assert pl.read_csv(folder / "samples.csv").select(names).rows() == [(n,) * len(names) for n in (5, 8, 3, 4)]
+    means = {name: of.mean.value for name, of in label.figures.items() if name in names and of.mean}
+    assert means == {name: 5 for name in names if name != "timed_out"}
+
+
+def test_a_figure_that_only_a_later_file_has_is_a_column(fake_run: Any) -> None:
+    fake_run.user([{}])
+    fake_run.user([{"late": 7}], arrived=False)
+    folder = fake_run.write()
+    read_results(folder)
+    assert pl.read_csv(folder / "samples.csv")["late"].to_list() == [None, 7]
+
+
+@pytest.mark.parametrize("fields", [{"user": ""}, {"rtt_ms": 1e308}, {"tokens": 1e308}, {"tokens": 1e200}])
+def test_what_a_slave_may_send_keeps_no_report_from_being_made(fields: dict[str, Any], fake_run: Any) -> None:
+    fake_run.user([{}, {}])
+    folder = fake_run.write()
+    with (folder / "journal.jsonl").open("a") as journal:
+        for index in range(6):
+            journal.write(json.dumps(frame_line("b-2-1", index, START_MS) | fields) + "\n")
+    summary = summarise(folder, read_results(folder), None)
+    write(folder / "summary.json", summary)
+    assert (summary.main.n, summary.verdict.word) == (8, "partial")
 
 
 @pytest.mark.parametrize(("message", "cause"), [("OK", "reset"), ("not-json-lines", "not-json-lines")])
