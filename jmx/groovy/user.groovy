@@ -2,7 +2,6 @@
 // why a user failed. A line needs label, start_ms, rtt_ms and ok only; the rest is filled in here. What cannot be used is
 // left out and counted in the user's last line, and the user has failed: nothing is lost in silence.
 
-import groovy.json.JsonException
 import groovy.json.JsonOutput
 import groovy.json.JsonSlurper
 import groovy.transform.Field
@@ -33,10 +32,13 @@ Map<String, Object> completed(Map<String, Object> line, String user, int index, 
     if (line.rtt_ms < 0 || !line.label) {
         throw new IllegalArgumentException('has an empty label or an rtt_ms below 0')
     }
+    if (line.rtt_ms > NEAR_MS + prev.time) {
+        throw new IllegalArgumentException('has an rtt_ms longer than the program ran')
+    }
     if (Math.abs((line.start_ms as double) - prev.startTime) > NEAR_MS + prev.time) {
         throw new IllegalArgumentException("has start_ms $line.start_ms, which is not the time now in ms since 1970")
     }
-    String cause = line.cause == null ? null : line.cause.toString().replaceAll(/\s+/, ' ').replaceAll(/\p{C}/, '?').take(200)
+    String cause = line.cause == null ? null : legible(line.cause)
     Map<String, Object> common = [
         type: 'sample', label: line.label in OF_THE_KIT ? "$line.label (label)" as String : line.label,
         user: user, index: line.user == user && line.index instanceof Integer ? line.index : index,
@@ -58,6 +60,11 @@ Map<String, Object> completed(Map<String, Object> line, String user, int index, 
         }
     }
     return common
+}
+
+// A client's own words, for tables and terminals.
+String legible(Object text) {
+    return text.toString().replaceAll(/\s+/, ' ').take(200).replaceAll(/\p{C}/, '?')
 }
 
 SampleResult sampleResult(Map sample) {
@@ -86,7 +93,8 @@ String name = "${JMeterUtils.localHostName}-${USERS.incrementAndGet()}-$prev.sta
 Map user = null
 int samples = 0
 Map<String, Integer> causes = [:]
-List<String> problems = []
+List<String> problems = [] // the first of them
+int badLines = 0
 
 lines.eachWithIndex { line, number ->
     if (line.trim().empty) {
@@ -98,10 +106,10 @@ lines.eachWithIndex { line, number ->
         if (!(record instanceof Map) || !(record.type in [null, 'sample', 'user'])) {
             throw new IllegalArgumentException('is not a JSON object with the fields of a sample')
         }
+        name = record.user ==~ /[\w.-]+-\d+-\d{13}/ ? record.user : name // of a client of the kit
         if (record.type == 'user') {
             user = record
         } else {
-            name = record.user ==~ /.+-\d+-\d{13}/ ? record.user : name // of a client of the kit, as USERS below
             def sample = completed(record, name, samples, ofLine)
             def result = sampleResult(sample)
             prev.addRawSubResult(result)
@@ -111,23 +119,23 @@ lines.eachWithIndex { line, number ->
                 causes.merge(sample.cause, 1) { a, b -> a + b }
             }
         }
-    } catch (JsonException | IllegalArgumentException error) {
+    } catch (RuntimeException | StackOverflowError error) { // the latter by JSON that is nested without end
         if (!cutOff || number < lines.size() - 1) {
-            ofLine.add(error instanceof JsonException ? 'is not JSON' : error.message)
+            ofLine.add(error instanceof IllegalArgumentException ? error.message : 'is not JSON')
         }
     }
-    if (ofLine) {
+    if (ofLine && badLines++ < 3) {
         // It goes to terminals too.
         problems.add("line ${number + 1}, ${line.take(80)}: ${ofLine.join('; ')}".replaceAll(/\p{C}/, '?') as String)
     }
 }
 
 String cause =
-    problems ? 'not-json-lines'
+    badLines ? 'not-json-lines'
     : exit == NO_EXIT_STATUS ? (prev.responseMessage.contains('interrupted') ? 'stopped' : 'not-started')
     : exit == TIMED_OUT || exit == KILLED && overdue ? 'user-timeout'
     : exit == CLIENT_SERVER_ENDED && vars.get('client_server') ? 'client-server-ended'
-    : user?.cause ? user.cause
+    : user?.cause ? legible(user.cause)
     : exit in NOT_STARTED ? 'not-started'
     : exit != 0 ? "exit-$exit"
     : causes ? causes.max { it.value }.key.with { it ==~ WORD ? it : 'failed-sample' }
@@ -136,9 +144,10 @@ if (cause) {
     prev.successful = false
     prev.responseMessage = cause
 }
-if (problems) {
-    log.warn('user failed: {} lines of its client cannot be used: {}', problems.size(), problems.take(3).join('; '))
-    def last = [type: 'user', user: name] + (user ?: [:]) + [ok: false, cause: cause, bad_lines: problems.size(), problem: problems[0]]
+if (badLines) {
+    log.warn('user failed: {} lines of its client cannot be used: {}', badLines, problems.join('; '))
+    // Nothing of the client's own is in it: it has to be read back.
+    def last = [type: 'user', user: name, ok: false, cause: cause, bad_lines: badLines, problem: problems[0]]
     output = output.replaceAll(/[^\p{Print}\t\n]/, '?') // the XML tree would not be read back
     prev.setResponseData("${output}${output.endsWith('\n') ? '' : '\n'}${JsonOutput.toJson(last)}\n", 'UTF-8')
 }

@@ -44,12 +44,17 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
         "0-nothing": "",
         "0-chatter": "loading…\n" + line(),
         "0-seconds": line(start_ms=time.time()),
+        "0-nanoseconds": line(rtt_ms=5_000_000_000),
         "0-no-rtt": line(rtt_ms=None) + line(),
         "0-name": line(TTFT=5) + line(host="x"),
         "0-numbered": line(index=7) + line(index=7, user="ann"),
+        "0-whole": line(type="sample", label="sample", user="ann", index=0),
         "0-labels": line(label="user") + line(label="all"),
         "0-nested": line(usage={"tokens": 5}),
         "0-bytes": "\x00\x1b[2J\n",
+        "0-deep": line() + "[" * 100_000 + "\n" + line(deep=0).replace("0}", "[" * 100_000 + "]" * 100_000 + "}"),
+        "0-half": "no JSON\n" + json.dumps({"type": "user", "user": 5, "x": "\ud800", "causes": {"timeout": 1}}) + "\n",
+        "0-words": line() + json.dumps({"type": "user", "cause": "no\x1b[2J\nidea" + "x" * 1000}) + "\n",
         "1-cut": line()[:-9],
     }
     folder = tmp_path / "scripts"
@@ -65,12 +70,15 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
     results = read_results(tmp_path)
     of_users, _ = causes(results.users.lazy())
     of_users.pop("exit-9", None)  # those that found no file
-    assert of_users == {"not-json-lines": 7, "failed-sample": 1, "exit-3": 1, "no-samples": 1, "exit-1": 1}
+    words = f"no?[2J idea{'x' * 189}"
+    assert of_users == {
+        "not-json-lines": 11, "failed-sample": 1, "exit-3": 1, "no-samples": 1, "exit-1": 1, words: 1
+    }  # fmt: skip
     n_of = {name: of.n for name, of in results.labels.items()}
-    assert n_of == {"a b": 2 + 2 + 1 + 1 + 1 + 2 + 1 + 2, "user (label)": 1, "all (label)": 1}
+    assert n_of == {"a b": 2 + 2 + 1 + 1 + 1 + 2 + 1 + 2 + 1 + 1, "user (label)": 1, "all (label)": 1, "sample": 1}
     assert causes(results.samples) == ({"no idea": 1, "unknown": 1}, {})
     assert [row["tokens"] for row in run.rows("samples.csv") if row["tokens"]] == ["7"]
-    assert results.clients.bad_lines["the clients' output"] == 9
+    assert results.clients.bad_lines["the clients' output"] == 14
     assert results.clients.bad_line.startswith("line ")
     assert "has no rtt_ms with a number" in run.text("jmeter.log")
     assert not {"\x00", "\x1b"} & set(run.text("jmeter.log")), "what a terminal would obey"
