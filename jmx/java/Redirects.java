@@ -4,9 +4,12 @@ import java.net.URI;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import org.apache.http.Header;
+import org.apache.http.HttpHost;
 import org.apache.http.client.methods.HttpUriRequest;
+import org.apache.http.client.utils.URIUtils;
 import org.apache.jmeter.threads.JMeterContextService;
 import org.apache.jmeter.threads.JMeterVariables;
 
@@ -22,7 +25,7 @@ public final class Redirects {
         JMeterVariables variables = JMeterContextService.getContext().getVariables();
         Object secrets = variables == null ? null : variables.getObject("secrets");
         if (secrets != null) {
-            boolean isSame = origin(before.getURI()).equals(origin(next.getURI()));
+            boolean isSame = Objects.equals(origin(before.getURI()), origin(next.getURI()));
             next.setHeaders(Arrays.stream(before.getAllHeaders())
                 .filter(each -> isSame || !isSecret(each, (Map<?, ?>) secrets)).toArray(Header[]::new));
         }
@@ -33,10 +36,11 @@ public final class Redirects {
             || secrets.keySet().stream().anyMatch(each -> header.getValue().contains(each.toString()));
     }
 
-    /** Scheme, host and port. */
-    private static String origin(URI uri) {
-        boolean isDefault = uri.getPort() == ("https".equalsIgnoreCase(uri.getScheme()) ? 443 : 80);
-        return (uri.getScheme() + "://" + uri.getHost() + ":" + (isDefault ? -1 : uri.getPort())).toLowerCase(Locale.ROOT);
+    /** Scheme, host and port, or null without a host. Java's own classes do not know one with an underscore in its name. */
+    private static HttpHost origin(URI uri) {
+        HttpHost host = URIUtils.extractHost(uri);
+        boolean isDefault = host != null && host.getPort() == ("https".equals(host.getSchemeName()) ? 443 : 80);
+        return isDefault ? new HttpHost(host.getHostName(), -1, host.getSchemeName()) : host;
     }
 
     private Redirects() {

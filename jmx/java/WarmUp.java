@@ -69,6 +69,7 @@ public final class WarmUp {
     private static final int THREADS = 16;
     private static final int REQUESTS_PER_THREAD = 60;
     private static final int AT_MOST_S = 2;
+    private static final int LINE_AT_MOST = 8192; // any account of this machine may connect
     // The set-up of a plan runs the first of them alone, and so begins with its first data row again.
     private static final String MAKES_REQUEST = "request.groovy";
     private static final Set<String> OF_KIT = Set.of(MAKES_REQUEST, "answer.groovy");
@@ -241,14 +242,14 @@ public final class WarmUp {
                 in.skipNBytes(bytes);
                 out.write(answer);
             }
-        } catch (IOException ignored) { // closed by the client
+        } catch (IOException | NumberFormatException ignored) { // closed by the client, or not one of ours
         }
     }
 
     private static String line(InputStream in) throws IOException {
         StringBuilder line = new StringBuilder();
         for (int next = in.read(); next != '\n'; next = in.read()) {
-            if (next < 0) {
+            if (next < 0 || line.length() > LINE_AT_MOST) {
                 throw new EOFException();
             }
             line.append((char) next);

@@ -1,13 +1,14 @@
 """Plans of requests to any function, run by JMeter itself."""
 
 import re
+import subprocess
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.jmx.conftest import RunPlan
+from tests.jmx.conftest import RunPlan, groovy
 from tests.stand_in import StandIn, StartServer
 
 
@@ -91,3 +92,33 @@ def test_a_redirect_takes_no_secret_to_another_host(
         ("t0k", "a=b", "of k3y", "stays")
     }
     assert {tuple(sent.headers[name] for name in names) for sent in elsewhere.received} == {(None, None, None, "stays")}
+
+
+ORIGINS = """
+import framestorm.Redirects
+import org.apache.http.client.methods.HttpGet
+import org.apache.jmeter.threads.JMeterContextService
+import org.apache.jmeter.threads.JMeterVariables
+
+JMeterContextService.context.variables = new JMeterVariables()
+JMeterContextService.context.variables.putObject('secrets', [:])
+args.toList().collate(2).each { from, to ->
+    def before = new HttpGet(from), next = new HttpGet(to)
+    before.setHeader('Authorization', 't0k')
+    Redirects.setHeaders(before, next)
+    println next.containsHeader('Authorization')
+}
+"""
+
+
+def test_a_secret_stays_at_its_address_whatever_the_host_is_called() -> None:
+    addresses = {
+        ("http://a_b:8080/", "http://c_d:8080/"): "false",
+        ("http://a_b/", "http://a_b:80/again"): "true",
+        ("http://a_b/", "https://a_b/"): "false",
+        ("https://a/", "https://A:443/"): "true",
+        ("http://a/", "http:///b"): "false",
+    }
+    command = groovy("-e", ORIGINS, *(each for pair in addresses for each in pair))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == list(addresses.values()), done.stderr
