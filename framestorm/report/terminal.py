@@ -16,7 +16,7 @@ MAX_CRITERIA = 12
 MAX_LABELS = 12
 MAX_CAUSES = 5
 MAX_WARNINGS = 8
-LONGEST_LABEL, LONGEST_CAUSE = 40, 100
+LONGEST_LABEL, LONGEST_CAUSE, LONGEST_CRITERION = 40, 100, 200
 TIMES = ("mean", "p50", "p95", "p99")
 COLUMN_GAP = "  "
 
@@ -46,9 +46,10 @@ def aligned(rows: Sequence[Sequence[str]], texts: Sequence[int] = (0,)) -> list[
 
 
 def _criterion(judgement: Judgement) -> str:
+    text = _short(_line(judgement.text), LONGEST_CRITERION)
     if judgement.state == "unjudged":
-        return _line(f"not judged: {judgement.text}: {judgement.why}")
-    return _line(f"failed: {judgement.text}: measured {judgement.measured}")
+        return _line(f"not judged: {text}: {judgement.why}")
+    return _line(f"failed: {text}: measured {judgement.measured}")
 
 
 def _table(summary: Summary) -> list[str]:

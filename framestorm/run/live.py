@@ -47,7 +47,7 @@ class Tally:
             self._forget(end_s)
             self._recent.append((end_s, rtt_ms))
         else:
-            self.causes[cause] += 1
+            self.causes[str(cause)] += 1
 
     def recent(self, now_s: float) -> tuple[float, float | None, float | None]:
         """Samples without error per second and p50, p95 of their response times in ms, over the last seconds."""
@@ -115,7 +115,7 @@ class LiveView:
         end = data.rfind(b"\n") + 1
         for line in data[:end].decode(errors="replace").split("\n")[:-1]:
             # The report reads the files again and counts the lines that cannot be read.
-            with suppress(ValueError, KeyError, IndexError, TypeError):
+            with suppress(ValueError, LookupError, TypeError, ArithmeticError, RecursionError, csv.Error):
                 if path.suffix == ".jsonl":
                     take(path, json.loads(line))
                 elif columns:
@@ -160,7 +160,8 @@ class LiveView:
         for tally in [of_label] if is_transaction else [*tallies, of_label]:
             tally.sample((start_ms + elapsed_ms) / 1000, elapsed_ms, cause)
 
-    def _of_label(self, label: str) -> Tally:
+    def _of_label(self, name: object) -> Tally:
+        label = str(name)
         if label not in self.by_label and len(self.by_label) >= MAX_LABELS:
             label = "other labels"
         return self.by_label.setdefault(label, Tally())

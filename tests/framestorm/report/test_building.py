@@ -85,7 +85,7 @@ def test_throughput_at_a_rate(tmp_path: Path, due: int, dropped: int | None, rat
     run = {"format": 2, "state": "complete", "plan": "jmx/request-rate.jmx", "label": "request"}
     (tmp_path / "run.json").write_text(json.dumps(run | {"properties": {"rate_per_s": "10"}}))
     if dropped is not None:
-        (tmp_path / "jmeter.log").write_text(f'INFO next arrival: {{"type":"arrivals","due":{due},"dropped":{dropped}}}\n')
+        (tmp_path / "jmeter.log").write_text(f'INFO arrival: {{"type":"arrivals","due":{due},"dropped":{dropped}}}\n')
     build(tmp_path)
     main = summary(tmp_path).main
     assert (main.rate_per_s, main.completed_per_s) == pytest.approx((rate_per_s, rate_per_s))

@@ -140,3 +140,25 @@ def test_labels_have_a_row_each_as_far_as_there_is_room(tmp_path: Path) -> None:
         "log in": (1, 0), "search": (2, 1), "whole visit": (1, 1)
     }  # fmt: skip
     assert (view.table().row_count, view.table(height=5).row_count) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[" * 100_000, '{"type":"sample","start_ms":1' + "0" * 400 + ',"rtt_ms":1,"cause":null}', "1" * 5000, '"a"'],
+    ids=["deep", "late", "long number", "text"],
+)
+def test_what_a_slave_may_send_does_not_end_the_view(line: str, tmp_path: Path) -> None:
+    sample = {"type": "sample", "start_ms": time.time() * 1000, "rtt_ms": 20.0, "cause": 5, "label": 7}
+    (tmp_path / "journal-slave1.jsonl").write_text(f"{line}\n{json.dumps(sample)}\n")
+    view = LiveView(tmp_path, has_journal=True, label="frame")
+    view.read()
+    assert view.tally.causes == {"5": 1} and "errors" in shown(view)
+
+
+def test_a_row_longer_than_a_reader_takes_does_not_end_the_view(tmp_path: Path) -> None:
+    write_samples(
+        tmp_path, (1, 10, 500, "x" * 2**18, "false", 1, "vm-7"), (2, 10, 200, "OK", "true", 1, "vm-7")
+    )  # fmt: skip
+    view = LiveView(tmp_path, has_journal=False, label="sample")
+    view.read()
+    assert view.tally.samples >= 1 and "elapsed" in shown(view)
