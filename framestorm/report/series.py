@@ -161,7 +161,9 @@ def histogram(samples: pl.LazyFrame) -> model.Histogram | None:
     log = np.geomspace(positive * 0.999, max(float(both.max()), positive) * 1.001, 41)
 
     def bins(edges: Floats) -> model.Bins:
-        counts = [[int(n) for n in np.histogram(part, edges)[0]] if part.size else None for part in (warm, cold)]
+        # What took no whole millisecond has no place on a logarithmic axis: it counts where that begins.
+        parts = [np.maximum(part, edges[0]) for part in (warm, cold)]
+        counts = [[int(n) for n in np.histogram(part, edges)[0]] if part.size else None for part in parts]
         return model.Bins(_list(edges), *counts)
 
     above = int(np.count_nonzero(both > linear[-1]))

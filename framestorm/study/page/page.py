@@ -75,6 +75,12 @@ def terminal_text(summary: StudySummary, page: Path) -> str:
         lines.append(f"  {hypothesis.verdict:<14} {hypothesis.name}: {hypothesis.text}")
         lines += [f"  {'':<14} {claim.sentence}" for claim in hypothesis.claims]
     lines += [f"  {sentence}" for sentence in summary.unmeasured]
+    runs = summary.progress.complete_runs
+    lines += [
+        f"  warning: in {n} of {plural(runs, 'run')} {DOUBTS[kind]}" for kind, n in summary.progress.doubts.items()
+    ]
+    if summary.mixed:
+        lines.append(f"  warning: not all runs have the same {', '.join(summary.mixed)}")
     failed = [point for point in summary.points if point.failed]
     for point in failed[:MAX_CAUSES]:
         lines.append(f"  {point.failed} of {point.planned} runs failed at {point.id}: {'; '.join(point.causes)}")

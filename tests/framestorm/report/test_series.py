@@ -111,6 +111,7 @@ def counted(rtts_ms: list[float], **columns: Any) -> Histogram:
         # Far outliers lie beyond twice the 99th percentile.
         ([float(10 + each % 2) for each in range(199)] + [1000.0], None, None, 1),
         ([1.0, 60.0], [5.0 * each for each in range(14)], [1, *[0] * 11, 1], 0),
+        ([0.0, 0.0, 60.0], [5.0 * each for each in range(14)], [2, *[0] * 11, 1], 0),  # on the logarithmic axis too
     ],
 )
 def test_a_histogram_has_edges_at_round_figures(

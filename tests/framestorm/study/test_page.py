@@ -85,7 +85,14 @@ def test_runs_made_again_and_other_versions_are_said(made: Path) -> None:
     assert summary.mixed == ["versions"]
     for words in ("They failed: memory was full.", "Not all runs have the same versions"):
         assert words in page
-    assert "2 made again" in page
+    text = terminal_text(summary, made / "index.html")
+    assert "2 made again" in text and "warning: not all runs have the same versions" in text
+
+
+def test_warnings_of_runs_are_on_the_terminal_too(fake_study: Any) -> None:
+    """Beside a hypothesis that is confirmed."""
+    folder = fake_study.make(lambda *_: FakeResult(frames_of([10.0]), {"doubts": ["saturated"]}))
+    assert "warning: in 6 of 6 runs the machine was saturated" in terminal_text(build(folder), folder / "index.html")
 
 
 def test_made_of_the_summary_alone(made: Path) -> None:
