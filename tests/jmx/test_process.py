@@ -90,6 +90,7 @@ ENDLESS = """
 echo 'LINE'
 if mkdir "$0.first"; then trap '' TERM; while :; do sleep 1; done; fi
 sleep 600 &
+setsid sleep 600 &
 cat
 exit 3
 """
