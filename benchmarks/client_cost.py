@@ -142,8 +142,10 @@ def client_server() -> Iterator[tuple[list[str], int]]:
         probe.send(b"ping")
         probe.recv(64)
         probe.close()
-        yield ["perl", str(CLIENT / "launch.pl"), name], process.pid
-        process.kill()
+        try:
+            yield ["perl", str(CLIENT / "launch.pl"), name], process.pid
+        finally:
+            process.kill()
 
 
 def used_ms(pid: int) -> float:
