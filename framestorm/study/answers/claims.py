@@ -75,7 +75,9 @@ def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
     effect = _effect(study, claim, table)
     return ClaimAnswer(
         verdict=verdict,
-        sentence=wording.claim_sentence(claim, figure, len(table.repetitions), len(table.cells), effect),
+        sentence=wording.claim_sentence(
+            _as_measured(claim, table), figure, len(table.repetitions), len(table.cells), effect
+        ),
         kind=wording.claim_kind(claim),
         metric=claim.metric,
         expect=claim.expect.text,
@@ -88,6 +90,17 @@ def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
         effect=effect,
         notes=[*_notes(table, ends, figure.method), *_failing(study, claim, table)],
     )
+
+
+def _as_measured(claim: Claim, table: Table) -> Claim:
+    """The claim about those of its levels that were measured: of a part of a study it is about less."""
+    where = {
+        name: tuple(level for level in levels if any(cell.factors.get(name) == level for cell in table.cells)) or levels
+        if isinstance(levels, tuple)
+        else levels
+        for name, levels in claim.where.items()
+    }
+    return claim.model_copy(update={"where": where})
 
 
 def _problem(claim: Claim, table: Table) -> str | None:

@@ -147,6 +147,14 @@ def test_success_of_repetitions_that_agree_is_no_surer_than_the_samples(study: A
     assert (ratio.low, ratio.high) == pytest.approx((1 + low, 1 + high), abs=0.01)
 
 
+def test_a_claim_is_about_the_levels_that_were_measured(study: Any) -> None:
+    """Of a part of a study, as with --quick and --only."""
+    made = study(lambda factors, repetition: 10.0 + repetition, {"users": [2, 3], "way": {"fork": {}}})
+    answer = judge(made, {"metric": "mean_ms", "where": {"users": [1, 2, 3, 4], "way": "fork"}, "expect": "> 1"})
+    assert answer.verdict == "confirmed"
+    assert answer.sentence.startswith("Mean response time at users=2 or 3, way=fork: ")
+
+
 def test_a_count_of_repetitions_that_agree_is_no_surer_than_the_samples(study: Any) -> None:
     """Two samples in each of three runs, of which none fails at one user, and one at two users."""
     made = study(lambda factors, _: [10.0, 10.0 if factors["users"] == 1 else None])
