@@ -91,6 +91,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             shutil.rmtree(run_dir)
             raise
         process = JMeterProcess(load.arguments)
+        began_s = time.monotonic()
         begun = replace(begun, started_ms=now_ms(), hosts=load.hosts(), rmi=load.rmi(), jmeter=process)
         files.write(run_dir / record.FILE, begun, indent=2)
         with in_background(LiveView(run_dir, plan.has_journal, plan.label).watch):
@@ -105,6 +106,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             why = jmeter.failure(run_dir)
             reasons.append(f"JMeter ended with status {load.exit_status()}{why}; see jmeter.log and jmeter.out")
         why = "; ".join(each for each in reasons if each)
+        ended_ms, passed_s = now_ms(), time.monotonic() - began_s
         ended = replace(
             begun,
             state="stopped" if interrupts.count else "failed" if why else "complete",
@@ -112,7 +114,8 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             hosts=load.hosts(),
             losses=load.losses(),
             stopping_ms=stopping_ms,
-            ended_ms=now_ms(),
+            ended_ms=ended_ms,
+            clock_step_ms=round(ended_ms - float(begun.started_ms or 0) - 1000 * passed_s, 1),
             jmeter=JMeterProcess(load.arguments, load.exit_status()),
         )
         files.sync_all(run_dir)

@@ -79,6 +79,7 @@ class Record:
     label: the label of the plan's main samples; has_users: virtual users are processes, each a sample labelled user;
         has_journal: which also write what they send to a journal.
     stopping_ms: when a run that was stopped early was told to stop.
+    clock_step_ms: by how much this machine's clock was set during the run.
     properties: every property of the plan as it was set; given: those that the command line set.
     """
 
@@ -92,6 +93,7 @@ class Record:
     started_ms: float | None = None
     stopping_ms: float | None = None
     ended_ms: float | None = None
+    clock_step_ms: float = 0.0
     label: str | None = None
     has_users: bool = False
     has_journal: bool = True

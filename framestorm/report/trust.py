@@ -239,6 +239,11 @@ def _clocks(summary: Summary, samples: pl.LazyFrame) -> list[str]:
         for host in run.hosts
         if abs(host.clock_offset_ms) > CLOCK_OFFSET_MS
     ]
+    if abs(run.clock_step_ms) > CLOCK_OFFSET_MS:
+        sentences.append(
+            f"The clock of the machine that made the run was set by {duration(run.clock_step_ms)} meanwhile: response "
+            "times are right, but throughput, other rates and charts over time are not."
+        )
     negative = height(samples.filter(pl.col("rtt_ms") < 0))
     if negative:
         sentences.append(

@@ -52,6 +52,18 @@ def test_the_record_has_the_hosts_as_the_load_left_them(tmp_path: Path, monkeypa
     assert [host.clock_offset_ms for host in files.read(run_dir / "run.json", run.Record).hosts] == [5000.0]
 
 
+def test_a_clock_that_is_set_during_a_run_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour back, while JMeter runs."""
+    set_by = {"ms": 0}
+    monkeypatch.setattr(conductor, "now_ms", lambda: int(time.time() * 1000) + set_by["ms"])
+    monkeypatch.setattr(LocalLoad, "wait", lambda *_: set_by.update(ms=-3_600_000) or 0)
+    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["true"])
+    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    given = {"url": "http://127.0.0.1:9/", "body": "x"}
+    run_dir = conductor.run(RunOptions(paths.JMX / "requests.jmx", given, run_dir=tmp_path / "run"))
+    assert files.read(run_dir / "run.json", run.Record).clock_step_ms == pytest.approx(-3_600_000, abs=50)
+
+
 def test_two_runs_in_one_second_have_a_folder_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if one makes its folder while the other is being prepared."""
     monkeypatch.setattr(paths, "DASHBOARDS", tmp_path)

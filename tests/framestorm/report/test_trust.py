@@ -50,6 +50,8 @@ def change_run(folder: Path, change: Callable[[dict[str, Any]], object]) -> None
     [
         (lambda run: run["hosts"][0].update(clock_offset_ms=-5000.0), "The clock of slave1 was off by"),
         (lambda run: run.update(started_ms=run["started_ms"] + 60_000), "a clock was set or is wrong"),
+        (lambda run: run.update(clock_step_ms=-3000.0), "was set by -3.00 s meanwhile"),
+        (lambda run: run.update(clock_step_ms=-3.0), None),
         (lambda run: None, None),
     ],
 )
