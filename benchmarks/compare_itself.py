@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from framestorm.compare.questions import of_runs
-from framestorm.compare.sides import Measured, Run, RunSide, read_sides
+from framestorm.compare.runs import Measured, Run, RunSide
+from framestorm.compare.sides import read_sides
 from framestorm.inference.contrasts import judge_differences
 from framestorm.model.comparison import NOT_COMPARED, NOT_SIGNIFICANT
 from framestorm.model.run import Record

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import signal, stats
 
 from framestorm.compare import questions
-from framestorm.compare.sides import Measured, Run, RunSide
+from framestorm.compare.runs import Measured, Run, RunSide
 from framestorm.stats.bootstrap import draw
 from framestorm.stats.evidence import of_shares, over_repetitions
 from framestorm.stats.means import student, welch, without_repetition

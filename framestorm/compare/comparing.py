@@ -8,7 +8,9 @@ import numpy as np
 
 from framestorm.compare import caveats
 from framestorm.compare.questions import Asked, of_runs, of_studies
-from framestorm.compare.sides import RunSide, Sides, StudySide
+from framestorm.compare.runs import RunSide
+from framestorm.compare.sides import Sides
+from framestorm.compare.studies import StudySide
 from framestorm.inference.contrasts import Threshold, judge_differences, judge_thresholds
 from framestorm.inference.wording import contrast_sentence
 from framestorm.machine import now_ms

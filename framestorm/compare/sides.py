@@ -1,259 +1,19 @@
 """The sides of a comparison: find and read the runs or studies named on the command line."""
 
-import csv
-import json
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
-
-import numpy as np
-import polars as pl
 
 from framestorm import paths
+from framestorm.compare.runs import RunSide, read_compared
+from framestorm.compare.studies import StudySide, factors_text, point_key, read_study
 from framestorm.errors import FramestormError, UsageError
-from framestorm.model.comparison import SideFigure
-from framestorm.model.files import FileError, FormatError, read
-from framestorm.model.metric import PERCENTILES, RESPONSE, USER, column, metric, percentile, split_label
-from framestorm.model.run import Record, Target
-from framestorm.model.study import Value
-from framestorm.model.summary import Summary
-from framestorm.model.units import plural
-from framestorm.results.jtl import read_jtl, read_users
-from framestorm.results.reading import read_run
-from framestorm.results.table import rate_per_s, serving_ms
-from framestorm.stats.checks import Flags, Floats
-from framestorm.study.answers.results import figures_or_why_not
-from framestorm.study.answers.rows import FILE as RESULTS
-from framestorm.study.answers.rows import names_cut_off
-from framestorm.study.answers.samples import Samples, Times, read_samples
-from framestorm.study.design.folder import COMPLETE, FILE, Point, StudyFolder, StudyRecord
-from framestorm.study.design.matrix import as_number
+from framestorm.study.design.folder import FILE
 
 RUN, STUDY = "run.json", FILE
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-STATISTICS = ("mean", *PERCENTILES)
-SUCCESS, RATE = "success", "served_per_s"
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What the samples of one label of a run show.
-
-    times: by series; right: whether each sample is without error; ended_ms: the end of each that is; serving_ms: when
-    these could come.
-    """
-
-    times: dict[str, Times]
-    right: Flags
-    ended_ms: Floats
-    serving_ms: tuple[float, float] | None
-
-    @classmethod
-    def of(cls, samples: Samples, *, at_rate: bool) -> Self:
-        frames = samples.loaded
-        times = {series: samples.times(series) for series in (RESPONSE, *samples.figures())}
-        ok = frames.filter("ok")
-        ended_ms = (ok["start_ms"] + ok["rtt_ms"]).drop_nulls().sort().to_numpy()
-        known = {series: of_series for series, of_series in times.items() if of_series.n}
-        return cls(known, frames["ok"].to_numpy(), ended_ms, serving_ms(frames.lazy(), at_rate=at_rate))
-
-    def figure(self, name: str) -> SideFigure | None:
-        """A metric of theirs, if it is known; a percentile that is simply the largest sample is not."""
-        if name == SUCCESS:
-            return SideFigure(float(self.right.mean()), n=self.right.size)
-        if name == RATE:
-            rate = rate_per_s(self.ended_ms.size, self.serving_ms)
-            return None if rate is None else SideFigure(rate, n=self.ended_ms.size)
-        about = metric(name)
-        times, percent = self.times[str(about.series)], percentile(str(about.statistic))
-        figure = times.sample.percentile(percent) if percent else times.sample.mean()
-        return SideFigure(figure.value, figure.bound == "lower", times.n) if figure and not figure.few else None
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run as read: `target` has its settings, None where no more than its URL is known."""
-
-    folder: Path
-    record: Record
-    summary: Summary
-    target: dict[str, Any] | None = None
-    by_label: dict[str | None, Measured] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        return self.folder.name
-
-    def of(self, label: str | None = None) -> Measured:
-        """What the samples of a label show, or the main ones."""
-        if label not in self.by_label:
-            samples = read_samples(self.folder, label=label)
-            self.by_label[label] = Measured.of(samples, at_rate=self.summary.is_at_rate)
-        return self.by_label[label]
-
-    @property
-    def timed_out(self) -> int:
-        return int(self.of().times[RESPONSE].cut.sum()) if RESPONSE in self.of().times else 0
-
-
-@dataclass(frozen=True)
-class RunSide:
-    """One side of a comparison of runs; several runs are repetitions of the same thing."""
-
-    label: str
-    runs: tuple[Run, ...]
-
-    @property
-    def name(self) -> str:
-        first = self.runs[0].name
-        return first if len(self.runs) == 1 else f"{first} and {len(self.runs) - 1} more"
-
-    @property
-    def folders(self) -> list[Path]:
-        return [run.folder for run in self.runs]
-
-    @property
-    def extent(self) -> str:
-        """How much data it has."""
-        samples = plural(sum(run.of().right.size for run in self.runs), "sample")
-        return samples + (f" in {plural(len(self.runs), 'repetition')}" if len(self.runs) > 1 else "")
-
-    @property
-    def main_label(self) -> str:
-        """The label of the main samples."""
-        return self.runs[0].summary.label
-
-    def labels(self) -> set[str]:
-        """The labels that have samples."""
-        return {of.label for run in self.runs for of in run.summary.labels.values() if of.of_labels == 1}
-
-    def series(self, label: str | None = None) -> list[str]:
-        """The series of times that all runs have."""
-        first, *others = (run.of(label).times for run in self.runs)
-        return [series for series in first if all(series in times for times in others)]
-
-    def metrics_of(self, label: str | None) -> set[str]:
-        """The metrics that all runs may have, without further percentiles: of a label, or of the main samples."""
-        times = {column(series, statistic) for series in self.series(label) for statistic in STATISTICS}
-        return {SUCCESS, RATE, *times} if all(run.of(label).right.size for run in self.runs) else set()
-
-    def has(self, name: str) -> bool:
-        """Whether all runs may have a metric."""
-        label, name = split_label(name)
-        about = metric(name)
-        usual = column(str(about.series), "mean") if percentile(str(about.statistic)) else name
-        return usual in self.metrics_of(label)
-
-    def figures(self, name: str) -> dict[int, SideFigure]:
-        """A metric's figures by repetition, where they are known."""
-        label, rest = split_label(name)
-        figures = {n: run.of(label).figure(rest) for n, run in enumerate(self.runs)} if self.has(name) else {}
-        return {number: figure for number, figure in figures.items() if figure}
-
-    def times(self, label: str | None, series: str) -> Times:
-        """The times of all runs together."""
-        return Times.together([run.of(label).times[series] for run in self.runs])
-
-
-class StudyRun(NamedTuple):
-    """A complete run of a study: its folder in the study's, its metrics, and the names of those cut off by timeouts."""
-
-    run: str
-    metrics: dict[str, float]
-    cut_off: frozenset[str]
-
-
-@dataclass(frozen=True)
-class StudySide:
-    """One study, or one level of a factor of it: study.json, and the rows of results.csv that are complete.
-
-    points: by their factors, which the two sides may have in common. rows: by point and repetition.
-    schedule: the order of the points in each repetition. If it is the same on both sides, repetitions pair.
-    """
-
-    label: str
-    name: str
-    folder: Path
-    study: StudyRecord
-    columns: list[str]
-    rows: dict[tuple[str, int], StudyRun]
-    left_out: int
-    points: dict[str, Point]
-    schedule: str
-
-    @property
-    def folders(self) -> list[Path]:
-        return [self.folder]
-
-    @property
-    def extent(self) -> str:
-        """How much data it has."""
-        return f"{plural(len(self.points), 'point')}, {plural(len(self.repetitions), 'repetition')}"
-
-    @property
-    def repetitions(self) -> set[int]:
-        """The repetitions that have a complete run."""
-        return {repetition for _, repetition in self.rows}
-
-    def figures(self, point: str, name: str) -> dict[int, SideFigure]:
-        """A metric's figures by repetition at the point with that key, where they are known."""
-        return {
-            repetition: SideFigure(row.metrics[name], name in row.cut_off)
-            for (id_, repetition), row in self.rows.items()
-            if id_ == self.points[point].id and name in row.metrics
-        }
-
-    def with_metrics(self, names: Collection[str]) -> "StudySide":
-        """The same study with these metrics too: those that results.csv lacks, by the samples of its runs."""
-        lacking = [name for name in names if name not in self.columns]
-        if not lacking:
-            return self
-        rows: dict[tuple[str, int], StudyRun] = {}
-        for cell, row in self.rows.items():
-            figures, _ = figures_or_why_not(self.folder / row.run, self.study.definition, lacking)
-            values = {name: float(value) for name in lacking if (value := figures.metrics.get(name)) is not None}
-            rows[cell] = StudyRun(row.run, row.metrics | values, row.cut_off | (values.keys() & figures.bounds.keys()))
-        columns = [*self.columns, *(name for name in lacking if any(name in row.metrics for row in rows.values()))]
-        return replace(self, rows=rows, columns=columns)
-
-    @property
-    def main_label(self) -> str:
-        """Not known of runs: their metrics without a label are of the main samples."""
-        return ""
-
-    def labels(self) -> set[str]:
-        """The labels named in study.yml: results.csv has columns for these only."""
-        return {label for name in self.columns if (label := split_label(name)[0]) is not None}
-
-    def metrics_of(self, label: str | None) -> set[str]:
-        """The columns of results.csv that are of a label, without it; or of none."""
-        parts = [split_label(name) for name in self.columns]
-        return {rest for of, rest in parts if of == label}
-
-    def has(self, name: str) -> bool:
-        """Whether it may have a metric."""
-        return name in self.columns
-
-    def total(self, point: str, name: str) -> int:
-        """The sum of a count over all repetitions of a point."""
-        return int(sum(figure.value for figure in self.figures(point, name).values()))
-
-    def levels(self) -> dict[str, list[str]]:
-        """The levels of each factor, in order."""
-        levels: dict[str, dict[str, None]] = {}
-        for point in self.points.values():
-            for name, level in point.factors.items():
-                levels.setdefault(name, {})[str(level)] = None
-        return {name: list(of_factor) for name, of_factor in levels.items()}
-
 
 Sides = Sequence[RunSide] | Sequence[StudySide]
-
-
-def point_key(factors: dict[str, Value], without: str | None = None) -> str:
-    """A key that is equal for equal points of two sides (the factor `without` is ignored)."""
-    return ", ".join(f"{name}={value}" for name, value in factors.items() if name != without) or "the one point"
 
 
 def read_sides(words: Sequence[str]) -> list[RunSide] | list[StudySide]:
@@ -271,8 +31,8 @@ def read_sides(words: Sequence[str]) -> list[RunSide] | list[StudySide]:
         study, run = words[are_studies.index(True)], words[are_studies.index(False)]
         raise UsageError(f"{study} is a study and {run} a run: runs are compared with runs and studies with studies")
     if are_studies[0]:
-        return [_read_study(label, folders[0]) for label, folders in zip(LABELS, by_side, strict=False)]
-    runs = {folder: _read_run(folder) for folder in dict.fromkeys(folder for each in by_side for folder in each)}
+        return [read_study(label, folders[0]) for label, folders in zip(LABELS, by_side, strict=False)]
+    runs = {folder: read_compared(folder) for folder in dict.fromkeys(folder for each in by_side for folder in each)}
     return [
         RunSide(label, tuple(runs[folder] for folder in folders))
         for label, folders in zip(LABELS, by_side, strict=False)
@@ -307,65 +67,6 @@ def _find(word: str) -> Path | None:
     return next((f.resolve() for f in candidates if (f / RUN).is_file() or (f / STUDY).is_file()), None)
 
 
-def _read_run(folder: Path) -> Run:
-    record, problem = read_run(folder)
-    if problem:
-        raise FramestormError(f"{folder}: {problem}")
-    try:
-        summary = read(folder / "summary.json", Summary)
-    except FormatError:
-        raise
-    except FileError as error:
-        raise FramestormError(f"{error}; make it by ./run.sh report {paths.shown(folder)}") from None
-    if not (folder / "samples.csv").is_file():
-        raise FramestormError(f"{folder.name} has no samples.csv; make it by ./run.sh report {paths.shown(folder)}")
-    samples = read_samples(folder)
-    if not samples.sent:
-        raise FramestormError(f"{folder.name} measured nothing: samples.csv has no sample to compare")
-    of_main = Measured.of(samples, at_rate=summary.is_at_rate)
-    if (users := _users(folder, record)).n:
-        of_main.times[USER] = users
-    return Run(folder, record, summary, _target(folder, record), {None: of_main})
-
-
-def _users(folder: Path, record: Record) -> Times:
-    """Times of successful users and, as lower bounds, of users that timed out; measured by JMeter."""
-    jtl = read_jtl(folder, "", has_users=record.may_have_users)
-    if jtl.rows is None or not jtl.labels[USER]:
-        return Times(np.empty(0), np.empty(0, dtype=bool))
-    users = read_users(jtl).sort("start_ms").filter(pl.col("ok") | pl.col("censored"))
-    return Times.of(users, pl.col("elapsed_ms"), ~pl.col("ok"))
-
-
-def _read_study(label: str, folder: Path) -> StudySide:
-    try:
-        study = read(folder / STUDY, StudyRecord)
-    except FileError as error:
-        raise UsageError(str(error)) from None
-    path = folder / RESULTS
-    if not path.is_file():
-        raise FramestormError(f"{folder.name} has no results.csv yet; make it by ./run.sh report {paths.shown(folder)}")
-    with path.open(encoding="utf-8", newline="") as file:
-        table = csv.DictReader(file)
-        rows = list(table)
-        columns = list(table.fieldnames or ())
-    complete = {
-        (row["point"], int(row["repetition"])): StudyRun(
-            row["run"],
-            {name: float(number) for name, text in row.items() if (number := as_number(text)) is not None},
-            names_cut_off(row),
-        )
-        for row in rows
-        if row["state"] == COMPLETE
-    }
-    if not complete:
-        raise FramestormError(f"{folder.name}: no point is complete, there is nothing to compare")
-    points = {point_key(point.factors): point for point in study.points}
-    schedule = json.dumps([study.seed, study.definition.order, sorted(points)])
-    left_out = len(rows) - len(complete)
-    return StudySide(label, folder.name, folder, study, columns, complete, left_out, points, schedule)
-
-
 def levels(sides: Sides, factor: str) -> list[StudySide]:
     """Split a study into sides by levels of one factor, NAME=LEVEL,LEVEL; runs of the same repetition are paired.
 
@@ -396,32 +97,3 @@ def levels(sides: Sides, factor: str) -> list[StudySide]:
         of_level = f"{name}={level}"
         parts.append(replace(side, label=label, name=of_level, rows=rows, points=points, schedule=str(side.folder)))
     return parts
-
-
-def factors_text(side: StudySide) -> str:
-    """A study's factors and their levels, in the form of the option --factor."""
-    return "; ".join(f"{name}={','.join(of_factor)}" for name, of_factor in side.levels().items())
-
-
-def settings_of(target: Target) -> dict[str, Any]:
-    """Kind, URL and settings of a run's target, in the form of a study's point."""
-    return {"kind": target.kind, "url": target.url, **target.settings}
-
-
-def _target(folder: Path, record: Record) -> dict[str, Any] | None:
-    """The target's settings; None if only its URL is known.
-
-    A function is set up outside the run, so run.json has only its URL; the settings are in the study's record.
-    """
-    if record.target and record.target.kind == "embedded":
-        return settings_of(record.target)
-    try:
-        study = StudyFolder(folder.parent.parent)
-    except UsageError:
-        return None
-    # On a gateway elsewhere the functions are used as they are.
-    if study.record.gateway is not None:
-        return None
-    ids = {line.point for line in study.lines().values() if line.run == f"runs/{folder.name}"}
-    targets = [point.target for point in study.record.points if point.id in ids and point.target.kind != "url"]
-    return targets[0].model_dump() if targets else None

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.compare_itself import claims, made_up
 from framestorm.compare import questions
-from framestorm.compare.sides import STATISTICS
+from framestorm.compare.runs import STATISTICS
 from framestorm.stats.bootstrap import Resamples
 from framestorm.study.answers.samples import Times
 

@@ -1,0 +1,205 @@
+"""The sides of a comparison of runs."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+
+from framestorm import paths
+from framestorm.errors import FramestormError, UsageError
+from framestorm.model.comparison import SideFigure
+from framestorm.model.files import FileError, FormatError, read
+from framestorm.model.metric import PERCENTILES, RESPONSE, USER, column, metric, percentile, split_label
+from framestorm.model.run import Record, Target
+from framestorm.model.summary import Summary
+from framestorm.model.units import plural
+from framestorm.results.jtl import read_jtl, read_users
+from framestorm.results.reading import read_run
+from framestorm.results.table import rate_per_s, serving_ms
+from framestorm.stats.checks import Flags, Floats
+from framestorm.study.answers.samples import Samples, Times, read_samples
+from framestorm.study.design.folder import StudyFolder
+
+STATISTICS = ("mean", *PERCENTILES)
+SUCCESS, RATE = "success", "served_per_s"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the samples of one label of a run show.
+
+    times: by series; right: whether each sample is without error; ended_ms: the end of each that is; serving_ms: when
+    these could come.
+    """
+
+    times: dict[str, Times]
+    right: Flags
+    ended_ms: Floats
+    serving_ms: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, samples: Samples, *, at_rate: bool) -> Self:
+        frames = samples.loaded
+        times = {series: samples.times(series) for series in (RESPONSE, *samples.figures())}
+        ok = frames.filter("ok")
+        ended_ms = (ok["start_ms"] + ok["rtt_ms"]).drop_nulls().sort().to_numpy()
+        known = {series: of_series for series, of_series in times.items() if of_series.n}
+        return cls(known, frames["ok"].to_numpy(), ended_ms, serving_ms(frames.lazy(), at_rate=at_rate))
+
+    def figure(self, name: str) -> SideFigure | None:
+        """A metric of theirs, if it is known; a percentile that is simply the largest sample is not."""
+        if name == SUCCESS:
+            return SideFigure(float(self.right.mean()), n=self.right.size)
+        if name == RATE:
+            rate = rate_per_s(self.ended_ms.size, self.serving_ms)
+            return None if rate is None else SideFigure(rate, n=self.ended_ms.size)
+        about = metric(name)
+        times, percent = self.times[str(about.series)], percentile(str(about.statistic))
+        figure = times.sample.percentile(percent) if percent else times.sample.mean()
+        return SideFigure(figure.value, figure.bound == "lower", times.n) if figure and not figure.few else None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as read: `target` has its settings, None where no more than its URL is known."""
+
+    folder: Path
+    record: Record
+    summary: Summary
+    target: dict[str, Any] | None = None
+    by_label: dict[str | None, Measured] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    def of(self, label: str | None = None) -> Measured:
+        """What the samples of a label show, or the main ones."""
+        if label not in self.by_label:
+            samples = read_samples(self.folder, label=label)
+            self.by_label[label] = Measured.of(samples, at_rate=self.summary.is_at_rate)
+        return self.by_label[label]
+
+    @property
+    def timed_out(self) -> int:
+        return int(self.of().times[RESPONSE].cut.sum()) if RESPONSE in self.of().times else 0
+
+
+@dataclass(frozen=True)
+class RunSide:
+    """One side of a comparison of runs; several runs are repetitions of the same thing."""
+
+    label: str
+    runs: tuple[Run, ...]
+
+    @property
+    def name(self) -> str:
+        first = self.runs[0].name
+        return first if len(self.runs) == 1 else f"{first} and {len(self.runs) - 1} more"
+
+    @property
+    def folders(self) -> list[Path]:
+        return [run.folder for run in self.runs]
+
+    @property
+    def extent(self) -> str:
+        """How much data it has."""
+        samples = plural(sum(run.of().right.size for run in self.runs), "sample")
+        return samples + (f" in {plural(len(self.runs), 'repetition')}" if len(self.runs) > 1 else "")
+
+    @property
+    def main_label(self) -> str:
+        """The label of the main samples."""
+        return self.runs[0].summary.label
+
+    def labels(self) -> set[str]:
+        """The labels that have samples."""
+        return {of.label for run in self.runs for of in run.summary.labels.values() if of.of_labels == 1}
+
+    def series(self, label: str | None = None) -> list[str]:
+        """The series of times that all runs have."""
+        first, *others = (run.of(label).times for run in self.runs)
+        return [series for series in first if all(series in times for times in others)]
+
+    def metrics_of(self, label: str | None) -> set[str]:
+        """The metrics that all runs may have, without further percentiles: of a label, or of the main samples."""
+        times = {column(series, statistic) for series in self.series(label) for statistic in STATISTICS}
+        return {SUCCESS, RATE, *times} if all(run.of(label).right.size for run in self.runs) else set()
+
+    def has(self, name: str) -> bool:
+        """Whether all runs may have a metric."""
+        label, name = split_label(name)
+        about = metric(name)
+        usual = column(str(about.series), "mean") if percentile(str(about.statistic)) else name
+        return usual in self.metrics_of(label)
+
+    def figures(self, name: str) -> dict[int, SideFigure]:
+        """A metric's figures by repetition, where they are known."""
+        label, rest = split_label(name)
+        figures = {n: run.of(label).figure(rest) for n, run in enumerate(self.runs)} if self.has(name) else {}
+        return {number: figure for number, figure in figures.items() if figure}
+
+    def times(self, label: str | None, series: str) -> Times:
+        """The times of all runs together."""
+        return Times.together([run.of(label).times[series] for run in self.runs])
+
+
+def read_compared(folder: Path) -> Run:
+    """Read a run.
+
+    Raises:
+        FramestormError: its record cannot be read, its report has not been made, or it has no sample.
+    """
+    record, problem = read_run(folder)
+    if problem:
+        raise FramestormError(f"{folder}: {problem}")
+    try:
+        summary = read(folder / "summary.json", Summary)
+    except FormatError:
+        raise
+    except FileError as error:
+        raise FramestormError(f"{error}; make it by ./run.sh report {paths.shown(folder)}") from None
+    if not (folder / "samples.csv").is_file():
+        raise FramestormError(f"{folder.name} has no samples.csv; make it by ./run.sh report {paths.shown(folder)}")
+    samples = read_samples(folder)
+    if not samples.sent:
+        raise FramestormError(f"{folder.name} measured nothing: samples.csv has no sample to compare")
+    of_main = Measured.of(samples, at_rate=summary.is_at_rate)
+    if (users := _users(folder, record)).n:
+        of_main.times[USER] = users
+    return Run(folder, record, summary, _target(folder, record), {None: of_main})
+
+
+def _users(folder: Path, record: Record) -> Times:
+    """Times of successful users and, as lower bounds, of users that timed out; measured by JMeter."""
+    jtl = read_jtl(folder, "", has_users=record.may_have_users)
+    if jtl.rows is None or not jtl.labels[USER]:
+        return Times(np.empty(0), np.empty(0, dtype=bool))
+    users = read_users(jtl).sort("start_ms").filter(pl.col("ok") | pl.col("censored"))
+    return Times.of(users, pl.col("elapsed_ms"), ~pl.col("ok"))
+
+
+def settings_of(target: Target) -> dict[str, Any]:
+    """Kind, URL and settings of a run's target, in the form of a study's point."""
+    return {"kind": target.kind, "url": target.url, **target.settings}
+
+
+def _target(folder: Path, record: Record) -> dict[str, Any] | None:
+    """The target's settings; None if only its URL is known.
+
+    A function is set up outside the run, so run.json has only its URL; the settings are in the study's record.
+    """
+    if record.target and record.target.kind == "embedded":
+        return settings_of(record.target)
+    try:
+        study = StudyFolder(folder.parent.parent)
+    except UsageError:
+        return None
+    # On a gateway elsewhere the functions are used as they are.
+    if study.record.gateway is not None:
+        return None
+    ids = {line.point for line in study.lines().values() if line.run == f"runs/{folder.name}"}
+    targets = [point.target for point in study.record.points if point.id in ids and point.target.kind != "url"]
+    return targets[0].model_dump() if targets else None
