@@ -1,7 +1,7 @@
 """index.html: the summary as one page that needs nothing else, neither the network nor a server."""
 
 from framestorm.model import cause, units
-from framestorm.model.criteria import ALL
+from framestorm.model.criteria import ALL, USER
 from framestorm.model.metric import Metric, unit
 from framestorm.model.run import Target
 from framestorm.model.summary import LabelSummary, Range, Summary, Times
@@ -19,7 +19,6 @@ TARGET_WORDS = {
     "none": "what the plan itself calls or runs",
 }
 SERIES_NAMES = {
-    "duration": "whole process",
     "rtt": "response time",
     "warm": "response time, warm",
     "cold": "response time, cold",
@@ -54,7 +53,6 @@ def page_html(summary: Summary) -> str:
         all_label=ALL,
         times=_times(summary),
         verdict_word=summary.verdict.title,
-        series_names=SERIES_NAMES,
         columns=COLUMNS,
         with_interval=WITH_INTERVAL,
         command=summary.run.command,
@@ -68,7 +66,7 @@ def _times(summary: Summary) -> list[tuple[str, list[tuple[str, Times]]]]:
     """
     labels = list(summary.labels.values())
     shown = [
-        (each.label, SERIES_NAMES.get(name, name), times)
+        (each.label, "whole process" if each.label == USER else SERIES_NAMES.get(name, name), times)
         for each in labels
         for name, times in each.times.items()
         if times.max is None or times.max.value > 0

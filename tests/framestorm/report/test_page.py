@@ -16,7 +16,9 @@ from framestorm.plain import visible
 from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.junit import junit_xml
-from framestorm.report.page import page_html
+from framestorm.report.page import _times, page_html
+from framestorm.report.summary import summarise
+from framestorm.results.reading import read_results
 from tests.framestorm.conftest import own_text
 from tests.framestorm.results.conftest import JTL_OF_LABELS, write_metrics
 
@@ -175,6 +177,14 @@ def test_any_label_leaves_the_figures_on_the_page(tmp_path: Path) -> None:
     build(tmp_path)
     page = (tmp_path / "index.html").read_text()
     assert 'class="long">xxx' in page and ">(empty)<" in page
+
+
+def test_a_figure_duration_of_a_sample_is_not_that_of_a_process(fake_run: Any) -> None:
+    fake_run.user([{"duration_ms": 5, "label": name} for name in ("a", "b", "c")])
+    folder = fake_run.write()
+    rows = dict(_times(summarise(folder, read_results(folder), None)))
+    assert [name for name, _ in rows["whole process"]] == ["user"]
+    assert [name for name, _ in rows["duration"]] == ["all", "a", "b", "c"]
 
 
 def test_key_figures_of_one_label_among_others_name_it(made: Path) -> None:

@@ -52,6 +52,12 @@ def test_one_that_cannot_be_judged_says_why() -> None:
     assert blocks(summary)[0][1] == "not judged: task p95 > 1 ms: no task was measured"
 
 
+def test_a_label_without_end_leaves_what_was_measured_on_the_screen() -> None:
+    summary = summary_of(5, criteria=[judgement(f"{'x' * 2**20} p95 > 1 ms", "failed", "7 ms")])
+    line = blocks(summary)[0][1]
+    assert len(line) < 300 and line.endswith("measured 7 ms")
+
+
 def test_long_lists_end_with_how_many_more_there_are() -> None:
     summary = summary_of(
         5, criteria=[judgement(f"p{n} > 1 ms", "failed", "2 ms") for n in range(1, 15)],
