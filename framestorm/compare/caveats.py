@@ -74,7 +74,7 @@ def _of_studies(old: StudySide, new: StudySide, asked: Asked) -> list[str]:
     for side in {old.folder: old, new.folder: new}.values():
         if side.left_out:
             sentences.append(f"{plural(side.left_out, 'run')} of {side.folder.name} failed and are left out.")
-    if any(question.why == ONE_ONLY for question in (*asked.overall, *asked.points)):
+    if any(ONE_ONLY in (question.why or "") for question in (*asked.overall, *asked.points)):
         sentences.append(f"Some figures have no interval: {ONE_ONLY}.")
     if asked.pairs == "point" and old.folder != new.folder:
         sentences.append(

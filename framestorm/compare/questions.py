@@ -247,7 +247,11 @@ def _at(old: StudySide, new: StudySide, point: str, name: str, is_paired: bool) 
     in_pairs = is_paired and len(common) > 1
     figures = [[each[number] for number in sorted(common if in_pairs else each)] for each in sides]
     n = _total(old, [point], name), _total(new, [point], name)
-    return _question(name, figures, n, PAIRED_METHOD if in_pairs else WELCH_METHOD)
+    question = _question(name, figures, n, PAIRED_METHOD if in_pairs else WELCH_METHOD)
+    runs = sum(len(side.figures(point, "n")) for side in (old, new))
+    lacking = runs - sum(map(len, sides))
+    note = f"{lacking} of {plural(runs, 'run')} of both sides have no value" if lacking > 0 else None
+    return replace(question, why="; ".join(each for each in (question.why, note) if each) or None)
 
 
 def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], is_paired: bool) -> Question | None:

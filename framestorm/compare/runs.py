@@ -136,10 +136,11 @@ class RunSide:
         return usual in self.metrics_of(label)
 
     def figures(self, name: str) -> dict[int, SideFigure]:
-        """A metric's figures by repetition, where they are known."""
+        """A metric's figures by repetition; none if one is not known, because the others would be a selection."""
         label, rest = split_label(name)
         figures = {n: run.of(label).figure(rest) for n, run in enumerate(self.runs)} if self.has(name) else {}
-        return {number: figure for number, figure in figures.items() if figure}
+        known = {number: figure for number, figure in figures.items() if figure}
+        return known if len(known) == len(self.runs) else {}
 
     def times(self, label: str | None, series: str) -> Times:
         """The times of all runs together."""

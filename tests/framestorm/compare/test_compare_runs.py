@@ -62,6 +62,14 @@ def test_several_against_the_first(tmp_path: Path, make_run: Make) -> None:
     assert by_metric(made, 1)["median_ms"]["claim"] == "slower"
 
 
+def test_a_figure_that_one_repetition_lacks_is_not_of_the_others(tmp_path: Path, make_run: Make) -> None:
+    """A slow run of a closed loop has fewer samples, here too few for its p99: without it the side looks fast."""
+    sides = [[make_run(f"{side}{n}", steady(60 if n == 0 else 200, n)) for n in range(3)] for side in "ab"]
+    _, made = compare(tmp_path, *(",".join(map(str, runs)) for runs in sides))
+    assert by_metric(made)["p95_ms"]["baseline"]["repetitions"] == 3
+    assert "p99_ms" not in by_metric(made)
+
+
 def test_time_outs_of_the_new_side(tmp_path: Path, make_run: Make) -> None:
     a, b = make_run("a", steady(400, 1)), make_run("b", [*steady(399, 2), 25_000.0], cut=(399,))
     _, made = compare(tmp_path, a, b)

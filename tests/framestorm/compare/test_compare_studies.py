@@ -125,6 +125,20 @@ def test_a_point_that_one_side_lacks(tmp_path: Path, make_study: Make) -> None:
     assert "Cannot be compared" in (tmp_path / "compared" / "index.html").read_text()
 
 
+def test_runs_that_lack_a_figure_are_said(tmp_path: Path, make_study: Make) -> None:
+    """As one in which every sample failed."""
+
+    def lacking(way: str, users: int, repetition: int) -> dict[str, Any]:
+        return {"ok": 0, "success": 0.0} if (users, repetition) == (9, 2) else ways(way, users, repetition)
+
+    _, made = compare(tmp_path, make_study("a", ways), make_study("b", lacking))
+    (each,) = made["comparisons"]
+    whys = {row["point"]: row["why"] for row in each["points"] if row["metric"] == "mean_ms"}
+    assert {point: why for point, why in whys.items() if why} == dict.fromkeys(
+        ("way=fork, users=9", "way=kept-alive, users=9"), "1 of 6 runs of both sides have no value"
+    )
+
+
 def test_one_repetition_pairs_points(tmp_path: Path, make_study: Make) -> None:
     """How far the three points differ stands in for repetitions; at a single point there is nothing to stand in."""
     status, made = compare(tmp_path, make_study("s", ways, repetitions=1), "--factor", "way=fork,kept-alive")
