@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from framestorm.model.cause import TIMEOUTS, user_cause
-from framestorm.model.sample import COMMON, ORIGIN, Line, is_sample
+from framestorm.model.sample import COMMON, INDEX_LIMIT, ORIGIN, Line, is_sample
 from framestorm.results.cells import inert
 from framestorm.results.lines import PLACE, Batch, LineReader, parsed
 from framestorm.results.tree import TreeReader, TreeSample
@@ -292,7 +292,7 @@ class _Reader:
         if user.start_ms is None:
             user.start_ms = _number(line.get("start_ms"))
         if line["type"] == "start":
-            user.planned_samples = int(_number(line.get("samples")) or 0)
+            user.planned_samples = int(min(_number(line.get("samples")) or 0, INDEX_LIMIT + 1))
         elif not user.in_tree:
             user.elapsed_ms = _number(line.get("duration_ms"))
             user.ok = line.get("ok") is True

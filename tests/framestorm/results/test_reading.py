@@ -82,9 +82,11 @@ def test_what_a_slave_may_send_keeps_no_report_from_being_made(fields: dict[str,
     with (folder / "journal.jsonl").open("a") as journal:
         for index in range(6):
             journal.write(json.dumps(frame_line("b-2-1", index, START_MS) | fields) + "\n")
+        journal.write(json.dumps({"type": "start", "user": "c-3-1", "samples": 1e308}) + "\n")
     summary = summarise(folder, read_results(folder), None)
     write(folder / "summary.json", summary)
     assert (summary.main.n, summary.verdict.word) == (8, "partial")
+    assert len(summary.verdict.text) < 300
 
 
 @pytest.mark.parametrize(("message", "cause"), [("OK", "reset"), ("not-json-lines", "not-json-lines")])
