@@ -146,14 +146,18 @@ class JsonFigures {
         }
     }
 
+    static boolean isFinite(Object value) {
+        return value instanceof Number && Double.isFinite(((Number) value).doubleValue())
+    }
+
     Map<String, Object> read(String answer) {
         try {
             return Values.read(answer) {
                 def parsed = JsonPath.using(Condition.LENIENT).parse(Values.json(answer))
                 paths.collectEntries { String name, JsonPath path ->
                     Object value = parsed.read(path)
-                    [name, value instanceof List ? value.find { it instanceof Number } : value]
-                }.findAll { it.value instanceof Number } as Map<String, Object>
+                    [name, value instanceof List ? value.find { isFinite(it) } : value]
+                }.findAll { isFinite(it.value) } as Map<String, Object> // JSON has no other numbers
             }
         } catch (JsonPathException | IllegalArgumentException | StackOverflowError | TooManyValues ignored) { // it is no JSON
             return [:]
@@ -399,4 +403,10 @@ if (!prev) { // run once before all others, to find mistakes
     return
 }
 def group = ctx.threadGroup
-new Answer(prev, vars).judge { !(group.respondsTo('isRunning') ? group.isRunning() : ctx.thread.@running) }
+try {
+    new Answer(prev, vars).judge { !(group.respondsTo('isRunning') ? group.isRunning() : ctx.thread.@running) }
+} catch (RuntimeException | StackOverflowError error) { // none passes because it could not be judged
+    prev.successful = false
+    prev.responseMessage = 'exception'
+    log.error('an answer could not be judged', error)
+}

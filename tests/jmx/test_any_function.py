@@ -335,6 +335,17 @@ def test_an_answer_gives_figures(run_plan: RunPlan, stand_in: StartServer) -> No
     assert all(float(row["Latency"]) > 0 for row in run.rows()), "time to the first byte"
 
 
+def test_a_number_beyond_all_bounds_in_an_answer_does_not_keep_it_from_being_judged(
+    run_plan: RunPlan, stand_in: StartServer
+) -> None:
+    numbers = ("1e999", "-1e999", "NaN", "Infinity", "9" * 400, "[1e999, 5]")
+    server = stand_in(*({"body": b'{"n": %b}' % number.encode()} for number in numbers))
+    load = {"users": 1, "ramp_s": 0, "hold_s": 2}
+    run = run_plan("requests", url=server.url, body="x", figures="n=$.n", expect="found", **load)
+    assert set(run.count("responseMessage")) == {("expect-not-met",)} and len(run.rows()) >= len(numbers)
+    assert run.errors() == []
+
+
 def test_a_client_certificate_is_shown(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
     server = stand_in({"body": b"ok"})
     both = ask_for_certificate(server, tmp_path)
