@@ -89,6 +89,19 @@ def test_runs_made_again_and_other_versions_are_said(made: Path) -> None:
     assert "2 made again" in text and "warning: not all runs have the same versions" in text
 
 
+def test_a_figure_that_some_runs_lack_is_said_to_be_of_the_others(fake_study: Any) -> None:
+    """A run of which every sample failed has no response time, but a success rate."""
+
+    def simulated(point: Any, repetition: int) -> FakeResult:
+        frames = frames_of([10.0 + repetition])
+        return FakeResult([frames[0] | {"ok": "false", "cause": "status-500"}] if repetition == 2 else frames)
+
+    folder = fake_study.make(simulated)
+    build(folder)
+    page = (folder / "index.html").read_text()
+    assert page.count("<small>of 2 of 3 runs</small>") == 2, "of each point the mean, not the success rate"
+
+
 def test_warnings_of_runs_are_on_the_terminal_too(fake_study: Any) -> None:
     """Beside a hypothesis that is confirmed."""
     folder = fake_study.make(lambda *_: FakeResult(frames_of([10.0]), {"doubts": ["saturated"]}))
