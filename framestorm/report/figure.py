@@ -91,17 +91,23 @@ class Clock:
     def __init__(self, series: Series) -> None:
         parts = (series.over_time, series.success_over_time, series.in_flight, *series.machines)
         ends = [part.x[-1] or 0.0 for part in parts if part]
-        end_s = max([1.0, *ends, *(mark.at_s for mark in series.marks)])
+        marks = [mark.at_s for mark in series.marks]
+        end_s = max([1.0, *ends, *marks])
         self.scale, self.unit = next((scale, unit) for limit, scale, unit in CLOCK_UNITS if end_s < limit)
         self.end = end_s / self.scale
+        # JMeter's start is over then: a short load would else be drawn beside seconds without any.
+        begins = [part.x[0] or 0.0 for part in (series.over_time, series.in_flight) if part]
+        self.begin = min([*begins, *marks], default=0.0) / self.scale
 
     def axis(self) -> Json:
-        tick = next((tick for tick in CLOCK_TICKS if self.end / tick <= 9), self.end / 8)
+        length = self.end - self.begin
+        tick = next((tick for tick in CLOCK_TICKS if length / tick <= 9), length / 8)
         title = axis_title(f"time since the start ({self.unit})")
         return title | {"range": self.range(), "tick0": 0, "dtick": tick}
 
     def range(self) -> list[float]:
-        return [-0.01 * self.end, 1.02 * self.end]
+        length = self.end - self.begin
+        return [self.begin - 0.01 * length, self.end + 0.02 * length]
 
     def at(self, seconds: float) -> float:
         return float(f"{seconds / self.scale:.6g}")

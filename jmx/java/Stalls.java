@@ -34,21 +34,25 @@ final class Stalls implements Runnable {
     public void run() {
         LOG.info("{\"type\":\"stalls\",\"noticed_from_ms\":{}}", TimeUnit.NANOSECONDS.toMillis(LONG_NS));
         while (engine.isActive()) {
-            long startMs = System.currentTimeMillis();
             long startNs = System.nanoTime();
             long gcMs = gcMs();
             long compilerMs = compilerMs();
             long longestNs = 0;
+            long beganMs = 0;
             long nowNs = startNs;
             while (nowNs - startNs < SECOND_NS) {
                 long beforeNs = nowNs;
                 LockSupport.parkNanos(TICK_NS);
                 nowNs = System.nanoTime();
-                longestNs = Math.max(longestNs, nowNs - beforeNs - TICK_NS);
+                long lateNs = nowNs - beforeNs - TICK_NS;
+                if (lateNs > longestNs) {
+                    longestNs = lateNs;
+                    beganMs = System.currentTimeMillis() - TimeUnit.NANOSECONDS.toMillis(lateNs);
+                }
             }
             if (longestNs >= LONG_NS) {
                 LOG.info("{\"type\":\"stall\",\"start_ms\":{},\"longest_ms\":{},\"gc_ms\":{},\"compiler_ms\":{}}",
-                    startMs, TimeUnit.NANOSECONDS.toMillis(longestNs), gcMs() - gcMs, compilerMs() - compilerMs);
+                    beganMs, TimeUnit.NANOSECONDS.toMillis(longestNs), gcMs() - gcMs, compilerMs() - compilerMs);
             }
         }
     }

@@ -44,7 +44,7 @@ def over_time(warm: series.Values, mid: series.Values, of: int = 0, **more: Any)
     ],
 )
 def test_the_axis_of_time_has_a_unit_and_few_ticks(end_s: float, unit: str, end: float, dtick: float) -> None:
-    clock = Clock(Series(marks=[Mark(end_s, "", is_shaded=False)]))
+    clock = Clock(Series(marks=[Mark(at_s, "", is_shaded=False) for at_s in (0.0, end_s)]))
     axis = clock.axis()
     assert axis["title"]["text"] == f"time since the start ({unit})"
     assert (axis["tick0"], axis["dtick"]) == (0, pytest.approx(dtick))
@@ -52,10 +52,11 @@ def test_the_axis_of_time_has_a_unit_and_few_ticks(end_s: float, unit: str, end:
     assert clock.at(end_s) == pytest.approx(end if end_s >= 1 else end_s, rel=1e-4)
 
 
-def test_the_axis_of_time_reaches_to_the_last_point() -> None:
+def test_the_axis_of_time_reaches_from_the_first_load_to_the_last_point() -> None:
     assert Clock(Series()).end == 1
     machine = series.MachineLine("a", "host", [0.0, 7.0], [1.0, 1.0])
-    assert Clock(Series(machines=[machine], in_flight=series.InFlight("users", [0.0, 9.0], [1, 1], 1))).end == 9
+    clock = Clock(Series(machines=[machine], in_flight=series.InFlight("users", [4.0, 9.0], [1, 1], 1)))
+    assert (clock.end, clock.range()) == (9, pytest.approx([3.95, 9.1]))
 
 
 @pytest.mark.parametrize(
