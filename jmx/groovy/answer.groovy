@@ -8,6 +8,7 @@ import com.jayway.jsonpath.JsonPath
 import com.jayway.jsonpath.JsonPathException
 import com.jayway.jsonpath.Option
 import framestorm.Body
+import framestorm.Running
 import groovy.json.JsonOutput
 import groovy.transform.CompileStatic
 import groovy.transform.Memoized
@@ -404,7 +405,7 @@ if (!prev) { // run once before all others, to find mistakes
 }
 def group = ctx.threadGroup
 try {
-    new Answer(prev, vars).judge { !(group.respondsTo('isRunning') ? group.isRunning() : ctx.thread.@running) }
+    new Answer(prev, vars).judge { !(group.respondsTo('isRunning') ? group.isRunning() : Running.goesOn(ctx.thread)) }
 } catch (RuntimeException | StackOverflowError error) { // none passes because it could not be judged
     prev.successful = false
     prev.responseMessage = 'exception'

@@ -4,14 +4,11 @@
 // Not by jmeter-plugins' Arrivals Thread Group (casutg 2.10): a thread that goes back to its pool just as an arrival calls
 // it does not hear the call and waits for ever. At 500/s that is every thread within seconds, and the run never ends.
 
+import framestorm.Running
 import groovy.json.JsonOutput
 import groovy.transform.CompileStatic
-import java.lang.reflect.Field
-import java.util.concurrent.ConcurrentHashMap
-import java.util.concurrent.SynchronousQueue
 import java.util.concurrent.ThreadLocalRandom
 import java.util.concurrent.TimeUnit
-import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.locks.LockSupport
 import org.apache.jmeter.samplers.SampleResult
 import org.apache.jmeter.threads.AbstractThreadGroup
@@ -21,86 +18,174 @@ import org.apache.jmeter.threads.JMeterVariables
 import org.slf4j.Logger
 
 @CompileStatic
-class Arrivals { // loaded anew for each run
-    static final long LOOK_EVERY_NS = TimeUnit.MILLISECONDS.toNanos(200)
-    static final long CLOCK_WITHIN_NS = TimeUnit.MILLISECONDS.toNanos(1)
-    static final long READY_WITHIN_NS = TimeUnit.SECONDS.toNanos(30)
-    // The thread that has waited least is taken, which keeps connections few.
-    static final SynchronousQueue<Long> DUE = new SynchronousQueue<>()
+class Turn { // of a thread that waits
     static final Long NONE = Long.MIN_VALUE // nothing is due any more
-    static final Set<Integer> READY = ConcurrentHashMap.newKeySet()
-    static final AtomicBoolean STARTED = new AtomicBoolean()
-    static volatile boolean ended = false
-    // JMeter has no other word for a Shutdown: it lets threads end by themselves, and each of those that wait here would
-    // first have to take one more arrival.
-    static final Field RUNNING = JMeterThread.getDeclaredField('running')
-    static {
-        RUNNING.accessible = true
+    final Thread thread = Thread.currentThread()
+    volatile Long dueNs // by System.nanoTime; null until an arrival is its own
+
+    void give(Long dueNs) {
+        this.dueNs = dueNs
+        LockSupport.unpark(thread)
     }
+}
+
+@CompileStatic
+class Arrivals { // loaded anew for each run
+    // So many threads wait until an arrival of their own is due. A thread that is done with its request is mostly the next of
+    // them, so nobody need wake it. The others wait unused, which keeps connections few.
+    static final int AHEAD = 2
+    static final long LOOK_EVERY_MS = 100, CLOCK_WITHIN_NS = 1_000_000, READY_WITHIN_NS = 30_000_000_000
+    static Arrivals only
 
     final double ratePerS, rampS, holdS
-    final AbstractThreadGroup group
+    final long all
+    final int threads // read here: elsewhere than in a thread of JMeter's, a property of the plan has no value
     final File stop
     final JMeterThread any // of the group's threads, which are told to stop together
     final Logger log
+    final Deque<Turn> ahead = new ArrayDeque<>()
+    final Deque<Turn> idle = new ArrayDeque<>() // the one that has waited least is taken
+    long startNs, dueNs // of the run, of the next arrival
+    long number = 0 // of the next arrival
+    long sent = 0
+    long dropped = 0
+    boolean begun = false
+    volatile boolean ended = false
 
     Arrivals(JMeterContext ctx, JMeterVariables vars, Logger log) {
         ratePerS = vars.get('rate_per_s') as double
         rampS = vars.get('ramp_s') as double
         holdS = vars.get('hold_s') as double
-        group = ctx.threadGroup
+        all = (long) Math.ceil(ratePerS * (rampS / 2 + holdS) - 1e-9d)
+        threads = ((AbstractThreadGroup) ctx.threadGroup).numThreads
         stop = new File(vars.get('stop'))
         any = ctx.thread
         this.log = log
     }
 
-    // When the next is due, by System.nanoTime; null when there is none any more.
-    static Long next(JMeterContext ctx, JMeterVariables vars, Logger log) {
-        READY.add(ctx.threadNum)
-        if (STARTED.compareAndSet(false, true)) {
-            Thread.startDaemon('arrivals', new Arrivals(ctx, vars, log).&run)
+    static synchronized Arrivals of(JMeterContext ctx, JMeterVariables vars, Logger log) {
+        if (only == null) {
+            only = new Arrivals(ctx, vars, log)
+            Thread.startDaemon('arrivals', only.&watch)
         }
-        try {
-            // Without a time-out: a thread that came back for another turn would be the one that has waited least.
-            Long dueNs = ended ? NONE : DUE.take()
-            return dueNs == NONE ? null : dueNs
-        } catch (InterruptedException ignored) { // the run is stopped at once
-            return null
+        return only
+    }
+
+    // Waits for an arrival and returns when it was due, by System.nanoTime; null when there is none any more.
+    Long next() {
+        Turn turn = new Turn()
+        queue(turn)
+        while (!Thread.interrupted()) { // interrupted: the run is stopped at once
+            Long ownNs = turn.dueNs
+            if (ownNs == null) {
+                LockSupport.park(this)
+            } else if (ownNs == Turn.NONE) {
+                break
+            } else if (ownNs > System.nanoTime()) {
+                LockSupport.parkNanos(this, ownNs - System.nanoTime())
+            } else {
+                return leave(turn, true) ? ownNs : null
+            }
+        }
+        leave(turn, false)
+        return null
+    }
+
+    synchronized void queue(Turn turn) {
+        drop()
+        if (ended) {
+            turn.give(Turn.NONE)
+        } else if (begun && number < all && ahead.size() < AHEAD) {
+            assign(turn)
+        } else {
+            idle.push(turn)
         }
     }
 
-    void run() {
-        try {
-            callThreads()
-        } finally {
+    // True if its arrival is still its own, and so is sent.
+    synchronized boolean leave(Turn turn, boolean isDue) {
+        boolean isSent = ahead.remove(turn) && isDue
+        if (isSent) {
+            sent++
+            endIfOver()
+        } else {
+            idle.remove(turn)
+        }
+        if (ahead.empty && !idle.empty && number < all) {
+            assign(idle.pop())
+        }
+        return isSent
+    }
+
+    private void assign(Turn turn) {
+        ahead.add(turn)
+        turn.give(dueNs)
+        advance()
+    }
+
+    private void advance() {
+        number++
+        dueNs = startNs + dueAfterNs(number)
+    }
+
+    // Passes over those that were due while no thread waited.
+    synchronized void drop() {
+        while (begun && !ended && idle.empty && number < all && dueNs < System.nanoTime()) {
+            dropped++
+            advance()
+        }
+        endIfOver()
+    }
+
+    private void endIfOver() {
+        if (begun && sent + dropped == all) {
+            end()
+        }
+    }
+
+    synchronized void end() {
+        if (!ended) {
             ended = true
-            while (group.numberOfThreads > 0) { // those that still wait for an answer may come until then
-                DUE.offer(NONE, 200, TimeUnit.MILLISECONDS)
+            // Read by framestorm/results/jmeter_log.py, which adds the slaves' counts up. Before the last threads end, and
+            // JMeter with them.
+            log.info(JsonOutput.toJson([type: 'arrivals', due: sent + dropped, dropped: dropped]))
+            for (Deque<Turn> waiting : [ahead, idle]) {
+                waiting*.give(Turn.NONE)
+                waiting.clear()
             }
         }
     }
 
-    void callThreads() {
+    synchronized void begin() {
+        begun = true
+        startNs = System.nanoTime()
+        dueNs = startNs + dueAfterNs(0)
+        while (number < all && ahead.size() < AHEAD && !idle.empty) {
+            assign(idle.pop())
+        }
+    }
+
+    void watch() {
         long deadlineNs = System.nanoTime() + READY_WITHIN_NS
-        while (READY.size() < group.numThreads && !stopped() && System.nanoTime() < deadlineNs) {
+        while (!isReady() && !isStopped() && System.nanoTime() < deadlineNs) {
             Thread.sleep(10)
         }
-        long startNs = System.nanoTime()
-        long all = (long) Math.ceil(ratePerS * (rampS / 2 + holdS) - 1e-9d)
-        long dropped = 0
-        long number = 0
-        while (number < all && !stopped()) {
-            long dueNs = startNs + dueNs(number)
-            if (!waitUntil(dueNs)) {
-                break
-            }
-            number++
-            if (!DUE.offer(dueNs)) {
-                dropped++
-            }
+        if (!isStopped()) {
+            begin()
         }
-        // Read by framestorm/results/jmeter_log.py, which adds the slaves' counts up.
-        log.info(JsonOutput.toJson([type: 'arrivals', due: number, dropped: dropped]))
+        while (!ended && !isStopped()) {
+            drop()
+            Thread.sleep(LOOK_EVERY_MS)
+        }
+        end()
+    }
+
+    synchronized boolean isReady() {
+        return idle.size() >= threads
+    }
+
+    boolean isStopped() {
+        return stop.exists() || !Running.goesOn(any)
     }
 
     // By the clock that samples are timed with, which is not quite the system's. Read again if something came between.
@@ -118,7 +203,7 @@ class Arrivals { // loaded anew for each run
 
     // Each at a random moment of its own millisecond. JMeter cuts the times of samples off at whole ms: at a rate whose
     // arrivals all came at the same place within theirs, a time of 0.6 ms would be told as 0 by all, or by none.
-    long dueNs(long number) {
+    long dueAfterNs(long number) {
         double withinS = Math.min(1e-3d, 1 / ratePerS) * ThreadLocalRandom.current().nextDouble()
         return (long) ((dueAfterS(number) + withinS) * 1e9d)
     }
@@ -128,25 +213,9 @@ class Arrivals { // loaded anew for each run
         double inRamp = ratePerS * rampS / 2
         return number < inRamp ? Math.sqrt(2 * number * rampS / ratePerS) : rampS + (number - inRamp) / ratePerS
     }
-
-    boolean stopped() {
-        return stop.exists() || !RUNNING.getBoolean(any)
-    }
-
-    boolean waitUntil(long atNs) {
-        long leftNs = atNs - System.nanoTime()
-        while (leftNs > 0) {
-            LockSupport.parkNanos(Math.min(leftNs, LOOK_EVERY_NS))
-            leftNs = atNs - System.nanoTime()
-            if (leftNs > 0 && stopped()) {
-                return false
-            }
-        }
-        return true
-    }
 }
 
-Long dueNs = Arrivals.next(ctx, vars, log)
+Long dueNs = Arrivals.of(ctx, vars, log).next()
 if (dueNs == null) {
     ctx.thread.stop() // before the sampler: nothing is sent
 } else {

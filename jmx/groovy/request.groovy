@@ -4,9 +4,9 @@
 import com.fasterxml.jackson.core.JsonProcessingException
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.ObjectMapper
+import framestorm.Running
 import groovy.json.JsonOutput
 import groovy.transform.CompileStatic
-import java.lang.reflect.Field
 import java.nio.file.Files
 import java.security.KeyFactory
 import java.security.KeyStore
@@ -24,7 +24,6 @@ import org.apache.jmeter.protocol.http.util.HTTPArgument
 import org.apache.jmeter.protocol.http.util.HTTPFileArg
 import org.apache.jmeter.save.CSVSaveService
 import org.apache.jmeter.services.FileServer
-import org.apache.jmeter.threads.JMeterThread
 import org.apache.jmeter.threads.JMeterVariables
 
 @CompileStatic
@@ -60,12 +59,6 @@ class Requests { // loaded anew for each run
     final int turns // how many rows or files are sent in turn; 0: all requests are equal
     final URI proxy
     final AtomicLong next = new AtomicLong()
-
-    // A thread that was stopped before its sampler takes no data row from those whose arrival is still to be sent.
-    static final Field RUNNING = JMeterThread.getDeclaredField('running')
-    static {
-        RUNNING.accessible = true
-    }
 
     static synchronized Requests of(JMeterVariables vars, boolean isFirst) {
         if (only == null || isFirst) { // the warm-up may have come before
@@ -416,7 +409,8 @@ try {
         binding.getVariable('SampleResult').setIgnore()
     }
     def requests = Requests.of(vars, isFirst)
-    if (!isFirst && Requests.RUNNING.getBoolean(ctx.thread)) {
+    // A thread that was stopped before its sampler takes no data row from those whose arrival is still to be sent.
+    if (!isFirst && Running.goesOn(ctx.thread)) {
         requests.prepare(sampler, vars)
     }
 } catch (Exception error) {
