@@ -65,6 +65,12 @@ class UserHistory:
         return self.in_tree or self.has_last_line
 
     @property
+    def was_killed(self) -> bool:
+        """Whether a frame client ended without a word of its own, and not by its timeout."""
+        cut_off = self.in_tree and not self.has_last_line and self.planned_samples > 0
+        return cut_off and (self.cause or "").startswith("exit-")
+
+    @property
     def censored(self) -> bool:
         """Whether the elapsed time is only a lower bound: the user, or each of its failed samples, timed out."""
         if not self.ended or self.ok:

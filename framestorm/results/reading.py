@@ -164,17 +164,17 @@ def _client_files(results: RunResults) -> list[str]:
     if not clients.has_journal and results.record.has_journal:
         sentences.append("journal.jsonl is missing: what was sent cannot be compared with what came back")
     unfinished = [user for user in clients.users.values() if not user.ended]
-    if unfinished:
-        known = [len(user.sources) - user.sources.count(0) for user in unfinished]
-        planned = sum(max(0, user.planned_samples - n) for user, n in zip(unfinished, known, strict=True))
-        left = f"; {plural(planned, label)} that they should have sent never arrived" if planned else ""
-        sentences.append(f"{plural(len(unfinished), 'user')} started and never ended{left}")
+    killed = [user for user in clients.users.values() if user.was_killed]
+    for users, what in ((unfinished, "started and never ended"), (killed, "killed; a request in progress has no row")):
+        unsent = sum(max(0, user.planned_samples - len(user.sources) + user.sources.count(0)) for user in users)
+        left = f"; {plural(unsent, label)} that they should have sent never arrived" if unsent else ""
+        sentences += [f"{plural(len(users), 'user')} {what}{left}"] if users else []
     lost = clients.from_journal - clients.from_killed_users
     if lost:
         sentences.append(f"{plural(lost, label)} in the journal did not reach tree.xml (taken from the journal)")
-    unsent = sum(user.sources.count(IN_TREE) for user in clients.users.values())
-    if clients.has_journal and unsent:
-        sentences.append(f"{plural(unsent, label)} of tree.xml {'is' if unsent == 1 else 'are'} not in the journal")
+    unknown = sum(user.sources.count(IN_TREE) for user in clients.users.values())
+    if clients.has_journal and unknown:
+        sentences.append(f"{plural(unknown, label)} of tree.xml {'is' if unknown == 1 else 'are'} not in the journal")
     for where, n in clients.bad_lines.items():
         example = f", such as {clients.bad_line}" if where == OUTPUT and clients.bad_line else ""
         sentences += [f"{plural(n, 'line')} of {where} cannot be read{example}"] if n else []

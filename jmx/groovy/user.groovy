@@ -133,7 +133,7 @@ lines.eachWithIndex { line, number ->
 String cause =
     badLines ? 'not-json-lines'
     : exit == NO_EXIT_STATUS ? (prev.responseMessage.contains('interrupted') ? 'stopped' : 'not-started')
-    : exit == TIMED_OUT || exit == KILLED && overdue ? 'user-timeout'
+    : exit in [TIMED_OUT, KILLED] && overdue ? 'user-timeout'
     : exit == CLIENT_SERVER_ENDED && vars.get('client_server') ? 'client-server-ended'
     : user?.cause ? legible(user.cause)
     : exit in NOT_STARTED ? 'not-started'

@@ -176,6 +176,16 @@ def test_user_that_jmeter_ended(fake_run: Any) -> None:
     assert results.clients.from_killed_users == 1
 
 
+def test_a_killed_user_makes_a_run_partial(fake_run: Any) -> None:
+    """Whether the function got the request that it had in progress, nobody knows."""
+    user = fake_run.user([{} for _ in range(6)], end=False)
+    user.start["samples"] = 9
+    user.code, user.message = "137", "exit-137"
+    fake_run.user([{} for _ in range(6)])
+    sentence = "1 user killed; a request in progress has no row; 3 frames that they should have sent never arrived"
+    assert missing(read_results(fake_run.write())) == [sentence]
+
+
 @pytest.mark.parametrize(
     ("name", "edit", "sentence"),
     [
