@@ -41,6 +41,7 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
         "0-good": line(tokens=7, who="é", status=200) + "\n" + line(type="sample"),
         "0-own-cause": line(ok=False, cause="no\nidea") + line(ok=False),
         "3-status": line(),
+        "124-as-of-timeout": "",
         "0-nothing": "",
         "0-chatter": "loading…\n" + line(),
         "0-seconds": line(start_ms=time.time()),
@@ -72,7 +73,7 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
     of_users.pop("exit-9", None)  # those that found no file
     words = f"no?[2J idea{'x' * 189}"
     assert of_users == {
-        "not-json-lines": 11, "failed-sample": 1, "exit-3": 1, "no-samples": 1, "exit-1": 1, words: 1
+        "not-json-lines": 11, "failed-sample": 1, "exit-3": 1, "exit-124": 1, "no-samples": 1, "exit-1": 1, words: 1
     }  # fmt: skip
     n_of = {name: of.n for name, of in results.labels.items()}
     assert n_of == {"a b": 2 + 2 + 1 + 1 + 1 + 2 + 1 + 2 + 1 + 1, "user (label)": 1, "all (label)": 1, "sample": 1}
