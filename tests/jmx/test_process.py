@@ -65,8 +65,8 @@ def test_every_line_is_counted_or_said(run_plan: RunPlan, tmp_path: Path, monkey
     (tmp_path / "client.py").write_text(CLIENT)
     monkeypatch.setenv("SCRIPTS", str(folder))
     run = run_plan(
-        "process", command=sys.executable, arguments=f"'{tmp_path}/client.py' \"$SCRIPTS\"", users=3,
-        ramp_s=0, hold_s=4,
+        "process", command=sys.executable, arguments=f"'{tmp_path}/client.py' \"$SCRIPTS\"", users=4,
+        ramp_s=0, hold_s=8,
     )  # fmt: skip
     results = read_results(tmp_path)
     of_users, _ = causes(results.users.lazy())
