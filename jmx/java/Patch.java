@@ -15,11 +15,11 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes thirteen classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
+ * Makes fourteen classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
  * its own: samples know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up,
- * scripts cost less, a controller hears its slaves alone, stop messages are files, heads and bodies of answers have
- * limits, a redirect takes no secrets along, and an Arrivals Thread Group ends and counts what it drops. Compiles the
- * kit's scripts beside them.
+ * scripts cost less, a controller hears its slaves alone, stop messages are files, answers and the output of programs
+ * have limits, a redirect takes no secrets along, and an Arrivals Thread Group ends and counts what it drops. Compiles
+ * the kit's scripts beside them.
  * Arguments: the folder for the classes, then the scripts.
  */
 final class Patch {
@@ -55,8 +55,10 @@ final class Patch {
             .insertAfter("framestorm.Redirects.setHeaders((org.apache.http.client.methods.HttpUriRequest) $1, $_);");
         CtClass bodies = pool.get("org.apache.jmeter.protocol.http.sampler.HTTPSamplerBase");
         bodies.getDeclaredMethod("readResponse").insertBefore("$2 = framestorm.Body.of($2);");
+        CtClass output = pool.get("org.apache.jorphan.exec.StreamCopier");
+        replaceCalls(output.getDeclaredMethod("run"), "org.apache.commons.io.IOUtils", "copyLarge", "framestorm.Output.copy($$)");
         List<CtClass> all = List.of(
-            result, event, rows, engine, script, rmi, main, limits, codings, arrivals, starter, redirects, bodies);
+            result, event, rows, engine, script, rmi, main, limits, codings, arrivals, starter, redirects, bodies, output);
         for (CtClass each : all) {
             each.writeFile(arguments[0]);
         }

@@ -108,6 +108,16 @@ def test_a_program_that_does_not_end_is_killed_and_what_one_leaves_holds_no_user
     assert ends["user", "user-timeout"] == 1 and ends["a b", "OK"] == ends["user", "exit-3"] + 1
 
 
+def test_output_without_end_is_cut_and_the_run_says_so(run_plan: RunPlan, tmp_path: Path) -> None:
+    (tmp_path / "client.sh").write_text(f"while :; do echo '{line().strip()}'; done")
+    kept = {"framestorm.output_bytes": 20 * len(line()) + 9}
+    of_user = {"arguments": f"{tmp_path}/client.sh", "user_timeout_s": 2}
+    run = run_plan("process", command="sh", **of_user, **kept, users=1, ramp_s=0, hold_s=1)
+    assert run.count("label", "responseMessage") == {("user", "not-json-lines"): 1, ("a b", "OK"): 20}
+    assert read_results(tmp_path).clients.bad_lines["the clients' output"] == 2
+    assert "output beyond" in run.text("jmeter.log")
+
+
 @pytest.mark.parametrize(
     ("first", "why"),
     [("#!/bin/sh -e\r", "Windows"), ("#! /no/such/sh -e", "'/no/such/sh'"), ("#!/usr/bin/env sh", None), ("", None)],
