@@ -109,8 +109,9 @@ def test_a_program_that_does_not_end_is_killed_and_what_one_leaves_holds_no_user
 
 
 def test_output_without_end_is_cut_and_the_run_says_so(run_plan: RunPlan, tmp_path: Path) -> None:
-    (tmp_path / "client.sh").write_text(f"while :; do echo '{line().strip()}'; done")
-    kept = {"framestorm.output_bytes": 20 * len(line()) + 9}
+    printed = line()
+    (tmp_path / "client.sh").write_text(f"while :; do echo '{printed.strip()}'; done")
+    kept = {"framestorm.output_bytes": 20 * len(printed) + 9}
     of_user = {"arguments": f"{tmp_path}/client.sh", "user_timeout_s": 2}
     run = run_plan("process", command="sh", **of_user, **kept, users=1, ramp_s=0, hold_s=1)
     assert run.count("label", "responseMessage") == {("user", "not-json-lines"): 1, ("a b", "OK"): 20}
