@@ -126,14 +126,23 @@ def _arrivals(summary: Summary) -> list[str]:
     due, dropped = summary.facts.arrivals, summary.facts.dropped
     if due is None or not dropped:
         return []
-    limit = summary.run.properties.get("concurrency_limit")
+    limit, in_flight = summary.run.properties.get("concurrency_limit"), summary.series.in_flight
     name = f"concurrency_limit={limit}" if limit else "the thread group's concurrency limit"
+    why = f"all threads that {name} allows were waiting for an answer"
+    advice = (
+        "Raise the limit, or read the throughput as what the function handles with that many requests in progress."
+    )
+    # Taken by an arrival, and not sending yet.
+    if limit and in_flight and in_flight.most < float(limit):
+        why = (
+            f"all threads that {name} allows were taken, but at most {count(in_flight.most)} of them were waiting for an "
+            "answer, so the load generator, not the function, was too slow"
+        )
+        advice = "Give JMeter free cores, lower the rate, or use more slaves."
     were = "was" if dropped == 1 else "were"
     return [
-        f"{count(dropped)} of {plural(due, 'arrival')} {were} dropped: all threads that {name} allows were waiting for "
-        f"an answer. The configured rate was not offered; success rate and times are of the {count(summary.main.n)} "
-        f"{summary.unit}s that were sent. Raise the limit, or read the throughput as what the function handles with "
-        "that many requests in progress."
+        f"{count(dropped)} of {plural(due, 'arrival')} {were} dropped: {why}. The configured rate was not offered; "
+        f"success rate and times are of the {count(summary.main.n)} {summary.unit}s that were sent. {advice}"
     ]
 
 

@@ -77,7 +77,7 @@ def test_a_video_of_100_mb_arrives_over_a_slow_network(run_sh: RunSh, deployed: 
     with video.open("ab") as file:  # an MP4 box without meaning
         file.write((100 << 20).to_bytes(4, "big") + b"free")
         file.truncate(file.tell() - 8 + (100 << 20))
-    faults.slow_down(Host("slave2"), "25mbit")
+    faults.slow_down(Host("slave2"), "50mbit")
     try:
         words = ("-t", "jmx/video-per-user.jmx", "-Jusers=2", "-Jramp_s=0", "-Jframes=2", "-Jmin_faces=0")
         done = run_sh("-R", "slaves", *words, f"-Jvideo={video}")

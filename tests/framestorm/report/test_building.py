@@ -93,7 +93,8 @@ def test_throughput_at_a_rate(tmp_path: Path, due: int, dropped: int | None, rat
     assert summary(tmp_path).missing == missing
 
 
-def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("limit", "too_slow"), [("10", False), ("50", True)])
+def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path, limit: str, too_slow: bool) -> None:
     """80 slow, then 20 fast ones at a fixed rate, of which JMeter's own default reports a median of 10 ms."""
     rows = [
         {"timeStamp": START_MS + 100 * i, "elapsed": 1000 if i < 80 else 10, "label": "request",
@@ -103,7 +104,7 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path) -> None:
     ]  # fmt: skip
     write_jtl(tmp_path / "samples.jtl", rows)
     run = {"format": 2, "state": "complete", "plan": "jmx/request-rate.jmx", "label": "request"}
-    properties = {"rate_per_s": "10", "concurrency_limit": "50", "url": "http://127.0.0.1:1/"}
+    properties = {"rate_per_s": "10", "concurrency_limit": limit, "url": "http://127.0.0.1:1/"}
     (tmp_path / "run.json").write_text(json.dumps(run | {"properties": properties}))
     (tmp_path / "jmeter.log").write_text(
         'INFO next arrival: {"type":"arrivals","due":103,"dropped":3}\n'
@@ -117,6 +118,7 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path) -> None:
     assert [criterion.text for criterion in made.criteria] == ["request success < 100 %"]
     assert made.verdict.text.endswith("on 100 requests")
     assert made.warnings[0].startswith("3 of 103 arrivals were dropped")
+    assert ("the load generator, not the function, was too slow" in made.warnings[0]) == too_slow
     assert made.missing == []
     assert ([stall.at_s for stall in made.facts.stalls], made.facts.during_stalls) == ([9], 10)
     (stalled,) = (warning for warning in made.warnings if "held up in 1 second" in warning)
