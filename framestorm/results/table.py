@@ -5,7 +5,7 @@ Each step reads only the columns that it needs: the samples of a long run are ne
 
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,7 +56,15 @@ def scan_rows(path: Path, schema: Schema, optional: str) -> pl.LazyFrame:
         (pl.col(name) if name in names else pl.lit(None)).cast(dtype, strict=False).alias(name)
         for name, dtype in schema.items()
     ]
-    return raw.select(columns).drop_nulls(needed).with_columns(pl.col(pl.String).fill_null(""))
+    rows = raw.select(columns).with_columns(_measured(schema)).drop_nulls(needed)
+    return rows.with_columns(pl.col(pl.String).fill_null(""))
+
+
+def _measured(columns: Schema) -> Iterator[pl.Expr]:
+    """The columns of numbers, without those that nothing measured can be."""
+    for name, dtype in columns.items():
+        if dtype == pl.Float64:
+            yield pl.when(pl.col(name).abs() < LARGEST).then(pl.col(name))
 
 
 def read_table(path: Path) -> pl.LazyFrame:
@@ -78,11 +86,7 @@ def read_table(path: Path) -> pl.LazyFrame:
     raw = pl.scan_csv(path, schema_overrides={name: columns.get(name, pl.String) for name in names}, ignore_errors=True)
     samples = raw.select(
         pl.col(name) if name in names else pl.lit(None, dtype).alias(name) for name, dtype in columns.items()
-    ).with_columns(
-        pl.when(pl.col(name).abs() < LARGEST).then(pl.col(name))
-        for name, dtype in columns.items()
-        if dtype == pl.Float64
-    )
+    ).with_columns(_measured(columns))
     # A start that is not a date is not known.
     samples = samples.with_columns(
         pl.when(pl.col("start_ms").is_between(0, LAST_MS)).then("start_ms").alias("start_ms")

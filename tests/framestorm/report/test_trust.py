@@ -238,7 +238,9 @@ def test_the_advice_about_a_saturated_machine_is_by_who_took_its_cores(
 def test_a_slave_without_figures_of_its_machine(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     lines = (folder / "resources.csv").read_text().splitlines()
-    (folder / "resources.csv").write_text("\n".join(line for line in lines if "slave2" not in line) + "\n179,slave1,ho")
+    kept = [line for line in lines if "slave2" not in line]
+    damaged = ["179,slave1,ho", f"{lines[-1].partition(',')[0]},slave1,host,1e308,inf,,"]
+    (folder / "resources.csv").write_text("\n".join(kept + damaged))
     summary, _ = summary_and_page(folder)
     assert "has no figures of slave2" in warning_text(summary)
     machines = {(row.host, row.part): row for row in summary.machines}
