@@ -129,14 +129,12 @@ def _arrivals(summary: Summary) -> list[str]:
     limit, in_flight = summary.run.properties.get("concurrency_limit"), summary.series.in_flight
     name = f"concurrency_limit={limit}" if limit else "the thread group's concurrency limit"
     why = f"all threads that {name} allows were waiting for an answer"
-    advice = (
-        "Raise the limit, or read the throughput as what the function handles with that many requests in progress."
-    )
+    advice = "Raise the limit, or read the throughput as what the function handles with that many requests in progress."
     # Taken by an arrival, and not sending yet.
     if limit and in_flight and in_flight.most < float(limit):
         why = (
-            f"all threads that {name} allows were taken, but at most {count(in_flight.most)} of them were waiting for an "
-            "answer, so the load generator, not the function, was too slow"
+            f"all threads that {name} allows were taken, but at most {count(in_flight.most)} of them were waiting for "
+            "an answer, so the load generator, not the function, was too slow"
         )
         advice = "Give JMeter free cores, lower the rate, or use more slaves."
     were = "was" if dropped == 1 else "were"
