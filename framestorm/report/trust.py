@@ -126,12 +126,12 @@ def _arrivals(summary: Summary) -> list[str]:
     due, dropped = summary.facts.arrivals, summary.facts.dropped
     if due is None or not dropped:
         return []
-    limit, in_flight = summary.run.properties.get("concurrency_limit"), summary.series.in_flight
+    limit, in_flight = summary.run.properties.get("concurrency_limit", ""), summary.series.in_flight
     name = f"concurrency_limit={limit}" if limit else "the thread group's concurrency limit"
     why = f"all threads that {name} allows were waiting for an answer"
     advice = "Raise the limit, or read the throughput as what the function handles with that many requests in progress."
     # Taken by an arrival, and not sending yet.
-    if limit and in_flight and in_flight.most < float(limit):
+    if limit.isdecimal() and in_flight and in_flight.most < int(limit):
         why = (
             f"all threads that {name} allows were taken, but at most {count(in_flight.most)} of them were waiting for "
             "an answer, so the load generator, not the function, was too slow"
