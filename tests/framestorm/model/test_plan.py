@@ -75,6 +75,7 @@ def test_a_plan_is_its_enabled_elements(write_plan: WritePlan) -> None:
     [
         ("${__P(x)}", {"x": "1"}),
         ("${__property(x)}", {"x": "x"}),
+        ("${__property(x,variable)}", {"x": "x"}),
         ("${__property(x,variable,5)}", {"x": "5"}),
         ("${__P(x,${__P(y,2)})}", {"y": "2"}),
         ("${__property(x,${__P(y,2)},5)}", {"x": "5", "y": "2"}),
