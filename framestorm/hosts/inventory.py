@@ -63,8 +63,14 @@ def find(inventory: Path, pattern: str) -> list[Host]:
     """
     if not inventory.exists():
         raise UsageError(f"no inventory at {inventory}; name one by -i")
-    command: list[str | Path] = [paths.ANSIBLE_PYTHON, paths.ANSIBLE / "hosts.py", "--inventory", inventory, pattern]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command: list[str | Path] = [
+        paths.ANSIBLE_PYTHON,
+        paths.ANSIBLE / "hosts.py",
+        f"--inventory={inventory}",
+        "--",
+        pattern,
+    ]
+    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         words = [line for line in done.stderr.splitlines() if not line.startswith("[WARNING]")]
         raise UsageError(f"-R {pattern}: {' '.join(words).strip()}")
@@ -99,12 +105,20 @@ def find_hosts(inventory: Path, pattern: str) -> Hosts:
     """The slaves that the pattern names, with the master and the function of the same inventory.
 
     Raises:
-        UsageError: the inventory cannot be read, the pattern names none of its hosts, or one has an IPv6 address.
+        UsageError: the inventory cannot be read, the pattern names none of its hosts or one that is no slave, or one
+            has an IPv6 address.
     """
     everyone = find(inventory, "all")
     masters = [host for host in everyone if "master" in host.groups and not host.is_here()]
     functions = [host for host in everyone if "function" in host.groups]
     hosts = Hosts(find(inventory, pattern), masters[0] if masters else None, functions)
+    if others := [host.name for host in hosts.slaves if "slaves" not in host.groups]:
+        raise UsageError(f"-R {pattern}: {', '.join(others)} must be in the group slaves of {inventory} to send load")
+    if hosts.master and hosts.master.address in {host.address for host in hosts.slaves}:
+        raise UsageError(
+            f"-R {pattern}: {hosts.master.name} is the master, which conducts the run: leave it out, or empty the "
+            f"group master of {inventory} to conduct from this machine"
+        )
     for host in (*hosts.slaves, *masters[:1]):
         if ":" in host.address:  # JMeter splits what -R names at the colon before the port
             raise UsageError(
@@ -121,17 +135,26 @@ def main(words: Sequence[str]) -> int:
         description="Set up each host of the inventory for its group; a second run changes nothing.",
         epilog="Other options go to ansible-playbook: --check, --limit slave2, -e framestorm_rmi_ssl=true.",
     )
-    parser.add_argument(
-        "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
-    )
+    parser.add_argument("-i", "--inventory", metavar="FILE", type=Path, default=paths.INVENTORY, help="the inventory")
     parser.add_argument("--uninstall", action="store_true", help="undo what deploy has done")
     arguments, further = parser.parse_known_args(list(words))
     if not arguments.inventory.exists():
         raise UsageError(f"no inventory at {arguments.inventory}; name one with -i")
     setup.ensure([*setup.FOR_A_RUN, setup.ANSIBLE_VENV])
     playbook = "uninstall.yml" if arguments.uninstall else "site.yml"
-    bin_dir = paths.ANSIBLE_PYTHON.parent
-    search_path = f"{bin_dir}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"), "PATH": search_path}
-    command = [bin_dir / "ansible-playbook", "-i", arguments.inventory.resolve(), playbook, *further]
-    return int(subprocess.run(command, cwd=paths.ANSIBLE, env=environment, check=False).returncode != 0)
+    program = paths.ANSIBLE_PYTHON.with_name("ansible-playbook")
+    # In the user's folder: further words may name files there.
+    command = [program, "-i", arguments.inventory.resolve(), paths.ANSIBLE / playbook, *further]
+    return int(subprocess.run(command, env=_environment(), check=False).returncode != 0)
+
+
+def _environment() -> dict[str, str]:
+    """The environment in which Ansible reads an inventory in the same way for all that use it."""
+    search_path = [str(paths.ANSIBLE_PYTHON.parent), str(paths.JAVA_HOME / "bin"), os.environ["PATH"]]
+    return {
+        **os.environ,
+        "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"),
+        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(paths.LOCAL / "ssh"),
+        "LC_ALL": "C.UTF-8",  # without which Ansible refuses to start
+        "PATH": os.pathsep.join(search_path),
+    }

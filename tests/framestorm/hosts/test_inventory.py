@@ -88,19 +88,110 @@ def ansible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_hosts_are_found_by_their_groups(ansible: Path) -> None:
-    groups = {"slave1": ("slaves",), "here": ("master",), "m1": ("master",), "m2": ("master",), "f1": ("function",)}
-    hosts = [
-        {"name": name, "groups": of, "ansible_host": "127.0.0.1" if name == "here" else f"203.0.113.{number}"}
-        for number, (name, of) in enumerate(groups.items())
-    ]
-    (ansible / "hosts").write_text(json.dumps(hosts))
-    found = inventory.find_hosts(ansible / "inventory.ini", "all")
-    assert [host.name for host in found.slaves] == list(groups)
+LISTED = """\
+[master]
+here ansible_host=127.0.0.1
+m1   ansible_host=203.0.113.8
+m2   ansible_host=203.0.113.9
+
+[eu]
+s1 ansible_host=203.0.113.11
+s2 ansible_ssh_host=203.0.113.12 ansible_ssh_port=2222 ansible_ssh_user=u ansible_private_key_file=/k
+
+[slaves:children]
+eu
+empty
+[empty]
+
+[function]
+f1 ansible_host=203.0.113.3
+
+[all:vars]
+framestorm_function_port=9090
+"""
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    path = tmp_path / "inventory.ini"
+    path.write_text(LISTED)
+    return path
+
+
+def test_hosts_are_found_by_their_groups(listed: Path) -> None:
+    found = inventory.find_hosts(listed, "slaves")
+    assert [host.name for host in found.slaves] == ["s1", "s2"]
     assert found.master is not None and found.master.name == "m1", "a master that is this machine is none"
-    assert [host.name for host in found.functions] == ["f1"]
-    (ansible / "hosts").write_text(json.dumps(hosts[:2]))
-    assert inventory.find_hosts(ansible / "inventory.ini", "all").master is None
+    assert found.function_url == "http://203.0.113.3:9090/function/face-blur", "[all:vars] count too"
+    with_all_names = ["-p", "2222", "-l", "u", "-i", "/k", "--", "203.0.113.12", "true"]
+    assert found.slaves[1].ssh("true")[-len(with_all_names) :] == with_all_names
+    listed.write_text(LISTED.partition("m1")[0] + "[slaves]\ns1\n")
+    assert inventory.find_hosts(listed, "s1").master is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("203.0.113.12", ["s2"]),
+        ("slaves:!203.0.113.12", ["s1"]),
+        ("eu[0]", ["s1"]),
+        ("eu,!empty", ["s1", "s2"]),
+    ],
+)
+def test_slaves_are_named_by_patterns_of_ansible(pattern: str, names: list[str], listed: Path) -> None:
+    assert [host.name for host in inventory.find(listed, pattern)] == names
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("s1,s9", "'s9' names no host"),
+        ("slaves:!203.0.113.99", "'203.0.113.99' names no host"),
+        ("empty", "'empty' names no host"),
+        ("localhost", "'localhost' names no host"),
+        ("all", "here, m1, m2, f1 must be in the group slaves"),
+    ],
+)
+def test_names_of_no_slave_are_refused(pattern: str, reason: str, listed: Path) -> None:
+    with pytest.raises(UsageError, match=reason):
+        inventory.find_hosts(listed, pattern)
+
+
+def test_a_master_sends_no_load(listed: Path) -> None:
+    listed.write_text(LISTED.replace("[empty]\n", "[empty]\nm1\n"))
+    with pytest.raises(UsageError, match="m1 is the master"):
+        inventory.find_hosts(listed, "slaves")
+    assert [host.name for host in inventory.find_hosts(listed, "eu").slaves] == ["s1", "s2"]
+
+
+def test_variables_may_be_in_a_vault(listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, password = tmp_path / "group_vars", tmp_path / "password"
+    folder.mkdir()
+    (folder / "slaves.yml").write_text("ansible_user: vaulted\n")
+    password.write_text("secret")
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", str(password))
+    encrypt = [paths.ANSIBLE_PYTHON.with_name("ansible-vault"), "encrypt", folder / "slaves.yml"]
+    subprocess.run(encrypt, capture_output=True, check=True)
+    assert inventory.find(listed, "s1")[0].ansible_user == "vaulted"
+
+
+@pytest.mark.parametrize("option", ["-i", "--inventory"])
+def test_deploy_hands_further_words_to_ansible(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ansible-playbook").write_text(
+        '#!/bin/sh\npwd; printf "%s\\n" "$LC_ALL" "$ANSIBLE_CONFIG" "$@"; exit 4\n'
+    )
+    (tmp_path / "ansible-playbook").chmod(0o755)
+    (tmp_path / "hosts.yml").touch()
+    monkeypatch.setattr(paths, "ANSIBLE_PYTHON", tmp_path / "python")
+    monkeypatch.setattr(inventory.setup, "ensure", lambda pieces: None)
+    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.chdir(tmp_path)
+    assert inventory.main([option, "hosts.yml", "--limit", "s1", "-e", "@my.yml"]) == 1
+    settings = ["C.UTF-8", str(paths.ANSIBLE / "ansible.cfg")]
+    words = ["-i", f"{tmp_path}/hosts.yml", str(paths.ANSIBLE / "site.yml"), "--limit", "s1", "-e", "@my.yml"]
+    assert capfd.readouterr().out.splitlines() == [str(tmp_path), *settings, *words]
 
 
 def test_hosts_between_which_jmeter_talks_have_ipv4(ansible: Path) -> None:
