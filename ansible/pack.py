@@ -18,12 +18,12 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 REPO = Path(__file__).resolve().parents[1]
 LOCAL = REPO / ".local"
 DEPLOY = LOCAL / "deploy"
-# What Debian 12 and Ubuntu 22.04 (glibc 2.35) can run, newest first; pip does not derive the older ones from the newer.
+# What Debian 12 and Ubuntu 24.04 can run, newest first; pip does not derive the older ones from the newer.
 PLATFORMS = ("manylinux_2_35", "manylinux_2_34", "manylinux_2_31", "manylinux_2_28", "manylinux_2_27", "manylinux2014")
 
 Files = list[tuple[str, Path]]  # name in the archive, file here
@@ -37,6 +37,12 @@ def _tree(folder: Path, pattern: str = "**/*", under: str = "") -> Files:
     """Files, and folders that are empty: JMeter complains when its lib/junit is missing."""
     paths = [path for path in folder.glob(pattern) if path.is_file() or (path.is_dir() and not any(path.iterdir()))]
     return [(f"{under}{path.relative_to(folder)}", path) for path in sorted(paths) if "__pycache__" not in path.parts]
+
+
+def _with_folders(files: Files) -> Files:
+    """The folders of files too: one that is only implied would get its mode from the host's umask."""
+    folders = {str(folder) for name, _ in files for folder in PurePosixPath(name).parents[:-1]}
+    return sorted({**dict.fromkeys(folders, Path("/")), **dict(files)}.items())
 
 
 def jmeter() -> Files:
@@ -79,7 +85,7 @@ def _write(archive: Path, files: Files, digest: str) -> None:
     with tempfile.NamedTemporaryFile(dir=DEPLOY, suffix=".tar") as file:
         with tarfile.open(fileobj=file, mode="w", dereference=True) as tar:
             for name, path in files:
-                tar.add(path, name, filter=_plain)
+                tar.add(path, name, recursive=False, filter=_plain)
             tar.addfile(_plain(tarfile.TarInfo(f".packed-{digest}")), io.BytesIO())
         file.flush()
         Path(file.name).chmod(0o644)
@@ -102,6 +108,7 @@ def pack_tree(what: str) -> tuple[Path, str]:
     files = TREES[what]()
     if not files:
         raise PackError(f"{what} is missing, so it cannot be packed; run `./run.sh` once, which makes it")
+    files = _with_folders(files)
     digest = _digest(files)
     archive = DEPLOY / f"{what}-{digest}.tar"
     if not archive.is_file():
