@@ -10,6 +10,7 @@ import os
 import pwd
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from typing import BinaryIO, NamedTuple
 PROC = Path("/proc")
 BLOCK_BYTES = 1 << 20
 MEASURED_FORKS = 16
+CONNECT_WITHIN_S = 5.0
 CGROUPS = Path("/sys/fs/cgroup")
 # In a JMeter's home; and within it, a file with the digest of what it was made of.
 ADDITIONS, ADDITIONS_OF = "lib/framestorm.jar", "framestorm/made-of"
@@ -279,6 +281,16 @@ def lock_holder(path: Path) -> str | None:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return file.read()
+    return None
+
+
+def why_unreached(target: str) -> str | None:
+    """Why host:port takes no connection from here; None if it does."""
+    host, _, port = target.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_WITHIN_S).close()
+    except (OSError, UnicodeError) as error:  # the latter of a name such as a..b
+        return getattr(error, "strerror", None) or str(error)
     return None
 
 

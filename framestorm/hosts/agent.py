@@ -76,6 +76,8 @@ class Agent:
         """Do what an order says."""
         if isinstance(order, messages.TellFacts):
             self.tell_facts(order)
+        elif isinstance(order, messages.Connect):
+            answer(messages.Connected(probe.why_unreached(order.target)))
         elif isinstance(order, messages.Open):
             self.open(order)
         elif isinstance(order, messages.Piece):

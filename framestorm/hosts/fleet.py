@@ -5,6 +5,7 @@ import csv
 import os
 import re
 import shutil
+import socket
 import sys
 import tempfile
 import time
@@ -78,6 +79,7 @@ class Fleet:
             for number, slave in enumerate(self.slaves)
         ]
         together(lambda each: each[0].deliver(each[1]), deliveries)
+        self._check_rmi()
         self._started_ms = now_ms()
         self._start_controller(self._parcel)
 
@@ -89,7 +91,7 @@ class Fleet:
             self.master = Member(self._hosts.master, self._run_dir)
         if (function := self._hosts.function_at(self._prepared.platform.url)) is not None:
             self.function = Member(function, self._run_dir)
-        faults = preflight.faults(self._members(), members)
+        faults = preflight.faults(self._members(), members, self._prepared.target)
         reasons = [reason for member in self._members() for reason in faults[member]]
         able = [member for member in members if not faults[member]]
         may_go_on = self._prepared.options.without_faulty and able and not (self.master and faults[self.master])
@@ -127,6 +129,34 @@ class Fleet:
             note(f"the CPU use of the function's host will not be recorded: {error}")
             self.function.close()
             self.function = None
+
+    def _check_rmi(self) -> None:
+        """Raise FramestormError unless the controller can connect to each server, which waits by now, and back.
+
+        Back is tried to this machine, whose firewall is the user's; the playbook opens that of a master.
+        """
+        controller, back = self.master.host.name if self.master else "this machine", ""
+
+        def check(slave: Member) -> None:
+            server = orders.rmi_address(slave)
+            if why := self.master.why_unreached(server) if self.master else probe.why_unreached(server):
+                raise FramestormError(
+                    f"{controller} cannot connect to JMeter's server on {slave.host.name}, {server}: {why}; see the "
+                    "firewalls between, or have a master in its network"
+                )
+            if back and (why := slave.why_unreached(back)):
+                raise FramestormError(
+                    f"{slave.host.name} cannot connect to {back}, where JMeter's controller will be: {why}; let slaves "
+                    "in (docs/security.md has the ports), or have a master in their network"
+                )
+
+        with contextlib.ExitStack() as stack:
+            if self.master is None:
+                address = orders.callback(self.slaves[0])
+                with contextlib.suppress(OSError):  # taken: there is something to connect to
+                    address = stack.enter_context(socket.create_server(address)).getsockname()
+                back = "{}:{}".format(*address)
+            together(check, self.slaves)
 
     def _start_controller(self, contents: parcel.Parcel) -> None:
         if self.master is None:

@@ -28,6 +28,8 @@ from framestorm.hosts.messages import (
     Beat,
     Begin,
     Chunk,
+    Connect,
+    Connected,
     Do,
     Done,
     Facts,
@@ -113,7 +115,8 @@ class Member:
         self._answers: queue.Queue[Answer] = queue.Queue(ANSWERS_AT_MOST)
         self._begun_s = time.monotonic()
         self._agent = subprocess.Popen(
-            host.ssh(f"exec sudo -n python3 -u -c {shlex.quote(BOOTSTRAP)} {NAME}"),
+            # root needs no sudo, and a host may not have it.
+            host.ssh(f"exec $([ $(id -u) = 0 ] || echo sudo -n) python3 -u -c {shlex.quote(BOOTSTRAP)} {NAME}"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -194,6 +197,10 @@ class Member:
         """Ask for the host's facts and its clock; `kit_files` as in TellFacts."""
         self.facts = self.ask(TellFacts(list(kit_files)), Facts, ANSWER_WITHIN_S)
         self.measure_clock()
+
+    def why_unreached(self, target: str) -> str | None:
+        """Why host:port takes no connection from the host; None if it does."""
+        return self.ask(Connect(target), Connected, ANSWER_WITHIN_S).error
 
     def measure_clock(self) -> None:
         """How far the host's clock is ahead of this one's, by the try with the shortest way there and back.

@@ -52,6 +52,13 @@ class TellFacts:
 
 
 @dataclass(frozen=True)
+class Connect:
+    """Try to connect to host:port, without sending anything."""
+
+    target: str
+
+
+@dataclass(frozen=True)
 class Open:
     """Make the folder of a run; `controller`: the run that the host works on, in words."""
 
@@ -94,7 +101,7 @@ class Do:
     what: Doing
 
 
-Order = TellFacts | Open | Piece | Begin | Do
+Order = TellFacts | Connect | Open | Piece | Begin | Do
 
 
 # Answers
@@ -123,6 +130,13 @@ class Facts:
     free_bytes: int = field(default=0, metadata=AT_LEAST_0)
     busy_with: str | None = None
     limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True)
+class Connected:
+    """Answer to Connect; `error`: why it failed."""
+
+    error: str | None
 
 
 @dataclass(frozen=True)
@@ -179,7 +193,7 @@ class Done:
     lines: dict[str, int] = field(default_factory=dict)
 
 
-Answer = Facts | Ready | Got | Failed | Chunk | Beat | Done
+Answer = Facts | Connected | Ready | Got | Failed | Chunk | Beat | Done
 ORDERS: dict[str, type[Order]] = {each.__name__: each for each in get_args(Order)}
 ANSWERS: dict[str, type[Answer]] = {each.__name__: each for each in get_args(Answer)}
 

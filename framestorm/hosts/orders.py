@@ -110,7 +110,12 @@ def controller_command(prepared: Prepared, parcel: Parcel, slaves: Sequence[Memb
 
 
 def _addresses(slaves: Sequence[Member]) -> list[str]:
-    return [f"{slave.host.address}:{slave.facts.described.rmi_port}" for slave in slaves]
+    return [rmi_address(slave) for slave in slaves]
+
+
+def rmi_address(slave: Member) -> str:
+    """Where JMeter's server on a slave listens."""
+    return f"{slave.host.address}:{slave.facts.described.rmi_port}"
 
 
 def remote_options(addresses: Sequence[str], own_address: str, settings: Path) -> list[str]:
@@ -139,6 +144,12 @@ def _open(prepared: Prepared) -> Open:
 def _run_name(prepared: Prepared) -> str:
     """The name of the run's folder on the host, without spaces: systemd and JMeter split their options at spaces."""
     return re.sub(r"[^A-Za-z0-9._=,+-]", "_", prepared.run_dir.name)
+
+
+def callback(slave: Member) -> tuple[str, int]:
+    """Where slaves connect to a controller on this machine: address and first port, with SSL any free one (0)."""
+    described = slave.facts.described
+    return _own_address(slave.host.address), 0 if described.rmi_ssl else described.rmi_port + 1
 
 
 def _own_address(towards: str) -> str:

@@ -19,8 +19,11 @@ def kit_files() -> list[str]:
     return [str(path.relative_to(paths.ROOT)) for path in files]
 
 
-def faults(members: Sequence[Member], slaves: Sequence[Member]) -> dict[Member, list[str]]:
-    """Ask all members for their facts; returns why each cannot take part (an empty list if it can)."""
+def faults(members: Sequence[Member], slaves: Sequence[Member], target: str) -> dict[Member, list[str]]:
+    """Ask all members for their facts; returns why each cannot take part (an empty list if it can).
+
+    target: host:port that the slaves will send to, which this machine may not reach; empty if it is not known.
+    """
     files = kit_files()
     unknown = together(lambda member: _learn(member, files), members)
     reasons = {member: [why] if why else [] for member, why in zip(members, unknown, strict=True)}
@@ -36,6 +39,13 @@ def faults(members: Sequence[Member], slaves: Sequence[Member]) -> dict[Member, 
     ssl = max(with_ssl, key=with_ssl.count, default=False)
     for member in reached:
         reasons[member] = _faults(member, java, here, ssl)
+    senders = [slave for slave in slaves if target and not reasons[slave]]
+    for slave, why in zip(senders, together(lambda slave: slave.why_unreached(target), senders), strict=True):
+        if why:
+            reasons[slave].append(
+                f"{slave.host.name} ({slave.host.ansible_host}) cannot connect to {target}: {why}; check the URL, that "
+                "the gateway or the function is running, and the firewalls between"
+            )
     for name in {member.facts.hostname for member in reached}:
         namesakes = [member for member in slaves if member.facts.hostname == name]
         for other in namesakes[1:]:
@@ -79,6 +89,10 @@ def _faults(member: Member, java: str | None, here: Facts, ssl: bool) -> list[st
         reasons.append(f"has other additions to JMeter than this machine; {DEPLOY}")
     if facts.kit != here.kit:
         reasons.append(f"has another version of the kit than this checkout; {DEPLOY}")
+    if facts.described.address != member.host.address:
+        reasons.append(
+            f"was deployed with the address {facts.described.address}, and now has {member.host.address}; {DEPLOY}"
+        )
     if facts.described.rmi_ssl != ssl:
         way = "without" if ssl else "with"
         reasons.append(f"was deployed {way} framestorm_rmi_ssl=true, unlike the others; {DEPLOY}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from framestorm import client_server, paths
-from framestorm.endpoint import check_certificate, check_reachable, proxy_url
+from framestorm.endpoint import check_certificate, check_reachable, host_and_port, proxy_url
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import criteria, facets, metric
 from framestorm.model import plan as plans
@@ -86,6 +86,7 @@ class Prepared:
     jmeter_values: JMeter's own properties.
     asked: what all users together take of the hosts that start them.
     platform: where the function under test runs.
+    target: host:port that slaves have to reach; empty without slaves, or where it is not known.
     """
 
     options: RunOptions
@@ -97,6 +98,7 @@ class Prepared:
     jmeter_values: Mapping[str, str]
     platform: Platform[Any]
     asked: Asked
+    target: str = ""
 
 
 def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None, plan: Plan | None = None) -> Prepared:
@@ -149,12 +151,19 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         raise UsageError("-Jramp_s=0 -Jhold_s=0: a load of 0 s measures nothing")
     # JMeter's own options for it; what is on its other side cannot be looked at from here.
     is_behind_proxy = any(word.startswith(("-H", "-Dhttp.proxyHost=")) for word in options.jmeter_options)
+    target = ""
     # To edit a plan, its function need not run.
     if platform.url and not (platform.runs_with_load or is_behind_proxy or options.is_for_gui):
         proxy = proxy_url(SECRET.sub(lambda match: os.environ[match[1]], properties.get("proxy", "")))
-        check_reachable(re.sub("//.*@", "//", proxy) or platform.url)
+        address = re.sub("//.*@", "//", proxy) or platform.url
+        if is_over_slaves:
+            # They may reach what this machine does not, and the other way round.
+            target = "{}:{}".format(*host_and_port(address))
+        else:
+            check_reachable(address)
+        has_certificate = platform.url.startswith("https://") and (not is_over_slaves or _is_in_reach(address))
         for name, each in plan.settable.items():
-            if facets.AUTHORITIES in each.facets:
+            if facets.AUTHORITIES in each.facets and has_certificate:
                 check_certificate(platform.url, f"-J{name}", properties[name], proxy)
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
     own = properties if plan.is_for_kit else {name: properties[name] for name in given if name in properties}
@@ -177,7 +186,15 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     asked = capacity.read_asked(plan, of_all)
     if not is_over_slaves and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
-    return Prepared(options, run_dir, plan, needs, properties, values, jmeter_values, platform, asked)
+    return Prepared(options, run_dir, plan, needs, properties, values, jmeter_values, platform, asked, target)
+
+
+def _is_in_reach(address: str) -> bool:
+    try:
+        check_reachable(address)
+    except FramestormError:
+        return False
+    return True
 
 
 def refuse(shortages: Sequence[str], what: str, options: RunOptions) -> None:

@@ -10,6 +10,7 @@ import pwd
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -330,6 +331,15 @@ def test_limits_are_those_of_the_unit(pid: str, on_host: Agent, monkeypatch: pyt
         own = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         assert on_host._limits().open_files == {"server": 77, "gone": 0}.get(pid, own)
         server.kill()
+
+
+def test_a_connection_is_tried_from_this_machine(on_host: Agent, answers: list[messages.Answer]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as function:
+        target = "{}:{}".format(*function.getsockname())
+        on_host.obey(messages.Connect(target))
+    on_host.obey(messages.Connect(target))
+    on_host.obey(messages.Connect("a..b:80"))
+    assert [isinstance(each, messages.Connected) and bool(each.error) for each in answers] == [False, True, True]
 
 
 def test_facts_are_those_of_this_machine(

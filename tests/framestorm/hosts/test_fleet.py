@@ -26,6 +26,7 @@ class FakeMember:
     """A member whose agent does all that it is ordered to."""
 
     limits = Limits()
+    cut_off: frozenset[tuple[str, str]] = frozenset()  # from host:port
 
     def __init__(self, host: Host, run_dir: Path) -> None:
         self.host, self.run_dir = host, run_dir
@@ -45,6 +46,9 @@ class FakeMember:
 
     def learn(self, kit_files: list[str]) -> None:
         pass
+
+    def why_unreached(self, target: str) -> str | None:
+        return "no route" if (self.host.name, target) in self.cut_off else None
 
     def measure_clock(self) -> None:
         self.clock_offset_ms = max(self.clock_offset_ms, self.set_by_ms, key=abs)
@@ -81,20 +85,26 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fleet
     monkeypatch.setattr(
         fleet.preflight,
         "faults",
-        lambda members, slaves: {
+        lambda members, slaves, target: {
             member: [faults[member.host.name]] if member.host.name in faults else [] for member in members
         },
     )
     faults: dict[str, str] = {}
 
-    def make(slaves: int = 2, users: str = "4", bad: tuple[str, ...] = (), **options: Any) -> Fleet:
+    def make(
+        slaves: int = 2,
+        users: str = "4",
+        bad: tuple[str, ...] = (),
+        master: Host | None = Host("master1", (), "192.0.2.8"),  # noqa: B008 - it is frozen
+        **options: Any,
+    ) -> Fleet:
         faults.update({name: f"{name} is bad" for name in bad})
         run_dir = tmp_path / "run7"
         given = {"url": "http://192.0.2.9/f", "users": users}
         prepared = prepare(RunOptions(paths.JMX / "face-blur.jmx", given, slaves="slaves", **options), run_dir)
         run_dir.mkdir()
         hosts = [Host(f"slave{number}", (), f"192.0.2.{number}") for number in range(1, slaves + 1)]
-        made = Fleet(prepared, Hosts(hosts, Host("master1", (), "192.0.2.8"), [Host("function1", (), "192.0.2.9")]))
+        made = Fleet(prepared, Hosts(hosts, master, [Host("function1", (), "192.0.2.9")]))
         made.start()
         return made
 
@@ -150,6 +160,24 @@ def test_a_fault_stops_the_run_unless_the_others_may_go_on(make: Callable[..., F
         with pytest.raises(FramestormError, match="is bad") as told:
             make(bad=bad, without_faulty=True)
         assert ("--continue-without" in str(told.value)) == (bad == ("master1",))
+
+
+def test_a_server_that_the_controller_does_not_reach_is_named(
+    make: Callable[..., Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeMember, "cut_off", {("master1", "192.0.2.2:8001"), ("slave1", "192.0.2.2:8001")})
+    with pytest.raises(FramestormError, match=r"^master1 cannot connect .* slave2, 192\.0\.2\.2:8001: no route"):
+        make()
+
+
+def test_a_slave_that_does_not_reach_the_controller_is_named(
+    make: Callable[..., Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet.orders, "_own_address", lambda towards: "127.0.0.1")
+    monkeypatch.setattr(fleet.probe, "why_unreached", lambda target: None)
+    monkeypatch.setattr(FakeMember, "cut_off", {("slave2", "127.0.0.1:8002")})
+    with pytest.raises(FramestormError, match=r"^slave2 cannot connect to 127\.0\.0\.1:8002, .*: no route"):
+        make(master=None)
 
 
 @pytest.mark.parametrize("goes_on", [False, True])

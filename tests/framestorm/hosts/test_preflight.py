@@ -13,7 +13,7 @@ from framestorm.hosts.inventory import Host
 from framestorm.hosts.member import HostError, Member
 from framestorm.hosts.messages import Description, Facts
 
-DESCRIBED = Description(name="slave1", unit="server.service")
+DESCRIBED = Description(name="slave1", address="192.0.2.1", unit="server.service")
 GOOD = Facts(DESCRIBED, "slave1", "17", "5.5", "", "loaded", "additions", free_bytes=2**33)
 
 
@@ -28,15 +28,21 @@ class FakeMember(SimpleNamespace):
         if self.facts.kit == "":
             self.facts = replace(self.facts, kit=probe.digest(paths.ROOT, kit_files))
 
+    def why_unreached(self, target: str) -> str | None:
+        return f"no {target}" if self.is_cut_off else None
 
-def member(name: str = "slave1", offset_ms: float = 0.0, silent: bool = False, **facts: Any) -> Member:
+
+def member(
+    name: str = "slave1", offset_ms: float = 0.0, silent: bool = False, is_cut_off: bool = False, **facts: Any
+) -> Member:
     told = replace(GOOD, **{"hostname": name, **facts})
     fake = FakeMember(host=Host(name, (), "192.0.2.1"), facts=told, clock_offset_ms=offset_ms, silent=silent)
+    fake.is_cut_off = is_cut_off
     return cast(Member, fake)
 
 
 def faults(*members: Member) -> list[list[str]]:
-    return list(preflight.faults(members, members).values())
+    return list(preflight.faults(members, members, "h:8080").values())
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +64,8 @@ def test_a_good_host_takes_part(offset_ms: float) -> None:
         ({"additions": None}, "run ./run.sh deploy"),
         ({"kit": "other"}, "another version of the kit"),
         ({"unit": "not-found"}, "no unit server.service"),
+        ({"described": replace(DESCRIBED, address="192.0.2.7")}, "with the address 192.0.2.7, and now has 192.0.2.1"),
+        ({"is_cut_off": True}, "cannot connect to h:8080: no h:8080"),
         ({"busy_with": "run7 of here"}, "run7 of here"),
         ({"free_bytes": 200 * 2**20 - 1}, "199 MiB"),
         ({"offset_ms": 100.1}, "+100 ms"),
@@ -87,6 +95,12 @@ def test_two_hosts_of_one_name_could_not_be_told_apart() -> None:
     first, (fault,), other = faults(member("a", hostname="debian"), member("b", hostname="debian"), member("c"))
     assert first == other == []
     assert "a and b have the same host name, debian" in fault
+
+
+def test_slaves_alone_have_to_reach_the_function() -> None:
+    slave, master = member("slave1"), member("master1", is_cut_off=True)
+    assert list(preflight.faults([slave, master], [slave], "h:8080").values()) == [[], []]
+    assert list(preflight.faults([slave, master], [slave, master], "").values()) == [[], []]
 
 
 def test_the_kit_s_files_are_those_of_the_client_and_jmeter_s_settings() -> None:

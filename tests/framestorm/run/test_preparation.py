@@ -60,6 +60,17 @@ def test_a_plan_is_edited_without_its_function(tmp_path: Path, monkeypatch: pyte
     assert prepare(replace(asked, is_for_gui=True), tmp_path / "run").platform.url == "https://127.0.0.1:1/f"
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/f", "https://127.0.0.1:1/f"])
+def test_slaves_may_reach_a_function_that_this_machine_does_not(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparation, "check_reachable", endpoint.check_reachable)
+    asked = replace(options("requests", url=url), slaves="slaves")
+    assert prepare(asked, tmp_path / "run").target == "127.0.0.1:1"
+    asked = replace(asked, given={**asked.given, "proxy": "user:word@127.0.0.2:3128"})
+    assert prepare(asked, tmp_path / "run").target == "127.0.0.2:3128"
+
+
 @pytest.mark.parametrize("path", sorted(paths.JMX.glob("*.jmx")), ids=lambda path: path.stem)
 def test_only_what_the_plan_declares_is_filled_in(path: Path, tmp_path: Path) -> None:
     plan = plans.read(path)
