@@ -23,7 +23,10 @@ from lab.network import PROXY_PORT, run
 
 # What the lab needs of this machine: tinyproxy-bin is the program without the service.
 TOOLS = ("mmdebstrap", "systemd-container", "tinyproxy-bin", "iproute2", "openssh-client")
-PACKAGES = ("systemd-sysv", "dbus", "openssh-server", "sudo", "python3", "iproute2", "ca-certificates", "python3-apt")
+PACKAGES = (
+    *("systemd-sysv", "systemd-timesyncd", "dbus", "openssh-server", "sudo", "python3", "iproute2", "ca-certificates"),
+    "python3-apt",
+)
 # Settings of this machine's apt without which its archives may be out of reach; mmdebstrap does not read them itself.
 _FOR_MMDEBSTRAP = ("http::Proxy", "https::Proxy", "Check-Valid-Until", "Check-Date")
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")

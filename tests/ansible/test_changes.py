@@ -31,7 +31,9 @@ def before(deployed: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     kept.write_bytes(CONTROLLER_PROPERTIES.read_bytes())
     text = paths.INVENTORY.read_text().replace("{{ inventory_dir }}", str(paths.ROOT))
     fewer.write_text(text.replace("slave2 ansible_host=198.18.0.12\n", ""))
-    RunSh(folder)("./run.sh deploy -e framestorm_rmi_ssl=true", "-i", str(fewer), "--limit", "master1,slave1", out="")
+    words = ("--diff", "--limit", "master1,slave1", "-i", str(fewer))
+    done = RunSh(folder)("./run.sh deploy -e framestorm_rmi_ssl=true", *words, out="")
+    assert (paths.LOCAL / "deploy" / "rmi_password").read_text() not in done.stdout
     return kept
 
 
@@ -69,7 +71,11 @@ def test_uninstall_leaves_nothing(before: Path, deployed: Lab, run_sh: RunSh, la
         assert sorted(files(deployed, host) ^ bare) == [], host
         assert "framestorm" not in deployed.ssh(host, "getent passwd; systemctl list-units --all --no-legend")
     assert deployed.scan("outsider", "function1", "9990-10000") == {9999}
+    deployed.ssh("slave1", "sudo useradd framestorm && sudo touch /opt/framestorm")
     assert run_sh("./run.sh deploy --uninstall", "--limit", "slave1", out="").stdout.count("changed=0") == 1
+    refused = run_sh("./run.sh deploy", "--limit", "slave1", out="", status=1).stdout
+    assert "/home/framestorm" in refused and "/opt/framestorm" in refused
+    assert "framestorm" in deployed.ssh("slave1", "getent passwd framestorm && ls /opt/framestorm")
     assert "slave2" in run_sh("./run.sh lab status", out="").stdout
     run_sh("./run.sh lab down", out="")
     lab_cli("status", status=1)

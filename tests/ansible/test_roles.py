@@ -2,15 +2,17 @@
 
 import importlib
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from framestorm.paths import ANSIBLE
+from framestorm.paths import ANSIBLE, ROOT
 from lab.hosts import planned
 from tests.conftest import ansible_tool
 
@@ -48,6 +50,26 @@ def test_the_shipped_inventory_names_the_labs_hosts() -> None:
     assert groups == {"master": ["master1"], "slaves": ["slave1", "slave2"], "function": ["function1"]}
 
 
+def test_hosts_have_a_python_that_the_lock_files_are_for() -> None:
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    conditions = [each.get("ansible.builtin.assert", {}) for each in load(ANSIBLE / "roles/common/tasks/preflight.yml")]
+    minimum = re.search(r"version_info'\]\[:2\] >= \[(\d+), (\d+)\]", str(conditions).replace('"', "'"))
+    assert minimum and needed == ">={}.{}".format(*minimum.groups())
+
+
+def test_a_slave_that_is_the_function_s_host_too_restarts_its_server(tmp_path: Path) -> None:
+    (tmp_path / "hosts.ini").write_text("[slaves]\nboth ansible_host=203.0.113.9\n[function]\nboth\n")
+    role = {"name": "common", "tasks_from": "describe"}
+    java = {"_common_java": {"stderr_lines": ["", "17"]}, "framestorm_settings": str(tmp_path)}
+    play = {"hosts": "both", "connection": "local", "vars": java, "tasks": [{"ansible.builtin.include_role": role}]}
+    book = tmp_path / "describe.yml"
+    book.write_text(json.dumps([play]))
+    values = f"@{ANSIBLE / 'group_vars' / 'all.yml'}"
+    words = ("--check", "--diff", "-e", values, "-e", f"framestorm_settings={tmp_path}")
+    shown = ansible_tool("ansible-playbook", "-i", tmp_path / "hosts.ini", *words, book)
+    assert "framestorm-jmeter-server.service" in shown and "function/face-blur" in shown
+
+
 def test_an_archive_is_made_once_a_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ANSIBLE))
     pack = importlib.import_module("pack")
@@ -66,7 +88,7 @@ def test_an_archive_is_made_once_a_content(tmp_path: Path, monkeypatch: pytest.M
     second, other = pack.pack_tree("jmeter")
     assert (other != digest, first.exists(), second.exists()) == (True, False, True)
     listing = subprocess.run(["tar", "tf", second], capture_output=True, text=True, check=True).stdout.split()
-    assert listing == ["lib/a.jar", "lib/junit/", f".packed-{other}"]
+    assert listing == ["lib/", "lib/a.jar", "lib/junit/", f".packed-{other}"]
 
 
 def test_what_is_not_there_to_pack_is_said() -> None:
