@@ -11,8 +11,11 @@ from tests.framestorm.study.conftest import BOTH, judge
 
 
 def test_one_repetition_has_an_interval_within_its_runs(study: Any) -> None:
-    noisy = [[100.0 + 10 * math.sin(7 * number) for number in range(60)], [10.0 + number % 3 for number in range(60)]]
-    made = study(lambda factors, repetition: noisy[factors["way"] != "fork"], repetitions=1)
+    noisy = [[100.0 + 10 * math.sin(7 * number) for number in range(60)], [10.25 + number % 3 for number in range(60)]]
+    speedup = {"metric": "mean_ms", "against": {"way": "kept-alive"}, "as": "ratio"}
+    made = study(
+        lambda factors, repetition: noisy[factors["way"] != "fork"], repetitions=1, derived={"speedup": speedup}
+    )
     claim = {"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "where": {"users": 1}, "expect": "> 5"}
     answer = judge(made, claim)
     assert answer.verdict == "confirmed"
@@ -21,6 +24,8 @@ def test_one_repetition_has_an_interval_within_its_runs(study: Any) -> None:
     where = {"users": 1, "way": "fork"}
     nothing = judge(made, {"metric": "served_per_s", "where": where, "expect": "> 0"})
     assert (nothing.verdict, nothing.low) == ("inconclusive", None)
+    derived = judge(made, {"metric": "speedup", "where": where, "expect": "> 5"})
+    assert (derived.low, derived.high) == pytest.approx((answer.low, answer.high), rel=1e-9), "of the same resamples"
 
 
 def test_one_repetition_of_several_points_goes_by_how_far_they_differ(study: Any) -> None:
