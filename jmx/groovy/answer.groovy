@@ -51,8 +51,13 @@ class Values {
         return values > MANY ? readAlone(reading) : reading.call()
     }
 
-    // JSON for a JSONPath: lines with an object each (NDJSON), of which it would read the first only, as an array.
-    static String json(String answer) {
+    // JSON for a JSONPath: lines (NDJSON) or server-sent events with an object each, of which it would read the first or
+    // none, as an array.
+    static String json(String text) {
+        String answer = text.startsWith('\uFEFF') ? text.substring(1) : text // as Windows writes it
+        if (answer =~ /\A(?:data|event|id|retry)?:/) {
+            return "[${answer.readLines().findAll { it ==~ /data: *\{.*/ }*.substring(5).join(',')}]"
+        }
         boolean isLines = answer =~ /\A\s*+\{[^\n]*\}\s*\n\s*\{/
         return isLines ? "[${answer.readLines().findAll { it.trim() }.join(',')}]" : answer
     }

@@ -40,6 +40,7 @@ class Requests { // loaded anew for each run
     // As framestorm/model/form.py reads it; a test compares the two.
     static final Pattern FIELD = ~/(?s)([!-<>-~][ -<>-~]*)=([@<]?)(.*?)(?:;type=([\w.+-]+\/[^;=]+(?:; *charset=[\w-]+)?))?/
     static final Pattern NOT_IN_URL = ~/["<>\\^`{|}\s]|%(?![0-9A-Fa-f]{2})/ // percent-encoded, as by browsers
+    static final Pattern NOT_IN_HEADER = ~/[^\t -~\u00A0-\u00FF]/ // JMeter would send ? for it
     static final Pattern PEM = ~/(?s)-----BEGIN ([A-Z0-9 ]+)-----(.+?)-----END/
     static final Map<String, String> TYPES = [json: 'application/json', jsonl: 'application/jsonl', xml: 'application/xml']
     static final List<String> WITH_BODY = ['POST', 'PUT', 'PATCH']
@@ -97,6 +98,7 @@ class Requests { // loaded anew for each run
         if (rows && !isRowTheBody) {
             checkColumns(rowsFile, templates)
         }
+        checkHeaders()
         contentType = vars.get('content_type') ?: isRowTheBody ? TYPES.json : typeOf(text)
         redirects = vars.get('follow_redirects') == 'true'
         keepAlive = vars.get('keep_alive') == 'true'
@@ -249,6 +251,10 @@ class Requests { // loaded anew for each run
         return matcher.appendTail(filled).toString()
     }
 
+    static String filled(Header header, Map<String, JsonNode> row) {
+        return filled(header.value, row) { JsonNode value -> plain(value).replaceAll(/[\r\n]+/, ' ') }
+    }
+
     static String encoded(String url) {
         return url.replaceAll(NOT_IN_URL) { String each -> String.format('%%%02X', (int) each.charAt(0)) }
     }
@@ -292,7 +298,8 @@ class Requests { // loaded anew for each run
                 sampler.postBodyRaw = true
             }
         }
-        sampler.autoRedirects = redirects
+        // A DELETE might become a GET, and its answer would not show it.
+        sampler.autoRedirects = redirects && sampler.method != 'DELETE'
         sampler.useKeepAlive = keepAlive
         if (proxy) {
             sampler.proxyScheme = proxy.scheme
@@ -318,6 +325,19 @@ class Requests { // loaded anew for each run
             throw new IllegalArgumentException(
                 "-Jrows=$rowsFile: row ${lacking + 1} has no ${(used - rows[lacking].keySet()).join(' and no ')}, " +
                 'which url, headers, body or form use')
+        }
+    }
+
+    void checkHeaders() {
+        for (Header header : headers) {
+            for (Map<String, JsonNode> row : rows ?: [null as Map<String, JsonNode>]) {
+                Matcher wrong = NOT_IN_HEADER.matcher(filled(header, row))
+                if (wrong.find()) { // it may be of a secret: the value is not shown
+                    throw new IllegalArgumentException("-Jheaders: $header.name: its value has the character " +
+                        String.format('U+%04X', wrong.group().codePointAt(0)) + ', which JMeter cannot send in a header: ' +
+                        'percent-encode it, or leave it out')
+                }
+            }
         }
     }
 
@@ -349,7 +369,7 @@ class Requests { // loaded anew for each run
                 continue
             }
             hasType |= isType
-            manager.add(new Header(header.name, filled(header.value, row) { JsonNode value -> plain(value).replaceAll(/[\r\n]+/, ' ') }))
+            manager.add(new Header(header.name, filled(header, row)))
         }
         if (type && !hasType && !form) {
             manager.add(new Header('Content-Type', type))

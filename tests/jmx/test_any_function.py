@@ -303,11 +303,15 @@ def test_how_a_server_treats_connections(
 def test_lines_of_json_are_an_array(run_plan: RunPlan, stand_in: StartServer) -> None:
     lines = b'{"token": "In", "done": false}\n{"token": "voice", "done": false}\n{"done": true, "tokens": 2}\n'
     pretty = b'{\n  "0": {}\n}\n'
-    server = stand_in({"body": lines}, {"body": lines[:60]}, {"body": pretty})
+    events = b": hello\n\n" + b"".join(b"event: token\ndata: %b\n\n" % line for line in lines.splitlines())
+    bodies = (lines, lines[:60], pretty, events + b"data: [DONE]\n\n", events[9:150], b"\xef\xbb\xbf" + lines)
+    server = stand_in(*({"body": body} for body in bodies))
     how = {"expect": "$[-1].done == true", "figures": "tokens=$[-1].tokens"}
-    rows = run_plan("requests", url=server.url, users=1, ramp_s=0, hold_s=2, sleep_s=0.5, **how).rows()[:3]
-    assert [row["responseMessage"] for row in rows] == ["OK", "expect-not-met", "expect-not-met"]
-    assert [row["further_figures"] for row in rows] == ['{"tokens":2}', "", ""]
+    rows = run_plan("requests", url=server.url, users=1, ramp_s=0, hold_s=2, sleep_s=0.2, **how).rows()[:6]
+    unmet = ("expect-not-met", "")
+    met = ("OK", '{"tokens":2}')
+    answers = [(row["responseMessage"], row["further_figures"]) for row in rows]
+    assert answers == [met, unmet, unmet, met, unmet, met]
 
 
 def test_an_answer_gives_figures(run_plan: RunPlan, stand_in: StartServer) -> None:

@@ -82,6 +82,8 @@ def test_the_script_reads_the_same(of_scripts: OfScripts, tmp_path: Path) -> Non
 
 MISTAKES = [
     ({"headers": "no colon"}, "'no colon' is not of the form Name: value"),
+    ({"headers": "X-Name: \N{CJK UNIFIED IDEOGRAPH-65E5}"}, "X-Name: its value has the character U+65E5"),
+    ({"rows": "@names.jsonl", "headers": "X-Name: {a}"}, "X-Name: its value has the character U+20AC"),
     ({"body": "${env:NOT_SET_HERE}"}, "no variable NOT_SET_HERE"),
     ({"rows": "@empty.csv"}, "empty.csv holds no rows"),
     ({"headers": "X Y: 1"}, "'X Y: 1' is not of the form Name: value"),
@@ -109,6 +111,7 @@ def test_mistakes_are_found_before_the_load(of_scripts: OfScripts, tmp_path: Pat
     (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
     (tmp_path / "uneven.jsonl").write_text('{"a": 1, "b": 2}\n{"a": 1}\n')
     (tmp_path / "latin.csv").write_bytes(b"a\nJos\xe9\n")
+    (tmp_path / "names.jsonl").write_text('{"a": "Jos\\u00e9"}\n{"a": "\\u20ac"}\n')
     (tmp_path / "rows.jsonl").write_text('{"a": 1}\nno JSON\n')
     found = of_scripts(properties for properties, _ in MISTAKES)
     for (properties, reason), each in zip(MISTAKES, found, strict=True):

@@ -76,6 +76,14 @@ def test_a_redirect_is_one_sample_and_stays_a_post(run_plan: RunPlan, stand_in: 
     assert run.tree().findall("httpSample/httpSample") == []
 
 
+def test_a_redirect_of_a_deletion_is_not_followed(run_plan: RunPlan, stand_in: StartServer) -> None:
+    worker = stand_in({"body": b"ok"})
+    first = stand_in(*(redirect(status, worker) for status in (302, 307)))
+    run = run_plan("requests", url=first.url, method="DELETE", users=1, ramp_s=0, hold_s=1, sleep_s=0.1)
+    assert [row["responseMessage"] for row in run.rows()][:2] == ["status-302", "status-307"]
+    assert worker.received == []
+
+
 def test_a_redirect_takes_no_secret_to_another_host(
     run_plan: RunPlan, stand_in: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
