@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from framestorm import probe
+from framestorm.errors import UsageError
 from framestorm.model import plan as plans
 from framestorm.paths import JMETER_HOME as HOME
 from framestorm.paths import JMX, ROOT
@@ -92,6 +93,17 @@ def test_what_to_set_comes_first(plan: Path, elements: list[Element]) -> None:
     properties, filled_in, _ = (element.properties.keys() - {"TestPlan.comments"} for element in first)
     assert filled_in == set(of_plan.filled_in) - {"tree"}
     assert set(of_plan.settable) - properties in (set(), {"users", "ramp_s", "hold_s"}), "those are read by a chart"
+
+
+@every_plan
+def test_a_timeout_of_0_is_refused(plan: Path) -> None:
+    """JMeter, clients and curl take it for different things."""
+    timeouts = [each for name, each in plans.read(plan).settable.items() if name in ("timeout_s", "connect_timeout_s")]
+    assert timeouts or plan.stem == "process"
+    for each in timeouts:
+        with pytest.raises(UsageError, match=f"-J{each.name}=0"):
+            each.check("0")
+        each.check("0.001")
 
 
 @every_plan
