@@ -11,7 +11,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 _PIECE_BYTES = 1 << 16
 
@@ -33,7 +33,8 @@ class Caller:
         parts = urlsplit(url)
         if not parts.hostname:
             raise ValueError(f"URL {url!r} cannot be used: it has no host")
-        self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._path = quote(path, safe="!#$%&'()*+,/:;=?@[]~")  # as requests does for frames
         self._headers = {"User-Agent": "framestorm", "Content-Type": "text/plain", **headers}
         self._timeout_s = timeout_s
         self._cut_by: str | None = None

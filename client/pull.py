@@ -1,5 +1,6 @@
 """Tasks as calls through OpenFaaS's queue, which reports here when each is done."""
 
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -71,9 +72,10 @@ def queue_url(url: str) -> str:
         DispatchError: the URL is not that of a function behind OpenFaaS's gateway.
     """
     parts = urlsplit(url)
-    if not parts.path.startswith(("/function/", "/async-function/")):
+    path, is_function = re.subn(r"/(async-)?function/(?=.)", "/async-function/", parts.path, count=1)
+    if not is_function:
         raise DispatchError(f"URL {url!r} has no queue: the gateway's /function/NAME is expected")
-    return urlunsplit(parts._replace(path=parts.path.replace("/function/", "/async-function/", 1)))
+    return urlunsplit(parts._replace(path=path))
 
 
 def _receiver(url: str, on_call: Callable[[Call], None]) -> Receiver:

@@ -15,6 +15,7 @@ import pytest
 
 import tasks
 from caller import Caller
+from dispatch import DispatchError
 from pull import queue_url
 from tests.client.conftest import ANSWERS as FRAME_ANSWERS
 from tests.client.conftest import Done, lines_of, start, wait_until
@@ -222,9 +223,19 @@ def test_stopped(gateway: StandIn, tmp_path: Path, mode: str, function: str, und
     assert not any(child.is_running() for child in children)
 
 
-def test_the_queue_of_a_function() -> None:
+@pytest.mark.parametrize("gateway", ["http://gateway:8080", "https://host/faas"])
+def test_the_queue_of_a_function(gateway: str) -> None:
     for path in ("function", "async-function"):
-        assert queue_url(f"http://gateway:8080/{path}/sleep?a=b") == "http://gateway:8080/async-function/sleep?a=b"
+        assert queue_url(f"{gateway}/{path}/sleep?a=b") == f"{gateway}/async-function/sleep?a=b"
+    with pytest.raises(DispatchError, match="has no queue"):
+        queue_url(f"{gateway}/sleep")
+
+
+def test_a_url_is_sent_as_browsers_send_it(gateway: StandIn) -> None:
+    caller = Caller(f"{gateway.origin}/function/a b?q=é&p=%20+", {}, timeout_s=5, connect_timeout_s=1)
+    assert caller.post(b"0").status == 200
+    caller.close()
+    assert gateway.received[0].path == "/function/a%20b?q=%C3%A9&p=%20+"
 
 
 @pytest.mark.parametrize(
