@@ -37,7 +37,7 @@ def host_and_port(url: str) -> tuple[str, int]:
     if "@" in parts.netloc:
         raise UsageError(
             "the URL holds a login; put it into a header: Authorization: Basic ${env:LOGIN}, where LOGIN is "
-            "user:password in base64 (printf %s user:password | base64)"
+            "user:password in base64 (printf %s user:password | base64 -w0)"
         )
     return parts.hostname, port or (443 if parts.scheme == "https" else 80)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.parser import Parser
+from framestorm.plain import note
 from framestorm.platform.openfaas import balancers, gateway, services, stack
 from framestorm.platform.openfaas.layout import CREDENTIALS, FAAS_CLI, GATEWAY_URL, LOGS, PROMETHEUS_URL, STACK
 
@@ -28,10 +29,16 @@ def main(argv: Sequence[str]) -> int:
             ended = stack.down()
             print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
         case "deploy":
+            if any(word.startswith("--image") for word in more):
+                raise UsageError(
+                    "target deploy takes a stack file, not --image, which faas-cli would ignore; give it to "
+                    f"{paths.shown(FAAS_CLI)} itself, after the login that ./run.sh target openfaas prints"
+                )
             if not arguments.file.is_file():
                 raise UsageError(f"there is no stack file {arguments.file}")
             with stack.locked():
                 gateway.deploy(arguments.file, [*more, *(["--filter", arguments.filter] if arguments.filter else [])])
+            _note_not_ready()
         case "scale":
             with stack.locked():
                 gateway.scale(arguments.function, arguments.replicas)
@@ -59,7 +66,7 @@ def _parser() -> Parser:
     verb("status", "show its parts, functions, replicas and balancers; exit status 1 if a part has ended")
     verb("down", "stop all of its parts")
     deploy = verb("deploy", "check a stack file, then deploy it by faas-cli, whose other options may follow")
-    deploy.add_argument("-f", dest="file", type=Path, default=STACK, help=f"default: {paths.shown(STACK)}")
+    deploy.add_argument("-f", "--yaml", dest="file", type=Path, default=STACK, help=f"default: {paths.shown(STACK)}")
     deploy.add_argument(
         "--filter", metavar="NAME", help="only this function, or those that match a pattern such as noop*"
     )
@@ -82,6 +89,16 @@ def _show_use() -> None:
     print(f"run         ./run.sh -Jurl={GATEWAY_URL}/function/face-blur")
     print(f"faas-cli    {cli} login --password-stdin <{paths.shown(CREDENTIALS)}/basic-auth-password")
     print(f"            {cli} deploy --filter face-blur -f {stack_file}")
+
+
+def _note_not_ready() -> None:
+    """The provider waits some time for a new function; faas-cli calls it deployed all the same."""
+    waiting = [each["name"] for each in gateway.functions() if each["replicas"] and not each["availableReplicas"]]
+    if waiting:
+        note(
+            f"no replica of {', '.join(waiting)} is ready: GET /_/health on port 8080, or the path in the annotation "
+            "com.openfaas.ready.http.path, has to be answered with status 200; ./run.sh target status shows them"
+        )
 
 
 def _show_status() -> int:

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.platform.base import Site
-from framestorm.platform.openfaas import cli, config, services, stack
+from framestorm.platform.openfaas import cli, config, gateway, services, stack
 from framestorm.platform.openfaas.platform import OpenFaas, OpenFaasSettings, stack_functions
 from lab import lifecycle
 
@@ -35,6 +35,25 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_verbs_before_the_start_say_how_to_start(words: list[str]) -> None:
     with pytest.raises(FramestormError, match=r"\./run\.sh target openfaas"):
         cli.main(words)
+
+
+def test_an_image_alone_does_not_deploy_the_whole_stack() -> None:
+    with pytest.raises(UsageError, match="not --image"):
+        cli.main(["deploy", "--image=you/ocr:1", "--name", "ocr"])
+
+
+def test_deploy_names_functions_that_are_not_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts = {"ocr": (1, 0), "noop": (1, 1), "idle": (0, 0)}
+    functions = [{"name": name, "replicas": n, "availableReplicas": ready} for name, (n, ready) in counts.items()]
+    deployed: list[Path] = []
+    monkeypatch.setattr(gateway, "deploy", lambda file, _: deployed.append(file))
+    monkeypatch.setattr(gateway, "functions", lambda: functions)
+    (tmp_path / "ocr.yml").touch()
+    assert cli.main(["deploy", "--yaml", str(tmp_path / "ocr.yml")]) == 0
+    assert deployed == [tmp_path / "ocr.yml"]
+    assert "no replica of ocr is ready" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("before", [None, ""])
