@@ -123,6 +123,7 @@ def test_answers_come_first(made: Path) -> None:
     assert [line.split()[:2] for line in lines[1:-1:2]] == [
         ["confirmed", "forks"], ["rejected", "failures:"], ["inconclusive", "unseen:"],
     ]  # fmt: skip
+    assert set(summary.verdicts.values()) == {1}
     assert "9.00 times [" in lines[2] and lines[-1].endswith("index.html")
     page = own_text((made / "index.html").read_text())
     places = [page.index(f"<h2>{title}</h2>") for title in ("Answers", "Charts", "All points", "What was run")]
