@@ -143,6 +143,9 @@ class Requests { // loaded anew for each run
             if (!(line ==~ /[!#-'*+.^`|~\w-]+\s*:.*/)) {
                 throw new IllegalArgumentException("header '$line' is not of the form Name: value")
             }
+            if (line ==~ /(?i)transfer-encoding\s*:.*/) { // JMeter would send nothing
+                throw new IllegalArgumentException('-Jheaders: leave Transfer-Encoding out: JMeter sends bodies with their length')
+            }
             return new Header(line.substring(0, colon).trim(), resolved(line.substring(colon + 1).trim()))
         }
     }

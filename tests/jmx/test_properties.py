@@ -83,6 +83,7 @@ def test_the_script_reads_the_same(of_scripts: OfScripts, tmp_path: Path) -> Non
 MISTAKES = [
     ({"headers": "no colon"}, "'no colon' is not of the form Name: value"),
     ({"headers": "X-Name: \N{CJK UNIFIED IDEOGRAPH-65E5}"}, "X-Name: its value has the character U+65E5"),
+    ({"headers": "transfer-encoding: chunked"}, "leave Transfer-Encoding out"),
     ({"rows": "@names.jsonl", "headers": "X-Name: {a}"}, "X-Name: its value has the character U+20AC"),
     ({"body": "${env:NOT_SET_HERE}"}, "no variable NOT_SET_HERE"),
     ({"rows": "@empty.csv"}, "empty.csv holds no rows"),
