@@ -33,6 +33,16 @@ def speed_up(host: Host) -> None:
     network.limit_rate(host.name, None)
 
 
+def move_away(host: Host, delay_ms: float, loss: float) -> None:
+    """Let all that a host sends and gets take `delay_ms` each way, and lose the share `loss` of it."""
+    network.move_away(host.name, delay_ms, loss)
+
+
+def move_back(host: Host) -> None:
+    """Bring it near again."""
+    network.move_back(host.name)
+
+
 def drop(host: Host, chain: str) -> None:
     """Lose all that comes to the host (chain INPUT) or goes from it (OUTPUT), and nothing the other way."""
     _iptables(host, "-I", chain)

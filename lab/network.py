@@ -12,6 +12,7 @@ import json
 import re
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ from lab.hosts import BRIDGE_ADDRESS, CONTROLLER_ADDRESS, HOME, NETWORK, LabErro
 LINK = "fs-lab"  # the controlling machine's end
 PROXY_PORT = 3128
 NAMESPACE_WITHIN_S = 5
+DEVICE_WITHIN_S = 5
 KEEPER, PROXY = "network", "proxy"
 
 
@@ -116,6 +118,33 @@ def limit_rate(name: str, rate: str | None) -> None:
     """Let a host receive no faster than `rate`, such as `20mbit`; without it, as fast as ever."""
     shape = ["tc", "qdisc", "replace" if rate else "delete", "dev", f"vb-{name}", "root"]
     run(*inside([*shape, *(["tbf", "rate", rate, "burst", "64k", "latency", "200ms"] if rate else [])]))
+
+
+def move_away(name: str, delay_ms: float, loss: float) -> None:
+    """Put a long way between a host and all others; `delay_ms` and the share `loss` of frames are each way's."""
+    near, far, bridge = f"near-{name}", f"far-{name}", f"br-{name}"
+    program = [sys.executable, "-P", str(paths.ROOT / "lab/distance.py"), near, far]
+    groups.start(near, inside([*program, "--delay-ms", str(delay_ms), "--loss", str(loss)]), HOME / "distance.log")
+    _wait_for_device(far)
+    run(*inside(["ip", "link", "add", bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0"]))
+    for device, master in ((near, "br0"), (far, bridge), (f"vb-{name}", bridge)):
+        run(*inside(["ip", "link", "set", device, "master", master, "up"]))
+    run(*inside(["ip", "link", "set", bridge, "up"]))
+
+
+def move_back(name: str) -> None:
+    """Take that back."""
+    run(*inside(["ip", "link", "set", f"vb-{name}", "master", "br0"]))
+    run(*inside(["ip", "link", "delete", f"br-{name}"]))
+    groups.end(f"near-{name}")
+
+
+def _wait_for_device(name: str) -> None:
+    deadline = time.monotonic() + DEVICE_WITHIN_S
+    while name not in run(*inside(["ip", "-brief", "link"])):
+        if time.monotonic() > deadline:
+            raise LabError(f"no network device {name} within {DEVICE_WITHIN_S} s; see {HOME / 'distance.log'}")
+        time.sleep(0.05)
 
 
 def proxy_up(urls: list[str]) -> None:

@@ -39,6 +39,7 @@ END_WITHIN_S = 10.0
 DISK_AT_LEAST_BYTES = 1 << 20
 # Sent of the followed files before the next look at orders: over a slow network that may take long.
 CHUNKS_AT_A_TIME = 8
+END_TAG_BYTES = 64  # more than a result tree's end tag and the space around it
 PR_SET_PDEATHSIG = 1
 DESCRIPTION = Path("/etc/framestorm/host.json")  # left by the playbook
 ENVIRONMENT = Path("/run/framestorm/run.env")  # read by the server's unit at each start
@@ -399,8 +400,11 @@ class Agent:
                         self.followed[name] = _opened(path)
                 except FileNotFoundError:
                     continue
+            file = self.followed[name]
             for _ in range(CHUNKS_AT_A_TIME):
-                data = self.followed[name].read(messages.PIECE_BYTES)
+                is_over = self.controller is None or self.controller.poll() is not None
+                stays = os.fstat(file.fileno()).st_size if is_over else _without_end_tag(file)
+                data = file.read(max(0, min(stays - file.tell(), messages.PIECE_BYTES)))
                 if not data:
                     break
                 answer(messages.Chunk(name, base64.b64encode(data).decode()))
@@ -449,7 +453,18 @@ def _opened(path: Path) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise CannotError(f"{path} is not a file")
-    return os.fdopen(descriptor, "rb")
+    return os.fdopen(descriptor, "rb", buffering=0)  # what was read ahead could be taken back
+
+
+def _without_end_tag(file: BinaryIO) -> int:
+    """The bytes of a result tree that stay as they are.
+
+    JMeter ends the tree when all slaves that have started are done. If another starts later, it takes the end back.
+    """
+    size = os.fstat(file.fileno()).st_size
+    tail = os.pread(file.fileno(), END_TAG_BYTES, max(0, size - END_TAG_BYTES))
+    end = re.search(rb"\s*</testResults>\s*\Z", tail)
+    return size - (len(tail) - end.start()) if end else size
 
 
 def _end_with_agent() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from framestorm import paths
+from framestorm.errors import FramestormError
 from framestorm.platform.openfaas import docker, gateway
 from framestorm.platform.openfaas.docker import IN_IMAGE
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, GATEWAY_URL, PROVIDER_URL
@@ -65,6 +66,16 @@ def test_limits_and_secret_reach_the_container(openfaas):
         figure = re.search(rf'replica_{name}\{{function="limited".*\}} (.*)', figures)
         assert figure is not None and 0 < float(figure.group(1)) < most
     assert docker.run("cp", f"{replica}:/var/openfaas/secrets/token", "-").count("hush") == 1
+
+
+def test_the_engine_of_another_checkout_is_not_used(openfaas, tmp_path, monkeypatch) -> None:
+    owner = paths.ROOT
+    monkeypatch.setattr(docker, "DATA", tmp_path / docker.DATA.relative_to(owner))
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.setattr(docker, "ENGINE_ENDS_WITHIN_S", 0)
+    assert not docker.is_running()
+    with pytest.raises(FramestormError, match=f"{owner} has used Docker"):
+        docker.ensure_engine()
 
 
 def test_a_missing_image_is_named(openfaas):

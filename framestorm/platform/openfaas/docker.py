@@ -4,8 +4,10 @@ A base image is made from the distribution's packages, and the functions are put
 """
 
 import contextlib
+import fcntl
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
+from framestorm.machine import wait_until
 from framestorm.platform.openfaas import parts, services
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, INSTANCE
 from framestorm.platform.openfaas.parts import Image, Places, catalogue
@@ -29,6 +32,9 @@ PID_FILE = HOME / "docker.pid"
 EXEC_ROOT = "/run/framestorm-docker"
 BRIDGE_ADDRESS = "198.19.255.1/24"
 CALL_WITHIN_S = 600.0
+# Held by the checkout that is about to start an engine.
+ENGINE_LOCK = Path("/run/framestorm-docker.lock")
+ENGINE_ENDS_WITHIN_S = 900.0
 
 PREFIX = "framestorm"
 TAG = "0.1"
@@ -52,8 +58,16 @@ USER = "10001:10001"
 
 
 def is_running() -> bool:
-    """Whether an engine answers."""
-    return bool(shutil.which("docker")) and _succeeds("info")
+    """Whether an engine answers that is for this checkout: its own or the machine's."""
+    return bool(shutil.which("docker")) and _succeeds("info") and _other_checkout() is None
+
+
+def _other_checkout() -> Path | None:
+    """The other checkout of Framestorm that started the engine that answers; it will end it."""
+    command = ["docker", "info", "--format", "{{.DockerRootDir}}"]
+    data = Path(subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip())
+    own = DATA.relative_to(paths.ROOT).parts
+    return data.parents[len(own) - 1] if data.parts[-len(own) :] == own and data != DATA else None
 
 
 def needed_packages() -> tuple[str, ...]:
@@ -62,10 +76,30 @@ def needed_packages() -> tuple[str, ...]:
 
 
 def ensure_engine() -> None:
-    """Start an engine unless one is running."""
+    """Start an engine unless one is running; a machine has one at a time.
+
+    Raises:
+        FramestormError: it cannot be started, or that of another checkout did not end in time.
+    """
     if is_running():
         return
+    if os.geteuid() != 0:
+        raise FramestormError("no Docker engine answers; start it, or run as root, which starts one")
     packages.install(needed_packages())
+    with ENGINE_LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (other := _other_checkout()) is not None:
+            print(f"waiting for the Docker engine of {other} to end …", file=sys.stderr)
+            if not wait_until(lambda: _other_checkout() is None, ENGINE_ENDS_WITHIN_S, 1):
+                raise FramestormError(
+                    f"{other} has used Docker on this machine for {ENGINE_ENDS_WITHIN_S:.0f} s; "
+                    "wait for its tests, or run `./run.sh openfaas down` there"
+                )
+        if not is_running():
+            _start_engine()
+
+
+def _start_engine() -> None:
     PID_FILE.unlink(missing_ok=True)
     options: list[str | Path] = ["--data-root", DATA, "--exec-root", EXEC_ROOT, "--pidfile", PID_FILE]
     # Containers are reached over the bridge from this machine only: its firewall rules are not changed.

@@ -271,6 +271,23 @@ def test_orders_are_heard_while_much_is_sent(
     assert b"".join(base64.b64decode(each.data) for each in answers if isinstance(each, Chunk)) == content
 
 
+def test_the_end_of_a_result_tree_is_taken_back_when_another_slave_starts(
+    on_host: Agent, answers: list[messages.Answer], tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree.xml"
+    tree.write_text("<testResults>\n<sample/>\n\n</testResults>\n")
+    on_host.follow = {"tree.xml": tree}
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as on_host.controller:
+        on_host._send_growth()
+        os.truncate(tree, len("<testResults>\n<sample/>\n"))
+        with tree.open("a") as file:
+            file.write("<sample of='the other slave'/>\n\n</testResults>\n")
+        on_host._send_growth()
+        on_host.controller.communicate()
+    on_host._send_growth()
+    assert b"".join(base64.b64decode(each.data) for each in answers if isinstance(each, Chunk)) == tree.read_bytes()
+
+
 def test_a_controller_dies_with_its_agent() -> None:
     kill = "import os, signal, subprocess, sys\nfrom framestorm.hosts import agent\n"
     kill += "child = subprocess.Popen(['sleep', '60'], preexec_fn=agent._end_with_agent)\n"
