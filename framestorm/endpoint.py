@@ -2,13 +2,12 @@
 
 import base64
 import http.client
-import socket
 import ssl
 import urllib.parse
 
 from framestorm.errors import FramestormError, UsageError
+from framestorm.probe import CONNECT_WITHIN_S, why_unreached
 
-CONNECT_WITHIN_S = 5.0
 # What to do about a certificate, by OpenSSL's X509_V_ERR; in all other cases its authority is not known here.
 _ADVICE = {
     9: "set the clock right, here or there",
@@ -49,14 +48,11 @@ def check_reachable(url: str) -> None:
         UsageError: the URL is wrong.
         FramestormError: nothing answers there.
     """
-    host, port = host_and_port(url)
-    try:
-        socket.create_connection((host, port), timeout=CONNECT_WITHIN_S).close()
-    except (OSError, UnicodeError) as error:  # the latter of a name such as a..b
-        why = getattr(error, "strerror", None) or error
+    target = "{}:{}".format(*host_and_port(url))
+    if why := why_unreached(target):
         raise FramestormError(
-            f"nothing answers at {host}:{port} ({why}); check the URL, and that the gateway or the function is running"
-        ) from None
+            f"nothing answers at {target} ({why}); check the URL, and that the gateway or the function is running"
+        )
 
 
 def check_certificate(url: str, option: str, authorities: str, proxy: str = "") -> None:

@@ -23,7 +23,7 @@ from framestorm.platform import registry
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.platform.registry import NoPlatform, Url
-from framestorm.probe import limits
+from framestorm.probe import limits, why_unreached
 from framestorm.run import capacity, influxdb, jmeter
 from framestorm.run import properties as java_properties
 from framestorm.run.capacity import Asked
@@ -161,7 +161,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
             target = "{}:{}".format(*host_and_port(address))
         else:
             check_reachable(address)
-        has_certificate = platform.url.startswith("https://") and (not is_over_slaves or _is_in_reach(address))
+        has_certificate = platform.url.startswith("https://") and not (is_over_slaves and why_unreached(target))
         for name, each in plan.settable.items():
             if facets.AUTHORITIES in each.facets and has_certificate:
                 check_certificate(platform.url, f"-J{name}", properties[name], proxy)
@@ -187,14 +187,6 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if not is_over_slaves and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
     return Prepared(options, run_dir, plan, needs, properties, values, jmeter_values, platform, asked, target)
-
-
-def _is_in_reach(address: str) -> bool:
-    try:
-        check_reachable(address)
-    except FramestormError:
-        return False
-    return True
 
 
 def refuse(shortages: Sequence[str], what: str, options: RunOptions) -> None:
