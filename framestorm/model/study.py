@@ -3,7 +3,7 @@
 The models are the format of study.yml: its reader, its defaults and its published schema (docs/study.schema.json).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Literal
@@ -100,6 +100,20 @@ Properties = dict[str, Value]
 Setting = Annotated[Value | dict[str, Value] | None, Meaning("a value, or a mapping of values")]
 Settings = dict[str, Setting]
 Where = dict[str, Annotated[Value | Values, Meaning("a level, or a list of levels")]]
+
+
+def matches(factors: Mapping[str, Value], where: Mapping[str, Value | tuple[Value, ...]]) -> bool:
+    """Whether a point has these levels; of a factor one level is meant, or any of a list; 1 and true are two."""
+
+    def has(name: str, level: Value) -> bool:
+        return factors.get(name) == level and isinstance(factors.get(name), bool) == isinstance(level, bool)
+
+    return all(
+        any(has(name, level) for level in (levels if isinstance(levels, tuple) else (levels,)))
+        for name, levels in where.items()
+    )
+
+
 ExpectText = Annotated[
     InstanceOf[Expectation],
     BeforeValidator(lambda value: expectation.parse(value) if isinstance(value, str) else value),

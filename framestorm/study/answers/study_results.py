@@ -7,7 +7,7 @@ import numpy as np
 
 from framestorm.model.metric import METRICS, RESPONSE, USER, is_of_run, is_rounded, percentile, split_label
 from framestorm.model.metric import metric as metric_of
-from framestorm.model.study import Derived, Value, Where
+from framestorm.model.study import Derived, Where, matches
 from framestorm.model.study_summary import PointRun, PointState, PointSummary, RestrictedMean
 from framestorm.stats.bootstrap import draw
 from framestorm.stats.checks import Ends, clipped, hull
@@ -53,15 +53,11 @@ class StudyResults:
 
     def matching(self, where: Where) -> list[Point]:
         """The points with these levels; of a factor one level is meant, or any of a list."""
-        return [point for point in self.points if all(_has(point.factors, *level) for level in where.items())]
+        return [point for point in self.points if matches(point.factors, where)]
 
     def runs(self, point: Point, repetitions: Sequence[int]) -> list[ResultRow]:
         """The complete runs of a point in these repetitions."""
         return [row for r in repetitions if (row := self.by_cell.get((point.id, r))) is not None]
-
-
-def _has(factors: Mapping[str, Value], name: str, level: Value | tuple[Value, ...]) -> bool:
-    return factors.get(name) in (level if isinstance(level, tuple) else (level,))
 
 
 def summarise_points(study: StudyResults) -> list[PointSummary]:

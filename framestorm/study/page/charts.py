@@ -3,14 +3,14 @@
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from framestorm.inference import wording
 from framestorm.model import study as design
 from framestorm.model.metric import RESPONSE, SERIES, metric
-from framestorm.model.study import Value
+from framestorm.model.study import Value, matches
 from framestorm.model.study_summary import IndexCell, PointSummary, PublishedPoint
 from framestorm.model.units import is_number
 from framestorm.report.figure import BAND, INK, LINE_COLOURS, MAIN, Chart, Lengths, Trace, axis_title, line
@@ -99,11 +99,13 @@ class _Drawing:
         self.metrics: tuple[str, ...] = asked.metrics or (str(asked.metric),)
         self.x = str(asked.x)
         self.log = asked.log or ""
-        self.points = [point for point in summary.points if _matches(point.factors, asked)]
+        self.points = [point for point in summary.points if matches(point.factors, asked.where)]
+        # A published row says nothing of factors that it has no column for.
         self.published = [
             row
             for row in summary.published or ()
-            if _matches(row.factors, asked, strict=False) and self.metrics[0] in row.figures
+            if matches(row.factors, {name: asked.where[name] for name in asked.where.keys() & row.factors})
+            and self.metrics[0] in row.figures
         ]
         self.fits = summary.scalability
         self.levels = summary.levels
@@ -141,7 +143,7 @@ class _Drawing:
         """The panels that have something in them, each with its level of the factor `by`."""
         panels = []
         for level in levels:
-            chosen = [point for point in points if by is None or _has_level(point.factors, by, level)]
+            chosen = [point for point in points if by is None or matches(point.factors, {by: level})]
             panel = self._panel(chosen, is_ours=not prefix)
             named = [prefix] if prefix else []
             named += [wording.named_level(by, level)] if by is not None else []
@@ -160,7 +162,7 @@ class _Drawing:
         if lines:
             series = [(self.metrics[0], _line_name(lines, level), level) for level in self.levels.get(lines, ())]
         for number, (of, name, level) in enumerate(series):
-            of_line = [point for point in points if lines is None or _has_level(point.factors, lines, level)]
+            of_line = [point for point in points if lines is None or matches(point.factors, {lines: level})]
             colour = LINE_COLOURS[number % len(LINE_COLOURS)]
             drawn = self._line(of_line, of, name, colour, scale, is_ours=is_ours)
             traces += drawn
@@ -313,19 +315,6 @@ def _band(x: Sequence[Any], low: Sequence[float | None], high: Sequence[float | 
     shape = {"type": "scatter", "mode": "lines", "x": xs[:-1], "y": ys[:-1], "name": "interval", "fill": "toself"}
     look = {"fillcolor": colour, "opacity": 0.16, "line": {"width": 0, "color": BAND}}
     return [shape | look | {"hoverinfo": "skip", "showlegend": False}] if xs else []
-
-
-def _matches(factors: Mapping[str, Value], asked: design.Chart, *, strict: bool = True) -> bool:
-    """Whether a point is in the chart; a published row says nothing of factors that it has no column for."""
-    return all(
-        (not strict and name not in factors)
-        or factors.get(name) in (levels if isinstance(levels, tuple) else (levels,))
-        for name, levels in asked.where.items()
-    )
-
-
-def _has_level(factors: Mapping[str, Value], name: str, level: Value | None) -> bool:
-    return factors.get(name) == level and isinstance(factors.get(name), bool) == isinstance(level, bool)
 
 
 def _line_name(factor: str, level: Any) -> str:

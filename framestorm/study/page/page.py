@@ -8,6 +8,7 @@ from framestorm.model import units
 from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED
 from framestorm.model.files import write, write_text
 from framestorm.model.metric import metric
+from framestorm.model.study import matches
 from framestorm.model.study_summary import PointSummary
 from framestorm.model.summary import Doubt
 from framestorm.model.units import plural
@@ -183,7 +184,7 @@ def published_points(summary: StudySummary) -> dict[str, dict[str, Estimate]]:
     figures = {}
     for point in summary.points:
         for row in summary.published or ():
-            if row.factors and all(point.factors.get(name) == level for name, level in row.factors.items()):
+            if row.factors and matches(point.factors, row.factors):
                 figures[point.id] = row.figures
                 break
     return figures
