@@ -9,7 +9,7 @@ import polars as pl
 
 from framestorm.model.series import Curves, ReplicaLine, ReplicasOverTime, ReplicaUse, Values
 from framestorm.model.summary import FunctionSummary, Range, Replica, ShortOfReplicas, VanishedReplicas
-from framestorm.results.table import scan_rows, spread
+from framestorm.results.table import known, scan_rows, spread, sum_known
 
 SCHEMA = {
     "time_ms": pl.Float64, "metric": pl.String, "function": pl.String, "detail": pl.String, "value": pl.Float64,
@@ -97,9 +97,9 @@ def _function(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: floa
     lost, short_s = _grown(rows, LOST), _grown(rows, SHORT, scaling)
     # If the provider counted no losses, the missing replicas belonged to an earlier deployment.
     vanished = [] if lost == 0 else _vanished(rows, origin_ms)
-    throttled = [each.throttled_mean for each in replicas if each.throttled_mean is not None]
+    throttled = known(each.throttled_mean for each in replicas)
     # Rates over the last 10 s are below the mean in a load that is as short: they count the idle time before it.
-    cores_mean, cores_most = _sum([each.cores_mean for each in replicas]), _maximum(_whole(rows, "cpu_cores"))
+    cores_mean, cores_most = sum_known(each.cores_mean for each in replicas), _maximum(_whole(rows, "cpu_cores"))
     return FunctionSummary(
         function=function,
         wanted=_range(rows, "replicas_wanted"),
@@ -108,11 +108,11 @@ def _function(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: floa
         # The provider counts them; it does not see requests that a balancer sends past it.
         in_flight_max=_maximum(_whole(rows, "in_flight")) or None,
         cores_mean=cores_mean,
-        cores_max=max((each for each in (cores_mean, cores_most) if each is not None), default=None),
+        cores_max=max(known((cores_mean, cores_most)), default=None),
         throttled_mean=sum(throttled) / len(throttled) if throttled else None,
         memory_max_bytes=max((each.memory_max_bytes for each in replicas if each.memory_max_bytes), default=None),
-        received_bytes_per_s=_sum([each.received_bytes_per_s for each in replicas]),
-        sent_bytes_per_s=_sum([each.sent_bytes_per_s for each in replicas]),
+        received_bytes_per_s=sum_known(each.received_bytes_per_s for each in replicas),
+        sent_bytes_per_s=sum_known(each.sent_bytes_per_s for each in replicas),
         replicas=replicas,
         # Measured by the provider; without its counter, only as fine as the scrapes.
         short_s=short.height * step_ms / 1000 if short_s is None else short_s,
@@ -291,8 +291,3 @@ def _range(rows: pl.DataFrame, metric: str) -> Range | None:
 def _maximum(rows: pl.DataFrame) -> float | None:
     highest: float | None = rows.select(pl.col("value").max()).item()
     return highest
-
-
-def _sum(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

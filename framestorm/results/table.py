@@ -241,6 +241,17 @@ def rate_per_s(n: int, span: tuple[float, float] | None) -> float | None:
     return n / (span[1] - span[0]) * 1000
 
 
+def known(values: Iterable[float | None]) -> list[float]:
+    """Those of the figures that are known."""
+    return [float(value) for value in values if value is not None]
+
+
+def sum_known(values: Iterable[float | None]) -> float | None:
+    """The sum of those that are known, None if none is."""
+    figures = known(values)
+    return sum(figures) if figures else None
+
+
 def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None = None, digits: int = 3) -> Values:
     """Values by bin number, `empty` (a gap) where a bin had none."""
     values: Values = [empty] * n_bins

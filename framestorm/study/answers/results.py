@@ -1,6 +1,6 @@
 """The figures of each run of a study, calculated from the run folders alone."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from framestorm.model.metric import (
 )
 from framestorm.model.study import Study
 from framestorm.model.summary import Summary
-from framestorm.results.table import rate_per_s, serving_ms, span_ms
+from framestorm.results.table import known, rate_per_s, serving_ms, span_ms, sum_known
 from framestorm.stats.estimate import Bound, Estimate
 from framestorm.study.answers.rows import Number, ResultRow, RunFigures, asked_metrics, derive, inputs
 from framestorm.study.answers.samples import Samples, read_samples
@@ -222,27 +222,18 @@ def _machines(summary: Summary) -> dict[str, Number]:
     )
     replicas = [replica for function in functions for replica in function.replicas]
     ways = [(replica.received_bytes_per_s, replica.sent_bytes_per_s) for replica in replicas]
-    cores = _known(replica.cores_mean for replica in replicas)
-    network = _known(None if received is None or sent is None else received + sent for received, sent in ways)
+    cores = known(replica.cores_mean for replica in replicas)
+    network = known(None if received is None or sent is None else received + sent for received, sent in ways)
     target_cores = [each.cores_mean for each in functions] or [each.cores_mean for each in targets]
     memory = [each.memory_max_bytes for each in functions] or [each.rss_max_bytes for each in targets]
     return {
-        "target_cores_mean": _sum(target_cores),
-        "target_memory_max_bytes": max(_known(memory), default=None),
-        "throttled_mean": max(_known(each.throttled_mean for each in functions), default=None),
+        "target_cores_mean": sum_known(target_cores),
+        "target_memory_max_bytes": max(known(memory), default=None),
+        "throttled_mean": max(known(each.throttled_mean for each in functions), default=None),
         "worker_cores_max": max(cores, default=None),
         "worker_cores_min": min(cores, default=None),
         "worker_network_max_bytes_per_s": max(network, default=None),
         "worker_network_min_bytes_per_s": min(network, default=None),
-        "generator_cores_mean": _sum(each.cores_mean for each in generators),
-        "host_busy_time": max(_known(each.busy_time for each in hosts), default=None),
+        "generator_cores_mean": sum_known(each.cores_mean for each in generators),
+        "host_busy_time": max(known(each.busy_time for each in hosts), default=None),
     }
-
-
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [float(value) for value in values if value is not None]
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    known = _known(values)
-    return sum(known) if known else None
