@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Generic, NamedTuple, Self, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from framestorm.errors import FramestormError
 from framestorm.guard import Guarded
-from framestorm.model.units import is_number
+from framestorm.model.study import Meaning
 from framestorm.setup.pieces import Piece
 
 DEFAULT_PORT = 8080
@@ -51,25 +50,13 @@ class SettingError(FramestormError):
         self.seen = seen
 
 
-def _whole(least: int) -> BeforeValidator:
-    """A whole number; a calculated value may be 4.0 where 4 is meant."""
-
-    def check(value: object) -> int:
-        if not is_number(value) or not float(value).is_integer() or value < least:
-            raise PydanticCustomError("setting", f"a whole number of at least {least}")
-        return int(value)
-
-    return BeforeValidator(check)
+def _whole(value: object) -> object:
+    """A calculated value may be 4.0 where 4 is meant."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Count = Annotated[int, _whole(1)]
-CountOrNone = Annotated[int, _whole(0)]
-_MUST_BE = {
-    "bool_type": "true or false",
-    "string_type": "a text",
-    "string_too_short": "a text",
-    "dict_type": "a mapping",
-}
+Count = Annotated[int, Field(ge=1), BeforeValidator(_whole), Meaning("a whole number of at least 1")]
+CountOrNone = Annotated[int, Field(ge=0), BeforeValidator(_whole), Meaning("a whole number of at least 0")]
 
 
 class Settings(BaseModel):
@@ -112,8 +99,7 @@ class Settings(BaseModel):
         if kind == "literal_error":
             allowed = get_args(cls.model_fields[name].annotation)
             return SettingError(name, f"target.{name} cannot be {value!r}", allowed, str(value))
-        must_be = _MUST_BE.get(kind, message)
-        return SettingError(name, f"target.{name} is {json.dumps(value, default=str)}, but has to be {must_be}")
+        return SettingError(name, f"target.{name} is {json.dumps(value, default=str)}, but has to be {message}")
 
     def describe(self) -> str:
         """The target in words: its kind, and the settings that differ from the defaults."""

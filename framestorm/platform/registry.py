@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny
 
 from framestorm.endpoint import check_reachable, host_and_port
 from framestorm.errors import FramestormError
+from framestorm.model.study import Text
 from framestorm.platform.base import Check, Platform, SettingError, Settings, Site, attempt
 from framestorm.platform.embedded import Embedded
 from framestorm.platform.openfaas.platform import OpenFaas
@@ -18,7 +19,7 @@ class UrlSettings(Settings):
     """Settings of a function of which only the address is known."""
 
     kind: Literal["url"] = "url"
-    url: str = Field(min_length=1, description="The function's address.")
+    url: Text = Field(description="The function's address.")
 
 
 class Url(Platform[UrlSettings]):

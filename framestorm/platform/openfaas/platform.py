@@ -3,21 +3,20 @@
 import copy
 import io
 import os
-import re
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypedDict
 
-from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field
 from ruamel.yaml import YAML
 
 from framestorm.endpoint import check_reachable
 from framestorm.errors import FramestormError
 from framestorm.machine import LOOPBACK, answers, last_lines, own_addresses, wait_until
 from framestorm.model import files
+from framestorm.model.study import Flag, Meaning, Text
 from framestorm.platform.base import (
     DEPLOYED,
     MARK,
@@ -47,32 +46,24 @@ GATEWAY_ROUTES = ("gateway", "queue")
 OF_ANY_GATEWAY = ("kind", "function", "route", "autoscale_max")
 
 
-def _matching(pattern: str, words: str) -> AfterValidator:
-    def check(value: str) -> str:
-        if not re.fullmatch(pattern, value):
-            raise PydanticCustomError("setting", words)
-        return value
-
-    return AfterValidator(check)
-
-
 def _number_as_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 Cores = Annotated[
     str,
+    Field(pattern=r"^[0-9]*\.?[0-9]+m?$"),
     BeforeValidator(_number_as_text),
-    _matching(r"[0-9]*\.?[0-9]+m?", "cores, or thousandths of one (250m)"),
+    Meaning("cores, or thousandths of one (250m)"),
 ]
-Bytes = Annotated[str, _matching(r"[0-9]*\.?[0-9]+([KMG]i|[kKMGmg])?", "a number of bytes (512Mi)")]
+Bytes = Annotated[str, Field(pattern=r"^[0-9]*\.?[0-9]+([KMG]i|[kKMGmg])?$"), Meaning("a number of bytes (512Mi)")]
 
 
 class OpenFaasSettings(Settings):
     """Settings of a function of the local OpenFaaS, or of one elsewhere, which stays unchanged."""
 
     kind: Literal["openfaas"] = "openfaas"
-    function: str = Field(min_length=1, description="A function of function/stack.yml.")
+    function: Text = Field(description="A function of function/stack.yml.")
     replicas: Count = Field(1, description="How many replicas there are at the start of a run.")
     route: Literal["gateway", "queue", "provider", "direct", "redirect", "nginx", "haproxy"] = Field(
         "gateway",
@@ -82,7 +73,7 @@ class OpenFaasSettings(Settings):
     policy: Literal["round-robin", "least-connections"] = Field(
         "round-robin", description="How a balancer chooses a replica."
     )
-    autoscale: bool = Field(
+    autoscale: Flag = Field(
         False,
         description="true: OpenFaaS's alert adds replicas up to autoscale_max; false: the number of replicas stays.",
     )
@@ -92,7 +83,9 @@ class OpenFaasSettings(Settings):
     )
     cpu: Cores | None = Field(None, description="CPU limit of a replica: cores or thousandths (250m).")
     memory: Bytes | None = Field(None, description="Memory limit of a replica (512Mi).")
-    environment: dict[str, str] = Field({}, description="Environment variables of the function.")
+    environment: Annotated[dict[str, str], Meaning("a mapping")] = Field(
+        {}, description="Environment variables of the function."
+    )
     queue_at_once: Count | None = Field(None, description="Maximum number of requests in flight from the queue-worker.")
 
     def check(self) -> None:
