@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -346,9 +347,15 @@ def _hide_password(options: argparse.Namespace, words: Sequence[str]) -> None:
     if variable:
         options.proxy_password = os.environ[variable[1]]
     elif password is not None:
-        places = {password: f"${{env:{PROXY_PASSWORD}}}", f"-a{password}": f"-a${{env:{PROXY_PASSWORD}}}"}
-        places[f"--password={password}"] = f"--password=${{env:{PROXY_PASSWORD}}}"
-        again = [sys.executable, "-m", "framestorm", *(places.get(word, word) for word in words)]
+        shown = f"${{env:{PROXY_PASSWORD}}}"
+        joined = {f"{option}{password}": f"{option}{shown}" for option in ("-a", "--password=")}
+        hidden = [
+            shown if before in ("-a", "--password") else joined.get(word, word)
+            for before, word in pairwise(("", *words))
+        ]
+        if hidden == list(words):  # argparse knows more forms, such as --pass=PASSWORD
+            raise UsageError("the proxy's password is given as -a PASSWORD or --password=PASSWORD")
+        again = [sys.executable, "-m", "framestorm", *hidden]
         os.execve(sys.executable, again, {**os.environ, PROXY_PASSWORD: password})  # noqa: S606 - no shell
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from framestorm import paths
-from framestorm.cli import VERBS, main
+from framestorm.cli import PROXY_PASSWORD, VERBS, main
 from framestorm.setup import packages, pieces
 
 
@@ -78,6 +78,33 @@ def test_an_unknown_verb_is_refused_with_a_hint(word: str, hint: str, capsys: py
 def test_a_wrong_option_is_one_line(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _main(*words.split()) == 2
     assert capsys.readouterr().err == f"framestorm: {error}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "again"),
+    [
+        ("-u x -a x", "-u x -a {}"),
+        ("-ax --password=x", "-a{} --password={}"),
+        ("gui --password x", "gui --password {}"),
+        ("--pass=x", None),
+        ("-nax", None),
+    ],
+)
+def test_a_password_leaves_the_list_of_processes(
+    words: str, again: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start(_: str, command: list[str], environment: dict[str, str]) -> None:
+        assert environment[PROXY_PASSWORD] == "x"
+        raise SystemExit(" ".join(command[3:]))
+
+    monkeypatch.setattr(os, "execve", start)
+    if again is None:
+        assert _main(*words.split()) == 2, "not without an end"
+        assert "=x" not in capsys.readouterr().err
+    else:
+        with pytest.raises(SystemExit) as started:
+            main(words.split())
+        assert started.value.code == again.format(*[f"${{env:{PROXY_PASSWORD}}}"] * 2)
 
 
 def test_after_a_new_plan_comes_the_command_that_runs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
