@@ -26,8 +26,6 @@ from framestorm.run.values import SECRET
 
 FOLDER = "plan"  # in the run's folder on a slave, and in the controller's folder
 JARS = "elsewhere/jars"  # the user's, from jmx/lib/ and from the class path of the plan
-# JMeter's properties with paths of jars and folders, with what separates the paths.
-_CLASS_PATHS = {"search_paths": ";", "user.classpath": os.pathsep, "plugin_dependency_paths": ";"}
 _THERE = "${__P(framestorm.plan)}"
 # JMeter's properties with the path of a script or of settings.
 _PROPERTY_FILES = re.compile(r"groovy\.utilities|(?:jsr223|beanshell)\.init\.file|beanshell\.\w+\.init|hc\.\w+\.file")
@@ -76,7 +74,7 @@ class Parcel:
     def class_paths_on(self, plan_folder: str) -> dict[str, str]:
         """JMeter's properties for the user's jars, on a host where the plan's folder is `plan_folder`."""
         return {
-            name: _CLASS_PATHS[name].join(f"{plan_folder}/{place}" for place in places)
+            name: jmeter.CLASS_PATHS[name].join(f"{plan_folder}/{place}" for place in places)
             for name, places in self.class_paths.items()
         }
 
@@ -104,9 +102,7 @@ def make(prepared: Prepared, slaves: int, folder: Path, master: str = "") -> Par
     Raises:
         UsageError: the rows of a data set cannot be split.
     """
-    packer = _Packer(prepared, slaves, folder, master)
-    packer.pack()
-    return packer.parcel
+    return _Packer(prepared, slaves, folder, master).pack()
 
 
 class _Packer:
@@ -122,7 +118,7 @@ class _Packer:
         self._places: dict[Path, str] = {}
         self._templates: list[Path] = []
 
-    def pack(self) -> None:
+    def pack(self) -> Parcel:
         parcel = self.parcel
         (parcel.folder / FOLDER).mkdir(parents=True)
         # With SSL, JMeter looks for its key at the same relative path everywhere.
@@ -146,6 +142,7 @@ class _Packer:
             path.parent.mkdir(parents=True, exist_ok=True)
             plans.write(root, path)
         parcel.notes += [f"on each slave the whole of: {each}" for each in parcel.division.undivided]
+        return parcel
 
     def _trees(self) -> list[tuple[Path, ET.Element]]:
         """The plan and what it includes, with the paths of their copies."""
@@ -198,12 +195,11 @@ class _Packer:
         self.parcel.jars |= jars
         if jars:
             self.parcel.class_paths.setdefault("search_paths", []).append(JARS)
-        for name, separator in _CLASS_PATHS.items():
-            for path in map(Path, filter(None, self._values.get(name, "").split(separator))):
-                if path.exists():
-                    place = self._place(path)
-                    self.parcel.jars |= _files(path, place)
-                    self.parcel.class_paths.setdefault(name, []).append(place)
+        for name, path in jmeter.class_path(self._values):
+            if path.exists():
+                place = self._place(path)
+                self.parcel.jars |= _files(path, place)
+                self.parcel.class_paths.setdefault(name, []).append(place)
 
     def _take_keys(self) -> None:
         """Add the key stores and trust stores that -D and -S name; Java opens them before JMeter reads the plan."""

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +45,8 @@ _DASHBOARD = re.compile(r"jmeter\.reportgenerator\.(?!.*(?:classname|_dir)$)[\w.
 HEAP = "-Xms256m -Xmx1g"
 # Java options from the environment, which JMeter's own start script reads too; HEAP takes the place of ours.
 JAVA_VARIABLES = ("VERBOSE_GC", "GC_ALGO", "JVM_ARGS", "JMETER_OPTS")
+# JMeter's properties with paths of jars and folders, with what separates the paths.
+CLASS_PATHS = {"search_paths": ";", "user.classpath": os.pathsep, "plugin_dependency_paths": ";"}
 # JMeter's own start script opens these packages: the first to plug-ins (Parallel Controller), as does the unit of the
 # slaves' server in ansible/roles/jmeter_server, the second to its look and feel.
 BASE_PACKAGES = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.text", "java.util")
@@ -64,6 +66,12 @@ def environment() -> dict[str, str]:
 def user_jars() -> list[Path]:
     """The jars that a user has put into jmx/lib/: plug-ins, drivers, and what they need."""
     return sorted(paths.JARS.glob("*.jar"))
+
+
+def class_path(values: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    """The jars and folders of classes that JMeter's properties name, each with the property."""
+    for name, separator in CLASS_PATHS.items():
+        yield from ((name, Path(each)) for each in values.get(name, "").split(separator) if each)
 
 
 @dataclass(frozen=True)

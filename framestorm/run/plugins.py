@@ -70,10 +70,9 @@ def _aliases() -> set[str]:
 def _places(values: Mapping[str, str]) -> Iterator[Path]:
     """The jars and folders of classes of a user, in jmx/lib/ and where properties say."""
     yield from jmeter.user_jars()
-    for name, separator in (("search_paths", ";"), ("user.classpath", ":")):
-        for place in map(Path, filter(None, values.get(name, "").split(separator))):
-            yield place
-            yield from place.glob("*.jar")
+    for _, place in jmeter.class_path(values):
+        yield place
+        yield from place.glob("*.jar")
 
 
 def _not_in(names: Iterable[str], places: Iterable[Path]) -> list[str]:

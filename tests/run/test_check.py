@@ -141,7 +141,8 @@ def test_a_class_may_come_from_a_place_of_the_user(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "theirs.jmx", OTHER)
     place = tmp_path / "classes" / "org" / "example"
     place.mkdir(parents=True)
-    (tmp_path / "my.properties").write_text(f"user.classpath={tmp_path}/none.jar:{tmp_path}/classes\n")
+    settings = f"user.classpath={tmp_path}/none.jar\nplugin_dependency_paths={tmp_path}/none;{tmp_path}/classes\n"
+    (tmp_path / "my.properties").write_text(settings)
     words = ["-t", str(plan), "-q", str(tmp_path / "my.properties"), "--check"]
     assert cli.main(words) == 2
     (place / "Sampler.class").touch()
