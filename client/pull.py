@@ -62,7 +62,7 @@ class Pull(Push):
 
     def halt(self) -> None:
         super().halt()
-        self._receiver.__exit__(None, None, None)
+        self._receiver.__exit__()
 
 
 def queue_url(url: str) -> str:
