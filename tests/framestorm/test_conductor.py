@@ -1,6 +1,8 @@
 import os
 import signal
 import time
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,21 @@ from framestorm.run import jmeter, preparation
 from framestorm.run.load import LocalLoad
 from framestorm.run.preparation import RunOptions
 
+REQUESTS = RunOptions(paths.JMX / "requests.jmx", {"url": "http://127.0.0.1:9/", "body": "x"})
+
 
 def hosts(count: int, functions: int = 1) -> Hosts:
     def host(name: str) -> Host:
         return Host(name, (), "192.0.2.1")
 
     return Hosts([host(f"slave{number}") for number in range(count)], None, [host("function1")] * functions)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function counts as there, and in place of JMeter runs what ends at once."""
+    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["true"])
 
 
 @pytest.mark.parametrize(
@@ -34,21 +45,15 @@ def hosts(count: int, functions: int = 1) -> Hosts:
 )
 def test_what_slaves_cannot_take(name: str, given: dict[str, str], there: Hosts, words: str | None) -> None:
     options = RunOptions(plan=paths.JMX / f"{name}.jmx", given=given, slaves="slaves")
-    if words is None:
+    with pytest.raises(UsageError, match=words) if words else nullcontext():
         _check_for_slaves(options, plan.read(options.plan), there)
-    else:
-        with pytest.raises(UsageError, match=words):
-            _check_for_slaves(options, plan.read(options.plan), there)
 
 
 def test_the_record_has_the_hosts_as_the_load_left_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their clocks are measured again."""
     offsets_ms = iter((0.0, 5000.0))
-    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["true"])
-    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
     monkeypatch.setattr(LocalLoad, "hosts", lambda _: (run.Host("a", "generator", clock_offset_ms=next(offsets_ms)),))
-    given = {"url": "http://127.0.0.1:9/", "body": "x"}
-    run_dir = conductor.run(RunOptions(paths.JMX / "requests.jmx", given, run_dir=tmp_path / "run"))
+    run_dir = conductor.run(replace(REQUESTS, run_dir=tmp_path / "run"))
     assert [host.clock_offset_ms for host in files.read(run_dir / "run.json", run.Record).hosts] == [5000.0]
 
 
@@ -57,10 +62,7 @@ def test_a_clock_that_is_set_during_a_run_is_recorded(tmp_path: Path, monkeypatc
     set_by = {"ms": 0}
     monkeypatch.setattr(conductor, "now_ms", lambda: int(time.time() * 1000) + set_by["ms"])
     monkeypatch.setattr(LocalLoad, "wait", lambda *_: set_by.update(ms=-3_600_000) or 0)
-    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["true"])
-    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
-    given = {"url": "http://127.0.0.1:9/", "body": "x"}
-    run_dir = conductor.run(RunOptions(paths.JMX / "requests.jmx", given, run_dir=tmp_path / "run"))
+    run_dir = conductor.run(replace(REQUESTS, run_dir=tmp_path / "run"))
     assert files.read(run_dir / "run.json", run.Record).clock_step_ms == pytest.approx(-3_600_000, abs=50)
 
 
@@ -68,13 +70,10 @@ def test_two_runs_in_one_second_have_a_folder_each(tmp_path: Path, monkeypatch: 
     """Also if one makes its folder while the other is being prepared."""
     monkeypatch.setattr(paths, "DASHBOARDS", tmp_path)
     monkeypatch.setattr(time, "strftime", lambda *_: "20260101T000000Z")
-    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["true"])
-    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
-    options = RunOptions(paths.JMX / "requests.jmx", {"url": "http://127.0.0.1:9/", "body": "x"})
     name = "requests-20260101T000000Z"
-    made = [conductor.run(options), conductor.run(options)]
+    made = [conductor.run(REQUESTS), conductor.run(REQUESTS)]
     monkeypatch.setattr(preparation, "check_reachable", lambda url: (tmp_path / f"{name}-3").mkdir(exist_ok=True))
-    made.append(conductor.run(options))
+    made.append(conductor.run(REQUESTS))
     assert [path.name for path in made] == [name, f"{name}-2", f"{name}-4"]
     assert list((tmp_path / f"{name}-3").iterdir()) == []
     assert {files.read(path / "run.json", run.Record).state for path in made} == {"complete"}
@@ -87,20 +86,16 @@ def test_an_interrupt_as_the_folder_is_made_leaves_none(tmp_path: Path, monkeypa
         return True
 
     monkeypatch.setattr(conductor, "_made", make)
-    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["true"])
-    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
-    options = RunOptions(paths.JMX / "requests.jmx", {"url": "http://127.0.0.1:9/"}, run_dir=tmp_path / "run")
     with pytest.raises(FramestormError, match="stopped by SIGINT before the run began"):
-        conductor.run(options)
+        conductor.run(replace(REQUESTS, run_dir=tmp_path / "run"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_another_run_makes_meanwhile_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "run"
     monkeypatch.setattr(preparation, "check_reachable", lambda url: folder.mkdir())
-    options = RunOptions(paths.JMX / "requests.jmx", {"url": "http://127.0.0.1:9/", "body": "x"}, run_dir=folder)
     with pytest.raises(UsageError, match="was made by another run"):
-        conductor.run(options)
+        conductor.run(replace(REQUESTS, run_dir=folder))
     assert list(folder.iterdir()) == []
 
 
@@ -112,11 +107,6 @@ def test_a_run_that_has_rows_was_not_refused(rows: str, tmp_path: Path, monkeypa
     (left / "jmeter.log").write_text('ERROR o.a.j.x: {"type":"refused","why":"an answer"}\n')
     (left / "samples.jtl").write_text(f"timeStamp,elapsed,label\n{rows}")
     monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["cp", "-r", f"{left}/.", str(run_dir)])
-    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
-    options = RunOptions(paths.JMX / "requests.jmx", {"url": "http://127.0.0.1:9/", "body": "x"}, run_dir=run_dir)
-    if rows:
-        conductor.run(options)
-    else:
-        with pytest.raises(UsageError, match="an answer"):
-            conductor.run(options)
+    with nullcontext() if rows else pytest.raises(UsageError, match="an answer"):
+        conductor.run(replace(REQUESTS, run_dir=run_dir))
     assert run_dir.exists() == bool(rows)
