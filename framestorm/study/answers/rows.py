@@ -17,7 +17,7 @@ from framestorm.model.summary import Doubt
 from framestorm.stats.estimate import Bound
 from framestorm.study.design.expressions import ExpressionError, parse
 from framestorm.study.design.folder import COMPLETE, Point, RunLine, StudyRecord
-from framestorm.study.design.matrix import as_number
+from framestorm.study.design.matrix import as_number, as_text
 
 Number = float | int | bool | None
 FILE = "results.csv"
@@ -168,18 +168,10 @@ def write_rows(study_dir: Path, study: StudyRecord, rows: Sequence[ResultRow]) -
                 "cut_off": " ".join(quote(name) for name in columns if name in row.bounds),
             }  # fmt: skip
             cells = {**row.metrics, **of_row, **row.point.factors}
-            writer.writerow([_cell(cells.get(name)) for name in columns])
+            writer.writerow([as_text(cell) if isinstance(cell, bool) else cell for cell in map(cells.get, columns)])
     return path
 
 
 def names_cut_off(row: Mapping[str, str]) -> frozenset[str]:
     """The metrics in a row's column `cut_off`: a space between them, and %20 for one within a name."""
     return frozenset(map(unquote, row.get("cut_off", "").split()))
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value) if isinstance(value, float) else str(value)
