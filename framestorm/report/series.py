@@ -20,6 +20,7 @@ MAX_TIME_BINS = 120
 SAMPLES_PER_BIN = 10
 MAX_STEPS = 600
 BIN_WIDTHS_S = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400)
+BAND_ENDS = {"low": 0.05, "mid": 0.5, "high": 0.95}  # by index, of all users
 # Samples of JMeter's HTTP sampler have no user: their threads mean nothing.
 IS_OF_USERS = pl.col("source").is_in(["tree", "journal"])
 IS_COLD = pl.col("cold").fill_null(value=False)
@@ -79,11 +80,8 @@ def by_index(samples: pl.LazyFrame, name: str, coarse: int) -> model.ByIndex | N
     )
     band = None
     if is_many or not n_users:
-        quantiles = {"low": 0.05, "mid": 0.5, "high": 0.95}
-        binned = (
-            measured.group_by("bin").agg(_quantile("value", q).alias(end) for end, q in quantiles.items()).collect()
-        )
-        band = {end: spread(binned, end, n_bins) for end in quantiles}
+        binned = measured.group_by("bin").agg(band_of("value")).collect()
+        band = {end: spread(binned, end, n_bins) for end in BAND_ENDS}
     timed_out: model.Curves = {"x": [], "y": []}
     if name == "rtt_ms":
         cut = _thinned(samples.filter(pl.col("timed_out") & pl.col("index").is_not_null()), MAX_POINTS // 4 // coarse)
@@ -267,6 +265,11 @@ def _edges(values: Floats) -> Floats:
 
 def _points(samples: pl.DataFrame) -> model.Curves:
     return {"x": _rounded(samples["t_s"], 3), "y": _rounded(samples["rtt_ms"])}
+
+
+def band_of(column: str) -> list[pl.Expr]:
+    """The quantiles of BAND_ENDS."""
+    return [_quantile(column, quantile).alias(name) for name, quantile in BAND_ENDS.items()]
 
 
 def _quantile(column: str, quantile: float) -> pl.Expr:

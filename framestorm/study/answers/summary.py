@@ -26,7 +26,7 @@ from framestorm.model.study_summary import (
 )
 from framestorm.model.summary import RunFile, Summary
 from framestorm.model.units import is_number
-from framestorm.report.series import MAX_INDEX_BINS
+from framestorm.report.series import BAND_ENDS, MAX_INDEX_BINS, band_of
 from framestorm.results.reading import read_run
 from framestorm.stats.estimate import Bound, Estimate
 from framestorm.study.answers.claims import answer
@@ -38,7 +38,6 @@ from framestorm.study.design.matrix import as_number
 
 # Figures of charts of kind per-frame.
 RESPONSE_TIME = "rtt_ms"
-QUANTILES = {"low": 0.05, "mid": 0.5, "high": 0.95}
 MADE_HERE = frozenset({"results.csv", "summary.json", "junit.xml"})
 
 
@@ -236,9 +235,8 @@ def _cell(samples: pl.DataFrame, panel: Value | None, level: Value | None, runs:
     for column in (name for name in binned.columns if name.endswith("_ms")):
         counted = pl.col("ok") | pl.col("timed_out") if column == RESPONSE_TIME else pl.col("ok")
         timed = binned.filter(counted & pl.col(column).is_not_null())
-        quantiles = [pl.col(column).quantile(q, "equiprobable").alias(name) for name, q in QUANTILES.items()]
-        by_index = timed.group_by("x").agg(*quantiles).sort("x")
+        by_index = timed.group_by("x").agg(band_of(column)).sort("x")
         if by_index.height:
-            low, mid, high = ([round(value, 2) for value in by_index[name]] for name in QUANTILES)
-            bands[column] = IndexBand(by_index["x"].to_list(), low, mid, high)
+            ends = {name: [round(value, 2) for value in by_index[name]] for name in BAND_ENDS}
+            bands[column] = IndexBand(by_index["x"].to_list(), **ends)
     return IndexCell(panel, level, runs, step, int(samples["timed_out"].sum()), bands) if bands else None
