@@ -8,7 +8,7 @@ from framestorm.model import units
 from framestorm.model.comparison import NOT_COMPARED, NOT_SIGNIFICANT, Comparison, Contrast, Curve
 from framestorm.model.units import count
 from framestorm.report.document import render
-from framestorm.report.figure import BAD, INK, LINE_COLOURS, QUIET, SECOND, Chart, Lengths, Trace, axis_title, line
+from framestorm.report.figure import BAD, INK, QUIET, SECOND, Chart, Lengths, Trace, axis_title, colour_of, line
 from framestorm.report.terminal import aligned
 
 GOOD = "var(--good)"
@@ -134,8 +134,8 @@ def _marks(rows: Sequence[LabelledContrast], name: str, colour: str, reach: tupl
 def _spread(curves: Sequence[Curve]) -> Chart:
     axis = Lengths.of([x for curve in curves for x in curve.x_ms])
     traces = [
-        line(axis.y(list(curve.x_ms)), [100 * share for share in curve.share], curve.label, colour, 2, shape="hv")
-        for curve, colour in zip(curves, LINE_COLOURS * len(curves), strict=False)
+        line(axis.y(list(each.x_ms)), [100 * n for n in each.share], each.label, colour_of(number), 2, shape="hv")
+        for number, each in enumerate(curves)
     ]
     caption = (
         "Share of all samples that ended without error within a time: the further left, the faster; where curves "

@@ -156,6 +156,12 @@ def unit(series: str) -> str:
     return SUFFIXES.get(_split(series)[1], "")
 
 
+def figure_label(name: str) -> str:
+    """A figure of samples in words, by its column: `response time` is rtt_ms, `first token` first_token_ms."""
+    series = RESPONSE if name == "rtt_ms" else name
+    return SERIES[series][0] if series in SERIES else name.removesuffix("_ms").replace("_", " ")
+
+
 def percentile(statistic: str) -> str | None:
     """The percentile that a statistic is, as text; None if it is none."""
     return PERCENTILES.get(statistic) or (statistic[1:] if PERCENTILE.fullmatch(statistic) else None)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from framestorm.model import series
 from framestorm.model.criteria import ALL
+from framestorm.model.metric import figure_label
 from framestorm.model.summary import Machine, Summary
 from framestorm.model.units import count, plural
 from framestorm.report.figure import (
@@ -21,6 +22,7 @@ from framestorm.report.figure import (
     Json,
     Lengths,
     axis_title,
+    colour_of,
     dots,
     line,
     marked,
@@ -29,8 +31,6 @@ from framestorm.report.figure import (
 from framestorm.results.replicas import NETWORK, THROTTLED
 
 MAX_HOSTS_BY_PART = 3
-# Titles of the figures that are drawn by index.
-FIGURE_NAMES = {"rtt_ms": "Response time", "handler_ms": "Handler time", "model_ms": "Model time"}
 FILLED = {"fill": "tozeroy", "fillcolor": BAND}
 
 
@@ -111,7 +111,7 @@ def _by_label(labels: Mapping[str, series.SampleSeries], clock: Clock) -> list[C
     chosen = sorted(medians, key=lambda label: -heights[label])[: len(LINE_COLOURS)]
     axis = Lengths.of(*(medians[label].mid for label in chosen))
     traces = [
-        line(clock.x(medians[label].x), axis.y(medians[label].mid), label, _colour(number))
+        line(clock.x(medians[label].x), axis.y(medians[label].mid), label, colour_of(number))
         for number, label in enumerate(chosen)
     ]
     caption = "Median response time of each label, by the start of its samples."
@@ -123,7 +123,7 @@ def _by_label(labels: Mapping[str, series.SampleSeries], clock: Clock) -> list[C
 
 
 def _by_index(data: series.ByIndex, name: str, label: str) -> Chart:
-    what = FIGURE_NAMES.get(name) or name.removesuffix("_ms").replace("_", " ").capitalize()
+    what = figure_label(name)
     band, x = data.band, data.x
     # Each chart has its own unit: with one for all three, model times would be too small to see.
     axis = Lengths.plain()
@@ -147,7 +147,7 @@ def _by_index(data: series.ByIndex, name: str, label: str) -> Chart:
     else:
         for number, user in enumerate(data.lines):
             dash = "solid" if number < len(LINE_COLOURS) else "dot"
-            traces.append(line(x, axis.y(user.y), f"user {user.user}", _colour(number), dash=dash))
+            traces.append(line(x, axis.y(user.y), f"user {user.user}", colour_of(number), dash=dash))
     if data.step > 1:
         caption += f" Each point is the median of {data.step} {label}s in a row."
     caption += (
@@ -156,9 +156,9 @@ def _by_index(data: series.ByIndex, name: str, label: str) -> Chart:
     if data.timed_out["x"]:
         caption += " A cross is a timeout: the true time is longer."
         traces.append(_timed_out(data.timed_out["x"], axis.y(data.timed_out["y"])))
-    slug = f"{what.lower().replace(' ', '-')}-by-index"
-    title, xaxis = f"{what} by {label}", axis_title(f"{label} (index)")
-    return Chart(slug, title, caption, traces, xaxis, axis.axis(what.lower())).with_scales(axis)
+    slug = f"{what.replace(' ', '-')}-by-index"
+    title, xaxis = f"{what.capitalize()} by {label}", axis_title(f"{label} (index)")
+    return Chart(slug, title, caption, traces, xaxis, axis.axis(what)).with_scales(axis)
 
 
 def _over_time(data: series.OverTime, clock: Clock, label: str) -> Chart:
@@ -205,7 +205,8 @@ def _throughput(data: series.SuccessOverTime, asked: series.Curves, clock: Clock
     hosts = data.hosts
     bar: Json = {"type": "bar", "x": clock.x(data.x), "width": data.width_s / clock.scale * 0.92}
     traces = [
-        bar | {"y": rates["ok"], "name": host if len(hosts) > 1 else "successful", "marker": {"color": _colour(number)}}
+        bar
+        | {"y": rates["ok"], "name": host if len(hosts) > 1 else "successful", "marker": {"color": colour_of(number)}}
         for number, (host, rates) in enumerate(hosts.items())
     ]
     by_host = zip(*(rates["failed"] for rates in hosts.values()), strict=True)
@@ -285,7 +286,7 @@ def _machines(lines: Sequence[series.MachineLine], machines: Sequence[Machine], 
             name, dash = part if len(hosts) == 1 else f"{each.host} {part}", ("solid", "dash", "dot")[number]
             traces.append(line(x, each.y, name, colours.get(each.part, QUIET), dash=dash))
         elif each.part == "host":  # every part of many hosts would be too many lines to tell apart
-            traces.append(line(x, each.y, each.host, _colour(number)))
+            traces.append(line(x, each.y, each.host, colour_of(number)))
     chart = Chart("processor-use", "CPU use", "Cores in use.", traces, clock.axis(), axis_title("cores busy"))
     cores = {machine.cores for machine in machines if machine.part == "host" and machine.cores}
     if len(cores) == 1:
@@ -320,7 +321,7 @@ def _replica_counts(data: series.ReplicasOverTime, clock: Clock) -> Chart:
     traces: list[Json] = []
     short: list[tuple[float | None, float]] = []
     for number, (function, counts) in enumerate(data.counts.items()):
-        prefix, colour = "" if alone else f"{function} ", _colour(number)
+        prefix, colour = "" if alone else f"{function} ", colour_of(number)
         traces.append(line(x, counts["ready"], f"{prefix}ready", colour, 2, shape="hv"))
         wanted = line(x, counts["wanted"], f"{prefix}wanted", INK if alone else colour, dash="dash", shape="hv")
         traces.append(wanted)
@@ -340,7 +341,7 @@ def _replica_use(metric: str, data: series.ReplicaUse, clock: Clock, at_s: list[
     drawing, x = DRAWINGS[metric], clock.x(at_s)
     largest = max(value or 0 for value in data.whole)
     unit, scale = next((unit, scale) for least, unit, scale in drawing.units if largest >= least)
-    traces = [line(x, scaled(each.y, scale), each.name, _colour(each.number)) for each in data.lines]
+    traces = [line(x, scaled(each.y, scale), each.name, colour_of(each.number)) for each in data.lines]
     caption = drawing.caption
     if data.replicas > len(data.lines):
         caption += f" {len(data.lines)} of {count(data.replicas)} replicas are drawn."
@@ -356,10 +357,6 @@ def _replica_use(metric: str, data: series.ReplicaUse, clock: Clock, at_s: list[
             "replicas only": [{"visible": [*([True] * len(data.lines)), False]}, axis],
         }
     return chart
-
-
-def _colour(number: int) -> str:
-    return LINE_COLOURS[number % len(LINE_COLOURS)]
 
 
 def _seconds(width_s: float) -> str:

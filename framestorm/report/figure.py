@@ -194,6 +194,11 @@ def _labels(marks: list[Mark], clock: Clock) -> list[Json]:
     return labels
 
 
+def colour_of(number: int) -> str:
+    """The colour of a line by its number; of many they come again."""
+    return LINE_COLOURS[number % len(LINE_COLOURS)]
+
+
 def axis_title(text: str) -> Json:
     return {"title": {"text": text}}
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from framestorm.inference import wording
 from framestorm.model import study as design
-from framestorm.model.metric import RESPONSE, SERIES, metric
+from framestorm.model.metric import figure_label, metric
 from framestorm.model.study import Value, matches
 from framestorm.model.study_summary import IndexCell, PointSummary, PublishedPoint
 from framestorm.model.units import is_number
-from framestorm.report.figure import BAND, INK, LINE_COLOURS, MAIN, Chart, Lengths, Trace, axis_title, line
+from framestorm.report.figure import BAND, INK, MAIN, Chart, Lengths, Trace, axis_title, colour_of, line
 from framestorm.study.answers.summary import StudySummary
 from framestorm.study.page.panels import Panel, arranged
 
@@ -163,7 +163,7 @@ class _Drawing:
             series = [(self.metrics[0], _line_name(lines, level), level) for level in self.levels.get(lines, ())]
         for number, (of, name, level) in enumerate(series):
             of_line = [point for point in points if lines is None or matches(point.factors, {lines: level})]
-            colour = LINE_COLOURS[number % len(LINE_COLOURS)]
+            colour = colour_of(number)
             drawn = self._line(of_line, of, name, colour, scale, is_ours=is_ours)
             traces += drawn
             if drawn and is_ours:
@@ -337,7 +337,7 @@ def _by_index_chart(asked: design.Chart, cells: Sequence[IndexCell]) -> Chart | 
             axis = Lengths.of([value for cell in of_panel for value in cell.bands[column].high])
             drawn = [(cell.panel, trace) for cell in of_panel for trace in _band_traces(cell, column, axis, chosen)]
             owners += [panel for panel, _ in drawn]
-            title = f"{_series_label(column)}, {wording.named_level(str(asked.rows), level)}"
+            title = f"{figure_label(column)}, {wording.named_level(str(asked.rows), level)}"
             traces, yaxis = [trace for _, trace in drawn], axis.axis("time") | ORDINARY
             panels.append(Panel(title, traces, axis_title("index of the sample"), yaxis))
     caption = (
@@ -354,11 +354,6 @@ def _by_index_chart(asked: design.Chart, cells: Sequence[IndexCell]) -> Chart | 
         choices=shown if len(shown) > 1 else {},
         chosen=names.get(chosen, "") if chosen is not None else "",
     )
-
-
-def _series_label(column: str) -> str:
-    series = RESPONSE if column == "rtt_ms" else column
-    return SERIES[series][0] if series in SERIES else column.removesuffix("_ms").replace("_", " ")
 
 
 def _band_traces(cell: IndexCell, column: str, axis: Lengths, chosen: Value | None) -> list[Trace]:
