@@ -102,13 +102,13 @@ def divide(elements: Sequence[ET.Element], known: Known, slaves: int) -> Divisio
     division = Division(slaves)
     for element in elements:
         for what, holder in _totals(element):
-            name = f"{what} of {element.get('testname') or element.tag}"
+            name = f"{what} of {_title(element)}"
             is_whole = what != _RATE
             number = _number(known.value(holder.text or ""), is_whole)
             if number is None:
                 division.undivided.append(f"{name}: {holder.text} is known only under load")
             elif number != "0":
-                _set(holder, division.reference(division.divided(name, number, is_whole)))
+                holder.tag, holder.text = "stringProp", division.reference(division.divided(name, number, is_whole))
         if element.tag in _TABLES:
             _divide_table(element, known, division)
         if element.tag.endswith(".SteppingThreadGroup"):
@@ -116,6 +116,10 @@ def divide(elements: Sequence[ET.Element], known: Known, slaves: int) -> Divisio
         if element.tag == _OPEN_MODEL:
             _divide_schedule(element, division)
     return division
+
+
+def _title(element: ET.Element) -> str:
+    return element.get("testname") or element.tag
 
 
 def _totals(element: ET.Element) -> Iterator[tuple[str, ET.Element]]:
@@ -149,7 +153,7 @@ def _divide_table(element: ET.Element, known: Known, division: Division) -> None
     which it does not reach.
     """
     name, columns = _TABLES[element.tag]
-    title = element.get("testname") or element.tag
+    title = _title(element)
     has_users = columns == (0,)
     rows = [list(row) for row in element.findall(f"collectionProp[@name='{name}']/collectionProp")]
     values = [[known.value(cell.text or "") for cell in row] for row in rows]
@@ -182,7 +186,7 @@ def _divide_steps(element: ET.Element, known: Known, division: Division) -> None
             continue
         users, period_s = (_number(known.value(each.text or ""), is_whole_number=True) for each in (count, period))
         if users is None or period_s is None:
-            division.undivided.append(f"{count_name} of {element.get('testname')}: known only under load")
+            division.undivided.append(f"{count_name} of {_title(element)}: known only under load")
         elif int(users) % division.slaves == 0:
             count.text = str(int(users) // division.slaves)
         else:
@@ -192,7 +196,7 @@ def _divide_steps(element: ET.Element, known: Known, division: Division) -> None
 def _divide_schedule(element: ET.Element, division: Division) -> None:
     holder = _holder(element, "OpenModelThreadGroup.schedule")
     text = (holder.text or "") if holder is not None else ""
-    title = element.get("testname") or element.tag
+    title = _title(element)
     if holder is None or text.count("rate(") != len(_OPEN_MODEL_RATE.findall(text)):
         division.undivided.append(f"schedule of {title}: its rates are known only under load")
         return
@@ -201,10 +205,6 @@ def _divide_schedule(element: ET.Element, division: Division) -> None:
         lambda rate: division.reference(division.divided(f"rate {next(rates)} of {title}", rate[0].strip(), False)),
         text,
     )
-
-
-def _set(holder: ET.Element, text: str) -> None:
-    holder.tag, holder.text = "stringProp", text
 
 
 def _number(text: str | None, is_whole_number: bool) -> str | None:
