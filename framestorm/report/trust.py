@@ -31,6 +31,7 @@ SATURATED = {
 }  # fmt: skip
 REACHED = 0.95  # of the users that were asked for
 FULL_MEMORY = 0.9
+HOSTS_DIFFER = 1.25  # times the median of the fastest host
 CLOCK_OFFSET_MS = 50.0
 CLOCK_SLACK_MS = 1000.0
 NAMED_STALLS = 3
@@ -47,6 +48,7 @@ def warnings(summary: Summary, samples: pl.LazyFrame) -> list[str]:
         *_users(summary),
         *_saturation(summary),
         *_stalls(summary),
+        *_hosts_differ(summary),
         *_clocks(summary, samples),
         *_few_samples(summary),
         *_times(summary),
@@ -235,6 +237,22 @@ def _stalls(summary: Summary) -> list[str]:
         f"{duration(longest_ms)} ({_listed(places)} after the start).{by_memory} The times of "
         f"{plural(during, summary.unit)} ({percent(during / summary.main.n)}) in progress then may include it. "
         "Give JMeter free cores, or use more slaves."
+    ]
+
+
+def _hosts_differ(summary: Summary) -> list[str]:
+    """What the medians of two hosts say if their intervals are apart; a function does not know who sends."""
+    medians = {host.host: host.p50 for host in summary.hosts if host.p50 and host.p50.low is not None}
+    if len(medians) < 2:
+        return []
+    fast, *_, slow = sorted(medians, key=lambda host: medians[host].value)
+    least, most = medians[fast], medians[slow]
+    if least.high is None or most.low is None or most.low <= least.high or most.value < HOSTS_DIFFER * least.value:
+        return []
+    return [
+        f"The median response time was {duration(most.value)} on {slow} and {duration(least.value)} on {fast}: unless "
+        f"they sent different data, the network of {slow} or {slow} itself is part of its times. Compare the rows of "
+        "the hosts, and use slaves that are alike and equally near to the function."
     ]
 
 

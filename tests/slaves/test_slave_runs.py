@@ -86,6 +86,25 @@ def test_a_video_of_100_mb_arrives_over_a_slow_network(run_sh: RunSh, deployed: 
     assert done.count("label", "Hostname")["frame", "slave2"] == 2
 
 
+def test_a_slave_on_a_slow_and_lossy_network(run_sh: RunSh, deployed: Lab) -> None:
+    slave = Host("slave2")
+    faults.slow_down(slave, "10mbit")
+    faults.move_away(slave, delay_ms=100, loss=0.02)
+    try:
+        done = run_sh("-R", "slaves", "-t", "jmx/video-per-user.jmx", "-Jusers=4", "-Jramp_s=0", "-Jframes=1")
+    finally:
+        faults.move_back(slave)
+        faults.speed_up(slave)
+    fastest_ms = {
+        host: min(
+            float(row["rtt_ms"]) for row in done.rows("samples.csv") if (row["label"], row["host"]) == ("frame", host)
+        )
+        for host in ("slave1", "slave2")
+    }
+    assert fastest_ms["slave2"] > fastest_ms["slave1"] + 200
+    assert {host["host"]: host["shown"] for host in done.json("summary.json")["hosts"]} == {"slave1": 2, "slave2": 2}
+
+
 def test_a_rate_is_split_and_dropped_arrivals_are_counted(run_sh: RunSh, deployed: Lab) -> None:
     load = ("-Jrate_per_s=60", "-Jconcurrency_limit=2", "-Jramp_s=0", "-Jhold_s=5", "-Jencoding=jpeg")
     done = run_sh("-R", "slaves", "-t", "jmx/face-blur-http.jmx", *load)

@@ -63,6 +63,21 @@ def test_a_clock_that_was_wrong(slave_lost: Any, change: Callable[[dict[str, Any
     assert word is None or word in warning_text(summary)
 
 
+@pytest.mark.parametrize(("slower_ms", "is_said"), [(0, False), (20, False), (400, True)])
+def test_a_slave_that_is_further_from_the_function(fake_run: Any, slower_ms: int, is_said: bool) -> None:
+    folder = fake_run.write(has_users=False, label="request", properties={"users": "2", "ramp_s": "0"})
+    rows = [
+        {"timeStamp": START_MS + 100 * n, "elapsed": 100 + n % 10 + slower_ms * (n % 2), "label": "request",
+         "responseCode": "200", "success": "true", "Hostname": f"slave{2 - n % 2}"}
+        for n in range(60)
+    ]  # fmt: skip
+    write_jtl(folder / "samples.jtl", rows)
+    (folder / "tree.xml").unlink()
+    summary, page = summary_and_page(folder)
+    said = [warning for warning in warning_text(summary).splitlines() if "on slave1 and" in warning]
+    assert [warning in page for warning in said] == [True] * is_said
+
+
 def test_a_lost_slave_is_said_with_its_share(slave_lost: Any) -> None:
     summary, page = summary_and_page(slave_lost.write_slaves(SHARES | {"slave3": "1"}, LOST_S), status=4)
     (loss,) = summary.losses
