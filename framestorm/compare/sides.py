@@ -9,6 +9,7 @@ from framestorm.compare.runs import RunSide, read_compared
 from framestorm.compare.studies import StudySide, factors_text, point_key, read_study
 from framestorm.errors import FramestormError, UsageError
 from framestorm.study.design.folder import FILE
+from framestorm.study.design.matrix import as_text
 
 RUN, STUDY = "run.json", FILE
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -88,7 +89,7 @@ def levels(sides: Sides, factor: str) -> list[StudySide]:
         points = {
             point_key(point.factors, name): point
             for point in side.points.values()
-            if str(point.factors.get(name)) == level
+            if as_text(point.factors.get(name)) == level
         }
         ids = {point.id for point in points.values()}
         rows = {cell: row for cell, row in side.rows.items() if cell[0] in ids}

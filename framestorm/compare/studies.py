@@ -18,7 +18,7 @@ from framestorm.study.answers.results import figures_or_why_not
 from framestorm.study.answers.rows import FILE as RESULTS
 from framestorm.study.answers.rows import names_cut_off
 from framestorm.study.design.folder import COMPLETE, FILE, Point, StudyRecord
-from framestorm.study.design.matrix import as_number
+from framestorm.study.design.matrix import as_number, as_text
 
 
 class StudyRun(NamedTuple):
@@ -109,13 +109,14 @@ class StudySide:
         levels: dict[str, dict[str, None]] = {}
         for point in self.points.values():
             for name, level in point.factors.items():
-                levels.setdefault(name, {})[str(level)] = None
+                levels.setdefault(name, {})[as_text(level)] = None
         return {name: list(of_factor) for name, of_factor in levels.items()}
 
 
 def point_key(factors: dict[str, Value], without: str | None = None) -> str:
     """A key that is equal for equal points of two sides (the factor `without` is ignored)."""
-    return ", ".join(f"{name}={value}" for name, value in factors.items() if name != without) or "the one point"
+    levels = (f"{name}={as_text(value)}" for name, value in factors.items() if name != without)
+    return ", ".join(levels) or "the one point"
 
 
 def read_study(label: str, folder: Path) -> StudySide:

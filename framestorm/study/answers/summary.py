@@ -34,7 +34,7 @@ from framestorm.study.answers.knees import scalability
 from framestorm.study.answers.rows import asked_metrics
 from framestorm.study.answers.study_results import StudyResults, summarise_points
 from framestorm.study.design.folder import FILES, StudyRecord
-from framestorm.study.design.matrix import as_number
+from framestorm.study.design.matrix import as_number, as_text
 
 # Figures of charts of kind per-frame.
 RESPONSE_TIME = "rtt_ms"
@@ -201,10 +201,10 @@ def _published(row: Mapping[str, str | None], definition: design.Study) -> Publi
 
 def _level(text: str, levels: Sequence[Value]) -> Value:
     """The level that `text` stands for; a number that is not one of `levels` stays a number if `levels` are numbers."""
-    for level in levels:
-        if str(level) == text or (not isinstance(level, str) and as_number(text) == level):
-            return level
     number = as_number(text)
+    for level in levels:
+        if as_text(level) == text or (is_number(level) and number == level):
+            return level
     return number if number is not None and not any(isinstance(level, str) for level in levels) else text
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from framestorm.cli import main
+from framestorm.compare.studies import point_key
 from tests.framestorm.compare.conftest import Make, compare
 
 # Fork ten times kept alive, what a repetition has in common, and noise of a percent.
@@ -59,6 +60,15 @@ def test_points_of_one_only(tmp_path: Path, make_study: Make) -> None:
     assert each["only_baseline"] == ["way=fork, users=1", "way=kept-alive, users=1"]
     assert each["only_candidate"] == ["way=fork, users=12", "way=kept-alive, users=12"]
     assert {row["point"] for row in each["points"]} == set(each["shared"])
+
+
+def test_levels_are_written_as_elsewhere(tmp_path: Path, make_study: Make) -> None:
+    """As results.csv and --only have them, however study.yml wrote the number."""
+    study = make_study("1.0", ways, users=(1.0, 3.0))
+    _, made = compare(tmp_path, study, make_study("1", ways, users=(1, 3)))
+    assert made["comparisons"][0]["shared"][:2] == ["way=fork, users=1", "way=fork, users=3"]
+    assert compare(tmp_path / "levels", study, "--factor", "users=1,3")[0] == 3
+    assert point_key({"target.autoscale": True}) == "target.autoscale=true"
 
 
 def test_regression_at_one_point(tmp_path: Path, make_study: Make, capsys: pytest.CaptureFixture[str]) -> None:

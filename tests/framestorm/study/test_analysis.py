@@ -9,7 +9,7 @@ from framestorm.model.study_summary import PointRun
 from framestorm.stats.shares import wilson
 from framestorm.study.answers.knees import scalability
 from framestorm.study.answers.study_results import StudyResults, summarise_points
-from framestorm.study.answers.summary import summarise
+from framestorm.study.answers.summary import _level, summarise
 from framestorm.study.design.folder import StudyFolder
 from tests.framestorm.study.conftest import FakeResult, frames_of, timed_out
 
@@ -153,6 +153,11 @@ def test_levels_are_those_of_the_points_and_of_published_results(fake_study: Any
     assert [row.factors for row in summary.published] == [
         {"users": 2, "way": "fork"}, {"users": 8, "way": "7"}, {"way": "fork"},
     ]  # fmt: skip
+
+
+def test_published_levels_that_are_true_or_false() -> None:
+    assert _level("true", (False, True)) is True
+    assert _level("1", (False, True)) is not True
 
 
 def test_times_by_index_share_points_where_there_are_many(make: Make) -> None:
