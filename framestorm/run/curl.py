@@ -211,7 +211,10 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _without_login(url: str) -> tuple[str, str]:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise UsageError(f"--curl: {url}: {error}") from None
     login, at, host = parts.netloc.rpartition("@")
     return (urlunsplit(parts._replace(netloc=host)), unquote(login)) if at else (url, "")
 

@@ -20,8 +20,12 @@ BACKEND = "org.apache.jmeter.visualizers.backend"
 
 def check_address(url: str) -> None:
     """Raise UsageError unless `url` is an address that samples can be written to."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or "write" not in parts.path:
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in {"http", "https"} and parts.hostname and "write" in parts.path
+    except ValueError:
+        is_usable = False
+    if not is_usable:
         raise UsageError(
             f"--influxdb {url}: expected an address to write to, such as http://host:8086/write?db=jmeter or "
             "http://host:8086/api/v2/write?org=o&bucket=b"

@@ -43,6 +43,7 @@ NOWHERE = "http://127.0.0.1:9"
         ("--influxdb influx:8086", 2, ["--influxdb influx:8086: expected an address to write to"]),
         ("--influxdb http://influx:8086/", 2, ["expected an address to write to"]),
         ("--influxdb ftp://influx/write", 2, ["expected an address to write to"]),
+        ("--influxdb http://[influx/write", 2, ["expected an address to write to"]),
         ("-o /proc/framestorm/run", 1, ["/proc", "-o"]),  # which takes no new folders from anyone, root included
         ("report studies", 2, ["no run.json"]),
         ("study", 2, ["say which study"]),

@@ -129,6 +129,7 @@ def test_commands(command: str, expected: dict[str, object], tmp_path: Path, mon
         ('curl https://h/f -H "x: $(cat token)"', "variable of the environment"),
         ("curl https://h/f -d @- <<END\n{}\nEND", "file of its own"),
         ("curl ftp://h/f", "http://"),
+        ("curl https://[h/f", "https://[h/f: Invalid IPv6 URL"),
         ("curl $BASE_URL/f", "host and port out"),
         ("curl https://h/f -F 'a=\"@b\"'", "-F 'a=<file'"),
         ("curl https://h/f --next https://h/g", "--next"),
