@@ -15,7 +15,7 @@ TRANSACTION_MESSAGE = "Number of samples in transaction"
 _FROM_EXCEPTION = {
     "generator-limit": re.compile("too many open files|cannot assign requested address|address not available"),
     "connect-timeout": re.compile("connecttimeout|connect timed out"),
-    "timeout": re.compile("sockettimeout|read timed out"),
+    "timeout": re.compile("sockettimeout|read timed out|process timeout reached"),
     "connect": re.compile("connectexception|connection refused|could not connect|unknownhost|noroutetohost"),
     # Java says "Socket closed" of a connection that its own side closed.
     "reset": re.compile(
@@ -95,8 +95,9 @@ TIMEOUTS = frozenset(cause.word for cause in CAUSES.values() if cause.is_timeout
 AS_IF_NOT_STOPPED = frozenset(
     {cause.word for cause in CAUSES.values() if cause.side is Side.NETWORK} | {"exception", "unknown"}
 )
-# How the message of a transaction ends of which one sample failed.
-ONE_FAILED = "failing samples : 1"
+# How the message of a transaction ends of which one sample failed, or none: then it failed by itself.
+ONE_FAILED, NONE_FAILED = "failing samples : 1", "failing samples : 0"
+FAILED_CHECK = "failed-check"
 
 
 def is_known(cause: str) -> bool:
@@ -145,10 +146,13 @@ def request_cause(code: str, message: str, failure: str, is_http: bool = True) -
     is_error = bool(re.fullmatch(r"[1345]\d\d", code))
     if is_error and is_http:
         return f"status-{code}"
-    if message.startswith(TRANSACTION_MESSAGE):
+    is_transaction = message.startswith(TRANSACTION_MESSAGE)
+    if is_transaction and not message.endswith(NONE_FAILED):
         return "failed-sample"
     if failure and not is_error:
-        return _detailed("failed-check", _MEASURED.sub(r"\1 ...", failure))
+        return _detailed(FAILED_CHECK, _MEASURED.sub(r"\1 ...", failure))
+    if is_transaction:
+        return FAILED_CHECK
     if WORD.fullmatch(message):
         return message
     code, message = _PREFIX.sub("", code), _OF_SCRIPT.sub("", _PREFIX.sub("", message))

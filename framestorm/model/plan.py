@@ -12,10 +12,13 @@ from framestorm.errors import UsageError
 from framestorm.model.criteria import ALL, USER, own_label
 from framestorm.model.facets import CONSTANT, FILLED_IN, KIT_FACET, TOTAL, URL, VIDEO, Property, described
 
+_ASIDE = ("Setup", "Post")  # how the tags of thread groups begin that are not the load
 SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler2")  # how their tags end; the last is of old plans
 # What runs samplers that stand in other files, and what may give its samples names of its own.
 _OF_OTHER_FILES = {"IncludeController", "ModuleController"}
 _THAT_NAME_SAMPLES = {"JSR223Sampler", "BeanShellSampler", "JavaSampler"}
+_SCRIPTS = ("JSR223", "BeanShell", "BSF")
+_OF_NAMES = re.compile("[sS]ampleLabel|SubResult")
 # References to control characters, and the characters that stand for them here: XML allows these, and no text has them.
 _ILLEGAL = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
 _FIRST_STAND_IN = 0xFDD0
@@ -27,7 +30,8 @@ _CALL = re.compile(r"\$\{__(P|property)\(")
 class Plan:
     """A JMeter plan; `label` is that of its main samples: `all` if it has several and does not declare a main one.
 
-    labels: those of its samplers and transactions; empty if not all are known before the run.
+    labels: those of its samplers and transactions; empty if not all are known before the run. Sub-results of these
+        are named after them, with a number.
     settable: the properties that a user may set, by name, in the plan's order; filled_in: the names of the others.
     has_users: virtual users are processes, and each of them is also a sample.
     root: its elements as they stand in the file.
@@ -156,17 +160,22 @@ def read(path: Path) -> Plan:
     samplers = [
         element
         for element, group in elements
-        if element.tag.endswith(SAMPLERS) and group and not group.startswith(("Setup", "Post"))
+        if element.tag.endswith(SAMPLERS) and group and not group.startswith(_ASIDE)
     ]
     labels = [sampler.get("testname", "") for sampler in samplers]
-    transactions = [element.get("testname", "") for element, _ in elements if element.tag == "TransactionController"]
-    are_fixed = not any("${" in label for label in (*labels, *transactions))
+    others = [
+        element.get("testname", "")
+        for element, group in elements
+        if element.tag == "TransactionController" or (group.startswith(_ASIDE) and element.tag.endswith(SAMPLERS))
+    ]
+    are_fixed = not any("${" in label for label in (*labels, *others))
     are_here = not any(element.tag in _OF_OTHER_FILES for element, group in elements if group)
     are_theirs = not any(sampler.tag in _THAT_NAME_SAMPLES for sampler in samplers) and constants.get("label") != ALL
     # In other plans than the kit's an OS Process Sampler is a sampler like others.
     is_described = any(each.facets for each in properties)
+    are_theirs &= is_described or not any(map(_may_name_samples, own))
     has_users = is_described and any(sampler.tag == "SystemSampler" for sampler in samplers)
-    names = {label if has_users and label == USER else own_label(label) for label in (*labels, *transactions)}
+    names = {label if has_users and label == USER else own_label(label) for label in (*labels, *others)}
     label = own_label(labels[0]) if len(set(labels)) == 1 and are_here else ALL if labels else ""
     columns = constants.get("sample_variables", "")
     test_plan = next((element for element, _ in elements if element.tag == "TestPlan"), root)
@@ -182,6 +191,13 @@ def read(path: Path) -> Plan:
         sample_variables=tuple(columns.split(",")) if columns else (),
         root=root,
     )
+
+
+def _may_name_samples(element: ET.Element) -> bool:
+    """Whether an element is a script that may give samples names of its own; those in files are not looked at."""
+    texts = {each.get("name", ""): each.text or "" for each in element}
+    has_file = any(text for name, text in texts.items() if name.endswith("filename"))
+    return element.tag.startswith(_SCRIPTS) and (has_file or any(map(_OF_NAMES.search, texts.values())))
 
 
 def enabled(tree: ET.Element, group: str) -> Iterator[tuple[ET.Element, str]]:

@@ -69,12 +69,15 @@ class Known:
                 break
         return None if "${" in text else text
 
+    def undefined(self, text: str) -> str | None:
+        """The first variable of a text that the plan itself does not define."""
+        return next((name for name in _VARIABLE.findall(text) if name not in self._variables), None)
+
     def _property(self, call: re.Match[str]) -> str:
         words = [word.strip() for word in re.split(r"(?<!\\),", call[2])]
-        given = self._values.get(words[0])
-        if call[1] == "P":
-            return given or (words[1] if len(words) > 1 else "1")
-        return given or (words[2] if len(words) > 2 else words[0])
+        default = 1 if call[1] == "P" else 2
+        fallback = words[default] if len(words) > default else "1" if default == 1 else words[0]
+        return self._values.get(words[0], fallback)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from framestorm import paths
+from framestorm.model.cause import FAILED_CHECK
 from framestorm.model.criteria import USER, USER_SERIES, Judgement
 from framestorm.model.files import FORMAT, schema, write_text
 from framestorm.model.run import Record
@@ -97,6 +98,11 @@ class LabelSummary:
     further_causes: dict[str, int] = field(default_factory=dict)
     of_labels: int = 1
     figures: dict[str, Times] = field(default_factory=dict)
+
+    @property
+    def checks(self) -> dict[str, int]:
+        """The errors that assertions made; of a transaction, without those of its samples."""
+        return {cause: n for cause, n in self.causes.items() if cause.startswith(FAILED_CHECK)}
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,10 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
-    judgements = [judge(each, groups) for criterion in parsed for each in for_each(criterion, samplers)]
+    # Without criteria, the assertions of transactions must hold too.
+    transactions = [name for name, of in labels.items() if of.kind == "transaction" and of.checks]
+    judged = samplers if texts else [*samplers, *transactions]
+    judgements = [judge(each, groups) for criterion in parsed for each in for_each(criterion, judged)]
     missing = reading.missing(results)
     summary = model.Summary(
         name=run_dir.resolve().name,

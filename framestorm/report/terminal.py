@@ -63,6 +63,8 @@ def _table(summary: Summary) -> list[str]:
     for each in labels:
         if each.kind == "sampler" and each.label not in (ALL, USER):
             counts.update(each.causes)
+        elif each.kind == "transaction":
+            counts.update(each.checks)
     # A user has failed with its samples, for their cause, or for one of its own.
     counts |= Counter({} if summary.users is None else summary.users.causes)
     causes = [[f"  {units.count(n)}", _short(_line(cause), LONGEST_CAUSE)] for cause, n in counts.most_common()]

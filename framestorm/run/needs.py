@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framestorm.errors import UsageError
+from framestorm.model import facets
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known, NamedFile, named_files
@@ -16,6 +17,9 @@ from framestorm.run import plugins
 
 # A row, a script or a fragment is needed from these; an empty body may be meant.
 _NEVER_EMPTY = ("CSVDataSet", "RandomCSVDataSetConfig", "JSR223", "BeanShell", "BSF", "IncludeController")
+# What JMeter takes for 0 if it is no whole number.
+_NUMBERS = {"ThreadGroup.num_threads": "users", "LoopController.loops": "loops"}
+_COUNTING = ("ThreadGroup", "SetupThreadGroup", "PostThreadGroup", "LoopController")
 _HTTP = ("domain", "port", "protocol", "path")
 
 
@@ -44,7 +48,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
     """Find what a plan needs, with these values of properties; in the GUI files may still be chosen.
 
     Raises:
-        UsageError: JMeter lacks a class of the plan, or a file is missing or empty.
+        UsageError: JMeter lacks a class of the plan, a file is missing or empty, or a thread group would start no user.
     """
     folder, working_dir = plan.path.absolute().parent, Path.cwd()
     roots, fragments = [plan.root], dict[Path, ET.Element]()
@@ -70,6 +74,8 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
             raise UsageError(text)
         note(f"{text}, if nothing makes them before")
     known = Known(elements, values, folder)
+    if not is_for_gui:
+        _check_users(plan, elements, known)
     return Needs(
         samplers=tuple(each.get("testname", "") for each in elements if each.tag.endswith(plans.SAMPLERS)),
         files=tuple(dict.fromkeys(named.path for named in found.values() if named.path is not None)),
@@ -81,6 +87,22 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
             *(_text(named.path) for named in found.values() if named.is_script and named.path is not None),
         ),
     )
+
+
+def _check_users(plan: Plan, elements: Sequence[ET.Element], known: Known) -> None:
+    """Raise UsageError if no thread group would start, or one without users or loops, which JMeter does in silence."""
+    if not any(element.tag.endswith("ThreadGroup") for element in elements):
+        raise UsageError(f"{plan.path.name} has no enabled thread group, so nothing would be sent: enable or add one")
+    for element in elements:
+        for field in element.iter() if element.tag in _COUNTING else ():
+            what, text = _NUMBERS.get(field.get("name", "")), field.text or ""
+            if what is None or not text:
+                continue
+            value, place = known.value(text), f"{plan.path.name}: {element.tag} {element.get('testname', '')!r}"
+            if value is not None and not (re.fullmatch("[-+]?[0-9]+", value) and abs(int(value)) <= facets.LARGEST):
+                raise UsageError(f"{place} asks for {value!r} {what}, which JMeter takes for 0: give a whole number")
+            if what == "users" and (name := known.undefined(text)):
+                note(f"{place} asks for {text} {what}, but {name} is not defined: JMeter starts none")
 
 
 def _text(path: Path) -> str:

@@ -115,11 +115,13 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         FramestormError: something that the run needs is missing.
     """
     plan = plan or plans.read(options.plan)
-    # As JMeter has it: a property set to nothing is removed, so that the plan's default counts.
+    of_files = java_properties.assigned(options.all_property_files)
+    # As in JMeter: -J without a value removes a property, so that its default counts; in a file, nothing is a value.
     empty = [name for name, value in options.given.items() if name in plan.settable and not value]
+    if not plan.is_for_kit:
+        empty = [name for name in empty if of_files.get(name) != ""]
     for name in empty:
         note(f"-J{name} without a value: the plan's default counts, as in JMeter")
-    of_files = java_properties.assigned(options.all_property_files)
     set_by_user = {**of_files, **options.given, **options.extra}
     if overruled := sorted(name for name, value in _row_settings().items() if set_by_user.get(name, value) != value):
         note(f"the form of samples.jtl is fixed; left out: {', '.join(overruled)}")
@@ -135,7 +137,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     known = plan.known_labels
     for text in options.criteria:
         label = criteria.parse(text, plan.label).label
-        if known and label not in {*known, criteria.EACH}:
+        # Sub-results, such as redirects and embedded resources, have the label of their sample and a number.
+        if known and label != criteria.EACH and not {label, re.sub(r"(-\d+)+$", "", label)} & known:
             names = " and ".join(metric.quoted(name) for name in sorted(known - {criteria.ALL}))
             raise UsageError(f"--fail-if '{text}': {plan.path.name} has no label {metric.quoted(label)}, only {names}")
     platform = _find_platform(plan, options, properties, function_url)
@@ -166,7 +169,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
             if facets.AUTHORITIES in each.facets and has_certificate:
                 check_certificate(platform.url, f"-J{name}", properties[name], proxy)
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
-    own = properties if plan.is_for_kit else {name: properties[name] for name in given if name in properties}
+    own = properties if plan.is_for_kit else {name: value for name in given if (value := properties.get(name))}
     values = {**own, **_filled_in(plan, properties, run_dir)}
     if is_behind_proxy:
         # The requests that warm JMeter up go to JMeter itself, and a proxy must not get them.
@@ -209,7 +212,7 @@ def _jmeter_values(plan: Plan, given: Mapping[str, str], of_files: Mapping[str, 
         is_known = "." in name or name in jmeter_names() or name in of_files
         if name in plan.settable or name in plan.filled_in or (is_described and not is_known):
             plan.check(name, value)
-        elif of_files.get(name) == value:
+        elif of_files.get(name) == value and name not in _own_settings():
             jmeter_values.pop(name, None)
         else:
             jmeter_values[name] = value
@@ -234,10 +237,15 @@ def kit_settings(plan: Plan) -> dict[str, str]:
 
 
 @cache
+def _own_settings() -> dict[str, str]:
+    """JMeter's settings for every run, which JMeter reads after the files of -q."""
+    return java_properties.read(paths.JMX / "user.properties")
+
+
 def _row_settings() -> dict[str, str]:
     """The settings without which samples.jtl could not be read."""
-    settings = java_properties.read(paths.JMX / "user.properties")
-    return {name: value for name, value in settings.items() if "saveservice" in name}
+    settings = _own_settings()
+    return {name: value for name, value in settings.items() if "saveservice" in name or "timestamp" in name}
 
 
 @cache

@@ -103,6 +103,7 @@ def test_a_word_without_a_row(word: str, sentence: str, side: Side) -> None:
         ),
         ("200", "OK", "It took 1,203 milliseconds, but", "failed-check: It took ... milliseconds, but"),
         ("200", "OK", "x" * 999, f"failed-check: {'x' * 120}..."),
+        ("500", "Process timeout reached after 300 milliseconds", "", "timeout"),
         ("MY-1", "stock\nempty", "", "error: MY-1 stock empty"),
         ("null 0", "java.sql.SQLException: no such table", "", "exception: java.sql.SQLException: no such table"),
         (
@@ -128,6 +129,12 @@ def test_a_word_without_a_row(word: str, sentence: str, side: Side) -> None:
 )
 def test_why_a_request_failed(code: str, message: str, failure: str, cause: str) -> None:
     assert request_cause(code, message, failure) == cause
+
+
+def test_a_transaction_fails_with_its_samples_or_by_itself() -> None:
+    of_two, slow = "Number of samples in transaction : 2, number of failing samples : ", "It took 9 milliseconds, but"
+    causes = [request_cause("200", f"{of_two}{n}", failure, is_http=False) for n in (2, 0) for failure in ("", slow)]
+    assert causes == [*["failed-sample"] * 2, "failed-check", "failed-check: It took ... milliseconds, but"]
 
 
 def test_what_sends_no_http_has_no_status_of_the_function() -> None:

@@ -86,6 +86,8 @@ def test_causes_are_those_of_all_samplers() -> None:
     users = replace(failed, label="user", causes={"status-401": 1, "exit-1": 1}, times=durations)
     _, table = blocks(summary_of(5, labels={"log in": failed, "user": users, **parts}))
     assert table[-3:] == ["errors by cause:", "  1  status-401", "  1  exit-1"], "a user fails with its sample"
+    parts["x"] = replace(parts["x"], causes={"failed-sample": 1, "failed-check: slow": 1})
+    assert blocks(summary_of(5, labels={"log in": failed, **parts}))[1][-1] == "  1  failed-check: slow"
 
 
 def test_text_of_others_can_neither_command_a_terminal_nor_add_a_line() -> None:

@@ -48,6 +48,14 @@ def test_every_label_is_judged_and_no_transaction_counted_twice(tmp_path: Path) 
     defaults = summarise(tmp_path, read_results(tmp_path), None).criteria
     assert {criterion.label: criterion.state for criterion in defaults} == {"log in": "passed", "search": "failed"}
     assert "3 samples" not in summary.verdict.text and "2 samples" in summary.verdict.text
+    with (tmp_path / "samples.jtl").open("a") as file:
+        message = "Number of samples in transaction : 1, number of failing samples : 0"
+        file.write(f'1060,90,whole visit,200,"{message}",false,The operation lasted too long,users 1-1\n')
+    summary = summarise(tmp_path, read_results(tmp_path), None)
+    assert {each.label: each.state for each in summary.criteria}["whole visit"] == "failed", (
+        "by an assertion of its own"
+    )
+    assert [*summary.labels["whole visit"].checks] == ["failed-check: The operation lasted too long"]
 
 
 def test_a_sample_that_never_began_does_not_stretch_the_load(tmp_path: Path) -> None:

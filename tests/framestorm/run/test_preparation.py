@@ -10,6 +10,7 @@ from framestorm import endpoint, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import plan as plans
 from framestorm.run import influxdb, preparation
+from framestorm.run import properties as java_properties
 from framestorm.run.preparation import RunOptions, prepare
 from tests.run import foreign
 
@@ -154,6 +155,56 @@ def test_a_criterion_names_a_plans_own_labels_user_and_all(tmp_path: Path) -> No
     plan = foreign.write_plan(tmp_path / "own.jmx", scripts)
     assert plans.read(plan).known_labels == {"user (label)", "all (label)", "all"}
     assert plans.read(paths.JMX / "face-blur.jmx").known_labels == {"user", "frame", "all"}
+
+
+def test_a_criterion_names_any_label_that_the_page_may_show(tmp_path: Path) -> None:
+    def words(criterion: str, elements: str = "") -> str:
+        path = foreign.write_plan(tmp_path / "their.jmx", foreign.REQUEST.format(url="http://h/") + elements)
+        set_up = "<SetupThreadGroup/><hashTree><DebugSampler testname='log in'/><hashTree/></hashTree>"
+        path.write_text(path.read_text().replace("<ThreadGroup ", f"{set_up}<ThreadGroup ", 1))
+        try:
+            prepare(RunOptions(path, criteria=(f"{criterion} p95 > 1 s",)), tmp_path / "run")
+        except UsageError as error:
+            return str(error)
+        return ""
+
+    renaming = foreign.script("prev.sampleLabel = 'paid'").replace("JSR223Sampler", "JSR223Listener")
+    assert [words(label) for label in ("call", "call-0-1", "'log in'")] == [""] * 3
+    assert words("paid", renaming) == ""
+    assert "no label paid, only call and" in words("paid", renaming.replace("sampleLabel", "responseMessage"))
+
+
+def test_users_that_jmeter_would_not_start_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = foreign.write_plan(tmp_path / "their.jmx", foreign.REQUEST.format(url="http://h/"))
+    text = path.read_text()
+
+    def reason(old: str, new: str, **given: str) -> str:
+        path.write_text(text.replace(old, new))
+        try:
+            prepare(RunOptions(path, given=given), tmp_path / "run")
+        except UsageError as error:
+            return str(error)
+        return ""
+
+    assert "no enabled thread group" in reason('testname="threads" enabled="true"', 'testname="off" enabled="false"')
+    assert "no enabled thread group" in reason('testname="theirs" enabled="true"', 'enabled="false"')
+    assert "'threads' asks for ' 2 ' users" in reason(">2<", "> 2 <")
+    assert "asks for '1e3' users" in reason(">2<", ">${__P(n,5)}<", n="1e3")
+    assert "loops" in reason(">-1<", ">ten<")
+    assert [reason(">2<", f">{value}<") for value in ("0", "${__P(n,5)}", "${__Random(1,2)}", "${n}")] == [""] * 4
+    assert capsys.readouterr().err.count("n is not defined") == 1
+
+
+def test_what_files_of_properties_set_counts_as_in_jmeter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = foreign.write_plan(tmp_path / "their.jmx", foreign.REQUEST.format(url="http://h/${__P(base,/api)}"))
+    file = tmp_path / "my.properties"
+    file.write_text("base=\nframestorm.warm_up=false\nsampleresult.timestamp.start=false\n")
+    given = java_properties.read(file)
+    prepared = prepare(RunOptions(path, given=given, property_files=(file,)), tmp_path / "run")
+    assert prepared.properties["base"] == "" and "base" not in prepared.values
+    assert prepared.jmeter_values["framestorm.warm_up"] == "false"
+    assert "sampleresult.timestamp.start" not in prepared.jmeter_values, "samples.jtl has the starts of samples"
+    assert "-Jbase" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "letter"), [("samples_copy", "-l"), ("log_copy", "-j")])
