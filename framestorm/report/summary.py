@@ -93,7 +93,8 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             from_killed_users=results.clients.from_killed_users,
             arrivals=results.log.arrivals,
             dropped=results.log.dropped,
-            stopped_by=results.log.stopped_by,
+            # Asked to stop, the kit's own scripts do it.
+            stopped_by=results.log.stopped_by if record.stopping_ms is None else None,
             out_of_memory=results.log.out_of_memory,
             stalls=stalled,
             during_stalls=stalls.samples_during(samples, stalled, origin_ms),

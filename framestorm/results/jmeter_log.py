@@ -27,9 +27,10 @@ _STALL = re.compile(
     re.MULTILINE,
 )
 _OUT_OF_MEMORY = re.compile(rb"(OutOfMemoryError: [\w :'-]{1,80})")
-# By an error after which the thread group stops the test, a script, or a Flow Control Action.
+# By an error after which the thread group stops the test, a script or plug-in (jmx/java/Patch.java), or a Flow Control
+# Action.
 _STOPPED_BY_PLAN = re.compile(
-    rb"%b(?:(?:Shutdown|Stop) Test(?: Now)? detected by|Stopping all threads(?: now)? from) (thread: .*|element .*)"
+    rb"%b(?:(?:Shutdown|Stop) Test(?: Now)? (?:detected|asked for) by|Stopping all threads(?: now)? from) (thread: .*|element .*)"
     % _MESSAGE,
     re.MULTILINE,
 )

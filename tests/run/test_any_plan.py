@@ -118,6 +118,7 @@ def test_scripts_run_as_in_plain_jmeter(run_sh: RunSh, tmp_path: Path, monkeypat
     monkeypatch.setenv("JVM_ARGS", "-Dof.test=yes")
     of_java = "log.info('java ' + System.getProperty('of.test') + ' ' + (Runtime.runtime.maxMemory() &gt;&gt; 20))"
     texts = {"java": of_java, "class path": "org.h2.Driver.load()", "parts": PARTS, "script": GROOVY}
+    texts["stop"] = "if (vars.iteration == 2) ctx.engine.askThreadsToStop()"
     group = THREADS.replace('num_threads">2', 'num_threads">1')
     elements = "".join(script(text, name) for name, text in texts.items())
     plan = write_plan(tmp_path / "theirs.jmx", elements, group, loops=2)
@@ -128,8 +129,9 @@ def test_scripts_run_as_in_plain_jmeter(run_sh: RunSh, tmp_path: Path, monkeypat
     (first, second) = (row for row in run.rows() if row["label"] == "script")
     assert (first["success"], first["responseMessage"]) == ("true", "3 script 0 ")
     assert second["success"] == "false" and "notThere()" in second["responseMessage"]
-    others = {("java", "true"): 2, ("class path", "true"): 2}
+    others = {("java", "true"): 2, ("class path", "true"): 2, ("stop", "true"): 2}
     others |= {(name, "true"): 2 for name in ("parts", "parts-0", "parts-1")}
     assert run.count("label", "success") == {**others, ("script", "true"): 1, ("script", "false"): 1}
     assert "java yes 1" in run.text("jmeter.log") or "java yes 2" in run.text("jmeter.log")
     assert (run.folder / "jmeter" / "index.html").exists()
+    assert run.json("summary.json")["facts"]["stopped_by"] == "thread threads 1-1"
