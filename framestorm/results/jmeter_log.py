@@ -30,10 +30,11 @@ _OUT_OF_MEMORY = re.compile(rb"(OutOfMemoryError: [\w :'-]{1,80})")
 # By an error after which the thread group stops the test, a script or plug-in (jmx/java/Patch.java), or a Flow Control
 # Action.
 _STOPPED_BY_PLAN = re.compile(
-    rb"%b(?:(?:Shutdown|Stop) Test(?: Now)? (?:detected|asked for) by|Stopping all threads(?: now)? from) (thread: .*|element .*)"
-    % _MESSAGE,
+    rb"%b(?:(?:Shutdown|Stop) Test(?: Now)? (?:detected|asked for at \d+) by|Stopping all threads(?: now)? from) "
+    rb"(thread: .*|element .*)" % _MESSAGE,
     re.MULTILINE,
 )
+_STOPPED_NOW = re.compile(rb"%bStop Test Now asked for at %b by" % (_MESSAGE, _NUMBER), re.MULTILINE)
 # A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
 _ENDED_THREAD = re.compile(rb"%bUncaught exception in thread .*\n?([^:\n]*)" % _MESSAGE, re.MULTILINE)
 
@@ -45,7 +46,8 @@ class JMeterLog:
     refusal: why a plan's scripts could not use a property, and so sent nothing.
     arrivals: how many were due by the schedule, None without one; dropped: how many of them found no free thread.
     out_of_memory: what it says of memory or threads that it did not get.
-    stopped_by: which thread or element of the plan stopped the test, None if it ran to its end.
+    stopped_by: which thread or element of the plan stopped the test, None if it ran to its end; stopped_ms: when it did
+    so at once, in epoch ms, which cuts off samples.
     ended_threads: how many threads each error ended; the samples that they had begun have no row.
     is_watched: whether it noticed the seconds in which it was held up. stalls: the start of each such second in epoch
     ms, and how long in ms a thread was held up in it at most, and garbage was collected.
@@ -56,6 +58,7 @@ class JMeterLog:
     dropped: int
     out_of_memory: str | None
     stopped_by: str | None
+    stopped_ms: float | None
     ended_threads: Counter[str]
     is_watched: bool
     stalls: list[tuple[int, int, int]]
@@ -80,6 +83,7 @@ def read_log(run_dir: Path) -> JMeterLog:
             dropped=sum(dropped for _, dropped in arrivals),
             out_of_memory=out_of_memory,
             stopped_by=stopped.replace("thread:", "thread").strip() if stopped else None,
+            stopped_ms=min((float(at_ms) for (at_ms,) in found(_STOPPED_NOW)), default=None),
             ended_threads=Counter(error.strip() for (error,) in found(_ENDED_THREAD)),
             is_watched=any(log.find(_WATCHED) >= 0 for log in logs),
             stalls=[(int(start), int(longest), int(gc)) for start, longest, gc in found(_STALL)],

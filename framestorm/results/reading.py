@@ -98,6 +98,7 @@ def read_results(run_dir: Path) -> RunResults:
     path = run_dir / SAMPLES
     default_host = record.hosts[0].name if record.hosts else "this host"
     jtl = read_jtl(run_dir, default_host, has_users=record.may_have_users)
+    log = read_log(run_dir)
     with replacing(path) as table:
         has_users = record.may_have_users and bool(jtl.labels[USER])
         clients = read_clients(run_dir, table)
@@ -105,7 +106,7 @@ def read_results(run_dir: Path) -> RunResults:
         if not clients.users and jtl.rows is not None:
             users = read_users(jtl) if has_users else users
             # Where something else ended the run, such as a target that died, errors are what they say.
-            stopping_ms = record.stopping_ms if record.state == "stopped" else None
+            stopping_ms = record.stopping_ms if record.state == "stopped" else log.stopped_ms
             write_samples(jtl, table, without=USER if has_users else None, stopping_ms=stopping_ms)
         elif not clients.users and path.exists():
             # An archive with only the table: better than nothing, and the report says that it is incomplete.
@@ -115,7 +116,7 @@ def read_results(run_dir: Path) -> RunResults:
     labels = labels_of(every)
     label = main_label(record, [name for name, of in labels.items() if of.kind == "sampler"])
     samples = of_label(every, label)
-    return RunResults(record, problem, label, samples, every, labels, users, clients, jtl, read_log(run_dir))
+    return RunResults(record, problem, label, samples, every, labels, users, clients, jtl, log)
 
 
 def main_label(record: Record, names: Sequence[str]) -> str:

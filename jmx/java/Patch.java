@@ -36,7 +36,8 @@ final class Patch {
         // Scripts and plug-ins stop a test without a word; it may be stopped by what is no thread of the plan, too.
         engine.getDeclaredMethod("stopTest", new CtClass[] {CtClass.booleanType}).insertBefore(
             "if (org.apache.jmeter.threads.JMeterContextService.getContext().getThread() != null)"
-            + " log.info(\"Stop Test asked for by thread: \" + Thread.currentThread().getName());");
+            + " log.info(\"Stop Test\" + ($1 ? \" Now\" : \"\") + \" asked for at \" + System.currentTimeMillis()"
+            + " + \" by thread: \" + Thread.currentThread().getName());");
         CtClass script = patchedScript(pool.get("org.apache.jmeter.util.JSR223TestElement"));
         CtClass rmi = pool.get("org.apache.jmeter.rmi.RmiUtils");
         // With SSL, who has no key of the deployment is refused by that.

@@ -288,7 +288,7 @@ def test_dropped_arrivals_of_all_slaves_are_counted(slave_lost: Any, dropped: in
     [
         ("INFO o.a.j.t.JMeterThread: Shutdown Test detected by thread: users 1-1", "thread users 1-1"),
         ("INFO o.a.j.t.JMeterThread: Stop Test Now detected by thread: users 1-1", "thread users 1-1"),
-        ("INFO o.a.j.e.StandardJMeterEngine: Stop Test asked for by thread: users 1-1", "thread users 1-1"),
+        ("INFO o.a.j.e.StandardJMeterEngine: Stop Test asked for at 17 by thread: users 1-1", "thread users 1-1"),
         ("INFO o.a.j.s.TestAction: Stopping all threads now from element halt", "element halt"),
         ("INFO o.a.j.s.TestAction: Stopping current thread from element halt", None),
         ("INFO o.a.j.e.StandardJMeterEngine: Test will stop on error", None),

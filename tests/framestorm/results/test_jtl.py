@@ -226,12 +226,16 @@ def test_columns_that_were_not_saved_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "cut", "transaction"), [("stopped", "stopped", "stopped"), ("failed", CLOSED, "failed-sample")]
+    ("state", "cut", "transaction"),
+    [("stopped", "stopped", "stopped"), ("complete", "stopped", "stopped"), ("failed", CLOSED, "failed-sample")],
 )
 def test_what_a_stop_cuts_off_is_no_error_of_the_function(
     tmp_path: Path, state: str, cut: str, transaction: str
 ) -> None:
-    """Of a run that ends for another reason, such as a target that died, errors are what they say."""
+    """Of a run that ends for another reason, such as a target that died, errors are what they say.
+
+    One that is complete was stopped by its plan.
+    """
     closed = "Non HTTP response code: java.net.SocketException,Non HTTP response message: Socket closed"
     of_two = "Number of samples in transaction : 2, number of failing samples"
     rows = {
@@ -244,9 +248,13 @@ def test_what_a_stop_cuts_off_is_no_error_of_the_function(
         "answered": "1600,900,answered,200,OK,t 1-3,true,,0,0",
     }
     (tmp_path / "samples.jtl").write_text("\n".join([COLUMNS, *rows.values(), ""]))
-    (tmp_path / "run.json").write_text(json.dumps({"format": 2, "state": state, "stopping_ms": 2000.0}))
+    stopping_ms = None if state == "complete" else 2000.0
+    (tmp_path / "run.json").write_text(json.dumps({"format": 2, "state": state, "stopping_ms": stopping_ms}))
+    if state == "complete":
+        stop = "INFO o.a.j.e.StandardJMeterEngine: Stop Test{} asked for at {} by thread: t 1-1\n"
+        (tmp_path / "jmeter.log").write_text(stop.format("", 900) + stop.format(" Now", 2000))
     results = read_results(tmp_path)
-    aborted = "stopped" if state == "stopped" else "exception: RequestAbortedException: Request aborted"
+    aborted = "stopped" if cut == "stopped" else "exception: RequestAbortedException: Request aborted"
     samples = {name: of.collect() for name, of in results.by_label(rows)}
     found = {name: of.select("cause", "timed_out").row(0) for name, of in samples.items()}
     assert found == {
