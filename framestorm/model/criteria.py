@@ -166,6 +166,28 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
 
     Any word may be a label: the caller has to check whether the plan has it.
     """
+    try:
+        return _parse(text, main_label)
+    except CriteriaError as error:
+        in_quotes = _in_quotes(text, main_label)
+        if in_quotes is None:
+            raise
+        raise CriteriaError(f"{error}\na label that is not one plain word stands in quotes: {in_quotes}") from None
+
+
+def _in_quotes(text: str, main_label: str) -> str | None:
+    """The criterion with everything before its metric as a label in quotes; None if that is no criterion either."""
+    metrics = [word.start(1) for word in _WORD.finditer(text) if _is_metric(word[1].lower())]
+    label = text[: metrics[0]].strip() if metrics else ""
+    if not label or label.split()[0] in (USER, ALL, main_label):
+        return None
+    try:
+        return _parse(f"{quoted(label)} {text[metrics[0] :].strip()}", main_label).text
+    except CriteriaError:
+        return None
+
+
+def _parse(text: str, main_label: str) -> Criterion:
     words = _Words(text)
     if not words.peek().text:
         raise words.error(words.peek(), f"an empty criterion; give one such as {EXAMPLES}")

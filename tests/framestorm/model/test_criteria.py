@@ -91,6 +91,17 @@ def test_errors_point_at_the_word(text: str, marked: str, words: str) -> None:
     assert caught.value.exit_status == 2
 
 
+@pytest.mark.parametrize("label", ["Home Page", "GET /", "01 Home", "/checkout", "Log in to shop"])
+def test_a_label_without_its_quotes_is_shown_with_them(label: str) -> None:
+    for rest in ("p95 > 2 s", "errors > 0", "success < 99 %"):
+        with pytest.raises(CriteriaError) as caught:
+            parse(f"{label} {rest}", "all")
+        assert str(caught.value).endswith(f'"{label}" {rest}')
+    with pytest.raises(CriteriaError) as caught:
+        parse(f"{label} p95 > 2 apples", "all")
+    assert '"' not in str(caught.value)
+
+
 def group(ok: list[float], cut: list[float] | None = None, fast_failures: int = 0) -> dict[str, Group]:
     cut = cut or []
     sample = Sample(np.array(ok, float), np.array(cut, float))
