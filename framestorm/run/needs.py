@@ -72,7 +72,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
         # A thread group that sets up may write files for the others.
         if not is_for_gui and not any(element.tag == "SetupThreadGroup" for element in elements):
             raise UsageError(text)
-        note(f"{text}, if nothing makes them before")
+        note(f"{text}, unless something makes them before")
     known = Known(elements, values, folder)
     if not is_for_gui:
         _check_users(plan, elements, known)
