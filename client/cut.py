@@ -24,6 +24,8 @@ PNG_COMPRESSION_LEVEL = 1
 JPEG_QUALITY = 90
 # A file with a larger pixel aspect ratio is wrong: anamorphic formats stretch a picture to at most twice its width.
 MOST_STRETCHED = Fraction(4)
+# Formats of a file that only names others.
+LISTS = ("concat", "dash", "hls")
 # By the display matrix: where a step to the right and a step down of the stored picture lead.
 _TRANSPOSE = Image.Transpose
 UPRIGHT = {
@@ -61,9 +63,10 @@ def cut_video(video: Path, encoding: Encoding, folder: Path, first: int = 0) -> 
             body = encode(image, encoding)
             write_whole(folder / f"{len(sizes):06}{encoding.suffix}", body)
             sizes.append(len(body))
+    damage = errors[0][2].strip() if errors else None
     if size is None:
-        raise FrameError(f"video {video} has no frames")
-    return Cut(*size, sizes, errors[0][2].strip() if errors else None)
+        raise FrameError(f"video {video} has no frames{f': {damage}' if damage else ''}")
+    return Cut(*size, sizes, damage)
 
 
 @contextmanager
@@ -90,17 +93,22 @@ def encode(image: Image.Image, encoding: Encoding) -> bytes:
 
 
 def _upright_frames(video: Path) -> Iterator[Image.Image]:
-    count = 0
+    count, turn = 0, None
     try:
-        with av.open(str(video)) as container:
+        # Of a list of files, or of a name like a pattern, the cache would not see that the files change.
+        with av.open(str(video), options={"pattern_type": "none"}) as container:
+            if container.format.name in LISTS:
+                raise FrameError(f"video {video} is a list of other files; join them into one")
             streams = [each for each in container.streams.video if not each.disposition & Disposition.attached_pic]
             if not streams:  # the picture of an album is none
-                raise FrameError(f"{video} has no video stream")
+                what = "" if container.streams else ", nor any other; copy it again, a part may be missing"
+                raise FrameError(f"{video} has no video stream{what}")
             streams[0].codec_context.thread_count = 1  # its other threads would wait for Python's lock to log
             for frame in container.decode(streams[0]):
                 if frame.is_corrupt:
                     raise FrameError(f"video {video} is broken at frame {count}; copy or encode it again")
-                turn = _turn(frame)
+                if not count:  # of the first one only: what is read there keeps a frame's memory for long
+                    turn = _turn(frame)
                 image = _with_square_pixels(frame, streams[0].sample_aspect_ratio)
                 yield image if turn is None else image.transpose(turn)
                 count += 1

@@ -1,11 +1,13 @@
 """Cutting: upright frames in the wanted encoding, or a clear error."""
 
 import base64
+import gc
 import io
 import struct
 from fractions import Fraction
 from pathlib import Path
 
+import av
 import pytest
 from PIL import ExifTags, Image
 
@@ -63,6 +65,7 @@ def test_broken_videos(video: Path, tmp_path: Path) -> None:
         "no-video": (b"this is a text, not a video" * 100, "at its start"),
         "audio": (audio, "no video stream"),
         "header-cut": (whole[:200], "no video stream"),
+        "tracks-cut": (whole[:100], "no video stream, nor any other"),
         "cut": (whole[: len(whole) * 2 // 3], "after frame"),
         "damaged": (whole[: len(whole) // 2] + bytes(3000) + whole[len(whole) // 2 + 3000 :], "frame"),
     }
@@ -82,6 +85,39 @@ def test_damage_that_a_decoder_passes_over_is_told(tmp_path: Path) -> None:
     cut = cut_video(path, ENCODINGS["jpeg"], tmp_path)
     assert 0 < len(cut.sizes) < 8
     assert cut.damage == "File ended prematurely"
+
+
+def test_a_list_of_other_files_is_no_video(video: Path, tmp_path: Path) -> None:
+    (tmp_path / "clip.mp4").write_bytes(video.read_bytes())
+    (tmp_path / "list").write_text("ffconcat version 1.0\nfile clip.mp4\n")
+    with pytest.raises(FrameError, match="list of other files"):
+        cut_video(tmp_path / "list", ENCODINGS["png"], tmp_path)
+
+
+def test_a_decoder_error_is_told_if_there_are_no_frames(tmp_path: Path) -> None:
+    path = write_video(tmp_path / "clip.mkv", frames=1, container="matroska")
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 2 // 3])
+    av.logging.set_skip_repeated(False)  # else an error that another test has seen is not logged again
+    with pytest.raises(FrameError, match="no frames: File ended prematurely"):
+        cut_video(path, ENCODINGS["png"], tmp_path)
+
+
+def test_the_memory_of_frames_is_given_back(video: Path, tmp_path: Path) -> None:
+    gc.collect()
+    gc.disable()  # the frames of a large video would fill the memory before it runs
+    try:
+        cut_video(video, ENCODINGS["jpeg"], tmp_path)
+        assert sum(isinstance(each, av.VideoFrame) for each in gc.get_objects()) <= 1
+    finally:
+        gc.enable()
+
+
+def test_a_name_like_a_pattern_names_one_file(tmp_path: Path) -> None:
+    for name in ("1.png", "2.png", "%d.png"):
+        Image.new("RGB", (8, 8)).save(tmp_path / name)
+    (tmp_path / "cut").mkdir()
+    assert len(cut_video(tmp_path / "%d.png", ENCODINGS["png"], tmp_path / "cut").sizes) == 1
 
 
 @pytest.mark.parametrize(("aspect", "size"), [(Fraction(2), (256, 96)), (Fraction(1, 2), (128, 192))])
