@@ -106,7 +106,7 @@ def _answer(
 
 def _decoded(base64_text: str) -> bytes | None:
     try:
-        return base64.b64decode(base64_text, validate=True)
+        return base64.b64decode("".join(base64_text.split()), validate=True)  # MIME's has line breaks
     except ValueError:  # binascii.Error, or text that is not ASCII
         return None
 

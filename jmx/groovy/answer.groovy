@@ -357,6 +357,12 @@ class Answer {
             }
             figures.faces = answer.path('faces').isArray() ? answer.path('faces').size() : null
             figures.cold = answer.path('cold').isBoolean() ? answer.path('cold').booleanValue() : null
+            TIMINGS.each { String name, String figure ->
+                double ms = answer.path('timings_ms').path(name).asDouble(-1)
+                if (ms >= 0 && ms < 1e9d) {
+                    figures.putIfAbsent(figure, ms)
+                }
+            }
             isImage = answer.path('image').asText()
         } else {
             figures.faces = headers['x-faces'] ? parsed(headers['x-faces'])?.size() : null

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from answer import Answer, Verdict, read_answer
+from answer import Answer, Verdict, judge, read_answer
 from encoding import ENCODINGS
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
@@ -27,6 +27,11 @@ def test_json() -> None:
     result = read_answer(answer(), {}, ENCODINGS["png-base64"])
     assert result == Answer(text, [(1, 2, 3, 4)], 3.0, 2.25, True, None)
     assert Verdict(None, {}, result.payload).image() == PNG
+
+
+def test_base64_with_line_breaks() -> None:
+    text = base64.encodebytes(PNG * 9).decode()
+    assert judge(answer(image=text), {}, ENCODINGS["png-base64"], None, 0).image() == PNG * 9
 
 
 def test_base64_that_breaks_off_later() -> None:

@@ -158,7 +158,10 @@ def test_http_sends_frames_in_turn_at_the_rate(run_plan: RunPlan, stand_in: Star
 OF_FRAMES = {
     ("200", "not-json"): {"body": b"<html>"},
     ("200", "not-image"): {"body": b'{"faces": [{}]}'},
-    ("200", "too-few-faces"): {"body": b'{"image": "aGk=", "faces": []}'},
+    ("200", "too-few-faces"): {
+        "body": b'{"image": "aGk=", "faces": [], "timings_ms": {"total": 3.5, "model": "fast"}}',
+        "headers": (),
+    },
 }
 OF_REQUESTS = {("204", "OK"): {"status": 204, "body": b""}}
 
@@ -182,6 +185,8 @@ def test_a_plan_says_why_a_request_failed(
         (*answer, str(answer[1] == "OK").lower()): 1 for answer in answers
     }
     assert run.errors() == []
+    if plan == "face-blur-http":
+        assert run.count("responseMessage", "handler_ms", "model_ms")["too-few-faces", "3.5", ""] == 1
     if plan == "request-rate":
         assert {body for _, body in server.requests} == {b""}
         # Of a long answer only how it begins is kept.
