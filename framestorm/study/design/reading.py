@@ -218,6 +218,9 @@ class _Checks:
                 continue
             if any(matrix.as_number(level) is None for level in self.levels[name]):
                 self.problems.add(where, f"{shown_place(where)} is {name}, whose levels are not numbers")
+        if claim.pair and claim.pair[1] == claim.pair[2]:
+            where = (*place, "compare")
+            self.problems.add(where, f"{shown_place(where)} compares a level with itself")
         if claim.trend and claim.knee:
             self.problems.add(place, f"{shown_place(place)} has a trend and a knee; make two claims of it")
         if "as_" in claim.model_fields_set and not claim.compare:

@@ -155,6 +155,7 @@ def validated(model: type[M], content: object, problems: Problems) -> M:
                 text = json.dumps(value, default=str)
                 shown = text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}…"
                 wanted = f", but has to be {each['msg']}" if kind == MEANING else f": {each['msg']}"
+                wanted = ", but has to have at least one" if kind == "too_short" else wanted
                 problems.add(place, f"{what} is {shown}{hint}{wanted}")
         problems.check()
         raise
