@@ -166,7 +166,9 @@ def claim_sentence(claim: Claim, figure: Estimate, repetitions: int, cells: int,
 
 
 def _claim_figure(claim: Claim, value: float) -> str:
-    if claim.compare is None or claim.as_ != "ratio":
+    if claim.compare and claim.as_ == "difference":
+        return metric(claim.metric).change_text(value)
+    if claim.compare is None:
         return metric(claim.metric).text(value)
     sign = "\N{MINUS SIGN}" if value < 0 else "+" if claim.trend else ""
     return f"{sign}{units.significant(abs(value))}" + (f"{NBSP}%" if claim.trend else "")

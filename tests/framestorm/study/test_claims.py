@@ -165,6 +165,8 @@ def test_a_count_of_repetitions_that_agree_is_no_surer_than_the_samples(study: A
         assert answer.low is not None and answer.high is not None and answer.high > max(value, 0.7)
     claim = {"metric": "failed", "compare": {"users": [2, 1]}, "as": "difference", "expect": "> 0.9"}
     assert judge(made, claim).verdict == "inconclusive"
+    of_success = judge(made, {**claim, "metric": "success", "expect": "< 0"}).sentence
+    assert "\N{MINUS SIGN}50.0\u00a0points [" in of_success and of_success.count("points") == 4, of_success
 
 
 def test_success_over_points_counts_each_alike(study: Any) -> None:
