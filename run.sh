@@ -51,7 +51,8 @@ make_venv() {
     printf 'framestorm: making the Python environment of the conductor (first use only)\n' >&2
     rm -rf -- "$VENV"
     "$python" -m venv "$VENV"
-    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$LOCK"
+    # --no-deps: the lock is complete; where it has a package that another needs with extras, pip would take a newer one.
+    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$LOCK"
     sha256sum <"$LOCK" >"$STAMP"
 }
 

@@ -161,8 +161,12 @@ def _make_additions(piece: Piece) -> None:
 
 
 def pip_install(python: Path, lock: Path, *options: str | Path) -> None:
-    """Install the packages of a lock file."""
-    call([python, "-m", "pip", "install", "--disable-pip-version-check", "--require-hashes", *options, "-r", lock])
+    """Install the packages of a lock file, which has all that they depend on.
+
+    If pip looked at the dependencies itself, it would refuse a package[extra] as soon as there is a newer one.
+    """
+    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "--require-hashes"]
+    call([*command, *options, "-r", lock])
 
 
 def make_venv(folder: Path, lock: Path) -> None:

@@ -9,7 +9,7 @@ ARG OF_WATCHDOG_IMAGE=ghcr.io/openfaas/of-watchdog:0.10.7
 
 FROM ${PYTHON_IMAGE} AS packages
 COPY face-blur/requirements.txt .
-RUN pip install --no-cache-dir --no-compile --require-hashes --target /packages -r requirements.txt
+RUN pip install --no-cache-dir --no-compile --no-deps --require-hashes --target /packages -r requirements.txt
 
 FROM ${PYTHON_IMAGE} AS serve
 ARG SERVE

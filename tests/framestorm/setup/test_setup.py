@@ -1,6 +1,9 @@
 import fcntl
+import hashlib
 import queue
+import sys
 import threading
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -107,3 +110,26 @@ def test_a_piece_that_fails_ends_the_set_up_and_those_that_need_it_are_not_made(
     with pytest.raises(FramestormError, match="no space left"):
         setup.ensure([broken, dependent])
     assert not piece.output.exists()
+
+
+def test_a_lock_holds_when_a_newer_release_of_a_package_with_extras_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wheel(name: str, version: str, *metadata: str) -> str:
+        path, info = tmp_path / f"{name}-{version}-py3-none-any.whl", f"{name}-{version}.dist-info"
+        lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *metadata, ""]
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(f"{info}/METADATA", "\n".join(lines))
+            archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            archive.writestr(f"{info}/RECORD", "")
+        return f"{name}=={version} --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
+
+    pinned = wheel("engine", "1.0", "Provides-Extra: fast") + wheel("car", "1.0", "Requires-Dist: engine[fast]>=1")
+    wheel("engine", "1.1", "Provides-Extra: fast")
+    lock = tmp_path / "lock.txt"
+    lock.write_text(pinned)
+    monkeypatch.setattr(setup, "LOG", tmp_path / "log")
+    setup.pip_install(
+        Path(sys.executable), lock, "--no-index", "--find-links", tmp_path, "--target", tmp_path / "there"
+    )
+    assert {path.name for path in (tmp_path / "there").iterdir()} == {"car-1.0.dist-info", "engine-1.0.dist-info"}
