@@ -496,4 +496,8 @@ def _systemctl(*words: str) -> None:
 def main() -> None:
     """Serve one run."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # sshd's, when the connection is lost: becoming idle comes first
-    Agent().serve()
+    try:
+        Agent().serve()
+    finally:
+        # When this process was stopped, sudo stopped itself too; it does not go on with it, and would stay.
+        os.kill(os.getppid(), signal.SIGCONT)

@@ -288,6 +288,15 @@ def test_the_end_of_a_result_tree_is_taken_back_when_another_slave_starts(
     assert b"".join(base64.b64decode(each.data) for each in answers if isinstance(each, Chunk)) == tree.read_bytes()
 
 
+def test_a_sudo_that_was_stopped_with_its_agent_goes_on() -> None:
+    start = f"{sys.executable} -c 'from framestorm.hosts import agent; agent.main()' & kill -STOP $$; wait"
+    with subprocess.Popen(["sh", "-c", start], cwd=paths.ROOT) as in_place_of_sudo:
+        try:
+            assert in_place_of_sudo.wait(20) == 0
+        finally:
+            in_place_of_sudo.kill()
+
+
 def test_a_controller_dies_with_its_agent() -> None:
     kill = "import os, signal, subprocess, sys\nfrom framestorm.hosts import agent\n"
     kill += "child = subprocess.Popen(['sleep', '60'], preexec_fn=agent._end_with_agent)\n"
