@@ -165,8 +165,8 @@ def pip_install(python: Path, lock: Path, *options: str | Path) -> None:
 
     If pip looked at the dependencies itself, it would refuse a package[extra] as soon as there is a newer one.
     """
-    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "--require-hashes"]
-    call([*command, *options, "-r", lock])
+    how = ("--disable-pip-version-check", "--no-deps", "--require-hashes")
+    call([python, "-m", "pip", "install", *how, *options, "-r", lock])
 
 
 def make_venv(folder: Path, lock: Path) -> None:
