@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from framestorm import paths
+from framestorm.machine import wait_until
 from lab import groups
 from lab.hosts import BRIDGE_ADDRESS, CONTROLLER_ADDRESS, HOME, NETWORK, LabError
 
@@ -125,7 +126,8 @@ def move_away(name: str, delay_ms: float, loss: float) -> None:
     near, far, bridge = f"near-{name}", f"far-{name}", f"br-{name}"
     program = [sys.executable, "-P", str(paths.ROOT / "lab/distance.py"), near, far]
     groups.start(near, inside([*program, "--delay-ms", str(delay_ms), "--loss", str(loss)]), HOME / "distance.log")
-    _wait_for_device(far)
+    if not wait_until(lambda: far in run(*inside(["ip", "-brief", "link"])), DEVICE_WITHIN_S):
+        raise LabError(f"no network device {far} within {DEVICE_WITHIN_S} s; see {HOME / 'distance.log'}")
     run(*inside(["ip", "link", "add", bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0"]))
     for device, master in ((near, "br0"), (far, bridge), (f"vb-{name}", bridge)):
         run(*inside(["ip", "link", "set", device, "master", master, "up"]))
@@ -137,14 +139,6 @@ def move_back(name: str) -> None:
     run(*inside(["ip", "link", "set", f"vb-{name}", "master", "br0"]))
     run(*inside(["ip", "link", "delete", f"br-{name}"]))
     groups.end(f"near-{name}")
-
-
-def _wait_for_device(name: str) -> None:
-    deadline = time.monotonic() + DEVICE_WITHIN_S
-    while name not in run(*inside(["ip", "-brief", "link"])):
-        if time.monotonic() > deadline:
-            raise LabError(f"no network device {name} within {DEVICE_WITHIN_S} s; see {HOME / 'distance.log'}")
-        time.sleep(0.05)
 
 
 def proxy_up(urls: list[str]) -> None:

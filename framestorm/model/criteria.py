@@ -176,7 +176,7 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
 
 
 def _in_quotes(text: str, main_label: str) -> str | None:
-    """The criterion with everything before its metric as a label in quotes; None if that is no criterion either."""
+    """The criterion with all that precedes its metric quoted as one label; None if that is not valid either."""
     metrics = [word.start(1) for word in _WORD.finditer(text) if _is_metric(word[1].lower())]
     label = text[: metrics[0]].strip() if metrics else ""
     if not label or label.split()[0] in (USER, ALL, main_label):

@@ -70,7 +70,7 @@ class Known:
         return None if "${" in text else text
 
     def undefined(self, text: str) -> str | None:
-        """The first variable of a text that the plan itself does not define."""
+        """The first variable in a text that the plan does not define."""
         return next((name for name in _VARIABLE.findall(text) if name not in self._variables), None)
 
     def _property(self, call: re.Match[str]) -> str:

@@ -241,7 +241,7 @@ def _stalls(summary: Summary) -> list[str]:
 
 
 def _hosts_differ(summary: Summary) -> list[str]:
-    """What the medians of two hosts say if their intervals are apart; a function does not know who sends."""
+    """A warning if the intervals of two hosts' medians do not overlap: a function does not know which host sends."""
     medians = {host.host: host.p50 for host in summary.hosts if host.p50 and host.p50.low is not None}
     if len(medians) < 2:
         return []
@@ -251,7 +251,7 @@ def _hosts_differ(summary: Summary) -> list[str]:
         return []
     return [
         f"The median response time was {duration(most.value)} on {slow} and {duration(least.value)} on {fast}: unless "
-        f"they sent different data, the network of {slow} or {slow} itself is part of its times. Compare the rows of "
+        f"they sent different data, {slow} or its network, not the function, makes the difference. Compare the rows of "
         "the hosts, and use slaves that are alike and equally near to the function."
     ]
 

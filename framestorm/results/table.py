@@ -242,12 +242,12 @@ def rate_per_s(n: int, span: tuple[float, float] | None) -> float | None:
 
 
 def known(values: Iterable[float | None]) -> list[float]:
-    """Those of the figures that are known."""
+    """The known figures."""
     return [float(value) for value in values if value is not None]
 
 
 def sum_known(values: Iterable[float | None]) -> float | None:
-    """The sum of those that are known, None if none is."""
+    """The sum of the known figures; None if none is known."""
     figures = known(values)
     return sum(figures) if figures else None
 

@@ -28,7 +28,7 @@ def hosts(count: int, functions: int = 1) -> Hosts:
 
 @pytest.fixture(autouse=True)
 def _nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function counts as there, and in place of JMeter runs what ends at once."""
+    """Any function is taken to be reachable, and a program that ends at once runs in place of JMeter."""
     monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
     monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["true"])
 

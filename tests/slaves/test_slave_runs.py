@@ -95,13 +95,8 @@ def test_a_slave_on_a_slow_and_lossy_network(run_sh: RunSh, deployed: Lab) -> No
     finally:
         faults.move_back(slave)
         faults.speed_up(slave)
-    fastest_ms = {
-        host: min(
-            float(row["rtt_ms"]) for row in done.rows("samples.csv") if (row["label"], row["host"]) == ("frame", host)
-        )
-        for host in ("slave1", "slave2")
-    }
-    assert fastest_ms["slave2"] > fastest_ms["slave1"] + 200
+    of_slave = [row for row in done.rows("samples.csv") if (row["label"], row["host"]) == ("frame", "slave2")]
+    assert min(float(row["rtt_ms"]) for row in of_slave) > 200, "what the network alone takes"
     assert {host["host"]: host["shown"] for host in done.json("summary.json")["hosts"]} == {"slave1": 2, "slave2": 2}
 
 

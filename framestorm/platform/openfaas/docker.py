@@ -58,16 +58,25 @@ USER = "10001:10001"
 
 
 def is_running() -> bool:
-    """Whether an engine answers that is for this checkout: its own or the machine's."""
-    return bool(shutil.which("docker")) and _succeeds("info") and _other_checkout() is None
+    """Whether an engine answers that this checkout may use: its own, or one that Framestorm did not start."""
+    data = _data()
+    return data is not None and _other_checkout(data) is None
 
 
-def _other_checkout() -> Path | None:
-    """The other checkout of Framestorm that started the engine that answers; it will end it."""
+def _data() -> Path | None:
+    """The data folder of the engine that answers; None if there is no engine."""
+    if shutil.which("docker") is None:
+        return None
     command = ["docker", "info", "--format", "{{.DockerRootDir}}"]
-    data = Path(subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip())
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return Path(done.stdout.strip()) if done.returncode == 0 else None
+
+
+def _other_checkout(data: Path | None) -> Path | None:
+    """The other checkout of Framestorm that an engine with this data folder belongs to."""
     own = DATA.relative_to(paths.ROOT).parts
-    return data.parents[len(own) - 1] if data.parts[-len(own) :] == own and data != DATA else None
+    is_other = data is not None and data.parts[-len(own) :] == own and data != DATA.resolve()
+    return data.parents[len(own) - 1] if data is not None and is_other else None
 
 
 def needed_packages() -> tuple[str, ...]:
@@ -88,9 +97,9 @@ def ensure_engine() -> None:
     packages.install(needed_packages())
     with ENGINE_LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if (other := _other_checkout()) is not None:
+        if (other := _other_checkout(_data())) is not None:
             print(f"waiting for the Docker engine of {other} to end …", file=sys.stderr)
-            if not wait_until(lambda: _other_checkout() is None, ENGINE_ENDS_WITHIN_S, 1):
+            if not wait_until(lambda: _other_checkout(_data()) is None, ENGINE_ENDS_WITHIN_S, 1):
                 raise FramestormError(
                     f"{other} has used Docker on this machine for {ENGINE_ENDS_WITHIN_S:.0f} s; "
                     "wait for its tests, or run `./run.sh openfaas down` there"
