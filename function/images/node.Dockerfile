@@ -1,8 +1,8 @@
 # noop-node for those who have a registry; in the folder function/:
 #   docker build -f images/node.Dockerfile --target serve -t PREFIX/noop-node:0.1 .
 # Targets as in go.Dockerfile: serve, fork, of-watchdog.
-ARG NODE_IMAGE=node:20.17.0-bookworm-slim
-ARG CLASSIC_WATCHDOG_IMAGE=ghcr.io/openfaas/classic-watchdog:0.3.3
+ARG NODE_IMAGE=node:20.20.2-bookworm-slim@sha256:2cf067cfed83d5ea958367df9f966191a942351a2df77d6f0193e162b5febfc0
+ARG GO_IMAGE=golang:1.26.0-bookworm@sha256:2a0ba12e116687098780d3ce700f9ce3cb340783779646aafbabed748fa6677c
 ARG OF_WATCHDOG_IMAGE=ghcr.io/openfaas/of-watchdog:0.10.7
 
 FROM ${NODE_IMAGE} AS serve
@@ -11,7 +11,12 @@ USER 10001:10001
 EXPOSE 8080
 CMD ["node", "/app/noop.js", "serve"]
 
-FROM ${CLASSIC_WATCHDOG_IMAGE} AS classic
+# The classic watchdog from its source: go.mod names its version, go.sum the digests of its modules.
+FROM ${GO_IMAGE} AS classic
+WORKDIR /src
+COPY openfaas/parts/watchdog ./
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w" -o /fwatchdog tool
+
 FROM serve AS fork
 COPY --from=classic /fwatchdog /usr/bin/fwatchdog
 ENV fprocess="node /app/noop.js fork" combine_output="false"

@@ -3,8 +3,8 @@
 #       --build-arg FORK=face-blur/fork.py --target serve -t PREFIX/face-blur:0.1 .
 #   noop-python: SERVE="noop/python/noop.py serve" FORK="noop/python/noop.py fork"
 # Targets as in go.Dockerfile: serve, fork, of-watchdog.
-ARG PYTHON_IMAGE=python:3.11.9-slim-bookworm
-ARG CLASSIC_WATCHDOG_IMAGE=ghcr.io/openfaas/classic-watchdog:0.3.3
+ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d
+ARG GO_IMAGE=golang:1.26.0-bookworm@sha256:2a0ba12e116687098780d3ce700f9ce3cb340783779646aafbabed748fa6677c
 ARG OF_WATCHDOG_IMAGE=ghcr.io/openfaas/of-watchdog:0.10.7
 
 FROM ${PYTHON_IMAGE} AS packages
@@ -22,7 +22,12 @@ WORKDIR /app/function
 EXPOSE 8080
 CMD ["sh", "-c", "exec python $SERVE 8080"]
 
-FROM ${CLASSIC_WATCHDOG_IMAGE} AS classic
+# The classic watchdog from its source: go.mod names its version, go.sum the digests of its modules.
+FROM ${GO_IMAGE} AS classic
+WORKDIR /src
+COPY openfaas/parts/watchdog ./
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w" -o /fwatchdog tool
+
 FROM serve AS fork
 ARG FORK
 COPY --from=classic /fwatchdog /usr/bin/fwatchdog

@@ -25,6 +25,16 @@ pull() {
         fail "the image $1 cannot be pulled; without a way to a container registry use: ./run.sh target openfaas"
 }
 
+# By a digest of our own: whoever serves a chart also serves the index with its digest.
+pull_chart() {
+    local folder=$1 chart="openfaas-$CHART_VERSION.tgz" digest
+    helm pull openfaas --repo "$CHART_REPOSITORY" --version "$CHART_VERSION" --destination "$folder" ||
+        fail "the chart $chart cannot be pulled from $CHART_REPOSITORY"
+    digest=$(sha256sum <"$folder/$chart")
+    [[ "${digest%% *}" == "$CHART_SHA256" ]] ||
+        fail "the chart $chart of $CHART_REPOSITORY has SHA-256 ${digest%% *}, not $CHART_SHA256: it is not installed"
+}
+
 start_registry() {
     if [[ "$(docker inspect --format '{{.State.Running}}' "$REGISTRY" 2>/dev/null)" != true ]]; then
         docker rm --force "$REGISTRY" >/dev/null 2>&1 || true
@@ -47,10 +57,10 @@ make_cluster() {
 }
 
 install_openfaas() {
+    local chart=$1
     kubectl create namespace openfaas --dry-run=client --output yaml | kubectl apply --filename -
     kubectl create namespace openfaas-fn --dry-run=client --output yaml | kubectl apply --filename -
-    helm upgrade openfaas openfaas --repo "$CHART_REPOSITORY" --version "$CHART_VERSION" --install \
-        --namespace openfaas --values "$HERE/values.yaml" --wait --timeout 5m
+    helm upgrade openfaas "$chart" --install --namespace openfaas --values "$HERE/values.yaml" --wait --timeout 5m
     kubectl apply --filename "$HERE/registry-configmap.yaml" --filename "$HERE/prometheus-nodeport.yaml"
 }
 
@@ -58,14 +68,15 @@ main() {
     check_tools
     pull "$REGISTRY_IMAGE"
     pull "$NODE_IMAGE"
+    SCRATCH=$(mktemp -d)
+    trap 'rm -rf -- "$SCRATCH"' EXIT
+    pull_chart "$SCRATCH"
     start_registry
     make_cluster
     # Not the context that happens to be the current one.
-    KUBECONFIG=$(mktemp)
-    export KUBECONFIG
-    trap 'rm -f -- "$KUBECONFIG"' EXIT
+    export KUBECONFIG="$SCRATCH/kubeconfig"
     kind export kubeconfig --name "$CLUSTER" --kubeconfig "$KUBECONFIG"
-    install_openfaas
+    install_openfaas "$SCRATCH/openfaas-$CHART_VERSION.tgz"
     printf 'gateway     %s\n' "$GATEWAY_URL"
     printf 'password    kubectl get secret -n openfaas basic-auth -o jsonpath={.data.basic-auth-password} | base64 -d\n'
     printf 'images      docker push localhost:%s/face-blur:0.1\n' "$REGISTRY_PORT"

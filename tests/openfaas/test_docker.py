@@ -96,7 +96,7 @@ STAND_INS = {
     "python": ("PYTHON", "pip", "mkdir /packages"),
     "node": ("NODE", "npm", "exit 1"),
     "java": ("JDK", "javac", f"cp -r {IN_IMAGE.java_classes} /classes"),
-    "go": ("GO", "go", f"cp {IN_IMAGE.bin}/noop /function"),
+    "go": ("GO", "go", f"cp {IN_IMAGE.bin}/noop /function; cp {IN_IMAGE.bin}/watchdog /fwatchdog"),
 }
 DOCKERFILES = {
     "noop": ("go.Dockerfile", "FUNCTION=noop/go"),
@@ -130,13 +130,12 @@ def build(openfaas, tmp_path_factory):
         steps = f"FROM {docker.ALL}\nUSER root\nCOPY {program} /usr/bin/{program}\nWORKDIR /\n"
         steps += "RUN ln -sf python3 /usr/bin/python\n"
         make(name, steps, {program: f"#!/bin/sh\nset -e\n{script}\n"})
-    shutil.copytree(FUNCTIONS, folder / "function", ignore=shutil.ignore_patterns("openfaas", "kind"))
+    shutil.copytree(FUNCTIONS, folder / "function")
     shutil.copy2(paths.FACE_GRAPH, folder / "function" / "face.pb")
 
     def run(image: str, dockerfile: str, target: str, *arguments: str) -> None:
         given = [f"{published}_IMAGE=stand-in/{name}" for name, (published, _, _) in STAND_INS.items()]
-        given += [f"JRE_IMAGE={docker.ALL}", *arguments]
-        given += [f"{kind}_WATCHDOG_IMAGE=stand-in/watchdog" for kind in ("CLASSIC", "OF")]
+        given += [f"JRE_IMAGE={docker.ALL}", "OF_WATCHDOG_IMAGE=stand-in/watchdog", *arguments]
         words = [word for argument in given for word in ("--build-arg", argument)]
         words += ["--file", str(folder / "function" / "images" / dockerfile), "--target", target]
         docker.run("build", "--quiet", *LABEL, "--tag", image, *words, str(folder / "function"))

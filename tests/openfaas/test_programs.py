@@ -1,8 +1,12 @@
 """What is written in Go, and the files for other tools: checked by the tools themselves."""
 
+import hashlib
 import json
 import os
 import re
+import shlex
+import shutil
+import string
 import subprocess
 from pathlib import Path
 
@@ -10,7 +14,7 @@ import pytest
 import yaml
 
 from framestorm.platform.openfaas import metrics, parts
-from framestorm.platform.openfaas.layout import FUNCTIONS, NAMESPACE, SOURCE, STACK, UPSTREAM_TIMEOUT_S
+from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, NAMESPACE, SOURCE, STACK, UPSTREAM_TIMEOUT_S
 
 MODULES = [SOURCE / "provider", SOURCE / "parts" / "faas-cli", FUNCTIONS]
 GRAFANA = FUNCTIONS.parent / "dashboards" / "grafana-openfaas.json"
@@ -19,6 +23,11 @@ GRAFANA = FUNCTIONS.parent / "dashboards" / "grafana-openfaas.json"
 KIND = FUNCTIONS / "kind"
 VERSIONS = dict(re.findall(r'^readonly (\w+)="?([^"\n]+)"?$', (KIND / "versions.sh").read_text(), re.MULTILINE))
 TOOLS = ("docker", "kind", "kubectl", "helm")
+CHART = "what helm pulls"
+
+DOCKERFILES = sorted(FUNCTIONS.glob("images/*.Dockerfile"))
+# docs/security.md names it, and why.
+WITHOUT_DIGEST = {"ghcr.io/openfaas/of-watchdog:0.10.7"}
 
 
 @pytest.fixture(scope="module")
@@ -103,9 +112,38 @@ def test_time_outs_grow_outwards():
     assert seconds(values["queueWorker"]["ackWait"]) > gateway["writeTimeout"]
 
 
+def published_images() -> set[str]:
+    """The images of registries that up.sh and the Dockerfiles start from."""
+    images = {image for name, image in VERSIONS.items() if name.endswith("_IMAGE")}
+    for dockerfile in DOCKERFILES:
+        text = dockerfile.read_text()
+        defaults = dict(re.findall(r"^ARG (\w+)=(\S+)$", text, re.MULTILINE))
+        stages = re.findall(r"^FROM \S+ AS (\S+)$", text, re.MULTILINE)
+        sources = re.findall(r"(?:^FROM |--from=)(\S+)", text, re.MULTILINE)
+        images |= {string.Template(source).substitute(defaults) for source in sources} - {"scratch", *stages}
+    return images
+
+
+def test_every_published_image_has_one_digest():
+    images = published_images()
+    assert {"golang", "python", "node", "eclipse-temurin", "registry"} <= {image.partition(":")[0] for image in images}
+    with_digest = {image for image in images if re.fullmatch(r"[a-z/-]+:[\w.-]+@sha256:[0-9a-f]{64}", image)}
+    assert images - with_digest == WITHOUT_DIGEST
+    assert len({image.partition("@")[0] for image in images}) == len(images)
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda dockerfile: dockerfile.stem)
+def test_a_dockerfile_makes_the_watchdog_that_is_used_here(go, tmp_path, dockerfile):
+    command = re.search(r"^RUN (.* -o /fwatchdog .*)$", dockerfile.read_text(), re.MULTILINE)[1]
+    words = shlex.split(command.replace("/fwatchdog", str(tmp_path / "fwatchdog")))
+    built = call("env", f"PATH={go.parent}:{os.environ['PATH']}", *words, cwd=SOURCE / "parts" / "watchdog")
+    assert built.returncode == 0, built.stderr
+    assert (tmp_path / "fwatchdog").read_bytes() == (BIN / "watchdog").read_bytes()
+
+
 def test_versions_are_pinned():
-    assert re.fullmatch(r"[a-z/]+:\d+\.\d+\.\d+", VERSIONS["REGISTRY_IMAGE"])
     assert re.fullmatch(r"\d+\.\d+\.\d+", VERSIONS["CHART_VERSION"])
+    assert re.fullmatch(r"[0-9a-f]{64}", VERSIONS["CHART_SHA256"])
     # The node image is that of the very kind that is built here.
     version = re.search(r"sigs\.k8s\.io/kind (v\S+)", (KIND / "go.mod").read_text())[1]
     source = parts.HOME / "gopath/pkg/mod/sigs.k8s.io" / f"kind@{version}" / "pkg/apis/config/defaults/image.go"
@@ -114,19 +152,32 @@ def test_versions_are_pinned():
 
 @pytest.fixture
 def up(tmp_path):
-    """Runs up.sh with tools that only write down how they were called; `fails` is a call of which one fails."""
+    """Runs up.sh, its chart's digest that of CHART, with tools that only write down how they were called.
 
-    def run(fails: str = "-", tools: tuple[str, ...] = TOOLS) -> tuple[subprocess.CompletedProcess[str], str]:
+    `fails` is a call of which one fails; `chart` is what helm pulls.
+    """
+    folder = tmp_path / "cluster"
+    shutil.copytree(KIND, folder)
+    versions = folder / "versions.sh"
+    digest = hashlib.sha256(CHART.encode()).hexdigest()
+    versions.write_text(versions.read_text().replace(VERSIONS["CHART_SHA256"], digest))
+
+    def run(
+        fails: str = "-", tools: tuple[str, ...] = TOOLS, chart: str = CHART
+    ) -> tuple[subprocess.CompletedProcess[str], str]:
         log = tmp_path / "calls"
         log.touch()
-        for name in ("bash", "dirname", "env", "grep", "mktemp", "rm", "cat"):
+        for name in ("bash", "dirname", "env", "grep", "mktemp", "rm", "cat", "sha256sum"):
             (tmp_path / name).symlink_to(f"/usr/bin/{name}")
         for tool in tools:
-            script = f'#!/bin/bash\nprintf "%s\\n" "{tool} $*" >>{log}\n[[ "{tool} $*" != {fails} ]]\n'
-            (tmp_path / tool).write_text(script)
+            script = f'#!/bin/bash\nprintf "%s\\n" "{tool} $*" >>{log}\n'
+            if tool == "helm":
+                file = f"openfaas-{VERSIONS['CHART_VERSION']}.tgz"
+                script += f'[[ "$1" != pull ]] || printf "%s" "{chart}" >"${{!#}}/{file}"\n'
+            (tmp_path / tool).write_text(f'{script}[[ "{tool} $*" != {fails} ]]\n')
             (tmp_path / tool).chmod(0o755)
         environment = {"PATH": str(tmp_path), "TMPDIR": str(tmp_path)}
-        done = subprocess.run([KIND / "up.sh"], env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run([folder / "up.sh"], env=environment, capture_output=True, text=True, check=False)
         return done, log.read_text()
 
     return run
@@ -137,24 +188,30 @@ def up(tmp_path):
     [
         ({"tools": ("docker", "kind", "helm")}, "kubectl is needed and was not found"),
         (
-            {"fails": "docker*registry:2.8.3"},
-            "registry:2.8.3 cannot be pulled; without a way to a container registry use",
+            {"fails": "docker*registry:2.8.3*"},
+            f"{VERSIONS['REGISTRY_IMAGE']} cannot be pulled; without a way to a container registry use",
         ),
+        ({"fails": "helm*pull*"}, f"openfaas-{VERSIONS['CHART_VERSION']}.tgz cannot be pulled from"),
+        ({"chart": "of another"}, f"has SHA-256 {hashlib.sha256(b'of another').hexdigest()}, not"),
     ],
 )
 def test_up_says_what_it_needs_and_begins_nothing(up, trouble, words):
     done, calls = up(**trouble)
     assert done.returncode == 1
     assert words in done.stderr
-    assert "kind" not in calls
+    assert not re.search("^(docker run|kind|kubectl|helm upgrade)", calls, re.MULTILINE)
 
 
-def test_up_makes_what_the_versions_name(up):
+def test_up_makes_what_the_versions_name(up, tmp_path):
     done, calls = up()
     assert done.returncode == 0, done.stderr
     assert VERSIONS["GATEWAY_URL"] in done.stdout
-    create = f"kind create cluster --name framestorm --image {VERSIONS['NODE_IMAGE']} --config {KIND}/cluster.yaml"
-    helm = f"helm upgrade openfaas openfaas --repo {VERSIONS['CHART_REPOSITORY']} --version {VERSIONS['CHART_VERSION']}"
+    folder = tmp_path / "cluster"
+    pull = f"helm pull openfaas --repo {VERSIONS['CHART_REPOSITORY']} --version {VERSIONS['CHART_VERSION']}"
+    create = f"kind create cluster --name framestorm --image {VERSIONS['NODE_IMAGE']} --config {folder}/cluster.yaml"
+    install = re.search(r"helm upgrade openfaas (\S+) --install", calls)
+    chart = Path(install[1])
+    assert f"{pull} --destination {chart.parent}\n" in calls and not chart.parent.exists()
     assert calls.index(f"--publish 127.0.0.1:5001:5000 {VERSIONS['REGISTRY_IMAGE']}") < calls.index(create)
-    assert calls.index(create) < calls.index(helm)
-    assert f"--values {KIND}/values.yaml" in calls and f"--filename {KIND}/prometheus-nodeport.yaml" in calls
+    assert calls.index(create) < install.start()
+    assert f"--values {folder}/values.yaml" in calls and f"--filename {folder}/prometheus-nodeport.yaml" in calls
