@@ -132,10 +132,12 @@ def test_every_published_image_has_one_digest():
     assert len({image.partition("@")[0] for image in images}) == len(images)
 
 
-@pytest.mark.parametrize("dockerfile", DOCKERFILES, ids=lambda dockerfile: dockerfile.stem)
-def test_a_dockerfile_makes_the_watchdog_that_is_used_here(go, tmp_path, dockerfile):
-    command = re.search(r"^RUN (.* -o /fwatchdog .*)$", dockerfile.read_text(), re.MULTILINE)[1]
-    words = shlex.split(command.replace("/fwatchdog", str(tmp_path / "fwatchdog")))
+def test_the_dockerfiles_make_the_watchdog_that_is_used_here(go, tmp_path):
+    builds = {
+        re.search(r"^RUN (.* -o /fwatchdog .*)$", dockerfile.read_text(), re.MULTILINE)[1] for dockerfile in DOCKERFILES
+    }
+    assert len(builds) == 1
+    words = shlex.split(builds.pop().replace("/fwatchdog", str(tmp_path / "fwatchdog")))
     built = call("env", f"PATH={go.parent}:{os.environ['PATH']}", *words, cwd=SOURCE / "parts" / "watchdog")
     assert built.returncode == 0, built.stderr
     assert (tmp_path / "fwatchdog").read_bytes() == (BIN / "watchdog").read_bytes()
