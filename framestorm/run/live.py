@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +28,7 @@ DRAW_EVERY_S = 0.5
 LINE_EVERY_S = 5.0
 LONGEST_CAUSE = 60
 MAX_LABELS = 1000
+SHOWN_CAUSES = 3
 
 
 @dataclass
@@ -92,7 +93,7 @@ class LiveView:
             with Live(console=console, auto_refresh=False, transient=True) as live:
                 while not is_over.wait(DRAW_EVERY_S):
                     self.read()
-                    live.update(self.table(console.height), refresh=True)
+                    live.update(self.screen(console.height), refresh=True)
         else:
             while not is_over.wait(LINE_EVERY_S):
                 self.read()
@@ -181,7 +182,6 @@ class LiveView:
     def _figures(self, tally: Tally) -> dict[str, str]:
         now_s = time.time()
         rate_per_s, p50_ms, p95_ms = tally.recent(now_s)
-        causes = ", ".join(f"{printable(cause)} {count}" for cause, count in tally.causes.most_common(3))
         users = f"{tally.users_now} now"
         if self._has_journal:
             users += f", {tally.users_done} done" + (f", {tally.users_failed} failed" if tally.users_failed else "")
@@ -190,25 +190,36 @@ class LiveView:
             self._users: users,
             self._samples: f"{tally.samples}",
             f"{self._samples}/s": f"{rate_per_s:.1f}",
-            "errors": f"{tally.causes.total()}" + (f" ({causes})" if causes else ""),
+            "errors": f"{tally.causes.total()}",
             "p50": _shown_ms(p50_ms),
             "p95": _shown_ms(p95_ms),
         }
 
+    def _causes(self) -> str:
+        """The most common causes of errors, each with its count; empty if there are none."""
+        most_common = self.tally.causes.most_common(SHOWN_CAUSES)
+        return ", ".join(f"{printable(cause)} {count}" for cause, count in most_common)
+
     def line(self) -> str:
         """All figures as one line of text."""
         text = "  ".join(f"{name} {value}" for name, value in self._figures(self.tally).items())
+        text += f"  | {self._causes()}" if self.tally.causes else ""
         for slave, tally in self.by_slave.items():
             text += f"  | {slave}: {tally.users_now} {self._users}, {tally.samples} {self._samples}"
             text += f", {tally.causes.total()} errors"
         return text + "".join(f"  | {name}: {cores} cores" for name, cores in self._busy().items())
+
+    def screen(self, height: int = 24) -> Group:
+        """The table, and below it the causes of errors, for which its columns have no room."""
+        causes = [Text(f" causes of errors: {self._causes()}")] if self.tally.causes else []
+        return Group(self.table(height - len(causes)), *causes)
 
     def table(self, height: int = 24) -> Table:
         """All figures as a table with a row for each slave, and for each label as far as the terminal has room.
 
         Cells are Text: rich reads markup in a str.
         """
-        table = Table(box=None, padding=(0, 2), header_style="bold")
+        table = Table(box=None, padding=(0, 1), header_style="bold")
         table.add_column("")
         for heading in (*self._figures(self.tally), "busy cores"):
             table.add_column(Text(heading), justify="right")

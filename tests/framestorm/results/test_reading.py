@@ -279,9 +279,11 @@ def test_lines_of_any_form_are_samples_in_their_order(fake_run: Any) -> None:
         ("+1", "+1"),
         ("-1.5e-7", "-1.5e-7"),
         ("a=1", "a=1"),
+        ("\x1b[31mred\u009b0m", "?[31mred?0m"),
+        ("=\x1b[2J", "'=?[2J"),
     ],
 )
-def test_what_a_function_answers_is_no_formula(
+def test_what_a_function_answers_is_no_formula_and_no_command(
     fake_run: Any, tmp_path: Path, is_jtl: bool, answered: str, kept: str
 ) -> None:
     if is_jtl:

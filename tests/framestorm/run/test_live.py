@@ -27,10 +27,10 @@ def write_run(folder: Path, **fields: Any) -> None:
     (folder / "run.json").write_text(json.dumps(fields))
 
 
-def shown(view: LiveView) -> str:
-    """The table as a terminal gets it."""
-    console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system=None)
-    console.print(view.table())
+def shown(view: LiveView, width: int = 200) -> str:
+    """What a terminal gets."""
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    console.print(view.screen())
     text: str = console.file.getvalue()  # type: ignore[attr-defined]
     return text
 
@@ -140,6 +140,18 @@ def test_labels_have_a_row_each_as_far_as_there_is_room(tmp_path: Path) -> None:
         "log in": (1, 0), "search": (2, 1), "whole visit": (1, 1)
     }  # fmt: skip
     assert (view.table().row_count, view.table(height=5).row_count) == (4, 3)
+
+
+def test_an_ordinary_terminal_shows_headings_and_causes_whole(tmp_path: Path) -> None:
+    now_ms = int(time.time() * 1000)
+    causes = ("status-503", "expect-not-met", "connect-timeout")
+    write_samples(tmp_path, *((now_ms, 123, 500, cause, "false", 16, "vm-7") for cause in causes))
+    write_run(tmp_path, hosts=[])
+    view = LiveView(tmp_path, has_journal=False, label="request")
+    view.read()
+    headings, _, below = shown(view, width=80).splitlines()
+    assert headings.split() == ["elapsed", "threads", "requests", "requests/s", "errors", "p50", "p95", "busy", "cores"]
+    assert len(view.tally.causes) == 3 and all(f"{cause} 1" in below for cause in view.tally.causes)
 
 
 @pytest.mark.parametrize(
