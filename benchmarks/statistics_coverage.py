@@ -28,6 +28,7 @@ from framestorm.stats.means import student, welch, without_repetition
 from framestorm.stats.percentiles import Sample, interval_ranks
 from framestorm.stats.scalability import fit_usl
 from framestorm.stats.shares import design_effect, wilson
+from framestorm.stats.stopping import is_enough
 from framestorm.study.answers.samples import Times
 
 Floats = NDArray[np.float64]
@@ -79,9 +80,23 @@ def trend_run_once(noise: np.random.Generator) -> Ends:
     return ends(without_repetition(logs, centred / (centred @ centred), np.column_stack([np.ones(9), x])))
 
 
+def until_narrow(noise: np.random.Generator, least: int, most: int, within: float) -> Ends:
+    means = [*run_means(noise, least)]
+    while len(means) < most and not is_enough(means, least, within):
+        means += [*run_means(noise, 1)]
+    return ends(student(means))
+
+
 def of_repetitions() -> Iterator[Case]:
     for n in (3, 5, 10):
         yield Case(f"Student, mean of {n} runs", MEAN_MS, lambda noise, n=n: ends(student(run_means(noise, n))))
+    for n in (2, 3, 5):
+        for percent in (8, 15):
+            yield Case(
+                f"stop rule, {n} to 30 runs, within {percent} %",
+                MEAN_MS,
+                lambda noise, n=n, percent=percent: until_narrow(noise, n, 30, percent / 100),
+            )
     yield Case("mean ratio of 6 pairs run once", math.log(SLOWER), settings_run_once)
     yield Case("trend over 9 settings run once", SLOPE, trend_run_once)
     for n in (3, 5):

@@ -194,7 +194,8 @@ class StopRule(Noun):
 
     metric: MetricName = Field(description="A metric of one run.")
     within_percent: Above0 = Field(
-        description="Percent: stop when its 95 % Student interval is within mean +/- this share of the mean."
+        description="Percent: once its 95 % Student interval is within mean +/- this share of the mean, three more "
+        "repetitions are the last."
     )
     at_most: Repetitions = Field(description="Maximum number of repetitions, including those of the study.")
 

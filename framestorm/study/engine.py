@@ -72,7 +72,7 @@ class Engine:
         most = self._study.stop.at_most if self._study.stop else self._study.repetitions
         for repetition in range(1, max(most, self._study.repetitions) + 1):
             is_extra = repetition > self._study.repetitions
-            points = [point for point in self._record.points if not is_extra or self._is_too_wide(point, repetition)]
+            points = [point for point in self._record.points if not is_extra or self._needs(point, repetition)]
             for point in matrix.in_order(points, repetition, self._record.seed, self._study.order):
                 order += 1
                 line = self._folder.lines().get((point.id, repetition))
@@ -82,9 +82,9 @@ class Engine:
                         return
                     yield order, point, repetition
 
-    def _is_too_wide(self, point: Point, repetition: int) -> bool:
-        """Whether a point needs this repetition: the interval of the earlier ones is too wide for the stop rule."""
-        from framestorm.stats import means
+    def _needs(self, point: Point, repetition: int) -> bool:
+        """Whether the stop rule asks for this repetition of a point; one whose runs fail gets no more."""
+        from framestorm.stats.stopping import is_enough
 
         stop = self._study.stop
         if stop is None:
@@ -93,10 +93,7 @@ class Engine:
         before = [lines.get((point.id, number)) for number in range(1, repetition)]
         figures = [self._figures(line.run)[0] for line in before if line and line.state == COMPLETE]
         values = [each[stop.metric] for each in figures if stop.metric in each]
-        if len(values) < 2:
-            return False
-        width = means.relative_half_width(means.student(values))
-        return width is not None and 100 * width > stop.within_percent
+        return len(values) >= 2 and not is_enough(values, self._study.repetitions, stop.within_percent / 100)
 
     def _figures(self, run_name: str) -> tuple[dict[str, float], str | None]:
         """The metrics of a run, or why they cannot be read; its files are read only once."""
