@@ -24,6 +24,18 @@ class EffectSize:
 
 
 @dataclass(frozen=True)
+class Basis:
+    """The runs that a claim's figure is made of.
+
+    runs: how many; failed: runs of the same points that are in no figure; doubts: by how many of `runs` have them.
+    """
+
+    runs: int = 0
+    failed: int = 0
+    doubts: dict[Doubt, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ClaimAnswer:
     """What a claim's figure is, with its 95 % confidence interval, and what that says of the claim.
 
@@ -43,6 +55,7 @@ class ClaimAnswer:
     method: str = ""
     effect: EffectSize | None = None
     notes: list[str] = field(default_factory=list)
+    basis: Basis = field(default_factory=Basis)
 
 
 @dataclass(frozen=True)

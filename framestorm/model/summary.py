@@ -19,7 +19,9 @@ from framestorm.stats.estimate import Estimate
 SCHEMA_FILE = paths.ROOT / "docs" / "summary.schema.json"
 VerdictWord = Literal["pass", "fail", "partial", "unjudged"]
 # The serious warnings by kind, so that they can be counted over many runs.
-Doubt = Literal["saturated", "not_offered", "slave_lost", "replica_lost", "replicas_short", "clock"]
+Doubt = Literal[
+    "saturated", "not_offered", "stopped", "slave_lost", "replica_lost", "replicas_short", "hosts_differ", "clock"
+]
 
 
 @dataclass(frozen=True)

@@ -61,9 +61,11 @@ def doubts(summary: Summary, samples: pl.LazyFrame) -> list[Doubt]:
     kinds: dict[Doubt, bool] = {
         "saturated": any(_is_saturated(machine) for machine in summary.machines),
         "not_offered": bool(_arrivals(summary) or _users(summary)),
+        "stopped": bool(_stopped(summary)),
         "slave_lost": bool(summary.losses),
         "replica_lost": any(function.lost for function in summary.functions),
         "replicas_short": any(function.short_s for function in summary.functions),
+        "hosts_differ": bool(_hosts_differ(summary)),
         "clock": bool(_clocks(summary, samples)),
     }
     return [kind for kind, holds in kinds.items() if holds]

@@ -33,6 +33,7 @@ from framestorm.study.answers.table import (
     read_table,
     resamples_of,
 )
+from framestorm.study.design.folder import Point
 
 MAX_NAMED = 4
 
@@ -89,6 +90,7 @@ def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
         method=figure.method,
         effect=effect,
         notes=[*_notes(table, ends, figure.method), *_failing(study, claim, table)],
+        basis=study.basis(_points(table, weights), claim.metric, table.repetitions),
     )
 
 
@@ -232,6 +234,11 @@ def _effect(study: StudyResults, claim: Claim, table: Table) -> EffectSize | Non
     if by_samples:
         return EffectSize("Cliff's delta", "samples", value, magnitude(value))
     return EffectSize("Hedges' g", "runs", value, None)
+
+
+def _points(table: Table, weights: Floats) -> list[Point]:
+    """The points that the figure depends on."""
+    return [point for cell, weight in zip(table.cells, weights, strict=True) if weight for point in cell.points]
 
 
 def _notes(table: Table, ends: Ends, method: str) -> list[str]:

@@ -91,6 +91,7 @@ def judge_knee(study: StudyResults, claim: Claim, asked: design.Knee) -> ClaimAn
         cells=[Cell(point, None, point.factors).name for point in points],
         method=METHOD,
         notes=notes,
+        basis=study.basis(points, claim.metric, study.repetitions),
     )
 
 

@@ -111,6 +111,21 @@ def inputs(definitions: Mapping[str, Derived], metric: str, factors: Mapping[str
     return {name for need in needed for name in (inputs(definitions, need, factors) if need != metric else ())}
 
 
+def points_behind(
+    definitions: Mapping[str, Derived], metric: str, point: Point, points: Sequence[Point]
+) -> list[Point]:
+    """The points whose runs `metric` at `point` is made of: itself, and those that it is compared with."""
+    definition = definitions.get(metric)
+    if definition is None:
+        return [point]
+    if isinstance(definition, str):
+        names, behind = {*parse(definition).names} - {metric}, [point]
+    else:
+        factors = {**point.factors, **definition.against}
+        names, behind = {definition.metric}, [point, *(other for other in points if other.factors == factors)]
+    return [each for of in behind for name in names for each in points_behind(definitions, name, of, points)] or behind
+
+
 def may_be_negative(definitions: Mapping[str, Derived], metric: str) -> bool:
     """Whether a metric is a difference or uses one: no other arithmetic makes measured values negative."""
     definition = definitions.get(metric)

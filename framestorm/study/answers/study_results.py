@@ -8,7 +8,8 @@ import numpy as np
 from framestorm.model.metric import METRICS, RESPONSE, USER, is_of_run, is_rounded, percentile, split_label
 from framestorm.model.metric import metric as metric_of
 from framestorm.model.study import Derived, Where, matches
-from framestorm.model.study_summary import PointRun, PointState, PointSummary, RestrictedMean
+from framestorm.model.study_summary import Basis, PointRun, PointState, PointSummary, RestrictedMean
+from framestorm.model.summary import Doubt
 from framestorm.stats.bootstrap import draw
 from framestorm.stats.checks import Ends, clipped, hull
 from framestorm.stats.estimate import Bound, Estimate
@@ -16,7 +17,7 @@ from framestorm.stats.evidence import rounding_ms
 from framestorm.stats.means import student
 from framestorm.stats.shares import design_effect, wilson
 from framestorm.study.answers.results import result_rows
-from framestorm.study.answers.rows import ResultRow, inputs, may_be_negative
+from framestorm.study.answers.rows import ResultRow, inputs, may_be_negative, points_behind
 from framestorm.study.answers.samples import Samples, Times, read_samples
 from framestorm.study.design.folder import Point, StudyFolder
 
@@ -59,6 +60,18 @@ class StudyResults:
         """The complete runs of a point in these repetitions."""
         return [row for r in repetitions if (row := self.by_cell.get((point.id, r))) is not None]
 
+    def basis(self, points: Sequence[Point], metric: str, repetitions: Sequence[int]) -> Basis:
+        """The runs that a metric at these points is made of, with those that it is compared with."""
+        behind = {each.id for point in points for each in points_behind(self.derived, metric, point, self.points)}
+        of_points = [row for row in self.rows if row.point.id in behind]
+        complete = [row for row in of_points if row.is_complete and row.line.repetition in repetitions]
+        return Basis(len(complete), sum(not row.is_complete for row in of_points), count_doubts(complete))
+
+
+def count_doubts(rows: Sequence[ResultRow]) -> dict[Doubt, int]:
+    """How many of these runs have each kind of doubt."""
+    return dict(Counter(doubt for row in rows for doubt in dict.fromkeys(row.doubts)))
+
 
 def summarise_points(study: StudyResults) -> list[PointSummary]:
     """Every point of the study, those without any run included."""
@@ -86,7 +99,7 @@ def _point(study: StudyResults, point: Point, rows: Sequence[ResultRow]) -> Poin
         counts={name: sum(row.count(name) for row in done) for name in COUNTS},
         figures={name: figure for name in names if (figure := estimate(study, name, done)) is not None},
         restricted_mean=_restricted_mean(study, done),
-        doubts=dict(Counter(doubt for row in done for doubt in dict.fromkeys(row.doubts))),
+        doubts=count_doubts(done),
         runs=[_point_run(row) for row in rows],
     )
 

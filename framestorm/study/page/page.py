@@ -9,7 +9,7 @@ from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED
 from framestorm.model.files import write, write_text
 from framestorm.model.metric import metric
 from framestorm.model.study import matches
-from framestorm.model.study_summary import PointSummary
+from framestorm.model.study_summary import Basis, PointSummary
 from framestorm.model.summary import Doubt
 from framestorm.model.units import plural
 from framestorm.report.document import render
@@ -32,10 +32,12 @@ MAX_CAUSES = 5
 # The warnings of a run's own report, by kind, as they are counted over runs.
 DOUBTS: dict[Doubt, str] = {
     "saturated": "the machine was saturated: times include waiting for a core",
-    "not_offered": "the requested rate was not offered",
+    "not_offered": "the users or the rate that were asked for were not reached",
+    "stopped": "the plan itself stopped the test early",
     "slave_lost": "a slave was lost",
     "replica_lost": "a replica was lost",
     "replicas_short": "fewer replicas were ready than wanted",
+    "hosts_differ": "slaves measured different times",
     "clock": "a clock was wrong",
 }
 
@@ -74,7 +76,10 @@ def terminal_text(summary: StudySummary, page: Path) -> str:
     lines = [f"{summary.study.name}{' (quick)' if summary.study.quick else ''}: {progress_text(summary)}."]
     for hypothesis in summary.hypotheses:
         lines.append(f"  {hypothesis.verdict:<14} {hypothesis.name}: {hypothesis.text}")
-        lines += [f"  {'':<14} {claim.sentence}" for claim in hypothesis.claims]
+        for claim in hypothesis.claims:
+            lines.append(f"  {'':<14} {claim.sentence}")
+            lines += [f"  {'':<14} warning: {sentence}" for sentence in basis_sentences(claim.basis)]
+            lines += [f"  {'':<14} note: {note}" for note in claim.notes]
     lines += [f"  {sentence}" for sentence in summary.unmeasured]
     runs = summary.progress.complete_runs
     lines += [
@@ -88,6 +93,20 @@ def terminal_text(summary: StudySummary, page: Path) -> str:
     if len(failed) > MAX_CAUSES:
         lines.append(f"  and {plural(len(failed) - MAX_CAUSES, 'more point')} with failed runs")
     return "\n".join([*lines, f"page: {paths.shown(page)}"])
+
+
+def basis_sentences(basis: Basis) -> list[str]:
+    """Why the figure of a claim may not be what it seems: what its runs were warned of, and that runs are missing."""
+    sentences = [
+        f"In {n} of the {plural(basis.runs, 'run')} behind this figure {DOUBTS[doubt]}."
+        for doubt, n in basis.doubts.items()
+    ]
+    if basis.failed:
+        sentences.append(
+            f"{plural(basis.failed, 'run')} of these points failed, and the figure is of the others: if the load made "
+            "them fail, it looks better than it is."
+        )
+    return sentences
 
 
 def progress_text(summary: StudySummary) -> str:
@@ -132,6 +151,7 @@ def page_html(summary: StudySummary) -> str:
         filters={
             "figure": figure_text, "ends": figure_ends, "label": lambda name: metric(name).label,
             "factor": wording.factor, "level": wording.level, "look": LOOKS.__getitem__, "settings": wording.settings,
+            "doubted": basis_sentences,
         },
         s=summary,
         d=definition,

@@ -76,6 +76,7 @@ def test_a_slave_that_is_further_from_the_function(fake_run: Any, slower_ms: int
     summary, page = summary_and_page(folder)
     said = [warning for warning in warning_text(summary).splitlines() if "on slave1 and" in warning]
     assert [warning in page for warning in said] == [True] * is_said
+    assert ("hosts_differ" in summary.doubts) == is_said
 
 
 def test_a_lost_slave_is_said_with_its_share(slave_lost: Any) -> None:
@@ -301,6 +302,7 @@ def test_a_plan_that_stops_the_test_is_told(three_users: Any, line: str, by: str
     summary, _ = summary_and_page(folder)
     assert summary.facts.stopped_by == by
     assert (f"({by})" in warning_text(summary)) == (by is not None)
+    assert ("stopped" in summary.doubts) == (by is not None)
 
 
 def test_lost_replicas_are_told_and_drawn(slave_lost: Any) -> None:

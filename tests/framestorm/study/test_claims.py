@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from framestorm.model.expectation import whole_verdict
-from framestorm.model.study_summary import EffectSize
+from framestorm.model.study_summary import Basis, EffectSize
 from framestorm.stats.evidence import of_shares
 from framestorm.stats.shares import wilson
 from tests.framestorm.study.conftest import BOTH, judge
@@ -313,6 +313,38 @@ def test_what_cannot_be_judged_says_why(study: Any, claim: dict[str, Any], why: 
     else:
         assert (answer.verdict, answer.value) == ("inconclusive", None)
         assert why in answer.sentence
+
+
+def saturated_with_one_user(factors: Mapping[str, Any], repetition: int) -> dict[str, Any]:
+    return {"doubts": ["saturated"]} if (factors["users"], repetition) == (1, 2) else {}
+
+
+@pytest.mark.parametrize(
+    ("claim", "basis"),
+    [
+        ({"metric": "mean_ms"}, Basis(11, 1, {"saturated": 2})),
+        # The repetition with the failed run is left out.
+        ({"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}}, Basis(8, 1, {"saturated": 2})),
+        ({"metric": "mean_ms", "where": {"users": 1, "way": "fork"}}, Basis(3, 0, {"saturated": 1})),
+        ({"metric": "mean_ms", "where": {"users": 2}}, Basis(4, 1)),
+        # By its definition it is of the runs with one user too.
+        ({"metric": "more", "where": {"users": 2, "way": "fork"}}, Basis(6, 0, {"saturated": 1})),
+        ({"metric": "twice_more", "where": {"users": 2, "way": "fork"}}, Basis(6, 0, {"saturated": 1})),
+        (
+            {"metric": "served_per_s", "knee": {"over": "users"}, "where": {"way": "kept-alive"}},
+            Basis(5, 1, {"saturated": 1}),
+        ),
+    ],
+)
+def test_what_the_runs_behind_a_claim_were_warned_of(study: Any, claim: dict[str, Any], basis: Basis) -> None:
+    def means(factors: Mapping[str, Any], repetition: int) -> float | str:
+        if (factors["users"], factors["way"], repetition) == (2, "kept-alive", 3):
+            return "memory was full"
+        return by_way(factors, repetition)
+
+    derived = {"more": {"metric": "mean_ms", "against": {"users": 1}, "as": "ratio"}, "twice_more": "=2 * more"}
+    made = study(means, summary=saturated_with_one_user, derived=derived)
+    assert judge(made, {**claim, "expect": "> 0"}).basis == basis
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from framestorm.study.answers.summary import StudySummary, read_published
 from framestorm.study.design import reading
 from framestorm.study.design.folder import Overrides, StudyFolder
 from framestorm.study.page.charts import study_charts
-from framestorm.study.page.page import build, exit_status, page_html, repeating_command, terminal_text
+from framestorm.study.page.page import basis_sentences, build, exit_status, page_html, repeating_command, terminal_text
 from tests.framestorm.conftest import function_of, own_text
 from tests.framestorm.study.conftest import PLAIN, FakeResult, frames_of
 
@@ -106,6 +106,36 @@ def test_warnings_of_runs_are_on_the_terminal_too(fake_study: Any) -> None:
     """Beside a hypothesis that is confirmed."""
     folder = fake_study.make(lambda *_: FakeResult(frames_of([10.0]), {"doubts": ["saturated"]}))
     assert "warning: in 6 of 6 runs the machine was saturated" in terminal_text(build(folder), folder / "index.html")
+
+
+def test_a_verdict_has_the_warnings_of_the_runs_that_decide_it(fake_study: Any) -> None:
+    def some(point: Any, repetition: int) -> FakeResult:
+        if point.factors["way"] == "fork" and repetition == 2:
+            return FakeResult(reason="memory was full")
+        doubts = ["saturated"] if point.factors == {"users": 4, "way": "fork"} else []
+        return FakeResult(simulate(point, repetition).frames, {"doubts": doubts})
+
+    claims = [
+        {"metric": "mean_ms", "where": {"way": way, "users": users}, "expect": "> 1"}
+        for way, users in (("fork", 4), ("kept-alive", 4))
+    ]
+    hypotheses = [{"name": str(n), "text": "It takes time.", "claims": [claim]} for n, claim in enumerate(claims)]
+    folder = fake_study.make(some, CONTENT | {"hypotheses": hypotheses}, published=PUBLISHED)
+    summary = build(folder)
+    of_fork, of_kept = (
+        (
+            "In 2 of the 2 runs behind this figure the machine was saturated: times include waiting for a core.",
+            "1 run of these points failed, and the figure is of the others: if the load made them fail, it looks "
+            "better than it is.",
+        ),
+        (),
+    )
+    assert [[*basis_sentences(each.claims[0].basis)] for each in summary.hypotheses] == [[*of_fork], [*of_kept]]
+    page, text = (folder / "index.html").read_text(), terminal_text(summary, folder / "index.html")
+    for sentence in of_fork:
+        assert page.count(f'<span class="doubt">{sentence}</span>') == 1
+        assert text.count(f"warning: {sentence}") == 1
+    assert page.count("<small>read its warnings</small>") == 1
 
 
 def test_made_of_the_summary_alone(made: Path) -> None:
