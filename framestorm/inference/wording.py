@@ -1,5 +1,6 @@
 """Figures, claims, factors and levels in words, the same for studies and comparisons."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -176,6 +177,11 @@ def _claim_figure(claim: Claim, value: float) -> str:
 
 def _expected(claim: Claim) -> str:
     text = claim.expect.text.strip()
+    if metric(claim.metric).is_share and not claim.trend and claim_kind(claim) != "ratio":
+        # As its figure is written.
+        unit = "points" if claim.compare else "%"
+        limit = re.sub(r"[\d.e-]+", lambda number: f"{100 * float(number[0]):g}{NBSP}{unit}", text, count=1)
+        return limit.replace("-", "\N{MINUS SIGN}")
     unit = {"ms": "ms", "s": "s", "%": "%", "1/s": "a second"}.get(metric(claim.metric).unit, "")
     is_plain = not claim.trend and claim_kind(claim) != "ratio"
     return f"{text} {unit}" if is_plain and unit and "within" not in text else text

@@ -9,6 +9,7 @@ from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.hosts.inventory import find_hosts
 from framestorm.model.study import Study
+from framestorm.model.units import plural
 from framestorm.platform.base import Check, Platform, attempt
 from framestorm.platform.registry import PLATFORMS, Platforms
 from framestorm.setup import pieces as setup
@@ -85,4 +86,5 @@ def size(study: Study, points: Sequence[Point]) -> str:
     more = f", up to {len(points) * study.stop.at_most} where they vary" if study.stop else ""
     took = matrix.shown_time(study.repetitions * matrix.time_s(points))
     budget = f" (budget: {study.budget_min:g} min)" if study.budget_min else ""
-    return f"{len(points)} points x {study.repetitions} repetitions = {runs} runs{more}, about {took}{budget}"
+    of = f"{plural(len(points), 'point')} x {plural(study.repetitions, 'repetition')}"
+    return f"{of} = {plural(runs, 'run')}{more}, about {took}{budget}"

@@ -56,6 +56,8 @@ class Expression:
             result = evaluator.eval(self.text, previously_parsed=self._tree)
             if isinstance(result, complex) or not math.isfinite(result):
                 raise ValueError("the result is not a number")
+        except OverflowError:
+            raise ExpressionError(f"{self.text} cannot be calculated: the result is too large") from None
         except (ArithmeticError, TypeError, ValueError) as error:
             used = ", ".join(f"{name} = {values[name]}" for name in sorted(self.names)) or "no names"
             raise ExpressionError(f"{self.text} cannot be calculated with {used}: {error}") from None

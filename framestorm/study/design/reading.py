@@ -8,7 +8,7 @@ from typing import Any
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.model.metric import METRICS, RESULT_COLUMNS, is_of_run, split_label
+from framestorm.model.metric import METRICS, RESULT_COLUMNS, is_of_run, metric, split_label
 from framestorm.model.study import DEFINITION, Against, Chart, Claim, Quick, StopRule, Study, Value, catalogue_name
 from framestorm.study.design import expressions, matrix, yaml_lines
 from framestorm.study.design import folder as folders
@@ -32,7 +32,10 @@ def load(path: Path, quick: bool = False) -> Study:
     """
     file = path / DEFINITION if path.is_dir() else path
     content, problems = yaml_lines.read(file)
-    if not isinstance(content, dict) or "name" in content:
+    if not isinstance(content, dict):
+        problems.add((), f"a study is a mapping; the file is {'empty' if content is None else 'none'}", Study.keys())
+        problems.check()
+    if "name" in content:
         problems.add(("name",), "a study is a mapping without name, which is that of its folder", Study.keys())
         problems.check()
     whole = validated(Study, {**content, "name": file.resolve().parent.name}, problems)
@@ -67,7 +70,7 @@ def record_now(folder: folders.StudyFolder) -> folders.StudyRecord:
         changed = differing(file, record)
         if made := [key for key in changed if key not in CHANGEABLE]:
             raise UsageError(
-                f"{paths.shown(file)}: the existing runs were made with another {', '.join(made)}. Put that back "
+                f"{paths.shown(file)}: the existing runs were made before changes in {', '.join(made)}. Undo them "
                 f"({paths.shown(folder.path)}/study.json has it); {', '.join(CHANGEABLE)} may be changed"
             )
         record = replace(record, definition=record.definition.model_copy(update=changed), rejudged=tuple(changed))
@@ -188,15 +191,15 @@ class _Checks:
 
     def _derived(self) -> None:
         names = list(METRICS)
-        for name, metric in self.study.derived.items():
+        for name, definition in self.study.derived.items():
             place = ("derived", name)
             words = () if catalogue_name(name) == name else (name,)
             self._is_free("derived metric", name, (*RESULT_COLUMNS, *METRICS, *self.study.factors, *words), place)
-            if isinstance(metric, Against):
-                self._metric(metric.metric, names, (*place, "metric"))
-                self.where(metric.against, (*place, "against"))
+            if isinstance(definition, Against):
+                self._metric(definition.metric, names, (*place, "metric"))
+                self.where(definition.against, (*place, "against"))
             else:
-                self._expression(metric, [*names, *self._numbers()], place)
+                self._expression(definition, [*names, *self._numbers()], place)
             names.append(name)
 
     def _numbers(self) -> list[str]:
@@ -223,6 +226,15 @@ class _Checks:
             self.problems.add(where, f"{shown_place(where)} compares a level with itself")
         if claim.trend and claim.knee:
             self.problems.add(place, f"{shown_place(place)} has a trend and a knee; make two claims of it")
+        if claim.pair and claim.trend == claim.pair[0]:
+            where = (*place, "trend")
+            self.problems.add(where, f"{shown_place(where)} is {claim.trend}, which is compared too; leave one out")
+        if claim.knee and claim.compare:
+            where = (*place, "compare")
+            self.problems.add(where, f"{shown_place(where)} does not go with a knee; choose levels by where")
+        if claim.knee and metric(claim.metric).is_time:
+            where = (*place, "metric")
+            self.problems.add(where, f"{shown_place(where)} is {claim.metric}, a time; the knee is of a rate")
         if "as_" in claim.model_fields_set and not claim.compare:
             where = (*place, "as")
             self.problems.add(where, f"{shown_place(where)} without compare: say what is compared")
@@ -284,7 +296,10 @@ class _Checks:
                     self.problems.add(at, f"{what}; write it as {json.dumps(texts[text])}", texts)
 
     def _metric(self, name: str, known: Sequence[str], place: YamlPath) -> None:
-        if not is_of_run(name):
+        if name in self.study.derived and name not in known:
+            which = "of one run" if place[0] == "stop" else "of one run, or derived above it"
+            self.problems.add(place, f"{shown_place(place)} is the derived metric {name!r}; it has to be {which}")
+        elif not is_of_run(name):
             self._one_of(known, name, "metric", place)
         elif (label := split_label(name)[0]) is not None:
             self.labels[place] = label
@@ -311,7 +326,7 @@ class _Checks:
             self.problems.add(place, str(error))
             return
         for name in sorted(parsed.names - set(allowed)):
-            if is_of_run(name):
+            if is_of_run(name) or name in self.study.derived:
                 self._metric(name, allowed, place)
                 continue
             self.problems.add(place, f"unknown name {name!r} in {shown_place(place)}: {text}", allowed, name)

@@ -166,7 +166,11 @@ def test_a_count_of_repetitions_that_agree_is_no_surer_than_the_samples(study: A
     claim = {"metric": "failed", "compare": {"users": [2, 1]}, "as": "difference", "expect": "> 0.9"}
     assert judge(made, claim).verdict == "inconclusive"
     of_success = judge(made, {**claim, "metric": "success", "expect": "< 0"}).sentence
-    assert "\N{MINUS SIGN}50.0\u00a0points [" in of_success and of_success.count("points") == 4, of_success
+    assert "\N{MINUS SIGN}50.0\u00a0points [" in of_success and of_success.count("points") == 5, of_success
+    of_success = judge(made, {**claim, "metric": "success", "expect": "< -0.05"}).sentence
+    assert "; expected < \N{MINUS SIGN}5\u00a0points." in of_success, of_success
+    of_one = judge(made, {"metric": "success", "expect": "= 0.9 within 3 %"}).sentence
+    assert of_one.endswith("; expected = 90\u00a0% within 3 %."), of_one
 
 
 def test_success_over_points_counts_each_alike(study: Any) -> None:

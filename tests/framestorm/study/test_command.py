@@ -146,5 +146,5 @@ def test_the_study_yml_that_was_changed_is_the_one_to_blame(ran: list[Any], writ
     with pytest.raises(UsageError, match=rf"^{own} has changed since .* was started, in run_s"):
         ask(study, "--resume")
     copy.write_text(copy.read_text().replace("repetitions: 2", "repetitions: 3\nwarm_up_s: 1"))
-    with pytest.raises(UsageError, match=rf"^{copy}: the existing runs were made with another warm_up_s\."):
+    with pytest.raises(UsageError, match=rf"^{copy}: the existing runs were made before changes in warm_up_s\."):
         ask(study, "--resume")

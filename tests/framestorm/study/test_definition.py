@@ -151,6 +151,11 @@ def test_quick_overrides_and_leaves_the_rest(load):
             "unknown metric 'mean_s' in stop.metric; did",
         ),
         (REPETITIONS, "stop: {metric: mean_ms, within_percent: 5, at_most: 2}", "stop.at_most is 2, below"),
+        (
+            REPETITIONS,
+            "stop: {metric: ratio, within_percent: 5, at_most: 8}",
+            "stop.metric is the derived metric 'ratio'; it has to be of one run",
+        ),
         (REPETITIONS, "stop: {metric: mean_ms, at_most: 2}", "within_percent is missing in stop"),
         (REPETITIONS, "blocks: [{usr: [1]}]", "unknown factor 'usr' in blocks[0]; did you mean users?; allowed: way,"),
         (REPETITIONS, "blocks: [{users: [3]}]", "unknown level '3' of users in blocks[0].users[0]; allowed: 1, 2, 4"),
@@ -168,7 +173,11 @@ def test_quick_overrides_and_leaves_the_rest(load):
         (DERIVED, "  overhead: \"='frame speed' / mean_ms\"", "'frame speed'\" is not arithmetic"),
         (DERIVED, '  rate: "=n / 2"', "derived metric 'rate' has the name of a metric"),
         (DERIVED, '  overhead: "=outside / mean_ms"', "unknown name 'outside' in derived.overhead"),
-        (DERIVED, '  overhead: "=ratio / mean_ms"', "unknown name 'ratio'"),
+        (
+            DERIVED,
+            '  overhead: "=ratio / mean_ms"',
+            "derived.overhead is the derived metric 'ratio'; it has to be of one run, or derived above it",
+        ),
         (DERIVED, '  mean_ms: "=1 + 1"', "derived metric 'mean_ms' has the name of a metric"),
         (DERIVED, '  cut_off: "=1 + 1"', "derived metric 'cut_off' has the name of a metric"),
         (SLEEP, "  state: {cold: {}, warm: {}}", "factor 'state' has the name of a metric"),
@@ -190,6 +199,9 @@ def test_quick_overrides_and_leaves_the_rest(load):
         ('expect: "< 1"', 'expect: "> 9.5.0"', 'expect is "> 9.5.0", but has to be "< 0.9"'),
         ("knee: {over: users}", "knee: {over: way}", "over is way, whose levels are not numbers"),
         ("trend: users", "trend: way", "trend is way, whose levels are not numbers"),
+        ("trend: users", "trend: users, compare: {users: [2, 1]}", "trend is users, which is compared too"),
+        ("knee: {over: users}", "knee: {over: users}, compare: {way: [fork, kept-alive]}", "does not go with a knee"),
+        ("served_per_s, knee", "mean_ms, knee", "claims[1].metric is mean_ms, a time; the knee is of a rate"),
         ("trend: users", "as: difference", "hypotheses[0].claims[2].as without compare"),
         ("knee: {over: users}", "knee: {over: users}, trend: users", "has a trend and a knee"),
         ("metric: mean_ms, x: users", "metric: mean_ms", "line 28: x is missing in charts[0]"),
@@ -280,9 +292,10 @@ def test_named_levels_are_written_with_quotes(load):
 def test_what_is_no_file_is_said(tmp_path):
     with pytest.raises(UsageError, match=r"study.yml cannot be read"):
         reading.load(tmp_path)
-    for text, line in (("", 1), ("hello", 1), ("# A list.\n- a\n", 2)):
+    for text, line, what in (("", 1, "empty"), ("hello", 1, "none"), ("# A list.\n- a\n", 2, "none")):
         (tmp_path / "study.yml").write_text(text)
-        with pytest.raises(UsageError, match=rf"study.yml:{line}: a study is a mapping .* allowed: title, question"):
+        words = rf"study.yml:{line}: a study is a mapping; the file is {what}; allowed: title, question"
+        with pytest.raises(UsageError, match=words):
             reading.load(tmp_path)
     for value in ("\x07", "9" * 5000):
         (tmp_path / "study.yml").write_text(SMALL.replace("repetitions: 3", f"repetitions: {value}"))

@@ -53,7 +53,7 @@ def test_a_change_of_words_alone_is_none(edit: Callable[..., Path]) -> None:
 @pytest.mark.parametrize(
     ("was", "becomes", "words"),
     [
-        ("run_s: 1", "run_s: 2", r"study\.yml: the existing runs were made with another run_s\."),
+        ("run_s: 1", "run_s: 2", r"study\.yml: the existing runs were made before changes in run_s\. Undo them"),
         ("run_s: 1\n", "run_s: 1\n" + CLAIM.replace("mean_ms", "mean_mss"), r"study\.yml:\d+: .*mean_mss"),
         ("run_s: 1\n", "run_s: 1\npublished: theirs.csv\n", r"theirs\.csv is missing"),
     ],
