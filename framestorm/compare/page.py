@@ -31,6 +31,8 @@ LabelledContrast = tuple[str, Contrast]
 def page_html(comparison: Comparison) -> str:
     """Render the page."""
     word = comparison.verdict.word
+    # Green only where each threshold over all points was decided.
+    is_open = any(STATE_LOOKS[each.state] == "open" for each in comparison.thresholds if each.point is None)
     return render(
         "comparison.html.j2",
         charts(comparison),
@@ -40,7 +42,7 @@ def page_html(comparison: Comparison) -> str:
         },
         s=comparison,
         verdict_word=VERDICT_WORDS[word],
-        look=LOOKS[word],
+        look=LOOKS["inconclusive" if word == "none" and is_open else word],
         state_looks=STATE_LOOKS,
         command=comparison.command,
     )  # fmt: skip

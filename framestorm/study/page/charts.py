@@ -54,11 +54,13 @@ def study_charts(summary: StudySummary) -> list[Chart]:
 
 def _usual_charts(summary: StudySummary) -> list[design.Chart]:
     """One of each metric of the table, if it can show all factors: along the axis, as lines and as panels."""
-    levels = list(summary.levels.values())
+    # A factor of one level would be an axis or a legend with nothing to tell apart.
+    varied = {name: levels for name, levels in summary.levels.items() if len(levels) > 1} or summary.levels
+    levels = list(varied.values())
     if len(levels) > 3:
         return []
     asked = {"kind": "lines" if all(map(is_number, levels[0])) else "bars"}
-    asked |= dict(zip(("x", "lines", "panels"), summary.levels, strict=False))
+    asked |= dict(zip(("x", "lines", "panels"), varied, strict=False))
     metrics = summary.study.definition.metrics
     return [design.Chart.model_validate({"title": metric(name).title, "metric": name, **asked}) for name in metrics]
 

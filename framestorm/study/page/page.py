@@ -97,8 +97,10 @@ def terminal_text(summary: StudySummary, page: Path) -> str:
 
 def basis_sentences(basis: Basis) -> list[str]:
     """Why the figure of a claim may not be what it seems: what its runs were warned of, and that runs are missing."""
+    # What it means is told once, where all warnings are.
     sentences = [
-        f"In {n} of the {plural(basis.runs, 'run')} behind this figure {DOUBTS[doubt]}."
+        f"In {'all' if n == basis.runs else n} of the {plural(basis.runs, 'run')} behind this figure "
+        f"{DOUBTS[doubt].partition(':')[0]}."
         for doubt, n in basis.doubts.items()
     ]
     if basis.failed:

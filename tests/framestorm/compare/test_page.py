@@ -52,6 +52,18 @@ def test_says_what_has_to_be_said(made: Path) -> None:
         assert words in page
 
 
+@pytest.mark.parametrize(("threshold", "look"), [("mean 1000 %", "pass"), ("p99 1000 %", "partial")])
+def test_it_is_green_only_if_each_threshold_was_decided(
+    tmp_path: Path, make_run: Make, threshold: str, look: str
+) -> None:
+    """Too few samples for an interval of p99; the success rate is decided in both."""
+    runs = [make_run("a", steady(400, 1)), make_run("b", steady(400, 2))]
+    words = ("--threshold", threshold, "--threshold", "success 50 points", "-o", str(tmp_path / "compared"))
+    assert main(["compare", *map(str, runs), *words]) == 0
+    assert load(tmp_path / "compared").verdict.word == "none"
+    assert f'<section class="verdict {look}" ' in (tmp_path / "compared" / "index.html").read_text()
+
+
 def test_charts(made: Path) -> None:
     ratios, spread = charts(load(made))
     assert ratios.title == "Ratios" and ratios.xaxis["type"] == "log"

@@ -108,6 +108,15 @@ def test_warnings_of_runs_are_on_the_terminal_too(fake_study: Any) -> None:
     assert "warning: in 6 of 6 runs the machine was saturated" in terminal_text(build(folder), folder / "index.html")
 
 
+def test_without_charts_there_is_one_of_each_metric_over_the_factors_that_vary(fake_study: Any) -> None:
+    factors = {"users": [1, 2], "way": {"fork": {}, "kept-alive": {}}, "frames": [3], "sleep_s": [0, 1]}
+    folder = fake_study.make(lambda *_: FakeResult(frames_of([10.0])), {"factors": factors, "repetitions": 1})
+    mean, success = study_charts(build(folder))
+    assert (mean.title, success.title) == ("Mean response time", "Success rate")
+    assert [entry["name"] for entry in mean.legend()] == ["fork", "kept-alive"]
+    assert [note["text"] for note in mean.layout["annotations"]] == ["sleep 0\u00a0s", "sleep 1\u00a0s"]
+
+
 def test_a_verdict_has_the_warnings_of_the_runs_that_decide_it(fake_study: Any) -> None:
     def some(point: Any, repetition: int) -> FakeResult:
         if point.factors["way"] == "fork" and repetition == 2:
@@ -124,7 +133,7 @@ def test_a_verdict_has_the_warnings_of_the_runs_that_decide_it(fake_study: Any) 
     summary = build(folder)
     of_fork, of_kept = (
         (
-            "In 2 of the 2 runs behind this figure the machine was saturated: times include waiting for a core.",
+            "In all of the 2 runs behind this figure the machine was saturated.",
             "1 run of these points failed, and the figure is of the others: if the load made them fail, it looks "
             "better than it is.",
         ),
@@ -297,7 +306,7 @@ def test_runs_and_figures_stand_in_the_table(made: Path) -> None:
     row = page[page.index('<th scope="row" class="apart">1</th>') :].split("</tr>")[0]
     assert re.findall(r">(\d)</a>", row[: row.index('class="number"')]) == ["1", "2", "3"]
     assert "326\u00a0ms" in row
-    assert "<small>314 \u2013 339</small>" in row, "the unit stands in the figure above"
+    assert '<small class="ends">314 \u2013 339</small>' in row, "the unit stands in the figure above"
     assert '<small class="published">9.79\u00a0s</small>' in row
     assert '<th scope="row" class="together">1, fork</th>' in page
 
