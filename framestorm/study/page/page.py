@@ -97,12 +97,12 @@ def terminal_text(summary: StudySummary, page: Path) -> str:
 
 def basis_sentences(basis: Basis) -> list[str]:
     """Why the figure of a claim may not be what it seems: what its runs were warned of, and that runs are missing."""
-    # What it means is told once, where all warnings are.
-    sentences = [
-        f"In {'all' if n == basis.runs else n} of the {plural(basis.runs, 'run')} behind this figure "
-        f"{DOUBTS[doubt].partition(':')[0]}."
-        for doubt, n in basis.doubts.items()
-    ]
+    sentences = []
+    for doubt, n in basis.doubts.items():
+        which = f"all {basis.runs} runs" if n == basis.runs else f"{n} of the {basis.runs} runs"
+        # What it means is told once, where all warnings are.
+        words = DOUBTS[doubt].partition(":")[0]
+        sentences.append(f"In {'the only run' if basis.runs == 1 else which} behind this figure {words}.")
     if basis.failed:
         sentences.append(
             f"{plural(basis.failed, 'run')} of these points failed, and the figure is of the others: if the load made "

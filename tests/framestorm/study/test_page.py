@@ -133,7 +133,7 @@ def test_a_verdict_has_the_warnings_of_the_runs_that_decide_it(fake_study: Any) 
     summary = build(folder)
     of_fork, of_kept = (
         (
-            "In all of the 2 runs behind this figure the machine was saturated.",
+            "In all 2 runs behind this figure the machine was saturated.",
             "1 run of these points failed, and the figure is of the others: if the load made them fail, it looks "
             "better than it is.",
         ),
