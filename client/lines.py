@@ -108,14 +108,16 @@ class Account:
         further = {name: _kept(value) for name, value in figures.items()}
         self._lines.write(line | further)
 
-    def end(self, count: int, stopped: bool, **more: Any) -> bool:
+    def end(self, count: int, cause: str | None, **more: Any) -> bool:
         """Write the user's own line; returns whether all `count` samples were written, each without error.
+
+        cause: why the user did not go on to its end, None if it did.
 
         Raises:
             LineError: the line could not be written.
         """
         without_error = self._samples - self._causes.total()
-        ok = not stopped and without_error == count
+        ok = cause is None and without_error == count
         most_common = self._causes.most_common(1)
         line = {
             "type": "user",
@@ -125,7 +127,7 @@ class Account:
             "samples": self._samples,
             "samples_ok": without_error,
             "ok": ok,
-            "cause": "stopped" if stopped else most_common[0][0] if most_common else None,
+            "cause": cause or (most_common[0][0] if most_common else None),
             "causes": dict(self._causes),
         }
         self._lines.write(line | more)

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace, account: Account, interrupts: Interrupts) -
         for result in dispatcher.stop() if dispatcher else ():
             write(result)
         repeated = dispatcher.repeated if dispatcher else 0
-        return account.end(options.tasks, stopped, **settings, repeated=repeated)
+        return account.end(options.tasks, "stopped" if stopped else None, **settings, repeated=repeated)
     except LineError as error:
         print(f"tasks: {error}", file=sys.stderr)
         return False

@@ -13,6 +13,7 @@ from lines import Account, LineError, Lines
 from send import Reply, Sender
 
 LABEL = "frame"
+NO_FRAMES = "no-frames"
 
 
 class User:
@@ -44,11 +45,9 @@ class User:
         """
         self._sender.begin()
         setup_ms, video, count = None, None, 0
-        stopped = False
+        cause: str | None = None
         try:
-            with self._interrupts.allowed():
-                encoding, count = ENCODINGS[self._options.encoding], self._options.frames
-                frames = self._frames or open_frames(self._options.video, encoding, self._options.cache, count)
+            frames, count = self._open_frames(), self._options.frames
             video, count = frames.video[:12], count or len(frames.sizes)
             if self._options.save is not None:
                 (self._options.save / self._account.name).mkdir(parents=True)
@@ -56,11 +55,11 @@ class User:
             setup_ms = self._account.since_start_ms()
             self._send_all(frames, count)
         except Stopped:
-            stopped = True
+            cause = "stopped"
         except (FrameError, LineError, OSError) as error:
             if setup_ms is None:
                 raise
-            stopped = True
+            cause = NO_FRAMES if isinstance(error, FrameError) else "stopped"
             print(f"client: {error}", file=sys.stderr)
         settings = {
             "sleep_s": self._options.sleep_s,
@@ -69,10 +68,22 @@ class User:
             "setup_ms": setup_ms,
         }
         try:
-            return self._account.end(count, stopped, **settings)
+            return self._account.end(count, cause, **settings)
         except LineError as error:
             print(f"client: {error}", file=sys.stderr)
             return False
+
+    def _open_frames(self) -> Frames:
+        options = self._options
+        try:
+            with self._interrupts.allowed():
+                return self._frames or open_frames(
+                    options.video, ENCODINGS[options.encoding], options.cache, options.frames
+                )
+        except FrameError:  # as happens to users that start after the video was removed
+            self._account.begin(0)
+            self._account.end(0, NO_FRAMES)
+            raise
 
     def _send_all(self, frames: Frames, count: int) -> None:
         sleep_s = self._options.sleep_s

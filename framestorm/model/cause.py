@@ -75,6 +75,7 @@ CAUSES = {
         Cause("never-ended", "the user started and never ended", Side.GENERATOR),
         Cause("user-timeout", "the user exceeded user_timeout_s", Side.FUNCTION, is_timeout=True),
         Cause("not-started", "the client could not be started", Side.GENERATOR),
+        Cause("no-frames", "the user could not read the video or its frames, see client.log", Side.GENERATOR),
         Cause("client-server-ended", "the client server ended or hung, and its users with it", Side.GENERATOR),
         Cause("not-json-lines", "the client printed unexpected output", Side.GENERATOR),
         Cause("worker-ended", "a process of the local pool was killed", Side.GENERATOR),

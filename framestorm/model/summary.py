@@ -244,6 +244,7 @@ class Stall:
 class Facts:
     """What the warnings are made of.
 
+    videos: how many users sent each video, by how its SHA-256 begins.
     arrivals: how many requests were due by the schedule, None if there was no schedule.
     stopped_by: which thread or element of the plan stopped the test, None if it ran to its end.
     out_of_memory: what JMeter's logs say of memory or threads that it did not get.
@@ -261,6 +262,7 @@ class Facts:
     during_stalls: int = 0
     absent_columns: list[str] = field(default_factory=list)
     dropped: int = 0
+    videos: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

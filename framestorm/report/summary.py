@@ -1,5 +1,6 @@
 """summary.json: every number of the page, calculated from the tables; the page is made from this file alone."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +92,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         facts=model.Facts(
             unverified=height(samples.filter(pl.col("ok") & ~pl.col("verified"))),
             from_killed_users=results.clients.from_killed_users,
+            videos=dict(Counter(user.video for user in results.clients.users.values() if user.video)),
             arrivals=results.log.arrivals,
             dropped=results.log.dropped,
             # Asked to stop, the kit's own scripts do it.

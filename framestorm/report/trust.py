@@ -44,6 +44,7 @@ def warnings(summary: Summary, samples: pl.LazyFrame) -> list[str]:
         *_losses(summary),
         *_replicas(summary),
         *_stopped(summary),
+        *_videos(summary),
         *_arrivals(summary),
         *_users(summary),
         *_saturation(summary),
@@ -119,6 +120,17 @@ def _stopped(summary: Summary) -> list[str]:
     return [
         f"The plan itself stopped the test ({summary.facts.stopped_by}): the load may be shorter than configured. A "
         "Thread Group does so after an error if it is set to, as do scripts and Flow Control Actions; see jmeter.log."
+    ]
+
+
+def _videos(summary: Summary) -> list[str]:
+    videos = summary.facts.videos
+    if len(videos) < 2:
+        return []
+    sent = _listed([f"{plural(users, 'user')} {video}…" for video, users in videos.items()])
+    return [
+        f"Users sent {len(videos)} different videos, by their SHA-256: {sent}. Unless the plan itself has several, the "
+        "file was replaced during the run. The figures are of all of them together: repeat the run with one video."
     ]
 
 

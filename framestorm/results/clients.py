@@ -25,6 +25,7 @@ from framestorm.results.tree import TreeReader, TreeSample
 Indices = NDArray[np.signedinteger]
 Flags = NDArray[np.uint8]
 BATCH_BYTES = 1 << 23
+VIDEO_CHARACTERS = 12  # of its SHA-256, in client/user.py
 LONGEST_CAUSE = 200  # as of samples in jmx/groovy/user.groovy
 T = TypeVar("T")
 IN_TREE, IN_JOURNAL = 1, 2
@@ -33,7 +34,10 @@ TREE, JOURNAL, OUTPUT = "tree.xml", "the journal", "the clients' output"
 
 @dataclass(slots=True)
 class UserHistory:
-    """What is known about one user; elapsed_ms is JMeter's (the whole process) or, without it, the client's own."""
+    """What is known about one user; elapsed_ms is JMeter's (the whole process) or, without it, the client's own.
+
+    video: how the SHA-256 of the video that it sent begins.
+    """
 
     user: str
     host: str
@@ -42,6 +46,7 @@ class UserHistory:
     ok: bool | None = None
     cause: str | None = None
     causes: tuple[str, ...] = ()
+    video: str | None = None
     planned_samples: int = 0
     in_tree: bool = False
     has_last_line: bool = False
@@ -341,7 +346,8 @@ def _is_of_user(line: Line, *types: str) -> bool:
 
 def _end(user: UserHistory, last_line: Line) -> None:
     user.has_last_line = True
-    causes, cause = last_line.get("causes"), last_line.get("cause")
+    causes, cause, video = (last_line.get(name) for name in ("causes", "cause", "video"))
+    user.video = video[:VIDEO_CHARACTERS] if isinstance(video, str) else None
     user.cause = " ".join(cause.split())[:LONGEST_CAUSE] if isinstance(cause, str) else None
     user.causes = tuple(causes) if isinstance(causes, dict) and causes else (user.cause,) if user.cause else ()
 

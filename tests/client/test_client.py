@@ -210,8 +210,6 @@ FRAMES, TASKS = "client.py", "tasks.py"
         (FRAMES, ["--encoding", "gif"], "gif"),
         (FRAMES, ["--url", "ftp://127.0.0.1/"], "ftp:"),
         (FRAMES, ["--url", "http://"], "http://"),
-        (FRAMES, ["--video", "/nowhere/clip.mp4"], "/nowhere/clip.mp4"),
-        (FRAMES, ["--cache", "/proc/framestorm"], "/proc/framestorm"),
         (FRAMES, ["--journal", "/proc/framestorm/journal"], "/proc/framestorm"),
         (FRAMES, ["--save", "/proc/framestorm"], "/proc/framestorm"),
         (TASKS, ["--mode", "sideways"], "sideways"),
@@ -229,6 +227,31 @@ def test_bad_use_is_named_and_leaves_no_line(client: Client, program: str, words
         done = Done(process)
     assert (done.status, done.lines) == (2, [])
     assert named in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [(["--video", "/nowhere/clip.mp4"], "/nowhere/clip.mp4"), (["--cache", "/proc/framestorm"], "/proc/framestorm")],
+)
+def test_a_user_without_frames_says_so(each_client: Client, words: list[str], named: str, tmp_path: Path) -> None:
+    """As one that starts after the video was removed."""
+    journal = tmp_path / "journal.jsonl"
+    with each_client.start("right", *words, "--journal", journal) as process:
+        done = Done(process)
+    assert [line["type"] for line in lines_of(journal)] == ["start", "user"]
+    assert (done.status, done.samples) == (2, [])
+    assert (done.user["ok"], done.user["cause"]) == (False, "no-frames")
+    assert named in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_cached_frame_that_is_gone_ends_its_user(client: Client, tmp_path: Path) -> None:
+    words = ("--cache", tmp_path, "--encoding", "jpeg")
+    client.run("right", *words)
+    (last,) = tmp_path.glob("*/000004.jpg")
+    last.unlink()
+    done = client.run("right", *words)
+    assert (done.status, len(done.samples), done.user["cause"]) == (1, 4, "no-frames")
+    assert str(last) in done.stderr
 
 
 @pytest.mark.parametrize(
