@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import re
 from collections.abc import Callable
 
 DAY_S = 86400
@@ -31,6 +32,19 @@ def count(least: int) -> Callable[[str], int]:
 
     parse.__name__ = "whole number"
     return parse
+
+
+def statuses(text: str) -> frozenset[int]:
+    """The HTTP statuses of a list such as 2xx,304 or 200-299, as jmx/groovy/answer.groovy reads it."""
+    chosen: set[int] = set()
+    for each in map(str.strip, text.split(",")):
+        if re.fullmatch(r"[1-5xX][0-9xX]{2}", each):
+            chosen.update(status for status in range(100, 600) if re.fullmatch(re.sub("[xX]", ".", each), str(status)))
+        elif limits := re.fullmatch(r"([1-5][0-9]{2})-([1-5][0-9]{2})", each):
+            chosen.update(range(int(limits[1]), int(limits[2]) + 1))
+        else:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of statuses such as 2xx,304 or 200-299")
+    return frozenset(chosen)
 
 
 def url(text: str) -> str:

@@ -15,11 +15,20 @@ from push import Push
 class Pull(Push):
     """All tasks are handed over at once; the queue's workers take them when free, and report when each is done."""
 
-    def __init__(self, url: str, workers: int, task_s: float, timeout_s: float, connect_timeout_s: float) -> None:
+    def __init__(
+        self,
+        url: str,
+        workers: int,
+        task_s: float,
+        timeout_s: float,
+        connect_timeout_s: float,
+        expected: frozenset[int],
+    ) -> None:
         """Listen for finished tasks; the tasks are posted over as many connections as Push uses."""
         self._receiver = _receiver(url, self._on_call)
         queued = queue_url(url)
-        super().__init__(queued, workers, task_s, timeout_s, connect_timeout_s, X_Callback_Url=self._receiver.url)
+        times_s = (task_s, timeout_s, connect_timeout_s)
+        super().__init__(queued, workers, *times_s, expected, X_Callback_Url=self._receiver.url)
         self._tasks_by_call: dict[str, int] = {}
         self._early: dict[str, Call] = {}
         self._receiver.__enter__()
@@ -48,11 +57,10 @@ class Pull(Push):
                 return None
         if call is None:
             return None
-        cause = None if call.status == 200 else f"status-{call.status}"
         return Outcome(
             self._tasks_by_call[call.call_id],
             call.done_s,
-            cause,
+            self._cause(call.status),
             call.status,
             call.took_ms,
             call.started_ms,

@@ -15,10 +15,18 @@ class Push(Dispatcher):
     """So many workers here, each on a connection of its own, each with one task at a time."""
 
     def __init__(
-        self, url: str, workers: int, task_s: float, timeout_s: float, connect_timeout_s: float, **headers: str
+        self,
+        url: str,
+        workers: int,
+        task_s: float,
+        timeout_s: float,
+        connect_timeout_s: float,
+        expected: frozenset[int],
+        **headers: str,
     ) -> None:
         """Have the workers stand ready; their connections come with their first task."""
         super().__init__(timeout_s)
+        self._expected = expected
         self._body = f"{task_s:g}".encode()
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         self._callers = [Caller(url, fields, timeout_s, connect_timeout_s) for _ in range(workers)]
@@ -44,7 +52,7 @@ class Push(Dispatcher):
 
     def _read_answer(self, task: int, answer: Response) -> Outcome | Acceptance:
         ended_s = time.perf_counter()
-        cause = answer.cause or (None if answer.status == 200 else f"status-{answer.status}")
+        cause = answer.cause or self._cause(answer.status)
         took_s = answer.headers.get("x-duration-seconds")  # of OpenFaaS's watchdog
         return Outcome(
             task,
@@ -55,6 +63,10 @@ class Push(Dispatcher):
             worker=answer.headers.get("x-worker"),
             received_bytes=answer.received_bytes,
         )
+
+    def _cause(self, status: int | None) -> str | None:
+        """What is wrong with the function's status, None if it is one of those expected."""
+        return None if status in self._expected else f"status-{status}"
 
     def halt(self) -> None:
         self._halted = True

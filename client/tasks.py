@@ -18,7 +18,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from arguments import DAY_S, count, number, url
+from arguments import DAY_S, count, number, statuses, url
 from dispatch import Dispatcher, DispatchError, Result
 from interrupt import Interrupts, Stopped
 from lines import Account, LineError, Lines
@@ -44,6 +44,8 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--timeout-s", type=more_than_0, default=120.0, metavar="S",
         help="for a task, from its dispatch (default: %(default)s)")  # fmt: skip
     add("--connect-timeout-s", type=more_than_0, default=5.0, metavar="S", help="default: %(default)s")
+    add("--expect-status", type=statuses, default="2xx", metavar="LIST",
+        help="statuses of a correct answer, such as 2xx,304 or 200-299 (default: %(default)s)")  # fmt: skip
     add("--journal", type=Path, metavar="FILE", help="append the lines to this file too")
     options = parser.parse_args(arguments)
     if options.mode != "local":
@@ -102,7 +104,8 @@ def _ready(options: argparse.Namespace) -> Dispatcher:
     if options.mode == "local":
         return Pool(options.workers, options.task_s, options.timeout_s)
     way = Push if options.mode == "push" else Pull
-    return way(options.url, options.workers, options.task_s, options.timeout_s, options.connect_timeout_s)
+    times_s = (options.task_s, options.timeout_s, options.connect_timeout_s)
+    return way(options.url, options.workers, *times_s, options.expect_status)
 
 
 def _write_sample(account: Account, result: Result, intended_ms: float, sent_bytes: int) -> None:

@@ -18,6 +18,8 @@ description may end with facets, in square brackets and separated by semicolons:
     certificate authorities        who may have signed the server's certificate, which is checked before the load: a
                                    file, or `none` for no check; without it those of the system
     JSON figures                   names of figures, each with its JSONPath: `tokens=$.usage.tokens, cost=$.cost`
+    status codes such as 2xx,304 or 200-299
+                                   the HTTP statuses of a correct answer
     program                        a path or a name in PATH: a path that is set is relative to that folder too
     shell words                    the arguments of a program, as one types them in a shell
     video file                     a video, which Framestorm cuts into frames before the run
@@ -43,7 +45,7 @@ from framestorm.errors import UsageError
 URL, VIDEO, FILE, FORM = "URL", "video file", "text or @file", "form fields"
 AUTHORITIES = "certificate authorities"
 PROGRAM, SHELL = "program", "shell words"
-FIGURES = "JSON figures"
+FIGURES, STATUSES = "JSON figures", "status codes such as 2xx,304 or 200-299"
 TOTAL, EMBEDDED = "total over all slaves", "embedded target if not set"
 FILLED_IN, CONSTANT = "filled in by Framestorm", "read by Framestorm"
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -51,8 +53,10 @@ _RANGE = re.compile(
     rf"(?P<whole>whole )?number(?: >= (?P<least>{_NUMBER})| (?P<low>{_NUMBER}) to (?P<high>{_NUMBER}))?(?:, in \S+)?"
 )
 _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
+_STATUS = r"(?:[1-5xX][0-9xX]{2}|[1-5][0-9]{2}-[1-5][0-9]{2})"
+_STATUSES = re.compile(rf" *{_STATUS} *(?:, *{_STATUS} *)*")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
-_OF_KIT = (VIDEO, FILE, FORM, SHELL, AUTHORITIES, FIGURES, TOTAL, EMBEDDED, FILLED_IN, CONSTANT)
+_OF_KIT = (VIDEO, FILE, FORM, SHELL, AUTHORITIES, FIGURES, STATUSES, TOTAL, EMBEDDED, FILLED_IN, CONSTANT)
 _WORDS = {"text", URL, PROGRAM, *_OF_KIT}
 KIT_FACET = re.compile(rf"\[(?:[^\[\]]*; *)?(?:{'|'.join(map(re.escape, _OF_KIT))})(?:;[^\[\]]*)?\]")
 # JMeter's fields have 31 bits, and its times are in ms.
@@ -94,6 +98,8 @@ class Property:
 def _allows(facet: str, value: str) -> bool:
     if choice := _CHOICE.fullmatch(facet):
         return value in choice["words"].split(", ")
+    if facet == STATUSES:
+        return bool(_STATUSES.fullmatch(value))
     limits = _RANGE.fullmatch(facet)
     if limits is None:
         return True

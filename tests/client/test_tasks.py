@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 import tasks
+from arguments import statuses
 from caller import Caller
 from dispatch import DispatchError
 from pull import queue_url
@@ -27,11 +28,12 @@ ANSWERS = {
     "cut": Answer(body=b"begun" + bytes(995), sent_bytes=5),
     "endless": Answer(raw=b"HTTP/1.1 200 OK\r\n\r\n", again=b"x" * 2**24),
     "wrong": Answer(500, body=b""),
+    "created": Answer(201, body=b""),
     "negative-chunk": FRAME_ANSWERS["negative-chunk"],
     "not-a-number": Answer(body=b"", headers=(("X-Duration-Seconds", "nan"),)),
     "infinite": Answer(body=b"", headers=(("X-Duration-Seconds", "1e999"),)),
 }
-CALLED_BACK_AFTER_S = {"right": [0.06], "twice": [0.06, 0.07], "late": [0.6], "failing": [0.0]}
+CALLED_BACK_AFTER_S = {"right": [0.06], "twice": [0.06, 0.07], "late": [0.6], "failing": [0.0], "called-created": [0.0]}
 
 
 class Gateway(StandIn):
@@ -48,7 +50,7 @@ class Gateway(StandIn):
 
     def _queue(self, name: str, request: Received) -> Answer:
         call_id = f"call-{request.port}-{time.perf_counter_ns()}"
-        status = "500" if name == "failing" else "200"
+        status = {"failing": "500", "called-created": "201"}.get(name, "200")
         if name == "early":
             call_back(request.headers["X-Callback-Url"], call_id, status)
         # One after the other: the client ends with the last, and would not hear that the first is told again.
@@ -168,6 +170,27 @@ def test_what_goes_wrong_is_a_cause(
     assert (done.user["ok"], done.user["causes"]) == (False, {cause: 2})
 
 
+@pytest.mark.parametrize(("mode", "function"), [("push", "created"), ("pull", "called-created")])
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [((), None), (("--expect-status", "204, 2X1"), None), (("--expect-status", "200"), "status-201")],
+)
+def test_the_statuses_of_a_correct_answer(
+    gateway: StandIn, mode: str, function: str, words: tuple[str, ...], cause: str | None
+) -> None:
+    done = run_tasks(mode, "--url", f"{gateway.origin}/function/{function}", *words, tasks=2)
+    assert [(task["status"], task["cause"]) for task in done.samples] == [(201, cause)] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "some"),
+    [("2xx", {200, 204, 299}), ("404,200-204", {404, 200, 202, 204}), ("20x", {200, 209}), ("304", {304})],
+)
+def test_a_list_of_statuses(words: str, some: set[int]) -> None:
+    chosen = statuses(words)
+    assert some <= chosen and not {100, 300, 403, 500} & chosen
+
+
 @pytest.mark.parametrize("function", ["not-a-number", "infinite"])
 def test_a_time_that_is_no_number_ends_no_user(gateway: StandIn, function: str) -> None:
     done = run_tasks("push", "--url", f"{gateway.origin}/function/{function}")
@@ -240,7 +263,16 @@ def test_a_url_is_sent_as_browsers_send_it(gateway: StandIn) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["--timeout-s 0", "--connect-timeout-s 0", "--task-s -1", "--tasks 0", "--mode push", "--mode pull --url x"],
+    [
+        "--timeout-s 0",
+        "--connect-timeout-s 0",
+        "--task-s -1",
+        "--tasks 0",
+        "--expect-status 2yy",
+        "--expect-status 200-2xx",
+        "--mode push",
+        "--mode pull --url x",
+    ],
 )
 def test_options_out_of_range_are_refused(words: str) -> None:
     with pytest.raises(SystemExit, match="2"):

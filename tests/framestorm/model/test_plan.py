@@ -97,6 +97,11 @@ def test_references_as_jmeter_reads_them(write_plan: WritePlan, value: str, defa
         ("n [number >= 0, in s]", ["0", "0.5", "1e3"], ["-0.1", "nan", "inf", "1 s", "1,5", "1e7", "0x1"]),
         ("n [number -1 to 1]", ["-1", "0.5"], ["-1.1", "2"]),
         ("n [one of png-base64, png]", ["png"], ["gif", "png-base64, png", ""]),
+        (
+            "n [status codes such as 2xx,304 or 200-299]",
+            ["2xx", "2xx,304", "204, 4XX, 201-299"],
+            ["", "2yy", "200-2xx", "200,", "99", "20"],
+        ),
         ("n", ["anything", ""], []),
         ("n [see below]", ["anything"], []),
     ],
