@@ -15,13 +15,17 @@ TRANSACTION_MESSAGE = "Number of samples in transaction"
 _FROM_EXCEPTION = {
     "generator-limit": re.compile("too many open files|cannot assign requested address|address not available"),
     "connect-timeout": re.compile("connecttimeout|connect timed out"),
-    "timeout": re.compile("sockettimeout|read timed out|process timeout reached"),
+    # The third is the beginning that jmx/java/SampleTimeouts.java gives a message.
+    "timeout": re.compile("sockettimeout|read timed out|sample timeout: |process timeout reached"),
     "connect": re.compile("connectexception|connection refused|could not connect|unknownhost|noroutetohost"),
     # Java says "Socket closed" of a connection that its own side closed.
     "reset": re.compile(
         "nohttpresponse|socketexception(?!.*socket (is )?closed)|connection reset|connectionclosed|premature"
     ),
-    "not-http": re.compile("clientprotocolexception|redirectexception|zipexception"),
+    # The last is of a Content-Type that ends in `charset="`.
+    "not-http": re.compile(
+        "clientprotocolexception|redirectexception|zipexception|http response code: java.lang.stringindexoutofbounds"
+    ),
 }
 _EXCEPTION = re.compile(r"(?:[\w$]+\.)+([\w$]*(?:Exception|Error))")
 # The wrapper of another exception, and the number that Groovy gives a script each time that it cannot compile it.

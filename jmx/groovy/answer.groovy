@@ -339,6 +339,7 @@ class Answer {
             case ~/.*SocketTimeoutException.*/: return 'timeout'
             case ~/.*(RequestAborted|InterruptedIO).*/: return closedHere
             case ~/.*(ProtocolException|MessageConstraintException|ZipException|RedirectException).*/: return 'not-http'
+            case ~/.*StringIndexOutOfBounds.*/: return 'not-http' // by JMeter, of a Content-Type with charset="
             case { message.contains('Brotli') }: return 'not-http' // an IOException, as if the connection broke
             case ~/.*(MalformedURL|URISyntax).*/: return 'exception'
             case { message.endsWith('Socket closed') }: return closedHere

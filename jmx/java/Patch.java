@@ -15,11 +15,11 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes fourteen classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
+ * Makes eighteen classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
  * its own: samples know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up,
  * scripts cost less, a controller hears its slaves alone, stop messages are files, answers and the output of programs
- * have limits, a redirect takes no secrets along, and an Arrivals Thread Group ends and counts what it drops. Compiles
- * the kit's scripts beside them.
+ * have limits, a redirect takes no secrets along, an Arrivals Thread Group ends and counts what it drops, a Sample
+ * Timeout is told, and a Parallel Controller is a transaction. Compiles the kit's scripts beside them.
  * Arguments: the folder for the classes, then the scripts.
  */
 final class Patch {
@@ -62,8 +62,20 @@ final class Patch {
         bodies.getDeclaredMethod("readResponse").insertBefore("$2 = framestorm.Body.of($2);");
         CtClass output = pool.get("org.apache.jorphan.exec.StreamCopier");
         replaceCalls(output.getDeclaredMethod("run"), "org.apache.commons.io.IOUtils", "copyLarge", "framestorm.Output.copy($$)");
+        CtClass timeout = pool.get("org.apache.jmeter.modifiers.SampleTimeout");
+        for (CtMethod each : timeout.getDeclaredMethods()) { // one of them is the lambda that interrupts
+            replaceCalls(each, SAMPLES + "Interruptible", "interrupt", "framestorm.SampleTimeouts.interrupt($0)");
+        }
+        CtClass thread = pool.get("org.apache.jmeter.threads.JMeterThread");
+        thread.getDeclaredMethod("doSampling").insertAfter("framestorm.SampleTimeouts.tell($2, $_);");
+        CtClass parallel = patchedParallel(pool.get("com.blazemeter.jmeter.controller.ParallelSampler"));
+        CtClass tree = pool.get("org.apache.jmeter.save.converters.SampleResultConverter");
+        // The tree itself shows what is a sub-result.
+        replace(tree.getDeclaredMethod("setAttributes"), "com.thoughtworks.xstream.io.HierarchicalStreamWriter",
+            "addAttribute", "if (!\"is_sub_result\".equals($1)) $proceed($$);");
         List<CtClass> all = List.of(
-            result, event, rows, engine, script, rmi, main, limits, codings, arrivals, starter, redirects, bodies, output);
+            result, event, rows, engine, script, rmi, main, limits, codings, arrivals, starter, redirects, bodies, output,
+            timeout, thread, parallel, tree);
         for (CtClass each : all) {
             each.writeFile(arguments[0]);
         }
@@ -168,6 +180,17 @@ final class Patch {
             + " log.info(\"{\\\"type\\\":\\\"arrivals\\\",\\\"due\\\":\" + scheduledCount"
             + " + \",\\\"dropped\\\":\" + dropped + \"}\"); }");
         return starter;
+    }
+
+    /** The sample of a Parallel Controller is made of its samplers' as that of a Transaction Controller, and says so. */
+    private static CtClass patchedParallel(CtClass parallel) throws Exception {
+        parallel.getDeclaredMethod("sample").insertAfter(
+            "if ($_ != null) {"
+            + " " + SAMPLES + "SampleResult[] parts = $_.getSubResults(); int failing = 0;"
+            + " for (int i = 0; i < parts.length; i++) if (!parts[i].isSuccessful()) failing++;"
+            + " $_.setResponseMessage(\"Number of samples in transaction : \" + parts.length"
+            + " + \", number of failing samples : \" + failing); }");
+        return parallel;
     }
 
     /** Let a method wait only as long as it has a reason; looked at once a second, if nothing notifies it. */

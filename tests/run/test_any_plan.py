@@ -1,6 +1,7 @@
 """Plans that nobody made for the kit: run and stopped as plain JMeter runs them."""
 
 import subprocess
+import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
 
@@ -91,6 +92,47 @@ def test_jars_of_a_user_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     command = run_command(plan, prepared.jmeter_values, tmp_path)
     subprocess.run(command, env=environment(), check=True, capture_output=True)
     assert "it is abab" in (tmp_path / "jmeter.log").read_text()
+
+
+TIMEOUT = """<SampleTimeout guiclass="SampleTimeoutGui" testclass="SampleTimeout" testname="timeout" enabled="true">
+  <stringProp name="InterruptTimer.timeout">400</stringProp></SampleTimeout><hashTree/>"""
+PARALLEL = """<com.blazemeter.jmeter.controller.ParallelSampler testname="side by side" enabled="true"
+  guiclass="com.blazemeter.jmeter.controller.ParallelControllerGui"
+  testclass="com.blazemeter.jmeter.controller.ParallelSampler">
+  <intProp name="MAX_THREAD_NUMBER">2</intProp><boolProp name="PARENT_SAMPLE">true</boolProp>
+  <boolProp name="LIMIT_MAX_THREAD_NUMBER">false</boolProp></com.blazemeter.jmeter.controller.ParallelSampler>
+  <hashTree>{elements}</hashTree>"""
+LISTENER = """<ResultCollector guiclass="SimpleDataWriter" testclass="ResultCollector" testname="writer" enabled="true">
+  <objProp><name>saveConfig</name><value class="SampleSaveConfiguration"><label>true</label>
+  <subresults>true</subresults><xml>true</xml></value></objProp>
+  <stringProp name="filename">{path}</stringProp></ResultCollector><hashTree/>"""
+
+
+def test_what_the_elements_of_a_plan_make_of_its_samples(run_sh: RunSh, stand_in: StartServer, tmp_path: Path) -> None:
+    """A Sample Timeout, a Parallel Controller that is a sample, an answer that JMeter cannot read, an XML listener."""
+    server = stand_in({"delay_s": 5}, {"body": b"ok"}, {"status": 503}, {"content_type": 'text/html; charset="'})
+
+    def request(name: str, below: str = "") -> str:
+        text = REQUEST.format(url=server.url).replace('"call"', f'"{name}"')
+        return text.replace("<hashTree/>", f"<hashTree>{below}</hashTree>")
+
+    elements = request("slow", TIMEOUT) + PARALLEL.format(elements=request("one") + request("one")) + request("broken")
+    elements += LISTENER.format(path=tmp_path / "theirs.xml")
+    group = THREADS.replace('num_threads">2', 'num_threads">1')
+    plan = write_plan(tmp_path / "theirs.jmx", elements, group, loops=1)
+    done = run_sh("-t", str(plan), status=3)
+    causes = sorted((row["label"], row["cause"], row["censored"]) for row in done.rows("samples.csv"))
+    assert causes == [
+        ("broken", "not-http", "false"), ("one", "", "false"), ("one", "status-503", "false"),
+        ("side by side", "failed-sample", "false"), ("slow", "timeout", "true"),
+    ]  # fmt: skip
+    labels = done.json("summary.json")["labels"]
+    kinds = {name: (label["kind"], label["n"]) for name, label in labels.items()}
+    assert kinds["side by side"] == ("transaction", 1)
+    assert (kinds["one"], kinds["all"]) == (("sampler", 2), ("sampler", 4))
+    samples = ET.parse(tmp_path / "theirs.xml").getroot().iter()  # noqa: S314 - JMeter has just written it
+    attributes = [sample.keys() for sample in samples if sample.get("lb")]
+    assert len(attributes) == 5 and not any("sub" in name for names in attributes for name in names)
 
 
 # The second time it fails.

@@ -94,6 +94,18 @@ def test_a_word_without_a_row(word: str, sentence: str, side: Side) -> None:
         ),
         ("Non HTTP response code: java.net.SocketException", "Too many open files", "", "generator-limit"),
         ("Non HTTP response code: org.apache.http.client.ClientProtocolException", "x", "", "not-http"),
+        (
+            "Non HTTP response code: java.lang.StringIndexOutOfBoundsException",
+            "begin 1, end 0, length 1",
+            "",
+            "not-http",
+        ),
+        (
+            "Non HTTP response code: java.net.SocketException",
+            "Sample Timeout: Non HTTP response message: Socket closed",
+            "",
+            "timeout",
+        ),
         ("503", "oops", "", "status-503"),
         (
             "200",
