@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import av
 import av.logging
 from av.stream import Disposition
-from PIL import Image
+from PIL import ExifTags, Image
 
 from encoding import Encoding, FrameError
 from files import write_whole
@@ -36,6 +36,16 @@ UPRIGHT = {
     (1, 0, 0, -1): _TRANSPOSE.FLIP_TOP_BOTTOM,
     (0, 1, 1, 0): _TRANSPOSE.TRANSPOSE,
     (0, -1, -1, 0): _TRANSPOSE.TRANSVERSE,
+}
+# By the orientation of a photo.
+UPRIGHT_BY_EXIF = {
+    2: _TRANSPOSE.FLIP_LEFT_RIGHT,
+    3: _TRANSPOSE.ROTATE_180,
+    4: _TRANSPOSE.FLIP_TOP_BOTTOM,
+    5: _TRANSPOSE.TRANSPOSE,
+    6: _TRANSPOSE.ROTATE_270,
+    7: _TRANSPOSE.TRANSVERSE,
+    8: _TRANSPOSE.ROTATE_90,
 }
 
 
@@ -108,7 +118,7 @@ def _upright_frames(video: Path) -> Iterator[Image.Image]:
                 if frame.is_corrupt:
                     raise FrameError(f"video {video} is broken at frame {count}; copy or encode it again")
                 if not count:  # of the first one only: what is read there keeps a frame's memory for long
-                    turn = _turn(frame)
+                    turn = _turn(video, frame)
                 image = _with_square_pixels(frame, streams[0].sample_aspect_ratio)
                 yield image if turn is None else image.transpose(turn)
                 count += 1
@@ -128,14 +138,29 @@ def _with_square_pixels(frame: av.VideoFrame, aspect: Fraction | None) -> Image.
     return image.resize((round(image.width * wider), round(image.height * higher)))
 
 
-def _turn(frame: av.VideoFrame) -> Image.Transpose | None:
+def _turn(video: Path, frame: av.VideoFrame) -> Image.Transpose | None:
     """What the file asks to be done with each picture, which PyAV leaves to its user."""
     try:
         matrix: Any = frame.side_data["DISPLAYMATRIX"]  # type: ignore[typeddict-item]
         a, b, _, c, d, *_ = (round(number / 65536) for number in struct.unpack("=9i", bytes(matrix)))
-    except (KeyError, ValueError):  # there is none, or beside it something that PyAV does not know, as in a JPEG
-        angle = math.radians(frame.rotation)
-        a = d = round(math.cos(angle))
-        c = round(math.sin(angle))
-        b = -c
+    except KeyError:
+        return None
+    except ValueError:  # beside the matrix there is something that PyAV does not know, such as the EXIF of a photo
+        turn = _turn_of_photo(video)
+        return _turn_of_angle(frame.rotation) if turn is None else turn
     return UPRIGHT.get((a, b, c, d))
+
+
+def _turn_of_photo(photo: Path) -> Image.Transpose | None:
+    try:
+        with Image.open(photo) as image:
+            return UPRIGHT_BY_EXIF.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):  # it is none, or none that Pillow reads
+        return None
+
+
+def _turn_of_angle(degrees: int) -> Image.Transpose | None:
+    """The turn by an angle, which is not enough to tell whether the picture is mirrored too."""
+    angle = math.radians(degrees)
+    cos, sin = round(math.cos(angle)), round(math.sin(angle))
+    return UPRIGHT.get((cos, -sin, sin, cos))

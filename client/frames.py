@@ -29,7 +29,7 @@ from files import write_whole
 
 DEFAULT_CACHE = Path(__file__).resolve().parent.parent / ".local" / "frames"
 # Goes up whenever cut.py gives other bytes for the same video.
-CUTTER_VERSION = 4
+CUTTER_VERSION = 5
 # Past this size the videos go that were not used for longest, but none that a run of the last day used.
 LIMIT_BYTES = 4 << 30
 IN_USE_S = 24 * 3600.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import av
 import pytest
-from PIL import ExifTags, Image
+from PIL import ExifTags, Image, ImageChops, ImageOps, ImageStat
 
 from cut import cut_video
 from encoding import ENCODINGS, FrameError
@@ -140,12 +140,22 @@ def test_the_picture_of_an_album_is_no_video(tmp_path: Path) -> None:
         cut_video(tmp_path / "song.mp3", ENCODINGS["png"], tmp_path)
 
 
-def test_a_photo_is_a_frame_turned_by_its_exif(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["jpg", "png", "webp"])
+@pytest.mark.parametrize("orientation", range(9))
+def test_a_photo_is_a_frame_turned_by_its_exif(tmp_path: Path, orientation: int, ending: str) -> None:
     photo = Image.new("RGB", (64, 48))
+    for corner, colour in enumerate(("red", "lime", "blue")):
+        x, y = 40 * (corner % 2), 32 * (corner // 2)
+        photo.paste(colour, (x, y, x + 24, y + 16))
     exif = photo.getexif()
-    exif[ExifTags.Base.Orientation] = 6
-    photo.save(tmp_path / "photo.jpg", exif=exif)
-    assert cut_video(tmp_path / "photo.jpg", ENCODINGS["png"], tmp_path)[:2] == (48, 64)
+    exif[ExifTags.Base.Orientation] = orientation
+    photo.save(tmp_path / f"photo.{ending}", exif=exif, quality=95)
+    with Image.open(tmp_path / f"photo.{ending}") as stored:
+        upright = ImageOps.exif_transpose(stored).convert("RGB")
+    cut = cut_video(tmp_path / f"photo.{ending}", ENCODINGS["png"], tmp_path)
+    with Image.open(tmp_path / "000000.png") as image:
+        assert (cut.width, cut.height) == image.size == upright.size
+        assert max(ImageStat.Stat(ImageChops.difference(image, upright)).mean) < 5
 
 
 def test_a_folder_is_no_video(tmp_path: Path) -> None:
