@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
+from final import FinalResponse
+
 _PIECE_BYTES = 1 << 16
 
 
@@ -48,6 +50,7 @@ class Caller:
             )
         else:
             self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=within_s)
+        self._connection.response_class = FinalResponse
 
     def post(self, body: bytes) -> Response:
         """Send a body and read the answer; any failure is reported in the Response."""

@@ -8,10 +8,11 @@ from types import FrameType
 from typing import NamedTuple
 
 import requests
-import urllib3
+import urllib3.connection
 from requests.cookies import RequestsCookieJar
 
 from encoding import Encoding
+from final import FinalResponse
 
 # An answer is a frame and a few faces; one that never ends must not fill the memory of all users. The same picture may
 # take more bytes than as it was sent, but not that many times as many.
@@ -19,6 +20,8 @@ MAX_ANSWER_BYTES = 256 * 1024 * 1024
 ANSWER_BYTES, ANSWER_BYTES_PER_SENT = 8 * 1024 * 1024, 16
 _CHUNK_BYTES = 64 * 1024
 _ALARM_AGAIN_S = 0.05
+
+urllib3.connection.HTTPConnection.response_class = FinalResponse
 
 
 class _OverdueError(Exception):

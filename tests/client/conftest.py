@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from PIL import Image, ImageFilter
 
 from framestorm import client_server
-from tests.stand_in import Answer, Received, StandIn, serving
+from tests.stand_in import EARLY, Answer, Received, StandIn, serving
 
 CLIENT = Path(__file__).parents[2] / "client"
 SCHEMA = Draft202012Validator(json.loads((CLIENT / "sample.json").read_text()))
@@ -77,6 +77,7 @@ ANSWERS = {
         raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"2\r\nxy\r\n" * 30_000 + b"0\r\n\r\n"
     ),
     "negative-chunk": Answer(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello"),
+    "early": Answer(raw=EARLY + b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok"),
     "reset": Answer(resets=True),
     "closed": Answer(raw=b""),
     "truncated": Answer(body=b'{"image": "' + bytes(5000), sent_bytes=11),

@@ -31,6 +31,14 @@ def test_an_answer_without_end_is_not_kept(sender: Sender, monkeypatch: pytest.M
     assert reply.received_bytes > 16
 
 
+def test_informational_answers_come_before_the_one_that_counts(function: StandIn) -> None:
+    sender = Sender(f"{function.url}/early", ENCODINGS["png"], timeout_s=5, connect_timeout_s=1)
+    sender.begin()
+    reply = sender.send(BODY)
+    sender.close()
+    assert (reply.status, reply.body, reply.cause) == (201, b"ok", None)
+
+
 def test_a_function_sets_no_cookies(function: StandIn) -> None:
     sender = Sender(f"{function.url}/cookie", ENCODINGS["png-base64"], timeout_s=5, connect_timeout_s=1)
     sender.begin()

@@ -27,6 +27,7 @@ ANSWERS = {
     "drip": FRAME_ANSWERS["drip"],
     "cut": Answer(body=b"begun" + bytes(995), sent_bytes=5),
     "endless": Answer(raw=b"HTTP/1.1 200 OK\r\n\r\n", again=b"x" * 2**24),
+    "early": FRAME_ANSWERS["early"],
     "wrong": Answer(500, body=b""),
     "created": Answer(201, body=b""),
     "negative-chunk": FRAME_ANSWERS["negative-chunk"],
@@ -252,6 +253,13 @@ def test_the_queue_of_a_function(gateway: str) -> None:
         assert queue_url(f"{gateway}/{path}/sleep?a=b") == f"{gateway}/async-function/sleep?a=b"
     with pytest.raises(DispatchError, match="has no queue"):
         queue_url(f"{gateway}/sleep")
+
+
+def test_informational_answers_come_before_the_one_that_counts(gateway: StandIn) -> None:
+    caller = Caller(f"{gateway.origin}/function/early", {}, timeout_s=5, connect_timeout_s=1)
+    answer = caller.post(b"0")
+    caller.close()
+    assert (answer.status, answer.received_bytes, answer.cause) == (201, 2, None)
 
 
 def test_a_url_is_sent_as_browsers_send_it(gateway: StandIn) -> None:

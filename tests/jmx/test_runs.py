@@ -12,7 +12,7 @@ import pytest
 from framestorm import paths
 from framestorm.machine import wait_until
 from tests.jmx.conftest import JMeterRun, RunPlan, StartPlan
-from tests.stand_in import StartServer
+from tests.stand_in import EARLY, StartServer
 
 SCRIPTED_CLIENT = Path(__file__).with_name("scripted_client.py")
 Scripted = Callable[..., dict[str, object]]
@@ -163,7 +163,8 @@ OF_FRAMES = {
         "headers": (),
     },
 }
-OF_REQUESTS = {("204", "OK"): {"status": 204, "body": b""}}
+FINAL = b"HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+OF_REQUESTS = {("204", "OK"): {"status": 204, "body": b""}, ("201", "OK"): {"raw": EARLY + FINAL}}
 
 
 @pytest.mark.parametrize(("plan", "more"), [("face-blur-http", OF_FRAMES), ("request-rate", OF_REQUESTS)])
