@@ -12,6 +12,8 @@ from encoding import Encoding
 
 SIGNATURES = {"PNG": b"\x89PNG\r\n\x1a\n", "JPEG": b"\xff\xd8\xff"}
 
+# The codings that urllib3 takes off by itself; with others, such as zstd, an answer came as it is.
+CODINGS = {"identity", "gzip", "x-gzip", "deflate"}
 # Above what an answer has; a JSON of millions of values takes minutes to read, and gigabytes.
 MAX_VALUES = 100_000
 
@@ -58,6 +60,9 @@ def judge(body: bytes, headers: Mapping[str, str], encoding: Encoding, frame: by
         "cold": answer.cold,
         "verified": is_verified,
     }
+    codings = headers.get("Content-Encoding", "").lower().replace(",", " ").split()
+    if cause is not None and not CODINGS.issuperset(codings):
+        cause = "unknown-coding"
     verdict = Verdict(cause, figures, answer.payload)
     if frame is not None and is_verified:
         from verify import verify_image  # imported here: needs Pillow, which users that do not verify do without

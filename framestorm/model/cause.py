@@ -64,6 +64,9 @@ CAUSES = {
         Cause("tls", "no encrypted connection could be made", Side.NETWORK),
         Cause("reset", "the connection broke, or the answer was cut short", Side.NETWORK),
         Cause("not-http", "the answer breaks HTTP, in its head, its compression or its redirect", Side.FUNCTION),
+        Cause(
+            "unknown-coding", "the answer is compressed in a way that nobody asked for or can read here", Side.FUNCTION
+        ),
         Cause("not-json", "the answer is not JSON", Side.FUNCTION),
         Cause("not-image", "the answer holds no image", Side.FUNCTION),
         Cause("wrong-size", "the image has another size", Side.FUNCTION),

@@ -177,6 +177,7 @@ class Answer {
     static final int KEPT_BYTES = 200, WORKER_CHARACTERS = 200, TIMINGS_KEPT = 50, FRAMES_VALUES = 100_000
     // As the function under test of this kit calls its own times.
     static final Map<String, String> TIMINGS = [total: 'handler_ms', model: 'model_ms']
+    static final Set<String> CODINGS = ['', 'identity', 'gzip', 'x-gzip', 'deflate', 'br'] as Set<String> // JMeter's
     static final Set<String> COMMON = ['start_ms', 'rtt_ms', 'intended_ms'] as Set<String>
     static final Pattern STATUSES = ~/[1-5xX][\dxX]{2}|[1-5]\d\d-[1-5]\d\d/
     static final Pattern NAME = ~/[a-z][a-z0-9_]{0,59}/
@@ -232,6 +233,7 @@ class Answer {
         cause = isWhole ? statusCause() : broken(result.responseCode, result.responseMessage, isStopped)
         if (!cause && (accept || vars.get('expect') || vars.get('reject'))) {
             cause = Body.isCut() ? 'generator-limit'
+                : isStillCoded() ? 'unknown-coding'
                 : accept ? pictureCause(accept, vars.get('min_faces') as int) : textCause(vars.get('expect'), vars.get('reject'))
         }
         String wanted = vars.get('figures')
@@ -312,6 +314,12 @@ class Answer {
         return expected.split(',')*.trim().any { String each ->
             status ==~ each.replaceAll('[xX]', /\\d/) || (each.contains('-') && status >= each.take(3) && status <= each.drop(4))
         }
+    }
+
+    // JMeter takes off the codings that it knows, and passes over others, such as zstd.
+    boolean isStillCoded() {
+        String codings = headers['content-encoding']
+        return codings != null && !CODINGS.containsAll(codings.toLowerCase(Locale.ROOT).split(/[\s,]+/) as List<String>)
     }
 
     String textCause(String expect, String reject) {

@@ -34,6 +34,15 @@ def test_base64_with_line_breaks() -> None:
     assert judge(answer(image=text), {}, ENCODINGS["png-base64"], None, 0).image() == PNG * 9
 
 
+@pytest.mark.parametrize(
+    ("coding", "cause"),
+    [("zstd", "unknown-coding"), ("GZIP, br", "unknown-coding"), ("gzip", "not-image"), ("", "not-image")],
+)
+def test_an_answer_in_a_coding_that_nobody_asked_for(coding: str, cause: str) -> None:
+    assert judge(b"\x28\xb5\x2f\xfd", {"Content-Encoding": coding}, ENCODINGS["png"], None, 0).cause == cause
+    assert judge(PNG, {"Content-Encoding": coding}, ENCODINGS["png"], None, 0).cause is None
+
+
 def test_base64_that_breaks_off_later() -> None:
     result = read_answer(answer(image=base64.b64encode(PNG).decode() + "?"), {}, ENCODINGS["png-base64"])
     assert result.cause is None and Verdict(None, {}, result.payload).image() is None

@@ -1,5 +1,6 @@
 """Requests to any function: what the plans for it make of their properties, of a curl command, and of an answer."""
 
+import gzip
 import json
 import subprocess
 from email import message_from_bytes
@@ -177,6 +178,14 @@ def test_an_answer_that_breaks_http_is_the_functions(run_plan: RunPlan, stand_in
     wanted = ["not-http"] * 6 + ["reset", "OK"]
     assert [row["responseMessage"] for row in run.rows()][:8] == wanted
     assert "Caused by: org.apache.http.client.CircularRedirectException" in (run.folder / "tree.xml").read_text()
+
+
+def test_an_answer_in_a_coding_that_nobody_asked_for(run_plan: RunPlan, stand_in: StartServer) -> None:
+    """What cannot be read is not passed because it does not have what `reject` says."""
+    bodies = {"zstd": b"\x28\xb5\x2f\xfd", "gzip": gzip.compress(b"ok"), "identity": b"ok"}
+    answers = [{"body": body, "headers": (("Content-Encoding", name),)} for name, body in bodies.items()]
+    run = run_plan("requests", url=stand_in(*answers).url, reject="error", users=1, ramp_s=0, hold_s=1)
+    assert [row["responseMessage"] for row in run.rows()][:3] == ["unknown-coding", "OK", "OK"]
 
 
 def test_a_head_without_measure_has_a_cause(run_plan: RunPlan, stand_in: StartServer) -> None:
