@@ -26,7 +26,9 @@ _STALL = re.compile(
     rb'%b\{"type":"stall","start_ms":%b,"longest_ms":%b,"gc_ms":%b,' % (_MESSAGE, _NUMBER, _NUMBER, _NUMBER),
     re.MULTILINE,
 )
-_OUT_OF_MEMORY = re.compile(rb"(OutOfMemoryError: [\w :'-]{1,80})")
+_OUT_OF_MEMORY = re.compile(rb"OutOfMemoryError: [\w :'-]{1,80}")
+# What jmx/groovy/user.groovy quotes of a client, which may have printed an error of a Java of its own.
+_OF_CLIENT = b": user failed: "
 # By an error after which the thread group stops the test, a script or plug-in (jmx/java/Patch.java), or a Flow Control
 # Action.
 _STOPPED_BY_PLAN = re.compile(
@@ -73,21 +75,27 @@ def read_log(run_dir: Path) -> JMeterLog:
             matches = (match for log in logs for match in pattern.finditer(log))
             return ([group.decode(errors="replace") for group in match.groups()] for match in matches)
 
-        refusal, stopped, out_of_memory = (
-            next((text for (text,) in found(each)), None) for each in (_REFUSED, _STOPPED_BY_PLAN, _OUT_OF_MEMORY)
-        )
+        refusal, stopped = (next((text for (text,) in found(each)), None) for each in (_REFUSED, _STOPPED_BY_PLAN))
         arrivals = [(int(due), int(dropped)) for due, dropped in found(_ARRIVALS)]
         return JMeterLog(
             refusal=str(json.loads(refusal)).partition("\n")[0] if refusal else None,
             arrivals=sum(due for due, _ in arrivals) if arrivals else None,
             dropped=sum(dropped for _, dropped in arrivals),
-            out_of_memory=out_of_memory,
+            out_of_memory=next((error for log in logs for error in _memory_errors(log)), None),
             stopped_by=stopped.replace("thread:", "thread").strip() if stopped else None,
             stopped_ms=min((float(at_ms) for (at_ms,) in found(_STOPPED_NOW)), default=None),
             ended_threads=Counter(error.strip() for (error,) in found(_ENDED_THREAD)),
             is_watched=any(log.find(_WATCHED) >= 0 for log in logs),
             stalls=[(int(start), int(longest), int(gc)) for start, longest, gc in found(_STALL)],
         )
+
+
+def _memory_errors(log: bytes | mmap.mmap) -> Iterator[str]:
+    """Java's errors of memory, without those within the words of a client."""
+    for match in _OUT_OF_MEMORY.finditer(log):
+        before = log[log.rfind(b"\n", 0, match.start()) + 1 : match.start()]
+        if _OF_CLIENT not in before:
+            yield match[0].decode(errors="replace")
 
 
 @contextmanager

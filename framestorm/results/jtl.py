@@ -196,12 +196,21 @@ def whole_rows(path: Path) -> int:
     return n_bytes
 
 
-def write_samples(jtl: Jtl, table: Path, *, without: str | None = None, stopping_ms: float | None = None) -> None:
+def write_samples(
+    jtl: Jtl,
+    table: Path,
+    *,
+    without: str | None = None,
+    stopping_ms: float | None = None,
+    around: tuple[float, float] | None = None,
+) -> None:
     """Write the rows, except those with the label `without`, to the CSV file `table` in the form of samples.csv.
 
     stopping_ms: when the run was told to stop, if it was.
+    around: from when to when samples can have started; of one that has another start, no time is known.
     """
     assert jtl.rows is not None  # noqa: S101 - the caller has seen such rows
+    has_times = pl.lit(value=True) if around is None else pl.col("start_ms").is_between(*around)
     rows = jtl.rows if without is None else jtl.rows.filter(pl.col("label") != without)
     further: dict[str, pl.Expr] = {}
     if "faces" in jtl.figures:
@@ -220,8 +229,8 @@ def write_samples(jtl: Jtl, table: Path, *, without: str | None = None, stopping
         pl.col("thread").alias("user"),
         _number("index").cast(pl.Int64, strict=False),
         _number("intended_ms"),
-        "start_ms",
-        "rtt_ms",
+        pl.when(has_times).then("start_ms").alias("start_ms"),
+        pl.when(has_times).then("rtt_ms").alias("rtt_ms"),
         pl.col("responseCode").cast(pl.Int64, strict=False).alias("status"),
         "ok",
         "cause",

@@ -30,6 +30,8 @@ STATES = {
     "failed": "the run failed",
 }
 MAX_IN_MEMORY = 1_000_000  # samples
+# A sample that started so far from its run has a start that a script or a plug-in made up, such as 1970.
+FAR_MS = 24 * 3_600_000.0
 
 
 class ReportError(FramestormError):
@@ -107,7 +109,10 @@ def read_results(run_dir: Path) -> RunResults:
             users = read_users(jtl) if has_users else users
             # Where something else ended the run, such as a target that died, errors are what they say.
             stopping_ms = record.stopping_ms if record.state == "stopped" else log.stopped_ms
-            write_samples(jtl, table, without=USER if has_users else None, stopping_ms=stopping_ms)
+            around = None
+            if record.started_ms is not None and record.ended_ms is not None:
+                around = record.started_ms - FAR_MS, record.ended_ms + FAR_MS
+            write_samples(jtl, table, without=USER if has_users else None, stopping_ms=stopping_ms, around=around)
         elif not clients.users and path.exists():
             # An archive with only the table: better than nothing, and the report says that it is incomplete.
             table.unlink()

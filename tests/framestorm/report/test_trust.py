@@ -79,6 +79,22 @@ def test_a_slave_that_is_further_from_the_function(fake_run: Any, slower_ms: int
     assert ("hosts_differ" in summary.doubts) == is_said
 
 
+def test_a_sample_of_1970_has_no_times(fake_run: Any) -> None:
+    """As a script may make one, which would have lasted until now, and stretched the run by as much."""
+    folder = fake_run.write(has_users=False, label="request", properties={"users": "1", "ramp_s": "0"})
+    rows = [
+        {"timeStamp": START_MS + 100 * n, "elapsed": 100, "label": "request", "responseCode": "200", "success": "true"}
+        for n in range(4)
+    ]
+    rows.append(rows[0] | {"timeStamp": 20_000, "elapsed": START_MS})
+    write_jtl(folder / "samples.jtl", rows)
+    (folder / "tree.xml").unlink()
+    summary, _ = summary_and_page(folder)
+    assert (summary.main.n, summary.main.times["rtt"].n, summary.main.times["rtt"].max.value) == (5, 4, 100)
+    assert summary.load.duration_ms == 400
+    assert "1 request started before or after the run" in warning_text(summary)
+
+
 def test_a_lost_slave_is_said_with_its_share(slave_lost: Any) -> None:
     summary, page = summary_and_page(slave_lost.write_slaves(SHARES | {"slave3": "1"}, LOST_S), status=4)
     (loss,) = summary.losses
@@ -188,6 +204,11 @@ def test_jmeter_out_of_threads_is_a_reason(three_users: Any) -> None:
         "Uncaught exception: java.lang.OutOfMemoryError: unable to create native thread: possibly out of memory\n"
     )
     assert "OutOfMemoryError: unable to create native thread" in warning_text(summary_and_page(folder)[0])
+    (folder / "jmeter.log").write_text(
+        "WARN o.a.j.m.J.client output: user failed: 1 lines of its client cannot be used: line 1, Exception in thread "
+        '"main" java.lang.OutOfMemoryError: Java heap space: is not JSON\n'
+    )
+    assert "OutOfMemoryError" not in warning_text(summary_and_page(folder)[0])
 
 
 def test_threads_of_jmeter_that_an_error_ended_make_a_run_partial(three_users: Any) -> None:
