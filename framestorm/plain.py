@@ -12,6 +12,11 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda each: f"[U+{ord(each[0]):04X}]", text)
 
 
+def as_label(label: str) -> str:
+    """A label as a person can tell it from others: in quotes if blanks begin or end it, as those of criteria."""
+    return (f'"{label}"' if label != label.strip() else label) or "(empty)"
+
+
 def note(text: str) -> None:
     """Say on the terminal what the person should know of a command that goes on."""
     print(f"note: {visible(text)}", file=sys.stderr, flush=True)

@@ -9,6 +9,7 @@ from framestorm.model.criteria import ALL
 from framestorm.model.metric import figure_label
 from framestorm.model.summary import Machine, Summary
 from framestorm.model.units import count, plural
+from framestorm.plain import as_label
 from framestorm.report.figure import (
     BAD,
     BAND,
@@ -86,7 +87,7 @@ def charts(summary: Summary) -> list[Chart]:
         for number, (label, of) in enumerate(labels.items()):
             for chart in draw(of, summary.unit if label == main else "sample"):
                 name = f"{chart.name}-{number}" if number else chart.name
-                of_labels.append(replace(chart, name=name, label=label if len(labels) > 1 else None))
+                of_labels.append(replace(chart, name=name, label=as_label(label) if len(labels) > 1 else None))
         return of_labels
 
     drawn = _by_label(labels, clock) if len(data.labels) > 1 else []
@@ -111,7 +112,7 @@ def _by_label(labels: Mapping[str, series.SampleSeries], clock: Clock) -> list[C
     chosen = sorted(medians, key=lambda label: -heights[label])[: len(LINE_COLOURS)]
     axis = Lengths.of(*(medians[label].mid for label in chosen))
     traces = [
-        line(clock.x(medians[label].x), axis.y(medians[label].mid), label, colour_of(number))
+        line(clock.x(medians[label].x), axis.y(medians[label].mid), as_label(label), colour_of(number))
         for number, label in enumerate(chosen)
     ]
     caption = "Median response time of each label, by the start of its samples."

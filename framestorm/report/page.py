@@ -5,6 +5,7 @@ from framestorm.model.criteria import ALL, USER
 from framestorm.model.metric import Metric, unit
 from framestorm.model.run import Target
 from framestorm.model.summary import LabelSummary, Range, Summary, Times
+from framestorm.plain import as_label
 from framestorm.report.charts import charts
 from framestorm.report.document import render
 from framestorm.results.hosts import share_text
@@ -42,6 +43,7 @@ def page_html(summary: Summary) -> str:
             "success_interval": _success_interval,
             "of_figure": _of_figure,
             "cause": cause.describe,
+            "as_label": as_label,
             "range": _range,
         },
         s=summary,
@@ -66,7 +68,7 @@ def _times(summary: Summary) -> list[tuple[str, list[tuple[str, Times]]]]:
     """
     labels = list(summary.labels.values())
     shown = [
-        (each.label, "whole process" if each.label == USER else SERIES_NAMES.get(name, name), times)
+        (as_label(each.label), "whole process" if each.label == USER else SERIES_NAMES.get(name, name), times)
         for each in labels
         for name, times in each.times.items()
         if times.max is None or times.max.value > 0

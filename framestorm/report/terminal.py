@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from framestorm.model import units
 from framestorm.model.criteria import ALL, USER, USER_SERIES, Judgement
 from framestorm.model.summary import LabelSummary, Summary
-from framestorm.plain import visible
+from framestorm.plain import as_label, visible
 from framestorm.report.page import COLUMNS, figure_text
 
 MAX_CRITERIA = 12
@@ -77,7 +77,7 @@ def _row(label: LabelSummary) -> list[str]:
     times = label.times.get(USER_SERIES[0] if label.label == USER else "rtt")
     share = f" ({units.percent(label.failed / label.n)})" if label.failed else ""
     return [
-        _short(_line(label.label), LONGEST_LABEL) or "(empty)",
+        _short(_line(as_label(label.label)), LONGEST_LABEL),
         units.count(label.n),
         _line(f"{units.count(label.failed)}{share}"),
         *(_line(figure_text(getattr(times, name, None), is_whole=bool(times and times.are_whole))) for name in TIMES),

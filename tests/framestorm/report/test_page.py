@@ -172,11 +172,15 @@ def test_charts_of_the_chosen_label(tmp_path: Path, draws: Callable[[Path, int],
 
 
 def test_any_label_leaves_the_figures_on_the_page(tmp_path: Path) -> None:
-    rows = [f"{1_790_000_000_000 + 100 * n},5,{label},200,OK,t 1-1,true," for n, label in enumerate(("x" * 300, ""))]
+    rows = [
+        f"{1_790_000_000_000 + 100 * n},5,{label},200,OK,t 1-1,true,"
+        for n, label in enumerate(("x" * 300, "", "pay", "pay "))
+    ]
     (tmp_path / "samples.jtl").write_text("\n".join([JTL_OF_LABELS, *rows, ""]))
     build(tmp_path)
     page = (tmp_path / "index.html").read_text()
     assert 'class="long">xxx' in page and ">(empty)<" in page
+    assert ">pay<" in page and ">&#34;pay &#34;<" in page
 
 
 def test_a_figure_duration_of_a_sample_is_not_that_of_a_process(fake_run: Any) -> None:

@@ -75,6 +75,8 @@ def test_columns_are_aligned_whatever_labels_are_called() -> None:
     assert len({len(line) for line in table}) == 1
     _, (*_, first, second) = blocks(summary_of(5, labels={name: label(name) for name in ("登录", "abcdef")}))
     assert second.index("5") - first.index("5") == 2, "each character of the first takes two columns"
+    _, (*_, first, second) = blocks(summary_of(5, labels={name: label(name) for name in ("pay", "pay ")}))
+    assert (first.split()[:2], second.split()[:3]) == (["pay", "5"], ['"pay', '"', "5"]), "they look different"
     assert table[2].startswith("(empty) ") and "x… " in table[3]
 
 
