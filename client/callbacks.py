@@ -162,7 +162,7 @@ class Receiver:
                 done_ms, done_s = time.time() * 1000, time.perf_counter()
                 header = self.headers.get
                 if self.path != receiver._path:
-                    return self._refuse(404, "not the X-Callback-Url that this receiver has given")
+                    return self._refuse(404, "not the X-Callback-Url of this receiver")
                 length = header("Content-Length") or "0"
                 if not _WHOLE.fullmatch(length) or header("Transfer-Encoding"):
                     return self._refuse(400, "a Content-Length with the length of the body is needed")

@@ -37,14 +37,26 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
         type=count(0),
         default=0,
         metavar="N",
-        help="how many to send; the video starts again when it ends (default: 0, the whole video once)",
+        help="number of frames to send; the video starts again when it ends (default: 0, the whole video once)",
     )
     add("--encoding", choices=list(ENCODINGS), default=DEFAULT_ENCODING, help="default: %(default)s")
-    add("--timeout-s", type=more_than_0, default=25.0, metavar="S", help="for a frame, in all (default: %(default)s)")
+    add(
+        "--timeout-s",
+        type=more_than_0,
+        default=25.0,
+        metavar="S",
+        help="timeout of a frame, to the last byte (default: %(default)s)",
+    )
     add("--connect-timeout-s", type=more_than_0, default=5.0, metavar="S", help="default: %(default)s")
     add("--verify-share", type=number(1), default=1.0, metavar="SHARE",
         help="share of the answers whose image is compared with the frame sent (default: %(default)s)")  # fmt: skip
-    add("--min-faces", type=count(0), default=1, metavar="N", help="expected in each frame (default: %(default)s)")
+    add(
+        "--min-faces",
+        type=count(0),
+        default=1,
+        metavar="N",
+        help="minimum number of faces in an answer (default: %(default)s)",
+    )
     add(
         "--cache",
         type=Path,

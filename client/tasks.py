@@ -40,9 +40,11 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--url", default="", help="the function; for pull the gateway's /function/NAME (local: none)")
     add("--workers", type=count(1), default=1, metavar="N", help="processes or connections (default: %(default)s)")
     add("--tasks", type=count(1), required=True, metavar="N")
-    add("--task-s", type=seconds, default=0.0, metavar="S", help="length of a task; 0: nothing (default: %(default)s)")
+    add(
+        "--task-s", type=seconds, default=0.0, metavar="S", help="duration of a task; 0: no work (default: %(default)s)"
+    )
     add("--timeout-s", type=more_than_0, default=120.0, metavar="S",
-        help="for a task, from its dispatch (default: %(default)s)")  # fmt: skip
+        help="timeout of a task, from its dispatch (default: %(default)s)")  # fmt: skip
     add("--connect-timeout-s", type=more_than_0, default=5.0, metavar="S", help="default: %(default)s")
     add("--expect-status", type=statuses, default="2xx", metavar="LIST",
         help="statuses of a correct answer, such as 2xx,304 or 200-299 (default: %(default)s)")  # fmt: skip

@@ -260,7 +260,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "": _run,
     "gui": _gui,
     "new": _new,
-    "study": _imported("framestorm.study.command", "Run a study: a matrix of runs, repeated, into one page."),
+    "study": _imported("framestorm.study.command", "Run a study: a repeated matrix of runs, shown on one page."),
     "report": _rebuild,
     "compare": _imported("framestorm.compare.command", "Compare runs with runs, or studies with studies."),
     "target": _imported(
@@ -270,7 +270,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "deploy": _imported(
         "framestorm.hosts.inventory", "Turn hosts of the inventory into master, slaves and function host."
     ),
-    "sbom": _imported("framestorm.sbom", "List the software that the kit brings along, as CycloneDX files."),
+    "sbom": _imported("framestorm.sbom", "List the software that the kit includes, as CycloneDX files."),
     "test": _test,
 }
 

@@ -57,7 +57,9 @@ class Interrupts:
         self.count += 1
         self.name = signal.Signals(number).name
         if self.count == 1:
-            print("\nstopping gently, the report follows; once more ends it at once", file=sys.stderr, flush=True)
+            print(
+                "\nstopping gently, then reporting; a second Ctrl-C ends the run at once", file=sys.stderr, flush=True
+            )
 
 
 def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
@@ -163,7 +165,7 @@ def check(options: RunOptions) -> list[str]:
         lines.append(f"property: {name}={value}" + ("" if name in prepared.options.given else " (default)"))
     lines += [f"property of JMeter: {name}={value}" for name, value in prepared.jmeter_values.items()]
     lines += [f"file: {path}" for path in needs.files]
-    lines += [f"file that is known only under load: {text}" for text in needs.unknown]
+    lines += [f"file whose name is known only during the run: {text}" for text in needs.unknown]
     lines += [f"target: {address}" for address in ([url] if url else needs.addresses)]
     if hosts is not None:
         with closing(Fleet(prepared, hosts)) as fleet:

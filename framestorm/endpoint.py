@@ -12,7 +12,7 @@ from framestorm.probe import CONNECT_WITHIN_S, why_unreached
 _ADVICE = {
     9: "set the clock right, here or there",
     10: "renew it",
-    18: "{option}=@file trusts it if that is the file of this certificate",
+    18: "to trust it, give its file by {option}=@file",
     62: "call the server by a name in its certificate",
     64: "call the server by a name or an address in its certificate",
 }
@@ -35,7 +35,7 @@ def host_and_port(url: str) -> tuple[str, int]:
         raise UsageError(f"{url}: nothing can listen on port 0")
     if "@" in parts.netloc:
         raise UsageError(
-            "the URL holds a login; put it into a header: Authorization: Basic ${env:LOGIN}, where LOGIN is "
+            "the URL contains a login; put it into a header: Authorization: Basic ${env:LOGIN}, where LOGIN is "
             "user:password in base64 (printf %s user:password | base64 -w0)"
         )
     return parts.hostname, port or (443 if parts.scheme == "https" else 80)

@@ -41,7 +41,7 @@ def _of_runs(old: RunSide, new: RunSide) -> list[str]:
     a, b, runs = old.label, new.label, (*old.runs, *new.runs)
     shared = {run.folder for run in old.runs} & {run.folder for run in new.runs}
     names = ", ".join(sorted(folder.name for folder in shared))
-    sentences = [f"{a} and {b} share {names}: it is compared with itself."] if shared else []
+    sentences = [f"{a} and {b} both have {names}, so a run is compared with itself."] if shared else []
     if len(runs) == 2:
         sentences.append(
             f"{a} and {b} are one run each: the intervals do not show run-to-run variation, so a claimed difference "
@@ -51,7 +51,7 @@ def _of_runs(old: RunSide, new: RunSide) -> list[str]:
     bare = dict.fromkeys(run.name for run in runs if run.target is None)
     if bare:
         sentences.append(
-            f"Of the target only the URL is recorded in {', '.join(bare)}: how its function was set up (replicas, "
+            f"{', '.join(bare)}: only the URL of the target is recorded. How its function was set up (replicas, "
             "limits, environment) is not known, and may differ without being listed here."
         )
     failures = [_many_failed(run.name, run.of().right.size, int(run.of().right.sum()), run.timed_out) for run in runs]
@@ -69,7 +69,7 @@ def _of_studies(old: StudySide, new: StudySide, asked: Asked) -> list[str]:
     a, b = old.label, new.label
     # Levels of one study have its folder in common, and no run.
     is_itself = (old.folder, old.name) == (new.folder, new.name)
-    sentences = [f"{a} and {b} share {old.name}: it is compared with itself."] if is_itself else []
+    sentences = [f"{a} and {b} are both {old.name}, which is compared with itself."] if is_itself else []
     sentences += _single(old, new, (len(old.repetitions), len(new.repetitions)), "repetition")
     for side in {old.folder: old, new.folder: new}.values():
         if side.left_out:
@@ -78,8 +78,8 @@ def _of_studies(old: StudySide, new: StudySide, asked: Asked) -> list[str]:
         sentences.append(f"Some figures have no interval: {ONE_ONLY}.")
     if asked.pairs == "point" and old.folder != new.folder:
         sentences.append(
-            f"{a} and {b} ran once each: the intervals over all points show the variation between points, not what "
-            "made a whole study faster or slower. Repeat both."
+            f"{a} and {b} ran once each: the intervals over all points show how the points vary, not how much the "
+            "result of a whole study varies from run to run. Repeat both."
         )
     for side in (old, new):
         n, ok, timed_out = (sum(side.total(point, name) for point in asked.shared) for name in ("n", "ok", "timed_out"))
@@ -106,7 +106,7 @@ def of_run(run: Run) -> list[str]:
         n = plural(run.of().right.size, "sample")
         sentences.append(f"{run.name}: {count(run.timed_out)} of {n} timed out; their times are lower bounds.")
     if cold := run.summary.main.times.get("cold"):
-        sentences.append(f"{run.name}: {plural(cold.n, 'cold start')} in the figures.")
+        sentences.append(f"{run.name}: the figures include {plural(cold.n, 'cold start')}.")
     return sentences + [f"{run.name}: {sentence}" for sentence in run.summary.warnings]
 
 

@@ -74,7 +74,7 @@ def _parser() -> Parser:
         prog="./run.sh compare",
         description=(
             "Compare runs with runs, studies with studies, or two levels of one study. The first is the baseline. "
-            "Several runs with commas between them are repetitions of one side, and show the run-to-run "
+            "Several runs separated by commas are repetitions of one side, and show the run-to-run "
             "variation, which one run per side cannot."
         ),
         epilog=EXIT_STATUS,

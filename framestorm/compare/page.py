@@ -89,8 +89,9 @@ def _forest(title: str, name: str, rows: Sequence[LabelledContrast], by: str) ->
         name=name,
         title=title,
         caption=(
-            f"{by}: the ratio and its 95 % confidence interval; right of the line is more. Coloured: significant after "
-            "correction for multiple comparisons. An interval that leaves the chart is open: a timeout hides its end."
+            f"{by}: the ratio and its 95 % confidence interval; to the right of the line it is higher. Coloured: "
+            "significant after correction for multiple comparisons. An interval that leaves the chart is open: a "
+            "timeout hides its end."
         ),
         traces=traces,
         xaxis=axis_title(f"ratio, {by}")
@@ -145,7 +146,7 @@ def _spread(curves: Sequence[Curve]) -> Chart:
     )
     for words, name in (("Timed out", "timed_out"), ("Failed otherwise", "failed")):
         never = [f"{count(n)} of {curve.label}" for curve in curves if (n := getattr(curve, name))]
-        caption += f" {words} (only in the total): {', '.join(never)}." if never else ""
+        caption += f" {words} (counted in the total only): {', '.join(never)}." if never else ""
     x = axis.axis("response time")
     return Chart(
         name="response-times",

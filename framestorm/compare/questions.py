@@ -45,12 +45,12 @@ LEAST_OF_RATE = RATE_WINDOWS * 5  # samples without error
 SEED = 20_211_101
 BLOCK_METHOD = f"block bootstrap of each run, {RESAMPLES:,} resamples"
 RATE_METHOD = f"bootstrap of {RATE_WINDOWS} windows of time of each run"
-SHARE_METHOD = "Newcombe's interval, for as many independent samples as the clustered ones are worth"
+SHARE_METHOD = "Newcombe's interval with the effective number of independent samples"
 REPEATED_SHARE_METHOD = (
-    "of success and errors the wider of Welch's or Student's interval over repetitions and Newcombe's over samples"
+    "for success and errors the wider of Welch's or Student's interval over repetitions and Newcombe's over samples"
 )
-PAIRED_METHOD = "Student's interval of the pairs of each repetition; ratios of geometric means"
-POINTS_METHOD = "one repetition a side: Student's interval of the pairs of each point; ratios of geometric means"
+PAIRED_METHOD = "Student's interval over pairs, one in each repetition; ratios of geometric means"
+POINTS_METHOD = "one repetition a side: Student's interval over pairs, one at each point; ratios of geometric means"
 WELCH_METHOD = "Welch's interval over repetitions; ratios of geometric means"
 ONE_BOUND = "timeouts hide the figure of one side, which is a lower bound"
 BOTH_BOUNDS = "timeouts hide the figure of both sides"
@@ -347,7 +347,7 @@ def _question(
     is_paired = method != WELCH_METHOD
     evidence, why = over_repetitions(before, after, bounds, paired=is_paired, rounding=(off[0], off[1])), None
     if any(bounds) and (name.endswith("sd_ms") or not is_of_run(name)):
-        evidence, why = {}, "timeouts leave the figure of one side without a meaning"
+        evidence, why = {}, "the figure of one side means nothing, because of timeouts"
     elif not evidence:
         why = ONE_ONLY
     if metric(name).counted_by and evidence and old.n and new.n:

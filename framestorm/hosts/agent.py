@@ -301,7 +301,7 @@ class Agent:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise CannotError(
-                f"it is busy with the run {LOCK.read_text()}; wait for its end, or end it there"
+                f"it is busy with the run {LOCK.read_text()}; wait until that ends, or stop it there"
             ) from None
         self.lock.truncate(0)
         self.lock.write(run)
@@ -444,7 +444,9 @@ class Agent:
         if self.client_watch is not None and (trouble := self.client_watch.trouble()):
             raise CannotError(trouble)
         if self.client_watch is not None and shutil.disk_usage(self.host.runs).free < DISK_AT_LEAST_BYTES:
-            raise CannotError(f"the disk of {self.host.runs} is full: its users cannot note what they send; make room")
+            raise CannotError(
+                f"the disk of {self.host.runs} is full: its users cannot write down what they send; make room"
+            )
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -146,8 +146,8 @@ class Fleet:
                 )
             if back and (why := slave.why_unreached(back)):
                 raise FramestormError(
-                    f"{slave.host.name} cannot connect to {back}, where JMeter's controller will be: {why}; let slaves "
-                    "in (docs/security.md has the ports), or have a master in their network"
+                    f"{slave.host.name} cannot connect to {back}, where JMeter's controller will listen: {why}; let "
+                    "slaves in (docs/security.md has the ports), or have a master in their network"
                 )
 
         with contextlib.ExitStack() as stack:

@@ -312,7 +312,7 @@ class Member:
         if isinstance(answer, Chunk):
             # Any other name could be a path out of the run's folder.
             if answer.file not in self._files:
-                raise ValueError(f"{answer.file!r} was not ordered")
+                raise ValueError(f"{answer.file!r} was not asked for")
             data = base64.b64decode(answer.data)
             self._sizes[answer.file] = self._sizes.get(answer.file, 0) + len(data)
             if self._sizes[answer.file] > FILE_AT_MOST_BYTES:

@@ -141,7 +141,7 @@ class _Packer:
         for path, root in trees:
             path.parent.mkdir(parents=True, exist_ok=True)
             plans.write(root, path)
-        parcel.notes += [f"on each slave the whole of: {each}" for each in parcel.division.undivided]
+        parcel.notes += [f"whole on each slave: {each}" for each in parcel.division.undivided]
         return parcel
 
     def _trees(self) -> list[tuple[Path, ET.Element]]:
@@ -167,7 +167,9 @@ class _Packer:
         if named.path is None:
             # The scripts of the kit's own plans choose among files that the slaves have.
             if not self._prepared.plan.is_for_kit:
-                self.parcel.notes.append(f"not sent to the slaves, because it is known only under load: {named.shown}")
+                self.parcel.notes.append(
+                    f"not sent to the slaves, because its name is known only during the run: {named.shown}"
+                )
             return named.text
         # One that is missing here is made by a thread group that sets up.
         if not named.path.exists():

@@ -99,14 +99,14 @@ def _faults(member: Member, java: str | None, here: Facts, ssl: bool) -> list[st
     if facts.described.unit and facts.unit != "loaded":
         reasons.append(f"has no unit {facts.described.unit}; {DEPLOY}")
     if facts.busy_with:
-        reasons.append(f"is busy with the run {facts.busy_with}; wait for its end, or end it there")
+        reasons.append(f"is busy with the run {facts.busy_with}; wait until that ends, or stop it there")
     if facts.free_bytes < NEEDED_DISK_BYTES:
         reasons.append(
             f"has {facts.free_bytes >> 20} MiB of disk left, a run needs {NEEDED_DISK_BYTES >> 20}; make room"
         )
     if abs(member.clock_offset_ms) > CLOCK_WITHIN_MS:
         reasons.append(
-            f"has a clock that is {member.clock_offset_ms:+.0f} ms off, allowed are {CLOCK_WITHIN_MS:.0f}; "
-            "see `chronyc tracking` there"
+            f"has a clock that is {member.clock_offset_ms:+.0f} ms off; at most {CLOCK_WITHIN_MS:.0f} ms are "
+            "allowed: see `chronyc tracking` there"
         )
     return [f"{member.host.name} ({member.host.ansible_host}) {fault}" for fault in reasons]

@@ -106,7 +106,7 @@ def divide(elements: Sequence[ET.Element], known: Known, slaves: int) -> Divisio
             is_whole = what != _RATE
             number = _number(known.value(holder.text or ""), is_whole)
             if number is None:
-                division.undivided.append(f"{name}: {holder.text} is known only under load")
+                division.undivided.append(f"{name}: {holder.text} is known only during the run")
             elif number != "0":
                 holder.tag, holder.text = "stringProp", division.reference(division.divided(name, number, is_whole))
         if element.tag in _TABLES:
@@ -159,7 +159,7 @@ def _divide_table(element: ET.Element, known: Known, division: Division) -> None
     values = [[known.value(cell.text or "") for cell in row] for row in rows]
     for number, row in enumerate(values, 1):
         if any(_number(row[column], has_users) is None for column in columns) or None in row:
-            division.undivided.append(f"row {number} of {title}: its numbers are known only under load")
+            division.undivided.append(f"row {number} of {title}: its numbers are known only during the run")
             return
     tables: list[list[list[str]]] = [[] for _ in range(division.slaves)]
     for number, row in enumerate(values, 1):
@@ -186,7 +186,7 @@ def _divide_steps(element: ET.Element, known: Known, division: Division) -> None
             continue
         users, period_s = (_number(known.value(each.text or ""), is_whole_number=True) for each in (count, period))
         if users is None or period_s is None:
-            division.undivided.append(f"{count_name} of {_title(element)}: known only under load")
+            division.undivided.append(f"{count_name} of {_title(element)}: known only during the run")
         elif int(users) % division.slaves == 0:
             count.text = str(int(users) // division.slaves)
         else:
@@ -198,7 +198,7 @@ def _divide_schedule(element: ET.Element, division: Division) -> None:
     text = (holder.text or "") if holder is not None else ""
     title = _title(element)
     if holder is None or text.count("rate(") != len(_OPEN_MODEL_RATE.findall(text)):
-        division.undivided.append(f"schedule of {title}: its rates are known only under load")
+        division.undivided.append(f"schedule of {title}: its rates are known only during the run")
         return
     rates = iter(range(1, 1 + text.count("rate(")))
     holder.text = _OPEN_MODEL_RATE.sub(

@@ -120,7 +120,7 @@ def contrast_sentence(contrast: Contrast, baseline: str, candidate: str) -> str:
     """A contrast such as `Median response time: B has 1.83 times that of A [1.70, 1.95]: slower`, with a full stop."""
     title = contrast.about.title
     if contrast.claim == NOT_COMPARED:
-        return f"{title}: not compared, {contrast.why or 'its spread is not known'}."
+        return f"{title}: not compared, {contrast.why or 'its variation is not known'}."
     than = f"times that of {baseline}" if contrast.scale == "ratio" else f"against {baseline}"
     ends = interval(*_end_texts(contrast))
     return f"{title}: {candidate} has {change(contrast)} {than} {ends}: {contrast_claim(contrast)}."

@@ -68,7 +68,7 @@ CAUSES = {
             "unknown-coding", "the answer is compressed in a way that nobody asked for or can read here", Side.FUNCTION
         ),
         Cause("not-json", "the answer is not JSON", Side.FUNCTION),
-        Cause("not-image", "the answer holds no image", Side.FUNCTION),
+        Cause("not-image", "the answer contains no image", Side.FUNCTION),
         Cause("wrong-size", "the image has another size", Side.FUNCTION),
         Cause("not-blurred", "a reported face is unchanged", Side.FUNCTION),
         Cause("changed-outside", "the image is changed outside of the faces", Side.FUNCTION),

@@ -172,7 +172,7 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
         in_quotes = _in_quotes(text, main_label)
         if in_quotes is None:
             raise
-        raise CriteriaError(f"{error}\na label that is not one plain word stands in quotes: {in_quotes}") from None
+        raise CriteriaError(f"{error}\nput a label that is not one plain word in quotes: {in_quotes}") from None
 
 
 def _in_quotes(text: str, main_label: str) -> str | None:
@@ -242,7 +242,7 @@ def _subject(words: _Words, label: str, main_label: str) -> tuple[str, str]:
     if percentile and not 0 < float(percentile[1]) < 100:
         raise words.error(word, f"'{word.text}' is not a percentile: p0 and p100 are min and max")
     if series and name in COUNT_METRICS:
-        what = f"'{series.text}' goes with times only; {name} is of all of them: leave '{series.text}' out"
+        what = f"'{series.text}' selects times, and {name} counts all samples: leave '{series.text}' out"
         raise words.error(series, what)
     if not _is_metric(name):
         labels = ", ".join(each for each in (USER, main_label) if each)
@@ -346,7 +346,7 @@ def judge(criterion: Criterion, groups: Mapping[str, Group]) -> Judgement:
         above = of_figure.text(figure.value)
         why = f"timeouts hide the figure: it is above {above}, and may be on either side of the limit; counts as failed"
     else:
-        state, why = ("failed", f"{criterion.text} holds: measured {measured}") if is_held else ("passed", "")
+        state, why = ("failed", f"{criterion.text} is true: measured {measured}") if is_held else ("passed", "")
     return Judgement(**vars(criterion), state=state, measured=measured, value=figure.value, bound=figure.bound, why=why)
 
 

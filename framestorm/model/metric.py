@@ -178,7 +178,7 @@ CATALOGUE = (
     Metric("n", "", "samples", "samples counted, after rejection"),
     Metric("ok", "", "samples without error", "samples without error", "lower", "n"),
     Metric("failed", "", "errors", "samples with an error, timeouts included", "higher", "n"),
-    Metric("timed_out", "", "timeouts", "samples cut off by their timeout", "higher", "n"),
+    Metric("timed_out", "", "timeouts", "samples that timed out", "higher", "n"),
     Metric("success", "share", "success rate", "share of the samples without error", "lower", "n"),
     Metric("rejected_warm_up", "", "rejected in the warm-up", "samples rejected because they started in the warm-up"),
     Metric("rejected_cold", "", "rejected as cold", "samples rejected because a cold replica answered them"),

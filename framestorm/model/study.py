@@ -241,7 +241,7 @@ class Claim(Noun):
     trend: Text | None = Field(default=None, description="A factor with numbers: the claim is about the slope over it.")
     knee: Knee | None = Field(
         default=None,
-        description="The claim is about the smallest value of a factor from which on the metric falls short.",
+        description="The claim is about the smallest value of a factor at and above which the metric falls short.",
     )
     expect: ExpectText = Field(description=expectation.FORMS)
     say: Text | None = Field(default=None, description="The claim in words.")

@@ -150,7 +150,7 @@ def _by_index(data: series.ByIndex, name: str, label: str) -> Chart:
             dash = "solid" if number < len(LINE_COLOURS) else "dot"
             traces.append(line(x, axis.y(user.y), f"user {user.user}", colour_of(number), dash=dash))
     if data.step > 1:
-        caption += f" Each point is the median of {data.step} {label}s in a row."
+        caption += f" Each point is the median of {data.step} consecutive {label}s."
     caption += (
         f" A peak at the same index for every user comes from that {label}; one only at the start is a cold start."
     )
@@ -298,7 +298,7 @@ def _machines(lines: Sequence[series.MachineLine], machines: Sequence[Machine], 
         }
         chart.yaxis["range"] = [0, top * 1.08]
         chart.caption += (
-            " The dashed line is all cores; where the machine reaches it, times include waiting for a core."
+            " The dashed line marks all cores; where the machine reaches it, times include waiting for a core."
         )
     if any(machine.part == "target" for machine in machines):
         chart.caption += " Generator and function share the machine: what one uses, the other cannot."
@@ -313,7 +313,7 @@ def _replica_charts(data: series.ReplicasOverTime, clock: Clock) -> list[Chart]:
         if name in data.use and (name != THROTTLED or is_throttled):
             drawn.append(_replica_use(name, data.use[name], clock, data.x))
             if name == "cpu_cores" and throttled is not None and not is_throttled:
-                drawn[-1].caption += " None was throttled by a CPU limit."
+                drawn[-1].caption += " No replica was throttled by a CPU limit."
     return drawn
 
 

@@ -129,7 +129,7 @@ def _marks(
     """The marks in all charts over time: lost hosts, vanished replicas, and when the generator was held up longest."""
     marks = [Mark(loss.at_s, f"{loss.host} lost", is_shaded=True) for loss in lost_hosts]
     marks += [
-        Mark(group.at_s, f"{plural(group.replicas, 'replica')} gone", is_shaded=False)
+        Mark(group.at_s, f"{plural(group.replicas, 'replica')} lost", is_shaded=False)
         for function in functions
         for group in function.vanished
     ]

@@ -82,15 +82,15 @@ def _losses(summary: Summary) -> list[str]:
             last = f"Its last {summary.unit} that arrived started at {duration(loss.last_sample_s * 1000)}."
         sentences.append(
             f"{loss.host} was lost {duration(loss.at_s * 1000)} after the start{reason}: its share of the load, "
-            f"{share}, was missing from then on. {last} Throughput and times after the loss are of the smaller load; "
-            "figures of the whole run mix both."
+            f"{share}, was missing from then on. {last} Throughput and times after the loss describe the smaller "
+            "load; figures of the whole run mix both."
         )
     return sentences
 
 
 def _replicas(summary: Summary) -> list[str]:
     if not summary.functions and any(file.path == "metrics.csv" for file in summary.files):
-        return ["metrics.csv has no figures of the time of the load: what the replicas did is not known."]
+        return ["metrics.csv has no figures from the time of the load: what the replicas did is not known."]
     sentences = []
     for each in summary.functions:
         ends = []
@@ -109,7 +109,7 @@ def _replicas(summary: Summary) -> list[str]:
             at_worst = f", at worst {count(worst.ready)} of {count(worst.wanted)}" if worst else ""
             sentences.append(
                 f"{each.function} had fewer replicas ready than wanted for {duration(each.short_s * 1000)} of the "
-                f"load{at_worst}: times and throughput during that time are of a smaller deployment than configured."
+                f"load{at_worst}: times and throughput of that part describe a smaller deployment than configured."
             )
     return sentences
 
@@ -166,7 +166,7 @@ def _users(summary: Summary) -> list[str]:
         if each and each.most < REACHED * asked:
             return [
                 f"{plural(asked, 'user')} at the same time were asked for, and at most {count(each.most)} were "
-                f"reached: {_why_fewer_users(summary)}. All figures are of the smaller load."
+                f"reached: {_why_fewer_users(summary)}. All figures describe the smaller load."
             ]
     return []
 
@@ -354,8 +354,8 @@ def _facts(summary: Summary) -> list[str]:
     absent = [name for name in wanted if name not in summary.main.figures]
     if absent and summary.main.ok:
         sentences.append(
-            f"No figure of -Jfigures for {_listed(absent)}: no response had a number there, or one was negative. Look "
-            "at a response, and mend the JSONPath."
+            f"-Jfigures found no figure for {_listed(absent)}: no response had a number there, or one was negative. "
+            "Look at a response, and correct the JSONPath."
         )
     if absent := [name for name in facts.absent_columns if name in MISSING]:
         unknown = dict.fromkeys(MISSING[name] for name in absent)

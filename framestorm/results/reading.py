@@ -188,7 +188,7 @@ def _client_files(results: RunResults) -> list[str]:
     rows = sum(jtl.labels[name] for name in clients.labels or [label])
     if jtl.rows is not None and not clients.tree_problem and rows != clients.from_tree:
         in_tree = plural(clients.from_tree, label)
-        sentences.append(f"samples.jtl has {count(rows)} rows labelled {label}, but tree.xml holds {in_tree}")
+        sentences.append(f"samples.jtl has {count(rows)} rows labelled {label}, but tree.xml has {in_tree}")
     return sentences
 
 

@@ -108,7 +108,7 @@ def parse(command: str) -> Request:
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"--curl: {url}: expected http:// or https://")
     if "${env:" in urlsplit(url).netloc:
-        raise UsageError(f"--curl: {url}: write scheme, host and port out; a variable may stand after them")
+        raise UsageError(f"--curl: {url}: write scheme, host and port out; a variable may follow them")
     if "@-" in last.values():
         raise UsageError("--curl: @-: put the body into a file of its own, and give its name")
     body, body_file = _body([each for each in options if each[0] in BODY], is_query="get" in values)

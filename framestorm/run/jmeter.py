@@ -172,7 +172,7 @@ def _whole_rows(samples: Path, scratch: Path) -> Path:
     n_bytes = whole_rows(samples) if samples.exists() else 0
     with samples.open("rb") if n_bytes else io.BytesIO() as file:
         if len(file.readline()) >= n_bytes:
-            raise FramestormError("JMeter makes no dashboard: samples.jtl holds no sample")
+            raise FramestormError("JMeter makes no dashboard: samples.jtl has no sample")
         if n_bytes == samples.stat().st_size:
             return samples
         whole = scratch / samples.name

@@ -335,7 +335,7 @@ def _check_output(options: RunOptions, run_dir: Path) -> None:
             probe.touch()
             probe.unlink()
         except OSError as error:
-            what = f"{folder} cannot be written to: {error.strerror}; mend that, or choose another place with {option}"
+            what = f"{folder} cannot be written to: {error.strerror}; fix that, or choose another place with {option}"
             raise FramestormError(what) from None
     free_bytes = shutil.disk_usage(parent).free
     if free_bytes < NEEDED_DISK_BYTES:

@@ -125,6 +125,6 @@ def _why_not_run(program: Path) -> str | None:
     if not line.startswith("#!"):
         return None
     if line.endswith("\r"):
-        return "its lines end as on Windows, so that no interpreter is found; sed -i 's/\\r$//' mends that"
+        return "its lines end as on Windows, so that no interpreter is found; sed -i 's/\\r$//' corrects them"
     interpreter = next(iter(line[2:].split()), "")
     return None if Path(interpreter).is_file() else f"its first line asks for {interpreter!r}, which is not there"

@@ -62,7 +62,7 @@ def main(words: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         prog="./run.sh study",
-        description="Run a study: every point of its matrix, repeated, in random order, into one page.",
+        description="Run a study: every point of its matrix, repeated, in random order, shown on one page.",
         epilog=f"{EXIT_STATUS}.",
     )
     parser.add_argument(
@@ -247,7 +247,7 @@ def _check_same(where: StudyFolder) -> None:
     wrote = started.kit.version
     if wrote != __version__:
         raise UsageError(
-            f"{shown} was started by framestorm {wrote}, this is {__version__}: runs of two versions do not mix. "
+            f"{shown} was started by framestorm {wrote}, this is {__version__}: runs of two versions cannot be mixed. "
             f"Resume it with framestorm {wrote}, or start it again without --resume"
         )
     # Its own copy first: if both were edited, the message should name the copy.

@@ -220,5 +220,5 @@ class Engine:
             with path.open("a") as log:
                 log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
         except OSError as error:
-            why = f"{paths.shown(path)} cannot be written: {error.strerror}; mend that, then go on with --resume"
+            why = f"{paths.shown(path)} cannot be written: {error.strerror}; fix that, then continue with --resume"
             raise FramestormError(why) from None

@@ -22,7 +22,7 @@ check_tools() {
 # A cluster is made of published images: without them there is none, and that is better said at once.
 pull() {
     docker image inspect "$1" >/dev/null 2>&1 || docker pull --quiet "$1" >/dev/null ||
-        fail "the image $1 cannot be pulled; without a way to a container registry use: ./run.sh target openfaas"
+        fail "the image $1 cannot be pulled; without access to a container registry use: ./run.sh target openfaas"
 }
 
 # By a digest of our own: whoever serves a chart also serves the index with its digest.

@@ -172,7 +172,7 @@ class Requests { // loaded anew for each run
     static String textOf(File file) {
         String text = file.getText('UTF-8')
         if (text.contains('\uFFFD')) {
-            throw new IllegalArgumentException("$file is no text in UTF-8")
+            throw new IllegalArgumentException("$file is not text in UTF-8")
         }
         return text.startsWith('\uFEFF') ? text.substring(1) : text
     }
@@ -180,7 +180,7 @@ class Requests { // loaded anew for each run
     static List<File> filesOf(String property, File file) {
         List<File> found = file.isDirectory() ? file.listFiles().findAll { !it.hidden && it.isFile() }.sort() : [file]
         if (!found || !found.every { it.canRead() }) {
-            throw new FileNotFoundException("-J$property=@$file: ${found ? 'cannot be read' : 'the folder holds no file'}")
+            throw new FileNotFoundException("-J$property=@$file: ${found ? 'cannot be read' : 'the folder has no file'}")
         }
         return found
     }
@@ -218,7 +218,7 @@ class Requests { // loaded anew for each run
             }
         }
         if (!rows) {
-            throw new IllegalArgumentException("$file holds no rows")
+            throw new IllegalArgumentException("$file has no rows")
         }
     }
 

@@ -36,7 +36,7 @@ Map<String, Object> completed(Map<String, Object> line, String user, int index, 
         throw new IllegalArgumentException('has an rtt_ms longer than the program ran')
     }
     if (Math.abs((line.start_ms as double) - prev.startTime) > NEAR_MS + prev.time) {
-        throw new IllegalArgumentException("has start_ms $line.start_ms, which is not the time now in ms since 1970")
+        throw new IllegalArgumentException("has start_ms $line.start_ms, which is not about the present time in ms since 1970")
     }
     String cause = line.cause == null ? null : legible(line.cause)
     Map<String, Object> common = [

@@ -191,7 +191,7 @@ def up(tmp_path):
         ({"tools": ("docker", "kind", "helm")}, "kubectl is needed and was not found"),
         (
             {"fails": "docker*registry:2.8.3*"},
-            f"{VERSIONS['REGISTRY_IMAGE']} cannot be pulled; without a way to a container registry use",
+            f"{VERSIONS['REGISTRY_IMAGE']} cannot be pulled; without access to a container registry use",
         ),
         ({"fails": "helm*pull*"}, f"openfaas-{VERSIONS['CHART_VERSION']}.tgz cannot be pulled from"),
         ({"chart": "of another"}, f"has SHA-256 {hashlib.sha256(b'of another').hexdigest()}, not"),

@@ -102,7 +102,7 @@ def ensure_engine() -> None:
             if not wait_until(lambda: _other_checkout(_data()) is None, ENGINE_ENDS_WITHIN_S, 1):
                 raise FramestormError(
                     f"{other} has used Docker on this machine for {ENGINE_ENDS_WITHIN_S:.0f} s; "
-                    "wait for its tests, or run `./run.sh openfaas down` there"
+                    "wait for its tests, or run `./run.sh target down` there"
                 )
         if not is_running():
             _start_engine()

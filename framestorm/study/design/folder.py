@@ -35,7 +35,7 @@ FILES = {
     FILE: "the study as it was run: seed, points, versions",
     RUNS: "one line per run, with how it ended",
     "junit.xml": "a test case per point, for CI",
-    LOG: "what was done when",
+    LOG: "what was done, with times",
 }
 # Published results cannot have these names.
 OWN_FILES = (*FILES, "runs", "index.html", *OF_PLATFORMS)

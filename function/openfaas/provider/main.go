@@ -51,7 +51,7 @@ func main() {
 	flag.StringVar(&c.host, "host", "127.0.0.1", "address to listen on: whoever reaches it can call every function")
 	flag.StringVar(&c.instance, "instance", "framestorm-openfaas", "what this provider's control group and containers are called")
 	flag.IntVar(&c.users, "users", 0, "process backend, as root: ids from here on are the replicas' users, one each; 0: they run as root")
-	flag.StringVar(&c.readable, "readable", "", "process backend: folders, with commas between, that replicas need to read")
+	flag.StringVar(&c.readable, "readable", "", "process backend: folders that replicas need to read, separated by commas")
 	flag.IntVar(&c.port, "port", 8083, "port of the provider")
 	flag.StringVar(&c.backend, "backend", "process", "how replicas run: process or docker")
 	flag.StringVar(&c.state, "state", "", "folder for deployments, secrets, logs and replicas' files")

@@ -87,7 +87,7 @@ func (f *Function) drain(r *Replica) {
 	case <-r.gone:
 		return
 	case <-time.After(drainTimeout):
-		log.Printf("%s: still busy after %s, ended", r.name, drainTimeout)
+		log.Printf("%s: was still busy after %s and was ended", r.name, drainTimeout)
 	}
 	f.mu.Lock()
 	instance := r.instance

@@ -156,7 +156,7 @@ def test_what_a_study_set_otherwise(tmp_path: Path, make_run: Make, make_study: 
     assert changed == {"target concurrency_limit": (["0"], ["1"])} and not bare
     (study / "study.json").write_text(json.dumps(settings | {"gateway": "http://gateway:8080"}))
     changed, bare = compared_settings(tmp_path / "2", *runs)
-    assert not changed and bare[0].startswith("Of the target only the URL is recorded in 0, 1: ")
+    assert not changed and bare[0].startswith("0, 1: only the URL of the target is recorded. ")
 
 
 def compared_settings(folder: Path, *runs: Path) -> tuple[dict[str, Any], list[str]]:
@@ -168,7 +168,7 @@ def compared_settings(folder: Path, *runs: Path) -> tuple[dict[str, Any], list[s
 def test_only_the_address_is_known(tmp_path: Path, make_run: Make) -> None:
     embedded = {"kind": "embedded", "workers": 1}
     a, b, c = make_run("a", steady(60, 1)), make_run("b", steady(60, 1)), make_run("c", steady(60, 1), target=embedded)
-    assert compared_settings(tmp_path / "1", a, b)[1][0].startswith("Of the target only the URL is recorded in a, b: ")
+    assert compared_settings(tmp_path / "1", a, b)[1][0].startswith("a, b: only the URL of the target is recorded. ")
     assert compared_settings(tmp_path / "2", c, c)[1] == []
     assert "None that is recorded" in (tmp_path / "1" / "compared" / "index.html").read_text()
 

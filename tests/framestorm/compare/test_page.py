@@ -84,7 +84,7 @@ def test_what_was_refused_is_in_the_share(tmp_path: Path, make_run: Make) -> Non
     _, spread = charts(load(tmp_path / "compared"))
     assert [max(trace["y"]) for trace in spread.traces] == [100, 25]
     assert spread.caption.endswith(
-        "Timed out (only in the total): 1 of B. Failed otherwise (only in the total): 29 of B."
+        "Timed out (counted in the total only): 1 of B. Failed otherwise (counted in the total only): 29 of B."
     )
 
 

@@ -326,7 +326,7 @@ def test_many_replicas_have_a_sum() -> None:
     found = drawn(replicas=replicas(13, {"cpu_cores": 3.0, THROTTLED: 0.0}))
     assert list(found) == ["replicas-over-time", "replicas-cpu-cores"]
     cores = found["replicas-cpu-cores"]
-    assert cores.caption.endswith(" 12 of 13 replicas are drawn. None was throttled by a CPU limit.")
+    assert cores.caption.endswith(" 12 of 13 replicas are drawn. No replica was throttled by a CPU limit.")
     assert (cores.traces[-1]["name"], cores.traces[-1]["y"], len(cores.traces)) == ("sum of all", [0, 3], 13)
     assert cores.chosen == "with the sum"
     anew = {"yaxis.autorange": True}

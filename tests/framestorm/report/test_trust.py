@@ -349,7 +349,7 @@ def test_lost_replicas_are_told_and_drawn(slave_lost: Any) -> None:
     made = {name: chart for name, chart in charts_of(summary).items() if name.startswith("replicas")}
     assert len(made) == 5, "nothing was throttled"
     for chart in made.values():
-        assert [label["text"] for label in chart.layout["annotations"]] == ["1 replica gone"]
+        assert [label["text"] for label in chart.layout["annotations"]] == ["1 replica lost"]
     memory = made["replicas-memory-bytes"]
     assert [trace["name"] for trace in memory.traces] == ["k1-2", "k1-1", "k1-3", "sum of all"], "first what vanished"
     assert memory.traces[1]["y"][5] == 650.0, "MB"

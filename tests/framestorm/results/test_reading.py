@@ -193,7 +193,7 @@ def test_a_killed_user_makes_a_run_partial(fake_run: Any) -> None:
         (
             "samples.jtl",
             lambda rows: rows[:5] + rows[6:],
-            "samples.jtl has 110 rows labelled frame, but tree.xml holds 111 frames",
+            "samples.jtl has 110 rows labelled frame, but tree.xml has 111 frames",
         ),
         ("journal.jsonl", lambda rows: [*rows, rows[5]], "1 frame of the journal arrived twice (counted once)"),
         (
@@ -224,7 +224,7 @@ def test_frames_without_sub_results_come_from_the_output(fake_run: Any) -> None:
     edit_lines(folder / "samples.jtl", lambda rows: [row for row in rows if ",frame," not in row])
     results = read_results(folder)
     assert height(results.samples) == len(user.frames)
-    assert missing(results) == ["samples.jtl has 0 rows labelled frame, but tree.xml holds 4 frames"]
+    assert missing(results) == ["samples.jtl has 0 rows labelled frame, but tree.xml has 4 frames"]
 
 
 def test_garbage_in_the_tree(fake_run: Any) -> None:

@@ -87,5 +87,5 @@ def test_what_makes_a_dashboard_ends_with_its_conductor(tmp_path: Path) -> None:
 def test_without_samples_there_is_no_dashboard(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "samples.jtl").write_text(content)
-    with pytest.raises(FramestormError, match="holds no sample"):
+    with pytest.raises(FramestormError, match="has no sample"):
         jmeter.make_dashboard(tmp_path)

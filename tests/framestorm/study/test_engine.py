@@ -288,7 +288,7 @@ def test_a_full_disk_ends_a_study_that_can_go_on(make: Callable[..., Made]) -> N
     made = make(lambda users, ran: 1.0)
     log = made.where.path / folder.LOG
     log.symlink_to("/dev/full")
-    with pytest.raises(FramestormError, match="No space left on device; mend that, then go on with --resume"):
+    with pytest.raises(FramestormError, match="No space left on device; fix that, then continue with --resume"):
         made.run()
     assert (made.states, len(made.users)) == ([folder.COMPLETE], 1)
     assert StudyFolder(made.where.path).record.state == folder.RUNNING
