@@ -98,16 +98,15 @@ class Clock:
         # JMeter's start is over then: a short load would else be drawn beside seconds without any.
         begins = [part.x[0] or 0.0 for part in (series.over_time, series.in_flight) if part]
         self.begin = min([*begins, *marks], default=0.0) / self.scale
+        self.length = self.end - self.begin
 
     def axis(self) -> Json:
-        length = self.end - self.begin
-        tick = next((tick for tick in CLOCK_TICKS if length / tick <= 9), length / 8)
+        tick = next((tick for tick in CLOCK_TICKS if self.length / tick <= 9), self.length / 8)
         title = axis_title(f"time since the start ({self.unit})")
         return title | {"range": self.range(), "tick0": 0, "dtick": tick}
 
     def range(self) -> list[float]:
-        length = self.end - self.begin
-        return [self.begin - 0.01 * length, self.end + 0.02 * length]
+        return [self.begin - 0.01 * self.length, self.end + 0.02 * self.length]
 
     def at(self, seconds: float) -> float:
         return float(f"{seconds / self.scale:.6g}")
@@ -181,8 +180,8 @@ def _labels(marks: list[Mark], clock: Clock) -> list[Json]:
     labels: list[Json] = []
     rows: list[float] = []  # by row, where its last label ends
     for mark in marks:
-        at, width = clock.at(mark.at_s), LABEL_WIDTH * clock.end
-        is_late = at > 0.7 * clock.end
+        at, width = clock.at(mark.at_s), LABEL_WIDTH * clock.length
+        is_late = at > clock.begin + 0.7 * clock.length
         start = at - width if is_late else at
         row = next((number for number, end in enumerate(rows) if end <= start), len(rows))
         rows[row : row + 1] = [start + width]

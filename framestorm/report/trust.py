@@ -226,7 +226,7 @@ def _saturation(summary: Summary) -> list[str]:
                 remedy = "stop the other processes" + (f", {remedy}" if remedy and not are_most else "")
             advice = f" {remedy[:1].upper()}{remedy[1:]}." if remedy else ""
             sentences.append(
-                f"{machine.host} was saturated: at least {percent(BUSY_SHARE)} of its {machine.cores} cores were busy "
+                f"{machine.host} was saturated: at least {100 * BUSY_SHARE:g} % of its {machine.cores} cores were busy "
                 f"for {percent(machine.busy_time)} of the run{on_average}. {meaning}{advice}"
             )
         elif role == "generator and target" and parts:

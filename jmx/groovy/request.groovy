@@ -69,9 +69,9 @@ class Requests { // loaded anew for each run
     }
 
     Requests(JMeterVariables vars) {
-        url = resolved(vars.get('url'))
-        String body = vars.get('body')
-        String rowsFile = vars.get('rows')
+        url = resolved(property(vars, 'url'))
+        String body = property(vars, 'body')
+        String rowsFile = property(vars, 'rows')
         isRowTheBody = !rowsFile && body ==~ /(?s)@.+\.(csv|jsonl)/
         if (isRowTheBody) {
             rowsFile = body
@@ -87,31 +87,36 @@ class Requests { // loaded anew for each run
             files = []
             text = resolved(body.startsWith('@') ? textOf(file(body)) : body)
         }
-        form = readForm(vars.get('form') ?: '')
-        if (form && (body || isRowTheBody || vars.get('content_type') || !(vars.get('method') in WITH_BODY))) {
+        form = readForm(property(vars, 'form'))
+        if (form && (body || isRowTheBody || property(vars, 'content_type') || !(property(vars, 'method', 'POST') in WITH_BODY))) {
             throw new IllegalArgumentException(
                 "-Jform: a form is sent by ${WITH_BODY.join(', ')} in place of body and content_type; set only one of them")
         }
         turns = ([rows, files] + form*.files).collect { it ? it.size() : 0 }.max()
-        headers = readHeaders(vars.get('headers'))
+        headers = readHeaders(property(vars, 'headers'))
         String templates = ([url, text] + headers*.value + form*.value).join(' ')
         if (rows && !isRowTheBody) {
             checkColumns(rowsFile, templates)
         }
         checkHeaders()
-        contentType = vars.get('content_type') ?: isRowTheBody ? TYPES.json : typeOf(text)
-        redirects = vars.get('follow_redirects') == 'true'
-        keepAlive = vars.get('keep_alive') == 'true'
-        String proxyText = resolved(vars.get('proxy'))
+        contentType = property(vars, 'content_type') ?: isRowTheBody ? TYPES.json : typeOf(text)
+        redirects = property(vars, 'follow_redirects', 'true') == 'true'
+        keepAlive = property(vars, 'keep_alive', 'true') == 'true'
+        String proxyText = resolved(property(vars, 'proxy'))
         try {
             proxy = proxyText ? new URI((proxyText.contains('://') ? '' : 'http://') + proxyText) : null
         } catch (URISyntaxException error) { // its message has the password
-            throw new IllegalArgumentException("-Jproxy=${vars.get('proxy')}: $error.reason; percent-encode the password")
+            throw new IllegalArgumentException("-Jproxy=${property(vars, 'proxy')}: $error.reason; percent-encode the password")
         }
         if (proxy && (!proxy.host || proxy.port < 0)) {
-            throw new IllegalArgumentException("-Jproxy=${vars.get('proxy')}: expected host:port")
+            throw new IllegalArgumentException("-Jproxy=${property(vars, 'proxy')}: expected host:port")
         }
-        useCertificate(vars.get('certificate'), resolved(vars.get('certificate_password')))
+        useCertificate(property(vars, 'certificate'), resolved(property(vars, 'certificate_password')))
+    }
+
+    // A plan of one's own declares what it needs of the properties; those that it leaves out have the default.
+    static String property(JMeterVariables vars, String name, String missing = '') {
+        return vars.get(name) ?: missing
     }
 
     // The file of @path; JMeter's own reading of a relative path is beside the plan.
@@ -281,7 +286,7 @@ class Requests { // loaded anew for each run
         String filledUrl = filled(url, row) { JsonNode value -> URLEncoder.encode(plain(value), 'UTF-8').replace('+', '%20') }
         vars.put('request_url', encoded(filledUrl))
         File file = files ? files[index % files.size()] : null
-        String type = file ? vars.get('content_type') ?: typeOf(file) : contentType
+        String type = file ? property(vars, 'content_type') ?: typeOf(file) : contentType
         sampler.headerManager = headersFor(row, file || text || isRowTheBody || sampler.method in WITH_BODY ? type : null)
         sampler.arguments = new Arguments()
         sampler.HTTPFiles = new HTTPFileArg[0]

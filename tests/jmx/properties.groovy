@@ -13,11 +13,10 @@ FileServer.fileServer.baseForScript = new File(args[2], 'plan.jmx')
 def loader = new GroovyClassLoader()
 def scripts = ['request', 'answer'].collect { loader.parseClass(new File(args[1], "${it}.groovy")) }
 def (requests, condition) = ['Requests', 'Condition'].collect { loader.loadClass(it) }
-def unset = ['url', 'headers', 'body', 'rows', 'form', 'content_type', 'proxy', 'certificate', 'certificate_password']
 System.in.eachLine('UTF-8') { line ->
     def properties = new JsonSlurper().parseText(line)
     def vars = new JMeterVariables()
-    (unset.collectEntries { [it, ''] } + [method: 'POST'] + properties).each { name, value -> vars.put(name, value as String) }
+    properties.each { name, value -> vars.put(name, value as String) }
     def refusals = []
     def ctx = [thread: [stop: { }], engine: [askThreadsToStop: { }]]
     def log = [error: { refusals << new JsonSlurper().parseText(it).why }]

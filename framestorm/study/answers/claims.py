@@ -249,7 +249,7 @@ def _notes(table: Table, ends: Ends, method: str) -> list[str]:
     if hidden := table.left_out_for(HIDDEN):
         notes.append(f"Without {_names(hidden)}, where {HIDDEN}.")
     if table.is_cut:
-        notes.append("Some samples timed out: an end of the interval that they hide is not known.")
+        notes.append("Because of timeouts, an end of the interval is not known.")
     elif any(math.inf in reach for reach in table.reach):
         notes.append("Times in whole milliseconds are too coarse to decide it.")
     if table.filled:

@@ -68,7 +68,7 @@ def test_understood(text: str, expected: tuple[object, ...]) -> None:
         ("frame success < 0.99 s", "s", "success needs a unit: %, got 's'"),
         ("frame errors > 2 s", "s", "errors is given without a unit, or in %, got 's'"),
         ("frame success < 101 %", "101", "above 100 %"),
-        ("frame warm success < 99 %", "warm", "times only"),
+        ("frame warm success < 99 %", "warm", "selects times"),
         ("user warm p95 > 2 s", "warm", "expected a metric"),
         ("user model_ms p95 > 2 s", "model_ms", "expected a metric"),
         ("frame slow p95 > 2 s", "s", "slow is given without a unit, got 's'"),

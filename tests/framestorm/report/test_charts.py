@@ -1,5 +1,6 @@
 """What a run's charts draw of given series: axes and their units, lines, labels of marks, and what captions say."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -139,6 +140,14 @@ def test_marks_have_labels_that_do_not_overlap() -> None:
     assert [note["xanchor"] for note in notes] == ["left", "right"]
 
 
+def test_marks_of_a_load_that_began_late_have_labels_inside_the_chart() -> None:
+    load = over_time([1.0, 1.0], [1.0, 1.0])
+    load = replace(load, x=[90.0, 100.0])
+    marks = [Mark(at_s, "m", is_shaded=False) for at_s in (90, 94, 98)]
+    notes = drawn(over_time=load, marks=marks)["response-time-over-time"].layout["annotations"]
+    assert [(note["xanchor"], note["yshift"]) for note in notes] == [("left", 0), ("left", 0), ("right", 16)]
+
+
 def by_index(users: int, *, step: int = 1, band: bool = False, lines: int | None = None, **more: Any) -> series.ByIndex:
     of_users = [series.UserLine(number + 1, [20.0, 30.0]) for number in range(users if lines is None else lines)]
     around: series.Curves | None = {"low": [1.0, 2.0], "mid": [3.0, 4.0], "high": [5.0, 6.0]} if band else None
@@ -174,7 +183,7 @@ def test_every_user_has_a_line_by_index() -> None:
         (by_index(40, band=True, lines=6), "Median of all 40 users, and the band from the 5th to the 95th percentile; "
          "6 users as examples. A peak"),
         (by_index(0, band=True, step=2), "Median of all frames, and the band from the 5th to the 95th percentile. Each "
-         "point is the median of 2 frames in a row. A peak"),
+         "point is the median of 2 consecutive frames. A peak"),
     ],
 )  # fmt: skip
 def test_many_users_have_a_band_by_index(data: series.ByIndex, said: str) -> None:

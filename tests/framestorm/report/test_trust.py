@@ -235,7 +235,7 @@ def test_no_loss_no_mark(slave_lost: Any) -> None:
 @pytest.mark.parametrize(
     ("role", "cpu", "sentence"),
     [
-        ("slave", "199.0", "slave2 was saturated: at least 90.0 % of its 2 cores were busy"),
+        ("slave", "199.0", "slave2 was saturated: at least 90 % of its 2 cores were busy"),
         ("target", "199.0", "The function had to wait for a core"),
         ("slave", "120.0", None),
     ],
