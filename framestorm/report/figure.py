@@ -21,7 +21,7 @@ LENGTH_UNITS = ((1000.0, 1.0, "ms"), (300_000.0, 1000.0, "s"), (float("inf"), 60
 CLOCK_UNITS = ((900.0, 1.0, "s"), (18_000.0, 60.0, "min"), (float("inf"), 3600.0, "h"))
 CLOCK_TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 MAX_LABELS = 4
-LABEL_WIDTH, LABEL_HEIGHT = 0.36, 16  # of the time axis; in pixels
+LABEL_WIDTH, LABEL_HEIGHT = 0.4, 16  # of the time axis; in pixels
 # If the ratio of the largest to the middle value is at least this, a linear axis would show a flat line with one peak.
 LOG_RATIO = 20
 

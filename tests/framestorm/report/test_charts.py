@@ -117,20 +117,20 @@ def test_a_legend_names_each_line_once_as_it_is_drawn() -> None:
 
 
 def test_marks_have_labels_that_do_not_overlap() -> None:
-    marks = [Mark(at_s, f"m{at_s}", is_shaded=at_s == 10) for at_s in (0, 10, 36, 71, 100)]
+    marks = [Mark(at_s, f"m{at_s}", is_shaded=at_s == 10) for at_s in (0, 10, 40, 71, 100)]
     chart = drawn(over_time=over_time([1.0] * 2, [1.0] * 2), marks=marks)["response-time-over-time"]
-    # Of 100 s, a label is 36 wide; one beyond 70 is to the left of its mark.
+    # Of 100 s, a label is 40 wide; one beyond 70 is to the left of its mark.
     notes = chart.layout["annotations"]
     assert [(note["x"], note["xanchor"], note["yshift"]) for note in notes] == [
-        (0, "left", 0), (10, "left", 16), (36, "left", 0), (71, "right", 32),
+        (0, "left", 0), (10, "left", 16), (40, "left", 0), (71, "right", 32),
     ]  # fmt: skip
     assert not any(note["showarrow"] for note in notes)
     shapes = chart.layout["shapes"]
     assert [(shape["type"], shape["x0"], shape["x1"]) for shape in shapes] == [
-        ("line", 0, 0), ("line", 10, 10), ("rect", 10, 102), ("line", 36, 36), ("line", 71, 71), ("line", 100, 100),
+        ("line", 0, 0), ("line", 10, 10), ("rect", 10, 102), ("line", 40, 40), ("line", 71, 71), ("line", 100, 100),
     ]  # fmt: skip
     assert chart.caption.endswith(
-        " Marked: m0 at 0 s; m10 at 10 s; m36 at 36 s; m71 at 71 s, and 1 more. Shaded: load without the share of the "
+        " Marked: m0 at 0 s; m10 at 10 s; m40 at 40 s; m71 at 71 s, and 1 more. Shaded: load without the share of the "
         "lost host."
     )
     four = drawn(over_time=over_time([1.0], [1.0]), marks=[Mark(5, "m", is_shaded=False)] * 4)
