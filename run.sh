@@ -3,7 +3,7 @@
 # Everything it makes lies in .local/ beside this file, but for OS packages; `rm -r .local` takes it back.
 set -o errexit -o nounset -o pipefail
 
-ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
+ROOT=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")") # also where it is called by a link
 LOCAL="$ROOT/.local"
 VENV="$LOCAL/venv"
 LOCK="$ROOT/framestorm/requirements.txt"

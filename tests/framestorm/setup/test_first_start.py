@@ -27,16 +27,19 @@ def test_two_first_starts_make_one_environment(tmp_path: Path) -> None:
     made = tmp_path / "made"
     environment = {**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "MADE": str(made)}
 
-    def start(word: str) -> subprocess.Popen[str]:
+    link = tmp_path / "bin" / "framestorm"
+    link.symlink_to("../run.sh")
+
+    def start(word: str, command: Path = tmp_path / "run.sh") -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
-        return subprocess.Popen([tmp_path / "run.sh", word], stdout=pipe, stderr=pipe, text=True, env=environment)
+        return subprocess.Popen([command, word], stdout=pipe, stderr=pipe, text=True, env=environment)
 
     outputs = [process.communicate(timeout=120) for process in [start("one"), start("two")]]
     assert [stdout for stdout, _ in outputs] == ["started with one\n", "started with two\n"]
     assert sum("waiting for another set-up" in stderr for _, stderr in outputs) == 1
     assert made.read_text() == "made\n"
     (tmp_path / "framestorm" / "requirements.txt").write_text("two\n")
-    assert start("three").communicate(timeout=120)[0] == "started with three\n"
+    assert start("three", link).communicate(timeout=120)[0] == "started with three\n"
     assert made.read_text() == "made\nmade\n"
 
 
