@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.parser import Parser
-from framestorm.plain import visible
+from framestorm.plain import say, visible
 
 if TYPE_CHECKING:
     from framestorm.run.preparation import RunOptions
@@ -404,6 +404,6 @@ def _report(run_dir: Path, criteria: Sequence[str]) -> int:
     except FramestormError as error:
         print(f"framestorm: {visible(str(error))}", file=sys.stderr)
     verdict = build(run_dir, criteria or None)
-    print(terminal_text(files.read(run_dir / "summary.json", Summary)))
-    print(f"\nreport: {paths.shown(run_dir / 'index.html')}")
+    say(terminal_text(files.read(run_dir / "summary.json", Summary)))
+    say(f"\nreport: {paths.shown(run_dir / 'index.html')}")
     return verdict.exit_status

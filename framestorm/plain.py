@@ -1,5 +1,6 @@
 """Text from elsewhere, such as a function's answer or a label, as a person may safely read it."""
 
+import os
 import re
 import sys
 
@@ -20,3 +21,12 @@ def as_label(label: str) -> str:
 def note(text: str) -> None:
     """Say on the terminal what the person should know of a command that goes on."""
     print(f"note: {visible(text)}", file=sys.stderr, flush=True)
+
+
+def say(text: str) -> None:
+    """Print a result. Whoever has closed the output (… | head) wants no more of it, but still the exit status."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Without this Python reports another error when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,7 +15,7 @@ from framestorm.model.files import dump, write_text
 from framestorm.model.metric import Worse, metric, quoted, split_label
 from framestorm.model.study import catalogue_name
 from framestorm.parser import Parser
-from framestorm.plain import visible
+from framestorm.plain import say, visible
 
 EXIT_STATUS = (
     "exit status: 0 no regression shown, 1 the sides cannot be compared, or a judged figure is missing, 2 wrong usage, "
@@ -64,8 +64,8 @@ def main(words: Sequence[str]) -> int:
             write_text(asked.json.absolute(), text)
     except OSError as error:
         raise FramestormError(f"the comparison cannot be written: {error}") from error
-    print(visible(terminal_text(comparison)))
-    print(f"comparison: {paths.shown(out_dir / 'index.html')}")
+    say(visible(terminal_text(comparison)))
+    say(f"comparison: {paths.shown(out_dir / 'index.html')}")
     return comparison.verdict.exit_status
 
 

@@ -16,7 +16,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
 from framestorm.model.study import DEFINITION
 from framestorm.parser import Parser
-from framestorm.plain import note, visible
+from framestorm.plain import note, say, visible
 from framestorm.platform.base import DEFAULT_PORT, Check
 from framestorm.run import properties
 from framestorm.run import record as versions
@@ -339,6 +339,6 @@ def build(study_dir: Path) -> Ended:
     from framestorm.study.page import page
 
     summary = page.build(study_dir)
-    print(visible(page.terminal_text(summary, study_dir / "index.html")))
+    say(visible(page.terminal_text(summary, study_dir / "index.html")))
     verdicts = [f"{n} {verdict}" for verdict, n in summary.verdicts.items() if n]
     return Ended(page.exit_status(summary), ", ".join([page.progress_text(summary), *verdicts]))

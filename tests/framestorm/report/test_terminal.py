@@ -1,14 +1,21 @@
 """What the terminal says after a run."""
 
+import os
 import re
+import sys
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from framestorm.cli import main
 from framestorm.model.criteria import Criterion, Judgement
 from framestorm.model.files import read
 from framestorm.model.summary import LabelSummary, Summary, Times, Verdict
 from framestorm.report import build
 from framestorm.report.terminal import terminal_text
+from framestorm.run import jmeter
+from framestorm.setup import pieces
 from tests.framestorm.conftest import summary_of
 
 
@@ -45,6 +52,17 @@ def test_a_run_is_told_by_its_figures(three_users: Any) -> None:
         sentence = line.removeprefix("warning: ")
         assert text.replace("\u00a0", " ").startswith(sentence) and sentence.count(". ") == 0
     assert any(line.startswith("warning: 1 frame timed out") for line in warnings)
+
+
+def test_who_closes_the_output_still_gets_the_exit_status(three_users: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = three_users.write(criteria=["frame p50 > 1 ms"])
+    monkeypatch.setattr(pieces, "ensure", lambda _: None)
+    monkeypatch.setattr(jmeter, "make_dashboard", lambda _: None)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", buffering=1) as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        assert main(["report", str(folder)]) == build(folder).exit_status != 0
 
 
 def test_one_that_cannot_be_judged_says_why() -> None:
