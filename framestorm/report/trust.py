@@ -242,13 +242,14 @@ def _stalls(summary: Summary) -> list[str]:
     if not during:
         return []
     worst = sorted(stalls, key=lambda stall: -stall.longest_ms)[:NAMED_STALLS]
-    places = [duration(at_s * 1000) for at_s in sorted(stall.at_s for stall in worst)]
+    places = [f"{at_s:.0f} s" for at_s in sorted(stall.at_s for stall in worst)]
+    of_all = "the longest " if len(stalls) > len(worst) else ""
     longest_ms = max(stall.longest_ms for stall in stalls)
     gc_ms = sum(stall.gc_ms for stall in stalls)
     by_memory = f" Java's garbage collection took {duration(gc_ms)} of that." if gc_ms else ""
     return [
         f"JMeter itself was held up in {plural(len(stalls), 'second')} of the load, at worst for "
-        f"{duration(longest_ms)} ({_listed(places)} after the start).{by_memory} The times of "
+        f"{duration(longest_ms)} ({of_all}{_listed(places)} after the start).{by_memory} The times of "
         f"{plural(during, summary.unit)} ({percent(during / summary.main.n)}) in progress then may include it. "
         "Give JMeter free cores, or use more slaves."
     ]

@@ -337,6 +337,20 @@ def test_a_video_that_was_replaced_is_told(three_users: Any, is_replaced: bool) 
     assert all("1 user 0123456789ab…" in warning and "1 user fedcba987654…" in warning for warning in told)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "places"), [((1, 3), "1 s and 3 s"), ((0, 1, 2, 3), "the longest 1 s, 2 s and 3 s")]
+)
+def test_the_seconds_in_which_jmeter_was_held_up(three_users: Any, seconds: tuple[int, ...], places: str) -> None:
+    folder = three_users.write()
+    with (folder / "jmeter.log").open("a") as log:
+        log.write('INFO f.Stalls: {"type":"stalls","noticed_from_ms":10}\n')
+        for at_s in seconds:
+            stall = f'"start_ms":{START_MS + 1000 * at_s},"longest_ms":{400 + at_s},"gc_ms":0,"compiler_ms":0'
+            log.write(f'INFO f.Stalls: {{"type":"stall",{stall}}}\n')
+    text = warning_text(summary_and_page(folder)[0])
+    assert f"in {len(seconds)} seconds of the load, at worst for 403 ms ({places} after the start)" in text
+
+
 def test_lost_replicas_are_told_and_drawn(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     replicas = {"k1-1": (0, 1e9), "k1-2": (0, 21.0), "k1-3": (0, 1e9)}
