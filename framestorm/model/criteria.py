@@ -169,10 +169,22 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
     try:
         return _parse(text, main_label)
     except CriteriaError as error:
+        names_label = text.split()[:1] in ([USER], [ALL], [main_label])
+        if not names_label and (with_label := _valid(f"{main_label} {text.strip()}", main_label)):
+            what = "the label stands before a figure whose name ends in no unit"
+            raise CriteriaError(f"{error}\n{what}: {with_label}") from None
         in_quotes = _in_quotes(text, main_label)
         if in_quotes is None:
             raise
         raise CriteriaError(f"{error}\nput a label that is not one plain word in quotes: {in_quotes}") from None
+
+
+def _valid(text: str, main_label: str) -> str | None:
+    """The criterion as it is shown; None if it is not valid."""
+    try:
+        return _parse(text, main_label).text
+    except CriteriaError:
+        return None
 
 
 def _in_quotes(text: str, main_label: str) -> str | None:
@@ -181,10 +193,7 @@ def _in_quotes(text: str, main_label: str) -> str | None:
     label = text[: metrics[0]].strip() if metrics else ""
     if not label or label.split()[0] in (USER, ALL, main_label):
         return None
-    try:
-        return _parse(f"{quoted(label)} {text[metrics[0] :].strip()}", main_label).text
-    except CriteriaError:
-        return None
+    return _valid(f"{quoted(label)} {text[metrics[0] :].strip()}", main_label)
 
 
 def _parse(text: str, main_label: str) -> Criterion:

@@ -166,7 +166,8 @@ def read(path: Path) -> Plan:
     others = [
         element.get("testname", "")
         for element, group in elements
-        if element.tag == "TransactionController" or (group.startswith(_ASIDE) and element.tag.endswith(SAMPLERS))
+        if element.tag == "TransactionController"
+        or (group.startswith(_ASIDE) and element.tag.endswith(SAMPLERS) and not is_script_of_kit(element))
     ]
     are_fixed = not any("${" in label for label in (*labels, *others))
     are_here = not any(element.tag in _OF_OTHER_FILES for element, group in elements if group)
@@ -191,6 +192,11 @@ def read(path: Path) -> Plan:
         sample_variables=tuple(columns.split(",")) if columns else (),
         root=root,
     )
+
+
+def is_script_of_kit(sampler: ET.Element) -> bool:
+    """Whether a sampler only runs a script of the kit's own, which leaves no sample."""
+    return sampler.tag == "JSR223Sampler" and field_text(sampler, "filename").startswith("${scripts}/")
 
 
 def _may_name_samples(element: ET.Element) -> bool:

@@ -77,7 +77,11 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
     if not is_for_gui:
         _check_users(plan, elements, known)
     return Needs(
-        samplers=tuple(each.get("testname", "") for each in elements if each.tag.endswith(plans.SAMPLERS)),
+        samplers=tuple(
+            each.get("testname", "")
+            for each in elements
+            if each.tag.endswith(plans.SAMPLERS) and not plans.is_script_of_kit(each)
+        ),
         files=tuple(dict.fromkeys(named.path for named in found.values() if named.path is not None)),
         unknown=tuple(name for name, named in found.items() if named.path is None),
         addresses=tuple(dict.fromkeys(_addresses(elements, known))),

@@ -17,7 +17,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.model import criteria, facets, metric
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
-from framestorm.model.sample import ELAPSED_US, IS_SUB_RESULT
+from framestorm.model.sample import ELAPSED_US, IS_SUB_RESULT, is_figure_name
 from framestorm.plain import note
 from framestorm.platform import registry
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
@@ -136,11 +136,17 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     _check_output(options, run_dir)
     known = plan.known_labels
     for text in options.criteria:
-        label = criteria.parse(text, plan.label).label
+        criterion = criteria.parse(text, plan.label)
+        label = criterion.label
         # Sub-results, such as redirects and embedded resources, have the label of their sample and a number.
         if known and label != criteria.EACH and not {label, re.sub(r"(-\d+)+$", "", label)} & known:
             names = " and ".join(metric.quoted(name) for name in sorted(known - {criteria.ALL}))
-            raise UsageError(f"--fail-if '{text}': {plan.path.name} has no label {metric.quoted(label)}, only {names}")
+            hint = "; the name of a figure that is a time ends in _ms: latency_ms is the time to the first byte"
+            may_be_figure = is_figure_name(label) and criterion.metric not in criteria.COUNT_UNITS
+            raise UsageError(
+                f"--fail-if '{text}': {plan.path.name} has no label {metric.quoted(label)}, only {names}"
+                f"{hint if may_be_figure else ''}"
+            )
     platform = _find_platform(plan, options, properties, function_url)
     if plan.url is not None:
         properties[plan.url.name] = platform.url

@@ -33,7 +33,7 @@ def test_what_a_command_line_means(stand_in: StartServer, tmp_path: Path, capsys
     server = stand_in({"body": b"ok"})
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "ada.csv").write_text("ada\n")
-    elements = DATA.format(file="${__P(folder,${__P(nested,data)})}/${__property(of,,ada)}.csv")
+    elements = DATA.format(file="elsewhere/../${__P(folder,${__P(nested,data)})}/${__property(of,,ada)}.csv")
     plan = write_plan(tmp_path / "theirs.jmx", elements + REQUEST.format(url="${__P(url)}/search"))
     words = ["-n", "-t", str(plan), f"-Jurl={server.url}", "-o", str(tmp_path / "run"), "--check"]
     assert cli.main(words) == 0
@@ -44,7 +44,8 @@ def test_what_a_command_line_means(stand_in: StartServer, tmp_path: Path, capsys
     assert f"target: http://127.0.0.1:{server.server_port}" in lines
     assert server.received == [] and not (tmp_path / "run").exists()
     assert cli.main(["-t", "jmx/requests.jmx", "-Jusers=3", f"-Jurl={server.url}", "--check"]) == 0
-    assert "property: users=3" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert {"property: users=3", "sampler: request"} <= set(lines) and "sampler: compile" not in lines
     assert cli.main([*words, "-Jurl=http://127.0.0.1:9"]) == 1
     assert "127.0.0.1:9" in capsys.readouterr().err
     write_plan(plan, REQUEST.format(url="http://[oops/search"))

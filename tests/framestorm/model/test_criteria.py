@@ -102,6 +102,15 @@ def test_a_label_without_its_quotes_is_shown_with_them(label: str) -> None:
     assert '"' not in str(caught.value)
 
 
+def test_a_figure_without_its_label_is_shown_with_it() -> None:
+    with pytest.raises(CriteriaError) as caught:
+        parse("tokens p95 > 300", "request")
+    assert str(caught.value).endswith("ends in no unit: request tokens p95 > 300")
+    with pytest.raises(CriteriaError) as caught:
+        parse("request p95 > 300", "request")
+    assert "request request" not in str(caught.value)
+
+
 def group(ok: list[float], cut: list[float] | None = None, fast_failures: int = 0) -> dict[str, Group]:
     cut = cut or []
     sample = Sample(np.array(ok, float), np.array(cut, float))

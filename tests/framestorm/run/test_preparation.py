@@ -155,6 +155,7 @@ def test_a_criterion_names_a_plans_own_labels_user_and_all(tmp_path: Path) -> No
     plan = foreign.write_plan(tmp_path / "own.jmx", scripts)
     assert plans.read(plan).known_labels == {"user (label)", "all (label)", "all"}
     assert plans.read(paths.JMX / "face-blur.jmx").known_labels == {"user", "frame", "all"}
+    assert plans.read(paths.JMX / "requests.jmx").known_labels == {"request", "all"}, "not the kit's own scripts"
 
 
 def test_a_criterion_names_any_label_that_the_page_may_show(tmp_path: Path) -> None:
@@ -171,6 +172,7 @@ def test_a_criterion_names_any_label_that_the_page_may_show(tmp_path: Path) -> N
     renaming = foreign.script("prev.sampleLabel = 'paid'").replace("JSR223Sampler", "JSR223Listener")
     assert [words(label) for label in ("call", "call-0-1", "'log in'")] == [""] * 3
     assert words("paid", renaming) == ""
+    assert words("latency").endswith("latency_ms is the time to the first byte")
     assert "no label paid, only call and" in words("paid", renaming.replace("sampleLabel", "responseMessage"))
 
 
