@@ -67,12 +67,67 @@ class Values {
     }
 }
 
-// A condition on the text of an answer: a JSONPath ($.faces[0], $.state == done), an XPath (//face), regex:…, or text.
+// A JSONPath, and what one of its values has to be, if anything: $.faces[0], $.state == done, $.score >= 0.5.
+@CompileStatic
+class JsonCondition {
+    static final Pattern OPERATOR = ~/\s+(==|!=|<=|>=|<|>)\s+/
+    final JsonPath path
+    final String operator, wanted
+
+    JsonCondition(String text) {
+        Matcher operators = OPERATOR.matcher(text)
+        while (path == null && operators.find()) { // a path may have operators too, in a filter
+            path = pathOf(text.substring(0, operators.start()))
+            operator = path == null ? null : operators.group(1)
+            wanted = path == null ? null : text.substring(operators.end())
+        }
+        path = path ?: JsonPath.compile(text)
+        if (isOfNumbers() && !wanted.isBigDecimal() && !wanted.contains('{')) {
+            throw new IllegalArgumentException("expected a number after $operator, got '$wanted'")
+        }
+    }
+
+    static JsonPath pathOf(String text) {
+        try {
+            return JsonPath.compile(text)
+        } catch (JsonPathException ignored) {
+            return null
+        }
+    }
+
+    boolean isOfNumbers() {
+        return operator != null && !(operator in ['==', '!='])
+    }
+
+    boolean isMet(String answer, String wanted) {
+        try {
+            Object value = JsonPath.using(Condition.LENIENT).parse(Values.json(answer)).read(path)
+            List<?> values = path.definite ? [value] : value as List<?>
+            return values.any { it != null && isMetBy(it, wanted) }
+        } catch (JsonPathException | IllegalArgumentException ignored) { // it is no JSON
+            return false
+        }
+    }
+
+    private boolean isMetBy(Object value, String wanted) {
+        if (!isOfNumbers()) {
+            return operator == null || (value.toString() == wanted) == (operator == '==')
+        }
+        if (!(value instanceof Number) || !wanted.isBigDecimal()) {
+            return false
+        }
+        int order = value.toString().toBigDecimal() <=> wanted.toBigDecimal()
+        return order == 0 ? operator.endsWith('=') : (order < 0) == operator.startsWith('<')
+    }
+}
+
+// A condition on the text of an answer: a JSONPath, an XPath (//face), regex:…, or text. A text, and what stands after the
+// operator of a JSONPath, may have {column} in it, which is filled in from the row of the request.
 @CompileStatic
 class Condition {
     static final Configuration LENIENT = Configuration.defaultConfiguration().addOptions(Option.SUPPRESS_EXCEPTIONS)
     static final Map<String, String> FIRST = [jsonpath: '$', xpath: '/'] // else it is text
-    final Closure<Boolean> isMet
+    final Closure<Boolean> isMet // by an answer, with what fills in a text
 
     @Memoized // computeIfAbsent would create a proxy of its closure for each answer
     static Condition of(String condition) {
@@ -88,28 +143,19 @@ class Condition {
             rest = parts.group(2)
         }
         if (kind == 'jsonpath') {
-            List<String> sides = rest.split(/\s+==\s+/, 2) as List<String>
-            JsonPath path = JsonPath.compile(sides[0])
-            isMet = { String answer -> Values.read(answer) { hasJson(answer, path, sides[1]) } }
+            JsonCondition json = new JsonCondition(rest)
+            isMet = { String answer, Closure<String> filled ->
+                String wanted = json.wanted == null ? null : filled(json.wanted)
+                Values.read(answer) { json.isMet(answer, wanted) }
+            }
         } else if (kind == 'xpath') {
             XPathFactory.newInstance().newXPath().compile(rest) // one for each thread, this one for its mistakes
-            isMet = { String answer -> Values.read(answer) { hasXml(answer, rest) } }
+            isMet = { String answer, Closure<String> filled -> Values.read(answer) { hasXml(answer, rest) } }
         } else if (kind == 'regex') {
             Pattern pattern = Pattern.compile(rest)
-            isMet = { String answer -> pattern.matcher(answer).find() }
+            isMet = { String answer, Closure<String> filled -> pattern.matcher(answer).find() }
         } else {
-            isMet = { String answer -> answer.contains(rest) }
-        }
-    }
-
-    // Whether there is such a value, and where one is wanted, whether it is that.
-    static boolean hasJson(String answer, JsonPath path, String wanted) {
-        try {
-            Object value = JsonPath.using(LENIENT).parse(Values.json(answer)).read(path)
-            List<?> values = path.definite ? [value] : value as List<?>
-            return values.any { it != null && (wanted == null || it.toString() == wanted) }
-        } catch (JsonPathException | IllegalArgumentException ignored) { // it is no JSON
-            return false
+            isMet = { String answer, Closure<String> filled -> answer.contains(filled(rest)) }
         }
     }
 
@@ -146,7 +192,7 @@ class JsonFigures {
         for (String each : text.split(/,\s*(?=\w+\s*=\s*\$)/)) {
             List<String> sides = each.split(/\s*=\s*/, 2) as List<String>
             if (sides.size() < 2) {
-                throw new IllegalArgumentException("-Jfigures=$text: '$each' is not of the form name=JSONPath")
+                throw new IllegalArgumentException("'$each' is not of the form name=JSONPath")
             }
             paths[sides[0].trim()] = JsonPath.compile(sides[1].trim())
         }
@@ -219,6 +265,8 @@ class Answer {
                 String kind = error instanceof JsonPathException ? 'JSONPath'
                     : error instanceof XPathExpressionException ? 'XPath' : 'regular expression'
                 throw new IllegalArgumentException("-J$name=$condition: not a valid $kind: ${(error.cause ?: error).message}")
+            } catch (IllegalArgumentException error) {
+                throw new IllegalArgumentException("-J$name=$condition: $error.message")
             }
         }
         String expected = vars.get('expect_status') ?: ''
@@ -327,9 +375,11 @@ class Answer {
         return expect && !isMet(expect, text, false) ? 'expect-not-met' : reject && isMet(reject, text, true) ? 'reject-met' : null
     }
 
-    static boolean isMet(String condition, String text, boolean isMetByTooDeep) {
+    boolean isMet(String condition, String text, boolean isMetByTooDeep) {
+        Closure<String> filling = vars.getObject('filling') as Closure<String>
+        Closure<String> filled = { String template -> filling ? filling(template) : template }
         try {
-            return Condition.of(condition).isMet.call(text)
+            return Condition.of(condition).isMet.call(text, filled)
         } catch (StackOverflowError | TooManyValues ignored) { // else the thread would end, and the request have no row
             return isMetByTooDeep
         }

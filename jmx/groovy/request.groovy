@@ -94,7 +94,8 @@ class Requests { // loaded anew for each run
         }
         turns = ([rows, files] + form*.files).collect { it ? it.size() : 0 }.max()
         headers = readHeaders(property(vars, 'headers'))
-        String templates = ([url, text] + headers*.value + form*.value).join(' ')
+        List<String> conditions = [property(vars, 'expect'), property(vars, 'reject')]
+        String templates = ([url, text] + conditions + headers*.value + form*.value).join(' ')
         if (rows && !isRowTheBody) {
             checkColumns(rowsFile, templates)
         }
@@ -318,6 +319,9 @@ class Requests { // loaded anew for each run
             sampler.proxyPass = login[1]
         }
         vars.putObject('secrets', secrets)
+        vars.putObject('filling', { String template -> // for what is expected of the answer
+            filled(template, row) { JsonNode value -> plain(value) }
+        })
     }
 
     void checkColumns(String rowsFile, String templates) {
@@ -325,14 +329,14 @@ class Requests { // loaded anew for each run
         rows.each { used.addAll(it.keySet()) }
         used.retainAll { String name -> templates.contains("{$name}".toString()) }
         if (!used) {
-            throw new IllegalArgumentException("-Jrows=$rowsFile: url, headers, body and form use none of its columns, " +
-                "which are ${rows[0].keySet().join(' and ')}")
+            throw new IllegalArgumentException("-Jrows=$rowsFile: url, headers, body, form, expect and reject use none of " +
+                "its columns, which are ${rows[0].keySet().join(' and ')}")
         }
         int lacking = rows.findIndexOf { !it.keySet().containsAll(used) }
         if (lacking >= 0) {
             throw new IllegalArgumentException(
                 "-Jrows=$rowsFile: row ${lacking + 1} has no ${(used - rows[lacking].keySet()).join(' and no ')}, " +
-                'which url, headers, body or form use')
+                'which url, headers, body, form, expect or reject use')
         }
     }
 

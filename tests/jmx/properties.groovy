@@ -30,6 +30,8 @@ System.in.eachLine('UTF-8') { line ->
     println JsonOutput.toJson([
         why: refusals[0],
         form: refusals ? null : requests.only.form.collect { [it.name, it.files*.name, it.value, it.type] },
-        met: properties.conditions?.findAll { condition.of(it).isMet.call(properties.answer) },
+        met: properties.conditions?.findAll {
+            condition.of(it).isMet.call(properties.answer, { text -> text.replace('{column}', properties.column ?: '') })
+        },
     ])
 }

@@ -160,6 +160,20 @@ def test_an_answer_is_judged(properties: dict[str, str], cause: str, run_plan: R
     assert properties["method"] == "DELETE" or {kind for kind, _ in server.requests} == {None}
 
 
+def test_an_answer_is_judged_by_the_row_of_its_request(
+    run_plan: RunPlan, stand_in: StartServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    for name in ("a.png", "b.png"):
+        (folder / name).write_bytes(name.encode())
+    (tmp_path / "texts.csv").write_text("text\nINVOICE\nRECEIPT\n")
+    server = stand_in({"body": b'{"text": "INVOICE"}'})
+    how = {"form": f"file=@{folder}", "rows": f"@{tmp_path}/texts.csv", "expect": "$.text == {text}"}
+    run = run_plan("request-rate", url=server.url, rate_per_s=4, hold_s=1, **how)
+    assert run.count("index", "responseMessage") == {("0", "OK"): 2, ("1", "expect-not-met"): 2}
+
+
 def test_an_answer_that_breaks_http_is_the_functions(run_plan: RunPlan, stand_in: StartServer) -> None:
     loop = {"status": 307, "body": b"", "headers": (("Location", "/function/face-blur?%7B%22a%22%7C%3C100%25%3E"),)}
     server = stand_in(

@@ -102,7 +102,9 @@ MISTAKES = [
     ({"form": "file=@none.png"}, "none.png: "),
     ({"form": "a=b", "body": "x"}, "set only one of them"),
     ({"form": "a=b", "method": "GET"}, "set only one of them"),
+    ({"expect": "$.score >= high"}, "-Jexpect=$.score >= high: expected a number after >=, got 'high'"),
     ({"figures": "tokens=$.["}, "-Jfigures=tokens=$.["),
+    ({"figures": "tokens"}, "-Jfigures=tokens: 'tokens' is not of the form name=JSONPath"),
 ]
 
 
@@ -124,5 +126,15 @@ def test_what_an_answer_meets(of_scripts: OfScripts) -> None:
     others = ["$.faces[1]", "$.state == gone", "//faces", "xpath:count(//a) = 0", "regex:^f", "text:DONE", "$.a.b"]
     answer = '{"faces": [1], "state": "done", "cost": "$1"}'
     assert of_scripts([{"conditions": [*met, *others], "answer": answer}])[0]["met"] == met
+    numbers = ["$.n == 2", "$.n != 3", "$.n >= 2", "$.n <= 2.0", "$.n > 1e0", "$.list[?(@.n > 1 && @.n == 2)].n < 3"]
+    not_met = ["$.n > 2", "$.n < 2", "$.n != 2", "$.m >= 0", "$.text > 0", "$.n > {column}", "$.list[?(@.n > 2)].n > 0"]
+    answer = '{"n": 2, "text": "7 a", "list": [{"n": 1}, {"n": 2}]}'
+    assert of_scripts([{"conditions": [*numbers, *not_met], "answer": answer}])[0]["met"] == numbers
+    of_row = ["$.text == {column}", "{column}", "$.n < {column}", "//a[.='{column}']"]
+    answers = [{"conditions": of_row, "answer": answer, "column": column} for column in ("7 a", "3")]
+    assert [each["met"] for each in of_scripts(answers)] == [
+        ["$.text == {column}", "{column}"],
+        ["$.n < {column}"],
+    ]
     of_page = ["//b[.='2']", "xpath:count(//b) = 1", "//c", "xpath:count(//b) = 2", "$.a"]
     assert of_scripts([{"conditions": of_page, "answer": "<a><b>2</b></a>"}])[0]["met"] == of_page[:2]
