@@ -164,7 +164,7 @@ def check(options: RunOptions) -> list[str]:
         value = prepared.properties.get(name, "as JMeter works it out")
         lines.append(f"property: {name}={value}" + ("" if name in prepared.options.given else " (default)"))
     lines += [f"property of JMeter: {name}={value}" for name, value in prepared.jmeter_values.items()]
-    lines += [f"file: {os.path.normpath(path)}" for path in needs.files]
+    lines += [f"file: {paths.shown(path.resolve())}" for path in needs.files]
     lines += [f"file whose name is known only during the run: {text}" for text in needs.unknown]
     lines += [f"target: {address}" for address in ([url] if url else needs.addresses)]
     if hosts is not None:
