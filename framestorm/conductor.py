@@ -104,9 +104,9 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             load.close()
             shutil.rmtree(run_dir)
             raise UsageError(refusal)
-        if not interrupts.count and not any(reasons) and load.exit_status() != 0:
-            why = jmeter.failure(run_dir)
-            reasons.append(f"JMeter ended with status {load.exit_status()}{why}; see jmeter.log and jmeter.out")
+        status = load.exit_status()
+        if not interrupts.count and not any(reasons) and status != 0:
+            reasons.append(f"JMeter {_how_ended(status)}{jmeter.failure(run_dir)}; see jmeter.log and jmeter.out")
         why = "; ".join(each for each in reasons if each)
         ended_ms, passed_s = now_ms(), time.monotonic() - began_s
         ended = replace(
@@ -131,6 +131,13 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
                 # The run stands, and its report is still to be made.
                 note(f"{letter} {copy}: {error.strerror or error}; see {run_dir / name}")
     return run_dir
+
+
+def _how_ended(status: int | None) -> str:
+    """In words; what guards JMeter ends as shells do, with 128 and the signal that ended JMeter."""
+    number = 0 if status is None else -status if status < 0 else status - 128
+    name = signal.strsignal(number) if 0 < number < signal.NSIG else None
+    return f"was ended by signal {number} ({name})" if name else f"ended with status {status}"
 
 
 def _made(run_dir: Path) -> bool:

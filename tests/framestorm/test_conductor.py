@@ -110,3 +110,12 @@ def test_a_run_that_has_rows_was_not_refused(rows: str, tmp_path: Path, monkeypa
     with nullcontext() if rows else pytest.raises(UsageError, match="an answer"):
         conductor.run(replace(REQUESTS, run_dir=run_dir))
     assert run_dir.exists() == bool(rows)
+
+
+@pytest.mark.parametrize(
+    ("command", "how"), [("exit 3", "ended with status 3"), ("kill -9 $$", "was ended by signal 9 (Killed)")]
+)
+def test_how_jmeter_ended_is_recorded(command: str, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["sh", "-c", command])
+    record = files.read(conductor.run(replace(REQUESTS, run_dir=tmp_path / "run")) / "run.json", run.Record)
+    assert f"JMeter {how}" in (record.reason or "")
