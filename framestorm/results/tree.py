@@ -11,19 +11,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 CHUNK_BYTES = 1 << 22
 MAX_SAMPLE_BYTES = 1 << 18  # that are kept back until the rest of the sample is read
-# A sample of a user, with nothing in its line that XML would have to escape.
+# A sample of a user. What XML does not allow in its texts, or has escaped there, `_is_plain` finds in many at once.
+_SAMPLE_START = b"  <sample "
 _OF_USER = re.compile(
     rb'  <sample t="[0-9]++" it="[0-9]++" lt="[0-9]++" ct="[0-9]++" ts="[0-9]++" s="(?:true|false)" '
-    rb'lb="(?!user")%(text)s"(?: [a-z]++="%(text)s")*+>\n'
-    rb'    <responseData class="java.lang.String">([^<>&\x00-\x1f\x7f-\xff]++)</responseData>\n  </sample>\n'
-    % {b"text": rb'[^"<&\x00-\x1f\x7f-\xff]*+'}
+    rb'lb="(?!user")[^"]*+"(?: [a-z]++="[^"]*+")*+>\n'
+    rb'    <responseData class="java.lang.String">([^<]++)</responseData>\n  </sample>\n'
 )
-LINES_OF_SAMPLE = 3
+LINES_OF_SAMPLE, TAGS_OF_SAMPLE = 3, 4
 # Around the output of a user's process, which comes after its samples.
 _OUTPUT_START, _OUTPUT_END = b'  <responseData class="java.lang.String">', b"</responseData>\n"
-_MARKUP = (b"<", b">", b"&", b"\r")
+_MARKUP = (b">", b"&", b"\r")
 # Characters that JMeter writes although XML 1.0 has no place for them (a client that prints garbage).
 _CONTROL = bytes(63 if code < 32 and code not in (9, 10, 13) else code for code in range(256))
 _REFERENCE = re.compile(rb"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
@@ -90,16 +92,17 @@ class TreeReader:
 
     def _take(self, chunk: bytes) -> bytes:
         """Take lines from the chunk, and parse what is between them; returns what the next chunk may complete."""
-        position = start = 0
-        lines: list[bytes] = []
-        for match in _OF_USER.finditer(chunk):
-            if match.start() != position:
-                position += self._give(lines, chunk, start, position)
-                self._parse(chunk[position : match.start()])
-                start, lines = match.start(), []
-            lines.append(match[1])
-            position = match.end()
-        position += self._give(lines, chunk, start, position)
+        position = 0
+        start = chunk.find(_SAMPLE_START)
+        while start >= 0:
+            end, lines = start, []
+            while match := _OF_USER.match(chunk, end):
+                lines.append(match[1])
+                end = match.end()
+            if lines:
+                self._parse(chunk[position:start])
+                position = end = end + self._give(lines, chunk, start, end)
+            start = chunk.find(_SAMPLE_START, end + (not lines))
         cut = chunk.rfind(b"\n  <sample ", max(position - 1, len(chunk) - MAX_SAMPLE_BYTES)) + 1
         if not cut:
             # A reference may lie across two chunks: hold back what could be the start of one.
@@ -110,19 +113,21 @@ class TreeReader:
 
     def _give(self, lines: list[bytes], chunk: bytes, start: int, end: int) -> int:
         """Give the lines, from that part of the chunk, and take the output after them; returns its length."""
-        if not lines:
-            return 0
         user = self._open[-1] if self._open else None
+        samples = chunk[start:end]
         # Also when the parser has an unfinished comment or the like, which swallows them.
         is_content = self._parser.CurrentByteIndex == self._parsed_bytes
-        if user is None or not user.is_user or user.depth != self._depth or not is_content:
-            self._parse(chunk[start:end])
+        can_take = is_content and _is_plain(samples, len(lines))
+        if user is None or not user.is_user or user.depth != self._depth or not can_take:
+            self._parse(samples)
             return 0
         user.samples += len(lines)
         self._on_lines(b"\n".join([*lines, b""]), user)
         output = _plain_output(chunk, end)
         if output:
-            user.text.append(output[len(_OUTPUT_START) : -len(_OUTPUT_END)].translate(_CONTROL).decode())
+            # Only its last line is asked for: all others are those of the samples.
+            last = max(output.rfind(b"\n{"), len(_OUTPUT_START))
+            user.text.append(output[last : -len(_OUTPUT_END)].translate(_CONTROL).decode())
         self._taken_bytes += end - start + len(output)
         self._taken_lines += LINES_OF_SAMPLE * len(lines) + output.count(b"\n")
         return len(output)
@@ -166,10 +171,20 @@ class TreeReader:
         raise xml.parsers.expat.ExpatError("a document type is not expected here")
 
 
+def _is_plain(samples: bytes, n: int) -> bool:
+    """Whether the texts of n samples are printable ASCII, with nothing that XML would have to escape."""
+    # Bytes beyond ASCII are negative.
+    signs = np.frombuffer(samples, np.int8)
+    is_printable = np.count_nonzero(signs < ord(" ")) == LINES_OF_SAMPLE * n
+    return is_printable and b"&" not in samples and samples.count(b"<") == samples.count(b">") == TAGS_OF_SAMPLE * n
+
+
 def _plain_output(chunk: bytes, start: int) -> bytes:
     """Return the element with a user's output; nothing if it is missing, incomplete, or needs the XML parser."""
-    end = chunk.find(_OUTPUT_END, start) if chunk.startswith(_OUTPUT_START, start) else -1
-    if end < 0:
+    if not chunk.startswith(_OUTPUT_START, start):
+        return b""
+    end = chunk.find(b"<", start + len(_OUTPUT_START))
+    if end < 0 or not chunk.startswith(_OUTPUT_END, end):
         return b""
     text = chunk[start + len(_OUTPUT_START) : end]
     is_plain = text.isascii() and not any(sign in text for sign in _MARKUP)
