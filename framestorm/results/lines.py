@@ -8,7 +8,9 @@ import io
 import json
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from framestorm.model.sample import COMMON, INDEX_LIMIT, SCHEMA, Line, is_sample
 
@@ -98,10 +100,24 @@ class LineReader:
     def __init__(self) -> None:
         self.names: dict[str, None] = dict.fromkeys(COMMON)
         self._forms: dict[tuple[tuple[str, str], ...], _Form] = {}
+        # Hashes of lines of a form, and those of all files but the current one in order.
+        self._hashes: list[NDArray[np.uint64]] = []
+        self._known = np.empty(0, np.uint64)
+
+    def next_file(self) -> None:
+        """Of lines that come again in the files after this, only user and index are read: what they are is known.
+
+        They are known by a hash of 64 bits: of a thousand million broken lines, less than one is taken for whole.
+        """
+        self._known = np.concatenate([self._known, *self._hashes])
+        self._known.sort()
+        self._hashes = []
 
     def read(self, text: bytes) -> Batch:
         """Read whole lines."""
-        rest = pl.DataFrame({"line": _lines(text)}).with_row_index(PLACE)
+        lines = pl.DataFrame({"line": _lines(text)}).with_row_index(PLACE)
+        is_known = self._is_known(lines["line"])
+        known, rest = lines.filter(is_known), lines.filter(~is_known)
         regular = []
         for form in self._forms.values():
             lines, rest = _split(form, rest)
@@ -122,12 +138,26 @@ class LineReader:
                     single[place] = line
             else:
                 break
-        keys = [lines.select(PLACE, pl.col("line").str.extract_groups(form.key()).alias("key")).unnest("key")
-                for form, lines in regular if lines.height]  # fmt: skip
-        keys = [part.select(PLACE, "user", pl.col("index").cast(pl.Int32)) for part in keys]
+        self._hashes += [_hashes(lines["line"]) for _, lines in regular]
+        keys = [_keys(form, lines) for form, lines in regular if lines.height]
+        for form in self._forms.values() if known.height else ():
+            keys.append(_keys(form, known).drop_nulls())
+            known = known.filter(~pl.col(PLACE).is_in(keys[-1][PLACE].implode()))
         rows = [(place, line["user"], line["index"]) for place, line in single.items()]
         keys.append(pl.DataFrame(rows, schema={PLACE: pl.UInt32, "user": pl.String, "index": pl.Int32}, orient="row"))
         return Batch(pl.concat(keys).sort(PLACE), others, text, regular, single)
+
+    def _is_known(self, lines: pl.Series) -> pl.Series:
+        """Whether the lines have been read in the files before."""
+        hashes = _hashes(lines)
+        if not self._known.size:
+            return pl.repeat(False, hashes.size, dtype=pl.Boolean, eager=True)
+        # By their order, because it is faster to look up neighbours in memory.
+        order = np.argsort(hashes)
+        place = np.searchsorted(self._known, hashes[order])
+        is_known = np.empty(hashes.size, bool)
+        is_known[order] = self._known.take(place, mode="clip") == hashes[order]
+        return pl.Series(is_known)
 
     def _learned(self, line: Line) -> _Form | None:
         """The form of a line if it is new."""
@@ -149,6 +179,17 @@ def parsed(text: str) -> Line:
     except (ValueError, RecursionError):
         return {}
     return line if isinstance(line, dict) else {}
+
+
+def _keys(form: _Form, lines: pl.DataFrame) -> pl.DataFrame:
+    """Place, user and index of lines that are samples of that form, or begin like them."""
+    keys = lines.select(PLACE, pl.col("line").str.extract_groups(form.key()).alias("key")).unnest("key")
+    return keys.select(PLACE, "user", pl.col("index").cast(pl.Int32))
+
+
+def _hashes(lines: pl.Series) -> NDArray[np.uint64]:
+    hashes: NDArray[np.uint64] = lines.hash().to_numpy()
+    return hashes
 
 
 def _lines(text: bytes) -> pl.Series:

@@ -192,11 +192,15 @@ def tree_xml(users: list[FakeUser]) -> str:
             head = _attributes(t=round(line["rtt_ms"]), it=0, lt=0, ct=0, ts=int(line["start_ms"]),
                                s=str(line["ok"]).lower(), lb="frame", rc=line["status"] or "",
                                rm=line["cause"] or "OK", **common)  # fmt: skip
-            parts.append(f"  <sample{head}>\n    {_data(json.dumps(line))}  </sample>\n")
+            parts.append(f"  <sample{head}>\n    {_data(_line(line))}  </sample>\n")
         said = [*user.frames, *([user.end] if user.end else [])]
-        parts.append(f"  {_data(''.join(json.dumps(line) + chr(10) for line in said))}")
+        parts.append(f"  {_data(''.join(_line(line) + chr(10) for line in said))}")
         parts.append('  <samplerData class="java.lang.String">python client.py</samplerData>\n</sample>\n')
     return "".join([*parts, "</testResults>\n"])
+
+
+def _line(line: Line) -> str:
+    return json.dumps(line, separators=(",", ":"))
 
 
 def jtl_rows(users: list[FakeUser]) -> list[dict[str, Any]]:
@@ -225,7 +229,7 @@ def write_jtl(path: Path, rows: list[dict[str, Any]], extra: tuple[str, ...] = (
 
 def write_journal(path: Path, users: list[FakeUser]) -> None:
     lines = [line for user in users for line in (user.start, *user.frames, *([user.end] if user.end else []))]
-    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+    path.write_text("".join(_line(line) + "\n" for line in lines))
 
 
 def write_resources(path: Path, ends_ms: dict[str, float], *parts: str) -> None:

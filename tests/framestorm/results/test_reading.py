@@ -242,6 +242,32 @@ def test_garbage_in_the_tree(fake_run: Any) -> None:
     assert all(user.has_last_line for user in results.clients.users.values())
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("\x07", "?"), ("&amp;", "&"), ("&#65;", "A"), ("&#0;", "?"), (">", ">"), ("é", "é"), ("\x7f", "\x7f")],
+)
+def test_a_text_in_the_tree_is_read_as_xml(fake_run: Any, written: str, read: str) -> None:
+    fake_run.user([{}, {"worker": "a-b"}, {}])
+    folder = fake_run.write()
+    (folder / "journal.jsonl").unlink()
+    edit_lines(folder / "tree.xml", lambda rows: [row.replace("a-b", f"a{written}b") for row in rows])
+    read_results(folder)
+    assert pl.read_csv(folder / "samples.csv")["worker"][1] == f"a{read}b"
+
+
+@pytest.mark.parametrize("sign", ["<", "&", "\x00<"])
+def test_a_sample_that_is_no_xml_ends_the_tree(fake_run: Any, sign: str) -> None:
+    fake_run.user([{}, {}, {}])
+    folder = fake_run.write()
+    (folder / "journal.jsonl").unlink()
+    tree = (folder / "tree.xml").read_text()
+    second = tree.index('rm="OK"', tree.index('"index":0'))
+    (folder / "tree.xml").write_text(tree[:second] + f'rm="O{sign}K"' + tree[second + len('rm="OK"') :])
+    results = read_results(folder)
+    assert "damaged" in missing(results)[0]
+    assert results.clients.from_tree == 1
+
+
 def test_lines_of_any_form_are_samples_in_their_order(fake_run: Any) -> None:
     """Most lines are read in bulk; those of another form between them keep their place and their values."""
     frames = [{} for _ in range(12)]
@@ -310,6 +336,23 @@ def test_a_bad_line_of_the_journal_is_counted_and_nothing_else_is_lost(three_use
     results = read_results(folder)
     assert height(results.samples) == 111
     assert results.clients.bad_lines == Counter({"the journal": 1})
+
+
+def test_a_line_of_the_journal_is_checked_although_the_tree_has_its_sample(three_users: Any) -> None:
+    """A line that is the tree's to the last byte is known; one that only begins like it is not."""
+    folder = three_users.write()
+
+    def spoilt(rows: list[str]) -> list[str]:
+        samples = [number for number, row in enumerate(rows) if "sample" in row.split(",")[0]]
+        broken, repeated = samples[3], samples[5]
+        rows[broken] = rows[broken].replace("true", "True")
+        return [*rows, rows[repeated]]
+
+    edit_lines(folder / "journal.jsonl", spoilt)
+    results = read_results(folder)
+    assert height(results.samples) == 111
+    assert results.clients.bad_lines == results.clients.twice == Counter({"the journal": 1})
+    assert "1 frame of tree.xml is not in the journal" in missing(results)
 
 
 def test_entities_are_refused(fake_run: Any) -> None:
