@@ -123,11 +123,13 @@ def read_clients(run_dir: Path, table: Path) -> ClientFiles:
                     reader.journal(path)
             reader.wait()
             reader.rows.save(table)
+            files = reader.files
     finally:
         body.unlink(missing_ok=True)
-    # The C library keeps freed buffers, for each thread its own: here 100 MB.
+    # The C library keeps freed buffers, for each thread its own: here 100 MB, with what the readers hold.
+    del reader, tree
     ctypes.CDLL(None).malloc_trim(0)
-    return reader.files
+    return files
 
 
 class _Rows:
