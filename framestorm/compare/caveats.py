@@ -69,7 +69,7 @@ def _of_studies(old: StudySide, new: StudySide, asked: Asked) -> list[str]:
     a, b = old.label, new.label
     # Levels of one study have its folder in common, and no run.
     is_itself = (old.folder, old.name) == (new.folder, new.name)
-    sentences = [f"{a} and {b} are both {old.name}, which is compared with itself."] if is_itself else []
+    sentences = [f"{a} and {b} are the same study, {old.name}: it is compared with itself."] if is_itself else []
     sentences += _single(old, new, (len(old.repetitions), len(new.repetitions)), "repetition")
     for side in {old.folder: old, new.folder: new}.values():
         if side.left_out:

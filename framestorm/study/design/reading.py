@@ -33,7 +33,8 @@ def load(path: Path, quick: bool = False) -> Study:
     file = path / DEFINITION if path.is_dir() else path
     content, problems = yaml_lines.read(file)
     if not isinstance(content, dict):
-        problems.add((), f"a study is a mapping; the file is {'empty' if content is None else 'none'}", Study.keys())
+        what = "empty" if content is None else "something else"
+        problems.add((), f"a study is a mapping; the file is {what}", Study.keys())
         problems.check()
     if "name" in content:
         problems.add(("name",), "a study is a mapping without name, which is that of its folder", Study.keys())

@@ -180,7 +180,7 @@ def test_one_repetition_against_several(tmp_path: Path, make_study: Make) -> Non
 def test_a_study_with_itself(tmp_path: Path, make_study: Make) -> None:
     study = make_study("s", ways)
     _, made = compare(tmp_path / "1", study, study)
-    assert made["comparisons"][0]["warnings"] == ["A and B are both s, which is compared with itself."]
+    assert made["comparisons"][0]["warnings"] == ["A and B are the same study, s: it is compared with itself."]
     _, levels = compare(tmp_path / "2", study, "--factor", "way=fork,kept-alive")
     assert levels["comparisons"][0]["warnings"] == []
 

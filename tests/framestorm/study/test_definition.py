@@ -292,7 +292,11 @@ def test_named_levels_are_written_with_quotes(load):
 def test_what_is_no_file_is_said(tmp_path):
     with pytest.raises(UsageError, match=r"study.yml cannot be read"):
         reading.load(tmp_path)
-    for text, line, what in (("", 1, "empty"), ("hello", 1, "none"), ("# A list.\n- a\n", 2, "none")):
+    for text, line, what in (
+        ("", 1, "empty"),
+        ("hello", 1, "something else"),
+        ("# A list.\n- a\n", 2, "something else"),
+    ):
         (tmp_path / "study.yml").write_text(text)
         words = rf"study.yml:{line}: a study is a mapping; the file is {what}; allowed: title, question"
         with pytest.raises(UsageError, match=words):
