@@ -30,10 +30,14 @@ class Sample:
             first_cut = float(cut.min())
             # A full value equal to the first cut-off one sorts before it: the cut-off one is known to be longer.
             self._exact_ranks = int(np.count_nonzero(full_ms <= first_cut))
-            self._sorted = np.sort(np.concatenate([full_ms, cut]))
+            in_order = np.sort(np.concatenate([full_ms, cut]))
         else:
             self._exact_ranks = self.n
-            self._sorted = np.sort(full_ms)
+            in_order = np.sort(full_ms)
+        self._mean = float(in_order.mean()) if self.n else math.nan
+        # Times of millions of samples repeat: each value is kept once, with the last of its ranks.
+        is_last = np.append(in_order[1:] != in_order[:-1], [True])[: self.n]
+        self._values, self._ranks = in_order[is_last], np.flatnonzero(is_last) + 1
 
     def percentile(self, percent: str) -> Estimate | None:
         """The nearest-rank percentile with its interval; `percent` is a decimal number as text, e.g. "99.9"."""
@@ -43,12 +47,12 @@ class Sample:
         rank = nearest_rank(self.n, percent)
         low, high = interval_ranks(self.n, p)
         return Estimate(
-            value=float(self._sorted[rank - 1]),
+            value=self._value(rank),
             n=self.n,
             method="order statistics",
             bound=self._bound(rank),
-            low=float(self._sorted[low - 1]) if low else None,
-            high=float(self._sorted[high - 1]) if high and high <= self._exact_ranks else None,
+            low=self._value(low) if low else None,
+            high=self._value(high) if high and high <= self._exact_ranks else None,
             few=self.n * (1 - p) < 1,
         )
 
@@ -56,14 +60,17 @@ class Sample:
         """The mean; a lower bound as soon as one value was cut off."""
         if not self.n:
             return None
-        return Estimate(float(self._sorted.mean()), n=self.n, bound="lower" if self.censored else "exact")
+        return Estimate(self._mean, n=self.n, bound="lower" if self.censored else "exact")
 
     def extreme(self, *, largest: bool) -> Estimate | None:
         """The smallest or the largest value."""
         if not self.n:
             return None
         rank = self.n if largest else 1
-        return Estimate(float(self._sorted[rank - 1]), n=self.n, bound=self._bound(rank))
+        return Estimate(self._value(rank), n=self.n, bound=self._bound(rank))
+
+    def _value(self, rank: int) -> float:
+        return float(self._values[np.searchsorted(self._ranks, rank)])
 
     def _bound(self, rank: int) -> Bound:
         return "exact" if rank <= self._exact_ranks else "lower"
