@@ -9,26 +9,16 @@ from urllib.parse import urlsplit, urlunsplit
 from callbacks import Call, Receiver
 from caller import Response
 from dispatch import Acceptance, DispatchError, Outcome
-from push import Push
+from push import Calls, Push
 
 
 class Pull(Push):
     """All tasks are handed over at once; the queue's workers take them when free, and report when each is done."""
 
-    def __init__(
-        self,
-        url: str,
-        workers: int,
-        task_s: float,
-        timeout_s: float,
-        connect_timeout_s: float,
-        expected: frozenset[int],
-    ) -> None:
+    def __init__(self, calls: Calls) -> None:
         """Listen for finished tasks; the tasks are posted over as many connections as Push uses."""
-        self._receiver = _receiver(url, self._on_call)
-        queued = queue_url(url)
-        times_s = (task_s, timeout_s, connect_timeout_s)
-        super().__init__(queued, workers, *times_s, expected, X_Callback_Url=self._receiver.url)
+        self._receiver = _receiver(calls.url, self._on_call)
+        super().__init__(calls._replace(url=queue_url(calls.url)), X_Callback_Url=self._receiver.url)
         self._tasks_by_call: dict[str, int] = {}
         self._early: dict[str, Call] = {}
         self._receiver.__enter__()

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from callbacks import SECONDS
 from caller import Caller, Response
@@ -11,25 +12,29 @@ from dispatch import Acceptance, Dispatcher, Handover, Outcome
 THREADS_END_WITHIN_S = 2.0
 
 
+class Calls(NamedTuple):
+    """How tasks are called: the function, by how many connections, for how long, and which statuses are correct."""
+
+    url: str
+    workers: int
+    task_s: float
+    timeout_s: float
+    connect_timeout_s: float
+    expected: frozenset[int]
+
+
 class Push(Dispatcher):
     """So many workers here, each on a connection of its own, each with one task at a time."""
 
-    def __init__(
-        self,
-        url: str,
-        workers: int,
-        task_s: float,
-        timeout_s: float,
-        connect_timeout_s: float,
-        expected: frozenset[int],
-        **headers: str,
-    ) -> None:
+    def __init__(self, calls: Calls, **headers: str) -> None:
         """Have the workers stand ready; their connections come with their first task."""
-        super().__init__(timeout_s)
-        self._expected = expected
-        self._body = f"{task_s:g}".encode()
+        super().__init__(calls.timeout_s)
+        self._expected = calls.expected
+        self._body = f"{calls.task_s:g}".encode()
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
-        self._callers = [Caller(url, fields, timeout_s, connect_timeout_s) for _ in range(workers)]
+        self._callers = [
+            Caller(calls.url, fields, calls.timeout_s, calls.connect_timeout_s) for _ in range(calls.workers)
+        ]
         self._threads = [threading.Thread(target=self._post_all, args=(each,), daemon=True) for each in self._callers]
         self._tasks: Iterator[int] = iter(())
         self._is_begun = threading.Event()

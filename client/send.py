@@ -5,11 +5,13 @@ import signal
 import time
 from collections.abc import Mapping
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import requests
-import urllib3.connection
+import urllib3
+from requests.adapters import HTTPAdapter
 from requests.cookies import RequestsCookieJar
+from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from encoding import Encoding
 from final import FinalResponse
@@ -20,8 +22,6 @@ MAX_ANSWER_BYTES = 256 * 1024 * 1024
 ANSWER_BYTES, ANSWER_BYTES_PER_SENT = 8 * 1024 * 1024, 16
 _CHUNK_BYTES = 64 * 1024
 _ALARM_AGAIN_S = 0.05
-
-urllib3.connection.HTTPConnection.response_class = FinalResponse
 
 
 class _OverdueError(Exception):
@@ -52,6 +52,8 @@ class Sender:
         self._session = requests.Session()
         # Proxies and passwords of the environment must not come between user and function unseen.
         self._session.trust_env = False
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, _Adapter())
         self._session.cookies = _NoCookies()
         self._verify: str | bool = True
         headers = {
@@ -138,6 +140,30 @@ class _Exchange:
         self.status: int | None = None
         self.headers: Mapping[str, str] = {}
         self.body = bytearray()  # not a list of chunks: the function chooses how small they are
+
+
+class _Connection(HTTPConnection):
+    response_class = FinalResponse
+
+
+class _TlsConnection(HTTPSConnection):
+    response_class = FinalResponse
+
+
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _TlsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
+
+
+class _Adapter(HTTPAdapter):
+    """Opens connections that pass over informational answers."""
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        super().init_poolmanager(*arguments, **options)
+        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
 
 class _NoCookies(RequestsCookieJar):

@@ -24,7 +24,7 @@ from interrupt import Interrupts, Stopped
 from lines import Account, LineError, Lines
 from pool import Pool
 from pull import Pull
-from push import Push
+from push import Calls, Push
 
 LABEL = "task"
 MODES = ("local", "push", "pull")
@@ -105,9 +105,9 @@ def run(options: argparse.Namespace, account: Account, interrupts: Interrupts) -
 def _ready(options: argparse.Namespace) -> Dispatcher:
     if options.mode == "local":
         return Pool(options.workers, options.task_s, options.timeout_s)
-    way = Push if options.mode == "push" else Pull
     times_s = (options.task_s, options.timeout_s, options.connect_timeout_s)
-    return way(options.url, options.workers, *times_s, options.expect_status)
+    calls = Calls(options.url, options.workers, *times_s, options.expect_status)
+    return Push(calls) if options.mode == "push" else Pull(calls)
 
 
 def _write_sample(account: Account, result: Result, intended_ms: float, sent_bytes: int) -> None:

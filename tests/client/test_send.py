@@ -1,10 +1,12 @@
 """What the process tests of test_client.py cannot reach: limits and broken exchanges seen from inside."""
 
+import http.client
 import signal
 import tracemalloc
 from collections.abc import Iterator
 
 import pytest
+import urllib3.connection
 
 import send
 from encoding import ENCODINGS
@@ -37,6 +39,11 @@ def test_informational_answers_come_before_the_one_that_counts(function: StandIn
     reply = sender.send(BODY)
     sender.close()
     assert (reply.status, reply.body, reply.cause) == (201, b"ok", None)
+
+
+def test_other_connections_of_the_process_stay_as_they_are() -> None:
+    for connection in (urllib3.connection.HTTPConnection, urllib3.connection.HTTPSConnection):
+        assert connection.response_class is http.client.HTTPResponse
 
 
 def test_a_function_sets_no_cookies(function: StandIn) -> None:
