@@ -4,15 +4,11 @@
 import com.fasterxml.jackson.core.JsonProcessingException
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.ObjectMapper
+import framestorm.ClientCertificate
 import framestorm.Running
 import groovy.json.JsonOutput
 import groovy.transform.CompileStatic
 import java.nio.file.Files
-import java.security.KeyFactory
-import java.security.KeyStore
-import java.security.cert.Certificate
-import java.security.cert.CertificateFactory
-import java.security.spec.PKCS8EncodedKeySpec
 import java.util.concurrent.atomic.AtomicLong
 import java.util.regex.Matcher
 import java.util.regex.Pattern
@@ -41,7 +37,6 @@ class Requests { // loaded anew for each run
     static final Pattern FIELD = ~/(?s)([!-<>-~][ -<>-~]*)=([@<]?)(.*?)(?:;type=([\w.+-]+\/[^;=]+(?:; *charset=[\w-]+)?))?/
     static final Pattern NOT_IN_URL = ~/["<>\\^`{|}\s]|%(?![0-9A-Fa-f]{2})/ // percent-encoded, as by browsers
     static final Pattern NOT_IN_HEADER = ~/[^\t -~\u00A0-\u00FF]/ // JMeter would send ? for it
-    static final Pattern PEM = ~/(?s)-----BEGIN ([A-Z0-9 ]+)-----(.+?)-----END/
     static final Map<String, String> TYPES = [json: 'application/json', jsonl: 'application/jsonl', xml: 'application/xml']
     static final List<String> WITH_BODY = ['POST', 'PUT', 'PATCH']
     static volatile Requests only
@@ -112,7 +107,11 @@ class Requests { // loaded anew for each run
         if (proxy && (!proxy.host || proxy.port < 0)) {
             throw new IllegalArgumentException("-Jproxy=${property(vars, 'proxy')}: expected host:port")
         }
-        useCertificate(property(vars, 'certificate'), resolved(property(vars, 'certificate_password')))
+        String certificate = property(vars, 'certificate')
+        String password = resolved(property(vars, 'certificate_password'))
+        if (certificate) {
+            ClientCertificate.use(file(certificate), password)
+        }
     }
 
     // A plan of one's own declares what it needs of the properties; those that it leaves out have the default.
@@ -319,9 +318,9 @@ class Requests { // loaded anew for each run
             sampler.proxyPass = login[1]
         }
         vars.putObject('secrets', secrets)
-        vars.putObject('filling', { String template -> // for what is expected of the answer
-            filled(template, row) { JsonNode value -> plain(value) }
-        })
+        if (row) { // for what is expected of the answer
+            vars.putObject('filling', { String template -> filled(template, row) { JsonNode value -> plain(value) } })
+        }
     }
 
     void checkColumns(String rowsFile, String templates) {
@@ -387,51 +386,6 @@ class Requests { // loaded anew for each run
             manager.add(new Header('Content-Type', type))
         }
         return manager
-    }
-
-    // JMeter's SSL context takes its key store from these system properties.
-    static void useCertificate(String path, String password) {
-        if (!path) {
-            return
-        }
-        File file = file(path)
-        byte[] content = file.bytes
-        boolean isPem = new String(content, 'ISO-8859-1').contains('-----BEGIN ')
-        File store = isPem ? storeOf(file.getText('UTF-8'), password) : file
-        try {
-            store.withInputStream { KeyStore.getInstance('PKCS12').load(it, password.toCharArray()) }
-        } catch (IOException error) {
-            throw new IllegalArgumentException("-Jcertificate=@$file: neither PEM nor PKCS12 with this password: $error.message")
-        }
-        System.setProperty('javax.net.ssl.keyStore', store.path)
-        System.setProperty('javax.net.ssl.keyStoreType', 'PKCS12')
-        System.setProperty('javax.net.ssl.keyStorePassword', password)
-    }
-
-    static File storeOf(String pem, String password) {
-        List<Certificate> chain = []
-        byte[] key = null
-        Matcher matcher = PEM.matcher(pem)
-        while (matcher.find()) {
-            byte[] der = Base64.mimeDecoder.decode(matcher.group(2))
-            if (matcher.group(1) == 'CERTIFICATE') {
-                chain.add(CertificateFactory.getInstance('X.509').generateCertificate(new ByteArrayInputStream(der)))
-            } else if (matcher.group(1) == 'PRIVATE KEY') {
-                key = der
-            }
-        }
-        if (key == null || !chain) {
-            throw new IllegalArgumentException(
-                'certificate: a PEM file needs the certificate and its key as PRIVATE KEY (openssl pkcs8 -topk8 -nodes)')
-        }
-        KeyStore store = KeyStore.getInstance('PKCS12')
-        store.load(null, null)
-        def privateKey = KeyFactory.getInstance(chain[0].publicKey.algorithm).generatePrivate(new PKCS8EncodedKeySpec(key))
-        store.setKeyEntry('client', privateKey, password.toCharArray(), chain as Certificate[])
-        File file = Files.createTempFile('certificate', '.p12').toFile() // readable by its owner only
-        file.deleteOnExit()
-        file.withOutputStream { store.store(it, password.toCharArray()) }
-        return file
     }
 }
 

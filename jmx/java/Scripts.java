@@ -48,14 +48,15 @@ public final class Scripts {
         }
     }
 
-    /** Compile a script at set-up, into the folder whose content becomes the jar. */
-    static void compileInto(Path classes, Path script) throws IOException {
-        String text = Files.readString(script);
-        Path folder = Files.createDirectories(classes.resolve(folderOf(text)));
+    /** Compile a script at set-up, or classes that scripts share, into the folder whose content becomes the jar. */
+    static void compileInto(Path classes, Path source) throws IOException {
+        String text = Files.readString(source);
+        boolean isScript = !text.startsWith("package framestorm");
+        Path folder = isScript ? Files.createDirectories(classes.resolve(folderOf(text))) : classes;
         CompilerConfiguration configuration = new CompilerConfiguration(CompilerConfiguration.DEFAULT);
         configuration.setTargetDirectory(folder.toFile());
         CompilationUnit unit = new CompilationUnit(configuration);
-        unit.addSource(NAME + ".groovy", text);
+        unit.addSource(isScript ? NAME + ".groovy" : source.getFileName().toString(), text);
         unit.compile();
     }
 
