@@ -24,11 +24,10 @@ from framestorm.compare import questions
 from framestorm.compare.runs import Measured, Run, RunSide
 from framestorm.stats.bootstrap import draw
 from framestorm.stats.evidence import of_shares, over_repetitions
-from framestorm.stats.means import student, welch, without_repetition
+from framestorm.stats.means import is_enough, student, welch, without_repetition
 from framestorm.stats.percentiles import Sample, interval_ranks
 from framestorm.stats.scalability import fit_usl
 from framestorm.stats.shares import design_effect, wilson
-from framestorm.stats.stopping import is_enough
 from framestorm.study.answers.samples import Times
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from framestorm import paths
+from framestorm import machine, paths
 from framestorm.endpoint import check_reachable
 from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.fleet import Fleet
@@ -24,11 +24,12 @@ from framestorm.model.run import JMeterProcess, Record, Target
 from framestorm.plain import note
 from framestorm.results.jmeter_log import read_log
 from framestorm.results.jtl import has_rows
-from framestorm.run import first_run, jmeter, record
+from framestorm.run import first_run, jmeter
 from framestorm.run.live import LiveView
 from framestorm.run.load import LocalLoad
 from framestorm.run.preparation import Prepared, RunOptions, prepare
 
+RECORD = "run.json"
 POLL_S = 0.2
 # How long a gentle stop may take before JMeter is told to interrupt its users, then is ended.
 # With JMeter's end and the report a stopped run is over in 20 s.
@@ -84,7 +85,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         load = stack.enter_context(closing(Fleet(prepared, hosts) if hosts else LocalLoad(prepared)))
         try:
             begun = _begun(prepared)
-            files.write(run_dir / record.FILE, begun, indent=2)
+            files.write(run_dir / RECORD, begun, indent=2)
             load.start()
             if interrupts.count:
                 raise FramestormError(f"stopped by {interrupts.name} before the run began; nothing is left of it")
@@ -95,7 +96,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         process = JMeterProcess(load.arguments)
         began_s = time.monotonic()
         begun = replace(begun, started_ms=now_ms(), hosts=load.hosts(), rmi=load.rmi(), jmeter=process)
-        files.write(run_dir / record.FILE, begun, indent=2)
+        files.write(run_dir / RECORD, begun, indent=2)
         with in_background(LiveView(run_dir, plan.has_journal, plan.label).watch):
             reason, stopping_ms = _watch(load, interrupts)
         reasons = [reason, *load.collect()]
@@ -121,7 +122,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             jmeter=JMeterProcess(load.arguments, load.exit_status()),
         )
         files.sync_all(run_dir)
-        files.write(run_dir / record.FILE, ended, indent=2)
+        files.write(run_dir / RECORD, ended, indent=2)
     for name, letter, copy in (("samples.jtl", "-l", options.samples_copy), ("jmeter.log", "-j", options.log_copy)):
         if copy is not None and (run_dir / name).exists():
             try:
@@ -210,7 +211,7 @@ def _begun(prepared: Prepared) -> Record:
     """The record of a run that begins now."""
     options, platform = prepared.options, prepared.platform
     return Record(
-        kit=record.kit(),
+        kit=machine.kit(),
         plan=paths.shown(options.plan.resolve()),
         command=tuple(options.command),
         state="running",
@@ -223,7 +224,7 @@ def _begun(prepared: Prepared) -> Record:
         given={**options.given, **options.extra},
         criteria=options.criteria,
         target=Target(platform.kind, platform.url or None, platform.settings_as_text()),
-        versions=record.versions(),
+        versions=machine.versions(),
     )
 
 

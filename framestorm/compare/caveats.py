@@ -9,7 +9,7 @@ from typing import Any
 
 from framestorm.compare.questions import ONE_ONLY, Asked
 from framestorm.compare.runs import Run, RunSide, settings_of
-from framestorm.compare.studies import StudySide
+from framestorm.compare.sides import StudySide
 from framestorm.inference.contrasts import share_without_time
 from framestorm.model.comparison import Setting
 from framestorm.model.run import Host, Kit, Record

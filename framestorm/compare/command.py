@@ -7,8 +7,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.compare.comparing import compare
 from framestorm.compare.page import page_html, terminal_text
-from framestorm.compare.sides import Sides, levels, read_sides
-from framestorm.compare.studies import StudySide, factors_text
+from framestorm.compare.sides import Sides, StudySide, factors_text, levels, read_sides
 from framestorm.errors import FramestormError, UsageError
 from framestorm.inference.contrasts import Threshold
 from framestorm.model.files import dump, write_text

@@ -9,11 +9,10 @@ import numpy as np
 from framestorm.compare import caveats
 from framestorm.compare.questions import Asked, of_runs, of_studies
 from framestorm.compare.runs import RunSide
-from framestorm.compare.sides import Sides
-from framestorm.compare.studies import StudySide
+from framestorm.compare.sides import Sides, StudySide
 from framestorm.inference.contrasts import Threshold, judge_differences, judge_thresholds
 from framestorm.inference.wording import contrast_sentence
-from framestorm.machine import now_ms
+from framestorm.machine import kit, now_ms
 from framestorm.model.comparison import (
     Comparison,
     Contrast,
@@ -26,7 +25,6 @@ from framestorm.model.comparison import (
 )
 from framestorm.model.metric import RESPONSE
 from framestorm.model.units import plural
-from framestorm.run import record
 from framestorm.study.answers.samples import Times
 
 EXIT_MISSING, EXIT_REGRESSION = 1, 3
@@ -49,7 +47,7 @@ def compare(
     judged = judge_thresholds(thresholds, contrasts, [what for each in asked for what in each.missing])
     return Comparison(
         of="runs" if isinstance(old, RunSide) else "levels" if factor else "studies",
-        kit=record.kit(),
+        kit=kit(),
         made_ms=now_ms(),
         command=tuple(command),
         verdict=_verdict(judged),

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from framestorm.compare.runs import RATE, STATISTICS, SUCCESS, Measured, Run, RunSide
-from framestorm.compare.studies import StudySide
+from framestorm.compare.sides import StudySide
 from framestorm.errors import FramestormError
 from framestorm.inference.contrasts import Missing, Question
 from framestorm.model.comparison import SideFigure

@@ -1,18 +1,167 @@
-"""The sides of a comparison: find and read the runs or studies named on the command line."""
+"""The sides of a comparison: runs, studies, or levels of one study's factor, found by their names and read."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import csv
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from framestorm import paths
 from framestorm.compare.runs import RunSide, read_compared
-from framestorm.compare.studies import StudySide, factors_text, point_key, read_study
 from framestorm.errors import FramestormError, UsageError
-from framestorm.study.design.folder import FILE
-from framestorm.study.design.matrix import as_text
+from framestorm.model.comparison import SideFigure
+from framestorm.model.files import FileError, read
+from framestorm.model.metric import split_label
+from framestorm.model.study import Value
+from framestorm.model.units import plural
+from framestorm.study.answers.results import figures_or_why_not
+from framestorm.study.answers.rows import FILE as RESULTS
+from framestorm.study.answers.rows import names_cut_off
+from framestorm.study.design.folder import COMPLETE, FILE, Point, StudyRecord
+from framestorm.study.design.matrix import as_number, as_text
 
 RUN, STUDY = "run.json", FILE
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class StudyRun(NamedTuple):
+    """A complete run of a study: its folder in the study's, its metrics, and the names of those cut off by timeouts."""
+
+    run: str
+    metrics: dict[str, float]
+    cut_off: frozenset[str]
+
+
+@dataclass(frozen=True)
+class StudySide:
+    """One study, or one level of a factor of it: study.json, and the rows of results.csv that are complete.
+
+    points: by their factors, which the two sides may have in common. rows: by point and repetition.
+    schedule: the order of the points in each repetition. If it is the same on both sides, repetitions pair.
+    """
+
+    label: str
+    name: str
+    folder: Path
+    study: StudyRecord
+    columns: list[str]
+    rows: dict[tuple[str, int], StudyRun]
+    left_out: int
+    points: dict[str, Point]
+    schedule: str
+
+    @property
+    def folders(self) -> list[Path]:
+        return [self.folder]
+
+    @property
+    def extent(self) -> str:
+        """How much data it has."""
+        return f"{plural(len(self.points), 'point')}, {plural(len(self.repetitions), 'repetition')}"
+
+    @property
+    def repetitions(self) -> set[int]:
+        """The repetitions that have a complete run."""
+        return {repetition for _, repetition in self.rows}
+
+    def figures(self, point: str, name: str) -> dict[int, SideFigure]:
+        """A metric's figures by repetition at the point with that key, where they are known."""
+        return {
+            repetition: SideFigure(row.metrics[name], name in row.cut_off)
+            for (id_, repetition), row in self.rows.items()
+            if id_ == self.points[point].id and name in row.metrics
+        }
+
+    def with_metrics(self, names: Collection[str]) -> "StudySide":
+        """The same study with these metrics too: those that results.csv lacks, by the samples of its runs."""
+        lacking = [name for name in names if name not in self.columns]
+        if not lacking:
+            return self
+        rows: dict[tuple[str, int], StudyRun] = {}
+        for cell, row in self.rows.items():
+            figures, _ = figures_or_why_not(self.folder / row.run, self.study.definition, lacking)
+            values = {name: float(value) for name in lacking if (value := figures.metrics.get(name)) is not None}
+            rows[cell] = StudyRun(row.run, row.metrics | values, row.cut_off | (values.keys() & figures.bounds.keys()))
+        columns = [*self.columns, *(name for name in lacking if any(name in row.metrics for row in rows.values()))]
+        return replace(self, rows=rows, columns=columns)
+
+    @property
+    def main_label(self) -> str:
+        """Not known of runs: their metrics without a label are of the main samples."""
+        return ""
+
+    def labels(self) -> set[str]:
+        """The labels named in study.yml: results.csv has columns for these only."""
+        return {label for name in self.columns if (label := split_label(name)[0]) is not None}
+
+    def metrics_of(self, label: str | None) -> set[str]:
+        """The columns of results.csv that are of a label, without it; or of none."""
+        parts = [split_label(name) for name in self.columns]
+        return {rest for of, rest in parts if of == label}
+
+    def has(self, name: str) -> bool:
+        """Whether it may have a metric."""
+        return name in self.columns
+
+    def total(self, point: str, name: str) -> int:
+        """The sum of a count over all repetitions of a point."""
+        return int(sum(figure.value for figure in self.figures(point, name).values()))
+
+    def levels(self) -> dict[str, list[str]]:
+        """The levels of each factor, in order."""
+        levels: dict[str, dict[str, None]] = {}
+        for point in self.points.values():
+            for name, level in point.factors.items():
+                levels.setdefault(name, {})[as_text(level)] = None
+        return {name: list(of_factor) for name, of_factor in levels.items()}
+
+
+def point_key(factors: dict[str, Value], without: str | None = None) -> str:
+    """A key that is equal for equal points of two sides (the factor `without` is ignored)."""
+    levels = (f"{name}={as_text(value)}" for name, value in factors.items() if name != without)
+    return ", ".join(levels) or "the one point"
+
+
+def read_study(label: str, folder: Path) -> StudySide:
+    """Read a study.
+
+    Raises:
+        UsageError: study.json cannot be read.
+        FramestormError: it has no results.csv, or no point of it is complete.
+    """
+    try:
+        study = read(folder / STUDY, StudyRecord)
+    except FileError as error:
+        raise UsageError(str(error)) from None
+    path = folder / RESULTS
+    if not path.is_file():
+        raise FramestormError(f"{folder.name} has no results.csv yet; make it by ./run.sh report {paths.shown(folder)}")
+    with path.open(encoding="utf-8", newline="") as file:
+        table = csv.DictReader(file)
+        rows = list(table)
+        columns = list(table.fieldnames or ())
+    complete = {
+        (row["point"], int(row["repetition"])): StudyRun(
+            row["run"],
+            {name: float(number) for name, text in row.items() if (number := as_number(text)) is not None},
+            names_cut_off(row),
+        )
+        for row in rows
+        if row["state"] == COMPLETE
+    }
+    if not complete:
+        raise FramestormError(f"{folder.name}: no point is complete, there is nothing to compare")
+    points = {point_key(point.factors): point for point in study.points}
+    schedule = json.dumps([study.seed, study.definition.order, sorted(points)])
+    left_out = len(rows) - len(complete)
+    return StudySide(label, folder.name, folder, study, columns, complete, left_out, points, schedule)
+
+
+def factors_text(side: StudySide) -> str:
+    """A study's factors and their levels, in the form of the option --factor."""
+    return "; ".join(f"{name}={','.join(of_factor)}" for name, of_factor in side.levels().items())
+
 
 Sides = Sequence[RunSide] | Sequence[StudySide]
 

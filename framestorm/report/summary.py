@@ -13,7 +13,7 @@ from framestorm.model.sample import Kind, noun
 from framestorm.model.series import Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
-from framestorm.results import hosts, reading, replicas, stalls
+from framestorm.results import hosts, reading, replicas
 from framestorm.results.jtl import read_threads
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
 from framestorm.stats.percentiles import Sample
@@ -63,7 +63,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     labels, groups, charted = _labels(results, {criterion.label for criterion in parsed}, origin_ms)
     wholes = {ALL, USER} if users.height else {ALL}
     samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
-    stalled = stalls.read_stalls(results.log, samples, load, origin_ms, is_open_model=record.is_open_model)
+    stalled = hosts.read_stalls(results.log, samples, load, origin_ms, is_open_model=record.is_open_model)
     resources = hosts.read_machines(run_dir / "resources.csv")
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
@@ -99,7 +99,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             stopped_by=results.log.stopped_by if record.stopping_ms is None else None,
             out_of_memory=results.log.out_of_memory,
             stalls=stalled,
-            during_stalls=stalls.samples_during(samples, stalled, origin_ms),
+            during_stalls=hosts.samples_during(samples, stalled, origin_ms),
             absent_columns=list(results.jtl.absent),
         ),
         files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from framestorm import __version__, paths
+from framestorm import __version__, machine, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
 from framestorm.model.study import DEFINITION
@@ -19,7 +19,6 @@ from framestorm.parser import Parser
 from framestorm.plain import note, say, visible
 from framestorm.platform.base import DEFAULT_PORT, Check
 from framestorm.run import properties
-from framestorm.run import record as versions
 from framestorm.setup import pieces as setup
 from framestorm.study import readiness
 from framestorm.study.design import folder, matrix, reading
@@ -208,7 +207,7 @@ def _resume(options: argparse.Namespace) -> Ended:
         left = list(Engine(where).due())
         return Ended(readiness.show(study, left, [*readiness.checks(study, where.path)]), "dry run")
     _make_ready(study, where.path)
-    kit, then = versions.kit(), study.kit.commit
+    kit, then = machine.kit(), study.kit.commit
     if kit.commit != then:
         note(f"the runs so far were made at commit {then}, the next are at {kit.commit}")
     where.update(inventory=inventory, port=port, resumed=(*study.resumed, Resumption(now_ms(), kit)))

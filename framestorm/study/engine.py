@@ -84,7 +84,7 @@ class Engine:
 
     def _needs(self, point: Point, repetition: int) -> bool:
         """Whether the stop rule asks for this repetition of a point; one whose runs fail gets no more."""
-        from framestorm.stats.stopping import is_enough
+        from framestorm.stats.means import is_enough
 
         stop = self._study.stop
         if stop is None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.machine import now_ms
+from framestorm.machine import kit, now_ms
 from framestorm.model import files
 from framestorm.model.files import FORMAT, FileError
 from framestorm.model.run import Kit
@@ -22,7 +22,6 @@ from framestorm.plain import note
 from framestorm.platform.base import DEFAULT_PORT, Site
 from framestorm.platform.base import FILES as OF_PLATFORMS
 from framestorm.platform.registry import AnySettings
-from framestorm.run import record
 
 FILE = "study.json"
 RUNS = "runs.jsonl"
@@ -133,7 +132,7 @@ class StudyRecord:
         """Create the record of a new study from `file`; `settings` are the other fields of the record."""
         return cls(
             name=definition.name,
-            kit=record.kit(),
+            kit=kit(),
             started_ms=now_ms(),
             definition=definition,
             file_sha256=file_sha256(file),

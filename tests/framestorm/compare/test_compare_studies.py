@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from framestorm.cli import main
-from framestorm.compare.studies import point_key
+from framestorm.compare.sides import point_key
 from tests.framestorm.compare.conftest import Make, compare
 
 # Fork ten times kept alive, what a repetition has in common, and noise of a percent.

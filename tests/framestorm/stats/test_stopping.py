@@ -2,7 +2,7 @@
 
 import pytest
 
-from framestorm.stats.stopping import is_enough
+from framestorm.stats.means import is_enough
 
 
 @pytest.mark.parametrize(
