@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+STDOUT = 1
 MAX_TEXT_CHARACTERS = 200  # of a figure that is a text: the function may send any length
 
 
@@ -24,8 +25,7 @@ class Lines:
     The journal is written first: it shows what was sent even if the reader of stdout is gone.
     """
 
-    def __init__(self, journal: Path | None, stdout: int = 1) -> None:
-        self._stdout = stdout
+    def __init__(self, journal: Path | None) -> None:
         self._journal: int | None = None
         if journal is not None:
             try:
@@ -40,7 +40,7 @@ class Lines:
         if self._journal is not None:
             _write(self._journal, line, "journal")
         if not only_journal:
-            _write(self._stdout, line, "stdout")
+            _write(STDOUT, line, "stdout")
 
 
 def _write(descriptor: int, line: bytes, name: str) -> None:

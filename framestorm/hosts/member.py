@@ -23,24 +23,6 @@ from framestorm import client_server, probe
 from framestorm.errors import FramestormError
 from framestorm.hosts import agent, fence, messages
 from framestorm.hosts.inventory import Host
-from framestorm.hosts.messages import (
-    Answer,
-    Beat,
-    Begin,
-    Chunk,
-    Connect,
-    Connected,
-    Do,
-    Done,
-    Facts,
-    Failed,
-    Got,
-    Open,
-    Order,
-    Piece,
-    Ready,
-    TellFacts,
-)
 
 # Reads as many bytes as the first line says, modules by their names, and runs the last one: the agent needs no
 # installation and is never out of date.
@@ -77,9 +59,9 @@ FILE_AT_MOST_BYTES = 64 << 30
 CLOCK_TRIES = 5
 T = TypeVar("T")
 R = TypeVar("R")
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=messages.Answer)
 # What comes from another machine is checked: it may have been taken over.
-_ANSWERS = {name: TypeAdapter[Answer](kind) for name, kind in messages.ANSWERS.items()}
+_ANSWERS = {name: TypeAdapter[messages.Answer](kind) for name, kind in messages.ANSWERS.items()}
 
 
 class HostError(FramestormError):
@@ -90,9 +72,9 @@ class HostError(FramestormError):
 class Delivery:
     """All that a host gets for a run: the files by their path in the run's folder, each a file here or its content."""
 
-    open: Open
+    open: messages.Open
     files: Mapping[str, Path | bytes]
-    begin: Begin
+    begin: messages.Begin
 
 
 class Member:
@@ -100,7 +82,7 @@ class Member:
 
     def __init__(self, host: Host, run_dir: Path) -> None:
         self.host = host
-        self.facts = Facts()
+        self.facts = messages.Facts()
         self.share: dict[str, str] = {}
         self.clock_offset_ms = 0.0
         self.lost: str | None = None
@@ -108,11 +90,11 @@ class Member:
         self.lines: dict[str, int] | None = None
         self.exit_status: int | None = None
         self.unwritable: str | None = None  # why what it sends cannot be kept here, which is not its fault
-        self.beats: list[Beat] = []
+        self.beats: list[messages.Beat] = []
         self._run_dir = run_dir
         self._files: frozenset[str] = frozenset()  # that it was ordered to send
         self._frozen_since_s: float | None = None
-        self._answers: queue.Queue[Answer] = queue.Queue(ANSWERS_AT_MOST)
+        self._answers: queue.Queue[messages.Answer] = queue.Queue(ANSWERS_AT_MOST)
         self._begun_s = time.monotonic()
         self._agent = subprocess.Popen(
             # root needs no sudo, and a host may not have it.
@@ -137,13 +119,13 @@ class Member:
         for thread in self._threads:
             thread.start()
 
-    def order(self, order: Order) -> None:
+    def order(self, order: messages.Order) -> None:
         """Send an order; to a host that is lost it is silently not sent."""
-        if isinstance(order, Begin):
+        if isinstance(order, messages.Begin):
             self._files = frozenset(order.follow)
         self._send(messages.line(order))
 
-    def ask(self, order: Order, kind: type[A], timeout_s: float) -> A:
+    def ask(self, order: messages.Order, kind: type[A], timeout_s: float) -> A:
         """Send an order and wait for its answer.
 
         Raises:
@@ -163,7 +145,7 @@ class Member:
                 continue
             if isinstance(answer, kind):
                 return answer
-            if isinstance(answer, Failed):
+            if isinstance(answer, messages.Failed):
                 raise HostError(f"{self.host.name}: {answer.error}")
         raise HostError(
             f"{self.host.name} ({self.host.ansible_host}): {self._why_silent(f'no answer in {timeout_s:.0f} s')}"
@@ -181,26 +163,26 @@ class Member:
                 f"{self.host.name}: the run's files need {sum(sizes) >> 20} MiB, but only "
                 f"{self.facts.free_bytes >> 20} MiB of its disk are free; make room"
             )
-        self.ask(delivery.open, Ready, ANSWER_WITHIN_S)
+        self.ask(delivery.open, messages.Ready, ANSWER_WITHIN_S)
         under_way = 0
         for piece in (piece for name, source in delivery.files.items() for piece in _pieces(name, source)):
             if under_way == PIECES_UNDER_WAY:
-                self._answer(Got, PIECE_WITHIN_S)
+                self._answer(messages.Got, PIECE_WITHIN_S)
                 under_way -= 1
             self.order(piece)
             under_way += 1
         for _ in range(under_way):
-            self._answer(Got, PIECE_WITHIN_S)
-        self.ask(delivery.begin, Ready, BEGIN_WITHIN_S)
+            self._answer(messages.Got, PIECE_WITHIN_S)
+        self.ask(delivery.begin, messages.Ready, BEGIN_WITHIN_S)
 
     def learn(self, kit_files: Sequence[str]) -> None:
-        """Ask for the host's facts and its clock; `kit_files` as in TellFacts."""
-        self.facts = self.ask(TellFacts(list(kit_files)), Facts, ANSWER_WITHIN_S)
+        """Ask for the host's facts and its clock; `kit_files` as in messages.TellFacts."""
+        self.facts = self.ask(messages.TellFacts(list(kit_files)), messages.Facts, ANSWER_WITHIN_S)
         self.measure_clock()
 
     def why_unreached(self, target: str) -> str | None:
         """Why host:port takes no connection from the host; None if it does."""
-        return self.ask(Connect(target), Connected, ANSWER_WITHIN_S).error
+        return self.ask(messages.Connect(target), messages.Connected, ANSWER_WITHIN_S).error
 
     def measure_clock(self) -> None:
         """How far the host's clock is ahead of this one's, by the try with the shortest way there and back.
@@ -210,7 +192,7 @@ class Member:
         shortest_ms, offset_ms = float("inf"), 0.0
         for _ in range(CLOCK_TRIES):
             sent_ms = time.time() * 1000
-            told_ms = self.ask(Do("tell_time"), Ready, ANSWER_WITHIN_S).time_ms
+            told_ms = self.ask(messages.Do("tell_time"), messages.Ready, ANSWER_WITHIN_S).time_ms
             got_ms = time.time() * 1000
             if got_ms - sent_ms < shortest_ms:
                 shortest_ms, offset_ms = got_ms - sent_ms, told_ms - (sent_ms + got_ms) / 2
@@ -226,7 +208,7 @@ class Member:
         with contextlib.suppress(queue.Empty):
             while True:
                 answer = self._answers.get_nowait()
-                if isinstance(answer, Failed):
+                if isinstance(answer, messages.Failed):
                     reason = answer.error
         if reason is None and has_ended and self.lines is None:
             reason = self._why_silent("the connection ended")
@@ -287,7 +269,7 @@ class Member:
     def _ping(self) -> None:
         """Tell the agent that the conductor lives, from its first moment on."""
         while not self._closed.wait(PING_EVERY_S):
-            self.order(Do("ping"))
+            self.order(messages.Do("ping"))
 
     def _listen(self) -> None:
         for line in self._heard():
@@ -297,7 +279,7 @@ class Member:
             except OSError as error:
                 self.unwritable = f"{error.filename} cannot be written: {error.strerror}"
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-                self._answers.put(Failed(f"its agent said {line[:200]!r}"))
+                self._answers.put(messages.Failed(f"its agent said {line[:200]!r}"))
                 return
 
     def _heard(self) -> Iterator[bytes]:
@@ -305,11 +287,11 @@ class Member:
             try:
                 yield from self._lines.wait(LOOK_EVERY_S)
             except (OSError, ValueError) as error:  # closed under way, or a line without end
-                self._answers.put(Failed(f"its agent cannot be understood: {error}"))
+                self._answers.put(messages.Failed(f"its agent cannot be understood: {error}"))
                 return
 
-    def _take(self, answer: Answer) -> None:
-        if isinstance(answer, Chunk):
+    def _take(self, answer: messages.Answer) -> None:
+        if isinstance(answer, messages.Chunk):
             # Any other name could be a path out of the run's folder.
             if answer.file not in self._files:
                 raise ValueError(f"{answer.file!r} was not asked for")
@@ -319,7 +301,7 @@ class Member:
                 raise ValueError(f"{answer.file} has over {FILE_AT_MOST_BYTES >> 30} GiB")
             with (self._run_dir / answer.file).open("ab") as file:
                 file.write(data)
-        elif isinstance(answer, Beat):
+        elif isinstance(answer, messages.Beat):
             if len(self.beats) < (time.monotonic() - self._begun_s + 60) * BEATS_AT_MOST_PER_S:
                 self.beats.append(answer)
             frozen_since_s = self._frozen_since_s or time.monotonic()
@@ -327,7 +309,7 @@ class Member:
             if answer.exit_status is not None:
                 self.exit_status = answer.exit_status
         else:
-            if isinstance(answer, Done):
+            if isinstance(answer, messages.Done):
                 if not self._files.issuperset(answer.lines) or min(answer.lines.values(), default=0) < 0:
                     raise ValueError("its counts are not those of the files that it was asked for")
                 self.lines = answer.lines
@@ -351,7 +333,7 @@ def _whole(text: str) -> int:
     return int(_number(text))
 
 
-def _pieces(name: str, source: Path | bytes) -> Iterator[Piece]:
+def _pieces(name: str, source: Path | bytes) -> Iterator[messages.Piece]:
     """A file in pieces, the last one with the digest of the whole; an empty file is one empty piece."""
     digest = hashlib.sha256()
     with io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file:
@@ -359,7 +341,7 @@ def _pieces(name: str, source: Path | bytes) -> Iterator[Piece]:
         while True:
             digest.update(data)
             following = file.read(messages.PIECE_BYTES)
-            yield Piece(name, base64.b64encode(data).decode(), "" if following else digest.hexdigest())
+            yield messages.Piece(name, base64.b64encode(data).decode(), "" if following else digest.hexdigest())
             if not following:
                 return
             data = following

@@ -59,9 +59,7 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     files["run.properties"] = properties.written({**of_scripts, **values_there, **prepared.options.extra, **of_plan})
     tls = parcel.tls_on(f"{run_dir}/{parcels.FOLDER}")
     files |= {"system.properties": properties.written(tls)} if tls else {}
-    cut = None
-    if video_name:
-        cut = ["--video", video, *cut_words(values), "--cache", described.cache]
+    cut = cut_words(video, values, described.cache) if video_name else None
     name = slave.host.name
     follow = {
         f"journal-{name}.jsonl": "journal.jsonl",

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -114,7 +113,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             marks=_marks(lost_hosts, functions, stalled),
         ),
     )
-    return replace(summary, warnings=trust.warnings(summary, samples), doubts=trust.doubts(summary, samples))
+    return trust.warned(summary, samples)
 
 
 def _paths(run_dir: Path, name: str) -> list[str]:

@@ -1,6 +1,8 @@
 """Warnings that figures may not describe the function alone: each says why, by how much, and what to do."""
 
 import re
+from dataclasses import replace
+from typing import get_args
 
 import polars as pl
 
@@ -38,38 +40,31 @@ NAMED_STALLS = 3
 MIN_N = {"p90": 10, "p95": 20, "p99": 100}
 
 
-def warnings(summary: Summary, samples: pl.LazyFrame) -> list[str]:
-    """The warnings of a run, the most serious first, from the rest of its summary."""
-    return [
-        *_losses(summary),
-        *_replicas(summary),
-        *_stopped(summary),
-        *_videos(summary),
-        *_arrivals(summary),
-        *_users(summary),
-        *_saturation(summary),
-        *_stalls(summary),
-        *_hosts_differ(summary),
-        *_clocks(summary, samples),
-        *_few_samples(summary),
-        *_times(summary),
-        *_facts(summary),
+def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
+    """The summary with the warnings of its run, the most serious first, and the kinds of the serious ones."""
+    by_kind: list[tuple[Doubt | None, list[str]]] = [
+        ("slave_lost", _losses(summary)),
+        (None, _replicas(summary)),
+        ("stopped", _stopped(summary)),
+        (None, _videos(summary)),
+        ("not_offered", [*_arrivals(summary), *_users(summary)]),
+        (None, _saturation(summary)),
+        (None, _stalls(summary)),
+        ("hosts_differ", _hosts_differ(summary)),
+        ("clock", _clocks(summary, samples)),
+        (None, [*_few_samples(summary), *_times(summary), *_facts(summary)]),
     ]
-
-
-def doubts(summary: Summary, samples: pl.LazyFrame) -> list[Doubt]:
-    """The kinds of a run's serious warnings, so that they can be counted over many runs."""
-    kinds: dict[Doubt, bool] = {
+    holds = {
         "saturated": any(_is_saturated(machine) for machine in summary.machines),
-        "not_offered": bool(_arrivals(summary) or _users(summary)),
-        "stopped": bool(_stopped(summary)),
-        "slave_lost": bool(summary.losses),
         "replica_lost": any(function.lost for function in summary.functions),
         "replicas_short": any(function.short_s for function in summary.functions),
-        "hosts_differ": bool(_hosts_differ(summary)),
-        "clock": bool(_clocks(summary, samples)),
+        **{kind: bool(sentences) for kind, sentences in by_kind if kind},
     }
-    return [kind for kind, holds in kinds.items() if holds]
+    return replace(
+        summary,
+        warnings=[sentence for _, sentences in by_kind for sentence in sentences],
+        doubts=[kind for kind in get_args(Doubt) if holds[kind]],
+    )
 
 
 def _losses(summary: Summary) -> list[str]:

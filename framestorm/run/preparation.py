@@ -305,15 +305,16 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict
     return {name: str(own[name]) for name in plan.filled_in}
 
 
-def cut_words(properties: Mapping[str, str]) -> list[str]:
+def cut_words(video: str | Path, properties: Mapping[str, str], cache: str | Path) -> list[str]:
     """Return the options of client/frames.py for a run with these properties."""
-    return ["--encoding", properties.get("encoding", DEFAULT_ENCODING), "--frames", properties.get("frames", "0")]
+    encoding, frames = properties.get("encoding", DEFAULT_ENCODING), properties.get("frames", "0")
+    return ["--video", str(video), "--encoding", encoding, "--frames", frames, "--cache", str(cache)]
 
 
 def _cut(video: Path, properties: Mapping[str, str]) -> Path:
     """Let the client cut the video into encoded frames, or find them in the cache; returns their folder."""
-    command: list[str | Path] = [paths.CLIENT_PYTHON, paths.CLIENT / "frames.py", "--video", video]
-    command += [*cut_words(properties), "--cache", paths.FRAME_CACHE]
+    command: list[str | Path] = [paths.CLIENT_PYTHON, paths.CLIENT / "frames.py"]
+    command += cut_words(video, properties, paths.FRAME_CACHE)
     cutting = subprocess.run(command, capture_output=True, text=True, check=False)
     if cutting.returncode != 0:
         raise FramestormError(f"the video cannot be used: {cutting.stderr.strip()}")
