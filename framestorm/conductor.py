@@ -24,9 +24,9 @@ from framestorm.model.run import JMeterProcess, Record, Target
 from framestorm.plain import note
 from framestorm.results.jmeter_log import read_log
 from framestorm.results.jtl import has_rows
-from framestorm.run import first_run, jmeter
+from framestorm.run import jmeter
 from framestorm.run.live import LiveView
-from framestorm.run.load import LocalLoad
+from framestorm.run.load import LocalLoad, check_scripts
 from framestorm.run.preparation import Prepared, RunOptions, prepare
 
 RECORD = "run.json"
@@ -165,7 +165,7 @@ def check(options: RunOptions) -> list[str]:
     if not plan.is_for_kit and hosts is None and not has_proxy:
         for address in needs.addresses:
             check_reachable(address)
-    first_run.check(prepared)
+    check_scripts(prepared)
     lines = [f"plan: {paths.shown(plan.path.resolve())}"]
     lines += [f"sampler: {name}" for name in needs.samplers]
     for name in plan.settable:

@@ -1,4 +1,4 @@
-"""Common to all charts: a chart's parts, colours, traces, and axes with suitable units.
+"""Common to all charts: a chart's parts and panels, colours, traces, and axes with suitable units.
 
 Colours are names of the style sheet's variables, so that light, dark and print each have their own.
 """
@@ -24,6 +24,8 @@ MAX_LABELS = 4
 LABEL_WIDTH, LABEL_HEIGHT = 0.4, 16  # of the time axis; in pixels
 # If the ratio of the largest to the middle value is at least this, a linear axis would show a flat line with one peak.
 LOG_RATIO = 20
+# The height of a chart of panels: of each of several rows, and of a single one.
+ROW_REM, ONE_REM = 16.7, 21.0
 
 
 @dataclass
@@ -83,6 +85,48 @@ def _mark(trace: Json) -> dict[str, str]:
     if not trace["line"]["width"]:
         return {"kind": "bar", "colour": trace["fillcolor"]}
     return {"kind": trace["line"].get("dash", "solid"), "colour": trace["line"]["color"]}
+
+
+@dataclass
+class Panel:
+    """A panel: its traces, and its axes as Plotly takes them."""
+
+    title: str
+    traces: list[Trace]
+    xaxis: dict[str, Any]
+    yaxis: dict[str, Any]
+
+
+def arranged(title: str, caption: str, panels: Sequence[Panel], columns: int, **more: Any) -> Chart:
+    """A chart of panels in rows, with an axis pair each.
+
+    A title that the panel below, or the one to the left, has as well is left out.
+    """
+    rows = -(-len(panels) // columns)
+    traces: list[Trace] = []
+    layout: dict[str, Any] = {"annotations": [], "grid": {"rows": rows, "columns": columns, "pattern": "independent"}}
+    named: set[str] = set()
+    for place, panel in enumerate(panels):
+        x, y = (f"{axis}{place + 1 if place else ''}" for axis in "xy")
+        is_repeated = place % columns and panel.yaxis["title"] == panels[place - 1].yaxis["title"]
+        layout[x.replace("x", "xaxis")] = panel.xaxis | (axis_title("") if place + columns < len(panels) else {})
+        layout[y.replace("y", "yaxis")] = panel.yaxis | (axis_title("") if is_repeated else {})
+        for trace in panel.traces:
+            traces.append(trace | {"xaxis": x, "yaxis": y})
+            # A line that is in several panels stands once in the legend, and is shown and hidden with its like.
+            if trace.get("showlegend", True):
+                traces[-1] |= {"legendgroup": trace["name"], "showlegend": trace["name"] not in named}
+                named.add(trace["name"])
+        if panel.title:
+            layout["annotations"].append(
+                {"text": panel.title, "xref": f"{x} domain", "yref": f"{y} domain", "x": 0, "y": 1, "xanchor": "left",
+                 "yanchor": "bottom", "yshift": 3, "showarrow": False, "borderpad": 0, "font": {"size": 12}}
+            )  # fmt: skip
+    return Chart(
+        name="", title=title, caption=caption, traces=traces, xaxis=layout.pop("xaxis"),
+        yaxis=layout.pop("yaxis"), layout=layout | more.pop("layout", {}), panels=len(panels),
+        height_rem=ONE_REM if rows == 1 else rows * ROW_REM, **more,
+    )  # fmt: skip
 
 
 class Clock:

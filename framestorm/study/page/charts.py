@@ -13,9 +13,20 @@ from framestorm.model.metric import figure_label, metric
 from framestorm.model.study import Value, matches
 from framestorm.model.study_summary import IndexCell, PointSummary, PublishedPoint
 from framestorm.model.units import is_number
-from framestorm.report.figure import BAND, INK, MAIN, Chart, Lengths, Trace, axis_title, colour_of, line
+from framestorm.report.figure import (
+    BAND,
+    INK,
+    MAIN,
+    Chart,
+    Lengths,
+    Panel,
+    Trace,
+    arranged,
+    axis_title,
+    colour_of,
+    line,
+)
 from framestorm.study.answers.summary import StudySummary
-from framestorm.study.page.panels import Panel, arranged
 
 # Panels whose tops differ by more have axes of their own: on a common one the lower would be flat.
 COMMON_AXIS_RATIO = 4
@@ -137,7 +148,7 @@ class _Drawing:
             panels.sort(key=lambda panel: levels.index(panel[0]))
             columns = 2 if len(panels) == 4 else min(len(panels), MOST_COLUMNS)
         layout = {"barmode": "group", "scattermode": "group"} if self.groups else {}
-        return arranged(self.asked, self._caption(), [panel for _, panel in panels], columns, layout=layout)
+        return arranged(self.asked.title, self._caption(), [panel for _, panel in panels], columns, layout=layout)
 
     def _panels(
         self, points: Sequence[Drawn], by: str | None, levels: Sequence[Any], prefix: str
@@ -349,7 +360,7 @@ def _by_index_chart(asked: design.Chart, cells: Sequence[IndexCell]) -> Chart | 
     names = {choice: wording.named_level(asked.panels or "", choice) for choice in choices if choice is not None}
     shown = {name: [{"visible": [owner == choice for owner in owners]}, {}] for choice, name in names.items()}
     return arranged(
-        asked,
+        asked.title,
         f"{asked.caption or ''} {caption}".strip(),
         panels,
         len(columns),
