@@ -185,10 +185,6 @@ def _venv(name: str, title: str, lock: Path) -> Piece:
     return Piece(f"{name}-venv", title, (lock,), folder, lambda piece: make_venv(folder, lock))
 
 
-def _sources(*patterns: str) -> list[Path]:
-    return [path for pattern in patterns for path in sorted(paths.JMX.glob(pattern))]
-
-
 # Changes JMeter's classes at set-up only.
 JAVASSIST = "org.javassist:javassist:3.30.2-GA"
 CYCLONEDX = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
@@ -201,8 +197,8 @@ ADDITIONS = Piece(
     "jmeter-additions",
     "additions to JMeter: microseconds, warm-up, compiled scripts, limits, no open ports",
     # Made anew after JMeter's home, which is replaced as a whole.
-    # Scripts come after the classes that they share.
-    (*_sources("java/*.java", "groovy/framestorm/*.groovy", "groovy/*.groovy"), paths.JMX / "pom.xml"),
+    # Scripts come after the classes that they use.
+    (*sorted(paths.JMX.glob("java/*")), *sorted(paths.JMX.glob("groovy/*.groovy")), paths.JMX / "pom.xml"),
     paths.JMETER_HOME / probe.ADDITIONS,
     _make_additions,
     (JMETER,),

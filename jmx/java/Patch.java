@@ -20,7 +20,7 @@ import org.slf4j.LoggerFactory;
  * scripts cost less, a controller hears its slaves alone, stop messages are files, answers and the output of programs
  * have limits, a redirect takes no secrets along, an Arrivals Thread Group ends and counts what it drops, a Sample
  * Timeout is told, and a Parallel Controller is a transaction. Compiles the kit's scripts beside them.
- * Arguments: the folder for the classes, then the classes that scripts share, then the scripts.
+ * Arguments: the folder for the classes, then the classes in Groovy that scripts use, then the scripts.
  */
 final class Patch {
     private static final String SAMPLES = "org.apache.jmeter.samplers.";

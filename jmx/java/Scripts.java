@@ -48,7 +48,7 @@ public final class Scripts {
         }
     }
 
-    /** Compile a script at set-up, or classes that scripts share, into the folder whose content becomes the jar. */
+    /** Compile a script at set-up, or classes that scripts use, into the folder whose content becomes the jar. */
     static void compileInto(Path classes, Path source) throws IOException {
         String text = Files.readString(source);
         boolean isScript = !text.startsWith("package framestorm");

@@ -1,7 +1,6 @@
 package framestorm
 
-// What a plan expects of an answer's text, and the figures that it takes from one. Compiled at set-up into the jar beside
-// jmx/java/: answer.groovy uses them.
+// What a plan expects of an answer's text, and the figures that it takes from one, for jmx/groovy/answer.groovy.
 
 import com.jayway.jsonpath.Configuration
 import com.jayway.jsonpath.JsonPath
