@@ -51,7 +51,7 @@ class Frames(NamedTuple):
     def body(self, index: int) -> memoryview:
         """Return the encoded frame `index`, from memory that users share; past the last frame it starts again."""
         index %= len(self.sizes)
-        path = self.folder / f"{index:06}{self.encoding.suffix}"
+        path = f"{self.folder}/{index:06}{self.encoding.suffix}"
         try:
             body = _map(path)
         except (OSError, ValueError) as error:  # it cannot be opened, or is empty
@@ -67,7 +67,7 @@ class Frames(NamedTuple):
         return base64.b64decode(body) if self.encoding.suffix == ".b64" else bytes(body)
 
 
-def _map(path: Path) -> memoryview:
+def _map(path: str) -> memoryview:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         # All of it now: none is to be brought in while it is sent.

@@ -1,9 +1,8 @@
 """Told to end by SIGTERM or SIGINT: at once where waiting is interrupted, else after the step under way."""
 
-import contextlib
 import signal
-from collections.abc import Iterator
 from types import FrameType
+from typing import Self
 
 
 class Stopped(BaseException):
@@ -25,13 +24,15 @@ class Interrupts:
             self._allowed = False
             raise Stopped
 
-    @contextlib.contextmanager
-    def allowed(self) -> Iterator[None]:
-        """Let Stopped be raised inside, at once if a signal came before."""
-        try:
-            self._allowed = True
-            if self._asked:
-                raise Stopped
-            yield
-        finally:
+    def allowed(self) -> Self:
+        """Let Stopped be raised inside `with`, at once if a signal came before."""
+        return self
+
+    def __enter__(self) -> None:
+        self._allowed = True
+        if self._asked:
             self._allowed = False
+            raise Stopped
+
+    def __exit__(self, *_: object) -> None:
+        self._allowed = False

@@ -6,11 +6,11 @@ There is one line at its start (in the journal only), one for each sample as sam
 import json
 import os
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 STDOUT = 1
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 MAX_TEXT_CHARACTERS = 200  # of a figure that is a text: the function may send any length
 
 
@@ -36,7 +36,7 @@ class Lines:
 
     def write(self, fields: dict[str, Any], *, only_journal: bool = False) -> None:
         """Write these fields as one line to stdout and to the journal."""
-        line = json.dumps(fields, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        line = _ENCODER.encode(fields).encode() + b"\n"
         if self._journal is not None:
             _write(self._journal, line, "journal")
         if not only_journal:
@@ -61,7 +61,7 @@ class Account:
         self.name = f"{os.uname().nodename}-{os.getpid()}-{self.start_ms:.0f}"
         self._lines = lines
         self._label = label
-        self._causes: Counter[str] = Counter()
+        self._causes: dict[str, int] = {}
         self._samples = 0
 
     def since_start_ms(self) -> float:
@@ -89,7 +89,7 @@ class Account:
         """Write a sample's line; `figures` are its further measurements."""
         self._samples += 1
         if cause is not None:
-            self._causes[cause] += 1
+            self._causes[cause] = self._causes.get(cause, 0) + 1
         line = {
             "type": "sample",
             "label": self._label,
@@ -116,9 +116,8 @@ class Account:
         Raises:
             LineError: the line could not be written.
         """
-        without_error = self._samples - self._causes.total()
+        without_error = self._samples - sum(self._causes.values())
         ok = cause is None and without_error == count
-        most_common = self._causes.most_common(1)
         line = {
             "type": "user",
             "user": self.name,
@@ -127,8 +126,8 @@ class Account:
             "samples": self._samples,
             "samples_ok": without_error,
             "ok": ok,
-            "cause": cause or (most_common[0][0] if most_common else None),
-            "causes": dict(self._causes),
+            "cause": cause or max(self._causes, key=lambda each: self._causes[each], default=None),
+            "causes": self._causes,
         }
         self._lines.write(line | more)
         return ok

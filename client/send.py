@@ -1,5 +1,6 @@
 """Send one frame and take its time, and nothing else inside that time."""
 
+import contextlib
 import os
 import signal
 import time
@@ -10,7 +11,6 @@ from typing import Any, NamedTuple
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
-from requests.cookies import RequestsCookieJar
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from encoding import Encoding
@@ -43,18 +43,15 @@ class Reply(NamedTuple):
 
 
 class Sender:
-    """A user's connection to the function: one session, kept alive between frames, no retries, no redirects."""
+    """A user's connection to the function: kept alive between frames, no retries, no redirects."""
 
     def __init__(self, url: str, encoding: Encoding, timeout_s: float, connect_timeout_s: float) -> None:
         """Raise ValueError for a URL that cannot be asked. Opens nothing yet: a fork may take the sender along."""
         self._timeout_s = timeout_s
-        self._connect_timeout_s = connect_timeout_s
-        self._session = requests.Session()
-        # Proxies and passwords of the environment must not come between user and function unseen.
-        self._session.trust_env = False
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, _Adapter())
-        self._session.cookies = _NoCookies()
+        # Any: requests documents that it takes one of urllib3's, and does not declare it.
+        self._timeout: Any = urllib3.Timeout(connect=min(connect_timeout_s, timeout_s), read=timeout_s)
+        # Not a session, which adds what the environment and earlier answers say: proxies, passwords, cookies.
+        self._adapter = _Adapter()
         self._verify: str | bool = True
         headers = {
             "Accept": encoding.accept,
@@ -110,25 +107,22 @@ class Sender:
 
     def close(self) -> None:
         """Close the connection."""
-        self._session.close()
+        self._adapter.close()
 
     def _exchange(self, exchange: "_Exchange") -> None:
-        with self._session.send(
-            self._request,
-            stream=True,
-            timeout=(min(self._connect_timeout_s, self._timeout_s), self._timeout_s),
-            allow_redirects=False,
-            verify=self._verify,
-        ) as response:
-            exchange.status, exchange.headers = response.status_code, response.headers
+        # Any: see _Adapter.build_response
+        response: Any = self._adapter.send(self._request, stream=True, timeout=self._timeout, verify=self._verify)
+        with contextlib.closing(response):
+            exchange.status, exchange.headers = response.status, response.headers
             most_bytes = min(ANSWER_BYTES + ANSWER_BYTES_PER_SENT * exchange.sent_bytes, MAX_ANSWER_BYTES)
-            for chunk in response.iter_content(_CHUNK_BYTES):
+            for chunk in response.stream(_CHUNK_BYTES):
                 exchange.received_bytes += len(chunk)
                 if exchange.received_bytes <= most_bytes:
                     exchange.body += chunk
                 else:
                     exchange.body.clear()
                     return
+            response.release_conn()  # an answer without a body does not do so itself
 
 
 class _Exchange:
@@ -165,12 +159,9 @@ class _Adapter(HTTPAdapter):
         super().init_poolmanager(*arguments, **options)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
-
-class _NoCookies(RequestsCookieJar):
-    """Takes none: they are never sent, to read them takes time, and a function may set new ones in each answer."""
-
-    def extract_cookies(self, *_: object) -> None:
-        pass
+    def build_response(self, _: requests.PreparedRequest, response: Any) -> Any:
+        """Return urllib3's response as it is: to make one of requests' takes time, and reads cookies from it."""
+        return response
 
 
 def _raise_overdue(_signal: int, _frame: FrameType | None) -> None:
@@ -180,7 +171,7 @@ def _raise_overdue(_signal: int, _frame: FrameType | None) -> None:
 def _cause(error: Exception) -> str:
     if isinstance(error, requests.ConnectTimeout):
         return "connect-timeout"
-    if isinstance(error, requests.Timeout | TimeoutError):
+    if isinstance(error, requests.Timeout | urllib3.exceptions.ReadTimeoutError | TimeoutError):
         return "timeout"
     if isinstance(error, requests.exceptions.SSLError):
         return "connect"

@@ -7,12 +7,18 @@ process of its own, with the launcher's arguments, environment, working director
 server asks by `ping` whether it still works. When a launcher ends, its user is killed; when the server or the process
 that started it ends, all users are.
 """
+# ruff: noqa: E402 - what is imported must find no hooks of a fork
+
+import os
+
+# Those of threading, logging and random renew what a fork of this process cannot break: it has no other threads, and
+# no user needs chance. Each user would copy 0.2 MB for them.
+os.register_at_fork = lambda **_: None
 
 import contextlib
 import ctypes
 import gc
 import io
-import os
 import resource
 import selectors
 import signal
@@ -37,7 +43,7 @@ PROGRAM = str(Path(__file__).absolute().with_name("client.py"))
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 # See mallopt(3). Fixed limits, so that the memory of a frame and of its answer is given back for the pause.
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, GIVE_BACK_BYTES = -1, -3, 64 * 1024
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, GIVE_BACK_BYTES = -1, -2, -3, 64 * 1024
 # Where memory runs out, the kernel shall end a user rather than the server or JMeter.
 USERS_OOM_SCORE = b"500"
 # Options of users are kept; there are more of them than a plan has samplers only where each user has its own.
@@ -91,11 +97,13 @@ class Server:
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._pid = os.getpid()
         self._shared: dict[tuple[str, ...], Shared] = {}
-        self._open_files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # two for each user
+        # Each user takes two.
+        self._open_files, self._most_open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._most_open_files, self._most_open_files))
         from warm import warm_up  # imported here: takes 100 ms and more
 
         LIBC.mallopt(M_TRIM_THRESHOLD, GIVE_BACK_BYTES)
+        LIBC.mallopt(M_TOP_PAD, 0)
         LIBC.mallopt(M_MMAP_THRESHOLD, GIVE_BACK_BYTES)
         warm_up()
         gc.collect()
@@ -211,12 +219,11 @@ class Server:
         taken = (os.open(os.devnull, os.O_RDONLY), *order.outputs)
         for standard, descriptor in enumerate(taken):
             os.dup2(descriptor, standard)
-        held = [key.fd for key in self._selector.get_map().values()]
-        os.closerange(3, max(*held, *taken) + 1)
+        os.closerange(3, self._most_open_files)
         score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         os.write(score, USERS_OOM_SCORE)
         os.close(score)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (self._open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._open_files, self._most_open_files))
         os.chdir(order.working_dir)
         for name in order.surplus:
             del os.environb[name]
@@ -240,16 +247,16 @@ def _read_order(launcher: int) -> Order | None:
 
     Return None if it is for another program or interpreter. Raise OSError if it is gone, or its outputs have no path.
     """
-    folder = Path(f"/proc/{launcher}")
-    words = [os.fsdecode(word) for word in (folder / "cmdline").read_bytes().split(b"\0")[:-1]]
+    folder = f"/proc/{launcher}"
+    words = [os.fsdecode(word) for word in _read(f"{folder}/cmdline").split(b"\0")[:-1]]
     if words[3:5] != [sys.executable, PROGRAM]:
         return None
-    settings = (folder / "environ").read_bytes().split(b"\0")
+    settings = _read(f"{folder}/environ").split(b"\0")
     environment = {name: value for name, equals, value in (each.partition(b"=") for each in settings) if equals}
-    working_dir = os.readlink(folder / "cwd")  # noqa: PTH115
-    stdout = _open_output(folder / "fd" / "1")
+    working_dir = os.readlink(f"{folder}/cwd")  # noqa: PTH115
+    stdout = _open_output(f"{folder}/fd/1")
     try:
-        stderr = _open_output(folder / "fd" / "2")
+        stderr = _open_output(f"{folder}/fd/2")
     except OSError:
         os.close(stdout)
         raise
@@ -257,7 +264,18 @@ def _read_order(launcher: int) -> Order | None:
     return Order(tuple(words[5:]), other, os.environb.keys() - environment.keys(), working_dir, (stdout, stderr))
 
 
-def _open_output(path: Path) -> int:
+def _read(path: str) -> bytes:
+    # By descriptors: all that is used between two forks is copied for a user too.
+    descriptor, parts = os.open(path, os.O_RDONLY), []
+    try:
+        while part := os.read(descriptor, 1 << 16):
+            parts.append(part)
+    finally:
+        os.close(descriptor)
+    return b"".join(parts)
+
+
+def _open_output(path: str) -> int:
     # Not waiting: a pipe that nobody reads any more would be waited for.
     output = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
     os.set_blocking(output, True)

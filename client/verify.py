@@ -37,7 +37,7 @@ def verify_image(
     if not encoding.lossless and answer_file.count(_START_OF_SCAN) > MAX_JPEG_SCANS:
         return "not-image"
     try:
-        with Image.open(io.BytesIO(frame_file)) as image:
+        with Image.open(io.BytesIO(frame_file), formats=[encoding.image_format]) as image:
             frame = image.convert("RGB")
         with Image.open(io.BytesIO(answer_file), formats=[encoding.image_format]) as image:
             if image.size != frame.size:

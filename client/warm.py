@@ -1,49 +1,86 @@
 """Runs what a user runs, before the fork: what is loaded or specialised at first use is then shared by all users."""
 
 import base64
+import contextlib
 import io
 import json
+import os
 import signal
 import socket
+import tempfile
 import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
 from PIL import Image
 
-import user  # noqa: F401 - a user needs it
-from answer import judge
+import client
 from encoding import ENCODINGS
-from send import Sender
+from frames import Frames
+from interrupt import Interrupts
 
-TIMES = 12  # the interpreter specialises code that has run 8 times
+TIMES = 16  # the interpreter specialises code that has run 8 times
+ENCODING = ENCODINGS["png-base64"]
+SIZE, FACE = (64, 48), (8, 8, 24, 24)
 
 
-def warm_up() -> None:
-    """Send a frame to a function that answers it at once, in this process, and check the answer."""
-    encoding, file = ENCODINGS["png-base64"], io.BytesIO()
-    Image.new("RGB", (64, 48)).save(file, "PNG")
-    frame = base64.b64encode(file.getvalue())
-    face = {"x": 1, "y": 1, "width": 9, "height": 9, "score": 0.9}
-    answer = json.dumps({"image": frame.decode(), "faces": [face], "timings_ms": {"model": 1.5, "total": 2.5}}).encode()
-    "localhost".encode("idna")  # loads the codec that every look-up of a host uses
-    with socket.create_server(("127.0.0.1", 0)) as function:
+def warm_up(journal: Path = Path(os.devnull)) -> None:
+    """Be users with one frame, one after the other, of a function that answers at once; they write to the journal."""
+    picture = Image.new("RGB", SIZE)
+    frame = _base64(picture)
+    picture.paste("gray", FACE)
+    left, top, right, bottom = FACE
+    face = {"x": left, "y": top, "width": right - left, "height": bottom - top, "score": 0.9}
+    timings_ms = {"model": 1.5, "total": 2.5}
+    answer = json.dumps({"image": _base64(picture).decode(), "faces": [face], "timings_ms": timings_ms}).encode()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as function,
+        tempfile.TemporaryDirectory(prefix="framestorm-warm-") as folder,
+        _own_signals_and_stdout(),
+    ):
         thread = threading.Thread(target=_answer, args=(function, frame, answer))
         thread.start()
-        sender = Sender(f"http://127.0.0.1:{function.getsockname()[1]}/", encoding, 5, 5)
-        sender.begin()
+        frames = Frames(Path(folder), "0" * 64, ENCODING, *SIZE, [len(frame)], None)
+        (frames.folder / f"000000{ENCODING.suffix}").write_bytes(frame)
+        url = f"http://localhost:{function.getsockname()[1]}/"
+        options = client.parse_options(["--url", url, "--video", os.devnull, "--journal", str(journal)])
         for _ in range(TIMES):
-            reply = sender.send(frame)
-            judge(reply.body, reply.headers, encoding, file.getvalue(), 1)
-        sender.close()
+            start, sender = (time.time() * 1000, time.perf_counter()), client.new_sender(options)
+            client.run(options, Interrupts(), start, sender, frames)
+            sender.close()
         thread.join()  # a fork must find no thread
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _own_signals_and_stdout() -> Iterator[None]:
+    """Leave this process's handlers of signals and its stdout as they were."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)}
+    stdout, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    try:
+        yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
+        os.close(nothing)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _base64(picture: Image.Image) -> bytes:
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    return base64.b64encode(file.getvalue())
 
 
 def _answer(function: socket.socket, frame: bytes, answer: bytes) -> None:
-    connection = function.accept()[0]
-    with connection:
-        request = b""
-        while data := connection.recv(65536):
-            request += data
-            if request.endswith(frame):
-                request = b""
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(answer), answer))
+    for _ in range(TIMES):
+        connection = function.accept()[0]
+        with connection:
+            request = b""
+            while data := connection.recv(65536):
+                request += data
+                if request.endswith(frame):
+                    request = b""
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(answer), answer))

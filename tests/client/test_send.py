@@ -50,7 +50,15 @@ def test_a_function_sets_no_cookies(function: StandIn) -> None:
     sender = Sender(f"{function.url}/cookie", ENCODINGS["png-base64"], timeout_s=5, connect_timeout_s=1)
     sender.begin()
     assert "Set-Cookie" in sender.send(BODY).headers
-    assert list(sender._session.cookies) == []
+    sender.send(BODY)
+    assert "Cookie" not in function.received[-1].headers
+
+
+def test_a_connection_is_kept_after_an_answer_without_a_body(function: StandIn) -> None:
+    sender = Sender(f"{function.url}/moved", ENCODINGS["png"], timeout_s=5, connect_timeout_s=1)
+    sender.begin()
+    assert [sender.send(BODY).status for _ in range(3)] == [302, 302, 302]
+    assert len({request.port for request in function.received[-3:]}) == 1
 
 
 def test_an_answer_in_tiny_pieces_takes_no_more_memory(function: StandIn) -> None:

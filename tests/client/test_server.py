@@ -1,10 +1,12 @@
 """Users started by the client server through its launcher: as those that are started by themselves, and as mortal."""
 
+import json
 import os
 import pwd
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 
 from framestorm import client_server
 from tests.client.conftest import CLIENT, Client, Done, Forked, wait_until
+from warm import TIMES, warm_up
 
 SERVER_ENDED = 113  # exit status of the launcher
 
@@ -194,3 +197,10 @@ def test_no_other_account_is_served(forked: Forked) -> None:
     account = pwd.getpwnam("nobody").pw_uid
     done = subprocess.run([*map(str, words)], input=source, user=account, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (SERVER_ENDED, "")
+
+
+def test_the_warm_up_runs_all_that_a_user_runs(tmp_path: Path) -> None:
+    warm_up(tmp_path / "journal.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
+    assert Counter(line["type"] for line in lines) == {"start": TIMES, "sample": TIMES, "user": TIMES}
+    assert all(line["verified"] and line["cause"] is None for line in lines if line["type"] == "sample")
