@@ -152,7 +152,8 @@ def _verdict(
         outcome = " and ".join(f"{n} of {every} {how}" for how, n in counts.items() if n)
     word: model.VerdictWord
     if not any(group.n for group in groups.values()):
-        word, text = "unjudged", "nothing was measured: " + "; ".join(missing)
+        reasons = "; ".join(each for each in missing if not each.startswith("no sample"))  # which says the same
+        word, text = "unjudged", f"nothing was measured{': ' if reasons else ''}{reasons}"
     elif missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         word, text = "partial", f"{missing[0]}{more}; of the {what} that arrived: {outcome}"

@@ -160,6 +160,7 @@ def missing(results: RunResults) -> list[str]:
         f"{plural(n, 'thread')} of JMeter ended by {error}: what they had begun has no row; see jmeter.log"
         for error, n in results.log.ended_threads.items()
     ]
+    sentences += [f"JMeter did not start thread group {name!r}: {why}" for name, why in results.log.unstarted]
     return sentences
 
 

@@ -178,11 +178,17 @@ def _check_users(plan: Plan, elements: Sequence[ET.Element], known: Known) -> No
     if not any(element.tag.endswith("ThreadGroup") for element in elements):
         raise UsageError(f"{plan.path.name} has no enabled thread group, so nothing would be sent: enable or add one")
     for element in elements:
+        place = f"{plan.path.name}: {element.tag} {element.get('testname', '')!r}"
+        if element.tag in _COUNTING and plans.field_text(element, "ThreadGroup.scheduler") == "true":
+            lasts = known.value(plans.field_text(element, "ThreadGroup.duration"))
+            if lasts is not None and not re.fullmatch(r"\+?0*[1-9][0-9]{0,17}", lasts):
+                why = f"has a thread lifetime with the duration {lasts!r}, for which JMeter starts no user"
+                raise UsageError(f"{place} {why}: give a whole number of seconds, or switch the lifetime off")
         for field in element.iter() if element.tag in _COUNTING else ():
             what, text = _NUMBERS.get(field.get("name", "")), field.text or ""
             if what is None or not text:
                 continue
-            value, place = known.value(text), f"{plan.path.name}: {element.tag} {element.get('testname', '')!r}"
+            value = known.value(text)
             if value is not None and not (re.fullmatch("[-+]?[0-9]+", value) and abs(int(value)) <= facets.LARGEST):
                 raise UsageError(f"{place} asks for {value!r} {what}, which JMeter takes for 0: give a whole number")
             if what == "users" and (name := known.undefined(text)):

@@ -225,6 +225,17 @@ def test_threads_of_jmeter_that_an_error_ended_make_a_run_partial(three_users: A
     assert "java.lang.StackOverflowError: what" in summary.missing[0]
 
 
+def test_a_thread_group_that_jmeter_did_not_start_makes_a_run_partial(three_users: Any) -> None:
+    folder = three_users.write()
+    (folder / "jmeter.log").write_text(
+        "ERROR o.a.j.u.JMeterUtils: Error occurred starting thread group :late, error message:Invalid duration 0 set "
+        "in Thread Group:late, \r\nsee log file for more details\n"
+    )
+    summary, _ = summary_and_page(folder)
+    assert summary.verdict.word == "partial"
+    assert summary.missing == ["JMeter did not start thread group 'late': Invalid duration 0 set in Thread Group:late"]
+
+
 def test_no_loss_no_mark(slave_lost: Any) -> None:
     summary, page = summary_and_page(slave_lost.write_slaves(SHARES, {}))
     assert (summary.losses, summary.doubts) == ([], [])

@@ -193,6 +193,11 @@ def test_users_that_jmeter_would_not_start_are_refused(tmp_path: Path, capsys: p
     assert "'threads' asks for ' 2 ' users" in reason(">2<", "> 2 <")
     assert "asks for '1e3' users" in reason(">2<", ">${__P(n,5)}<", n="1e3")
     assert "loops" in reason(">-1<", ">ten<")
+    users = '<stringProp name="ThreadGroup.num_threads"'
+    lifetime = '<boolProp name="ThreadGroup.scheduler">true</boolProp>'
+    lifetime += '<stringProp name="ThreadGroup.duration">{}</stringProp>'
+    reasons = {value: reason(users, lifetime.format(value) + users) for value in ("", "0", "2.5", "+3", "${n}")}
+    assert [value for value, why in reasons.items() if "thread lifetime" in why] == ["", "0", "2.5"]
     assert [reason(">2<", f">{value}<") for value in ("0", "${__P(n,5)}", "${__Random(1,2)}", "${n}")] == [""] * 4
     assert capsys.readouterr().err.count("n is not defined") == 1
 
