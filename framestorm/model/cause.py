@@ -21,10 +21,12 @@ _FROM_EXCEPTION = {
     # Java says "Socket closed" of a connection that its own side closed.
     "reset": re.compile(
         "nohttpresponse|socketexception(?!.*socket (is )?closed)|connection reset|connectionclosed|premature"
+        "|truncatedchunk|unexpected end of zlib"
     ),
     # The last is of a Content-Type that ends in `charset="`.
     "not-http": re.compile(
-        "clientprotocolexception|redirectexception|zipexception|http response code: java.lang.stringindexoutofbounds"
+        "clientprotocolexception|redirectexception|maximum number of redirects|messageconstraint|malformedchunk"
+        "|zipexception|http response code: java.lang.stringindexoutofbounds"
     ),
 }
 _EXCEPTION = re.compile(r"(?:[\w$]+\.)+([\w$]*(?:Exception|Error))")
@@ -152,7 +154,7 @@ def request_cause(code: str, message: str, failure: str, is_http: bool = True) -
         if pattern.search(text):
             return cause
     is_error = bool(re.fullmatch(r"[1345]\d\d", code))
-    if is_error and is_http:
+    if is_http and re.fullmatch(r"[13-9]\d\d", code):  # what HTTP does not define, functions send all the same
         return f"status-{code}"
     is_transaction = message.startswith(TRANSACTION_MESSAGE)
     if is_transaction and not message.endswith(NONE_FAILED):

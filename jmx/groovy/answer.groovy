@@ -200,7 +200,8 @@ class Answer {
             case ~/.*(HttpHostConnect|ConnectException|NoRouteToHost|UnknownHost|PortUnreachable).*/: return 'connect'
             case ~/.*SocketTimeoutException.*/: return 'timeout'
             case ~/.*(RequestAborted|InterruptedIO).*/: return closedHere
-            case ~/.*(ProtocolException|MessageConstraintException|ZipException|RedirectException).*/: return 'not-http'
+            case ~/.*(ProtocolException|ZipException|RedirectException).*/: return 'not-http'
+            case ~/.*(MessageConstraint|MalformedChunk).*/: return 'not-http'
             case ~/.*StringIndexOutOfBounds.*/: return 'not-http' // by JMeter, of a Content-Type with charset="
             case { message.contains('Brotli') }: return 'not-http' // an IOException, as if the connection broke
             case ~/.*(MalformedURL|URISyntax).*/: return 'exception'

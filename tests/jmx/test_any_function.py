@@ -184,13 +184,14 @@ def test_an_answer_that_breaks_http_is_the_functions(run_plan: RunPlan, stand_in
         {"body": b"no gzip", "headers": (("Content-Encoding", "gzip"),)},
         {"status": 307, "body": b"", "headers": (("Location", "http://[bad"),)},
         {"body": b"no type", "content_type": 'text/html; charset="'},
+        {"raw": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n"},
         {"raw": b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"},
         {"body": b"ok"},
     )
     run = run_plan("requests", url=server.url + '?{"a"|<100%>', method="GET", users=1, ramp_s=0, hold_s=1)
     assert {sent.path.partition("?")[2] for sent in server.received} == {"%7B%22a%22%7C%3C100%25%3E"}
-    wanted = ["not-http"] * 6 + ["reset", "OK"]
-    assert [row["responseMessage"] for row in run.rows()][:8] == wanted
+    wanted = ["not-http"] * 7 + ["reset", "OK"]
+    assert [row["responseMessage"] for row in run.rows()][:9] == wanted
     assert "Caused by: org.apache.http.client.CircularRedirectException" in (run.folder / "tree.xml").read_text()
 
 

@@ -94,6 +94,12 @@ def test_a_word_without_a_row(word: str, sentence: str, side: Side) -> None:
         ),
         ("Non HTTP response code: java.net.SocketException", "Too many open files", "", "generator-limit"),
         ("Non HTTP response code: org.apache.http.client.ClientProtocolException", "x", "", "not-http"),
+        ("Non HTTP response code: java.io.IOException", "Exceeded maximum number of redirects: 20", "", "not-http"),
+        ("Non HTTP response code: org.apache.http.MessageConstraintException", "Maximum line length", "", "not-http"),
+        ("Non HTTP response code: org.apache.http.MalformedChunkCodingException", "Bad chunk header", "", "not-http"),
+        ("Non HTTP response code: org.apache.http.TruncatedChunkException", "Truncated chunk", "", "reset"),
+        ("Non HTTP response code: java.io.EOFException", "Unexpected end of ZLIB input stream", "", "reset"),
+        ("999", "Request denied", "", "status-999"),
         (
             "Non HTTP response code: java.lang.StringIndexOutOfBoundsException",
             "begin 1, end 0, length 1",
