@@ -137,6 +137,20 @@ def test_a_ctrl_c_while_it_is_being_loaded_leaves_no_traceback() -> None:
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
 
 
+def test_a_ctrl_c_is_not_lost_in_a_module_that_is_loaded_later(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import os\ntry:\n    os.kill(os.getpid(), 2)\nexcept BaseException: ...\n")
+    program = (
+        "import runpy, signal, sys, types\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "cli = sys.modules['framestorm.cli'] = types.ModuleType('framestorm.cli')\n"
+        f"sys.path.insert(1, {str(tmp_path)!r})\n"
+        "cli.main = lambda words: __import__('slow') and 0\n"
+        "runpy.run_module('framestorm', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=paths.ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"\nframestorm: stopped\n")
+
+
 def test_a_terminal_that_lacks_a_character_gets_its_number() -> None:
     program = (
         "import runpy, sys, types\n"
