@@ -39,6 +39,7 @@ JMETER_OPTIONS = (
     ("N", "nonProxyHosts", "HOSTS", "hosts without the proxy, such as '*.local|localhost'"),
     ("u", "username", "NAME", "user at the proxy"),
 )
+LEVELS = ("OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL")
 ACCEPTED = {
     ("-n", "--nongui"): "a run has no window",
     ("-e", "--reportatendofloadtests"): "every run has JMeter's dashboard",
@@ -329,6 +330,9 @@ class _Refused(argparse.Action):
 
 def _jmeter_word(letter: str, metavar: str, value: str) -> str:
     """An option as JMeter takes it in one word, with a file as seen from anywhere."""
+    level = value.rpartition("=")[2]
+    if letter == "L" and level not in LEVELS:  # JMeter would go on without it
+        raise UsageError(f"-L {value}: {level!r} is not a level; there are {', '.join(LEVELS)}")
     if metavar != "FILE":
         return f"-{letter}{value}"
     if not Path(value).is_file():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from framestorm import paths
-from framestorm.cli import PROXY_PASSWORD, VERBS, main
+from framestorm.cli import LEVELS, PROXY_PASSWORD, VERBS, main
 from framestorm.setup import packages, pieces
 
 
@@ -67,6 +67,7 @@ def test_an_unknown_verb_is_refused_with_a_hint(word: str, hint: str, capsys: py
         ("-t", "argument -t/--testfile: expected one argument; ./run.sh --help lists the options"),
         ("gui --prot=3", "--prot is not an option; did you mean --port? ./run.sh gui --help lists them"),
         ("study --quik", "--quik is not an option; did you mean --quick? ./run.sh study --help lists them"),
+        ("-L org.x=debug", f"-L org.x=debug: 'debug' is not a level; there are {', '.join(LEVELS)}"),
         ("report", "the following arguments are required: RUN; ./run.sh report --help lists the options"),
         ("lab up --slvaes 3", "--slvaes is not an option; did you mean --slaves? ./run.sh lab up --help lists them"),
         (
