@@ -121,7 +121,7 @@ def _check(thresholds: Sequence[Threshold], sides: Sides) -> None:
         if label and not names:
             what = f"there is no label {quoted(label)}"
             there = sorted(quoted(each) for each in {each for side in sides for each in side.labels()})
-        raise UsageError(f"--threshold {threshold.text!r}: {what}; there are {', '.join(there) or 'none'}")
+        raise UsageError(f"--threshold: {what}; there are {', '.join(there) or 'none'}")
 
 
 def _thresholds(texts: Sequence[str], sides: Sides) -> list[Threshold]:
