@@ -243,7 +243,6 @@ def _test(words: Sequence[str]) -> int:
         return 0
     from framestorm import testing
 
-    _set_up()
     return testing.run(words)
 
 

@@ -1,6 +1,7 @@
 """The checks and tests, the same for a person and for CI."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -33,13 +34,19 @@ def run(words: Sequence[str]) -> int:
         0 only if everything passed.
 
     Raises:
-        UsageError: all tests were asked for without root.
+        UsageError: all tests were asked for without root, or pytest does not know an option.
     """
     if not words and os.geteuid() != 0:
         raise UsageError(
             "the tests of the lab and of OpenFaaS need root: run `sudo ./run.sh test`; "
             "as another user, name tests that need no root: `./run.sh test tests/framestorm`"
         )
+    setup.ensure([setup.TEST_VENV])
+    # It reads its options and shows its markers, without collecting a test.
+    asked: list[str | Path] = [BIN / "python", "-m", "pytest", "--markers", *words]
+    done = subprocess.run(asked, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    if wrong := re.search("error: (.*)", done.stderr):
+        raise UsageError(f"pytest: {wrong[1]}; ./run.sh test --help says what goes to it")
     _set_up()
     failed = [] if words else _failed_checks()
     before = packages.installed()

@@ -1,6 +1,7 @@
 """The hosts of a run, as Ansible's inventory has them: how ssh reaches each, and how Ansible sets them up."""
 
 import os
+import re
 import shlex
 import subprocess
 import urllib.parse
@@ -140,11 +141,18 @@ def main(words: Sequence[str]) -> int:
     arguments, further = parser.parse_known_args(list(words))
     if not arguments.inventory.exists():
         raise UsageError(f"no inventory at {arguments.inventory}; name one with -i")
-    setup.ensure([*setup.FOR_A_RUN, setup.ANSIBLE_VENV])
+    setup.ensure([setup.ANSIBLE_VENV])
     playbook = "uninstall.yml" if arguments.uninstall else "site.yml"
     program = paths.ANSIBLE_PYTHON.with_name("ansible-playbook")
     # In the user's folder: further words may name files there.
     command = [program, "-i", arguments.inventory.resolve(), paths.ANSIBLE / playbook, *further]
+    if further:
+        # It reads its options, and contacts no host.
+        asked = [*command, "--list-tags"]
+        done = subprocess.run(asked, env=_environment(), capture_output=True, text=True, check=False)
+        if wrong := re.search("^ansible-playbook: error: (.*)", done.stderr, re.MULTILINE):
+            raise UsageError(f"ansible-playbook: {wrong[1]}; ./run.sh deploy --help says what goes to it")
+    setup.ensure(setup.FOR_A_RUN)
     return int(subprocess.run(command, env=_environment(), check=False).returncode != 0)
 
 

@@ -43,6 +43,18 @@ def test_wrong_words_set_nothing_up(words: list[str]) -> None:
     assert _main(*words) == 2
 
 
+@pytest.mark.parametrize(("verb", "needed"), [("test", pieces.TEST_VENV), ("deploy", pieces.ANSIBLE_VENV)])
+def test_options_of_other_programs_are_checked_before_the_rest_is_set_up(
+    verb: str, needed: pieces.Piece, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[pieces.Piece] = []
+    monkeypatch.setattr(pieces, "ensure", made.extend)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert _main(verb, "--hlep") == 2
+    assert f"unrecognized arguments: --hlep; ./run.sh {verb} --help" in capsys.readouterr().err
+    assert made == [needed]
+
+
 @pytest.mark.parametrize(
     ("word", "hint"),
     [
