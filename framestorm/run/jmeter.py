@@ -60,7 +60,10 @@ def under_load(heap_bytes: int) -> tuple[str, ...]:
 
 def environment() -> dict[str, str]:
     """The environment of JMeter and of the frame clients it starts; Java decodes its command line by LC_CTYPE."""
-    return {**os.environ, "JMETER_HOME": str(paths.JMETER_HOME), "LC_CTYPE": "C.UTF-8"}
+    own = {**os.environ, "JMETER_HOME": str(paths.JMETER_HOME), "LC_CTYPE": "C.UTF-8"}
+    if locale := own.pop("LC_ALL", ""):  # it would overrule LC_CTYPE
+        own["LANG"] = locale
+    return own
 
 
 def user_jars() -> list[Path]:

@@ -89,3 +89,10 @@ def test_without_samples_there_is_no_dashboard(tmp_path: Path, content: str | No
         (tmp_path / "samples.jtl").write_text(content)
     with pytest.raises(FramestormError, match="has no sample"):
         jmeter.make_dashboard(tmp_path)
+
+
+def test_java_finds_files_with_umlauts_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "POSIX")
+    shown = [paths.JAVA_HOME / "bin" / "java", "-XshowSettings:properties", "-version"]
+    done = subprocess.run(shown, env=jmeter.environment(), capture_output=True, text=True, check=True)
+    assert "sun.jnu.encoding = UTF-8" in done.stderr
