@@ -147,9 +147,10 @@ def main(words: Sequence[str]) -> int:
     # In the user's folder: further words may name files there.
     command = [program, "-i", arguments.inventory.resolve(), paths.ANSIBLE / playbook, *further]
     if further:
-        # It reads its options, and contacts no host.
-        asked = [*command, "--list-tags"]
-        done = subprocess.run(asked, env=_environment(), capture_output=True, text=True, check=False)
+        # It reads its options, and contacts no host; without a terminal, it cannot ask for the password of a vault.
+        asked, nobody = [*command, "--list-tags"], subprocess.DEVNULL
+        done = subprocess.run(asked, env=_environment(), capture_output=True, text=True, check=False, stdin=nobody,
+                              start_new_session=True)  # fmt: skip
         if wrong := re.search("^ansible-playbook: error: (.*)", done.stderr, re.MULTILINE):
             raise UsageError(f"ansible-playbook: {wrong[1]}; ./run.sh deploy --help says what goes to it")
     setup.ensure(setup.FOR_A_RUN)
