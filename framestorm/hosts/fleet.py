@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Literal
 
 from framestorm import probe
 from framestorm.errors import FramestormError
@@ -211,18 +210,18 @@ class Fleet:
                 member.order(Do("stop"))
             # Plans of the kit look at what the slaves were told.
             if "stop" not in self._prepared.plan.filled_in:
-                self._tell_controller("stop")
+                self._tell_controller(is_now=False)
         self._end_if_left_to_itself()
 
     def interrupt(self) -> None:
         """Have the controller interrupt the users of all slaves: their samples still arrive."""
-        self._tell_controller("interrupt")
+        self._tell_controller(is_now=True)
 
-    def _tell_controller(self, what: Literal["stop", "interrupt"]) -> None:
+    def _tell_controller(self, *, is_now: bool) -> None:
         if self.master is not None:
-            self.master.order(Do(what))
+            self.master.order(Do("interrupt" if is_now else "stop"))
         else:
-            probe.stop_jmeter(self._run_dir, is_now=what == "interrupt")
+            probe.stop_jmeter(self._run_dir, is_now=is_now)
 
     def stop(self) -> None:
         """End the controller. What it has written is kept; the slaves become idle when the run is collected."""

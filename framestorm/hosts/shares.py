@@ -1,5 +1,6 @@
 """Each slave's part of a plan's totals: every slave runs the whole plan, so users and rates are divided among them."""
 
+import itertools
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
@@ -200,7 +201,7 @@ def _divide_schedule(element: ET.Element, division: Division) -> None:
     if holder is None or text.count("rate(") != len(_OPEN_MODEL_RATE.findall(text)):
         division.undivided.append(f"schedule of {title}: its rates are known only during the run")
         return
-    rates = iter(range(1, 1 + text.count("rate(")))
+    rates = itertools.count(1)
     holder.text = _OPEN_MODEL_RATE.sub(
         lambda rate: division.reference(division.divided(f"rate {next(rates)} of {title}", rate[0].strip(), False)),
         text,

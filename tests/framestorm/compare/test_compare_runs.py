@@ -128,12 +128,14 @@ def settings_of(comparison: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
 def test_what_was_set_otherwise(tmp_path: Path, make_run: Make) -> None:
     properties = {"users": "5", "sleep_s": "0", "frames": "37"}
     host = {"name": "vm", "role": "generator", "cores": 4, "memory_bytes": 8_000_000_000}
-    b = make_run("b", steady(60, 2), properties=properties, hosts=[host], versions={"jmeter": "5.5", "java": "21"})
+    kit, versions = {"version": "0.2.0", "commit": "b" * 40, "dirty": True}, {"jmeter": "5.5", "java": "21"}
+    b = make_run("b", steady(60, 2), properties=properties, hosts=[host], versions=versions, kit=kit)
     _, made = compare(tmp_path, make_run("a", steady(60, 1)), b)
     assert settings_of(made["comparisons"][0]) == {
         "property users": (["2"], ["5"]),
         "property frames": ([], ["37"]),
         "version java": (["17"], ["21"]),
+        "kit": (["0.1.0, commit aaaaaaaaaaaa"], ["0.2.0, commit bbbbbbbbbbbb with changes not committed"]),
         "hosts": (["vm, 2 cores, 8.00\u00a0GB memory"], ["vm, 4 cores, 8.00\u00a0GB memory"]),
     }
     warnings = " ".join(made["comparisons"][0]["warnings"])

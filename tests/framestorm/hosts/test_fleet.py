@@ -153,7 +153,7 @@ def test_a_fault_stops_the_run_unless_the_others_may_go_on(make: Callable[..., F
         make(bad=("slave2",))
     shutil.rmtree(tmp_path / "run7")
     made = make(bad=("slave2",), without_faulty=True)
-    assert [slave.host.name for slave in made.slaves] == ["slave1"]
+    assert [(slave.host.name, slave.closed) for slave in members(made)] == [("slave1", False)]
     assert made.collect() == ["slave2 is bad"]
     for bad in (("master1",), ("slave1", "slave2")):
         shutil.rmtree(tmp_path / "run7")

@@ -1,5 +1,6 @@
 """An agent on this machine, spoken to as to one on another."""
 
+import hashlib
 import json
 import os
 import shlex
@@ -188,7 +189,14 @@ def test_a_file_goes_in_pieces_of_bounded_size(
     video.write_bytes(os.urandom(int(pieces * messages.PIECE_BYTES)))
     sizes: list[int] = []
     line = messages.line
-    monkeypatch.setattr(messages, "line", lambda order: sizes.append(len(line(order))) or line(order))
+    digests: list[str] = []
+
+    def sent(order: messages.Order) -> bytes:
+        sizes.append(len(line(order)))
+        digests.extend([order.digest] if isinstance(order, messages.Piece) else [])
+        return line(order)
+
+    monkeypatch.setattr(messages, "line", sent)
     member = running(sys.executable, "-c", OBEYS)
     size = video.stat().st_size
     member.facts = Facts(free_bytes=max(0, size - 1))
@@ -198,6 +206,7 @@ def test_a_file_goes_in_pieces_of_bounded_size(
     member.facts = Facts(free_bytes=size)
     member.deliver(Delivery(Open("run", "me"), {"video": video}, Begin({})))
     assert max(sizes) < 2 * messages.PIECE_BYTES
+    assert digests[-1] == hashlib.sha256(video.read_bytes()).hexdigest()
 
 
 def test_a_slow_host_is_waited_for_while_it_sends(running: Callable[..., Member]) -> None:

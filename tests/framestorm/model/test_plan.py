@@ -115,6 +115,22 @@ def test_a_value_is_of_its_kind(write_plan: WritePlan, description: str, right: 
             plan.check("x", value)
 
 
+@pytest.mark.parametrize(
+    ("description", "value", "is_told"),
+    [
+        ("n [whole number >= 1]", str(2**31), True),
+        ("n [whole number >= 1]", "-12345", False),
+        ("n [one of png-base64, png]", "png-base32", False),
+    ],
+)
+def test_a_number_that_is_too_large_is_told_the_largest(
+    write_plan: WritePlan, description: str, value: str, is_told: bool
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        write_plan(x=("${__P(x,1)}", description)).check("x", value)
+    assert ("at most 2147483647" in str(caught.value)) == is_told
+
+
 def test_what_a_plan_asks_of_the_kit(write_plan: WritePlan) -> None:
     plan = write_plan(
         target=("${__P(target,)}", "URL of it [URL; required unless mode is local]"),

@@ -168,11 +168,16 @@ def test_blocks_go_round_the_end() -> None:
     assert set(nearest) == set(range(possible.size))
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
-def test_spread_of_resamples_is_that_of_the_mean(rho: float) -> None:
-    """The mean of n AR(1) samples with unit innovations has a variance of 1 / (n (1 - rho)^2) for large n."""
-    row = autoregressive(np.random.default_rng(4), 200_000, rho)
-    seen = resample_blocks(row, choose_block(row), 4000, np.random.default_rng(1))
+@pytest.mark.parametrize(
+    ("rho", "n", "block"), [(0.0, 200_000, 0), (0.5, 200_000, 0), (0.8, 200_000, 0), (0.5, 5000, 5)]
+)
+def test_spread_of_resamples_is_that_of_the_mean(rho: float, n: int, block: int) -> None:
+    """The mean of n AR(1) samples with unit innovations has a variance of 1 / (n (1 - rho)^2) for large n.
+
+    Also if the block is so short that its means alone would have a seventh less spread.
+    """
+    row = autoregressive(np.random.default_rng(4), n, rho)
+    seen = resample_blocks(row, block or choose_block(row), 4000, np.random.default_rng(1))
     assert seen.scale * seen.means.std() == pytest.approx(1 / (1 - rho) / np.sqrt(row.size), rel=0.1)
 
 

@@ -45,6 +45,7 @@ def test_what_is_read():
         ("=max(*users, 1)", "not arithmetic"),
         ("=min(users)", "min takes two or more"),
         ("=ceil(1, 2)", "ceil takes one value"),
+        ("=ceil()", "ceil takes one value"),
         ("=max(1, 2, default=3)", "not arithmetic"),
         ("=1" + " + 1" * 200, "at most 500 characters"),
         ("=" + "(" * 400, "not arithmetic"),
