@@ -107,7 +107,7 @@ def find_hosts(inventory: Path, pattern: str) -> Hosts:
 
     Raises:
         UsageError: the inventory cannot be read, the pattern names none of its hosts or one that is no slave, or one
-            has an IPv6 address.
+            has an IPv6 address, or two have the same.
     """
     everyone = find(inventory, "all")
     masters = [host for host in everyone if "master" in host.groups and not host.is_here()]
@@ -120,6 +120,13 @@ def find_hosts(inventory: Path, pattern: str) -> Hosts:
             f"-R {pattern}: {hosts.master.name} is the master, which conducts the run: leave it out, or empty the "
             f"group master of {inventory} to conduct from this machine"
         )
+    names: dict[str, str] = {}
+    for host in hosts.slaves:
+        if (other := names.setdefault(host.address, host.name)) != host.name:
+            raise UsageError(
+                f"-R {pattern}: {other} and {host.name} have the same address {host.address}: remove one from "
+                f"{inventory}, or set the ansible_host or framestorm_address of each"
+            )
     for host in (*hosts.slaves, *masters[:1]):
         if ":" in host.address:  # JMeter splits what -R names at the colon before the port
             raise UsageError(

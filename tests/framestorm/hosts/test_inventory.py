@@ -157,6 +157,32 @@ def test_names_of_no_slave_are_refused(pattern: str, reason: str, listed: Path) 
         inventory.find_hosts(listed, pattern)
 
 
+YAML = """\
+all:
+  vars: {ansible_port: 22, ansible_user: u}
+  children:
+    slaves:
+      hosts: {"203.0.113.[8:9]": , "s[1:2].example": }
+      vars: {ansible_port: 2222}
+"""
+
+
+def test_ranges_and_yaml_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "hosts.yml"
+    path.write_text(YAML)
+    slaves = inventory.find_hosts(path, "slaves:!s2.example").slaves
+    assert [host.address for host in slaves] == ["203.0.113.8", "203.0.113.9", "s1.example"]
+    assert {(host.ansible_port, host.ansible_user) for host in slaves} == {(2222, "u")}
+
+
+def test_slaves_with_one_address_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "hosts.ini"
+    path.write_text("[slaves]\ns[1:3] ansible_host=203.0.113.8\n")
+    with pytest.raises(UsageError, match=r"s1 and s2 have the same address 203\.0\.113\.8"):
+        inventory.find_hosts(path, "slaves")
+    assert [host.name for host in inventory.find_hosts(path, "s2").slaves] == ["s2"]
+
+
 def test_a_master_sends_no_load(listed: Path) -> None:
     listed.write_text(LISTED.replace("[empty]\n", "[empty]\nm1\n"))
     with pytest.raises(UsageError, match="m1 is the master"):
