@@ -22,13 +22,13 @@ TEST_PACKAGES = ("chromium", "imagemagick", "openssl", "x11-utils", "xdotool", "
 
 BIN = paths.TEST_PYTHON.parent
 
-# Three workers on two cores: the tests of the lab and of OpenFaaS have one worker each, which mostly waits for hosts
+# Four workers on two cores: the tests of the lab and of OpenFaaS have one worker each, which mostly waits for hosts
 # and JVMs. tests/conftest.py says which tests stay together.
-EVERYTHING = ("--numprocesses=3", "--no-loadscope-reorder", "--durations=40")
+EVERYTHING = ("--numprocesses=4", "--no-loadscope-reorder", "--durations=40")
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the static checks, then pytest; if there are words, run only pytest, with these words as its arguments.
+    """Run pytest and the static checks; if there are words, run only pytest, with these words as its arguments.
 
     Returns:
         0 only if everything passed.
@@ -48,10 +48,16 @@ def run(words: Sequence[str]) -> int:
     if wrong := re.search("error: (.*)", done.stderr):
         raise UsageError(f"pytest: {wrong[1]}; ./run.sh test --help says what goes to it")
     _set_up()
-    failed = [] if words else _failed_checks()
     before = packages.installed()
-    if not _passes("pytest", [BIN / "python", "-m", "pytest", *(words or EVERYTHING)]):
-        failed.append("pytest")
+    pool = ThreadPoolExecutor(1)
+    try:
+        # One after another, beside the tests, which wait for hosts more than they compute.
+        commands = () if words else _checks()
+        checks = {name: pool.submit(_passes, name, command, captured=True) for name, command in commands}
+        passed = _passes("pytest", [BIN / "python", "-m", "pytest", *(words or EVERYTHING)])
+        failed = [name for name, check in checks.items() if not check.result()] + ([] if passed else ["pytest"])
+    finally:
+        pool.shutdown(cancel_futures=True)
     if new := sorted(packages.installed() - before):
         print(f"tests installed packages that set-up should have installed: {' '.join(new)}")
         failed.append("packages")
@@ -63,8 +69,9 @@ def run(words: Sequence[str]) -> int:
 def _set_up() -> None:
     """Install and build everything that the tests need; the tests themselves install nothing."""
     packages.install([*TEST_PACKAGES, *lab_base.TOOLS, *parts.needed_packages(), *docker.needed_packages()])
-    pieces = [setup.TEST_VENV, setup.TEST_JARS, *parts.PIECES, setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, parts.KIND]
-    pieces += sbom.PIECES
+    # What takes longest begins first.
+    pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV]
+    pieces += [setup.TEST_JARS, parts.KIND, *sbom.PIECES]
     if os.geteuid() != 0:
         setup.ensure(pieces)
         return
@@ -81,21 +88,13 @@ def _checks() -> Iterator[tuple[str, list[str | Path]]]:
     shell = [str(path.relative_to(paths.ROOT)) for path in sorted((paths.ROOT / "function").glob("*.py"))]
     for room in (["framestorm"], ["client"], ["lab", "ansible/pack.py"], [*shell, "function/face-blur"]):
         name = f"mypy {room[-1]}"
-        # Separate caches, because they run in parallel.
+        # Separate caches: two rooms may have modules of the same name.
         yield name, [BIN / "mypy", f"--cache-dir=.mypy_cache/{Path(room[-1]).name}", *room]
     yield "mypy tests", [BIN / "mypy", "--config-file=tests/mypy.ini", "--cache-dir=.mypy_cache/tests", "tests"]
     yield "ruff check", [BIN / "ruff", "check", "."]
     yield "ruff format", [BIN / "ruff", "format", "--check", "."]
     yield "shellcheck", [BIN / "shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *scripts]
     yield "shfmt", [BIN / "shfmt", "-i", "4", "-d", *scripts]
-
-
-def _failed_checks() -> list[str]:
-    """Run the static checks in parallel, the longest first; returns the names of those that failed."""
-    checks = list(_checks())
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = pool.map(lambda check: _passes(check[0], check[1], captured=True), checks)
-        return [name for (name, _), passed in zip(checks, results, strict=True) if not passed]
 
 
 def _passes(name: str, command: Sequence[str | Path], captured: bool = False) -> bool:

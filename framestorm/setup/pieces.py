@@ -25,8 +25,8 @@ from framestorm.setup import packages
 
 STAMPS = paths.LOCAL / "stamps"
 LOG = paths.LOCAL / "setup.log"
-# One piece downloads while another is unpacked or compiled.
-AT_ONCE = 2
+# One piece downloads while another is unpacked and a third is compiled.
+AT_ONCE = 3
 
 
 @dataclass(frozen=True)

@@ -167,3 +167,35 @@ def test_a_package_that_a_test_installs_fails_the_tests(
     assert testing.run(["tests"]) == status
     output = capsys.readouterr()
     assert ("git sudo" in output.out) == ("failed: packages" in output.err) == bool(status)
+
+
+@pytest.mark.parametrize(
+    ("words", "failing", "message"),
+    [([], "ruff check", "failed: ruff check\n"), ([], "pytest", "failed: pytest\n"), (["tests"], "ruff check", "")],
+)
+def test_a_static_check_that_fails_is_named_after_the_tests(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], failing: str, message: str
+) -> None:
+    monkeypatch.setattr(testing, "_set_up", lambda: None)
+    monkeypatch.setattr(testing.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(testing, "_passes", lambda name, *words, **options: name != failing)
+    assert testing.run(words) == bool(message)
+    assert capsys.readouterr().err == message
+
+
+def test_an_interrupt_ends_the_static_checks_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    began = []
+
+    def passes(name: str, *words: object, **options: object) -> bool:
+        began.append(name)
+        if name == "pytest":
+            raise KeyboardInterrupt
+        time.sleep(0.2)
+        return True
+
+    monkeypatch.setattr(testing, "_set_up", lambda: None)
+    monkeypatch.setattr(testing.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(testing, "_passes", passes)
+    with pytest.raises(KeyboardInterrupt):
+        testing.run([])
+    assert len(began) <= 3
