@@ -24,17 +24,18 @@ SCAN = paths.ROOT / "tests" / "ansible" / "scan.py"
 
 
 # There is one lab and one local OpenFaaS on a machine, so the tests of each stay together, in this order. In the lab,
-# those that break it come before those that deploy on it, and taking back what was deployed comes last. The bare host's
-# set-up takes minutes, so it begins before the deployment and is looked at after it.
+# those that break it come before those that deploy on it, and taking back what was deployed comes last. What takes
+# minutes on hosts of its own begins early and is looked at later: the bare host's set-up, and what deploy does to ssh.
 TOGETHER = {
     "lab": (
         "tests/lab/test_lab",
         "tests/lab/test_bare_host.py::test_a_new_host",
         "tests/ansible/test_deploy",
+        "tests/ansible/test_ssh_stays.py::test_ssh_is_set_up",
         "tests/lab/",
         "tests/slaves/",
-        "tests/ansible/test_changes",
         "tests/ansible/test_ssh_stays",
+        "tests/ansible/test_changes",
     ),
     "openfaas": ("tests/openfaas/", "tests/docs/test_openfaas"),
 }

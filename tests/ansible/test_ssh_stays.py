@@ -1,7 +1,11 @@
-"""ssh gets in after deploy and uninstall: on another port, behind a forwarded one, past a firewall of the user."""
+"""ssh gets in after deploy and uninstall: on another port, behind a forwarded one, past a firewall of the user.
+
+It takes minutes, in which the tests of the slaves run: its hosts are others of the same lab.
+"""
 
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +17,13 @@ from lab import keys
 from lab.hosts import Host
 from tests.runs import RunSh
 
-ELSEWHERE, FORWARDED, GUARDED = (Host(f"slave{n}") for n in (1, 2, 3))
+ELSEWHERE, FORWARDED, GUARDED = (Host(f"slave{n}") for n in (4, 5, 6))  # no other test uses them
 PORT, FORWARDING_PORT = 2222, 2299
 INVENTORY = f"""\
 [slaves]
-slave1 ansible_host={ELSEWHERE.address} ansible_port={PORT}
-slave2 ansible_host=127.0.0.1 ansible_port={FORWARDING_PORT} framestorm_address={FORWARDED.address}
-slave3 ansible_host={GUARDED.address}
+slave4 ansible_host={ELSEWHERE.address} ansible_port={PORT}
+slave5 ansible_host=127.0.0.1 ansible_port={FORWARDING_PORT} framestorm_address={FORWARDED.address}
+slave6 ansible_host={GUARDED.address}
 
 [slaves:vars]
 ansible_user=tester
@@ -38,11 +42,13 @@ def ssh(host: Host, command: str, port: int = 22) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def inventory(lab_cli: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+@pytest.fixture(scope="session")
+def inventory(
+    lab_cli: Callable[..., Any], fresh_lab: RunSh, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
     """Three hosts whose ssh is set up by other people."""
-    lab_cli("down")
-    lab_cli("up", "--slaves", "3")
+    # With registries, as for the bare host: the proxy restarts when what it lets through changes.
+    lab_cli("up", "--slaves", "6", "--registries")
     ssh(ELSEWHERE, f"echo Port {PORT} | sudo tee /etc/ssh/sshd_config.d/port.conf; sudo systemctl restart ssh")
     install = "sudo apt-get update -qq && sudo DEBIAN_FRONTEND=noninteractive apt-get install -qq ufw >/dev/null"
     rules = "; ".join(f"sudo {rule}" for rule in OWN_RULES.splitlines())
@@ -55,14 +61,13 @@ def inventory(lab_cli: Callable[..., Any], tmp_path_factory: pytest.TempPathFact
         assert wait_until(lambda: listens(FORWARDING_PORT), 10)
         yield path
         forwarding.terminate()
-    lab_cli("down")
 
 
 def rules(host: Host, port: int = 22) -> list[str]:
     return [line for line in ssh(host, "sudo ufw show added", port).splitlines() if line.startswith("ufw ")]
 
 
-def test_ssh_gets_in_after_deploy_and_after_uninstall(inventory: Path, run_sh: RunSh) -> None:
+def deploy_twice_and_uninstall(inventory: Path, run_sh: RunSh) -> None:
     for _ in range(2):
         run_sh("./run.sh deploy", "-i", str(inventory), out="")
         assert f"ufw allow {PORT}/tcp comment 'framestorm ssh'" in rules(ELSEWHERE, PORT)
@@ -77,3 +82,23 @@ def test_ssh_gets_in_after_deploy_and_after_uninstall(inventory: Path, run_sh: R
         assert ssh(host, "hostname", port) == f"{host.name}\n"
     assert "Status: active" in ssh(GUARDED, "sudo ufw status")
     assert sorted(rules(GUARDED)) == sorted(OWN_RULES.splitlines())
+    # `lab status` looks for it there.
+    ssh(ELSEWHERE, "sudo rm /etc/ssh/sshd_config.d/port.conf; sudo systemctl restart ssh", PORT)
+
+
+@pytest.fixture(scope="session")
+def deployment(inventory: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Future[None]]:
+    """All of it, under way."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(deploy_twice_and_uninstall, inventory, RunSh(tmp_path_factory.mktemp("ssh_stays")))
+
+
+def test_ssh_is_set_up_by_other_people(inventory: Path, request: pytest.FixtureRequest) -> None:
+    assert f"port {PORT}\n" in ssh(ELSEWHERE, "sudo sshd -T", PORT)
+    ssh(FORWARDED, "test ! -e /usr/sbin/ufw")
+    assert sorted(rules(GUARDED)) == sorted(OWN_RULES.splitlines())
+    request.getfixturevalue("deployment")
+
+
+def test_ssh_gets_in_after_deploy_and_after_uninstall(deployment: Future[None]) -> None:
+    deployment.result()
