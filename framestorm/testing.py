@@ -41,12 +41,8 @@ def run(words: Sequence[str]) -> int:
             "the tests of the lab and of OpenFaaS need root: run `sudo ./run.sh test`; "
             "as another user, name tests that need no root: `./run.sh test tests/framestorm`"
         )
-    setup.ensure([setup.TEST_VENV])
-    # It reads its options and shows its markers, without collecting a test.
-    asked: list[str | Path] = [BIN / "python", "-m", "pytest", "--markers", *words]
-    done = subprocess.run(asked, cwd=paths.ROOT, capture_output=True, text=True, check=False)
-    if wrong := re.search("error: (.*)", done.stderr):
-        raise UsageError(f"pytest: {wrong[1]}; ./run.sh test --help says what goes to it")
+    if words:
+        _check_options(words)
     _set_up()
     before = packages.installed()
     pool = ThreadPoolExecutor(1)
@@ -64,6 +60,16 @@ def run(words: Sequence[str]) -> int:
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _check_options(words: Sequence[str]) -> None:
+    """Raise UsageError, before minutes of set-up, if pytest does not know an option."""
+    setup.ensure([setup.TEST_VENV])
+    # It reads its options and shows its markers, without collecting a test.
+    asked: list[str | Path] = [BIN / "python", "-m", "pytest", "--markers", *words]
+    done = subprocess.run(asked, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    if wrong := re.search("error: (.*)", done.stderr):
+        raise UsageError(f"pytest: {wrong[1]}; ./run.sh test --help says what goes to it")
 
 
 def _set_up() -> None:
