@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -27,6 +28,8 @@ STAMPS = paths.LOCAL / "stamps"
 LOG = paths.LOCAL / "setup.log"
 # One piece downloads while another is unpacked and a third is compiled.
 AT_ONCE = 3
+# Two Mavens that fill one local repository can break each other's files.
+_MAVEN = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,8 @@ def _java_17() -> Path | None:
 def _call_maven(words: Sequence[str | Path]) -> None:
     if shutil.which("mvn") is None:
         packages.install(["maven"])
-    call(["mvn", "-q", "-B", "-C", *words])
+    with _MAVEN:
+        call(["mvn", "-q", "-B", "-C", *words])
 
 
 def _make_by_maven(piece: Piece) -> None:
