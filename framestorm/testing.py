@@ -22,9 +22,9 @@ TEST_PACKAGES = ("chromium", "imagemagick", "openssl", "x11-utils", "xdotool", "
 
 BIN = paths.TEST_PYTHON.parent
 
-# Four workers on two cores: the tests of the lab and of OpenFaaS have one worker each, which mostly waits for hosts
+# Three workers on two cores: the tests of the lab and of OpenFaaS have one worker each, which mostly waits for hosts
 # and JVMs. tests/conftest.py says which tests stay together.
-EVERYTHING = ("--numprocesses=4", "--no-loadscope-reorder", "--durations=40")
+EVERYTHING = ("--numprocesses=3", "--no-loadscope-reorder", "--durations=40")
 
 
 def run(words: Sequence[str]) -> int:

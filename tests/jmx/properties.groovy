@@ -12,7 +12,7 @@ org.apache.jmeter.util.JMeterUtils.loadJMeterProperties("${args[0]}/bin/jmeter.p
 FileServer.fileServer.baseForScript = new File(args[2], 'plan.jmx')
 def loader = new GroovyClassLoader()
 def scripts = ['request', 'answer'].collect { loader.parseClass(new File(args[1], "${it}.groovy")) }
-def (requests, condition) = ['Requests', 'Condition'].collect { loader.loadClass(it) }
+def (requests, condition) = ['Requests', 'framestorm.Condition'].collect { loader.loadClass(it) }
 System.in.eachLine('UTF-8') { line ->
     def properties = new JsonSlurper().parseText(line)
     def vars = new JMeterVariables()

@@ -111,7 +111,7 @@ def _show_status() -> int:
         print(f"{name:<14}{service.pid:>8}  {alive}")
     dead = started.dead()
     for function in gateway.functions() if "provider" not in dead else ():
-        ready, wanted = function.get("availableReplicas", 0), function.get("replicas", 0)
+        ready, wanted = function["availableReplicas"], function["replicas"]
         print(f"function {function['name']}: {ready} of {wanted} replicas ready, image {function['image']}")
         for replica in gateway.replicas(function["name"]):
             address = replica.get("address", "")

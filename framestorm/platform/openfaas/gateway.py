@@ -57,7 +57,9 @@ def call(method: str, url: str, content: Any = None) -> Any:
 
 def functions() -> list[Function]:
     """All functions, asked of the provider: the gateway cannot list them while Prometheus is down."""
-    return list(call("GET", f"{PROVIDER_URL}/system/functions") or [])
+    listed: list[Any] = call("GET", f"{PROVIDER_URL}/system/functions") or []
+    # A number that is 0 is left out.
+    return [{"replicas": 0, "availableReplicas": 0} | each for each in listed]
 
 
 def scale(name: str, replicas: int) -> None:

@@ -46,10 +46,14 @@ def test_deploy_names_functions_that_are_not_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     counts = {"ocr": (1, 0), "noop": (1, 1), "idle": (0, 0)}
-    functions = [{"name": name, "replicas": n, "availableReplicas": ready} for name, (n, ready) in counts.items()]
+    # The provider leaves out a number that is 0.
+    functions = [
+        {"name": name} | {what: n for what, n in zip(("replicas", "availableReplicas"), of, strict=True) if n}
+        for name, of in counts.items()
+    ]
     deployed: list[Path] = []
     monkeypatch.setattr(gateway, "deploy", lambda file, _: deployed.append(file))
-    monkeypatch.setattr(gateway, "functions", lambda: functions)
+    monkeypatch.setattr(gateway, "call", lambda *_: functions)
     (tmp_path / "ocr.yml").touch()
     assert cli.main(["deploy", "--yaml", str(tmp_path / "ocr.yml")]) == 0
     assert deployed == [tmp_path / "ocr.yml"]
