@@ -162,7 +162,7 @@ def failure(tests: Sequence[str], tree: Path) -> str:
 
 
 def judged(mutant: Mutant, parts: Sequence[Sequence[str]], tree: Path) -> tuple[str, str]:
-    """What of these tests, in these parts, notices a mutant, or nothing; and the mutant's diff."""
+    """Run the tests part by part; returns what noticed the mutant, empty if nothing did, and the mutant's diff."""
     path = tree / mutant.file
     source, changed = path.read_text(), mutated(mutant, tree)
     path.write_text(changed)

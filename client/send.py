@@ -153,7 +153,7 @@ class _TlsPool(urllib3.HTTPSConnectionPool):
 
 
 class _Adapter(HTTPAdapter):
-    """Opens connections that pass over informational answers."""
+    """Opens connections that skip informational responses, such as 103 Early Hints."""
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         super().init_poolmanager(*arguments, **options)

@@ -399,7 +399,7 @@ def _report(run_dir: Path, criteria: Sequence[str]) -> int:
     from framestorm.model import files
     from framestorm.model.summary import Summary
     from framestorm.report import build
-    from framestorm.report.page import terminal_text
+    from framestorm.report.terminal import terminal_text
     from framestorm.run import jmeter
 
     try:

@@ -34,7 +34,7 @@ def now_ms() -> int:
 
 
 def kit() -> Kit:
-    """Version of the kit, and the commit of its checkout where there is one."""
+    """The version of the kit and, in a Git checkout, the commit."""
     commit = _git("rev-parse", "HEAD")
     return Kit(__version__, commit, bool(_git("status", "--porcelain")) if commit else None)
 

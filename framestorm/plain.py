@@ -3,19 +3,9 @@
 import os
 import re
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # What a terminal obeys, what turns the direction of the text around it, and halves of characters, which no file takes.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-# In samples.csv given by the plan, by JMeter or by the kit; everything else may have come from the function.
-_NAMES = ("label", "user", "host", "thread", "source")
-_FORMULA, _NUMBER = r"^[=+@\t\r-]", r"^[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?$"
-# A terminal runs what begins with ESC or with U+009B.
-_CONTROL = r"[\x00-\x08\x0B-\x1F\x7F-\x9F]"
 
 
 def visible(text: str) -> str:
@@ -26,20 +16,6 @@ def visible(text: str) -> str:
 def as_label(label: str) -> str:
     """A label as a person can tell it from others: in quotes if blanks begin or end it, as those of criteria."""
     return (f'"{label}"' if label != label.strip() else label) or "(empty)"
-
-
-def inert() -> "pl.Expr":
-    """The columns of samples.csv whose text may come from the function, for spreadsheets and terminals.
-
-    `'` stands before what a spreadsheet would run as a formula, `?` for what a terminal would take as a command.
-    """
-    import polars as pl  # takes long, and few need it
-    import polars.selectors as cs
-
-    text = (cs.string() - cs.by_name(*_NAMES, require_all=False)).as_expr()
-    is_formula = text.str.contains(_FORMULA) & ~text.str.contains(_NUMBER)
-    shown = text.str.replace_all(_CONTROL, "?")
-    return pl.when(is_formula).then(pl.lit("'") + shown).otherwise(shown).name.keep()
 
 
 def note(text: str) -> None:

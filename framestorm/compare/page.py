@@ -9,7 +9,7 @@ from framestorm.model.comparison import NOT_COMPARED, NOT_SIGNIFICANT, Compariso
 from framestorm.model.units import count
 from framestorm.report.document import render
 from framestorm.report.figure import BAD, INK, QUIET, SECOND, Chart, Lengths, Trace, axis_title, colour_of, line
-from framestorm.report.page import aligned
+from framestorm.report.terminal import aligned
 
 GOOD = "var(--good)"
 VERDICT_WORDS = {

@@ -1,4 +1,4 @@
-"""The sides of a comparison: runs, studies, or levels of one study's factor, found by their names and read."""
+"""Finds and reads the two sides of a comparison: runs, studies, or levels of one study's factor."""
 
 import csv
 import json

@@ -176,7 +176,7 @@ class Member:
         self.ask(delivery.begin, messages.Ready, BEGIN_WITHIN_S)
 
     def learn(self, kit_files: Sequence[str]) -> None:
-        """Ask for the host's facts and its clock; `kit_files` as in messages.TellFacts."""
+        """Ask the host for its facts and measure its clock; for `kit_files` see messages.TellFacts."""
         self.facts = self.ask(messages.TellFacts(list(kit_files)), messages.Facts, ANSWER_WITHIN_S)
         self.measure_clock()
 

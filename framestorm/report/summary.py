@@ -12,7 +12,7 @@ from framestorm.model.sample import Kind, noun
 from framestorm.model.series import Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
-from framestorm.results import hosts, reading, replicas
+from framestorm.results import hosts, reading, replicas, stalls
 from framestorm.results.jtl import read_threads
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
 from framestorm.stats.percentiles import Sample
@@ -62,7 +62,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     labels, groups, charted = _labels(results, {criterion.label for criterion in parsed}, origin_ms)
     wholes = {ALL, USER} if users.height else {ALL}
     samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
-    stalled = hosts.read_stalls(results.log, samples, load, origin_ms, is_open_model=record.is_open_model)
+    stalled = stalls.read_stalls(results.log, samples, load, origin_ms, is_open_model=record.is_open_model)
     resources = hosts.read_machines(run_dir / "resources.csv")
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
@@ -98,7 +98,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             stopped_by=results.log.stopped_by if record.stopping_ms is None else None,
             out_of_memory=results.log.out_of_memory,
             stalls=stalled,
-            during_stalls=hosts.samples_during(samples, stalled, origin_ms),
+            during_stalls=stalls.samples_during(samples, stalled, origin_ms),
             absent_columns=list(results.jtl.absent),
         ),
         files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],
@@ -152,8 +152,7 @@ def _verdict(
         outcome = " and ".join(f"{n} of {every} {how}" for how, n in counts.items() if n)
     word: model.VerdictWord
     if not any(group.n for group in groups.values()):
-        reasons = "; ".join(each for each in missing if not each.startswith("no sample"))  # which says the same
-        word, text = "unjudged", f"nothing was measured{': ' if reasons else ''}{reasons}"
+        word, text = "unjudged", "; ".join(missing)  # that there is no sample is among them
     elif missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         word, text = "partial", f"{missing[0]}{more}; of the {what} that arrived: {outcome}"

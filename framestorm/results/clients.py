@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from framestorm.model.cause import TIMEOUTS, user_cause
 from framestorm.model.sample import COMMON, INDEX_LIMIT, ORIGIN, Line, is_sample
-from framestorm.plain import inert
+from framestorm.results.cells import inert
 from framestorm.results.lines import PLACE, Batch, LineReader, parsed
 from framestorm.results.tree import TreeReader, TreeSample
 

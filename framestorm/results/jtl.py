@@ -27,7 +27,7 @@ from framestorm.model.sample import (
     is_figure_name,
     is_length,
 )
-from framestorm.plain import inert
+from framestorm.results.cells import inert
 from framestorm.results.tree import CHUNK_BYTES
 
 NEEDED = ("timeStamp", "elapsed", "label", "success")

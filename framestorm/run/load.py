@@ -228,7 +228,7 @@ def check_scripts(prepared: Prepared) -> None:
 
 
 def _keep_set_up(tree: ET.Element, known: Known) -> None:
-    """Leave of a test plan its variables, and its set-up thread groups with the kit's scripts."""
+    """Reduce a test plan to its variables and to the setUp Thread Groups that run the kit's scripts."""
     for element, below in zip(tree[::2], tree[1::2], strict=False):
         is_enabled = element.get("enabled") != "false"
         if is_enabled and element.tag == "SetupThreadGroup":

@@ -1,6 +1,6 @@
 """ssh gets in after deploy and uninstall: on another port, behind a forwarded one, past a firewall of the user.
 
-It takes minutes, in which the tests of the slaves run: its hosts are others of the same lab.
+It takes minutes and has hosts of its own in the same lab, so that the tests of the slaves run meanwhile.
 """
 
 import subprocess

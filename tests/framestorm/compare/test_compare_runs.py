@@ -186,7 +186,7 @@ def test_only_the_address_is_known(tmp_path: Path, make_run: Make) -> None:
         (["{a}", "{a}", "--threshold", "mean"], "expected a metric, a number and % or points"),
         (["{a}", "{a}", "--threshold", "success 5 %"], "compared in points"),
         (["{a}", "{a}", "--threshold", "mean 5 points"], "compared in %"),
-        (["{a}", "{a}", "--threshold", "speed 5 %"], "there is no speed; there are "),
+        (["{a}", "{a}", "--threshold", "speed 5 %"], "--threshold: there is no speed; there are "),
         (["{a}", "{a}", "--threshold", "speed 5 %"], ", served_per_s, success\n"),
         (["{a}", "{a}", "--threshold", "frame tokens p95 5 %"], "--threshold: there is no tokens_p95; there are "),
         (["{a}", "{a}", "--threshold", "logout p95 5 %"], "there is no label logout; there are frame"),

@@ -160,7 +160,8 @@ def test_nothing_measured_is_no_pass(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"format": 2, "state": "failed", "reason": "port 8080 is taken"}))
     outcome = build(tmp_path)
     assert (outcome.word, outcome.exit_status) == ("unjudged", 1)
-    assert "port 8080 is taken" in outcome.text and "no sample" not in outcome.text
+    assert "port 8080 is taken" in outcome.text and outcome.text.count("was measured") == 1
+    assert "no sample was measured" in (tmp_path / "junit.xml").read_text()
     assert (tmp_path / "index.html").exists()
 
 

@@ -13,7 +13,7 @@ from framestorm.model.criteria import Criterion, Judgement
 from framestorm.model.files import read
 from framestorm.model.summary import LabelSummary, Summary, Times, Verdict
 from framestorm.report import build
-from framestorm.report.page import terminal_text
+from framestorm.report.terminal import terminal_text
 from framestorm.run import jmeter
 from framestorm.setup import pieces
 from tests.framestorm.conftest import summary_of

@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from framestorm.model.summary import Stall
-from framestorm.results.hosts import read_stalls, samples_during
 from framestorm.results.jmeter_log import read_log
+from framestorm.results.stalls import read_stalls, samples_during
 
 ORIGIN_MS = 1_790_000_000_000.0
 LOAD = (ORIGIN_MS + 1000, ORIGIN_MS + 9900)

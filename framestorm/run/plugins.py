@@ -1,0 +1,91 @@
+"""The classes that a plan needs and JMeter does not have, with the plug-ins that bring them."""
+
+import csv
+import xml.etree.ElementTree as ET
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from framestorm import paths
+from framestorm.errors import UsageError
+from framestorm.model.plan import Plan, enabled_elements, field_text
+from framestorm.plain import note
+from framestorm.run import jmeter, properties
+
+# Rows of the beginning of class names and Maven coordinates; the longest beginning that fits counts.
+KNOWN = Path(__file__).with_name("plugins.csv")
+
+
+def check(plan: Plan, root: ET.Element, values: Mapping[str, str]) -> None:
+    """Raise UsageError, which says what brings them, if JMeter lacks classes of the plan: it could not read it.
+
+    root: the plan's, or that of a fragment that it includes; values: of all properties.
+    """
+    places = [*(paths.JMETER_HOME / "lib" / "ext").glob("*.jar"), *_places(values)]
+    for name in _not_in(sorted(_named_classes(root)), places):
+        note(
+            f"{plan.path.name}: JMeter has no class {name}, which an element names; put its jar and the jars that it "
+            "needs into jmx/lib/"
+        )
+    missing = _not_in(sorted(set(_classes(root)) - _aliases()), places)
+    if not missing:
+        return
+    known = [(name, coordinates(name)) for name in missing]
+    lines = [f"  {name}: {each or 'of a plug-in that is not known here'}" for name, each in known]
+    raise UsageError(
+        f"{plan.path.name}: JMeter has no class for these elements:\n" + "\n".join(lines) + "\n"
+        "Add the coordinates to jmx/pom.xml, or put the plug-in's jar and the jars that it needs into jmx/lib/"
+    )
+
+
+def coordinates(name: str) -> str | None:
+    """The plug-in on Maven Central that brings a class; None if it is not known."""
+    with KNOWN.open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if name.startswith(row["class"])]
+    return max(rows, key=lambda row: len(row["class"]))["coordinates"] if rows else None
+
+
+def _classes(root: ET.Element) -> Iterator[str]:
+    """The classes of a plan's elements, disabled ones too: JMeter reads a plan as a whole."""
+    for tree in root.iter("hashTree"):
+        for element in tree:
+            if element.tag != "hashTree":
+                yield element.get("testclass") or element.tag
+                yield from (each.get("elementType", element.tag) for each in element.iter("elementProp"))
+
+
+def _named_classes(root: ET.Element) -> set[str]:
+    """The classes of Java Requests and Backend Listeners: JMeter starts without them, and only its log says so."""
+    elements = (each for each in enabled_elements(root) if each.tag in ("JavaSampler", "BackendListener"))
+    return {name for name in (field_text(each, "classname") for each in elements) if name and "${" not in name}
+
+
+def _aliases() -> set[str]:
+    """The names in plans that stand for JMeter's own classes, and former names of these."""
+    files = [paths.JMETER_HOME / "bin" / f"{name}.properties" for name in ("saveservice", "upgrade")]
+    names = (name for file in files for name in properties.read(file))
+    return {alias for name in names for alias in name.partition("|")[0].split(",")}
+
+
+def _places(values: Mapping[str, str]) -> Iterator[Path]:
+    """The jars and folders of classes of a user, in jmx/lib/ and where properties say."""
+    yield from jmeter.user_jars()
+    for _, place in jmeter.class_path(values):
+        yield place
+        yield from place.glob("*.jar")
+
+
+def _not_in(names: Iterable[str], places: Iterable[Path]) -> list[str]:
+    missing = {name: f"{name.replace('.', '/')}.class" for name in names}
+    for place in places:
+        if not missing:
+            break
+        there: set[str] = set()
+        if place.is_file():
+            try:
+                with zipfile.ZipFile(place) as jar:
+                    there = set(jar.namelist())
+            except (OSError, zipfile.BadZipFile) as error:
+                raise UsageError(f"{paths.shown(place)} cannot be read as a jar: {error}") from None
+        missing = {n: path for n, path in missing.items() if path not in there and not (place / path).is_file()}
+    return list(missing)
