@@ -18,7 +18,7 @@ from arguments import DAY_S, count, number, url
 from encoding import DEFAULT_ENCODING, ENCODINGS, FrameError
 from frames import DEFAULT_CACHE, Frames
 from interrupt import Interrupts
-from lines import LineError, Lines
+from lines import LineError, Lines, complain
 
 if TYPE_CHECKING:
     from send import Sender
@@ -92,7 +92,7 @@ def run(
         user = User(options, sender, Lines(options.journal), interrupts, process_start, frames)
         return 0 if user.run() else 1
     except (FrameError, LineError, ValueError, OSError) as error:
-        print(f"client: {error}", file=sys.stderr)
+        complain(f"client: {error}")
         return 2
 
 

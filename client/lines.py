@@ -5,6 +5,7 @@ There is one line at its start (in the journal only), one for each sample as sam
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,11 @@ def _write(descriptor: int, line: bytes, name: str) -> None:
             written += os.write(descriptor, line[written:])
     except OSError as error:
         raise LineError(f"a line could not be written to {name}: {error.strerror}") from error
+
+
+def complain(text: str) -> None:
+    """Write this line to stderr, which the users of a run share, in one piece even with PYTHONUNBUFFERED."""
+    sys.stderr.write(f"{text}\n")
 
 
 class Account:

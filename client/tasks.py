@@ -21,7 +21,7 @@ from pathlib import Path
 from arguments import DAY_S, count, number, statuses, url
 from dispatch import Dispatcher, DispatchError, Result
 from interrupt import Interrupts, Stopped
-from lines import Account, LineError, Lines
+from lines import Account, LineError, Lines, complain
 from pool import Pool
 from pull import Pull
 from push import Calls, Push
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace, account: Account, interrupts: Interrupts) -
         if setup_ms is None:
             raise
         stopped = True
-        print(f"tasks: {error}", file=sys.stderr)
+        complain(f"tasks: {error}")
     settings = {name: getattr(options, name) for name in ("mode", "workers", "tasks", "task_s")} | {
         "setup_ms": setup_ms
     }
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace, account: Account, interrupts: Interrupts) -
         repeated = dispatcher.repeated if dispatcher else 0
         return account.end(options.tasks, "stopped" if stopped else None, **settings, repeated=repeated)
     except LineError as error:
-        print(f"tasks: {error}", file=sys.stderr)
+        complain(f"tasks: {error}")
         return False
 
 
@@ -137,7 +137,7 @@ def main() -> int:
         account = Account(Lines(options.journal), LABEL, (START_MS, STARTED))
         return 0 if run(options, account, interrupts) else 1
     except (DispatchError, LineError, ValueError, OSError) as error:
-        print(f"tasks: {error}", file=sys.stderr)
+        complain(f"tasks: {error}")
         return 2
 
 

@@ -1,7 +1,6 @@
 """A virtual user: one pass over the frames, a sample for each, one line at the end."""
 
 import hashlib
-import sys
 import time
 from argparse import Namespace
 
@@ -9,7 +8,7 @@ from answer import NOTHING_KNOWN, Verdict, judge
 from encoding import ENCODINGS, FrameError
 from frames import Frames, open_frames
 from interrupt import Interrupts, Stopped
-from lines import Account, LineError, Lines
+from lines import Account, LineError, Lines, complain
 from send import Reply, Sender
 
 LABEL = "frame"
@@ -60,7 +59,7 @@ class User:
             if setup_ms is None:
                 raise
             cause = NO_FRAMES if isinstance(error, FrameError) else "stopped"
-            print(f"client: {error}", file=sys.stderr)
+            complain(f"client: {error}")
         settings = {
             "sleep_s": self._options.sleep_s,
             "encoding": self._options.encoding,
@@ -70,7 +69,7 @@ class User:
         try:
             return self._account.end(count, cause, **settings)
         except LineError as error:
-            print(f"client: {error}", file=sys.stderr)
+            complain(f"client: {error}")
             return False
 
     def _open_frames(self) -> Frames:

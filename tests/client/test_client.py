@@ -1,8 +1,11 @@
 """The client as a process: its lines, its causes, its exit status."""
 
 import argparse
+import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +15,7 @@ import pytest
 
 import client as frame_client
 import tasks
-from tests.client.conftest import Client, Done, lines_of, start, wait_until
+from tests.client.conftest import CLIENT, Client, Done, lines_of, start, wait_until
 
 USER_KEYS = [
     *("type", "user", "start_ms", "duration_ms", "samples", "samples_ok", "ok", "cause", "causes", "sleep_s"),
@@ -227,6 +230,24 @@ def test_bad_use_is_named_and_leaves_no_line(client: Client, program: str, words
         done = Done(process)
     assert (done.status, done.lines) == (2, [])
     assert named in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "said"),
+    [
+        (FRAMES, ["--url", "http://127.0.0.1:9/f", "--video", "/nowhere/clip.mp4"], b"client: "),
+        (TASKS, ["--mode", "pull", "--tasks", 1, "--url", "http://127.0.0.1:9/f"], b"tasks: "),
+    ],
+)
+def test_what_users_say_on_a_shared_stderr_never_mixes(program: str, words: list[object], said: bytes) -> None:
+    """A datagram is one write, also where Python was told not to buffer."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        command = [sys.executable, str(CLIENT / program), *map(str, words)]
+        status = subprocess.call(command, stderr=theirs, timeout=30, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+        line = ours.recv(10_000)
+    assert status == 2
+    assert line.startswith(said) and line.endswith(b"\n"), line
 
 
 @pytest.mark.parametrize(

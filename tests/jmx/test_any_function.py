@@ -347,8 +347,8 @@ def test_an_answer_gives_figures(run_plan: RunPlan, stand_in: StartServer) -> No
     page = b'{"text": "INVOICE", "usage": {"tokens": 12, "costs": [0.5]}, "name": "x"}'
     wrong = b'{"text": "", "usage": {"tokens": 0}}'
     server = stand_in(
-        {"body": page, "headers": timing, "authorization": "Bearer t0k"},
-        {"body": wrong, "headers": (), "authorization": "Bearer t0k"},
+        {"body": page, "headers": timing, "authorization": "Bearer t0k", "delay_s": 0.01},
+        {"body": wrong, "headers": (), "authorization": "Bearer t0k", "delay_s": 0.01},
     )
     run = run_plan(
         "request-rate", url=server.url, body="scan", headers="Authorization: Bearer t0k", rate_per_s=4, hold_s=1,
