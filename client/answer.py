@@ -85,7 +85,7 @@ def read_answer(body: bytes, headers: Mapping[str, str], encoding: Encoding) -> 
 
 
 def _read_json(body: bytes, encoding: Encoding) -> Answer:
-    answer = _parsed(body) if body.count(b",") < MAX_VALUES else None
+    answer = None if _has_too_many_values(body) else _parsed(body)
     if not isinstance(answer, dict):
         return Answer(None, None, None, None, None, "not-json")
     timings = answer.get("timings_ms")
@@ -98,6 +98,15 @@ def _read_json(body: bytes, encoding: Encoding) -> Answer:
         cold if isinstance(cold, bool) else None,
         encoding,
     )
+
+
+def _has_too_many_values(body: bytes) -> bool:
+    at = -1
+    for _ in range(MAX_VALUES):  # an image has no comma: finding the next takes a tenth of the time of count()
+        at = body.find(b",", at + 1)
+        if at < 0:
+            return False
+    return True
 
 
 def _answer(
