@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import errno
 import os
 import re
 import shlex
@@ -68,7 +69,8 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         # A disk that is full, a folder without rights: what a run has measured is kept, and report shows it.
         where = f"{error.filename}: " if error.filename else ""
-        print(f"framestorm: {where}{error.strerror or error}", file=sys.stderr)
+        advice = "; make room; ./run.sh report RUN shows what was measured" if error.errno == errno.ENOSPC else ""
+        print(f"framestorm: {where}{error.strerror or error}{advice}", file=sys.stderr)
         return FramestormError.exit_status
     except KeyboardInterrupt:
         print("\nframestorm: stopped", file=sys.stderr)

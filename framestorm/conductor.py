@@ -35,6 +35,8 @@ POLL_S = 0.2
 # With JMeter's end and the report a stopped run is over in 20 s.
 INTERRUPT_AFTER_S = 8.0
 END_AFTER_S = 13.0
+# A run whose disk has no more left is stopped while its end and its report can still be written.
+DISK_AT_LEAST_BYTES = 32 << 20
 
 
 class Interrupts:
@@ -98,7 +100,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         begun = replace(begun, started_ms=now_ms(), hosts=load.hosts(), rmi=load.rmi(), jmeter=process)
         files.write(run_dir / RECORD, begun, indent=2)
         with in_background(LiveView(run_dir, plan.has_journal, plan.label).watch):
-            reason, stopping_ms = _watch(load, interrupts)
+            reason, stopping_ms = _watch(load, run_dir, interrupts)
         reasons = [reason, *load.collect()]
         # After a refusal nothing was sent: in a run that has rows something else says so, such as an answer in the log.
         if (refusal := read_log(run_dir).refusal) and not has_rows(run_dir / "samples.jtl"):
@@ -228,7 +230,7 @@ def _begun(prepared: Prepared) -> Record:
     )
 
 
-def _watch(load: Fleet | LocalLoad, interrupts: Interrupts) -> tuple[str | None, float | None]:
+def _watch(load: Fleet | LocalLoad, run_dir: Path, interrupts: Interrupts) -> tuple[str | None, float | None]:
     """Wait for JMeter to end; stop it if asked to, or if something that the run needs is lost.
 
     Returns:
@@ -239,7 +241,7 @@ def _watch(load: Fleet | LocalLoad, interrupts: Interrupts) -> tuple[str | None,
     stopping_since_s = 0.0
     interrupted = False
     while load.wait(POLL_S) is None:
-        trouble = load.trouble()
+        trouble = load.trouble() or _disk_trouble(run_dir)
         if reason is None:
             reason = f"{interrupts.name} was received" if interrupts.count else trouble
             if reason is None:
@@ -253,3 +255,11 @@ def _watch(load: Fleet | LocalLoad, interrupts: Interrupts) -> tuple[str | None,
             load.interrupt()
             interrupted = True
     return reason or load.trouble(), stopping_ms
+
+
+def _disk_trouble(run_dir: Path) -> str | None:
+    """Why nothing more is measured: it could not be written down. None while there is room."""
+    free_bytes = shutil.disk_usage(run_dir).free
+    if free_bytes >= DISK_AT_LEAST_BYTES:
+        return None
+    return f"the disk of the results has less than {DISK_AT_LEAST_BYTES >> 20} MiB left; make room"

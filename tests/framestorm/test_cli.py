@@ -135,7 +135,8 @@ def test_a_disk_that_is_full_is_one_sentence(
 
     monkeypatch.setitem(VERBS, "lab", fail)
     assert _main("lab") == 1
-    assert capsys.readouterr().err == "framestorm: run.json: No space left on device\n"
+    said = "framestorm: run.json: No space left on device; make room; ./run.sh report RUN shows what was measured\n"
+    assert capsys.readouterr().err == said
 
 
 def test_a_ctrl_c_while_it_is_being_loaded_leaves_no_traceback() -> None:

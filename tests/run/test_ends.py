@@ -1,6 +1,10 @@
 """How runs end that do not end by themselves: nothing stays behind, and what was measured is reported."""
 
+import os
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import psutil
 import pytest
@@ -69,6 +73,28 @@ def test_a_target_that_dies_makes_the_run_partial(run_sh: RunSh) -> None:
     ]
     process.kill()
     assert "target ended during the run" in running.ended(4).text("index.html")
+
+
+def test_a_disk_that_fills_up_ends_the_run_while_there_is_room_for_its_report(
+    run_sh: RunSh, stand_in: StartServer, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", disk], check=True)
+    try:
+        url = stand_in({"body": b"ok"}).url
+        words = f"-t jmx/request-rate.jmx -Jurl={url} -Jrate_per_s=20 -Jhold_s=120".split()
+        running = run_sh.start(*words, out="disk/run")
+        running.until_lines("samples.jtl")
+        with (disk / "other").open("wb") as other:
+            os.posix_fallocate(other.fileno(), 0, shutil.disk_usage(disk).free - (24 << 20))
+        done = running.ended(4)
+        assert "has less than 32 MiB left" in done.json("run.json")["reason"]
+        assert "has less than 32 MiB left" in done.text("index.html")
+        assert len(done.rows("samples.csv")) == done.lines("samples.jtl") < 20 * 120
+    finally:
+        run_sh.close()
+        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 def processes_of(running: Running, program: str) -> list[psutil.Process]:
