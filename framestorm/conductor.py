@@ -36,7 +36,7 @@ POLL_S = 0.2
 INTERRUPT_AFTER_S = 8.0
 END_AFTER_S = 13.0
 # A run whose disk has no more left is stopped while its end and its report can still be written.
-DISK_AT_LEAST_BYTES = 32 << 20
+ROOM_FOR_THE_END_BYTES = 32 << 20
 
 
 class Interrupts:
@@ -260,6 +260,6 @@ def _watch(load: Fleet | LocalLoad, run_dir: Path, interrupts: Interrupts) -> tu
 def _disk_trouble(run_dir: Path) -> str | None:
     """Why nothing more is measured: it could not be written down. None while there is room."""
     free_bytes = shutil.disk_usage(run_dir).free
-    if free_bytes >= DISK_AT_LEAST_BYTES:
+    if free_bytes >= ROOM_FOR_THE_END_BYTES:
         return None
-    return f"the disk of the results has less than {DISK_AT_LEAST_BYTES >> 20} MiB left; make room"
+    return f"the disk of the results has less than {ROOM_FOR_THE_END_BYTES >> 20} MiB left; make room"
