@@ -54,7 +54,10 @@ def _write(descriptor: int, line: bytes, name: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Write this line to stderr, which the users of a run share, in one piece even with PYTHONUNBUFFERED."""
+    """Write a line to stderr, which the users of a run share, in a single write: lines never mix.
+
+    print() writes the line and its end separately if PYTHONUNBUFFERED is set.
+    """
     sys.stderr.write(f"{text}\n")
 
 

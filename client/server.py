@@ -35,6 +35,7 @@ import client
 from encoding import ENCODINGS
 from frames import Frames, find_frames
 from interrupt import Interrupts
+from lines import complain
 
 if TYPE_CHECKING:
     from send import Sender
@@ -150,7 +151,7 @@ class Server:
         try:
             order = _read_order(connection.process)
         except OSError as error:  # it is gone, or its output is a socket, which cannot be opened again
-            print(f"server: launcher {connection.process} is left to itself: {error}", file=sys.stderr, flush=True)
+            complain(f"server: launcher {connection.process} is left to itself: {error}")
             connection.answer("plain")
             return
         if order is None:
@@ -164,7 +165,7 @@ class Server:
             self._selector.register(os.pidfd_open(connection.user), selectors.EVENT_READ, connection)
             connection.answer(f"pid {connection.user}")
         except OSError as error:
-            print(f"server: a user cannot be started: {error}", file=sys.stderr, flush=True)
+            complain(f"server: a user cannot be started: {error}")
             self._close(connection)
         finally:
             for output in order.outputs:

@@ -69,7 +69,8 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         # A disk that is full, a folder without rights: what a run has measured is kept, and report shows it.
         where = f"{error.filename}: " if error.filename else ""
-        advice = "; make room; ./run.sh report RUN shows what was measured" if error.errno == errno.ENOSPC else ""
+        is_full = error.errno == errno.ENOSPC
+        advice = "; make room, and ./run.sh report RUN shows what a run had measured" if is_full else ""
         print(f"framestorm: {where}{error.strerror or error}{advice}", file=sys.stderr)
         return FramestormError.exit_status
     except KeyboardInterrupt:

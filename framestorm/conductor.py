@@ -35,7 +35,7 @@ POLL_S = 0.2
 # With JMeter's end and the report a stopped run is over in 20 s.
 INTERRUPT_AFTER_S = 8.0
 END_AFTER_S = 13.0
-# A run whose disk has no more left is stopped while its end and its report can still be written.
+# A run is stopped when its disk has less than this left, so that its end and its report can still be written.
 ROOM_FOR_THE_END_BYTES = 32 << 20
 
 
@@ -258,7 +258,7 @@ def _watch(load: Fleet | LocalLoad, run_dir: Path, interrupts: Interrupts) -> tu
 
 
 def _disk_trouble(run_dir: Path) -> str | None:
-    """Why nothing more is measured: it could not be written down. None while there is room."""
+    """The reason to stop the run while its end can still be written; None if the disk has room."""
     free_bytes = shutil.disk_usage(run_dir).free
     if free_bytes >= ROOM_FOR_THE_END_BYTES:
         return None

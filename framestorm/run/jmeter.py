@@ -21,7 +21,8 @@ QUICK_UP_TO_BYTES = 10 * 2**20
 DASHBOARD_HEAP_PER_BYTE = 2.5
 # Under load too: in the first minute the optimising compiler uses more CPU than the requests (2.1 ms of CPU per
 # request, 0.7 ms without it, at 600/s on two cores), and later it makes a request only a sixth cheaper.
-# With huge pages a request costs a fifth less at 100/s, where between two requests the caches have turned cold.
+# With huge pages a request costs a fifth less at 100/s, where the caches have turned cold between two requests. The
+# unit of the slaves' server has them too.
 UNDER_LOAD = ("-XX:TieredStopAtLevel=1", "-XX:+UseTransparentHugePages")
 # What slaves may send to a run's controller as Java objects; anything else is refused before it is made. A host that
 # was taken over could otherwise send objects of any library of JMeter's that run code when they are read.

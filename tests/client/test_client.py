@@ -240,7 +240,7 @@ def test_bad_use_is_named_and_leaves_no_line(client: Client, program: str, words
     ],
 )
 def test_what_users_say_on_a_shared_stderr_never_mixes(program: str, words: list[object], said: bytes) -> None:
-    """A datagram is one write, also where Python was told not to buffer."""
+    """On a datagram socket each write arrives as a message of its own."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with ours, theirs:
         command = [sys.executable, str(CLIENT / program), *map(str, words)]

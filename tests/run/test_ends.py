@@ -93,7 +93,6 @@ def test_a_disk_that_fills_up_ends_the_run_while_there_is_room_for_its_report(
         assert "has less than 32 MiB left" in done.text("index.html")
         assert len(done.rows("samples.csv")) == done.lines("samples.jtl") < 20 * 120
     finally:
-        run_sh.close()
         subprocess.run(["umount", "--lazy", disk], check=True)
 
 
