@@ -200,7 +200,7 @@ def test_a_time_that_is_no_number_ends_no_user(gateway: StandIn, function: str) 
 
 
 def test_a_pool_too_slow_for_the_time_out() -> None:
-    done = run_tasks("local", "--task-s", 0.3, "--timeout-s", 0.4, tasks=2)
+    done = run_tasks("local", "--task-s", 1, "--timeout-s", 1.7, tasks=2)
     assert {(task["index"], task["cause"], task["censored"]) for task in done.samples} == {
         (0, None, False), (1, "timeout", True),
     }  # fmt: skip
