@@ -79,3 +79,8 @@ def plural(n: int, noun: str, nouns: str | None = None) -> str:
 def ends(low: str | None, high: str | None) -> str:
     """The ends of an interval with a dash between; … for one that is not known, empty without any."""
     return "" if low is None and high is None else f"{low or '…'} {NONE} {high or '…'}"
+
+
+def listed(words: list[str]) -> str:
+    """The words as a sentence lists them: a, b and c."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

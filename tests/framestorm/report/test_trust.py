@@ -14,9 +14,10 @@ from framestorm.hosts import orders
 from framestorm.hosts.messages import Description
 from framestorm.model.files import read
 from framestorm.model.summary import Part, Summary
-from framestorm.report import build, trust
+from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.figure import Chart
+from framestorm.report.trust import machines
 from tests.framestorm.results.conftest import START_MS, write_jtl, write_metrics, write_resources
 
 SHARES, LOST_S = {"slave1": "2", "slave2": "2"}, {"slave2": 41.0}
@@ -49,7 +50,7 @@ def change_run(folder: Path, change: Callable[[dict[str, Any]], object]) -> None
     ("change", "word"),
     [
         (lambda run: run["hosts"][0].update(clock_offset_ms=-5000.0), "The clock of slave1 was off by"),
-        (lambda run: run["hosts"][0].update(clock_offset_ms=trust.CLOCK_OFFSET_MS), None),
+        (lambda run: run["hosts"][0].update(clock_offset_ms=machines.CLOCK_OFFSET_MS), None),
         (lambda run: run.update(started_ms=run["started_ms"] + 60_000), "a clock was set or is wrong"),
         (lambda run: run.update(clock_step_ms=-3000.0), "was set by -3.00 s meanwhile"),
         (lambda run: run.update(clock_step_ms=-3.0), None),

@@ -1,0 +1,36 @@
+"""Warnings that figures may not describe the function alone: each says why, by how much, and what to do."""
+
+from dataclasses import replace
+from typing import get_args
+
+import polars as pl
+
+from framestorm.model.summary import Doubt, Summary
+from framestorm.report.trust import figures, load, machines
+
+
+def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
+    """The summary with the warnings of its run, the most serious first, and the kinds of the serious ones."""
+    by_kind: list[tuple[Doubt | None, list[str]]] = [
+        ("slave_lost", machines.losses(summary)),
+        (None, machines.replicas(summary)),
+        ("stopped", load.stopped(summary)),
+        (None, figures.videos(summary)),
+        ("not_offered", [*load.arrivals(summary), *load.users(summary)]),
+        (None, machines.saturation(summary)),
+        (None, machines.stalls(summary)),
+        ("hosts_differ", machines.hosts_differ(summary)),
+        ("clock", machines.clocks(summary, samples)),
+        (None, [*figures.few_samples(summary), *figures.times(summary), *figures.facts(summary)]),
+    ]
+    holds = {
+        "saturated": any(machines.is_saturated(machine) for machine in summary.machines),
+        "replica_lost": any(function.lost for function in summary.functions),
+        "replicas_short": any(function.short_s for function in summary.functions),
+        **{kind: bool(sentences) for kind, sentences in by_kind if kind},
+    }
+    return replace(
+        summary,
+        warnings=[sentence for _, sentences in by_kind for sentence in sentences],
+        doubts=[kind for kind in get_args(Doubt) if holds[kind]],
+    )

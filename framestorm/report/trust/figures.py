@@ -1,0 +1,100 @@
+"""Warnings about figures: too few samples, and what of them is not known, cut off or counted together."""
+
+import re
+
+from framestorm.model.criteria import USER
+from framestorm.model.sample import IS_SUB_RESULT
+from framestorm.model.summary import Summary
+from framestorm.model.units import count, listed, percent, plural
+from framestorm.results.jtl import MISSING
+
+MIN_N = {"p90": 10, "p95": 20, "p99": 100}
+
+
+def videos(summary: Summary) -> list[str]:
+    videos = summary.facts.videos
+    if len(videos) < 2:
+        return []
+    sent = listed([f"{plural(users, 'user')} {video}…" for video, users in videos.items()])
+    return [
+        f"Users sent {len(videos)} different videos, by their SHA-256: {sent}. Unless the plan itself has several, the "
+        "file was replaced during the run. The figures are of all of them together: repeat the run with one video."
+    ]
+
+
+def few_samples(summary: Summary) -> list[str]:
+    sentences = []
+    judged = {USER: summary.users, summary.unit: summary.main}
+    for label, figures in judged.items():
+        if figures is None or (label == USER and "users" not in summary.run.properties):
+            continue  # the plan has a fixed number of them, however long it runs
+        n = next((times.n for times in figures.times.values()), 0)
+        largest = [name for name, least in MIN_N.items() if 0 < n < least]
+        if largest:
+            sentences.append(
+                f"Insufficient data: with only {plural(n, f'{label} time')}, {listed(largest)} "
+                f"{'is' if len(largest) == 1 else 'are'} just the largest of them (marked †). Run longer."
+            )
+    return sentences
+
+
+def times(summary: Summary) -> list[str]:
+    main, sentences = summary.main, []
+    if main.timed_out:
+        sentences.append(
+            f"{plural(main.timed_out, summary.unit)} timed out: the time waited is a lower bound of the response "
+            "time (marked >). All other times are of successful samples only."
+        )
+    stopped = main.causes.get("stopped", 0)
+    if stopped:
+        sentences.append(
+            f"{plural(stopped, summary.unit)} failed because the run was stopped. They have no response time."
+        )
+    other = main.failed - main.timed_out - stopped
+    if other:
+        how = " for another reason" if main.timed_out or stopped else ""
+        sentences.append(
+            f"{plural(other, summary.unit)} failed{how} ({percent(other / main.n)}): counted by "
+            "cause, excluded from response times. An error can be faster than a success: read both together."
+        )
+    return sentences
+
+
+def facts(summary: Summary) -> list[str]:
+    facts, sentences = summary.facts, []
+    if facts.unverified and "video" in summary.run.properties:
+        sentences.append(
+            f"{count(facts.unverified)} of the answers count as correct without a check of the image: verify_share is "
+            "below 1, or the plan does not use the frame client."
+        )
+    if facts.from_killed_users:
+        sentences.append(
+            f"{plural(facts.from_killed_users, summary.unit)} of users that JMeter ended (user_timeout_s) are known "
+            "from the journal only."
+        )
+    # Separated as jmx/groovy/answer.groovy reads them.
+    wanted = re.findall(r"(?:^|,)\s*(\w+)\s*=\s*\$", summary.run.properties.get("figures", ""))
+    absent = [name for name in wanted if name not in summary.main.figures]
+    if absent and summary.main.ok:
+        sentences.append(
+            f"-Jfigures found no figure for {listed(absent)}: no response had a number there, or one was negative. "
+            "Look at a response, and correct the JSONPath."
+        )
+    if absent := [name for name in facts.absent_columns if name in MISSING]:
+        unknown = dict.fromkeys(MISSING[name] for name in absent)
+        sentences.append(
+            f"samples.jtl lacks {listed(absent)}, so this is not known: {listed([*unknown])}. "
+            "Plans and -q files set such columns by jmeter.save.saveservice properties."
+        )
+    if IS_SUB_RESULT in facts.absent_columns and summary.users is None:
+        sentences.append(
+            "samples.jtl does not say which of its rows are sub-results (redirects, embedded resources), so all of "
+            "them are counted as samples: it was not written by JMeter as ./run.sh starts it."
+        )
+    for label in summary.labels.values():
+        if label.of_labels > 1:
+            sentences.append(
+                f"The plan has more labels than this page shows: {label.label} are counted together. Fewer names, such "
+                "as item instead of item-${n}, make their figures comparable."
+            )
+    return sentences

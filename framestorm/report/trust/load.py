@@ -1,0 +1,75 @@
+"""Warnings that the load was not the one that was asked for."""
+
+from framestorm.model.summary import Summary
+from framestorm.model.units import count, duration, listed, plural
+from framestorm.report.trust.machines import is_saturated
+
+REACHED = 0.95  # of the users that were asked for
+FULL_MEMORY = 0.9
+
+
+def stopped(summary: Summary) -> list[str]:
+    if summary.facts.stopped_by is None:
+        return []
+    return [
+        f"The plan itself stopped the test ({summary.facts.stopped_by}): the load may be shorter than configured. A "
+        "Thread Group does so after an error if it is set to, as do scripts and Flow Control Actions; see jmeter.log."
+    ]
+
+
+def arrivals(summary: Summary) -> list[str]:
+    due, dropped = summary.facts.arrivals, summary.facts.dropped
+    if due is None or not dropped:
+        return []
+    limit, in_flight = summary.run.properties.get("concurrency_limit", ""), summary.series.in_flight
+    name = f"concurrency_limit={limit}" if limit else "the thread group's concurrency limit"
+    why = f"all threads that {name} allows were waiting for an answer"
+    advice = "Raise the limit, or read the throughput as what the function handles with that many requests in progress."
+    # Taken by an arrival, and not sending yet.
+    if limit.isdecimal() and in_flight and in_flight.most < int(limit):
+        why = (
+            f"all threads that {name} allows were taken, but at most {count(in_flight.most)} of them were waiting for "
+            "an answer, so the load generator, not the function, was too slow"
+        )
+        advice = "Give JMeter free cores, lower the rate, or use more slaves."
+    were = "was" if dropped == 1 else "were"
+    return [
+        f"{count(dropped)} of {plural(due, 'arrival')} {were} dropped: {why}. The configured rate was not offered; "
+        f"success rate and times are of the {count(summary.main.n)} {summary.unit}s that were sent. {advice}"
+    ]
+
+
+def users(summary: Summary) -> list[str]:
+    for each in (summary.series.threads, summary.series.in_flight):
+        asked = round(max((y or 0 for y in each.asked["y"]), default=0)) if each and each.asked else 0
+        if each and each.most < REACHED * asked:
+            return [
+                f"{plural(asked, 'user')} at the same time were asked for, and at most {count(each.most)} were "
+                f"reached: {_why_fewer_users(summary)}. All figures describe the smaller load."
+            ]
+    return []
+
+
+def _why_fewer_users(summary: Summary) -> str:
+    run, main = summary.run, summary.users
+    generators = [host.name for host in run.hosts if host.role != "target"]
+    hosts = [machine for machine in summary.machines if machine.part == "host" and machine.host in generators]
+    reasons = [f"{each.host} had no core left to start more" for each in hosts if is_saturated(each)]
+    for each in hosts:
+        host = run.host(each.host)
+        if host and host.memory_bytes and each.rss_max_bytes > FULL_MEMORY * host.memory_bytes:
+            reasons.append(f"the memory of {each.host} was full")
+    if summary.facts.out_of_memory:
+        reasons.append(f"JMeter's log says {summary.facts.out_of_memory}")
+    if summary.losses:
+        reasons.append(f"{listed([loss.host for loss in summary.losses])} was lost")
+    ramp_ms = 1000 * float(run.properties["ramp_s"])
+    if summary.load and summary.load.duration_ms < ramp_ms:
+        reasons.append(f"the load was over after {duration(summary.load.duration_ms)}, before ramp_s had passed")
+    if not reasons and main and "duration" in main.times and main.times["duration"].p50 and summary.load:
+        started_per_s = main.n / summary.load.duration_ms * 1000
+        reasons.append(
+            f"a user took {duration(main.times['duration'].p50.value)} (median), and only {started_per_s:.3g} per "
+            "second were started"
+        )
+    return listed(reasons) if reasons else "the reason is not known; jmeter.log may have it"

@@ -1,0 +1,180 @@
+"""Warnings about hosts and replicas: lost, saturated, held up, unlike each other, or with a wrong clock."""
+
+import polars as pl
+
+from framestorm.model.summary import Machine, Summary
+from framestorm.model.units import count, duration, listed, percent, plural
+from framestorm.results.hosts import BUSY_SHARE, share_text
+from framestorm.results.table import height
+
+BUSY_TIME = 0.2  # of the run
+OTHER_WORK_CORES = 0.2
+# What it means, and what helps: on a generator, and on another host of a distributed run by its role.
+SATURATED_GENERATOR = (
+    "Response times measured there include waiting for a core, so they describe this machine more than the function.",
+    "use fewer users or more machines",
+)
+SATURATED = {
+    "master": (
+        "Slaves may have waited to deliver their samples, so less load may have been sent than configured; response "
+        "times are measured on the slaves.",
+        "give the master more cores, or use fewer users",
+    ),
+    "target": (
+        "The function had to wait for a core: the figures describe the function on this saturated machine.", "",
+    ),
+}  # fmt: skip
+HOSTS_DIFFER = 1.25  # times the median of the fastest host
+CLOCK_OFFSET_MS = 50.0
+CLOCK_SLACK_MS = 1000.0
+NAMED_STALLS = 3
+
+
+def losses(summary: Summary) -> list[str]:
+    sentences = []
+    for loss in summary.losses:
+        reason = f" ({loss.reason})" if loss.reason else ""
+        share = share_text(loss.share) or "not known"
+        last = f"No {summary.unit} of this host arrived."
+        if loss.last_sample_s is not None:
+            last = f"Its last {summary.unit} that arrived started at {duration(loss.last_sample_s * 1000)}."
+        sentences.append(
+            f"{loss.host} was lost {duration(loss.at_s * 1000)} after the start{reason}: its share of the load, "
+            f"{share}, was missing from then on. {last} Throughput and times after the loss describe the smaller "
+            "load; figures of the whole run mix both."
+        )
+    return sentences
+
+
+def replicas(summary: Summary) -> list[str]:
+    if not summary.functions and any(file.path == "metrics.csv" for file in summary.files):
+        return ["metrics.csv has no figures from the time of the load: what the replicas did is not known."]
+    sentences = []
+    for each in summary.functions:
+        ends = []
+        for group in each.vanished:
+            names = "" if group.replicas < len(group.names) else f" ({', '.join(group.names)})"
+            ends.append((group.replicas, f"{names} ended {duration(group.at_s * 1000)} after the start"))
+        ends.append((each.lost - sum(group.replicas for group in each.vanished), " ended between two measurements"))
+        sentences += [
+            f"{plural(n, 'replica')} of {each.function}{when} without being scaled down. Requests in progress there "
+            "were lost, and the other replicas had to take the load until there was a new one."
+            for n, when in ends
+            if n > 0
+        ]
+        if each.short_s:
+            worst = each.short_worst
+            at_worst = f", at worst {count(worst.ready)} of {count(worst.wanted)}" if worst else ""
+            sentences.append(
+                f"{each.function} had fewer replicas ready than wanted for {duration(each.short_s * 1000)} of the "
+                f"load{at_worst}: times and throughput of that part describe a smaller deployment than configured."
+            )
+    return sentences
+
+
+def is_saturated(machine: Machine) -> bool:
+    return machine.busy_time is not None and machine.busy_time >= BUSY_TIME
+
+
+def saturation(summary: Summary) -> list[str]:
+    machines, run = summary.machines, summary.run
+    if not machines:
+        return ["resources.csv is missing or empty: it is not known whether the load generator was the bottleneck."]
+    sentences = []
+    measured = {machine.host for machine in machines if machine.part == "host"}
+    unmeasured = [host.name for host in run.hosts if host.role in ("slave", "target") and host.name not in measured]
+    if unmeasured:
+        sentences.append(
+            f"resources.csv has no figures of {listed(unmeasured)}: it is not known whether the bottleneck was there."
+        )
+    for machine in machines:
+        if machine.busy_time is None:
+            continue
+        host = run.host(machine.host)
+        role = host.role if host else ""
+        parts = {m.part: m.cores_mean for m in machines if m.host == machine.host and m.part != "host"}
+        rest = machine.cores_mean - sum(parts.values())
+        use = [f"the {part} used {mean:.2f} cores" for part, mean in parts.items()]
+        if has_others := bool(parts) and rest > OTHER_WORK_CORES:
+            use.append(f"other processes {rest:.2f}")
+        on_average = f" ({listed(use)} on average)" if use else ""
+        if is_saturated(machine):
+            meaning, remedy = SATURATED.get(role, SATURATED_GENERATOR)
+            if has_others:
+                # Fewer users would not help where others take most of the machine.
+                are_most = rest > machine.cores_mean / 2
+                remedy = "stop the other processes" + (f", {remedy}" if remedy and not are_most else "")
+            advice = f" {remedy[:1].upper()}{remedy[1:]}." if remedy else ""
+            sentences.append(
+                f"{machine.host} was saturated: at least {100 * BUSY_SHARE:g} % of its {machine.cores} cores were busy "
+                f"for {percent(machine.busy_time)} of the run{on_average}. {meaning}{advice}"
+            )
+        elif role == "generator and target" and parts:
+            sentences.append(
+                f"Generator and target shared {machine.host}{on_average}. The machine was not saturated, but the two "
+                "compete for caches and cores. For figures to publish, run the target on a machine of its own."
+            )
+    return sentences
+
+
+def stalls(summary: Summary) -> list[str]:
+    stalls, during = summary.facts.stalls, summary.facts.during_stalls
+    if not during:
+        return []
+    worst = sorted(stalls, key=lambda stall: -stall.longest_ms)[:NAMED_STALLS]
+    places = [f"{at_s:.0f} s" for at_s in sorted(stall.at_s for stall in worst)]
+    of_all = "the longest " if len(stalls) > len(worst) else ""
+    longest_ms = max(stall.longest_ms for stall in stalls)
+    gc_ms = sum(stall.gc_ms for stall in stalls)
+    by_memory = f" Java's garbage collection took {duration(gc_ms)} of that." if gc_ms else ""
+    return [
+        f"JMeter itself was held up in {plural(len(stalls), 'second')} of the load, at worst for "
+        f"{duration(longest_ms)} ({of_all}{listed(places)} after the start).{by_memory} The times of "
+        f"{plural(during, summary.unit)} ({percent(during / summary.main.n)}) in progress then may include it. "
+        "Give JMeter free cores, or use more slaves."
+    ]
+
+
+def hosts_differ(summary: Summary) -> list[str]:
+    """A warning if the intervals of two hosts' medians do not overlap: a function does not know which host sends."""
+    medians = {host.host: host.p50 for host in summary.hosts if host.p50 and host.p50.low is not None}
+    if len(medians) < 2:
+        return []
+    fast, *_, slow = sorted(medians, key=lambda host: medians[host].value)
+    least, most = medians[fast], medians[slow]
+    if least.high is None or most.low is None or most.low <= least.high or most.value < HOSTS_DIFFER * least.value:
+        return []
+    return [
+        f"The median response time was {duration(most.value)} on {slow} and {duration(least.value)} on {fast}: unless "
+        f"they sent different data, {slow} or its network, not the function, makes the difference. Compare the rows of "
+        "the hosts, and use slaves that are alike and equally near to the function."
+    ]
+
+
+def clocks(summary: Summary, samples: pl.LazyFrame) -> list[str]:
+    run, label = summary.run, summary.unit
+    sentences = [
+        f"The clock of {host.name} was off by {duration(host.clock_offset_ms)}: durations are right, but its "
+        "samples are at wrong times in the charts over time."
+        for host in run.hosts
+        if abs(host.clock_offset_ms) > CLOCK_OFFSET_MS
+    ]
+    if abs(run.clock_step_ms) > CLOCK_OFFSET_MS:
+        sentences.append(
+            f"The clock of the machine that made the run was set by {duration(run.clock_step_ms)} meanwhile: response "
+            "times are right, but throughput, other rates and charts over time are not."
+        )
+    negative = height(samples.filter(pl.col("rtt_ms") < 0))
+    if negative:
+        sentences.append(
+            f"The response time of {plural(negative, label)} is negative: a clock ran backwards. Do not use these "
+            "figures."
+        )
+    if run.started_ms is not None and run.ended_ms is not None:
+        during = pl.col("start_ms").is_between(run.started_ms - CLOCK_SLACK_MS, run.ended_ms + CLOCK_SLACK_MS)
+        # A sample of JMeter that never began has 0.
+        is_zero = pl.col("start_ms").fill_null(1) == 0
+        outside = height(samples.filter(~during.fill_null(value=False) & ~is_zero))
+        if outside:
+            sentences.append(f"{plural(outside, label)} started before or after the run: a clock was set or is wrong.")
+    return sentences
