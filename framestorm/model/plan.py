@@ -24,6 +24,7 @@ _ILLEGAL = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
 _FIRST_STAND_IN = 0xFDD0
 _STAND_INS = re.compile("[\ufdd0-\ufdef]")
 _CALL = re.compile(r"\$\{__(P|property)\(")
+_TRIMMED = "".join(map(chr, range(33)))  # by Java's String.trim
 
 
 @dataclass(frozen=True)
@@ -271,6 +272,11 @@ def field_text(element: ET.Element, name: str) -> str:
 def _comment_line(element: ET.Element, name: str) -> str:
     lines = (line.partition(": ") for line in field_text(element, "TestPlan.comments").splitlines())
     return next((description for word, _, description in lines if word == name), "")
+
+
+def trim(value: str) -> str:
+    """Return a property's value as JMeter's functions return it, without blanks at its ends."""
+    return value.strip(_TRIMMED)
 
 
 def references(text: str) -> Iterator[tuple[str, str | None]]:

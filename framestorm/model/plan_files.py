@@ -77,7 +77,7 @@ class Known:
         words = [word.strip() for word in re.split(r"(?<!\\),", call[2])]
         default = 1 if call[1] == "P" else 2
         fallback = words[default] if len(words) > default else "1" if default == 1 else words[0]
-        return self._values.get(words[0], fallback)
+        return plans.trim(self._values.get(words[0], fallback))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from framestorm.endpoint import check_certificate, check_reachable, host_and_por
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import criteria, facets, metric
 from framestorm.model import plan as plans
-from framestorm.model.plan import Plan
+from framestorm.model.plan import Plan, trim
 from framestorm.model.sample import ELAPSED_US, IS_SUB_RESULT, is_figure_name
 from framestorm.plain import note
 from framestorm.platform import registry
@@ -125,11 +125,17 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     set_by_user = {**of_files, **options.given, **options.extra}
     if overruled := sorted(name for name, value in _row_settings().items() if set_by_user.get(name, value) != value):
         note(f"the form of samples.jtl is fixed; left out: {', '.join(overruled)}")
-    given = {name: value for name, value in options.given.items() if name not in {*empty, *overruled}}
+    given = {
+        # JMeter's functions leave out the blanks around a property; a script of somebody else's plan sees them.
+        name: trim(value) if plan.is_for_kit and name in plan.settable else value
+        for name, value in options.given.items()
+        if name not in {*empty, *overruled}
+    }
     extra = {name: value for name, value in options.extra.items() if name not in {"sample_variables", *overruled}}
     options = replace(options, given=given, extra=extra)
     jmeter_values = _jmeter_values(plan, given, of_files)
-    properties = {**plan.defaults, **{name: value for name, value in given.items() if name in plan.settable}}
+    of_plan = {name: value for name, value in given.items() if name in plan.settable}
+    properties = {name: trim(value) for name, value in {**plan.defaults, **of_plan}.items()}
     _check_proxy(options)
     if options.influxdb_url:
         influxdb.check_address(options.influxdb_url)
@@ -175,7 +181,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
             if facets.AUTHORITIES in each.facets and has_certificate:
                 check_certificate(platform.url, f"-J{name}", properties[name], proxy)
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
-    own = properties if plan.is_for_kit else {name: value for name in given if (value := properties.get(name))}
+    own = properties if plan.is_for_kit else {name: value for name, value in of_plan.items() if value}
     values = {**own, **_filled_in(plan, properties, run_dir)}
     if is_behind_proxy:
         # The requests that warm JMeter up go to JMeter itself, and a proxy must not get them.
