@@ -63,6 +63,20 @@ class SuccessOverTime:
 
 
 @dataclass(frozen=True)
+class RatesOverTime:
+    """Samples per second by bin: started (those sent), answered (ended without an error) and failed (ended with one).
+
+    A function that falls behind has fewer ends than starts, and still answers when nothing starts any more.
+    """
+
+    width_s: float
+    x: list[float]
+    started: Values
+    answered: Values
+    failed: Values
+
+
+@dataclass(frozen=True)
 class Bins:
     """Counts between edges in ms, of warm and of cold samples; None where there are none of them."""
 
@@ -152,6 +166,7 @@ class SampleSeries:
     by_index: dict[str, ByIndex] = field(default_factory=dict)
     over_time: OverTime | None = None
     success_over_time: SuccessOverTime | None = None
+    rates: RatesOverTime | None = None
     histogram: Histogram | None = None
 
 

@@ -241,6 +241,22 @@ class Stall:
 
 
 @dataclass(frozen=True)
+class Rates:
+    """Rates of the main samples over the span of the load, and how many of them were in flight at once at most.
+
+    asked_per_s: the mean rate of the schedule, asked_most_per_s its highest; None if no schedule is known.
+    sent_per_s: starts; answered_per_s: answers without an error, in a span of the same length that begins one median
+        response time later.
+    """
+
+    asked_per_s: float | None = None
+    asked_most_per_s: float | None = None
+    sent_per_s: float | None = None
+    answered_per_s: float | None = None
+    in_flight: int | None = None
+
+
+@dataclass(frozen=True)
 class Facts:
     """What the warnings are made of.
 
@@ -263,6 +279,7 @@ class Facts:
     absent_columns: list[str] = field(default_factory=list)
     dropped: int = 0
     videos: dict[str, int] = field(default_factory=dict)
+    rates: Rates = field(default_factory=Rates)
 
 
 @dataclass(frozen=True)

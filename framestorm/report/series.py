@@ -35,9 +35,7 @@ def sample_series(samples: pl.LazyFrame, origin_ms: float, coarse: int = 1) -> m
     n, low_s, high_s = samples.select(pl.len(), t_s.min().alias("low"), t_s.max().alias("high")).collect().row(0)
     if not n:
         return model.SampleSeries()
-    # A round bin width that leaves enough samples in a bin and not too many bins.
-    bins = min(MAX_TIME_BINS, max(5, n // SAMPLES_PER_BIN))
-    width_s = float(next((width for width in BIN_WIDTHS_S if width * bins >= high_s - low_s), BIN_WIDTHS_S[-1]))
+    width_s = _bin_width_s(n, high_s - low_s)
     first = int(np.floor(low_s / width_s))
     # A clock that is years off must not make a million bins: later samples share one that is not drawn.
     n_bins = min(int(np.floor(high_s / width_s)) - first + 1, 20 * MAX_TIME_BINS)
@@ -50,8 +48,15 @@ def sample_series(samples: pl.LazyFrame, origin_ms: float, coarse: int = 1) -> m
         by_index={name: lines for name, lines in indexed.items() if lines},
         over_time=over_time(timed, width_s, x, coarse),
         success_over_time=success_over_time(timed, width_s, x),
+        rates=rates_over_time(samples, origin_ms),
         histogram=histogram(samples),
     )
+
+
+def _bin_width_s(n: int, length_s: float) -> float:
+    """A round bin width that leaves enough of `n` samples in a bin and not too many bins."""
+    bins = min(MAX_TIME_BINS, max(5, n // SAMPLES_PER_BIN))
+    return float(next((width for width in BIN_WIDTHS_S if width * bins >= length_s), BIN_WIDTHS_S[-1]))
 
 
 def by_index(samples: pl.LazyFrame, name: str, coarse: int) -> model.ByIndex | None:
@@ -141,6 +146,30 @@ def success_over_time(samples: pl.LazyFrame, width_s: float, x: list[float]) -> 
             for (host,), part in sorted(rates.partition_by("host", as_dict=True).items())
         },
     )
+
+
+def rates_over_time(samples: pl.LazyFrame, origin_ms: float) -> model.RatesOverTime | None:
+    """Starts and ends per second on all hosts together, from the first start to the last end."""
+    start_s = (pl.col("start_ms") - origin_ms) / 1000
+    end_s = start_s + pl.col("rtt_ms").fill_null(0) / 1000
+    known = samples.filter(pl.col("start_ms").is_not_null())
+    n, low_s, high_s = known.select(pl.len(), start_s.min(), end_s.max().alias("end")).collect().row(0)
+    if not n:
+        return None
+    width_s = _bin_width_s(n, high_s - low_s)
+    first = int(np.floor(low_s / width_s))
+    n_bins = min(int(np.floor(high_s / width_s)) - first + 1, 20 * MAX_TIME_BINS)
+    events = {
+        "started": known.select(at=start_s),
+        "answered": known.filter("ok").select(at=end_s),
+        "failed": known.filter(~pl.col("ok")).select(at=end_s),
+    }
+    curves: dict[str, model.Values] = {}
+    for name, table in events.items():
+        number = ((pl.col("at") / width_s).floor() - first).clip(upper_bound=n_bins).cast(pl.Int32).alias("bin")
+        counted = table.group_by(number).agg(pl.len() / width_s).collect(engine="streaming")
+        curves[name] = spread(counted, "len", n_bins, empty=0.0)
+    return model.RatesOverTime(width_s, [round((first + bin_ + 0.5) * width_s, 3) for bin_ in range(n_bins)], **curves)
 
 
 def histogram(samples: pl.LazyFrame) -> model.Histogram | None:

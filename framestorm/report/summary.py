@@ -12,6 +12,7 @@ from framestorm.model.sample import Kind, noun
 from framestorm.model.series import Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
+from framestorm.report.rates import rates
 from framestorm.results import hosts, reading, replicas, stalls
 from framestorm.results.jtl import read_threads
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
@@ -65,6 +66,8 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     stalled = stalls.read_stalls(results.log, samples, load, origin_ms, is_open_model=record.is_open_model)
     resources = hosts.read_machines(run_dir / "resources.csv")
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
+    in_flight = series.in_flight(samples, users.lazy(), lost_hosts, origin_ms, noun(label), asked_users)
+    asked_per_s = series.asked(record.properties, "rate_per_s", start_s)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
     # Without criteria, the assertions of transactions must hold too.
@@ -100,14 +103,15 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             stalls=stalled,
             during_stalls=stalls.samples_during(samples, stalled, origin_ms),
             absent_columns=list(results.jtl.absent),
+            rates=rates(samples, in_flight, asked_per_s),
         ),
         files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],
         series=Series(
             **vars(main_series),
             labels=charted,
-            in_flight=series.in_flight(samples, users.lazy(), lost_hosts, origin_ms, noun(label), asked_users),
+            in_flight=in_flight,
             threads=series.threads_over_time(threads, lost_hosts, origin_ms, asked_users),
-            asked_per_s=series.asked(record.properties, "rate_per_s", start_s),
+            asked_per_s=asked_per_s,
             machines=series.machines_over_time(resources, origin_ms),
             replicas=replicas.replicas_over_time(metrics, functions, origin_ms),
             marks=_marks(lost_hosts, functions, stalled),

@@ -1,0 +1,72 @@
+"""What was asked, sent and answered per second: over the same span, whatever the response time."""
+
+import polars as pl
+import pytest
+
+from framestorm.model.series import Curves
+from framestorm.model.summary import Rates
+from framestorm.report.rates import asked_rates, rates
+from framestorm.report.series import in_flight, rates_over_time
+from framestorm.results.table import users_table
+from tests.framestorm.report.test_series import START_MS, samples
+
+STEADY: Curves = {"x": [0.0, 0.0, 10.0], "y": [0.0, 80.0, 80.0]}
+
+
+def of(table: pl.LazyFrame, asked: Curves = STEADY) -> Rates:
+    return rates(table, in_flight(table, users_table([]).lazy(), [], START_MS, "request", {}), asked)
+
+
+def at_rate(per_s: float, length_s: float) -> list[float]:
+    return [each / per_s for each in range(round(per_s * length_s))]
+
+
+@pytest.mark.parametrize("rtt_ms", [1.0, 700.0, 25_000.0])
+def test_a_function_that_keeps_up_answers_what_is_asked(rtt_ms: float) -> None:
+    """However long it takes: even where no answer comes before the last start."""
+    assert of(samples(at_rate(80, 10), rtt_ms=rtt_ms)) == Rates(
+        80.0, 80.0, pytest.approx(80.0), pytest.approx(80.0), min(800, round(rtt_ms * 0.08) or 1)
+    )
+
+
+def test_a_function_that_falls_behind_answers_what_it_can() -> None:
+    """Sixty a second, one after the other, of the eighty that arrive."""
+    rtt_ms = [1000 * ((n + 1) / 60 - n / 80) for n in range(800)]
+    found = of(samples(at_rate(80, 10), rtt_ms=rtt_ms))
+    assert (found.sent_per_s, found.answered_per_s) == (pytest.approx(80), pytest.approx(60, abs=0.1))
+    assert found.in_flight == 201
+
+
+def test_errors_are_no_answers() -> None:
+    found = of(samples(at_rate(80, 10), ok=[n % 4 != 0 for n in range(800)]))
+    assert (found.sent_per_s, found.answered_per_s) == pytest.approx((80, 60))
+
+
+def test_a_single_sample_has_no_rate() -> None:
+    assert of(samples([0.0]), {}) == Rates(in_flight=1)
+    assert of(samples([0.0, 0.0], ok=False), {}) == Rates(in_flight=2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, (None, None)),
+        ({"x": [5.0, 5.0, 5.0], "y": [0.0, 80.0, 80.0]}, (None, None)),
+        ({"x": [2.0, 2.0, 12.0], "y": [0.0, 80.0, 80.0]}, (80.0, 80.0)),
+        ({"x": [0.0, 10.0, 20.0], "y": [0.0, 80.0, 80.0]}, (60.0, 80.0)),
+    ],
+)
+def test_the_asked_rate_is_the_mean_of_the_schedule(asked: Curves, expected: tuple[float | None, float | None]) -> None:
+    assert asked_rates(asked) == expected
+
+
+def test_starts_and_ends_are_counted_apart() -> None:
+    table = samples([0.1, 0.2, 1.1, 1.6], rtt_ms=[500.0, 900.0, 1000.0, 1500.0], ok=[True, True, False, True])
+    found = rates_over_time(table, START_MS)
+    assert found is not None
+    per_s = [
+        [value and value * found.width_s for value in row] for row in (found.started, found.answered, found.failed)
+    ]
+    assert (found.width_s, found.x) == (1.0, [0.5, 1.5, 2.5, 3.5])
+    assert per_s == [[2.0, 2.0, 0, 0], [1.0, 1.0, 0, 1.0], [0, 0, 1.0, 0]]
+    assert rates_over_time(samples([]), START_MS) is None
