@@ -224,6 +224,7 @@ def _begun(prepared: Prepared) -> Record:
         has_journal=prepared.plan.has_journal,
         properties=dict(prepared.properties),
         given={**options.given, **options.extra},
+        loads=prepared.loads,
         criteria=options.criteria,
         target=Target(platform.kind, platform.url or None, platform.settings_as_text()),
         versions=machine.versions(),

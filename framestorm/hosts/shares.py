@@ -8,30 +8,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
 from framestorm.errors import UsageError
+from framestorm.load.thread_groups import kind_of
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known
 
-_ARRIVALS = "com.blazemeter.jmeter.threads.arrivals."
-_USERS, _RATE = "users", "rate"
-# The fields with a total, by the element that has them; in tables, by the columns with one.
-_FIELDS: dict[str, dict[str, str]] = {
-    "ThreadGroup": {"ThreadGroup.num_threads": _USERS},
-    "com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup": {"TargetLevel": _USERS},
-    f"{_ARRIVALS}ArrivalsThreadGroup": {"TargetLevel": _RATE},
-    "kg.apc.jmeter.threads.SteppingThreadGroup": {
-        "ThreadGroup.num_threads": _USERS,
-        "Start users count burst": "users of the first step",
-    },
-    "ConstantThroughputTimer": {"throughput": _RATE},
-    "PreciseThroughputTimer": {"throughput": _RATE},
-}
-_TABLES = {
-    "kg.apc.jmeter.threads.UltimateThreadGroup": ("ultimatethreadgroupdata", (0,)),
-    f"{_ARRIVALS}FreeFormArrivalsThreadGroup": ("Schedule", (0, 1)),
-    "kg.apc.jmeter.timers.VariableThroughputTimer": ("load_profile", (0, 1)),
-}
-_STEPS = (("Start users count", "Start users period"), ("Stop users count", "Stop users period"))
 _OPEN_MODEL = "org.apache.jmeter.threads.openmodel.OpenModelThreadGroup"
 _OPEN_MODEL_RATE = re.compile(r"(?<=\brate\()\s*[\d.]+")
 
@@ -104,16 +85,17 @@ def divide(elements: Sequence[ET.Element], known: Known, slaves: int) -> Divisio
     for element in elements:
         for what, holder in _totals(element):
             name = f"{what} of {_title(element)}"
-            is_whole = what != _RATE
+            is_whole = what != "rate"
             number = _number(known.value(holder.text or ""), is_whole)
             if number is None:
                 division.undivided.append(f"{name}: {holder.text} is known only during the run")
             elif number != "0":
                 holder.tag, holder.text = "stringProp", division.reference(division.divided(name, number, is_whole))
-        if element.tag in _TABLES:
-            _divide_table(element, known, division)
-        if element.tag.endswith(".SteppingThreadGroup"):
-            _divide_steps(element, known, division)
+        kind = kind_of(element)
+        if kind and kind.table:
+            _divide_table(element, kind.table, known, division)
+        for step in kind.steps if kind else ():
+            _divide_step(element, step, known, division)
         if element.tag == _OPEN_MODEL:
             _divide_schedule(element, division)
     return division
@@ -127,7 +109,8 @@ def _totals(element: ET.Element) -> Iterator[tuple[str, ET.Element]]:
     # In mode 0 the timer's rate is that of each thread.
     if element.tag == "ConstantThroughputTimer" and plans.field_text(element, "calcMode") in ("", "0"):
         return
-    for name, what in _FIELDS.get(element.tag, {}).items():
+    kind = kind_of(element)
+    for name, what in kind.totals.items() if kind else ():
         holder = _holder(element, name)
         if holder is not None and (holder.text or "").strip():
             yield what, holder
@@ -147,13 +130,13 @@ def _holder(element: ET.Element, name: str) -> ET.Element | None:
     return None
 
 
-def _divide_table(element: ET.Element, known: Known, division: Division) -> None:
+def _divide_table(element: ET.Element, table: tuple[str, tuple[int, ...]], known: Known, division: Division) -> None:
     """Divide the columns of a table with totals.
 
     A row of an Ultimate Thread Group without users would still start one: on each slave such rows are the last ones,
     which it does not reach.
     """
-    name, columns = _TABLES[element.tag]
+    name, columns = table
     title = _title(element)
     has_users = columns == (0,)
     rows = [list(row) for row in element.findall(f"collectionProp[@name='{name}']/collectionProp")]
@@ -166,32 +149,31 @@ def _divide_table(element: ET.Element, known: Known, division: Division) -> None
     for number, row in enumerate(values, 1):
         cells = [[str(cell)] * division.slaves for cell in row]
         for column in columns:
-            what = _USERS if has_users else "rate at the start" if column == 0 else "rate at the end"
+            what = "users" if has_users else "rate at the start" if column == 0 else "rate at the end"
             label = f"{what} of {title}, row {number}"
             cells[column] = division.divided(label, _number(row[column], has_users) or "0", has_users)
-        for slave, table in enumerate(tables):
-            table.append([cell[slave] for cell in cells])
+        for slave, own in enumerate(tables):
+            own.append([cell[slave] for cell in cells])
     if has_users:
-        for table in tables:
-            table.sort(key=lambda row: row[0] == "0")
+        for own in tables:
+            own.sort(key=lambda row: row[0] == "0")
     for number, fields in enumerate(rows):
         for column, cell in enumerate(fields):
-            cell.text = division.reference([table[number][column] for table in tables])
+            cell.text = division.reference([own[number][column] for own in tables])
 
 
-def _divide_steps(element: ET.Element, known: Known, division: Division) -> None:
+def _divide_step(element: ET.Element, step: tuple[str, str], known: Known, division: Division) -> None:
     """Divide a step of users where that is possible; else each slave takes it whole, in as many times the period."""
-    for count_name, period_name in _STEPS:
-        count, period = (_holder(element, name) for name in (count_name, period_name))
-        if count is None or period is None:
-            continue
-        users, period_s = (_number(known.value(each.text or ""), is_whole_number=True) for each in (count, period))
-        if users is None or period_s is None:
-            division.undivided.append(f"{count_name} of {_title(element)}: known only during the run")
-        elif int(users) % division.slaves == 0:
-            count.text = str(int(users) // division.slaves)
-        else:
-            period.text = str(int(period_s) * division.slaves)
+    count, period = (_holder(element, name) for name in step)
+    if count is None or period is None:
+        return
+    users, period_s = (_number(known.value(each.text or ""), is_whole_number=True) for each in (count, period))
+    if users is None or period_s is None:
+        division.undivided.append(f"{step[0]} of {_title(element)}: known only during the run")
+    elif int(users) % division.slaves == 0:
+        count.text = str(int(users) // division.slaves)
+    else:
+        period.text = str(int(period_s) * division.slaves)
 
 
 def _divide_schedule(element: ET.Element, division: Division) -> None:

@@ -55,6 +55,15 @@ class Plan:
         return enabled_elements(self.root)
 
     @property
+    def is_serial(self) -> bool:
+        """Whether its thread groups run one after the other."""
+        return any(
+            field_text(each, "TestPlan.serialize_threadgroups") == "true"
+            for each in self.elements
+            if each.tag == "TestPlan"
+        )
+
+    @property
     def known_labels(self) -> frozenset[str]:
         """The labels that a criterion may name, those of users and of all samplers among them; empty if not known."""
         return frozenset({*self.labels, self.label, ALL, *([USER] if self.has_users else [])} if self.labels else ())

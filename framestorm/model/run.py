@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from framestorm.model.files import FORMAT
+from framestorm.model.load import Load
 
 State = Literal["running", "complete", "stopped", "failed"]
 Role = Literal["generator", "generator and target", "slave", "master", "target"]
@@ -81,6 +82,7 @@ class Record:
     stopping_ms: when a run that was stopped early was told to stop.
     clock_step_ms: by how much this machine's clock was set during the run.
     properties: every property of the plan as it was set; given: those that the command line set.
+    loads: what each thread group of the plan asks for, and each timer.
     """
 
     format: int = FORMAT
@@ -99,6 +101,7 @@ class Record:
     has_journal: bool = True
     properties: dict[str, str] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
+    loads: tuple[Load, ...] = ()
     criteria: tuple[str, ...] = ()
     target: Target | None = None
     hosts: tuple[Host, ...] = ()

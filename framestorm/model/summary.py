@@ -223,7 +223,7 @@ class FunctionSummary:
 
 
 @dataclass(frozen=True)
-class Load:
+class Span:
     """When load was made, in epoch ms."""
 
     start_ms: float
@@ -309,7 +309,7 @@ class Summary:
     warnings: list[str]
     doubts: list[Doubt]
     run: Record
-    load: Load | None
+    load: Span | None
     labels: dict[str, LabelSummary]
     hosts: list[HostSummary]
     losses: list[LostHost]

@@ -85,7 +85,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         warnings=[],
         doubts=[],
         run=record,
-        load=model.Load(load[0], load[1], load[1] - load[0]) if load else None,
+        load=model.Span(load[0], load[1], load[1] - load[0]) if load else None,
         labels=labels,
         hosts=_hosts(results, groups[label], {loss.host: loss.at_s for loss in lost_hosts}),
         losses=lost_hosts,

@@ -1,12 +1,12 @@
 """Checks before the load whether the host that generates it has the memory and limits that the run's users need."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from framestorm.model import plan as plans
+from framestorm.load.reading import users_at_once
+from framestorm.model.load import Load
 from framestorm.model.plan import Plan
-from framestorm.model.plan_files import Known
 from framestorm.probe import Limits
 
 MIB, GIB = 2**20, 2**30
@@ -21,13 +21,6 @@ FORK_BYTES = 6 * MIB
 # its time-out, its launcher and itself. JMeter alone has 40 threads and 190 descriptors.
 TASKS, TASKS_OF_PROCESS = 60, 5
 OPEN_FILES, OPEN_FILES_OF_THREAD = 250, 2
-
-# The fields with the number of users, by the last word of the element. Other thread groups start users as they need.
-_USERS = {
-    "ThreadGroup": "ThreadGroup.num_threads",
-    "SteppingThreadGroup": "ThreadGroup.num_threads",
-    "ConcurrencyThreadGroup": "TargetLevel",
-}
 
 
 @dataclass(frozen=True)
@@ -55,15 +48,9 @@ class Asked:
         return max(HEAP_LEAST_BYTES, HEAP_BASE_BYTES + self.threads * HEAP_OF_THREAD_BYTES)
 
 
-def read_asked(plan: Plan, values: Mapping[str, str]) -> Asked:
-    """What a plan with these values of its properties asks for, but for users that are known only under load."""
-    elements = plan.elements
-    known = Known(elements, values, plan.path.absolute().parent)
-    threads = 0
-    for element in elements:
-        if field := _USERS.get(element.tag.rpartition(".")[2]):
-            text = known.value(plans.field_text(element, field)) or ""
-            threads += int(text) if text.strip().isdecimal() else 0
+def asked_of(plan: Plan, loads: Iterable[Load]) -> Asked:
+    """What the loads of a plan ask for, but for users that are known only during the run."""
+    threads = users_at_once(loads, is_serial=plan.is_serial)
     return Asked(
         threads,
         threads if plan.has_users else 0,

@@ -14,8 +14,10 @@ from typing import Any
 from framestorm import client_server, paths
 from framestorm.endpoint import check_certificate, check_reachable, host_and_port, proxy_url
 from framestorm.errors import FramestormError, UsageError
+from framestorm.load.reading import read_loads
 from framestorm.model import criteria, facets, metric
 from framestorm.model import plan as plans
+from framestorm.model.load import Load
 from framestorm.model.plan import Plan, trim
 from framestorm.model.sample import ELAPSED_US, IS_SUB_RESULT, is_figure_name
 from framestorm.plain import note
@@ -84,6 +86,7 @@ class Prepared:
     needs: what the plan needs beyond its text.
     properties: the plan's properties that a user may set, as they are set; values: those and what is filled in.
     jmeter_values: JMeter's own properties.
+    loads: what each thread group of the plan asks for, and each timer.
     asked: what all users together take of the hosts that start them.
     platform: where the function under test runs.
     target: host:port that slaves have to reach; empty without slaves, or where it is not known.
@@ -98,6 +101,7 @@ class Prepared:
     jmeter_values: Mapping[str, str]
     platform: Platform[Any]
     asked: Asked
+    loads: tuple[Load, ...] = ()
     target: str = ""
 
 
@@ -198,10 +202,11 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         if not needs.has_property(name):
             what = f"neither the plan nor JMeter's property files have {name}"
             note(f"-J{name}: {what}; passed on")
-    asked = capacity.read_asked(plan, of_all)
+    loads = read_loads(plan, needs.fragments.values(), of_all)
+    asked = capacity.asked_of(plan, loads)
     if not is_over_slaves and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
-    return Prepared(options, run_dir, plan, needs, properties, values, jmeter_values, platform, asked, target)
+    return Prepared(options, run_dir, plan, needs, properties, values, jmeter_values, platform, asked, loads, target)
 
 
 def refuse(shortages: Sequence[str], what: str, options: RunOptions) -> None:

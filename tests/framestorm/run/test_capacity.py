@@ -10,10 +10,11 @@ import pytest
 from framestorm import paths, probe
 from framestorm.errors import UsageError
 from framestorm.guard import Guarded
+from framestorm.load.reading import read_loads
 from framestorm.model import plan as plans
 from framestorm.probe import Limits
 from framestorm.run import jmeter, preparation
-from framestorm.run.capacity import GIB, MIB, Asked, read_asked, shortages
+from framestorm.run.capacity import GIB, MIB, Asked, asked_of, shortages
 from framestorm.run.preparation import RunOptions, prepare
 
 ENOUGH = Limits(8 * GIB, 32_768, 20_000, 28_232)
@@ -27,11 +28,12 @@ FORKS = Asked(1_000, 1_000, 6 * MIB)
         ("video-per-user", {"users": "7"}, Asked(7, 7, 6 * MIB)),
         ("process", {"users": "300"}, Asked(300, 300)),
         ("request-rate", {"concurrency_limit": "40"}, Asked(40)),
-        ("requests", {"users": "many"}, Asked()),
+        ("requests", {"users": "many"}, Asked(1)),  # that of its setUp Thread Group
     ],
 )
 def test_users_are_counted_as_the_plan_starts_them(plan: str, values: dict[str, str], asked: Asked) -> None:
-    assert read_asked(plans.read(paths.JMX / f"{plan}.jmx"), values) == asked
+    read = plans.read(paths.JMX / f"{plan}.jmx")
+    assert asked_of(read, read_loads(read, (), read.defaults | values)) == asked
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,173 @@
+"""What a plan asks for: read from each of its thread groups and timers, before the run."""
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from framestorm.load.fields import Fields, UnknownValueError, curve
+from framestorm.load.thread_groups import KINDS, kind_of
+from framestorm.load.timers import OF_ALL_THREADS, OF_EACH_THREAD, calc_mode
+from framestorm.model import plan as plans
+from framestorm.model.load import Load
+from framestorm.model.plan import Plan
+from framestorm.model.plan_files import Known
+
+# How the classes of thread groups end that set up or tear down.
+_ASIDE = ("SetupThreadGroup", "PostThreadGroup")
+
+
+def read_loads(plan: Plan, fragments: Iterable[ET.Element], values: Mapping[str, str]) -> tuple[Load, ...]:
+    """What each thread group of a plan asks for, and each timer that paces one; `values` are those of properties."""
+    places = [place for root in (plan.root, *fragments) for place in _places(root)]
+    known = Known([place.element for place in places], values, plan.path.absolute().parent)
+    groups = [place for place in places if place.element.tag.endswith("ThreadGroup")]
+    names = {id(group.element): group.element.get("testname", "") for group in groups}
+    loads: dict[int, Load] = {}
+    mains = 0
+    for group in groups:
+        name, tag = names[id(group.element)], group.element.tag.rpartition(".")[2]
+        is_aside = tag in _ASIDE
+        waits = (plan.is_serial and mains > 0) or any(of.element.tag == "SetupThreadGroup" for of in groups)
+        mains += not is_aside
+        first = Load(name, tag, "users", groups=(name,), is_aside=is_aside, start_s=None if waits else 0.0)
+        loads[id(group.element)] = _read(group.element, first, known, values)
+    if plan.is_for_kit and (of_kit := _of_kit(plan, values)) is not None:
+        loads = {key: load if load.is_aside else of_kit(load) for key, load in loads.items()}
+    timers = []
+    for place in places:
+        if (kind := kind_of(place.element)) is None or place.element.tag.endswith("ThreadGroup"):
+            continue
+        own = [group for group in place.within if id(group) in loads]
+        paced = [loads[id(group)] for group in own] or [load for load in loads.values() if not load.is_aside]
+        labels = () if any("${" in label for label in place.labels) else place.labels
+        name, tag = place.element.get("testname", ""), place.element.tag.rpartition(".")[2]
+        first = Load(name, tag, kind.model, labels=labels, has_end=False)
+        timers += list(_of_timer(Fields(place.element, known, values), first, paced))
+    return (*loads.values(), *timers)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An enabled element, those that it is in, and the labels of the samplers that it acts on as a timer."""
+
+    element: ET.Element
+    within: tuple[ET.Element, ...]
+    labels: tuple[str, ...]
+
+
+def _places(tree: ET.Element, within: tuple[ET.Element, ...] = ()) -> Iterator[_Place]:
+    labels: tuple[str, ...] | None = None
+    for child, below in _children(tree):
+        if labels is None:
+            owner = within[-1] if within else None
+            is_of_one = owner is not None and owner.tag.endswith(plans.SAMPLERS)
+            labels = (owner.get("testname", ""),) if owner is not None and is_of_one else tuple(_labels(tree))
+        yield _Place(child, within, labels)
+        if below is not None:
+            yield from _places(below, (*within, child))
+
+
+def _children(tree: ET.Element) -> Iterator[tuple[ET.Element, ET.Element | None]]:
+    """Each enabled element of a hashTree with the hashTree of its own."""
+    elements = list(tree)
+    for child, after in zip(elements, [*elements[1:], None], strict=False):
+        if child.tag == "hashTree":
+            if tree.tag == "jmeterTestPlan":
+                yield from _children(child)
+        elif child.get("enabled") != "false":
+            yield child, after if after is not None and after.tag == "hashTree" else None
+
+
+def _labels(tree: ET.Element) -> Iterator[str]:
+    for child, below in _children(tree):
+        if child.tag.endswith(plans.SAMPLERS):
+            yield child.get("testname", "")
+        if below is not None:
+            yield from _labels(below)
+
+
+def _read(element: ET.Element, load: Load, known: Known, values: Mapping[str, str]) -> Load:
+    kind = kind_of(element)
+    if kind is None:
+        return replace(load, unknown=f"{load.kind} is not known here")
+    load = replace(load, model=kind.model)
+    try:
+        return kind.read(Fields(element, known, values), load)
+    except UnknownValueError as text:
+        return replace(load, unknown=f"{text} is known only during the run")
+
+
+def _of_kit(plan: Plan, values: Mapping[str, str]) -> Callable[[Load], Load] | None:
+    """The load of the kit's own plans, by their properties; None if the plan has others."""
+    try:
+        ramp_s, hold_s = (float(values[name]) for name in ("ramp_s", "hold_s"))
+        if "rate_per_s" in plan.settable:
+            rate = float(values["rate_per_s"])
+            limit = values.get("concurrency_limit", "")
+            # As jmx/groovy/arrival.groovy counts them.
+            return lambda load: replace(
+                load,
+                model="arrivals",
+                total=math.ceil(rate * (ramp_s / 2 + hold_s) - 1e-9),
+                curve=curve([(0, 0), (ramp_s, rate), (ramp_s + hold_s, rate)]),
+                limit=int(limit) if limit.isdecimal() else None,
+            )
+    except (KeyError, ValueError):
+        return None
+    return None
+
+
+def _of_timer(fields: Fields, load: Load, paced: list[Load]) -> Iterator[Load]:
+    """What a timer asks of the groups that it paces: of each by itself, or of all together."""
+    try:
+        mode = calc_mode(fields.text("calcMode")) if load.kind == "ConstantThroughputTimer" else 0
+    except UnknownValueError as text:
+        yield replace(load, groups=_names(paced), unknown=f"its mode {text} is known only during the run")
+        return
+    together = load.kind == "VariableThroughputTimer" or (
+        load.kind == "ConstantThroughputTimer" and mode in OF_ALL_THREADS
+    )
+    for groups in [paced] if together else [[group] for group in paced]:
+        own = replace(load, groups=_names(groups), start_s=groups[0].start_s if len(groups) == 1 else None)
+        kind = KINDS[load.kind]
+        try:
+            own = kind.read(fields, own)
+        except UnknownValueError as text:
+            own = replace(own, unknown=f"{text} is known only during the run")
+        if load.kind == "ConstantThroughputTimer" and mode in OF_EACH_THREAD and not own.unknown:
+            (group,) = groups
+            rate = own.most
+            points = [(x, y * rate) for x, y in group.points]
+            own = replace(own, curve=curve(points), has_end=group.has_end)
+            if group.model != "users" or not points:
+                own = replace(own, curve={}, unknown=f"{rate:.6g}/s of each of its threads, whose number is not known")
+        yield own
+
+
+def _names(groups: Iterable[Load]) -> tuple[str, ...]:
+    return tuple(group.name for group in groups)
+
+
+def users_at_once(loads: Iterable[Load], *, is_serial: bool) -> int:
+    """The most threads that JMeter has at the same time for these loads; those known only during the run not counted.
+
+    Groups that set up run before the others, and those that tear down after them; each of these three adds up, unless
+    the plan runs its groups one after the other. An arrival takes a thread until it has its answer: those of the
+    second with the highest rate are counted, or as many as the group's limit allows.
+    """
+    parts: dict[str, list[int]] = {}
+    for load in loads:
+        if not load.is_timer:
+            part = load.kind if load.is_aside else ""
+            parts.setdefault(part, []).append(_threads(load))
+    return max((max(of) if is_serial else sum(of) for of in parts.values()), default=0)
+
+
+def _threads(load: Load) -> int:
+    if load.model == "users" or load.kind == "ThreadGroup":
+        return load.total if load.model == "users" and load.total else load.limit or 0
+    of_a_second = max((math.ceil(load.between(x, x + 1)) for (x, _), _ in pairwise(load.points)), default=0)
+    of_a_second = max(of_a_second, math.ceil(load.most))
+    return min(of_a_second, load.limit) if load.limit else of_a_second

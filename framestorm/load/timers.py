@@ -1,0 +1,51 @@
+"""What the timers ask for that pace the users of thread groups: so many samples per second."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from framestorm.load.fields import Fields, area, calls, curve, stretches
+from framestorm.model.load import Load
+
+# The modes of a Constant Throughput Timer, by the numbers in its field.
+OF_EACH_THREAD, OF_ALL_THREADS = (0,), (1, 3)
+
+
+def calc_mode(text: str) -> int:
+    """The number of a Constant Throughput Timer's mode; JMeter takes an empty field for 0."""
+    return int(text) if text.isdecimal() else 0
+
+
+def of_constant_timer(fields: Fields, load: Load) -> Load:
+    rate = fields.number("throughput") / 60
+    return replace(load, curve=curve([(0, rate)]), has_end=False)
+
+
+def of_precise_timer(fields: Fields, load: Load) -> Load:
+    period_s, lasts_s = fields.number("throughputPeriod"), fields.number("duration")
+    rate = fields.number("throughput") / period_s if period_s else 0.0
+    batch = max(1, fields.whole("batchSize", 1))
+    total = math.ceil(round(rate / batch * lasts_s, 9)) * batch
+    return replace(load, total=total, curve=curve([(0, rate), (lasts_s, rate)]), has_end=bool(lasts_s))
+
+
+def of_shaping_timer(fields: Fields, load: Load) -> Load:
+    rows = [(row[0], row[1], row[2]) for row in fields.rows("load_profile") if len(row) > 2]
+    own = f"{fields.element.get('testname', '')}.load_profile"
+    if text := fields.properties.get(own) or fields.properties.get("load_profile"):
+        rows = list(_profile(text))
+    points = curve(stretches(rows))
+    return replace(load, total=round(area(points)), curve=points, has_end=True)
+
+
+def _profile(text: str) -> Iterator[tuple[float, float, float]]:
+    for name, numbers in calls(text):
+        if name == "const" and len(numbers) == 2:
+            yield numbers[0], numbers[0], numbers[1]
+        elif name == "line" and len(numbers) == 3:
+            yield numbers[0], numbers[1], numbers[2]
+        elif name == "step" and len(numbers) == 4 and numbers[2]:
+            start, end, step, length_s = numbers
+            count = int(abs(end - start) // step) + (start <= end or bool(abs(end - start) % step))
+            way = step if start <= end else -step
+            yield from ((start + way * n, start + way * n, length_s) for n in range(count))
