@@ -278,6 +278,11 @@ def field_text(element: ET.Element, name: str) -> str:
     return next((child.text or "" for child in element if child.get("name") == name), "")
 
 
+def title(element: ET.Element) -> str:
+    """How a message names an element: by its kind and its name."""
+    return f"{element.tag.rpartition('.')[2]} {element.get('testname', '')!r}"
+
+
 def _comment_line(element: ET.Element, name: str) -> str:
     lines = (line.partition(": ") for line in field_text(element, "TestPlan.comments").splitlines())
     return next((description for word, _, description in lines if word == name), "")
@@ -294,28 +299,28 @@ def references(text: str) -> Iterator[tuple[str, str | None]]:
     Without a default JMeter's __P gives 1 and __property the name. A name that is itself a function is left out.
     """
     for call in _CALL.finditer(text):
-        parameters = _parameters(text[call.end() :])
-        name = parameters[0].strip()
+        words = parameters(text[call.end() :])
+        name = words[0].strip()
         if not name or "${" in name:
             continue
         if call[1] == "P":
-            yield name, parameters[1] if len(parameters) > 1 else "1"
+            yield name, words[1] if len(words) > 1 else "1"
         else:
-            yield name, parameters[2] if len(parameters) > 2 else name
+            yield name, words[2] if len(words) > 2 else name
 
 
-def _parameters(text: str) -> list[str]:
+def parameters(text: str) -> list[str]:
     """The parameters at the beginning of `text`, up to their closing bracket, as JMeter's FunctionParser takes them."""
-    parameters, braces, brackets = [""], 0, 0
+    words, braces, brackets = [""], 0, 0
     for part in re.findall(r"\\.|\$\{|.", text, flags=re.DOTALL):
         if part == ")" and not braces and not brackets:
-            return parameters
+            return words
         if part == "," and not braces and not brackets:
-            parameters.append("")
+            words.append("")
             continue
         if part in ("${", "}"):
             braces = max(0, braces + (1 if part == "${" else -1))
         elif part in ("(", ")") and not braces:
             brackets += 1 if part == "(" else -1
-        parameters[-1] += part.removeprefix("\\")
+        words[-1] += part.removeprefix("\\")
     return [""]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framestorm.model import plan as plans
+from framestorm.model.variables import PREDEFINED
 
 # The fields that hold a path, by their name, with the elements that have them.
 _FIELDS = {
@@ -35,7 +36,7 @@ _BESIDE = re.compile(r".*CSVDataSet.*|IncludeController.*|SmtpSampler.*|.* File\
 # A sequence of files by its pattern, as in __StringFromFile(PIN#'.'DAT,,1,2): JMeter makes the names.
 _SEQUENCE = re.compile(r"\$\{__StringFromFile\([^,()]*,[^,()]*,\s*[^,()\s]")
 _PROPERTY = re.compile(r"\$\{__(P|property)\(([^(){}$]*)\)\}")
-_VARIABLE = re.compile(r"\$\{(\w[\w.-]*)\}")
+_VARIABLE = re.compile(r"\$\{(?!__)([^{}$()\\]+)\}")
 BASE_DIR = "${__groovy(org.apache.jmeter.services.FileServer.getFileServer().getBaseDir())}"
 
 
@@ -64,14 +65,23 @@ class Known:
             before = text
             text = text.replace(BASE_DIR, str(self._folder))
             text = _PROPERTY.sub(self._property, text)
-            text = _VARIABLE.sub(lambda match: self._variables.get(match[1]) or match[0], text)
+            text = _VARIABLE.sub(self._variable, text)
             if text == before:
                 break
         return None if "${" in text else text
 
-    def undefined(self, text: str) -> str | None:
-        """The first variable in a text that the plan does not define."""
-        return next((name for name in _VARIABLE.findall(text) if name not in self._variables), None)
+    @property
+    def names(self) -> list[str]:
+        """The variables that are there before any element has run."""
+        return list(self._variables)
+
+    def defines(self, name: str) -> bool:
+        """Whether a variable is there before any element has run."""
+        return name in self._variables or name in PREDEFINED
+
+    def _variable(self, reference: re.Match[str]) -> str:
+        value = self._variables.get(reference[1])
+        return reference[0] if value is None else value
 
     def _property(self, call: re.Match[str]) -> str:
         words = [word.strip() for word in re.split(r"(?<!\\),", call[2])]

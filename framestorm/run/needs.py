@@ -8,18 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framestorm.errors import UsageError
-from framestorm.model import facets
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known, NamedFile, named_files
 from framestorm.plain import note
-from framestorm.run import plugins
+from framestorm.run import meaning, plugins
 
 # A row, a script or a fragment is needed from these; an empty body may be meant.
 _NEVER_EMPTY = ("CSVDataSet", "RandomCSVDataSetConfig", "JSR223", "BeanShell", "BSF", "IncludeController")
-# What JMeter takes for 0 if it is no whole number.
-_NUMBERS = {"ThreadGroup.num_threads": "users", "LoopController.loops": "loops"}
-_COUNTING = ("ThreadGroup", "SetupThreadGroup", "PostThreadGroup", "LoopController")
 _HTTP = ("domain", "port", "protocol", "path")
 
 
@@ -44,7 +40,7 @@ class Needs:
         return any(name in dict(plans.references(text)) or of_script.search(text) for text in self.texts)
 
 
-def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> Needs:
+def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, anyway: bool = False) -> Needs:
     """Find what a plan needs, with these values of properties; in the GUI files may still be chosen.
 
     Raises:
@@ -54,6 +50,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
     roots, fragments = [plan.root], dict[Path, ET.Element]()
     elements: list[ET.Element] = []
     found: dict[str, NamedFile] = {}
+    every: list[NamedFile] = []
     _note_encoding(plan.path)
     for root in roots:  # it grows by the fragments
         plugins.check(plan, root, values)
@@ -62,6 +59,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
         for named in named_files(own, Known(elements, values, folder), folder, working_dir):
             is_new = named.shown not in found
             found[named.shown] = named
+            every.append(named)
             if is_new and named.is_fragment and named.path is not None and _problem(named, folder) is None:
                 fragments[named.path] = plans.parse(named.path)
                 roots.append(fragments[named.path])
@@ -75,7 +73,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
         note(f"{text}, unless something makes them before")
     known = Known(elements, values, folder)
     if not is_for_gui:
-        _check_users(plan, elements, known)
+        meaning.check(plan, roots, every, known, values, anyway=anyway)
     return Needs(
         samplers=tuple(
             each.get("testname", "")
@@ -91,28 +89,6 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False) -> 
             *(_text(named.path) for named in found.values() if named.is_script and named.path is not None),
         ),
     )
-
-
-def _check_users(plan: Plan, elements: Sequence[ET.Element], known: Known) -> None:
-    """Raise UsageError if no thread group would start, or one without users or loops, which JMeter does in silence."""
-    if not any(element.tag.endswith("ThreadGroup") for element in elements):
-        raise UsageError(f"{plan.path.name} has no enabled thread group, so nothing would be sent: enable or add one")
-    for element in elements:
-        place = f"{plan.path.name}: {element.tag} {element.get('testname', '')!r}"
-        if element.tag in _COUNTING and plans.field_text(element, "ThreadGroup.scheduler") == "true":
-            lasts = known.value(plans.field_text(element, "ThreadGroup.duration"))
-            if lasts is not None and not re.fullmatch(r"\+?0*[1-9][0-9]{0,17}", lasts):
-                why = f"has a thread lifetime with the duration {lasts!r}, for which JMeter starts no user"
-                raise UsageError(f"{place} {why}: give a whole number of seconds, or switch the lifetime off")
-        for field in element.iter() if element.tag in _COUNTING else ():
-            what, text = _NUMBERS.get(field.get("name", "")), field.text or ""
-            if what is None or not text:
-                continue
-            value = known.value(text)
-            if value is not None and not (re.fullmatch("[-+]?[0-9]+", value) and abs(int(value)) <= facets.LARGEST):
-                raise UsageError(f"{place} asks for {value!r} {what}, which JMeter takes for 0: give a whole number")
-            if what == "users" and (name := known.undefined(text)):
-                note(f"{place} asks for {text} {what}, but {name} is not defined: JMeter starts none")
 
 
 def _text(path: Path) -> str:

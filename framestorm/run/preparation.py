@@ -197,7 +197,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     columns = dict.fromkeys((*plan.sample_variables, *of_user, ELAPSED_US, IS_SUB_RESULT))
     jmeter_values["sample_variables"] = ",".join(columns)
     of_all = {**of_files, **options.extra, **jmeter_values, **values}
-    needs = look(plan, of_all, is_for_gui=options.is_for_gui)
+    needs = look(plan, of_all, is_for_gui=options.is_for_gui, anyway=options.anyway)
     for name in given.keys() & jmeter_values.keys() - jmeter_names():
         if not needs.has_property(name):
             what = f"neither the plan nor JMeter's property files have {name}"

@@ -1,0 +1,263 @@
+"""CSV data sets read before the load as JMeter 5.5 will (CSVDataSet, FileServer, CSVSaveService.csvReadFile).
+
+JMeter says nothing of a row that it cannot use: a blank one is the end of the file for it, and what a short one lacks
+keeps its value of the row before.
+"""
+
+import codecs
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from framestorm.model import plan as plans
+from framestorm.model.plan_files import Known, NamedFile
+from framestorm.model.units import count, listed, plural
+from framestorm.model.variables import Place
+from framestorm.run.groups import iterations
+
+# Of jmeter-plugins: always reads quotes, and its rows in any order.
+_RANDOM = "RandomCSVDataSetConfig"
+_DELIMITERS = {",": "','", ";": "';'", "\t": "a tab (\\t)", "|": "'|'", ":": "':'"}
+_MANY_CODES = ("utf", "gb", "big5", "euc", "shift", "iso2022", "hz", "johab", "cp9")
+_REPLACEMENT = "\ufffd"
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """How a data set is read; names: of its variables, whether these are in its first line."""
+
+    path: Path
+    encoding: str
+    delimiter: str
+    is_quoted: bool
+    skips_first: bool
+    names: list[str]
+    has_header: bool
+    end: str
+
+    @property
+    def separator(self) -> str:
+        """With quotes JMeter takes the first character only."""
+        return self.delimiter[:1] if self.is_quoted else self.delimiter
+
+
+@dataclass
+class Rows:
+    """The rows of a data set: how many, and the numbers of those that JMeter does not take as they stand."""
+
+    n: int = 0
+    blank: list[int] = field(default_factory=list)
+    misquoted: list[int] = field(default_factory=list)
+    in_quotes: list[int] = field(default_factory=list)
+    lossy: list[int] = field(default_factory=list)
+    by_length: Counter[int] = field(default_factory=Counter)
+    first_of_length: dict[int, int] = field(default_factory=dict)
+    first: str = ""
+
+
+def describe(named: NamedFile, known: Known, values: Mapping[str, str]) -> DataSet | None:
+    """How JMeter will read a data set; None if that is known only during the run."""
+    element, path = named.element, named.path
+    texts = {name: known.value(_text(element, name)) for name in ("fileEncoding", "delimiter", "variableNames")}
+    if path is None or not path.is_file() or None in texts.values():
+        return None
+    names_text = texts["variableNames"] or ""
+    is_quoted = element.tag != "CSVDataSet" or _is_true(element, "quotedData")
+    delimiter = (texts["delimiter"] or ",").replace("\\t", "\t")
+    encoding = texts["fileEncoding"] or "UTF-8"
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        return None
+    has_header = not names_text
+    names = names_text.split(",")
+    if has_header:
+        with path.open(encoding=encoding, errors="replace") as file:
+            line = file.readline().rstrip("\n").removeprefix("\ufeff")
+        names = [name.removeprefix('"').removesuffix('"') for name in line.split(delimiter[:1])]
+    return DataSet(
+        path,
+        encoding,
+        delimiter,
+        is_quoted,
+        has_header or _is_true(element, "ignoreFirstLine"),
+        [name.strip() for name in names],
+        has_header,
+        values.get("csvdataset.eofstring", "<EOF>"),
+    )
+
+
+def findings(place: Place, data: DataSet, known: Known, groups: Iterable[ET.Element], text: str) -> Iterator[str]:
+    """Sentences on what JMeter will send that is not in the file, or not as it stands there.
+
+    groups: the thread groups of the plan; text: of all of its elements and scripts.
+    """
+    element, rows = place.element, read(data)
+    name = f"{plans.title(element)}: {data.path.name}"
+    names = data.names
+    other = _other_delimiter(data, rows)
+    if other is not None:
+        yield f"{name} seems to be separated by {_DELIMITERS[other]}, but the delimiter is {_quoted(data.delimiter)}"
+    if rows.lossy:
+        where = f"row {rows.lossy[0]}" if rows.lossy[0] else "the header"
+        many = f" ({plural(len(rows.lossy), 'row')})" if len(rows.lossy) > 1 else ""
+        yield f"{name} is not in {data.encoding}: letters are lost in {where}{many}; save it so, or name its encoding"
+    elif not data.encoding.lower().startswith(_MANY_CODES) and _is_utf8(data.path):
+        yield f"{name} is read as {data.encoding}, but is in UTF-8: each letter beyond ASCII becomes two or more"
+    if not data.skips_first and [each.strip() for each in rows.first.split(data.separator)] == names and rows.n > 1:
+        yield f"{name} begins with the names of the variables, which JMeter sends as a row: ignore the first line"
+    if not rows.n:
+        yield f"{name} has no rows: JMeter sends {data.end} as each value"
+    ends = _is_true(element, "stopThread")
+    if rows.blank:
+        what = "is the end of the file for JMeter: the user ends" if ends else f"becomes {data.end} in each variable"
+        yield f"{name}: {_rows(rows.blank)} blank, which {what}; leave blank rows out"
+    if rows.misquoted:
+        what = "takes for the end of the file"
+        yield f'{name}: {_rows(rows.misquoted)} wrongly quoted, which JMeter {what}; write "" for a quote in quotes'
+    if rows.in_quotes:
+        what = 'which JMeter sends with the quotes, and splits within them: switch on "Allow quoted data"'
+        yield f"{name}: {_rows(rows.in_quotes)} in quotes, {what}"
+    if other is None and len(names) > 1:
+        yield from _of_lengths(name, data, rows)
+    is_used = any(re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text) for each in names)
+    if data.has_header and other is None and not is_used:
+        yield f"{name}: the plan uses none of its columns, which are {listed(names)}"
+    if element.tag == "CSVDataSet" and rows.n and not _is_true(element, "recycle"):
+        yield from _of_number(place, name, data, rows, known, groups)
+
+
+def _of_lengths(name: str, data: DataSet, rows: Rows) -> Iterator[str]:
+    """Rows with fewer values than there are variables, and with more where others have fewer."""
+    variables = f"its header {len(data.names)}" if data.has_header else f"for {plural(len(data.names), 'variable')}"
+    comma = ", " if data.has_header else " "
+    for length, n in sorted(rows.by_length.items()):
+        if length == len(data.names) or (length > len(data.names) and not data.has_header):
+            continue
+        more = f" ({n} such rows)" if n > 1 else ""
+        row = f"row {rows.first_of_length[length]} has {plural(length, 'value')}{comma}{variables}{more}"
+        if length < len(data.names):
+            absent = listed(data.names[length:])
+            yield f"{name}: {row}: JMeter leaves {absent} as in the row before"
+        else:
+            yield f"{name}: {row}: JMeter leaves out what is too much"
+
+
+def _of_number(
+    place: Place, name: str, data: DataSet, rows: Rows, known: Known, groups: Iterable[ET.Element]
+) -> Iterator[str]:
+    """Rows that will run out, as the data set does not begin again."""
+    element = place.element
+    if place.above and not all(each.tag.endswith(("TestPlan", "ThreadGroup", *plans.SAMPLERS)) for each in place.above):
+        return  # A controller reads a row at each of its own loops.
+    own = [place.group] if place.group is not None else list(groups)
+    asked = [iterations(group, known) for group in own]
+    if any(users is None for users, _ in asked):
+        return
+    share = known.value(plans.field_text(element, "shareMode"))
+    users_of = [1 if share == "shareMode.thread" else users or 0 for users, _ in asked]
+    loops_of = [loops for _, loops in asked]
+    if any(loops is None for loops in loops_of):
+        needed = None
+    else:
+        each = [users * (loops or 0) for users, loops in zip(users_of, loops_of, strict=True)]
+        needed = max(each, default=0) if share in ("shareMode.thread", "shareMode.group") else sum(each)
+    if needed is not None and needed <= rows.n:
+        return
+    asks = "loops without end" if needed is None else plural(needed, "iteration")
+    ends = _is_true(element, "stopThread")
+    then = "each user then ends" if ends else f"JMeter then sends {data.end} as each value"
+    remedy = "" if ends else "; recycle the rows, stop the thread at their end, or give more rows"
+    if ends and needed is None:
+        return  # That is how one says: until the rows are used up.
+    yield f"{name} has {plural(rows.n, 'row')} for {asks}, and does not begin again: {then}{remedy}"
+
+
+def read(data: DataSet) -> Rows:
+    """Read the rows of a data set; the first has the number 1, a header 0."""
+    rows = Rows()
+    field_ = rf'(?:"(?:[^"]|"")*"|[^"{re.escape(data.separator)}]*)'
+    whole = re.compile(rf"{field_}(?:{re.escape(data.separator)}{field_})*", re.DOTALL)
+    number = -1 if data.skips_first else 0
+    with data.path.open(encoding=data.encoding, errors="replace") as file:
+        for whole_row in _texts(file, data.is_quoted):
+            text = whole_row.removeprefix("\ufeff")
+            number += 1
+            if _REPLACEMENT in text:
+                rows.lossy.append(number)
+            if not number:
+                continue
+            rows.n += 1
+            rows.first = text if rows.n == 1 else rows.first
+            if not text and not data.is_quoted:
+                rows.blank.append(number)
+                continue
+            if '"' in text and data.is_quoted and not whole.fullmatch(text):
+                rows.misquoted.append(number)
+                continue
+            if '"' in text and not data.is_quoted and any(map(_is_in_quotes, text.split(data.separator))):
+                rows.in_quotes.append(number)
+            plain = re.sub(r'"(?:[^"]|"")*"', "", text) if data.is_quoted else text
+            length = plain.count(data.separator) + 1
+            rows.by_length[length] += 1
+            rows.first_of_length.setdefault(length, number)
+    return rows
+
+
+def _texts(lines: Iterable[str], is_quoted: bool) -> Iterator[str]:
+    """The rows of a file without their ends; a line break within quotes belongs to its row."""
+    row = ""
+    for line in lines:
+        row += line
+        if not is_quoted or row.count('"') % 2 == 0:
+            yield row.removesuffix("\n")
+            row = ""
+    if row:
+        yield row.removesuffix("\n")
+
+
+def _is_in_quotes(value: str) -> bool:
+    return value.lstrip().startswith('"')
+
+
+def _other_delimiter(data: DataSet, rows: Rows) -> str | None:
+    """The delimiter that a file has instead of the one that its data set says; None if that is in its rows."""
+    first = data.names[0] if data.has_header else rows.first
+    if (data.has_header and len(data.names) > 1) or any(length > 1 for length in rows.by_length):
+        return None
+    if not data.has_header and len(data.names) == 1:
+        return None
+    return next((each for each in _DELIMITERS if each not in data.delimiter and each in first), None)
+
+
+def _is_utf8(path: Path) -> bool:
+    """Whether a file has letters beyond ASCII, all of them in UTF-8."""
+    is_plain = True
+    try:
+        with path.open(encoding="utf-8") as file:
+            for line in file:
+                is_plain &= line.isascii()
+    except UnicodeDecodeError:
+        return False
+    return not is_plain
+
+
+def _rows(numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"row {numbers[0]} is"
+    return f"row {numbers[0]} and {count(len(numbers) - 1)} more are"
+
+
+def _quoted(delimiter: str) -> str:
+    return _DELIMITERS.get(delimiter, repr(delimiter))
+
+
+def _text(element: ET.Element, name: str) -> str:
+    return plans.field_text(element, name)
+
+
+def _is_true(element: ET.Element, name: str) -> bool:
+    return plans.field_text(element, name).strip().lower() == "true"

@@ -1,0 +1,268 @@
+"""What a plan would do otherwise than it says is named before the load, by `--check` too."""
+
+from pathlib import Path
+
+import pytest
+
+from framestorm.errors import UsageError
+from framestorm.run.preparation import RunOptions, prepare
+from tests.run import foreign
+
+CASES = Path(__file__).parent
+
+
+class Checked:
+    """What is said of a plan before its load: why it is refused, empty if it is not, and the notes."""
+
+    def __init__(self, plan: Path, capsys: pytest.CaptureFixture[str], *, anyway: bool = False, **given: str) -> None:
+        self.refusal = ""
+        capsys.readouterr()
+        try:
+            prepare(RunOptions(plan, given=given, anyway=anyway), plan.parent / "run")
+        except UsageError as error:
+            self.refusal = str(error)
+        self.notes = [line.removeprefix("note: ") for line in capsys.readouterr().err.splitlines()]
+
+    @property
+    def text(self) -> str:
+        return "\n".join([self.refusal, *self.notes])
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("loop-without-forever", ["'users' has no LoopController.continue_forever", "after 3 loops", "never ends"]),
+        ("setup-loop-without-forever", ["SetupThreadGroup 'set up'", "after 1 loop", "never ends"]),
+        ("no-loop-controller", ["'users' has no main controller"]),
+        ("group-zero", ["no thread group has a user"]),
+        ("lifetime-variable-with-blank", ["${duration}", "'duration ' is, with a blank in its name"]),
+        ("engine-dies", ["'ultimate' has 1 of 5 columns in row 1"]),
+    ],
+)
+def test_a_load_that_is_not_the_plan_s_is_refused(
+    case: str, words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CASES)
+    checked = Checked(CASES / f"{case}.jmx", capsys)
+    assert [word for word in words if word not in checked.refusal] == []
+    anyway = Checked(CASES / f"{case}.jmx", capsys, anyway=True)
+    assert not anyway.refusal and all(word in anyway.text for word in words), "a way past it"
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("delay-undefined", ["'delay ' is, with a blank in its name", "starts at once"]),
+        (
+            "undefined-in-query-body-header",
+            ["nothing defines ${user}", "HeaderManager 'headers' (Header.value)", "HTTPSamplerProxy 'body'"],
+        ),
+        ("csv-blank-line-recycle", ["row 3 and 1 more are blank", "<EOF>", "row 4 has 1 value, its header 2"]),
+        ("csv-latin1", ["accounts-latin1.csv is not in UTF-8", "row 1"]),
+        ("csv-runs-out", ["has 2 rows for 10 iterations", "<EOF>"]),
+        ("csv-semicolon-body", ["seems to be separated by ';'", "nothing defines ${user}"]),
+    ],
+)
+def test_what_is_sent_otherwise_is_noted(
+    case: str, words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CASES)
+    checked = Checked(CASES / f"{case}.jmx", capsys)
+    assert not checked.refusal
+    assert [word for word in words if word not in checked.text] == []
+
+
+BEGIN = '<boolProp name="LoopController.continue_forever">false</boolProp>'
+LOOPS = '<stringProp name="LoopController.loops">2</stringProp>'
+USERS = '<stringProp name="ThreadGroup.num_threads">2</stringProp>'
+LIFETIME = '<boolProp name="ThreadGroup.scheduler">true</boolProp>'
+DURATION = '<stringProp name="ThreadGroup.duration">{}</stringProp>'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refusal", "note"),
+    [
+        (BEGIN, BEGIN.replace("false", "true"), "sets LoopController.continue_forever", ""),
+        (BEGIN, "", "has no LoopController.continue_forever", ""),
+        (LOOPS, LOOPS.replace(">2<", ">-1<"), "", ""),
+        (LOOPS, "", "has no number of loops", ""),
+        (LOOPS, LOOPS.replace(">2<", "><"), "has no number of loops", ""),
+        (LOOPS, LOOPS.replace(">2<", ">-7<"), "", "loops without end, as -1"),
+        (LOOPS, LOOPS.replace(">2<", ">0<"), "", "its users start, and send nothing"),
+        (LOOPS, LOOPS.replace(">2<", ">${n}<"), "n is not defined: JMeter takes it for 0 and sends nothing", ""),
+        (USERS, "", "has no number of users", ""),
+        (USERS, USERS.replace(">2<", ">-3<"), "no thread group has a user", ""),
+        (USERS, USERS.replace(">2<", ">2.0<"), "asks for '2.0' users", ""),
+        (USERS, USERS + LIFETIME, "the duration ''", ""),
+        (USERS, USERS + LIFETIME + DURATION.format(5), "", ""),
+        (USERS, USERS + LIFETIME.replace("true", "false") + DURATION.format(5), "", ""),
+        (USERS, USERS + DURATION.format(5), "", "has no ThreadGroup.scheduler: JMeter does not use it"),
+        (USERS, USERS + USERS.replace("num_threads", "ramp_time").replace(">2<", ">1.5<"), "", "starts all users at"),
+        ("continue</stringProp>", "stop</stringProp>", "", "'stop' as its action after an error"),
+    ],
+)
+def test_every_field_of_a_group_counts_as_in_jmeter(
+    old: str, new: str, refusal: str, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = foreign.write_plan(tmp_path / "theirs.jmx", foreign.REQUEST.format(url="http://h/"), loops=2)
+    text = plan.read_text()
+    assert old in text
+    plan.write_text(text.replace(old, new))
+    checked = Checked(plan, capsys)
+    assert refusal in checked.refusal and bool(refusal) == bool(checked.refusal)
+    assert note in checked.text and bool(note) == bool(checked.notes)
+
+
+def test_a_group_of_nobody_is_noted_beside_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = foreign.write_plan(tmp_path / "theirs.jmx", foreign.REQUEST.format(url="http://h/"), loops=2)
+    second = foreign.THREADS.format(loop=foreign.LOOP.format(loops=2)).replace(">2<", ">0<", 1)
+    plan.write_text(plan.read_text().replace("<ThreadGroup ", f"{second}<hashTree/><ThreadGroup ", 1))
+    checked = Checked(plan, capsys)
+    assert not checked.refusal and "asks for 0 users: nobody starts" in checked.text
+
+
+def arguments(name: str, *values: str) -> str:
+    """A User Defined Variables element, each value as name=value."""
+    one = """<elementProp name="{0}" elementType="Argument"><stringProp name="Argument.name">{0}</stringProp>
+      <stringProp name="Argument.value">{1}</stringProp></elementProp>"""
+    fields = "".join(one.format(*value.split("=", 1)) for value in values)
+    collection = f'<collectionProp name="Arguments.arguments">{fields}</collectionProp>'
+    return f'<Arguments testname="{name}">{collection}</Arguments><hashTree/>'
+
+
+def element(tag: str, **fields: str) -> str:
+    """An element of JMeter's own with these fields; __ in their names is a dot."""
+    texts = (f'<stringProp name="{name.replace("__", ".")}">{text}</stringProp>' for name, text in fields.items())
+    return f'<{tag} testname="{tag.lower()}">{"".join(texts)}</{tag}><hashTree/>'
+
+
+CALL = foreign.REQUEST.format(url="http://h/${x}")
+SCRIPT = foreign.script("{}").replace("JSR223Sampler", "JSR223PreProcessor")
+
+
+@pytest.mark.parametrize(
+    "elements",
+    [
+        arguments("vars", "x=1") + CALL,
+        CALL + arguments("vars", "x=1"),
+        element("CounterConfig", CounterConfig__name="x") + CALL,
+        element("RandomVariableConfig", variableName="x") + CALL,
+        element("DebugSampler") + element("JSONPostProcessor", JSONPostProcessor__referenceNames="y;x") + CALL,
+        element("JDBCSampler", variableNames="a,x", resultVariable="all") + CALL,
+        element("ForeachController", ForeachController__inputVal="in", ForeachController__returnVal="x")
+        + arguments("vars", "in_1=a")
+        + CALL,
+        SCRIPT.format("vars.put('x', '1')") + CALL,
+        SCRIPT.format("vars.putObject(&quot;x&quot;, 1)") + CALL,
+        SCRIPT.format("names.each { vars.put(it, '1') }") + CALL,
+        SCRIPT.format("def n = 'x'") + CALL,
+        element("DebugSampler", DebugSampler__x="${__Random(1,9,x)}") + CALL,
+        element("DebugSampler", DebugSampler__x="${__groovy(vars.put('x'\\, '1'))}") + CALL,
+        element("CookieManager") + CALL.replace("${x}", "${COOKIE_session}"),
+        CALL.replace("${x}", "${START.MS}${__threadNum}${__jm__threads__idx}"),
+        CALL.replace("${x}", "\\${x}"),
+        element("IfController", IfController__condition='"${x}" == ""') + foreign.REQUEST.format(url="http://h/"),
+        SCRIPT.format("log.info(&quot;${x}&quot;)") + foreign.REQUEST.format(url="http://h/"),
+    ],
+)
+def test_a_variable_that_something_defines_is_no_alarm(
+    elements: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=2), capsys)
+    assert checked.text.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("elements", "words"),
+    [
+        (CALL, ["nothing defines ${x}:", "HTTPSamplerProxy 'call' (HTTPSampler.path)"]),
+        (arguments("vars", "X=1") + CALL, ["did you mean X?"]),
+        (arguments("vars", " x=1") + CALL, ["(' x' is, with a blank in its name)"]),
+        (SCRIPT.format("vars.get('x')") + CALL, ["nothing defines ${x}"]),
+        (element("ResponseAssertion", Assertion__test_field="x") + CALL, ["nothing defines ${x}"]),
+        (arguments("vars", "x=${y}", "y=1") + CALL, ["Arguments 'vars' uses ${y} in x", "elements before it"]),
+        (arguments("a", "x=${token}") + element("RegexExtractor", RegexExtractor__refname="token") + CALL, ["token"]),
+        (CALL.replace("<hashTree/>", f"<hashTree>{element('RegexExtractor', RegexExtractor__refname='x')}</hashTree>")
+         .replace("${x}", "").join([CALL, ""]), ["set only by RegexExtractor 'regexextractor', which comes later"]),
+        (element("ForeachController", ForeachController__inputVal="in", ForeachController__returnVal="y"), ["in_1"]),
+    ],
+)  # fmt: skip
+def test_a_variable_that_nothing_defines_is_noted(
+    elements: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=2), capsys)
+    assert not checked.refusal
+    assert [word for word in words if word not in checked.text] == []
+
+
+def test_a_variable_of_another_group_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = foreign.write_plan(tmp_path / "theirs.jmx", CALL, loops=2)
+    other = foreign.THREADS.format(loop=foreign.LOOP.format(loops=1)).replace('"threads"', '"log in"')
+    other += f"<hashTree>{element('CounterConfig', CounterConfig__name='x')}</hashTree>"
+    plan.write_text(plan.read_text().replace("<ThreadGroup ", f"{other}<ThreadGroup ", 1))
+    checked = Checked(plan, capsys)
+    assert "${x} is defined only in 'log in'" in checked.text and "in 'threads'" in checked.text
+
+
+def data_set(folder: Path, content: str, encoding: str = "utf-8", **fields: str) -> str:
+    """A CSV data set over a file of this content."""
+    (folder / "rows.csv").write_bytes(content.encode(encoding))
+    return element("CSVDataSet", **{"filename": "rows.csv", "recycle": "true", **fields})
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "word"),
+    [
+        ("name,age\nann,1\n", {}, ""),
+        ("ann,1\nbob,2", {"variableNames": "name,age"}, ""),
+        ("ann\t1\n", {"variableNames": "name,age", "delimiter": "\\t"}, ""),
+        ("ann,1,x\nbob,2,y\n", {"variableNames": "name,age"}, ""),
+        ('"ann, b",1\n"a\nb",2\n', {"variableNames": "name,age", "quotedData": "true"}, ""),
+        ("name,age\n\nann,1\n", {}, "row 1 is blank, which becomes <EOF> in each variable"),
+        ("name,age\nann,1\n\n", {"stopThread": "true"}, "row 2 is blank, which is the end of the file for JMeter"),
+        ("name,age\nann\n", {}, "row 1 has 1 value, its header 2: JMeter leaves age as in the row before"),
+        ("name,age\nann,1,2\n", {}, "row 1 has 3 values, its header 2: JMeter leaves out what is too much"),
+        ("ann\nbob,2\n", {"variableNames": "name,age"}, "row 1 has 1 value for 2 variables"),
+        ("name;age\nann;1\n", {}, "separated by ';', but the delimiter is ','"),
+        ("name\tage\nann\t1\n", {}, "separated by a tab (\\t)"),
+        ("ann,1\nbob,2\n", {"variableNames": "name,age", "delimiter": ";"}, "separated by ',', but the delimiter is"),
+        ('"ann, b",1\n', {"variableNames": "name,age"}, "row 1 is in quotes, which JMeter sends with the quotes"),
+        ('a"b,1\n', {"variableNames": "name,age", "quotedData": "true"}, "row 1 is wrongly quoted"),
+        ('"ann,1\n', {"variableNames": "name,age", "quotedData": "true"}, "row 1 is wrongly quoted"),
+        ("name,age\nann,1\n", {"variableNames": "name,age"}, "begins with the names of the variables"),
+        ("name,age\n", {}, "has no rows"),
+        ("name,age\nann,1\n", {"recycle": "false"}, "has 1 row for 4 iterations, and does not begin again"),
+        ("name,age\nann,1\nb,2\n", {"recycle": "false", "shareMode": "shareMode.thread"}, ""),
+        ("name,age\nann,1\n", {"recycle": "false", "stopThread": "true"}, "each user then ends"),
+        ("login,city\nann,1\n", {}, "the plan uses none of its columns, which are login and city"),
+    ],
+)
+def test_a_data_set_is_read_before_the_load_as_jmeter_will(
+    content: str, fields: dict[str, str], word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    elements = data_set(tmp_path, content, **fields) + CALL.replace("${x}", "${name}/${age}")
+    checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=2), capsys)
+    assert word in checked.text and bool(word) == bool(checked.notes), checked.text
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "word"),
+    [
+        ("utf-8", "UTF-8", ""),
+        ("utf-8", "", ""),
+        ("utf-8-sig", "UTF-8", ""),
+        ("iso-8859-1", "ISO-8859-1", ""),
+        ("iso-8859-1", "UTF-8", "is not in UTF-8: letters are lost in row 1"),
+        ("utf-8", "ISO-8859-1", "is read as ISO-8859-1, but is in UTF-8"),
+    ],
+)
+def test_the_encoding_of_a_data_set(
+    written: str, read: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    elements = data_set(tmp_path, "x\nJürgen\n", written, fileEncoding=read) + CALL
+    checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=2), capsys)
+    assert word in checked.text and bool(word) == bool(checked.notes)
