@@ -163,10 +163,10 @@ def check(options: RunOptions) -> list[str]:
     """
     prepared, hosts = _prepare(options)
     plan, needs, url = prepared.plan, prepared.needs, prepared.platform.url
-    has_proxy = any(word.startswith("-H") for word in options.jmeter_options)
-    if not plan.is_for_kit and hosts is None and not has_proxy:
-        for address in needs.addresses:
-            check_reachable(address)
+    ways = {address: address.way(prepared.proxies) for address in needs.addresses}
+    if not plan.is_for_kit and hosts is None:
+        for address, way in ways.items():
+            check_reachable(address.url, way)
     check_scripts(prepared)
     lines = [f"plan: {paths.shown(plan.path.resolve())}"]
     lines += [f"sampler: {name}" for name in needs.samplers]
@@ -176,7 +176,11 @@ def check(options: RunOptions) -> list[str]:
     lines += [f"property of JMeter: {name}={value}" for name, value in prepared.jmeter_values.items()]
     lines += [f"file: {paths.shown(path.resolve())}" for path in needs.files]
     lines += [f"file whose name is known only during the run: {text}" for text in needs.unknown]
-    lines += [f"target: {address}" for address in ([url] if url else needs.addresses)]
+    lines += (
+        [f"target: {url}"]
+        if url
+        else [f"target: {address.url}" + (f", by the proxy {way}" if way else "") for address, way in ways.items()]
+    )
     if hosts is not None:
         with closing(Fleet(prepared, hosts)) as fleet:
             fleet.connect()

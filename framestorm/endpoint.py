@@ -41,15 +41,22 @@ def host_and_port(url: str) -> tuple[str, int]:
     return parts.hostname, port or (443 if parts.scheme == "https" else 80)
 
 
-def check_reachable(url: str) -> None:
+def check_reachable(url: str, proxy: str = "") -> None:
     """Check that something accepts connections at a URL; sends no request, because a function may be costly.
+
+    proxy: host:port of the proxy on the way; what is on its other side cannot be looked at from here.
 
     Raises:
         UsageError: the URL is wrong.
         FramestormError: nothing answers there.
     """
     target = "{}:{}".format(*host_and_port(url))
-    if why := why_unreached(target):
+    if proxy and (why := why_unreached(proxy)):
+        raise FramestormError(
+            f"nothing answers at the proxy {proxy} ({why}), by which {target} is called; check its address, and that "
+            "it is running"
+        )
+    if not proxy and (why := why_unreached(target)):
         raise FramestormError(
             f"nothing answers at {target} ({why}); check the URL, and that the gateway or the function is running"
         )

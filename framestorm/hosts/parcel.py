@@ -20,7 +20,7 @@ from framestorm.hosts import shares
 from framestorm.model import facets, form
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import Known, NamedFile, named_files
-from framestorm.run import jmeter, properties
+from framestorm.run import jmeter, proxy
 from framestorm.run.preparation import Prepared
 from framestorm.run.values import SECRET
 
@@ -205,12 +205,7 @@ class _Packer:
 
     def _take_keys(self) -> None:
         """Add the key stores and trust stores that -D and -S name; Java opens them before JMeter reads the plan."""
-        given = properties.assigned(
-            word[2:] if word.startswith("-D") else Path(word[2:])
-            for word in self._options.jmeter_options
-            if word.startswith(("-D", "-S"))
-        )
-        for name, value in given.items():
+        for name, value in proxy.system_properties(self._options.jmeter_options).items():
             if name.startswith("javax.net.ssl."):
                 is_file = name.endswith("Store") and Path(value).is_file()
                 self.parcel.tls[name] = self._take_named(value) if is_file else value

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
@@ -13,10 +14,23 @@ from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known, NamedFile, named_files
 from framestorm.plain import note
 from framestorm.run import meaning, plugins
+from framestorm.run.proxy import Proxies
 
 # A row, a script or a fragment is needed from these; an empty body may be meant.
 _NEVER_EMPTY = ("CSVDataSet", "RandomCSVDataSetConfig", "JSR223", "BeanShell", "BSF", "IncludeController")
-_HTTP = ("domain", "port", "protocol", "path")
+_HTTP = ("domain", "port", "protocol", "path", "proxyHost", "proxyPort", "implementation")
+
+
+class Address(NamedTuple):
+    """Where an HTTP sampler sends its requests: scheme, host and port, and host:port of the sampler's own proxy."""
+
+    url: str
+    proxy: str = ""
+    is_java_client: bool = False
+
+    def way(self, proxies: Proxies) -> str:
+        """Return host:port of the proxy by which JMeter sends them: its own before that of the run; empty if none."""
+        return self.proxy or proxies.way_to(self.url, is_java_client=self.is_java_client)
 
 
 @dataclass(frozen=True)
@@ -30,7 +44,7 @@ class Needs:
     samplers: tuple[str, ...]
     files: tuple[Path, ...]
     unknown: tuple[str, ...]
-    addresses: tuple[str, ...]
+    addresses: tuple[Address, ...]
     fragments: dict[Path, ET.Element]
     texts: tuple[str, ...]
 
@@ -123,8 +137,8 @@ def _problem(named: NamedFile, plan_folder: Path) -> str | None:
     return None
 
 
-def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[str]:
-    """Scheme, host and port of each HTTP sampler, where they are known before the run and clear.
+def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[Address]:
+    """The address of each HTTP sampler, where it is known before the run and clear.
 
     What a sampler leaves open is from the HTTP Request Defaults; it is not clear if several of these differ.
     """
@@ -138,9 +152,15 @@ def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[str]:
         texts = [{plans.field_text(element, f"HTTPSampler.{name}")} - {""} or defaults[name] for name in _HTTP]
         if any(len(each) > 1 for each in texts):
             continue
-        domain, port, scheme, path = (known.value("".join(each)) for each in texts)
+        domain, port, scheme, path, proxy_host, proxy_port, client = (known.value("".join(each)) for each in texts)
+        if proxy_host is None or proxy_port is None:
+            continue
+        has_proxy = bool(proxy_host) and proxy_port.isdecimal() and proxy_port.strip("0")
+        proxy = f"{proxy_host}:{proxy_port}" if has_proxy else ""
+        is_java_client = (client or known.value("${__P(jmeter.httpsampler,)}")) == "Java"
         if path and path.startswith(("http://", "https://")):
             scheme, _, rest = path.partition("://")
-            yield f"{scheme}://{re.split('[/?#]', rest)[0].rpartition('@')[2]}"
-        elif domain and port is not None and scheme in ("", "http", "https"):
-            yield f"{scheme or 'http'}://{domain}" + (f":{port}" if port else "")
+            domain, port = re.split("[/?#]", rest)[0].rpartition("@")[2], ""
+        if domain and port is not None and scheme in ("", "http", "https"):
+            url = f"{scheme or 'http'}://{domain}" + (f":{port}" if port else "")
+            yield Address(url, proxy, is_java_client)

@@ -26,10 +26,11 @@ from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.platform.registry import NoPlatform, Url
 from framestorm.probe import limits, why_unreached
-from framestorm.run import capacity, influxdb, jmeter
+from framestorm.run import capacity, influxdb, jmeter, proxy
 from framestorm.run import properties as java_properties
 from framestorm.run.capacity import Asked
 from framestorm.run.needs import Needs, look
+from framestorm.run.proxy import Proxies
 from framestorm.run.values import SECRET, complete
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
@@ -89,6 +90,7 @@ class Prepared:
     loads: what each thread group of the plan asks for, and each timer.
     asked: what all users together take of the hosts that start them.
     platform: where the function under test runs.
+    proxies: those by which JMeter on this machine sends its requests.
     target: host:port that slaves have to reach; empty without slaves, or where it is not known.
     """
 
@@ -101,6 +103,7 @@ class Prepared:
     jmeter_values: Mapping[str, str]
     platform: Platform[Any]
     asked: Asked
+    proxies: Proxies
     loads: tuple[Load, ...] = ()
     target: str = ""
 
@@ -140,7 +143,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     jmeter_values = _jmeter_values(plan, given, of_files)
     of_plan = {name: value for name, value in given.items() if name in plan.settable}
     properties = {name: trim(value) for name, value in {**plan.defaults, **of_plan}.items()}
-    _check_proxy(options)
+    _check_proxy(options, of_files)
     if options.influxdb_url:
         influxdb.check_address(options.influxdb_url)
     _check_output(options, run_dir)
@@ -168,28 +171,26 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     properties = complete(plan, properties, options.given, is_over_slaves=is_over_slaves, is_for_gui=options.is_for_gui)
     if not options.is_for_gui and {properties.get(name) for name in ("ramp_s", "hold_s")} == {"0"}:
         raise UsageError("-Jramp_s=0 -Jhold_s=0: a load of 0 s measures nothing")
-    # JMeter's own options for it; what is on its other side cannot be looked at from here.
-    is_behind_proxy = any(word.startswith(("-H", "-Dhttp.proxyHost=")) for word in options.jmeter_options)
+    proxies = Proxies({}) if is_over_slaves else proxy.read(options.jmeter_options, os.environ)
     target = ""
     # To edit a plan, its function need not run.
-    if platform.url and not (platform.runs_with_load or is_behind_proxy or options.is_for_gui):
-        proxy = proxy_url(SECRET.sub(lambda match: os.environ[match[1]], properties.get("proxy", "")))
-        address = re.sub("//.*@", "//", proxy) or platform.url
+    if platform.url and not (platform.runs_with_load or options.is_for_gui):
+        of_plan_proxy = proxy_url(SECRET.sub(lambda match: os.environ[match[1]], properties.get("proxy", "")))
+        own_way = "{}:{}".format(*host_and_port(re.sub("//.*@", "//", of_plan_proxy))) if of_plan_proxy else ""
+        way = own_way or proxies.way_to(platform.url)
         if is_over_slaves:
             # They may reach what this machine does not, and the other way round.
-            target = "{}:{}".format(*host_and_port(address))
+            target = way or "{}:{}".format(*host_and_port(platform.url))
         else:
-            check_reachable(address)
-        has_certificate = platform.url.startswith("https://") and not (is_over_slaves and why_unreached(target))
+            check_reachable(platform.url, way)
+        has_certificate = platform.url.startswith("https://") and way == own_way
+        has_certificate &= not (is_over_slaves and why_unreached(target))
         for name, each in plan.settable.items():
             if facets.AUTHORITIES in each.facets and has_certificate:
-                check_certificate(platform.url, f"-J{name}", properties[name], proxy)
+                check_certificate(platform.url, f"-J{name}", properties[name], of_plan_proxy)
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
     own = properties if plan.is_for_kit else {name: value for name, value in of_plan.items() if value}
     values = {**own, **_filled_in(plan, properties, run_dir)}
-    if is_behind_proxy:
-        # The requests that warm JMeter up go to JMeter itself, and a proxy must not get them.
-        jmeter_values["framestorm.warm_up"] = "false"
     if jmeter.user_jars():
         others = jmeter_values.get("search_paths") or of_files.get("search_paths")
         jmeter_values["search_paths"] = ";".join([str(paths.JARS), *([others] if others else [])])
@@ -206,7 +207,9 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     asked = capacity.asked_of(plan, loads)
     if not is_over_slaves and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
-    return Prepared(options, run_dir, plan, needs, properties, values, jmeter_values, platform, asked, loads, target)
+    return Prepared(
+        options, run_dir, plan, needs, properties, values, jmeter_values, platform, asked, proxies, loads, target
+    )
 
 
 def refuse(shortages: Sequence[str], what: str, options: RunOptions) -> None:
@@ -236,16 +239,20 @@ def _jmeter_values(plan: Plan, given: Mapping[str, str], of_files: Mapping[str, 
     return jmeter_values
 
 
-def _check_proxy(options: RunOptions) -> None:
+def _check_proxy(options: RunOptions, of_files: Mapping[str, str]) -> None:
     letters = {word[1] for word in options.jmeter_options}
     if ("H" in letters) != ("P" in letters):
         raise UsageError("a proxy is given by both -H HOST and -P PORT")
     if options.proxy_password is not None and "u" not in letters:
         raise UsageError("-a is the password of a user at the proxy: give that by -u")
-    if options.slaves is not None and letters & set("EHPNu"):
+    of_java = proxy.system_properties(options.jmeter_options)
+    if options.slaves is not None and (letters & set("EHPNu") or of_java.keys() & proxy.NAMES):
         raise UsageError(
-            "-H, -P, -N and -u set the proxy of this machine, and slaves send the requests: set it on them"
+            "-H, -P, -N, -u and http.proxyHost set the proxy of this machine, and slaves send the requests: set it on "
+            "them"
         )
+    if ignored := sorted(proxy.NAMES & {**of_files, **options.given}.keys()):
+        note(f"{', '.join(ignored)}: JMeter takes a proxy from -H and -P, or from -D and -S, but not from -J and -q")
 
 
 def kit_settings(plan: Plan) -> dict[str, str]:

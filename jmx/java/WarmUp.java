@@ -95,7 +95,9 @@ public final class WarmUp {
             }
             int requests = 0;
             Collection<HTTPSamplerBase> samplers = elements(plan, HTTPSamplerBase.class);
-            if (!samplers.isEmpty()) {
+            // HttpClient would send them to the proxy that these properties name, which must not get any.
+            boolean hasProxy = !System.getProperty("http.proxyHost", "").isEmpty();
+            if (!samplers.isEmpty() && !hasProxy) {
                 requests = request(samplers.iterator().next(), runnable(scripts));
             }
             LOG.info("warmed up by {} requests to itself in {} ms", requests, (System.nanoTime() - startNs) / 1_000_000);

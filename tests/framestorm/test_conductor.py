@@ -29,7 +29,7 @@ def hosts(count: int, functions: int = 1) -> Hosts:
 @pytest.fixture(autouse=True)
 def _nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any function is taken to be reachable, and a program that ends at once runs in place of JMeter."""
-    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
     monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["true"])
 
 
@@ -72,7 +72,7 @@ def test_two_runs_in_one_second_have_a_folder_each(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(time, "strftime", lambda *_: "20260101T000000Z")
     name = "requests-20260101T000000Z"
     made = [conductor.run(REQUESTS), conductor.run(REQUESTS)]
-    monkeypatch.setattr(preparation, "check_reachable", lambda url: (tmp_path / f"{name}-3").mkdir(exist_ok=True))
+    monkeypatch.setattr(preparation, "check_reachable", lambda *_: (tmp_path / f"{name}-3").mkdir(exist_ok=True))
     made.append(conductor.run(REQUESTS))
     assert [path.name for path in made] == [name, f"{name}-2", f"{name}-4"]
     assert list((tmp_path / f"{name}-3").iterdir()) == []
@@ -93,7 +93,7 @@ def test_an_interrupt_as_the_folder_is_made_leaves_none(tmp_path: Path, monkeypa
 
 def test_a_folder_that_another_run_makes_meanwhile_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "run"
-    monkeypatch.setattr(preparation, "check_reachable", lambda url: folder.mkdir())
+    monkeypatch.setattr(preparation, "check_reachable", lambda *_: folder.mkdir())
     with pytest.raises(UsageError, match="was made by another run"):
         conductor.run(replace(REQUESTS, run_dir=folder))
     assert list(folder.iterdir()) == []

@@ -163,9 +163,10 @@ def test_a_group_that_sets_up_may_write_the_data(tmp_path: Path, capsys: pytest.
     assert "none.csv" in capsys.readouterr().err
 
 
-def test_plans_that_jmeter_brings_lack_no_class(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plans_that_jmeter_brings_lack_no_class(stand_in: StartServer, capsys: pytest.CaptureFixture[str]) -> None:
+    proxy = ["-H", "127.0.0.1", "-P", str(stand_in().server_port)]
     plans = sorted((paths.JMETER_HOME / "bin" / "templates").glob("*.jmx"))
-    checked = [cli.main(["-t", str(plan), "--check", "-H", "127.0.0.1", "-P", "9"]) for plan in plans]
+    checked = [cli.main(["-t", str(plan), "--check", *proxy]) for plan in plans]
     errors = capsys.readouterr().err.splitlines()
     # One has a data set in CHANGE_FOLDER; three are parts of plans.
     assert sum("CHANGE_FOLDER/login.csv" in error for error in errors) == 1

@@ -39,7 +39,7 @@ Pack = Callable[..., Parcel]
 @pytest.fixture
 def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pack:
     """Make the parcel of a plan with these elements, in the folder `plans`, for two slaves."""
-    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
     (tmp_path / "plans" / "data").mkdir(parents=True)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -75,7 +75,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
     monkeypatch.setitem(registry.PLATFORMS, "fake", Fake)
     monkeypatch.setattr(Fake, "calls", [])
     # Nothing listens where it says it does.
-    monkeypatch.setattr("framestorm.run.preparation.check_reachable", lambda url: None)
+    monkeypatch.setattr("framestorm.run.preparation.check_reachable", lambda *_: None)
     return Fake
 
 

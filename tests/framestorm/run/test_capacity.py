@@ -64,7 +64,7 @@ def test_too_many_users_are_refused_unless_asked_for_anyway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(preparation, "limits", lambda: ENOUGH)
-    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
     options = RunOptions(paths.JMX / "requests.jmx", given={"url": "http://h/f", "users": "30000"})
     with pytest.raises(UsageError, match=r"open files: 30,000 users need 60,250, but only 20,000 .*(?s:.)*--anyway"):
         prepare(options, tmp_path / "run")

@@ -18,7 +18,7 @@ from tests.run import foreign
 @pytest.fixture(autouse=True)
 def no_services(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preparation.Embedded, "_check_port", lambda *_: None)
-    monkeypatch.setattr(preparation, "check_reachable", lambda url: None)
+    monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
     monkeypatch.setattr(preparation, "_cut", lambda video, properties: Path("/cache") / properties["encoding"])
 
 
