@@ -25,7 +25,7 @@ from framestorm.plain import note
 from framestorm.results.jmeter_log import read_log
 from framestorm.results.jtl import has_rows
 from framestorm.run import jmeter
-from framestorm.run.live import LiveView
+from framestorm.run.live.view import LiveView
 from framestorm.run.load import LocalLoad, check_scripts
 from framestorm.run.preparation import Prepared, RunOptions, prepare
 

@@ -34,7 +34,7 @@ class Arrivals { // loaded anew for each run
     // So many threads wait until an arrival of their own is due. A thread that is done with its request is mostly the next of
     // them, so nobody need wake it. The others wait unused, which keeps connections few.
     static final int AHEAD = 2
-    static final long LOOK_EVERY_MS = 100, CLOCK_WITHIN_NS = 1_000_000, READY_WITHIN_NS = 30_000_000_000
+    static final long LOOK_EVERY_MS = 100, SAY_EVERY_NS = 1_000_000_000, CLOCK_WITHIN_NS = 1_000_000, READY_WITHIN_NS = 30_000_000_000
     static Arrivals only
 
     final double ratePerS, rampS, holdS
@@ -45,10 +45,12 @@ class Arrivals { // loaded anew for each run
     final Logger log
     final Deque<Turn> ahead = new ArrayDeque<>()
     final Deque<Turn> idle = new ArrayDeque<>() // the one that has waited least is taken
+    final Set<Thread> sending = new HashSet<>() // until they come back for the next arrival
     long startNs, dueNs // of the run, of the next arrival
     long number = 0 // of the next arrival
     long sent = 0
     long dropped = 0
+    long saidNs = 0
     boolean begun = false
     volatile boolean ended = false
 
@@ -92,6 +94,7 @@ class Arrivals { // loaded anew for each run
     }
 
     synchronized void queue(Turn turn) {
+        sending.remove(turn.thread)
         drop()
         if (ended) {
             turn.give(Turn.NONE)
@@ -107,6 +110,7 @@ class Arrivals { // loaded anew for each run
         boolean isSent = ahead.remove(turn) && isDue
         if (isSent) {
             sent++
+            sending.add(turn.thread)
             endIfOver()
         } else {
             idle.remove(turn)
@@ -175,9 +179,30 @@ class Arrivals { // loaded anew for each run
         }
         while (!ended && !isStopped()) {
             drop()
+            say()
             Thread.sleep(LOOK_EVERY_MS)
         }
         end()
+        while (isAwaited()) {
+            say()
+            Thread.sleep(LOOK_EVERY_MS)
+        }
+        saidNs = 0
+        say()
+    }
+
+    // Once a second, read by framestorm/run/live while the run goes on.
+    synchronized void say() {
+        if (System.nanoTime() - saidNs >= SAY_EVERY_NS || saidNs == 0) {
+            saidNs = System.nanoTime()
+            log.info(JsonOutput.toJson([type: 'arrivals so far', sent: sent, dropped: dropped, in_flight: sending.size()]))
+        }
+    }
+
+    // Whether requests are in flight after the last has been sent; a thread that was interrupted does not come back.
+    synchronized boolean isAwaited() {
+        sending.removeIf { Thread each -> !each.alive }
+        return !sending.empty
     }
 
     synchronized boolean isReady() {

@@ -1,0 +1,298 @@
+"""The live view on the terminal: progress, figures, criteria so far, and a row for each slave and label."""
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from threading import Event
+
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from framestorm.model import criteria, files, units
+from framestorm.model.run import Record
+from framestorm.model.sample import noun
+from framestorm.plain import as_label
+from framestorm.run.live.counts import Counts, shown
+from framestorm.run.live.outlook import Log, outlook
+from framestorm.run.live.tally import RECENT_S, Tally
+
+DRAW_EVERY_S = 0.5
+LINE_EVERY_S = 5.0
+# The view shares the cores with JMeter: it uses one part in so many of a core, and is drawn less often if need be.
+OF_A_CORE = 20
+LONGEST_PAUSE_S = 5.0
+LONGEST_CAUSE = 60
+SHOWN_CAUSES = 3
+SHOWN_CRITERIA = 4
+PERCENTS = {"p50": "50", "p95": "95", "p99": "99"}
+# A narrower terminal has no room for p99.
+NARROW = 60
+GAP = "   "
+SHORTEST_BAR = 8
+
+
+class LiveView:
+    """Follows resources.csv, jmeter.log, and a run's journals, or samples.jtl where its plan has none."""
+
+    def __init__(self, run_dir: Path, has_journal: bool, label: str) -> None:
+        record = Record()
+        with suppress(files.FileError):
+            record = files.read(run_dir / "run.json", Record)
+        self._record = record
+        self._criteria = [criteria.parse(text, record.label or label) for text in record.criteria]
+        self.counts = Counts(run_dir, record, self._criteria, has_journal=has_journal)
+        self._log = Log(run_dir / "jmeter.log")
+        self._outlook = outlook(record)
+        self._sample = noun(label)
+        self._has_processes = has_journal or record.has_users
+        self._hosts = {host.name: host for host in record.hosts}
+        self._now_s = time.time()
+        self._began_s = record.started_ms / 1000 if record.started_ms else self._now_s
+
+    def watch(self, is_over: Event) -> None:
+        """Show the figures until the run is over: a table on a terminal, else a line every few seconds."""
+        console = Console(stderr=True)
+        pause_s = DRAW_EVERY_S if console.is_terminal else LINE_EVERY_S
+        live = Live(console=console, auto_refresh=False, transient=True)
+        if not console.is_terminal:
+            while not is_over.wait(pause_s):
+                self.read()
+                print(self.line(), file=sys.stderr, flush=True)
+            return
+        with live:
+            while not is_over.wait(pause_s):
+                used_s = time.thread_time()
+                self.read()
+                live.update(self.screen(console.width, console.height), refresh=True)
+                used_s = time.thread_time() - used_s
+                pause_s = min(max(DRAW_EVERY_S, OF_A_CORE * used_s), LONGEST_PAUSE_S)
+
+    def read(self) -> None:
+        """Read what was written since the last call."""
+        self._now_s = time.time()
+        self._log.read(self._began_s, self._now_s)
+        self.counts.read(self._now_s)
+
+    def line(self) -> str:
+        """All figures as one line of text."""
+        parts = [self._progress()]
+        if self._has_begun:
+            parts += ["  ".join(self._figures()), *self._criteria_so_far()]
+        if self.counts.whole.causes:
+            parts.append(self._causes())
+        for slave, tally in self.counts.by_slave.items():
+            parts.append(
+                f"{slave}: {units.plural(tally.users_now, self._user)}, {units.plural(tally.samples, self._sample)}, "
+                f"{units.plural(tally.errors, 'error')}"
+            )
+        if len(self._hosts) > 1:
+            parts += [f"{name}: {busy} cores" for name, busy in self._busy().items()]
+        return "  | ".join(parts).replace(units.NBSP, " ")
+
+    def screen(self, width: int = 80, height: int = 24) -> Group:
+        """The lines for a terminal of that size: what there is no room for, the report has."""
+        if not self._has_begun:
+            return Group(self._bar(width))
+        lines = [*_packed(self._figures(), width), *self._criteria_so_far()]
+        if self.counts.whole.causes:
+            lines.append(f"causes of errors: {self._causes()}")
+        # Text, because rich reads markup in a str.
+        texts = [Text(line.replace(units.NBSP, " ")) for line in lines]
+        wrapped = [line for text in texts for line in text.wrap(_console(width), width)]
+        table = self.table(width, height - len(wrapped) - 2)
+        return Group(self._bar(width), *wrapped, *([table] if table.row_count else []))
+
+    def table(self, width: int = 80, height: int = 24) -> Table:
+        """A row for each slave, and for each label as far as there is room, the most frequent first."""
+        table = Table(box=None, padding=(0, 1), header_style="bold")
+        table.add_column("", no_wrap=True, overflow="ellipsis", ratio=1)
+        labels = sorted(self.counts.by_label.items(), key=lambda each: -each[1].samples)
+        labels = labels if len(labels) > 1 else []
+        busy = self._busy() if len(self._hosts) > 1 else {}
+        percents = dict(list(PERCENTS.items())[: 3 if width >= NARROW else 2])
+        headings = [f"{self._sample}s", "/s", "errors", *percents, *(["busy cores"] if busy else [])]
+        for heading in headings:
+            table.add_column(Text(heading), justify="right", no_wrap=True)
+        for name in dict.fromkeys((*self.counts.by_slave, *busy)):
+            of_slave = self.counts.by_slave.get(name)
+            cells = self._cells(of_slave, percents) if of_slave else [""] * (3 + len(percents))
+            table.add_row(*map(Text, (name, *cells, busy.get(name, ""))))
+        room = height - table.row_count - 1
+        n_shown = room if len(labels) <= room else max(0, room - 1)
+        for label, of_label in labels[:n_shown]:
+            table.add_row(*map(Text, (as_label(printable(label)), *self._cells(of_label, percents))))
+        if labels and len(labels) > n_shown:
+            table.add_row(Text(f"and {units.plural(len(labels) - n_shown, 'more label')}"))
+        return table
+
+    def _cells(self, tally: Tally, percents: dict[str, str]) -> list[str]:
+        per_s = tally.answers_per_s(self._now_s, self.counts.first_end_s)
+        times = tally.recent_times(self._now_s, *percents.values())
+        return [units.count(tally.samples), _per_s(per_s), units.count(tally.errors), *map(_shown_ms, times)]
+
+    @property
+    def _user(self) -> str:
+        # JMeter's threads are users too, but not those that wait for arrivals.
+        return "thread" if self._outlook.is_open and not self._has_processes else "user"
+
+    @property
+    def _load_began_s(self) -> float | None:
+        """When the load began; None if it has not."""
+        return self._log.load_started_s or self.counts.first_start_s
+
+    @property
+    def _has_begun(self) -> bool:
+        return self._load_began_s is not None or bool(self.counts.whole.samples)
+
+    @property
+    def _is_planned_time_over(self) -> bool:
+        return self._outlook.total_s is not None and self._elapsed_s() > self._outlook.total_s
+
+    def _elapsed_s(self) -> float:
+        return self._now_s - (self._load_began_s or self._began_s)
+
+    def _progress(self) -> str:
+        """How long the load goes on, and how long it still will."""
+        elapsed_s, total_s = self._elapsed_s(), self._outlook.total_s
+        if not self._has_begun:
+            return f"starting JMeter, {_shown_s(elapsed_s)}"
+        if total_s is None:
+            return _shown_s(elapsed_s)
+        if elapsed_s > total_s:
+            awaited = "users" if self._has_processes else "answers"
+            return (
+                f"{_shown_s(elapsed_s)}: the {_shown_s(total_s)} of the plan are over, waiting for the last {awaited}"
+            )
+        return f"{_shown_s(elapsed_s)} of {_shown_s(total_s)}, {_shown_s(total_s - elapsed_s)} left"
+
+    def _bar(self, width: int) -> RenderableType:
+        text = Text(self._progress())
+        total_s = self._outlook.total_s
+        room = width - text.cell_len - len(GAP)
+        if total_s is None or not self._has_begun or room < SHORTEST_BAR:
+            return text
+        bar = Table.grid(padding=(0, len(GAP), 0, 0))
+        bar.add_row(text, ProgressBar(total=total_s, completed=min(self._elapsed_s(), total_s), width=room))
+        return bar
+
+    def _figures(self) -> list[str]:
+        """The figures of the whole run, each with its name."""
+        whole, now_s = self.counts.whole, self._now_s
+        since_s = self.counts.first_end_s
+        rates = [f"{_per_s(whole.answers_per_s(now_s, since_s))}/s answered"]
+        if (started := self._log.started_per_s()) is not None and not self._is_planned_time_over:
+            rates.append(f"{_per_s(started)}/s started")
+        if (asked := self._asked_per_s()) is not None:
+            rates.append(f"{_per_s(asked)}/s asked")
+        errors = units.plural(whole.errors, "error")
+        if whole.errors:
+            errors += f" ({units.percent(whole.errors / whole.samples).replace(units.NBSP, ' ')})"
+        times = zip(PERCENTS, whole.recent_times(now_s, *PERCENTS.values()), strict=True)
+        parts = [
+            units.plural(whole.samples, self._sample), *rates, *self._under_way(), errors,
+            *(f"{name} {_shown_ms(ms)}" for name, ms in times),
+        ]  # fmt: skip
+        busy = self._busy()
+        return parts + ([f"{next(iter(busy.values()))} cores busy"] if len(busy) == 1 else [])
+
+    def _asked_per_s(self) -> float | None:
+        """The planned rate of the seconds that the answered rate is of, as far as they lie within the load."""
+        if self._is_planned_time_over:
+            return None
+        until_s = self._elapsed_s()
+        return self._outlook.asked_per_s(max(0.0, until_s - RECENT_S), until_s)
+
+    def _under_way(self) -> list[str]:
+        """The users of a closed load, or the requests that an open one waits for."""
+        whole = self.counts.whole
+        if not self._outlook.is_open:
+            users = f"{units.plural(whole.users_now, 'user')} now"
+            if whole.users_done:
+                users += f", {units.count(whole.users_done)} done"
+            return [users + (f", {units.count(whole.users_failed)} failed" if whole.users_failed else "")]
+        if self._log.arrivals is None or self.counts.by_slave:
+            # The slaves' logs come at the end.
+            n = min(round(whole.in_flight(self._now_s, self.counts.first_end_s)), whole.users_now)
+            return [f"about {units.count(n)} in flight"]
+        arrivals = self._log.arrivals
+        dropped = [f"{units.count(arrivals.dropped)} dropped"] if arrivals.dropped else []
+        return [f"{units.count(arrivals.in_flight)} in flight", *dropped]
+
+    def _criteria_so_far(self) -> list[str]:
+        """Each criterion and what was measured for it so far, those that do not hold first."""
+        counts, is_open = self.counts, self._record.is_open_model
+        labels = [name for name in counts.by_label if name not in counts.transactions]
+        each = [one for criterion in self._criteria for one in criteria.for_each(criterion, labels)]
+        groups = {name: counts.group(name, is_at_rate=is_open) for name in {one.label for one in each}}
+        judged = [criteria.judge(one, groups) for one in each]
+        judged.sort(key=lambda one: ("failed", "unjudged", "passed").index(one.state))
+        lines = []
+        for one in judged[:SHOWN_CRITERIA]:
+            how = {"passed": f"{one.measured}, ok so far", "failed": f"{one.measured}, not ok so far"}.get(one.state)
+            lines.append(
+                f"{printable(one.text)}: {how or ('judged at the end' if groups[one.label].n else 'no sample yet')}"
+            )
+        if left := judged[SHOWN_CRITERIA:]:
+            failed = sum(one.state == "failed" for one in left)
+            lines.append(f"and {units.plural(len(left), 'more criterion', 'more criteria')}, {failed} not ok so far")
+        return lines
+
+    def _causes(self) -> str:
+        """The most common causes of errors, each with its count."""
+        most_common = self.counts.whole.causes.most_common(SHOWN_CAUSES)
+        return ", ".join(f"{printable(cause)} {units.count(count)}" for cause, count in most_common)
+
+    def _busy(self) -> dict[str, str]:
+        """How many cores of each host are busy."""
+        busy = self.counts.busy_cores
+        return {
+            shown(host): f"{busy[name]:.1f} of {host.cores or '?'}"
+            for name, host in self._hosts.items()
+            if name in busy
+        }
+
+
+def printable(text: str) -> str:
+    """`text` shortened and without control characters, which a terminal would execute (ESC starts a command)."""
+    text = "".join(character if character.isprintable() else "?" for character in text)
+    return text if len(text) <= LONGEST_CAUSE else f"{text[:LONGEST_CAUSE]}..."
+
+
+def _packed(parts: Sequence[str], width: int) -> list[str]:
+    """The parts as lines that are no wider than that, as long as a part is not."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and cell_len(lines[-1]) + len(GAP) + cell_len(part) <= width:
+            lines[-1] += GAP + part
+        else:
+            lines.append(part)
+    return lines
+
+
+@cache
+def _console(width: int) -> Console:
+    """A console that only tells how its lines are broken."""
+    return Console(width=width)
+
+
+def _per_s(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.1f}"
+
+
+def _shown_s(seconds: float) -> str:
+    seconds = round(seconds)
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def _shown_ms(ms: float | None) -> str:
+    return "-" if ms is None else units.duration(ms)
