@@ -2,18 +2,17 @@
 
 import re
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from framestorm.model.run import Record
+from framestorm.model.load import Load
 from framestorm.run.live.tally import RECENT_S
 
 _MESSAGE = rb"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) INFO [^:\n]*: "
 # JMeter's message as it starts a thread group that is neither set-up nor tear-down.
-_STARTED = re.compile(rb"%bStarting ThreadGroup: " % _MESSAGE, re.MULTILINE)
+_STARTED = re.compile(rb"%bStarting ThreadGroup: \d+ : (.*)" % _MESSAGE, re.MULTILINE)
 # What jmx/groovy/arrival.groovy says once a second, the first time as its schedule begins.
 _ARRIVALS = re.compile(
     rb'%b\{"type":"arrivals so far","sent":(\d{1,15}),"dropped":(\d{1,15}),"in_flight":(\d{1,15})\}' % _MESSAGE,
@@ -22,44 +21,56 @@ _ARRIVALS = re.compile(
 LOG_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
 class Outlook:
-    """The planned load: its length (None: it ends by itself), and arrivals per second over time where it has a rate."""
+    """The planned load. Its moments are epoch seconds; `starts` are those of the thread groups that have started."""
 
-    total_s: float | None = None
-    rate: Sequence[tuple[float, float]] = ()
+    def __init__(self, loads: Sequence[Load]) -> None:
+        self._groups = [load for load in loads if not load.is_aside and not load.is_timer]
+        self._timers = [load for load in loads if load.is_timer and load.curve]
+        # What starts requests by a schedule, and what slows users down to one.
+        self.is_open = bool(self._groups) and all(load.is_open for load in self._groups)
+        of_open = [load for load in self._groups if load.is_open]
+        self._rates = self._timers or of_open
+        paced = {name for load in self._rates for name in load.groups}
+        if not {load.name for load in self._groups} <= paced or not all(load.curve for load in self._rates):
+            self._rates = []
 
     @property
-    def is_open(self) -> bool:
-        """Whether requests arrive by a schedule."""
-        return bool(self.rate)
+    def users(self) -> int | None:
+        """How many users there are in all; None if there are others, or it is not known."""
+        totals = [load.total for load in self._groups if load.model == "users" and load.total is not None]
+        return sum(totals) if totals and len(totals) == len(self._groups) else None
 
-    def asked_per_s(self, since_s: float, until_s: float) -> float | None:
-        """The mean planned rate between two moments of the load; None without one."""
-        if not self.rate or until_s <= since_s:
+    def end_s(self, starts: Mapping[str, float]) -> float | None:
+        """When the load ends by the plan; None if it ends by itself, or has not begun."""
+        lengths = {load.name: self._length_s(load) for load in self._groups}
+        ends = [at_s + length for name, at_s in starts.items() if (length := lengths.get(name)) is not None]
+        waiting = [length for name, length in lengths.items() if name not in starts]
+        if not ends or None in lengths.values():
             return None
-        return (self._due(until_s) - self._due(since_s)) / (until_s - since_s)
+        # Groups start together, or each after the one before.
+        return max(ends) + sum(filter(None, waiting))
 
-    def _due(self, at_s: float) -> float:
-        """How many arrivals are due until then."""
+    def asked_per_s(self, since_s: float, until_s: float, starts: Mapping[str, float]) -> float | None:
+        """The mean planned rate between two moments; None without one."""
         due = 0.0
-        for (x0, y0), (x1, y1) in zip(self.rate, self.rate[1:], strict=False):
-            if at_s > x0 and x1 > x0:
-                end = min(at_s, x1)
-                y = y0 + (y1 - y0) * (end - x0) / (x1 - x0)
-                due += (y0 + y) / 2 * (end - x0)
-        return due
+        for load in self._rates:
+            start_s = min((starts[name] for name in load.groups if name in starts), default=None)
+            due += 0 if start_s is None else load.between(since_s - start_s, until_s - start_s)
+        return due / (until_s - since_s) if self._rates and until_s > since_s else None
 
+    def is_of(self, labels: Collection[str]) -> bool:
+        """Whether the planned rate is one of samples with these labels, not of arrivals that have several samples."""
+        if self._timers:
+            paced = {label for load in self._timers for label in load.labels}
+            return not paced or set(labels) <= paced
+        return len(labels) <= 1
 
-def outlook(record: Record) -> Outlook:
-    """What the properties of the kit's own plans ask for; nothing is known of others."""
-    try:
-        ramp_s, hold_s = float(record.properties["ramp_s"]), float(record.properties["hold_s"])
-        rate = float(record.properties["rate_per_s"]) if record.is_open_model else 0.0
-    except (KeyError, ValueError):
-        return Outlook()
-    curve = ((0.0, 0.0), (ramp_s, rate), (ramp_s, rate), (ramp_s + hold_s, rate))
-    return Outlook(ramp_s + hold_s, curve if rate else ())
+    def _length_s(self, group: Load) -> float | None:
+        """How long a group lasts: no longer than the timer that ends its threads."""
+        ending = [load for load in self._timers if load.kind == "VariableThroughputTimer" and group.name in load.groups]
+        lengths = [length for load in (group, *ending) if (length := load.length_s) is not None]
+        return min(lengths, default=None)
 
 
 class Arrivals(NamedTuple):
@@ -71,10 +82,10 @@ class Arrivals(NamedTuple):
 
 
 class Log:
-    """What jmeter.log says of the load while it goes on: when it started, and what became of its arrivals."""
+    """What jmeter.log says of the load while it goes on: when each group started, and what became of the arrivals."""
 
     def __init__(self, path: Path) -> None:
-        self.load_started_s: float | None = None
+        self.starts: dict[str, float] = {}
         self.arrivals: Arrivals | None = None
         self._path, self._offset = path, 0
         self._sent: deque[tuple[float, int]] = deque()
@@ -84,7 +95,7 @@ class Log:
         try:
             with self._path.open("rb") as file:
                 size = file.seek(0, 2)
-                if self.load_started_s is not None and size - self._offset > LOG_BYTES:
+                if self.starts and size - self._offset > LOG_BYTES:
                     self._offset = size - LOG_BYTES
                 file.seek(self._offset)
                 data = file.read(LOG_BYTES)
@@ -93,12 +104,12 @@ class Log:
         whole = data.rfind(b"\n") + 1
         self._offset += whole or len(data) * (len(data) == LOG_BYTES)
         data = data[:whole]
-        if self.load_started_s is None and (match := _STARTED.search(data)):
-            self.load_started_s = _time_s(match[1], began_s, now_s)
+        for match in _STARTED.finditer(data) if b"Starting ThreadGroup" in data else ():
+            self.starts.setdefault(match[2].decode(errors="replace").strip(), _time_s(match[1], began_s, now_s))
         for match in _ARRIVALS.finditer(data) if b"arrivals so far" in data else ():
             at_s = _time_s(match[1], began_s, now_s)
             if self.arrivals is None:
-                self.load_started_s = at_s
+                self.starts = dict.fromkeys(self.starts, at_s)
             self.arrivals = Arrivals(*map(int, match.groups()[1:]))
             self._sent.append((at_s, self.arrivals.sent))
             while self._sent[0][0] < at_s - RECENT_S:

@@ -20,7 +20,7 @@ from framestorm.model.run import Record
 from framestorm.model.sample import noun
 from framestorm.plain import as_label
 from framestorm.run.live.counts import Counts, shown
-from framestorm.run.live.outlook import Log, outlook
+from framestorm.run.live.outlook import Log, Outlook
 from framestorm.run.live.tally import RECENT_S, Tally
 
 DRAW_EVERY_S = 0.5
@@ -49,7 +49,7 @@ class LiveView:
         self._criteria = [criteria.parse(text, record.label or label) for text in record.criteria]
         self.counts = Counts(run_dir, record, self._criteria, has_journal=has_journal)
         self._log = Log(run_dir / "jmeter.log")
-        self._outlook = outlook(record)
+        self._outlook = Outlook(record.loads)
         self._sample = noun(label)
         self._has_processes = has_journal or record.has_users
         self._hosts = {host.name: host for host in record.hosts}
@@ -143,9 +143,17 @@ class LiveView:
         return "thread" if self._outlook.is_open and not self._has_processes else "user"
 
     @property
+    def _starts(self) -> dict[str, float]:
+        """When each thread group started; over slaves all with the first sample, as their logs come at the end."""
+        first_s = self.counts.first_start_s
+        if self._log.starts or first_s is None:
+            return self._log.starts
+        return dict.fromkeys((load.name for load in self._record.loads), first_s)
+
+    @property
     def _load_began_s(self) -> float | None:
         """When the load began; None if it has not."""
-        return self._log.load_started_s or self.counts.first_start_s
+        return min(self._starts.values(), default=self.counts.first_start_s)
 
     @property
     def _has_begun(self) -> bool:
@@ -153,14 +161,17 @@ class LiveView:
 
     @property
     def _is_planned_time_over(self) -> bool:
-        return self._outlook.total_s is not None and self._elapsed_s() > self._outlook.total_s
+        end_s = self._outlook.end_s(self._starts)
+        return end_s is not None and self._now_s > end_s
 
-    def _elapsed_s(self) -> float:
-        return self._now_s - (self._load_began_s or self._began_s)
+    def _spans_s(self) -> tuple[float, float | None]:
+        """How long the load has gone on, and how long it lasts in all; None if it ends by itself."""
+        began_s, end_s = self._load_began_s or self._began_s, self._outlook.end_s(self._starts)
+        return self._now_s - began_s, None if end_s is None else end_s - began_s
 
     def _progress(self) -> str:
         """How long the load goes on, and how long it still will."""
-        elapsed_s, total_s = self._elapsed_s(), self._outlook.total_s
+        elapsed_s, total_s = self._spans_s()
         if not self._has_begun:
             return f"starting JMeter, {_shown_s(elapsed_s)}"
         if total_s is None:
@@ -174,12 +185,12 @@ class LiveView:
 
     def _bar(self, width: int) -> RenderableType:
         text = Text(self._progress())
-        total_s = self._outlook.total_s
+        elapsed_s, total_s = self._spans_s()
         room = width - text.cell_len - len(GAP)
         if total_s is None or not self._has_begun or room < SHORTEST_BAR:
             return text
         bar = Table.grid(padding=(0, len(GAP), 0, 0))
-        bar.add_row(text, ProgressBar(total=total_s, completed=min(self._elapsed_s(), total_s), width=room))
+        bar.add_row(text, ProgressBar(total=total_s, completed=min(elapsed_s, total_s), width=room))
         return bar
 
     def _figures(self) -> list[str]:
@@ -190,7 +201,8 @@ class LiveView:
         if (started := self._log.started_per_s()) is not None and not self._is_planned_time_over:
             rates.append(f"{_per_s(started)}/s started")
         if (asked := self._asked_per_s()) is not None:
-            rates.append(f"{_per_s(asked)}/s asked")
+            is_of_samples = self._outlook.is_of(self.counts.by_label.keys() - self.counts.transactions)
+            rates.append(f"{_per_s(asked)}/s asked" if is_of_samples else f"{_per_s(asked)} arrivals/s asked")
         errors = units.plural(whole.errors, "error")
         if whole.errors:
             errors += f" ({units.percent(whole.errors / whole.samples).replace(units.NBSP, ' ')})"
@@ -204,16 +216,21 @@ class LiveView:
 
     def _asked_per_s(self) -> float | None:
         """The planned rate of the seconds that the answered rate is of, as far as they lie within the load."""
-        if self._is_planned_time_over:
+        began_s = self._load_began_s
+        if self._is_planned_time_over or began_s is None:
             return None
-        until_s = self._elapsed_s()
-        return self._outlook.asked_per_s(max(0.0, until_s - RECENT_S), until_s)
+        return self._outlook.asked_per_s(max(began_s, self._now_s - RECENT_S), self._now_s, self._starts)
 
     def _under_way(self) -> list[str]:
         """The users of a closed load, or the requests that an open one waits for."""
         whole = self.counts.whole
         if not self._outlook.is_open:
-            users = f"{units.plural(whole.users_now, 'user')} now"
+            total = self._outlook.users
+            users = (
+                f"{units.plural(whole.users_now, 'user')} now"
+                if total is None
+                else (f"{units.count(whole.users_now)} of {units.plural(total, 'user')} now")
+            )
             if whole.users_done:
                 users += f", {units.count(whole.users_done)} done"
             return [users + (f", {units.count(whole.users_failed)} failed" if whole.users_failed else "")]

@@ -21,7 +21,19 @@ HOSTS = [
     {"name": "vm-9", "inventory_name": "function1", "role": "target", "cores": 8},
 ]
 JTL = ("timeStamp", "elapsed", "responseCode", "responseMessage", "success", "allThreads", "Hostname")
-RATE = {"rate_per_s": "80", "ramp_s": "0", "hold_s": "30"}
+
+
+def open_load(rate_per_s: float, ramp_s: float, hold_s: float, name: str = "arrivals") -> dict[str, Any]:
+    """A thread group whose requests arrive by a schedule."""
+    curve = {"x": [0, ramp_s, ramp_s + hold_s], "y": [0 if ramp_s else rate_per_s, rate_per_s, rate_per_s]}
+    return {"name": name, "kind": "ArrivalsThreadGroup", "model": "arrivals", "curve": curve, "groups": [name]}
+
+
+def closed_load(users: int, lasts_s: float | None, name: str = "users") -> dict[str, Any]:
+    """A thread group whose users wait for their answers, for a time or until their loops end."""
+    curve = {"x": [0, lasts_s or 0], "y": [users, users]}
+    return {"name": name, "kind": "ThreadGroup", "model": "users", "total": users, "curve": curve, "groups": [name],
+            "has_end": lasts_s is not None}  # fmt: skip
 
 
 def write_samples(folder: Path, *rows: tuple[Any, ...], columns: tuple[str, ...] = JTL) -> None:
@@ -91,6 +103,7 @@ def test_a_rate_later_is_of_the_last_seconds() -> None:
 
 def test_failed_answers_are_answers(tmp_path: Path) -> None:
     now_s = time.time()
+    write_run(tmp_path, started_ms=(now_s - 20) * 1000)
     write_samples(tmp_path, *(row for tenth in range(1, 50) for row in answered(1000, now_s - tenth / 10, ok=False)))
     view = view_of(tmp_path)
     assert view.counts.whole.answers_per_s(now_s, view.counts.first_end_s) == pytest.approx(10_000, rel=0.05)
@@ -136,7 +149,7 @@ def test_figures_so_far_are_those_of_the_report(cut: list[float]) -> None:
 
 def test_progress_counts_from_the_start_of_the_load(tmp_path: Path) -> None:
     now_s = time.time()
-    write_run(tmp_path, properties={"users": "20", "ramp_s": "2", "hold_s": "30"}, started_ms=(now_s - 20) * 1000)
+    write_run(tmp_path, loads=[closed_load(20, 32)], started_ms=(now_s - 20) * 1000)
     view = view_of(tmp_path)
     assert view.line() == "starting JMeter, 20 s" and shown(view).strip() == "starting JMeter, 20 s"
     (tmp_path / "jmeter.log").write_text(
@@ -144,13 +157,56 @@ def test_progress_counts_from_the_start_of_the_load(tmp_path: Path) -> None:
         + log_line(now_s - 12, "Starting ThreadGroup: 1 : users")
     )
     view.read()
-    assert view.line().startswith("12 s of 32 s, 20 s left  | 0 requests")
+    assert view.line().startswith("12 s of 32 s, 20 s left  | 0 requests  0.0/s answered  0 of 20 users now  ")
     assert "\N{BOX DRAWINGS HEAVY HORIZONTAL}" in shown(view, width=80).splitlines()[0]
+
+
+def test_groups_that_run_one_after_the_other_add_up(tmp_path: Path) -> None:
+    now_s = time.time()
+    loads = [
+        closed_load(1, 30, "first"),
+        closed_load(1, 20, "second"),
+        {**closed_load(1, None, "set-up"), "is_aside": True},
+    ]
+    write_run(tmp_path, loads=loads, started_ms=(now_s - 20) * 1000)
+    log = tmp_path / "jmeter.log"
+    log.write_text(log_line(now_s - 10, "Starting ThreadGroup: 1 : first"))
+    view = view_of(tmp_path)
+    assert view.line().startswith("10 s of 50 s, 40 s left")
+    with log.open("a") as file:
+        file.write(log_line(now_s - 3, "Starting ThreadGroup: 2 : second"))
+    view.read()
+    assert view.line().startswith("10 s of 30 s, 20 s left")  # the first ended early, or both run together
+
+
+@pytest.mark.parametrize("loads", [[closed_load(1, None)], [closed_load(1, 30), closed_load(1, None, "other")], []])
+def test_a_load_that_ends_by_itself_has_no_remaining_time(tmp_path: Path, loads: list[Any]) -> None:
+    now_s = time.time()
+    write_run(tmp_path, loads=loads, started_ms=(now_s - 20) * 1000)
+    (tmp_path / "jmeter.log").write_text(log_line(now_s - 10, "Starting ThreadGroup: 1 : users"))
+    assert view_of(tmp_path).line().startswith("10 s  | 0 requests")
+
+
+def test_a_timer_asks_for_the_rate_of_its_group(tmp_path: Path) -> None:
+    now_s = time.time()
+    timer = {**open_load(20, 0, 30), "name": "timer", "kind": "VariableThroughputTimer", "groups": ["users"]}
+    write_run(tmp_path, loads=[closed_load(5, None), timer], started_ms=(now_s - 20) * 1000)
+    (tmp_path / "jmeter.log").write_text(log_line(now_s - 10, "Starting ThreadGroup: 1 : users"))
+    line = view_of(tmp_path).line()
+    assert line.startswith("10 s of 30 s, 20 s left") and "20.0/s asked  0 of 5 users now" in line
+
+
+def test_arrivals_with_several_samples_each_are_no_rate_of_samples(tmp_path: Path) -> None:
+    now_s = time.time()
+    write_run(tmp_path, loads=[open_load(80, 0, 30)], started_ms=(now_s - 20) * 1000)
+    rows = [(*row, ("log in", "search")[number % 2]) for number, row in enumerate(answered(80, now_s - 1))]
+    write_samples(tmp_path, *rows, columns=(*JTL, "label"))
+    assert "  80.0 arrivals/s asked  " in view_of(tmp_path).line()
 
 
 def test_after_the_planned_time_the_last_answers_are_awaited(tmp_path: Path) -> None:
     now_s = time.time()
-    write_run(tmp_path, properties={"rate_per_s": "80", "ramp_s": "0", "hold_s": "10"}, started_ms=(now_s - 20) * 1000)
+    write_run(tmp_path, loads=[open_load(80, 0, 10)], started_ms=(now_s - 20) * 1000)
     write_samples(tmp_path, *answered(5, now_s - 13), *answered(5, now_s - 1))
     line = view_of(tmp_path).line()
     assert line.startswith("13 s: the 10 s of the plan are over, waiting for the last answers") and "asked" not in line
@@ -159,7 +215,7 @@ def test_after_the_planned_time_the_last_answers_are_awaited(tmp_path: Path) -> 
 @pytest.mark.parametrize(("ramp_s", "asked"), [(0, 80), (10, 70), (20, 40)])
 def test_the_planned_rate_is_of_the_same_seconds(tmp_path: Path, ramp_s: int, asked: float) -> None:
     now_s = time.time()
-    write_run(tmp_path, properties={**RATE, "ramp_s": str(ramp_s)}, started_ms=(now_s - 20) * 1000)
+    write_run(tmp_path, loads=[open_load(80, ramp_s, 30)], started_ms=(now_s - 20) * 1000)
     write_samples(tmp_path, *answered(1, now_s - 14.95), *answered(587, now_s - 1))
     view = view_of(tmp_path)
     assert view._asked_per_s() == pytest.approx(asked, rel=0.01)
@@ -168,7 +224,7 @@ def test_the_planned_rate_is_of_the_same_seconds(tmp_path: Path, ramp_s: int, as
 
 def test_an_open_load_shows_requests_in_flight_and_dropped_not_threads(tmp_path: Path) -> None:
     now_s = time.time()
-    write_run(tmp_path, properties=RATE, started_ms=(now_s - 20) * 1000)
+    write_run(tmp_path, loads=[open_load(80, 0, 30)], started_ms=(now_s - 20) * 1000)
     write_samples(tmp_path, *answered(60, now_s - 1, rtt_ms=3000))
     counts = ((10, 0, 0), (90, 0, 40), (330, 12, 218))
     (tmp_path / "jmeter.log").write_text(
@@ -189,7 +245,7 @@ def test_an_open_load_shows_requests_in_flight_and_dropped_not_threads(tmp_path:
 
 def test_where_jmeter_does_not_count_them_requests_in_flight_are_those_of_the_answers(tmp_path: Path) -> None:
     now_s = time.time()
-    write_run(tmp_path, properties=RATE, started_ms=(now_s - 20) * 1000)
+    write_run(tmp_path, loads=[open_load(80, 0, 30)], started_ms=(now_s - 20) * 1000)
     rows = [row for second in range(10) for row in answered(60, now_s - second, rtt_ms=100)]
     write_samples(tmp_path, *rows)
     assert re.search("about [67] in flight", view_of(tmp_path).line())  # 60/s for 0.1 s each
@@ -262,7 +318,13 @@ def test_a_message_of_several_lines_is_one_row(tmp_path: Path) -> None:
 
 def test_a_narrow_terminal_has_no_line_that_is_cut(tmp_path: Path) -> None:
     now_s = time.time()
-    write_run(tmp_path, properties=RATE, criteria=["p95 > 200 ms"], label="request", started_ms=(now_s - 20) * 1000)
+    write_run(
+        tmp_path,
+        loads=[open_load(80, 0, 30)],
+        criteria=["p95 > 200 ms"],
+        label="request",
+        started_ms=(now_s - 20) * 1000,
+    )
     rows = [
         (*row, f"a label with words {number % 40}") for number, row in enumerate(answered(400, now_s - 1, ok=False))
     ]
