@@ -74,9 +74,9 @@ class LiveView:
                 used_s = time.thread_time() - used_s
                 pause_s = min(max(DRAW_EVERY_S, OF_A_CORE * used_s), LONGEST_PAUSE_S)
 
-    def read(self) -> None:
-        """Read what was written since the last call."""
-        self._now_s = time.time()
+    def read(self, now_s: float | None = None) -> None:
+        """Read what was written since the last call; the figures are those of `now_s`."""
+        self._now_s = time.time() if now_s is None else now_s
         self._log.read(self._began_s, self._now_s)
         self.counts.read(self._now_s)
 

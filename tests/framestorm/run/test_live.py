@@ -53,10 +53,10 @@ def shown(view: LiveView, width: int = 200, height: int = 24) -> str:
     return text
 
 
-def view_of(folder: Path, *, has_journal: bool = False, label: str = "request") -> LiveView:
+def view_of(folder: Path, now_s: float | None = None, *, has_journal: bool = False, label: str = "request") -> LiveView:
     """The view of a run's folder after it has read what is there."""
     view = LiveView(folder, has_journal=has_journal, label=label)
-    view.read()
+    view.read(now_s)
     return view
 
 
@@ -105,7 +105,7 @@ def test_failed_answers_are_answers(tmp_path: Path) -> None:
     now_s = time.time()
     write_run(tmp_path, started_ms=(now_s - 20) * 1000)
     write_samples(tmp_path, *(row for tenth in range(1, 50) for row in answered(1000, now_s - tenth / 10, ok=False)))
-    view = view_of(tmp_path)
+    view = view_of(tmp_path, now_s)
     assert view.counts.whole.answers_per_s(now_s, view.counts.first_end_s) == pytest.approx(10_000, rel=0.05)
     text = shown(view)
     assert "49,000 errors (100 %)" in text and "p50 -" in text and " 0.0/s" not in text
@@ -150,13 +150,13 @@ def test_figures_so_far_are_those_of_the_report(cut: list[float]) -> None:
 def test_progress_counts_from_the_start_of_the_load(tmp_path: Path) -> None:
     now_s = time.time()
     write_run(tmp_path, loads=[closed_load(20, 32)], started_ms=(now_s - 20) * 1000)
-    view = view_of(tmp_path)
+    view = view_of(tmp_path, now_s)
     assert view.line() == "starting JMeter, 20 s" and shown(view).strip() == "starting JMeter, 20 s"
     (tmp_path / "jmeter.log").write_text(
         log_line(now_s - 15, "Starting setUp ThreadGroup: 1 : set-up")
         + log_line(now_s - 12, "Starting ThreadGroup: 1 : users")
     )
-    view.read()
+    view.read(now_s)
     assert view.line().startswith("12 s of 32 s, 20 s left  | 0 requests  0.0/s answered  0 of 20 users now  ")
     assert "\N{BOX DRAWINGS HEAVY HORIZONTAL}" in shown(view, width=80).splitlines()[0]
 
@@ -171,11 +171,11 @@ def test_groups_that_run_one_after_the_other_add_up(tmp_path: Path) -> None:
     write_run(tmp_path, loads=loads, started_ms=(now_s - 20) * 1000)
     log = tmp_path / "jmeter.log"
     log.write_text(log_line(now_s - 10, "Starting ThreadGroup: 1 : first"))
-    view = view_of(tmp_path)
+    view = view_of(tmp_path, now_s)
     assert view.line().startswith("10 s of 50 s, 40 s left")
     with log.open("a") as file:
         file.write(log_line(now_s - 3, "Starting ThreadGroup: 2 : second"))
-    view.read()
+    view.read(now_s)
     assert view.line().startswith("10 s of 30 s, 20 s left")  # the first ended early, or both run together
 
 
@@ -184,7 +184,7 @@ def test_a_load_that_ends_by_itself_has_no_remaining_time(tmp_path: Path, loads:
     now_s = time.time()
     write_run(tmp_path, loads=loads, started_ms=(now_s - 20) * 1000)
     (tmp_path / "jmeter.log").write_text(log_line(now_s - 10, "Starting ThreadGroup: 1 : users"))
-    assert view_of(tmp_path).line().startswith("10 s  | 0 requests")
+    assert view_of(tmp_path, now_s).line().startswith("10 s  | 0 requests")
 
 
 def test_a_timer_asks_for_the_rate_of_its_group(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_timer_asks_for_the_rate_of_its_group(tmp_path: Path) -> None:
     timer = {**open_load(20, 0, 30), "name": "timer", "kind": "VariableThroughputTimer", "groups": ["users"]}
     write_run(tmp_path, loads=[closed_load(5, None), timer], started_ms=(now_s - 20) * 1000)
     (tmp_path / "jmeter.log").write_text(log_line(now_s - 10, "Starting ThreadGroup: 1 : users"))
-    line = view_of(tmp_path).line()
+    line = view_of(tmp_path, now_s).line()
     assert line.startswith("10 s of 30 s, 20 s left") and "20.0/s asked  0 of 5 users now" in line
 
 
@@ -201,14 +201,14 @@ def test_arrivals_with_several_samples_each_are_no_rate_of_samples(tmp_path: Pat
     write_run(tmp_path, loads=[open_load(80, 0, 30)], started_ms=(now_s - 20) * 1000)
     rows = [(*row, ("log in", "search")[number % 2]) for number, row in enumerate(answered(80, now_s - 1))]
     write_samples(tmp_path, *rows, columns=(*JTL, "label"))
-    assert "  80.0 arrivals/s asked  " in view_of(tmp_path).line()
+    assert "  80.0 arrivals/s asked  " in view_of(tmp_path, now_s).line()
 
 
 def test_after_the_planned_time_the_last_answers_are_awaited(tmp_path: Path) -> None:
     now_s = time.time()
     write_run(tmp_path, loads=[open_load(80, 0, 10)], started_ms=(now_s - 20) * 1000)
     write_samples(tmp_path, *answered(5, now_s - 13), *answered(5, now_s - 1))
-    line = view_of(tmp_path).line()
+    line = view_of(tmp_path, now_s).line()
     assert line.startswith("13 s: the 10 s of the plan are over, waiting for the last answers") and "asked" not in line
 
 
@@ -217,7 +217,7 @@ def test_the_planned_rate_is_of_the_same_seconds(tmp_path: Path, ramp_s: int, as
     now_s = time.time()
     write_run(tmp_path, loads=[open_load(80, ramp_s, 30)], started_ms=(now_s - 20) * 1000)
     write_samples(tmp_path, *answered(1, now_s - 14.95), *answered(587, now_s - 1))
-    view = view_of(tmp_path)
+    view = view_of(tmp_path, now_s)
     assert view._asked_per_s() == pytest.approx(asked, rel=0.01)
     assert f"{asked}.0/s asked" in view.line()
 
@@ -237,7 +237,7 @@ def test_an_open_load_shows_requests_in_flight_and_dropped_not_threads(tmp_path:
             for second, (sent, dropped, n) in enumerate(counts)
         )
     )
-    view = view_of(tmp_path)
+    view = view_of(tmp_path, now_s)
     assert view.line().startswith("8 s of 30 s")
     assert "  80.0/s started  80.0/s asked  218 in flight  12 dropped  " in view.line()
     assert "threads" not in shown(view) + view.line()
@@ -248,7 +248,7 @@ def test_where_jmeter_does_not_count_them_requests_in_flight_are_those_of_the_an
     write_run(tmp_path, loads=[open_load(80, 0, 30)], started_ms=(now_s - 20) * 1000)
     rows = [row for second in range(10) for row in answered(60, now_s - second, rtt_ms=100)]
     write_samples(tmp_path, *rows)
-    assert re.search("about [67] in flight", view_of(tmp_path).line())  # 60/s for 0.1 s each
+    assert re.search("about [67] in flight", view_of(tmp_path, now_s).line())  # 60/s for 0.1 s each
 
 
 def test_criteria_say_how_they_stand(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_criteria_say_how_they_stand(tmp_path: Path) -> None:
     write_run(tmp_path, criteria=criteria, label="request", started_ms=(now_s - 20) * 1000)
     rows = [(*row, "request") for row in [*answered(97, now_s - 1, rtt_ms=53), *answered(3, now_s - 1, ok=False)]]
     write_samples(tmp_path, *rows, columns=(*JTL, "label"))
-    view = view_of(tmp_path)
+    view = view_of(tmp_path, now_s)
     assert view._criteria_so_far() == [
         "errors > 1 %: 3.0\u00a0%, not ok so far",
         "handler p95 > 5 s: judged at the end",
@@ -288,7 +288,7 @@ def test_a_time_that_a_script_made_up_is_counted_as_an_answer_of_now(tmp_path: P
     write_run(tmp_path, started_ms=(now_s - 20) * 1000)
     made_up = [(start_ms, 7000, 200, "OK", "true", 20, "vm-7")] * 50
     write_samples(tmp_path, *answered(50, now_s - 1, rtt_ms=30), *made_up)
-    view = view_of(tmp_path)
+    view = view_of(tmp_path, now_s)
     assert view.counts.whole.answers_per_s(now_s, view.counts.first_end_s) == pytest.approx(100, rel=0.05)
     assert view.counts.whole.recent_times(now_s, "50", "99") == [30, 30]
     assert view.line().startswith("1 s  |")
@@ -299,7 +299,7 @@ def test_slaves_clocks_are_set_right(tmp_path: Path) -> None:
     late = [{**HOSTS[0], "clock_offset_ms": 3_600_000}]
     write_run(tmp_path, hosts=late, started_ms=(now_s - 20) * 1000)
     write_samples(tmp_path, *answered(40, now_s + 3600 - 1))
-    view = view_of(tmp_path)
+    view = view_of(tmp_path, now_s)
     assert view.counts.by_slave["slave1"].answers_per_s(now_s, view.counts.first_end_s) == pytest.approx(40, rel=0.05)
 
 
@@ -309,10 +309,10 @@ def test_a_message_of_several_lines_is_one_row(tmp_path: Path) -> None:
     first, second = answered(2, now_s, ok=False)
     text = ",".join(JTL) + "\n" + ",".join(map(str, first)).replace("status-503", '"two\n""lines"""') + "\n"
     path.write_text(text[: text.index("lines")])
-    view = view_of(tmp_path)
+    view = view_of(tmp_path, now_s)
     assert view.counts.whole.samples == 0
     path.write_text(text + ",".join(map(str, second)) + "\n")
-    view.read()
+    view.read(now_s)
     assert (view.counts.whole.samples, view.counts.whole.errors) == (2, 2)
 
 
@@ -329,7 +329,7 @@ def test_a_narrow_terminal_has_no_line_that_is_cut(tmp_path: Path) -> None:
         (*row, f"a label with words {number % 40}") for number, row in enumerate(answered(400, now_s - 1, ok=False))
     ]
     write_samples(tmp_path, *rows, columns=(*JTL, "label"))
-    view = view_of(tmp_path)
+    view = view_of(tmp_path, now_s)
     for width, height in ((40, 15), (80, 24), (132, 50)):
         lines = shown(view, width, height).splitlines()
         assert len(lines) <= height and max(map(len, lines)) <= width
