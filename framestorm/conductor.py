@@ -23,7 +23,7 @@ from framestorm.model.plan import Plan
 from framestorm.model.run import JMeterProcess, Record, Target
 from framestorm.plain import note
 from framestorm.results.jmeter_log import read_log
-from framestorm.results.jtl import has_rows
+from framestorm.results.jtl_file import has_rows
 from framestorm.run import jmeter
 from framestorm.run.live.view import LiveView
 from framestorm.run.load import LocalLoad, check_scripts

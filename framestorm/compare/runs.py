@@ -175,7 +175,7 @@ def read_compared(folder: Path) -> Run:
 
 def _users(folder: Path, record: Record) -> Times:
     """Times of successful users and, as lower bounds, of users that timed out; measured by JMeter."""
-    jtl = read_jtl(folder, "", has_users=record.may_have_users)
+    jtl = read_jtl(folder, record)
     if jtl.rows is None or not jtl.labels[USER]:
         return Times(np.empty(0), np.empty(0, dtype=bool))
     users = read_users(jtl).sort("start_ms").filter(pl.col("ok") | pl.col("censored"))

@@ -1,6 +1,7 @@
 """The only serialiser: writes and reads typed nouns as JSON files; each is written completely or not at all."""
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,12 +95,17 @@ def read(path: Path, kind: type[T]) -> T:
 def parse(text: str, kind: type[T], source: str = "it") -> T:
     """The noun of type `kind` that a JSON text holds, as `read`; `source` names it in messages."""
     try:
-        content = json.loads(text)
-    except ValueError as error:
+        content = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        if "\\u" in text:
+            json.dumps(content, ensure_ascii=False).encode()  # half a character is not text
+    except (ValueError, RecursionError) as error:
         raise FileError(f"{source} cannot be read: {error}") from None
     if not isinstance(content, dict):
         raise FileError(f"{source} is not a JSON object")
-    if (form := content.get("format", FORMAT)) != FORMAT:
+    form = content.get("format", FORMAT)
+    if type(form) is not int or form < 1:
+        raise FileError(f"{source} has no format: {form!r}")
+    if form != FORMAT:
         raise FormatError(f"{source} has format {form}; this version reads format {FORMAT} only: run it again")
     try:
         noun: T = _adapter(kind).validate_python(content)
@@ -108,6 +114,14 @@ def parse(text: str, kind: type[T], source: str = "it") -> T:
         where = ".".join(str(part) for part in first["loc"])
         raise FileError(f"{source}: {where}: {first['msg'].lower()}") from None
     return noun
+
+
+def _finite(text: str) -> float:
+    """A number of a JSON text; Python alone reads some that JSON cannot have."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a number of JSON")
+    return number
 
 
 def schema(kind: type[object]) -> dict[str, Any]:

@@ -266,7 +266,8 @@ class Facts:
     out_of_memory: what JMeter's logs say of memory or threads that it did not get.
     during_stalls: the samples in progress while the generator was held up.
     dropped: the arrivals that found no free thread, and were never sent.
-    absent_columns: of JMeter's columns those that samples.jtl was saved without.
+    absent_columns: of JMeter's columns those that samples.jtl was saved without; assumed: what it does not say itself.
+    untimed: the samples whose times a script or plug-in set so that they cannot be true, or that never began.
     """
 
     unverified: int
@@ -280,6 +281,8 @@ class Facts:
     dropped: int = 0
     videos: dict[str, int] = field(default_factory=dict)
     rates: Rates = field(default_factory=Rates)
+    assumed: list[str] = field(default_factory=list)
+    untimed: int = 0
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ def sample_series(samples: pl.LazyFrame, origin_ms: float, coarse: int = 1) -> m
     """
     t_s = (pl.col("start_ms") - origin_ms) / 1000
     n, low_s, high_s = samples.select(pl.len(), t_s.min().alias("low"), t_s.max().alias("high")).collect().row(0)
-    if not n:
-        return model.SampleSeries()
+    if low_s is None:  # nothing has a start
+        return model.SampleSeries(histogram=histogram(samples))
     width_s = _bin_width_s(n, high_s - low_s)
     first = int(np.floor(low_s / width_s))
     # A clock that is years off must not make a million bins: later samples share one that is not drawn.

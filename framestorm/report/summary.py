@@ -104,6 +104,8 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             during_stalls=stalls.samples_during(samples, stalled, origin_ms),
             absent_columns=list(results.jtl.absent),
             rates=rates(samples, in_flight, asked_per_s),
+            assumed=list(results.jtl.assumed),
+            untimed=results.jtl.untimed,
         ),
         files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],
         series=Series(

@@ -1,6 +1,5 @@
 """samples.jtl, JMeter's CSV, read in columns: rows by label, users, and the samples of a plan without a client."""
 
-import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from framestorm.model.cause import (
     user_cause,
 )
 from framestorm.model.criteria import ALL, USER, own_label
+from framestorm.model.run import Record
 from framestorm.model.sample import (
     COMMON,
     ELAPSED_US,
@@ -28,29 +28,29 @@ from framestorm.model.sample import (
     is_length,
 )
 from framestorm.results.cells import inert
-from framestorm.results.tree import CHUNK_BYTES
+from framestorm.results.jtl_file import DEFAULT, OTHERS_OF_JMETER, JtlFile, open_jtl
+from framestorm.results.times import PossibleTimes
 
-NEEDED = ("timeStamp", "elapsed", "label", "success")
 OPTIONAL = (
     "responseCode", "responseMessage", "failureMessage", "threadName", "bytes", "sentBytes", "Hostname",
     "index", "intended_ms", "allThreads", "URL", "Latency", "Connect", ELAPSED_US, IS_SUB_RESULT,
 )  # fmt: skip
 # What is not known of a file that was saved without a column.
 MISSING = {
-    "responseCode": "causes of errors", "responseMessage": "causes of errors", "failureMessage": "causes of errors",
+    "timeStamp": "when samples started", "responseCode": "causes of errors", "responseMessage": "causes of errors",
+    "failureMessage": "causes of errors",
     "bytes": "bytes received", "sentBytes": "bytes sent", "threadName": "threads", "Hostname": "slaves",
     "Latency": "times to the first byte", "Connect": "times to connect",
 }  # fmt: skip
 # JMeter's own times within a response time, as figures of samples.
 JMETER_TIMES = {"latency_ms": "Latency", "connect_ms": "Connect"}
 # Every other column is a variable of the plan (JMeter's sample_variables), and so a further figure.
-OF_JMETER = frozenset({
-    *NEEDED, *OPTIONAL, "IdleTime", "dataType", "grpThreads", "Encoding",
-    "SampleCount", "ErrorCount", "Filename",
-})  # fmt: skip
+OF_JMETER = frozenset({*OPTIONAL, *DEFAULT, *OTHERS_OF_JMETER})
 # The column of those whose names only the answer has: together, as one JSON object.
 PACKED = "further_figures"
 MAX_PACKED = 50
+MOST_CHARACTERS = 200
+THIS_HOST = "this host"
 _TEXT = ("responseCode", "responseMessage", "failureMessage")
 # What a row is.
 JTL = "jtl"
@@ -69,7 +69,8 @@ class Jtl:
     """The readable part of samples.jtl; `rows` is None if there is none.
 
     figures: the columns that are further figures; absent: the columns that it lacks; labels: how many rows have each;
-        counts: of rows by label, host and source.
+        counts: of rows by label, host and source; assumed: sentences on what the file does not say itself.
+    untimed: how many samples have times that cannot be; rows are without these.
     """
 
     problem: str | None = None
@@ -78,66 +79,63 @@ class Jtl:
     absent: tuple[str, ...] = ()
     labels: Counter[str] = field(default_factory=Counter)
     counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
     bad_rows: int = 0
+    untimed: int = 0
 
 
-def read_jtl(run_dir: Path, default_host: str, *, has_users: bool) -> Jtl:
-    """Open `run_dir`/samples.jtl; an incomplete last row is left out and reported in `problem`.
+def read_jtl(run_dir: Path, record: Record) -> Jtl:
+    """Open samples.jtl of a run; an incomplete last row is left out and reported in `problem`."""
+    opened = open_jtl(run_dir / "samples.jtl")
+    if isinstance(opened, str):
+        return Jtl(opened)
+    try:
+        return _read(opened, record)
+    except pl.exceptions.PolarsError as error:
+        return Jtl(f"samples.jtl cannot be read: {' '.join(str(error).split())[:MOST_CHARACTERS]}")
 
-    has_users: the rows labelled user are processes.
-    """
-    path = run_dir / "samples.jtl"
-    if not path.exists():
-        return Jtl("samples.jtl is missing")
-    n_bytes = whole_rows(path)
-    if not n_bytes:
-        return Jtl("samples.jtl is empty")
-    problem = None
-    if n_bytes < path.stat().st_size:
-        problem = "samples.jtl ends in the middle of a row; the row was left out"
-    source = io.BytesIO(path.read_bytes()[:n_bytes]) if problem else path
-    raw = pl.scan_csv(source, infer_schema=False, truncate_ragged_lines=True, ignore_errors=True, encoding="utf8-lossy")
-    columns = raw.collect_schema().names()
-    missing = [name for name in NEEDED if name not in columns]
-    if missing:
-        return Jtl(f"samples.jtl has no header line with {', '.join(missing)}; it cannot be read")
+
+def _read(opened: JtlFile, record: Record) -> Jtl:
+    raw, columns, problem = opened.rows, opened.columns, opened.problem
     figures = tuple(name for name in columns if name not in {*OF_JMETER, PACKED} and is_figure_name(name))
     packed = [name for name in _packed_names(raw) if name not in columns] if PACKED in columns else []
     if len(packed) > MAX_PACKED:
         problem = f"the answers name {len(packed)} figures; the first {MAX_PACKED} are used"
         packed = packed[:MAX_PACKED]
     label = pl.col("label").fill_null("")
-    for name in (ALL,) if has_users else (ALL, USER):
+    # Where users are processes, the rows labelled user are theirs.
+    for name in (ALL,) if record.may_have_users else (ALL, USER):
         # Not by `replace`, for which all rows would be in memory.
         label = pl.when(label == name).then(pl.lit(own_label(name))).otherwise(label)
     rows = raw.select(
         _number("timeStamp").alias("start_ms"),
         _elapsed_ms(columns).alias("rtt_ms"),
         label.alias("label"),
-        (pl.col("success") == "true").alias("ok"),
+        _flag("success").alias("ok"),
         *(pl.col(name) if name in columns else pl.lit(None, pl.String).alias(name) for name in OPTIONAL),
         # JMeter writes a variable that was never set as "null".
         *(pl.when(~pl.col(name).is_in(["null", "", name])).then(pl.col(name)).alias(name) for name in figures),
         *(pl.col(PACKED).str.extract(rf'"{name}":(-?[0-9][0-9.eE+-]*)').alias(name) for name in packed),
     ).with_columns(
-        pl.col("Hostname").fill_null(default_host).alias("host"),
+        pl.col("Hostname").fill_null(record.hosts[0].name if record.hosts else THIS_HOST).alias("host"),
         pl.col("threadName").fill_null("").alias("thread"),
         pl.col(*_TEXT).fill_null(""),
     )
-    if raw.select((pl.col("timeStamp") == "0").any()).collect(engine="streaming").item():
-        # A sample that never began, for instance of a class that is not there: it ended when the row before did, or at
-        # 0 if none began.
-        began = pl.col("start_ms") != 0
-        last_ms = pl.when(began).then("start_ms").forward_fill().backward_fill().fill_null(0)
-        rows = rows.with_columns(pl.when(began).then("start_ms").otherwise(last_ms).alias("start_ms"))
-    good = pl.all_horizontal(pl.col("start_ms", "rtt_ms", "ok").is_not_null())
-    counted = rows.group_by("label", "host", SOURCE, good.alias("good")).len().sort("label").collect(engine="streaming")
+    with_start = "timeStamp" in columns
+    needed = ("rtt_ms", "ok", *(("start_ms",) if with_start else ()))
+    good = pl.all_horizontal(pl.col(needed).is_not_null()).alias("_good")
+    possible = PossibleTimes.of(record, rows.select("start_ms"))
+    rows = rows.with_columns(good, possible.holds(with_start=with_start).alias("_has_time"))
+    rows = rows.with_columns(pl.when("_has_time").then(name).alias(name) for name in ("start_ms", "rtt_ms"))
+    keys = ("label", "host", SOURCE, "_good", "_has_time")
+    counted = rows.group_by(*keys).len().sort("label").collect(engine="streaming")
     absent = tuple(name for name in (*MISSING, IS_SUB_RESULT) if name not in columns)
-    jtl = Jtl(problem, rows.filter(good), (*figures, *packed), absent)
-    for label, host, source, is_good, n in counted.iter_rows():
+    jtl = Jtl(problem, rows.filter("_good"), (*figures, *packed), absent, assumed=opened.assumed)
+    for label, host, source, is_good, has_time, n in counted.iter_rows():
         if is_good:
-            jtl.counts[label, host, source] = n
+            jtl.counts[label, host, source] = jtl.counts.get((label, host, source), 0) + n
             jtl.labels[label] += n
+            jtl.untimed += 0 if has_time or source != JTL else n
         else:
             jtl.bad_rows += n
     return jtl
@@ -147,6 +145,12 @@ def _number(name: str) -> pl.Expr:
     """A column as numbers; null where the text is not a finite number."""
     number = pl.col(name).cast(pl.Float64, strict=False)
     return pl.when(number.is_finite()).then(number)
+
+
+def _flag(name: str) -> pl.Expr:
+    """A column as booleans; null where the text is none."""
+    text = pl.col(name).str.strip_chars().str.to_lowercase()
+    return pl.when(text.is_in(["true", "false"])).then(text == "true")
 
 
 def _elapsed_ms(columns: Sequence[str]) -> pl.Expr:
@@ -171,46 +175,18 @@ def _packed_names(raw: pl.LazyFrame) -> list[str]:
     return [name for name in found if is_figure_name(name)]
 
 
-def has_rows(path: Path) -> bool:
-    """Whether JMeter wrote a row below the header."""
-    if not path.exists():
-        return False
-    with path.open("rb") as file:
-        return bool(file.readline() and file.readline())
-
-
-def whole_rows(path: Path) -> int:
-    """How many bytes of a CSV file are complete rows; a line break inside quotes does not end a row."""
-    n_bytes = position = quotes = 0
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            pieces = chunk.split(b'"')
-            end = position = position + len(chunk)
-            for number, piece in reversed(list(enumerate(pieces))):
-                end -= len(piece)
-                if (quotes + number) % 2 == 0 and b"\n" in piece:
-                    n_bytes = end + piece.rindex(b"\n") + 1
-                    break
-                end -= 1
-            quotes += len(pieces) - 1
-    return n_bytes
-
-
 def write_samples(
     jtl: Jtl,
     table: Path,
     *,
     without: str | None = None,
     stopping_ms: float | None = None,
-    around: tuple[float, float] | None = None,
 ) -> None:
     """Write the rows, except those with the label `without`, to the CSV file `table` in the form of samples.csv.
 
     stopping_ms: when the run was told to stop, if it was.
-    around: from when to when samples can have started; of one that has another start, no time is known.
     """
     assert jtl.rows is not None  # noqa: S101 - the caller has seen such rows
-    has_times = pl.lit(value=True) if around is None else pl.col("start_ms").is_between(*around)
     rows = jtl.rows if without is None else jtl.rows.filter(pl.col("label") != without)
     further: dict[str, pl.Expr] = {}
     if "faces" in jtl.figures:
@@ -229,8 +205,8 @@ def write_samples(
         pl.col("thread").alias("user"),
         _number("index").cast(pl.Int64, strict=False),
         _number("intended_ms"),
-        pl.when(has_times).then("start_ms").alias("start_ms"),
-        pl.when(has_times).then("rtt_ms").alias("rtt_ms"),
+        "start_ms",
+        "rtt_ms",
         pl.col("responseCode").cast(pl.Int64, strict=False).alias("status"),
         "ok",
         "cause",

@@ -30,8 +30,6 @@ STATES = {
     "failed": "the run failed",
 }
 MAX_IN_MEMORY = 1_000_000  # samples
-# A sample that started so far from its run has a start that a script or a plug-in made up, such as 1970.
-FAR_MS = 24 * 3_600_000.0
 
 
 class ReportError(FramestormError):
@@ -98,8 +96,7 @@ def read_results(run_dir: Path) -> RunResults:
     """
     record, problem = read_run(run_dir)
     path = run_dir / SAMPLES
-    default_host = record.hosts[0].name if record.hosts else "this host"
-    jtl = read_jtl(run_dir, default_host, has_users=record.may_have_users)
+    jtl = read_jtl(run_dir, record)
     log = read_log(run_dir)
     with replacing(path) as table:
         has_users = record.may_have_users and bool(jtl.labels[USER])
@@ -109,10 +106,7 @@ def read_results(run_dir: Path) -> RunResults:
             users = read_users(jtl) if has_users else users
             # Where something else ended the run, such as a target that died, errors are what they say.
             stopping_ms = record.stopping_ms if record.state == "stopped" else log.stopped_ms
-            around = None
-            if record.started_ms is not None and record.ended_ms is not None:
-                around = record.started_ms - FAR_MS, record.ended_ms + FAR_MS
-            write_samples(jtl, table, without=USER if has_users else None, stopping_ms=stopping_ms, around=around)
+            write_samples(jtl, table, without=USER if has_users else None, stopping_ms=stopping_ms)
         elif not clients.users and path.exists():
             # An archive with only the table: better than nothing, and the report says that it is incomplete.
             table.unlink()
@@ -126,7 +120,9 @@ def read_results(run_dir: Path) -> RunResults:
 
 def main_label(record: Record, names: Sequence[str]) -> str:
     """The label of the main samples: the one set in the plan; if no sample has that, the only one, or all."""
-    if record.label in names or not names:
+    if record.label is not None and record.label in names:
+        return record.label
+    if not names:
         return record.label or "sample"
     return names[0] if len(names) == 1 else ALL
 

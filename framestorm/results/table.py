@@ -6,6 +6,7 @@ Each step reads only the columns that it needs: the samples of a long run are ne
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,12 +19,12 @@ from framestorm.model.criteria import ALL, USER, Group
 from framestorm.model.sample import SUB_RESULT, TRANSACTION, Kind, is_figure_name, is_measured
 from framestorm.model.series import Values
 from framestorm.results.clients import UserHistory
+from framestorm.results.times import LAST_MS
 from framestorm.stats.checks import Floats
 from framestorm.stats.percentiles import Sample
 
 Schema = dict[str, type[pl.DataType]]
 LARGEST = 1e100  # the sums of greater numbers, or of their squares, are none
-LAST_MS = 253_402_300_799_999  # the end of the year 9999, after which Python has no dates
 # The common columns that later steps ask for, and further figures that they ask for by name: null where no sample has
 # them, for not every plan knows who answered, or whether it was a cold start.
 COLUMNS: Schema = {
@@ -47,7 +48,22 @@ def scan_rows(path: Path, schema: Schema, optional: str) -> pl.LazyFrame:
     """
     if not path.exists() or not path.stat().st_size:
         return pl.LazyFrame(schema=schema)
-    raw = pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True, ignore_errors=True)
+    # A quotation mark that is not closed spoils the rest of a file, unless it is read as a sign like others.
+    for quote in ('"', None):
+        with suppress(pl.exceptions.PolarsError):
+            return _rows(path, schema, optional, quote).collect(engine="streaming").lazy()
+    return pl.LazyFrame(schema=schema)
+
+
+def _rows(path: Path, schema: Schema, optional: str, quote: str | None) -> pl.LazyFrame:
+    raw = pl.scan_csv(
+        path,
+        infer_schema=False,
+        truncate_ragged_lines=True,
+        ignore_errors=True,
+        encoding="utf8-lossy",
+        quote_char=quote,
+    )
     names = raw.collect_schema().names()
     needed = [name for name in schema if name != optional]
     if not set(needed) <= set(names):
@@ -87,9 +103,10 @@ def read_table(path: Path) -> pl.LazyFrame:
     samples = raw.select(
         pl.col(name) if name in names else pl.lit(None, dtype).alias(name) for name, dtype in columns.items()
     ).with_columns(_measured(columns))
-    # A start that is not a date is not known.
+    # A start that is not a date is not known; a label without a character is one.
     samples = samples.with_columns(
-        pl.when(pl.col("start_ms").is_between(0, LAST_MS)).then("start_ms").alias("start_ms")
+        pl.when(pl.col("start_ms").is_between(0, LAST_MS)).then("start_ms").alias("start_ms"),
+        pl.col("label").fill_null(""),
     )
     timed_out = (pl.col("censored") & pl.col("cause").ne_missing("stopped")) | pl.col("cause").eq_missing("status-504")
     marked = samples.with_columns(pl.col("ok", "censored").fill_null(value=False)).with_columns(
@@ -133,7 +150,7 @@ class Label(NamedTuple):
 def labels_of(samples: pl.LazyFrame) -> dict[str, Label]:
     """The labels in the order in which they appear; one that a sampler has counts the samples of samplers only."""
     found: dict[str, Label] = {}
-    counted = samples.group_by("label", "source", maintain_order=True).len().drop_nulls("label")
+    counted = samples.group_by("label", "source", maintain_order=True).len()
     for label, source, n in counted.cast({"label": pl.String, "source": pl.String}).collect().iter_rows():
         kind: Kind = source if source in (TRANSACTION, SUB_RESULT) else "sampler"
         before = found.get(label, Label(kind, 0))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
-from framestorm.results.jtl import whole_rows
+from framestorm.results.jtl_file import whole_rows
 from framestorm.results.reading import read_run
 
 # A dashboard of few samples is done before the optimising compiler pays off: 1.3 s of CPU instead of 2.8.

@@ -61,7 +61,15 @@ def times(summary: Summary) -> list[str]:
 
 
 def facts(summary: Summary) -> list[str]:
-    facts, sentences = summary.facts, []
+    facts = summary.facts
+    sentences = [f"{text[:1].upper()}{text[1:]}." for text in facts.assumed]
+    if facts.untimed:
+        have = "sample has a time" if facts.untimed == 1 else "samples have times"
+        sentences.append(
+            f"{count(facts.untimed)} {have} that cannot be: negative, zero, or outside of the run, as a script or a "
+            "plug-in can set it, and as a sampler has that failed before it began. Such samples are counted as "
+            "succeeded or failed, and are not in response times and charts."
+        )
     if facts.unverified and "video" in summary.run.properties:
         sentences.append(
             f"{count(facts.unverified)} of the answers count as correct without a check of the image: verify_share is "

@@ -113,7 +113,7 @@ def read_samples(run_dir: Path, warm_up_s: float = 0, temperature: str = "any", 
     first, labels = table.select(pl.col("start_ms").min(), pl.col("label").n_unique()).collect().row(0)
     first_ms = pl.lit(first, pl.Float64)
     if label is not None or labels > 1:
-        table = of_label(table, label or read(run_dir / "summary.json", Summary).label)
+        table = of_label(table, read(run_dir / "summary.json", Summary).label if label is None else label)
     frames = table.sort("start_ms", maintain_order=True).collect()
     loaded = frames.filter(pl.col("start_ms") >= first_ms + 1000 * warm_up_s) if warm_up_s else frames
     wrong = {"warm": pl.col("cold"), "cold": ~pl.col("cold")}.get(temperature)

@@ -94,7 +94,7 @@ def test_a_sample_of_1970_has_no_times(fake_run: Any) -> None:
     summary, _ = summary_and_page(folder)
     assert (summary.main.n, summary.main.times["rtt"].n, summary.main.times["rtt"].max.value) == (5, 4, 100)
     assert summary.load.duration_ms == 400
-    assert "1 request started before or after the run" in warning_text(summary)
+    assert "1 sample has a time that cannot be" in warning_text(summary)
 
 
 def test_a_lost_slave_is_said_with_its_share(slave_lost: Any) -> None:

@@ -1,0 +1,186 @@
+"""Opening a JTL: JMeter's CSV in any encoding, with any delimiter, with or without a header, whole or cut off."""
+
+import io
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+
+from framestorm.model.units import plural
+
+NEEDED = ("elapsed", "label", "success")
+# In JMeter's order, with all that it writes by default; older versions have fewer.
+DEFAULT = (
+    "timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "dataType", "success",
+    "failureMessage", "bytes", "sentBytes", "grpThreads", "allThreads", "URL", "Latency", "IdleTime", "Connect",
+)  # fmt: skip
+_BEFORE_URL = tuple(name for name in DEFAULT if name != "URL")
+_BEFORE_SENT = tuple(name for name in _BEFORE_URL if name != "sentBytes")
+WITHOUT_HEADER = {len(names): names for names in (DEFAULT, _BEFORE_URL, _BEFORE_SENT)}
+OTHERS_OF_JMETER = ("Hostname", "Encoding", "SampleCount", "ErrorCount", "Filename")
+_KNOWN = {name.lower(): name for name in (*DEFAULT, *OTHERS_OF_JMETER)}
+DELIMITERS = ",;\t|^~:"
+# As polars reads them; the first is the default of JMeter 2.
+TIME_FORMATS = (
+    "%Y/%m/%d %H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%d/%m/%Y %H:%M:%S%.f",
+    "%d.%m.%Y %H:%M:%S%.f", "%Y%m%d%H%M%S%.f", "%m/%d/%Y %H:%M:%S%.f",
+)  # fmt: skip
+CHUNK_BYTES = 1 << 22
+_HEAD_BYTES = 1 << 16
+_LIKE_A_ROW = re.compile(rb"\n\d{12,13}[,;\t]\d+[,;\t]")
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class JtlFile:
+    """A JTL that can be read; every column of `rows` is text.
+
+    problem: a sentence if it is not whole; assumed: sentences on what it does not say itself.
+    """
+
+    rows: pl.LazyFrame
+    columns: tuple[str, ...]
+    problem: str | None
+    assumed: tuple[str, ...]
+
+
+def open_jtl(path: Path) -> JtlFile | str:
+    """Open a JTL; a sentence if nothing of it can be read."""
+    if not path.exists():
+        return "samples.jtl is missing"
+    source, head = _text(path)
+    if head.lstrip()[:1] == b"<":
+        return "samples.jtl is XML: ./run.sh report FILE.jtl -o DIR reads such a file"
+    whole = source if isinstance(source, Path) else io.BytesIO(source)
+    n_bytes = whole_rows(whole)
+    n_all = path.stat().st_size if isinstance(source, Path) else len(source)
+    if not n_bytes:
+        return "samples.jtl has no whole line" if n_all else "samples.jtl is empty"
+    problem = None
+    if n_bytes < n_all:
+        content = source.read_bytes() if isinstance(source, Path) else source
+        problem = "samples.jtl ends in the middle of a row; the row was left out"
+        if rows := sum(1 for _ in _LIKE_A_ROW.finditer(content, n_bytes)):
+            problem = f"a quotation mark of samples.jtl is not closed; {plural(rows, 'row')} after it were left out"
+        source = content[:n_bytes]
+    first = head.split(b"\n", 1)[0].decode(errors="replace").strip("\r\ufeff")
+    delimiter = _delimiter(first)
+    names = [name.strip().strip('"') for name in first.split(delimiter)]
+    assumed: list[str] = []
+    has_header = bool({"elapsed", "label", "success"} & {name.lower() for name in names})
+    default = WITHOUT_HEADER.get(len(names), ())
+    if not has_header and re.fullmatch(r"\d+", names[1] if len(names) > 1 else "") and default:
+        assumed.append(
+            f"samples.jtl has no header line; its {len(names)} columns are taken as those of JMeter's default"
+        )
+    elif not has_header:
+        return f"samples.jtl has no header line with {', '.join(NEEDED)}; it cannot be read"
+    raw = pl.scan_csv(
+        source if isinstance(source, Path) else io.BytesIO(source),
+        separator=delimiter,
+        has_header=has_header,
+        new_columns=None if has_header else list(default),
+        infer_schema=False,
+        truncate_ragged_lines=True,
+        ignore_errors=True,
+        encoding="utf8-lossy",
+    )
+    raw = raw.rename(_renamed(raw.collect_schema().names()))
+    columns = raw.collect_schema().names()
+    missing = [name for name in NEEDED if name not in columns]
+    if missing:
+        return f"samples.jtl has no header line with {', '.join(missing)}; it cannot be read"
+    if "timeStamp" not in columns:
+        raw = raw.with_columns(pl.lit(None, pl.String).alias("timeStamp"))
+    elif time_format := _time_format(raw):
+        time = pl.col("timeStamp").str.strptime(pl.Datetime("ms"), time_format, strict=False)
+        raw = raw.with_columns(time.dt.epoch("ms").cast(pl.String).alias("timeStamp"))
+        assumed.append("the times of samples.jtl have no time zone; they are taken as UTC")
+    return JtlFile(raw, tuple(columns), problem, tuple(assumed))
+
+
+def _text(path: Path) -> tuple[Path | bytes, bytes]:
+    """The file itself, or its content if that has to be unpacked or is not in bytes of ASCII; and how it begins."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    content: bytes | None = None
+    if head.startswith(_GZIP):
+        content = _unpacked(path.read_bytes())
+        head = content[:_HEAD_BYTES]
+    for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+        if head.startswith(mark):
+            content = (content or path.read_bytes())[2:].decode(encoding, "replace").encode()
+            head = content[:_HEAD_BYTES]
+    return (path if content is None else content), head
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """As much of a gzip file as is whole."""
+    reader, parts = zlib.decompressobj(wbits=31), []
+    try:
+        for start in range(0, len(packed), CHUNK_BYTES):
+            parts.append(reader.decompress(packed[start : start + CHUNK_BYTES]))
+    except zlib.error:
+        pass  # the rows up to here are whole
+    return b"".join(parts)
+
+
+def _delimiter(header: str) -> str:
+    """What stands between the columns: the sign that is most often between words."""
+    counts = {sign: header.count(sign) for sign in DELIMITERS}
+    return max(DELIMITERS, key=lambda sign: counts[sign]) if any(counts.values()) else ","
+
+
+def _renamed(columns: Sequence[str]) -> dict[str, str]:
+    """JMeter's columns by the names that it gives them: some tools write them in other cases, or with blanks."""
+    names: dict[str, str] = {}
+    for column in columns:
+        plain = column.strip("\ufeff\r \t")
+        name = _KNOWN.get(plain.lower(), plain)
+        if name != column and name not in columns and name not in names.values():
+            names[column] = name
+    return names
+
+
+def _time_format(raw: pl.LazyFrame) -> str | None:
+    """The format of times that are not epoch milliseconds; None if they are, or if it is not known."""
+    first = raw.select(pl.col("timeStamp").drop_nulls().first()).collect().item()
+    if first is None or re.fullmatch(r"-?\d+", first):
+        return None
+    for each in TIME_FORMATS:
+        try:
+            parsed = pl.Series([first]).str.strptime(pl.Datetime("ms"), each, strict=False)[0]
+        except pl.exceptions.PolarsError:
+            continue
+        if isinstance(parsed, datetime):
+            return each
+    return None
+
+
+def has_rows(path: Path) -> bool:
+    """Whether JMeter wrote a row below the header."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        return bool(file.readline() and file.readline())
+
+
+def whole_rows(source: Path | io.BytesIO) -> int:
+    """How many bytes of a CSV file are complete rows; a line break inside quotes does not end a row."""
+    n_bytes = position = quotes = 0
+    with source.open("rb") if isinstance(source, Path) else source as file:
+        while chunk := file.read(CHUNK_BYTES):
+            pieces = chunk.split(b'"')
+            end = position = position + len(chunk)
+            for number, piece in reversed(list(enumerate(pieces))):
+                end -= len(piece)
+                if (quotes + number) % 2 == 0 and b"\n" in piece:
+                    n_bytes = end + piece.rindex(b"\n") + 1
+                    break
+                end -= 1
+            quotes += len(pieces) - 1
+    return n_bytes
