@@ -32,7 +32,8 @@ final class Patch {
         CtClass rows = patchedRows(pool.get("org.apache.jmeter.save.CSVSaveService"));
         CtClass engine = pool.get("org.apache.jmeter.engine.StandardJMeterEngine");
         // Functions are replaced by then, and nothing has been started.
-        engine.getDeclaredMethod("notifyTestListenersOfStart").insertBefore("framestorm.WarmUp.run(test, this);");
+        engine.getDeclaredMethod("notifyTestListenersOfStart").insertBefore(
+            "framestorm.WarmUp.run(test, $1.getSearchResults(), this);");
         // Scripts and plug-ins stop a test without a word; it may be stopped by what is no thread of the plan, too.
         engine.getDeclaredMethod("stopTest", new CtClass[] {CtClass.booleanType}).insertBefore(
             "if (org.apache.jmeter.threads.JMeterContextService.getContext().getThread() != null)"

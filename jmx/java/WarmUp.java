@@ -76,7 +76,8 @@ public final class WarmUp {
     private static final String BODY = "{\"warm\": \"up\"}";
 
     /** Called by JMeter's engine, on each machine that makes load. */
-    public static void run(HashTree plan, StandardJMeterEngine engine) {
+    public static void run(HashTree plan, Collection<Object> listeners, StandardJMeterEngine engine) {
+        Schedules.exchange(plan, listeners);
         if (!JMeterUtils.getPropDefault(PROPERTY, false)) {
             return;
         }
