@@ -216,7 +216,11 @@ def _new(words: Sequence[str]) -> int:
 
 def _rebuild(words: Sequence[str]) -> int:
     """Rebuild every page of a run or a study from its raw files."""
-    parser = Parser(prog="./run.sh report", description=_rebuild.__doc__, epilog=EXIT_STATUS)
+    parser = Parser(
+        prog="./run.sh report",
+        description=_rebuild.__doc__,
+        epilog=f"{EXIT_STATUS}; of a study as in ./run.sh study --help",
+    )
     parser.add_argument(
         "run_dir", metavar="RUN", type=Path, help="the folder of a run or a study, or its name in dashboards/"
     )

@@ -42,6 +42,10 @@ charts:
 """
 
 
+# All runs of a study are complete, whatever its hypotheses came to.
+COMPLETE = (0, 3, 5)
+
+
 def write_study(parent: Path, target: str = "{kind: embedded}", more: str = "") -> str:
     """Write a study of 2 points, of more with `more` factors; its folder."""
     folder = parent / "three-users"
@@ -108,10 +112,10 @@ class Running(RunFiles):
     def interrupt(self) -> None:
         self.process.send_signal(signal.SIGINT)
 
-    def ended(self, status: int) -> Done:
+    def ended(self, *statuses: int) -> Done:
         stdout, stderr = self.process.communicate(timeout=ENDS_WITHIN_S)
-        assert self.process.returncode == status, f"{self.process.args}: {stdout[-3000:]}{stderr[-5000:]}"
-        return Done(self.folder, status, stdout, stderr)
+        assert self.process.returncode in statuses, f"{self.process.args}: {stdout[-3000:]}{stderr[-5000:]}"
+        return Done(self.folder, self.process.returncode, stdout, stderr)
 
 
 class RunSh:
@@ -138,9 +142,9 @@ class RunSh:
         self.started.append(process)
         return Running(self.folder / out, process)
 
-    def __call__(self, *words: str, out: str = "run", status: int = 0) -> Done:
+    def __call__(self, *words: str, out: str = "run", status: int | tuple[int, ...] = 0) -> Done:
         """Call it to its end."""
-        return self.start(*words, out=out).ended(status)
+        return self.start(*words, out=out).ended(*(status if isinstance(status, tuple) else (status,)))
 
     def left_running(self) -> list[str]:
         """Command lines of processes that name the test's folder."""

@@ -59,6 +59,10 @@ Count = Annotated[int, Field(ge=1), BeforeValidator(_whole), Meaning("a whole nu
 CountOrNone = Annotated[int, Field(ge=0), BeforeValidator(_whole), Meaning("a whole number of at least 0")]
 
 
+# How study.yml names a function at an address of its own.
+ANY_URL = ", as in target: {kind: url, url: http://example.com/function}"
+
+
 class Settings(BaseModel):
     """How a target is set up, as a study's points give it: `kind` names the platform, the rest is the platform's own.
 
@@ -81,7 +85,7 @@ class Settings(BaseModel):
         except ValidationError as error:
             first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
             name = str(first["loc"][0])
-            raise cls._error(name, values.get(name), first["type"], first["msg"]) from None
+            raise cls._error(name, values, first["type"], first["msg"]) from None
         settings.check()
         return settings
 
@@ -89,13 +93,17 @@ class Settings(BaseModel):
         """Check what types cannot express: names that do not exist, values that cannot be combined."""
 
     @classmethod
-    def _error(cls, name: str, value: object, kind: str, message: str) -> SettingError:
+    def _error(cls, name: str, values: Mapping[str, object], kind: str, message: str) -> SettingError:
         """What pydantic found wrong, in the words of study.yml."""
-        target = cls.model_fields["kind"].default
+        target, value = cls.model_fields["kind"].default, values.get(name)
         if kind == "extra_forbidden":
             return SettingError(name, f"target.{name} is not valid for kind {target}", tuple(cls.model_fields), name)
         if kind == "missing":
-            return SettingError(name, f"a target of kind {target} needs its {name}")
+            if "kind" in values or name == "url":
+                return SettingError(
+                    name, f"a target of kind {target} needs its {name}{'' if name != 'url' else ANY_URL}"
+                )
+            return SettingError(name, f"a target needs its {name} on {target}, or its address{ANY_URL}")
         if kind == "literal_error":
             allowed = get_args(cls.model_fields[name].annotation)
             return SettingError(name, f"target.{name} cannot be {value!r}", allowed, str(value))

@@ -55,8 +55,8 @@ DEFAULT_KIND = OpenFaas.kind
 
 
 def settings_of(values: Mapping[str, object]) -> type[Settings]:
-    """The settings class for the `kind` in the values of a target."""
-    kind = values.get("kind", DEFAULT_KIND)
+    """The settings class for the `kind` in the values of a target; one with an address needs none."""
+    kind = values.get("kind", Url.kind if "url" in values else DEFAULT_KIND)
     if not isinstance(kind, str) or kind not in PLATFORMS:
         raise SettingError("kind", f"target.kind cannot be {kind!r}", tuple(PLATFORMS), str(kind))
     return PLATFORMS[kind].settings

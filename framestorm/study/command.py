@@ -25,7 +25,12 @@ from framestorm.study.design import folder, matrix, reading
 from framestorm.study.design.folder import COMPLETE, Overrides, Resumption, StudyFolder, StudyRecord
 from framestorm.study.design.yaml_lines import choices
 
-EXIT_STATUS = "exit status: 0 all runs complete, 1 nothing could be run, 2 wrong usage, 4 runs failed or it was stopped"
+EXIT_STATUS = (
+    "exit status: 0 all runs complete and every hypothesis confirmed, 1 nothing could be run, 2 wrong usage, 3 a "
+    "hypothesis was rejected, 4 runs failed or it was stopped, 5 a hypothesis is inconclusive and none rejected"
+)
+# The worst of several studies first.
+WORST_FIRST = (4, 2, 1, 3, 5, 0)
 # A study is resumed with the options that it was started with.
 NOT_WITH_RESUME = {
     "only": "--only", "seed": "--seed", "repetitions": "--repetitions", "assignments": "-J", "gateway": "--gateway",
@@ -117,7 +122,7 @@ def _all(options: argparse.Namespace, words: Sequence[str]) -> int:
             break
     for name, each in ended.items():
         print(f"{name}: {visible(each.line)}")
-    return max((each.exit_status for each in ended.values()), default=0)
+    return min((each.exit_status for each in ended.values()), key=WORST_FIRST.index, default=0)
 
 
 def _names() -> list[str]:

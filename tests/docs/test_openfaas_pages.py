@@ -14,7 +14,7 @@ import pytest
 from framestorm import paths
 from framestorm.platform.openfaas import docker
 from tests.docs.test_pages import shown
-from tests.runs import RunFiles, RunSh
+from tests.runs import COMPLETE, RunFiles, RunSh
 
 SHORT = ("-Jhold_s=2", "-Jramp_s=0")
 REQUESTS = """\
@@ -86,7 +86,7 @@ def test_a_study_resumed_and_compared(run_sh: RunSh) -> None:
         running.until(lambda: study.lines("runs.jsonl"))
         running.interrupt()
         running.ended(4)
-        run_sh("./run.sh study threads-by-sleep --resume", out="")
+        run_sh("./run.sh study threads-by-sleep --resume", out="", status=COMPLETE)
         assert study.json("study.json")["state"] == "complete"
         levels = "./run.sh compare threads-by-sleep-20260101T120000Z --factor way=fork,kept-alive"
         run_sh(levels.replace("threads-by-sleep-20260101T120000Z", str(folder)), out="levels")
@@ -105,7 +105,7 @@ def test_a_study_resumed_and_compared(run_sh: RunSh) -> None:
 
 def test_studies(run_sh: RunSh) -> None:
     least = ("--only", "way=kept-alive", "--only", "users=1", "--only", "sleep_s=0", "--repetitions", "1")
-    run_sh("./run.sh study threads-by-sleep --quick", *least, out="quick")
+    run_sh("./run.sh study threads-by-sleep --quick", *least, out="quick", status=COMPLETE)
     listed = run_sh("./run.sh study --list", out="").stdout
     looked_over = run_sh("./run.sh study --all --quick", "--dry-run", out="").stdout
     for name in ("threads-by-sleep", "scaling", "rate", "watchdog", "balancers"):
@@ -113,4 +113,4 @@ def test_studies(run_sh: RunSh) -> None:
         assert f"\n{name}: dry run" in looked_over
     run_sh("./run.sh study scaling --dry-run", out="")
     only = ("--only", "runtime=go", "--only", "way=fork", "--only", "users=1", "--repetitions", "1")
-    run_sh("./run.sh study watchdog --quick", *only)
+    run_sh("./run.sh study watchdog --quick", *only, status=COMPLETE)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from framestorm.machine import wait_until
-from tests.runs import RunFiles, RunSh, write_study
+from tests.runs import COMPLETE, RunFiles, RunSh, write_study
 from tests.stand_in import StartServer
 
 FAILING = """\
@@ -45,7 +45,7 @@ def test_from_start_to_page(run_sh: RunSh, write: Callable[..., str]) -> None:
     study = write()
     planned = run_sh("study", study, "--dry-run", "--seed", "3", out="").stdout
     assert "2 points x 2 repetitions = 4 runs" in planned
-    done = run_sh("study", study, "--seed", "3")
+    done = run_sh("study", study, "--seed", "3", status=COMPLETE)
     runs = runs_of(done)
     assert [line["state"] for line in runs] == ["complete"] * 4
     for line in runs:
@@ -67,11 +67,11 @@ def test_from_start_to_page(run_sh: RunSh, write: Callable[..., str]) -> None:
         (done.folder / name).unlink()
     page_of_run = done.folder / runs[0]["run"] / "index.html"
     page_of_run.unlink()
-    run_sh("report", str(done.folder), out="")
+    run_sh("report", str(done.folder), out="", status=done.status)
     assert page_of_run.exists()
     assert "slower" in done.text("index.html")
     assert "exists" in run_sh("study", study, status=2).stderr
-    run_sh("study", str(done.folder), "--resume", out="")
+    run_sh("study", str(done.folder), "--resume", out="", status=done.status)
     assert runs_of(done) == runs
 
 
@@ -106,7 +106,7 @@ def test_stopped_killed_and_gone_on_with(run_sh: RunSh, write: Callable[..., str
     # As a crash in mid-writing would leave it.
     with (stopped.folder / "runs.jsonl").open("a") as file:
         file.write('{"point": "users=')
-    done = run_sh("study", study, "--resume")
+    done = run_sh("study", study, "--resume", status=COMPLETE)
     assert contents(stopped.folder / first["run"]) == before
     assert "left by a crash" in done.stderr
     assert any((aside / "run.json").exists() for aside in done.folder.glob("runs/*-aborted-1"))

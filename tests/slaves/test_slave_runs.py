@@ -11,7 +11,7 @@ from framestorm import paths
 from lab import faults
 from lab.hosts import Host
 from tests.conftest import Lab
-from tests.runs import RunFiles, RunSh, write_study
+from tests.runs import COMPLETE, RunFiles, RunSh, write_study
 
 
 def grey_video(path: Path) -> Path:
@@ -117,7 +117,7 @@ def test_a_pattern_chooses_slaves(run_sh: RunSh, deployed: Lab) -> None:
 
 
 def test_a_study_over_slaves(run_sh: RunSh, deployed: Lab, tmp_path: Path) -> None:
-    done = run_sh("study", write_study(tmp_path), "-R", "slaves", "--repetitions", "1")
+    done = run_sh("study", write_study(tmp_path), "-R", "slaves", "--repetitions", "1", status=COMPLETE)
     rows = {row["users"]: row for row in done.rows("results.csv")}
     assert {users: (row["n"], row["success"]) for users, row in rows.items()} == {"2": ("4", "1.0"), "3": ("6", "1.0")}
     for users, row in rows.items():

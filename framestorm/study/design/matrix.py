@@ -173,6 +173,10 @@ def _point(study: Study, places: Mapping[str, int]) -> Point:
     except UsageError as error:
         raise PointError(plan_place, str(error)) from None
     properties = {str(key[1]): each for key, each in settings.items() if key[0] == "properties"}
+    if "url" in properties:
+        value, place = properties["url"]
+        what = "the address of the function is set by the target, not by a property; "
+        raise PointError(place, f"{what}give target: {{kind: url, url: {as_text(value)}}}")
     resolver = _Resolver(factors, properties, of_plan)
     texts = {name: as_text(resolver.value(name)) for name in properties}
     target: dict[str, Any] = {}
@@ -220,8 +224,6 @@ def _check_properties(of_plan: Plan, plan: str, texts: Mapping[str, str], places
     """Check that the plan has the properties and that their values are in range."""
     allowed = sorted(set(of_plan.settable) - {"url"})
     for name, place in places.items():
-        if name == "url":
-            raise PointError(place, "the property url is set by the target; give target: {kind: url, url: …}")
         if "." not in name and name not in allowed:
             raise PointError(place, f"{plan} has no property {name!r}", allowed, name)
         try:

@@ -9,7 +9,7 @@ from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED
 from framestorm.model.files import write, write_text
 from framestorm.model.metric import metric
 from framestorm.model.study import matches
-from framestorm.model.study_summary import Basis, PointSummary
+from framestorm.model.study_summary import Basis, HypothesisAnswer, PointSummary
 from framestorm.model.summary import Doubt
 from framestorm.model.units import plural
 from framestorm.report.document import render
@@ -27,6 +27,7 @@ from framestorm.study.page.charts import study_charts
 LOOKS = {CONFIRMED: "pass", REJECTED: "fail", INCONCLUSIVE: "partial"}
 # Columns that the table has in any case.
 ALWAYS_SHOWN = ("n", "failed", "timed_out")
+EXIT_NOTHING, EXIT_REJECTED, EXIT_PARTIAL, EXIT_INCONCLUSIVE = 1, 3, 4, 5
 REJECTED_FOR = ("warm_up", "cold", "warm")
 MAX_CAUSES = 5
 # The warnings of a run's own report, by kind, as they are counted over runs.
@@ -64,11 +65,20 @@ def build(study_dir: Path) -> StudySummary:
     return summary
 
 
+def is_complete(summary: StudySummary) -> bool:
+    """Whether each point has all of its runs."""
+    return bool(summary.progress.complete_runs) and summary.progress.states["complete"] == summary.progress.points
+
+
 def exit_status(summary: StudySummary) -> int:
-    """0 if all points are complete, 1 if no run is, else 4: hypotheses do not change it."""
+    """What run.sh returns: runs that are missing come first, as the answers may change with them."""
     if not summary.progress.complete_runs:
-        return 1
-    return 0 if summary.progress.states["complete"] == summary.progress.points else 4
+        return EXIT_NOTHING
+    if not is_complete(summary):
+        return EXIT_PARTIAL
+    if summary.verdicts.get(REJECTED):
+        return EXIT_REJECTED
+    return EXIT_INCONCLUSIVE if summary.verdicts.get(INCONCLUSIVE) else 0
 
 
 def terminal_text(summary: StudySummary, page: Path) -> str:
@@ -125,18 +135,26 @@ def progress_text(summary: StudySummary) -> str:
 
 
 def junit_xml(summary: StudySummary) -> str:
-    """JUnit's XML: a test case a point; verdicts of hypotheses are properties, as they are not failures."""
+    """JUnit's XML: a test case a hypothesis, which fails unless it is confirmed, and one a point."""
     started_ms = summary.progress.started_ms or summary.study.started_ms
     return suite_xml(
         f"study.{summary.study.name}",
-        [_case(point) for point in summary.points],
+        [*map(_hypothesis_case, summary.hypotheses), *map(_point_case, summary.points)],
         {f"hypothesis: {each.name}": each.verdict for each in summary.hypotheses},
         started_ms,
         summary.progress.ended_ms - started_ms if summary.progress.ended_ms else 0,
     )
 
 
-def _case(point: PointSummary) -> Case:
+def _hypothesis_case(hypothesis: HypothesisAnswer) -> Case:
+    claims = [f"{claim.verdict}: {claim.sentence}" for claim in hypothesis.claims]
+    if hypothesis.verdict == CONFIRMED:
+        return Case(hypothesis.name, output="\n".join(claims), label="hypothesis")
+    why = "\n".join([f"{hypothesis.verdict}: {hypothesis.text}", *claims])
+    return Case(hypothesis.name, (hypothesis.verdict, why), label="hypothesis")
+
+
+def _point_case(point: PointSummary) -> Case:
     """A point with a failed run fails, one without all of its runs is skipped."""
     done = f"{point.complete} of {plural(point.planned, 'repetition')} complete"
     if point.failed:
@@ -160,7 +178,7 @@ def page_html(summary: StudySummary) -> str:
         p=summary.progress,
         metrics=[name for name in definition.metrics if name not in ALWAYS_SHOWN],
         progress=progress_text(summary),
-        complete=exit_status(summary) == 0,
+        complete=is_complete(summary),
         stopped=summary.study.state == STOPPED,
         doubts=[(n, DOUBTS[doubt]) for doubt, n in summary.progress.doubts.items()],
         published=published_points(summary),

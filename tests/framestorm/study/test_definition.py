@@ -1,5 +1,6 @@
 """study.yml: what it means, and what is said of one that is wrong: the line, and what is allowed."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,6 +94,33 @@ def test_quick_overrides_and_leaves_the_rest(load):
     assert study.hypotheses == load().hypotheses
 
 
+OWN_URL = (
+    SMALL.replace(PLAN, "plan: jmx/requests.jmx").replace("  frames: 3\n", "  hold_s: 3\n").replace("{frames: 1}", "{}")
+)
+OWN_URL = OWN_URL.replace("{target: {function: face-blur-fork}, run_s", "{properties: {method: GET}, run_s")
+OWN_URL = OWN_URL.replace("frames + ", "").replace("outside_mean_ms", "p95_ms")
+
+
+@pytest.mark.parametrize("target", ["{kind: url, url: http://127.0.0.1/f}", "{url: http://127.0.0.1/f}"])
+def test_a_function_at_any_address_needs_no_platform(load, target):
+    study = load(OWN_URL.replace("{function: face-blur}", target))
+    targets = [point.target.model_dump() for point in matrix.points(study)]
+    assert targets == [{"kind": "url", "url": "http://127.0.0.1/f"}] * len(targets)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("{}", "a target needs its function on openfaas, or its address, as in target: {kind: url, url: http://"),
+        ("{kind: openfaas}", "a target of kind openfaas needs its function"),
+        ("{kind: url}", "a target of kind url needs its url, as in target: {kind: url, url: http://"),
+    ],
+)
+def test_a_target_that_lacks_its_address_is_told_how_to_give_it(load, target, words):
+    with pytest.raises(UsageError, match=re.escape(words)):
+        load(OWN_URL.replace("{function: face-blur}", target))
+
+
 @pytest.mark.parametrize(
     ("was", "becomes", "words"),
     [
@@ -118,7 +146,11 @@ def test_quick_overrides_and_leaves_the_rest(load):
         ("  frames: 3", "  frames: 3\n  frames: 4", "line 7: this is not YAML: found duplicate key"),
         ("  frames: 3", "  users: 3\n  frames: 3", "users is a factor, and a fixed property too"),
         ("  frames: 3", "  frames: some", "frames=some: frames must be"),
-        ("  frames: 3", "  url: http://127.0.0.1/", "url is set by the target"),
+        (
+            "  frames: 3",
+            "  url: http://127.0.0.1/",
+            "the address of the function is set by the target, not by a property; give target: {kind: url, ",
+        ),
         (RAMP, '  ramp_s: "=4 * user"', "unknown name 'user'; did you mean users?"),
         (RAMP, '  ramp_s: "=4 * way"', "way is 'fork', which is not a number"),
         (RAMP, '  ramp_s: "=1 / sleep_s"', "with sleep_s = 0: division by zero"),

@@ -17,7 +17,15 @@ from framestorm.study.answers.summary import StudySummary, read_published
 from framestorm.study.design import reading
 from framestorm.study.design.folder import Overrides, StudyFolder
 from framestorm.study.page.charts import study_charts
-from framestorm.study.page.page import basis_sentences, build, exit_status, page_html, repeating_command, terminal_text
+from framestorm.study.page.page import (
+    basis_sentences,
+    build,
+    exit_status,
+    is_complete,
+    page_html,
+    repeating_command,
+    terminal_text,
+)
 from tests.framestorm.conftest import function_of, own_text
 from tests.framestorm.study.conftest import PLAIN, FakeResult, frames_of
 
@@ -158,7 +166,7 @@ def test_made_of_the_summary_alone(made: Path) -> None:
 def test_answers_come_first(made: Path) -> None:
     summary = load(made)
     lines = terminal_text(summary, made / "index.html").splitlines()
-    assert exit_status(summary) == 0 and lines[0] == "made-up: 18 of 18 runs complete."
+    assert exit_status(summary) == 3 and lines[0] == "made-up: 18 of 18 runs complete."
     assert [line.split()[:2] for line in lines[1:-1:2]] == [
         ["confirmed", "forks"], ["rejected", "failures:"], ["inconclusive", "unseen:"],
     ]  # fmt: skip
@@ -169,6 +177,32 @@ def test_answers_come_first(made: Path) -> None:
     assert places == sorted(places)
     assert page.index('<p class="word">Confirmed</p>') < places[1]
     assert "About ten times." in page and "Quick:" not in page and "Not complete" not in page
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "status"),
+    [
+        ({}, 0),
+        ({"confirmed": 2}, 0),
+        ({"confirmed": 1, "inconclusive": 1}, 5),
+        ({"confirmed": 1, "rejected": 1, "inconclusive": 1}, 3),
+    ],
+)
+def test_a_study_exits_by_its_hypotheses(made: Path, verdicts: dict[Any, int], status: int) -> None:
+    whole = replace(load(made), verdicts={"confirmed": 0, "rejected": 0, "inconclusive": 0} | verdicts)
+    assert exit_status(whole) == status
+    states: dict[Any, int] = {"complete": 5, "partial": 1, "failed": 0, "missing": 0}
+    assert exit_status(replace(whole, progress=replace(whole.progress, states=states))) == 4
+    assert exit_status(replace(whole, progress=replace(whole.progress, complete_runs=0))) == 1
+
+
+def test_junit_has_a_case_a_hypothesis(made: Path) -> None:
+    suite = ET.fromstring((made / "junit.xml").read_text())[0]  # noqa: S314 - written just above
+    cases = {each.get("name"): each for each in suite if each.get("classname") == "framestorm.study.made-up.hypothesis"}
+    failures = {name: None if (of := case.find("failure")) is None else of.get("type") for name, case in cases.items()}
+    assert failures == {"forks are slow": None, "failures": "rejected", "unseen": "inconclusive"}
+    assert "9.00 times" in str(cases["forks are slow"].findtext("system-out"))
+    assert str(cases["failures"].findtext("failure")).startswith("rejected: ")
 
 
 def test_links_every_run_and_needs_nothing_from_outside(made: Path) -> None:
@@ -213,7 +247,8 @@ def test_failed_points_stay_with_their_cause(fake_study: Any) -> None:
     page = (folder / "index.html").read_text()
     assert page.count("the gateway said &lt;b&gt;502&lt;/b&gt; &amp; no more") >= 2
     suite = ET.fromstring((folder / "junit.xml").read_text())[0]  # noqa: S314 - written just above
-    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("6", "2", "0")
+    of_points = [case for case in suite.iter("testcase") if case.get("classname") == "framestorm.study.made-up"]
+    assert (len(of_points), suite.get("tests"), suite.get("skipped")) == (6, "9", "0")
     progress = summary.progress
     assert (progress.points, progress.planned_runs, progress.complete_runs, progress.failed_runs) == (6, 18, 14, 4)
     assert progress.states == {"complete": 4, "partial": 1, "failed": 1, "missing": 0}
@@ -221,7 +256,7 @@ def test_failed_points_stay_with_their_cause(fake_study: Any) -> None:
     started_ms = progress.started_ms or summary.study.started_ms
     assert progress.ended_ms is not None
     assert float(suite.get("time", "")) == pytest.approx((progress.ended_ms - started_ms) / 1000, abs=0.001)
-    failed = {case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None}
+    failed = {case.get("name") for case in of_points if case.find("failure") is not None}
     assert failed == {"users=4,way=fork", "users=2,way=fork"}
 
 
@@ -385,7 +420,7 @@ def test_the_pages_of_the_five_studies(fake_study: Any, name: str, quick: bool) 
 
     folder = fake_study.make(run, paths.ROOT / "studies" / name / "study.yml", quick=quick)
     summary = build(folder)
-    assert exit_status(summary) == 0 and len(summary.points) > 1
+    assert is_complete(summary) and len(summary.points) > 1
     assert len(summary.hypotheses) == len(study.hypotheses)
     if not quick:
         titles = [chart.title for chart in study_charts(summary)]
