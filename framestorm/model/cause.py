@@ -10,8 +10,6 @@ from enum import StrEnum
 
 WORD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LONGEST_DETAIL = 120
-# How a Transaction Controller's row begins its message.
-TRANSACTION_MESSAGE = "Number of samples in transaction"
 _FROM_EXCEPTION = {
     "generator-limit": re.compile("too many open files|cannot assign requested address|address not available"),
     "connect-timeout": re.compile("connecttimeout|connect timed out"),
@@ -105,9 +103,9 @@ TIMEOUTS = frozenset(cause.word for cause in CAUSES.values() if cause.is_timeout
 AS_IF_NOT_STOPPED = frozenset(
     {cause.word for cause in CAUSES.values() if cause.side is Side.NETWORK} | {"exception", "unknown"}
 )
-# How the message of a transaction ends of which one sample failed, or none: then it failed by itself.
-ONE_FAILED, NONE_FAILED = "failing samples : 1", "failing samples : 0"
-FAILED_CHECK = "failed-check"
+# What JMeter writes as the message of a transaction: how many of its samples failed.
+TRANSACTION_MESSAGE = r"^Number of samples in transaction : \d+, number of failing samples : (\d+)$"
+FAILED_CHECK, FAILED_SAMPLE = "failed-check", "failed-sample"
 
 
 def is_known(cause: str) -> bool:
@@ -156,13 +154,8 @@ def request_cause(code: str, message: str, failure: str, is_http: bool = True) -
     is_error = bool(re.fullmatch(r"[1345]\d\d", code))
     if is_http and re.fullmatch(r"[13-9]\d\d", code):  # what HTTP does not define, functions send all the same
         return f"status-{code}"
-    is_transaction = message.startswith(TRANSACTION_MESSAGE)
-    if is_transaction and not message.endswith(NONE_FAILED):
-        return "failed-sample"
     if failure and not is_error:
-        return _detailed(FAILED_CHECK, _MEASURED.sub(r"\1 ...", failure))
-    if is_transaction:
-        return FAILED_CHECK
+        return _failed_check(failure)
     if WORD.fullmatch(message):
         return message
     code, message = _PREFIX.sub("", code), _OF_SCRIPT.sub("", _PREFIX.sub("", message))
@@ -174,6 +167,18 @@ def request_cause(code: str, message: str, failure: str, is_http: bool = True) -
         return f"status-{code}"
     is_plain = re.fullmatch(r"2\d\d|", code) and message in ("", "OK")
     return "unknown" if is_plain else _detailed("error", f"{code} {message}")
+
+
+def transaction_cause(message: str, failure: str) -> str:
+    """Why a transaction failed: because a sample of it did, or by an assertion of its own."""
+    failing = re.search(TRANSACTION_MESSAGE, message)
+    if (failing is None and not failure) or (failing is not None and int(failing[1])):
+        return FAILED_SAMPLE
+    return _failed_check(failure) if failure else FAILED_CHECK
+
+
+def _failed_check(failure: str) -> str:
+    return _detailed(FAILED_CHECK, _MEASURED.sub(r"\1 ...", failure))
 
 
 def _detailed(word: str, detail: str) -> str:

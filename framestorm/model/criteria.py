@@ -156,6 +156,10 @@ class _Words:
         return CriteriaError(f"{self._option}: {problem}\n  {self._text}\n  {mark}")
 
 
+# What follows the name of a transaction that a sampler has too.
+OF_TRANSACTION = " (transaction)"
+
+
 def own_label(label: str) -> str:
     """The name here of a label of a plan's own: `all` means the samples of all labels, and `user` processes."""
     return f"{label} (label)" if label in (ALL, USER) else label

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.model.criteria import ALL, USER, own_label
+from framestorm.model.criteria import ALL, OF_TRANSACTION, USER, own_label
 from framestorm.model.facets import CONSTANT, FILLED_IN, KIT_FACET, TOTAL, URL, VIDEO, Property, described
 
 _ASIDE = ("Setup", "Post")  # how the tags of thread groups begin that are not the load
@@ -187,6 +187,8 @@ def read(path: Path) -> Plan:
     are_theirs &= is_described or not any(map(_may_name_samples, own))
     has_users = is_described and any(sampler.tag == "SystemSampler" for sampler in samplers)
     names = {label if has_users and label == USER else own_label(label) for label in (*labels, *others)}
+    transactions = {element.get("testname", "") for element, _ in elements if element.tag == "TransactionController"}
+    names |= {f"{label}{OF_TRANSACTION}" for label in transactions & {*labels}}
     label = own_label(labels[0]) if len(set(labels)) == 1 and are_here else ALL if labels else ""
     columns = constants.get("sample_variables", "")
     test_plan = next((element for element, _ in elements if element.tag == "TestPlan"), root)

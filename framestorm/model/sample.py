@@ -29,11 +29,14 @@ COMMON = {name: _kinds(field)[0] for name, field in SCHEMA["properties"].items()
 # What the results add to each line: the machine it came from, JMeter's thread, and the file that it was read from.
 ORIGIN = ("host", "thread", "source")
 # Columns that the kit adds to samples.jtl (jmx/java/Patch.java): JMeter cuts its times off at whole ms, and it writes
-# the sub-results of a sample as rows like others.
-ELAPSED_US, IS_SUB_RESULT = "elapsed_us", "is_sub_result"
-# Sources of rows that are not samples of their own: a Transaction Controller's is made of its samplers' rows, and a
-# sub-result (a redirect, an embedded resource) is part of the row before it.
-TRANSACTION, SUB_RESULT = "transaction", "sub-result"
+# sub-results and transactions as rows like others.
+ELAPSED_US, SAMPLE_KIND = "elapsed_us", "sample_kind"
+# In files of versions before 2026-11-25, which told transactions by their message as JMeter does.
+IS_SUB_RESULT = "is_sub_result"
+# Kinds of rows that are not samples of their own: a Transaction Controller's is made of its samplers' rows, and a
+# sub-result (a redirect, an embedded resource) is part of the row before it. The end of its thread can cut a
+# transaction off.
+TRANSACTION, SUB_RESULT, CUT_TRANSACTION = "transaction", "sub-result", "cut-transaction"
 Kind = Literal["sampler", "transaction", "sub-result"]
 # Names in tables, criteria and metrics of what is calculated from the common fields.
 OTHER_SERIES = ("rtt", "warm", "cold", "open", "outside", "timed_out")

@@ -267,6 +267,7 @@ class Facts:
     during_stalls: the samples in progress while the generator was held up.
     dropped: the arrivals that found no free thread, and were never sent.
     absent_columns: of JMeter's columns those that samples.jtl was saved without; assumed: what it does not say itself.
+    cut_transactions: how many of each label the end of their threads cut off; they are no samples.
     untimed: the samples whose times a script or plug-in set so that they cannot be true, or that never began.
     """
 
@@ -283,6 +284,7 @@ class Facts:
     rates: Rates = field(default_factory=Rates)
     assumed: list[str] = field(default_factory=list)
     untimed: int = 0
+    cut_transactions: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

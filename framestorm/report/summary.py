@@ -106,6 +106,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             rates=rates(samples, in_flight, asked_per_s),
             assumed=list(results.jtl.assumed),
             untimed=results.jtl.untimed,
+            cut_transactions=dict(results.jtl.cut),
         ),
         files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],
         series=Series(

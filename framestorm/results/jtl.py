@@ -9,19 +9,22 @@ import polars as pl
 
 from framestorm.model.cause import (
     AS_IF_NOT_STOPPED,
-    ONE_FAILED,
+    FAILED_SAMPLE,
     TIMEOUTS,
     TRANSACTION_MESSAGE,
     request_cause,
+    transaction_cause,
     user_cause,
 )
-from framestorm.model.criteria import ALL, USER, own_label
+from framestorm.model.criteria import ALL, OF_TRANSACTION, USER, own_label
 from framestorm.model.run import Record
 from framestorm.model.sample import (
     COMMON,
+    CUT_TRANSACTION,
     ELAPSED_US,
     IS_SUB_RESULT,
     ORIGIN,
+    SAMPLE_KIND,
     SUB_RESULT,
     TRANSACTION,
     is_figure_name,
@@ -33,7 +36,7 @@ from framestorm.results.times import PossibleTimes
 
 OPTIONAL = (
     "responseCode", "responseMessage", "failureMessage", "threadName", "bytes", "sentBytes", "Hostname",
-    "index", "intended_ms", "allThreads", "URL", "Latency", "Connect", ELAPSED_US, IS_SUB_RESULT,
+    "index", "intended_ms", "allThreads", "URL", "Latency", "Connect", ELAPSED_US, IS_SUB_RESULT, SAMPLE_KIND,
 )  # fmt: skip
 # What is not known of a file that was saved without a column.
 MISSING = {
@@ -52,10 +55,13 @@ MAX_PACKED = 50
 MOST_CHARACTERS = 200
 THIS_HOST = "this host"
 _TEXT = ("responseCode", "responseMessage", "failureMessage")
-# What a row is.
 JTL = "jtl"
+# What a row is. JMeter's own files, and those of older versions of the kit, know a transaction by its message.
+_NO_URL = pl.col("URL").fill_null("null") == "null"
 SOURCE = (
-    pl.when(pl.col("responseMessage").str.starts_with(TRANSACTION_MESSAGE))
+    pl.when(pl.col(SAMPLE_KIND).is_in([TRANSACTION, CUT_TRANSACTION, SUB_RESULT]))
+    .then(pl.col(SAMPLE_KIND))
+    .when(pl.col(SAMPLE_KIND).is_null() & _NO_URL & pl.col("responseMessage").str.contains(TRANSACTION_MESSAGE))
     .then(pl.lit(TRANSACTION))
     .when(pl.col(IS_SUB_RESULT) == "true")
     .then(pl.lit(SUB_RESULT))
@@ -70,7 +76,8 @@ class Jtl:
 
     figures: the columns that are further figures; absent: the columns that it lacks; labels: how many rows have each;
         counts: of rows by label, host and source; assumed: sentences on what the file does not say itself.
-    untimed: how many samples have times that cannot be; rows are without these.
+    untimed: how many samples have times that cannot be; rows are without these times.
+    cut: how many transactions of each label the end of their threads cut off, which are no samples and not in rows.
     """
 
     problem: str | None = None
@@ -82,6 +89,7 @@ class Jtl:
     assumed: tuple[str, ...] = ()
     bad_rows: int = 0
     untimed: int = 0
+    cut: Counter[str] = field(default_factory=Counter)
 
 
 def read_jtl(run_dir: Path, record: Record) -> Jtl:
@@ -129,15 +137,27 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     rows = rows.with_columns(pl.when("_has_time").then(name).alias(name) for name in ("start_ms", "rtt_ms"))
     keys = ("label", "host", SOURCE, "_good", "_has_time")
     counted = rows.group_by(*keys).len().sort("label").collect(engine="streaming")
-    absent = tuple(name for name in (*MISSING, IS_SUB_RESULT) if name not in columns)
-    jtl = Jtl(problem, rows.filter("_good"), (*figures, *packed), absent, assumed=opened.assumed)
+    has_kinds = bool({SAMPLE_KIND, IS_SUB_RESULT} & {*columns})
+    absent = (*(name for name in MISSING if name not in columns), *(() if has_kinds else (SAMPLE_KIND,)))
+    # A recorder names a transaction as its first request.
+    of_samplers = {label for label, _, source, *_ in counted.iter_rows() if source == JTL}
+    shared = sorted({label for label, _, source, *_ in counted.iter_rows() if source == TRANSACTION} & of_samplers)
+    if shared:
+        is_shared = (SOURCE == TRANSACTION) & pl.col("label").is_in(shared)
+        own_name = pl.concat_str("label", pl.lit(OF_TRANSACTION))
+        rows = rows.with_columns(pl.when(is_shared).then(own_name).otherwise("label").alias("label"))
+    rows = rows.filter(pl.col("_good") & (SOURCE != CUT_TRANSACTION))
+    jtl = Jtl(problem, rows, (*figures, *packed), absent, assumed=opened.assumed)
     for label, host, source, is_good, has_time, n in counted.iter_rows():
-        if is_good:
-            jtl.counts[label, host, source] = jtl.counts.get((label, host, source), 0) + n
-            jtl.labels[label] += n
-            jtl.untimed += 0 if has_time or source != JTL else n
-        else:
+        name = label + OF_TRANSACTION if source == TRANSACTION and label in shared else label
+        if not is_good:
             jtl.bad_rows += n
+        elif source == CUT_TRANSACTION:
+            jtl.cut[name] += n
+        else:
+            jtl.counts[name, host, source] = jtl.counts.get((name, host, source), 0) + n
+            jtl.labels[name] += n
+            jtl.untimed += 0 if has_time or source != JTL else n
     return jtl
 
 
@@ -252,14 +272,20 @@ def read_threads(jtl: Jtl) -> pl.DataFrame:
 def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
     """The rows with their error cause, null if there is no error. Each different text is classified only once."""
     # Without the column, a status is taken as that of an answer.
-    texts = (*_TEXT, (pl.col("URL") != "null").fill_null(value=True).alias("is_http"))
+    is_http = (pl.col("URL") != "null").fill_null(value=True).alias("is_http")
+    texts = (*_TEXT, is_http, (SOURCE == TRANSACTION).alias("is_transaction"))
     key = pl.when(~pl.col("ok")).then(pl.concat_str(*texts, separator="\x1f"))
     rows = rows.with_columns(key.alias("_key"))  # no figure begins like this
     failed = rows.filter(~pl.col("ok")).select(*texts, "_key").unique().collect(engine="streaming")
-    causes = [
-        (key, user_cause(code, message) if of_users else request_cause(code, message, failure, is_http))
-        for code, message, failure, is_http, key in failed.iter_rows()
-    ]
+
+    def cause(code: str, message: str, failure: str, is_http: bool, is_transaction: bool) -> str:
+        if of_users:
+            return user_cause(code, message)
+        if is_transaction:
+            return transaction_cause(message, failure)
+        return request_cause(code, message, failure, is_http)
+
+    causes = [(key, cause(*of_row)) for *of_row, key in failed.iter_rows()]
     # Not by `replace_strict`, for which all rows would be in memory.
     table = pl.LazyFrame(causes, schema={"_key": pl.String, "cause": pl.String}, orient="row")
     return rows.join(table, on="_key", how="left", maintain_order="left").drop("_key")
@@ -275,6 +301,7 @@ def _with_stopped(rows: pl.LazyFrame, stopping_ms: float) -> pl.LazyFrame:
     is_stopped = is_after & pl.col("cause").str.extract(r"^([^:]*)").is_in(list(AS_IF_NOT_STOPPED))
     rows = rows.with_columns(is_stopped.fill_null(value=False).alias("_is_stopped"))
     has_stopped = pl.col("_is_stopped").cast(pl.Int8).cum_max().over("host", "thread") == 1
-    of_one = (pl.col("cause") == "failed-sample") & pl.col("responseMessage").str.ends_with(ONE_FAILED) & has_stopped
+    is_one = pl.col("responseMessage").str.extract(TRANSACTION_MESSAGE) == "1"
+    of_one = (pl.col("cause") == FAILED_SAMPLE) & is_one & has_stopped
     cause = pl.when(pl.col("_is_stopped") | of_one).then(pl.lit("stopped")).otherwise("cause")
     return rows.with_columns(cause.alias("cause"))

@@ -19,7 +19,7 @@ from framestorm.model import criteria, facets, metric
 from framestorm.model import plan as plans
 from framestorm.model.load import Load
 from framestorm.model.plan import Plan, trim
-from framestorm.model.sample import ELAPSED_US, IS_SUB_RESULT, is_figure_name
+from framestorm.model.sample import ELAPSED_US, SAMPLE_KIND, is_figure_name
 from framestorm.plain import note
 from framestorm.platform import registry
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
@@ -195,7 +195,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         others = jmeter_values.get("search_paths") or of_files.get("search_paths")
         jmeter_values["search_paths"] = ";".join([str(paths.JARS), *([others] if others else [])])
     of_user = filter(None, set_by_user.get("sample_variables", "").split(","))
-    columns = dict.fromkeys((*plan.sample_variables, *of_user, ELAPSED_US, IS_SUB_RESULT))
+    columns = dict.fromkeys((*plan.sample_variables, *of_user, ELAPSED_US, SAMPLE_KIND))
     jmeter_values["sample_variables"] = ",".join(columns)
     of_all = {**of_files, **options.extra, **jmeter_values, **values}
     needs = look(plan, of_all, is_for_gui=options.is_for_gui, anyway=options.anyway)

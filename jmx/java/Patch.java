@@ -69,11 +69,13 @@ final class Patch {
         }
         CtClass thread = pool.get("org.apache.jmeter.threads.JMeterThread");
         thread.getDeclaredMethod("doSampling").insertAfter("framestorm.SampleTimeouts.tell($2, $_);");
+        thread.getDeclaredMethod("doEndTransactionSampler")
+            .insertBefore("$1.getTransactionResult().transaction = $1.isTransactionDone() ? 1 : 2;");
         CtClass parallel = patchedParallel(pool.get("com.blazemeter.jmeter.controller.ParallelSampler"));
         CtClass tree = pool.get("org.apache.jmeter.save.converters.SampleResultConverter");
         // The tree itself shows what is a sub-result.
         replace(tree.getDeclaredMethod("setAttributes"), "com.thoughtworks.xstream.io.HierarchicalStreamWriter",
-            "addAttribute", "if (!\"is_sub_result\".equals($1)) $proceed($$);");
+            "addAttribute", "if (!\"sample_kind\".equals($1)) $proceed($$);");
         List<CtClass> all = List.of(
             result, event, rows, engine, script, rmi, main, limits, codings, arrivals, starter, redirects, bodies, output,
             timeout, thread, parallel, tree);
@@ -91,6 +93,8 @@ final class Patch {
             // Not sent to the controller of slaves: the column is filled where the sample was taken.
             result.addField(CtField.make("private transient long " + name + ";", result));
         }
+        // Of the sample of a transaction, for SampleKinds; slaves send it.
+        result.addField(CtField.make("public int transaction;", result));
         result.getDeclaredMethod("currentTimeInMillis").setBody(
             "{ if (!useNanoTime) return System.currentTimeMillis();"
             + " if (nanoTimeOffset == Long.MIN_VALUE) throw new IllegalStateException(\"nanoTimeOffset is not set\");"
@@ -98,7 +102,7 @@ final class Patch {
         result.getDeclaredMethod("sampleStart").insertAfter("startNs = nowNs;");
         result.getDeclaredMethod("sampleEnd").insertAfter("endNs = nowNs;");
         result.getConstructor("(L" + SAMPLES.replace('.', '/') + "SampleResult;)V")
-            .insertAfter("startNs = $1.startNs; endNs = $1.endNs;");
+            .insertAfter("startNs = $1.startNs; endNs = $1.endNs; transaction = $1.transaction;");
         // The end of a result with sub-results, such as redirects, is that of its last.
         result.getDeclaredMethod("storeSubResult").insertAfter("endNs = Math.max(endNs, $1.endNs);");
         // An assertion that passed may have an empty message (JMESPath), which is not the one to show.
@@ -122,18 +126,14 @@ final class Patch {
         return event;
     }
 
-    /**
-     * The column is_sub_result, where the property sample_variables asks for it: JMeter gives each sub-result a row. The
-     * samplers of a Transaction Controller that is a sample are none.
-     */
+    /** The column sample_kind, where the property sample_variables asks for it: JMeter gives each sub-result a row. */
     private static CtClass patchedRows(CtClass rows) throws Exception {
         CtClass[] parameters = rows.getClassPool().get(new String[] {
             SAMPLES + "SampleEvent", SAMPLES + "SampleResult", SAMPLES + "SampleSaveConfiguration", "java.lang.String"});
         CtMethod write = rows.getDeclaredMethod("resultToDelimitedString", parameters);
         replaceCalls(write, SAMPLES + "SampleEvent", "getVarValue",
-            "(!\"is_sub_result\".equals(" + SAMPLES + "SampleEvent.getVarName($1)) ? $proceed($$)"
-            + " : String.valueOf(sample != event.getResult() && (sample.getParent() == null"
-            + " || !org.apache.jmeter.control.TransactionController.isFromTransactionController(sample.getParent()))))");
+            "(\"sample_kind\".equals(" + SAMPLES + "SampleEvent.getVarName($1)) ? framestorm.SampleKinds.of(event, sample)"
+            + " : $proceed($$))");
         return rows;
     }
 
@@ -189,7 +189,7 @@ final class Patch {
             "if ($_ != null) {"
             + " " + SAMPLES + "SampleResult[] parts = $_.getSubResults(); int failing = 0;"
             + " for (int i = 0; i < parts.length; i++) if (!parts[i].isSuccessful()) failing++;"
-            + " $_.setResponseMessage(\"Number of samples in transaction : \" + parts.length"
+            + " $_.transaction = 1; $_.setResponseMessage(\"Number of samples in transaction : \" + parts.length"
             + " + \", number of failing samples : \" + failing); }");
         return parallel;
     }

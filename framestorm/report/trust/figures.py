@@ -3,9 +3,10 @@
 import re
 
 from framestorm.model.criteria import USER
-from framestorm.model.sample import IS_SUB_RESULT
+from framestorm.model.sample import SAMPLE_KIND
 from framestorm.model.summary import Summary
 from framestorm.model.units import count, listed, percent, plural
+from framestorm.plain import as_label
 from framestorm.results.jtl import MISSING
 
 MIN_N = {"p90": 10, "p95": 20, "p99": 100}
@@ -63,6 +64,16 @@ def times(summary: Summary) -> list[str]:
 def facts(summary: Summary) -> list[str]:
     facts = summary.facts
     sentences = [f"{text[:1].upper()}{text[1:]}." for text in facts.assumed]
+    if facts.cut_transactions:
+        n = sum(facts.cut_transactions.values())
+        names = listed([as_label(name) for name in facts.cut_transactions])
+        was = (
+            "was cut off by the end of its thread: it is"
+            if n == 1
+            else "were cut off by the ends of their threads: they are"
+        )
+        samples = "its samples are" if n == 1 else "their samples are"
+        sentences.append(f"{plural(n, 'transaction')} ({names}) {was} in no figure; {samples} counted.")
     if facts.untimed:
         have = "sample has a time" if facts.untimed == 1 else "samples have times"
         sentences.append(
@@ -94,7 +105,7 @@ def facts(summary: Summary) -> list[str]:
             f"samples.jtl lacks {listed(absent)}, so this is not known: {listed([*unknown])}. "
             "Plans and -q files set such columns by jmeter.save.saveservice properties."
         )
-    if IS_SUB_RESULT in facts.absent_columns and summary.users is None:
+    if SAMPLE_KIND in facts.absent_columns and summary.users is None:
         sentences.append(
             "samples.jtl does not say which of its rows are sub-results (redirects, embedded resources), so all of "
             "them are counted as samples: it was not written by JMeter as ./run.sh starts it."

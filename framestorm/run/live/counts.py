@@ -14,10 +14,10 @@ from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 
-from framestorm.model.cause import TRANSACTION_MESSAGE, request_cause
+from framestorm.model.cause import request_cause, transaction_cause
 from framestorm.model.criteria import ALL, EACH, USER, Criterion, Group, own_label
 from framestorm.model.run import Host, Record
-from framestorm.model.sample import ELAPSED_US, IS_SUB_RESULT, Line
+from framestorm.model.sample import CUT_TRANSACTION, ELAPSED_US, SAMPLE_KIND, SUB_RESULT, TRANSACTION, Line
 from framestorm.run.live.tally import SoFar, Tally, kept
 
 MAX_LABELS = 1000
@@ -115,7 +115,7 @@ class Counts:
         if not {"timeStamp", "elapsed", "success"} <= at.keys():
             return
         nowhere = len(columns)  # each row gets an empty cell there
-        names = ("timeStamp", "elapsed", "success", "label", "allThreads", "Hostname", IS_SUB_RESULT, "responseMessage",
+        names = ("timeStamp", "elapsed", "success", "label", "allThreads", "Hostname", SAMPLE_KIND, "responseMessage",
                  ELAPSED_US, "IdleTime")  # fmt: skip
         cells = itemgetter(*(at.get(name, nowhere) for name in names))
         details = itemgetter(*(at.get(name, nowhere) for name in ("responseCode", "failureMessage", "URL")))
@@ -128,14 +128,15 @@ class Counts:
         for row in rows:
             row.append("")
             try:
-                time_ms, elapsed, success, label, threads, host, is_sub, message, exact_us, idle = cells(row)
+                time_ms, elapsed, success, label, threads, host, kind, message, exact_us, idle = cells(row)
                 start_s, rtt_ms = float(time_ms) / 1000, float(elapsed)
                 if exact_us and idle in NO_PAUSE and -1 < (exact_ms := float(exact_us) / 1000) - rtt_ms < 1:
                     rtt_ms = exact_ms
                 cause = None
                 if success != "true":
                     code, failure, url = details(row)
-                    cause = _cause(code, message, failure, url != "null")
+                    of_sampler = _cause(code, message, failure, url != "null")
+                    cause = transaction_cause(message, failure) if kind == TRANSACTION else of_sampler
             except (ValueError, IndexError):
                 continue
             if label in OTHER_MEANINGS:
@@ -145,7 +146,7 @@ class Counts:
                     self._judge_user(start_s, rtt_ms, cause)
                     continue
                 label = own_label(label)
-            if is_sub == "true" and not users_are_samples:
+            if kind == CUT_TRANSACTION or (kind == SUB_RESULT and not users_are_samples):
                 continue
             # JMeter counts the threads of a host.
             users_now[host] = threads
@@ -156,9 +157,9 @@ class Counts:
                 first_start_s, first_end_s = min(first_start_s, start_s), min(first_end_s, end_s)
                 for so_far in self._of_criteria(label) if self._is_judged else ():
                     so_far.within(start_s, end_s)
-                equal.append((label, host, int(end_s), kept(rtt_ms), cause, message.startswith(TRANSACTION_MESSAGE)))
+                equal.append((label, host, int(end_s), kept(rtt_ms), cause, kind == TRANSACTION))
             else:
-                equal.append((label, host, self._now_s, None, cause, message.startswith(TRANSACTION_MESSAGE)))
+                equal.append((label, host, self._now_s, None, cause, kind == TRANSACTION))
         if first_end_s < latest_s:
             self._first(first_start_s, first_end_s)
         for host, threads in users_now.items():

@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 
 from framestorm import paths
-from framestorm.model.cause import CAUSES, TIMEOUTS, WORD, Side, describe, request_cause, user_cause
+from framestorm.model.cause import CAUSES, TIMEOUTS, WORD, Side, describe, request_cause, transaction_cause, user_cause
 
 # Words of clients, which are also those of Groovy, have their rows; these are made by the results themselves.
 BY_RESULTS = {"error", "never-ended", "failed-check"}
@@ -151,8 +151,10 @@ def test_why_a_request_failed(code: str, message: str, failure: str, cause: str)
 
 def test_a_transaction_fails_with_its_samples_or_by_itself() -> None:
     of_two, slow = "Number of samples in transaction : 2, number of failing samples : ", "It took 9 milliseconds, but"
-    causes = [request_cause("200", f"{of_two}{n}", failure, is_http=False) for n in (2, 0) for failure in ("", slow)]
+    causes = [transaction_cause(f"{of_two}{n}", failure) for n in (2, 0) for failure in ("", slow)]
     assert causes == [*["failed-sample"] * 2, "failed-check", "failed-check: It took ... milliseconds, but"]
+    # Whatever a script wrote as its message.
+    assert [transaction_cause("mine", failure) for failure in ("", "no")] == ["failed-sample", "failed-check: no"]
 
 
 def test_what_sends_no_http_has_no_status_of_the_function() -> None:

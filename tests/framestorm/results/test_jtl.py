@@ -295,3 +295,40 @@ def test_numbers_that_cannot_be_are_counted_or_said(tmp_path: Path, field: int, 
     assert page_html(summary) and junit_xml(summary)
     assert summary.main.n + results.jtl.bad_rows == 13
     assert results.jtl.bad_rows == (field < 2 and value in ("NaN", "inf"))
+
+
+OF_TWO = "Number of samples in transaction : 2, number of failing samples : "
+
+
+def test_what_a_row_is_comes_from_jmeter_and_not_from_its_message(tmp_path: Path) -> None:
+    """A script can write any message, and an assertion can change that of a transaction."""
+    rows = [
+        (1000, 10, "search", 200, f"{OF_TWO}0", "true", "", "sample"),
+        (1000, 5, "part", 200, "OK", "true", "", "sub-result"),
+        (1000, 20, "search", 200, f"{OF_TWO}0", "true", "", "transaction"),
+        (1020, 30, "visit", 200, "mine", "false", "too slow", "transaction"),
+        (1020, 30, "visit", 503, "no", "false", "", "transaction"), (1020, 30, "pay", 503, "no", "false", "", "sample"),
+        (1060, 9, "visit", "", "", "true", "", "cut-transaction"), (1060, 9, "pay", 200, "OK", "true", "", "sample"),
+    ]  # fmt: skip
+    write_rows(tmp_path, ("sample_kind",), *rows)
+    results = read_results(tmp_path)
+    summary = summarise(tmp_path, results, ['"search (transaction)" p95 > 19 ms', "all n > 2"])
+    assert {name: (of.n, of.failed, of.kind) for name, of in summary.labels.items()} == {
+        "all": (3, 1, "sampler"), "search": (1, 0, "sampler"), "pay": (2, 1, "sampler"), "part": (1, 0, "sub-result"),
+        "search (transaction)": (1, 0, "transaction"), "visit": (2, 2, "transaction"),
+    }  # fmt: skip
+    assert summary.labels["visit"].causes == {"failed-check: too slow": 1, "failed-sample": 1}
+    assert [each.state for each in summary.criteria] == ["failed", "failed"]
+    assert summary.facts.cut_transactions == {"visit": 1} and height(results.every) == 7
+    assert "1 transaction (visit) was cut off" in " ".join(summary.warnings)
+
+
+def test_in_a_file_of_plain_jmeter_a_transaction_has_its_message_and_no_url(tmp_path: Path) -> None:
+    urls = ("http://127.0.0.1/", "null", "null")
+    texts = (f"{OF_TWO}0", f"{OF_TWO}0", "Number of samples in transaction : 2")
+    rows = [(1000, 10, "a", 200, text, "true", "", url) for text, url in zip(texts, urls, strict=True)]
+    write_rows(tmp_path, ("URL",), *rows)
+    labels = summarise(tmp_path, read_results(tmp_path), None).labels
+    assert {name: (of.n, of.kind) for name, of in labels.items()} == {
+        "a": (2, "sampler"), "a (transaction)": (1, "transaction")
+    }  # fmt: skip

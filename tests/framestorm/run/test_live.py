@@ -404,13 +404,13 @@ def test_labels_have_a_row_each_as_far_as_there_is_room(tmp_path: Path) -> None:
     header = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage,allThreads,URL"
     transaction = '"Number of samples in transaction : 2, number of failing samples : 1"'
     (tmp_path / "samples.jtl").write_text(
-        f"{header},is_sub_result\n"
-        "1000,40,log in,200,OK,t 1-1,true,,1,http://h/home,false\n"
-        "1000,10,http://h/login,302,Found,t 1-1,true,,1,http://h/login,true\n"
-        "1010,30,http://h/home,200,OK,t 1-1,true,,1,http://h/home,true\n"
-        "1040,20,search,200,OK,t 1-1,false,text expected,1,http://h/search,false\n"
-        f"1000,60,whole visit,,{transaction},t 1-1,false,,1,null,false\n"
-        "1100,20,search,200,OK,t 1-1,true,,1,http://h/search,false\n"
+        f"{header},sample_kind\n"
+        "1000,40,log in,200,OK,t 1-1,true,,1,http://h/home,sample\n"
+        "1000,10,http://h/login,302,Found,t 1-1,true,,1,http://h/login,sub-result\n"
+        "1010,30,http://h/home,200,OK,t 1-1,true,,1,http://h/home,sub-result\n"
+        "1040,20,search,200,OK,t 1-1,false,text expected,1,http://h/search,sample\n"
+        f"1000,60,whole visit,,{transaction},t 1-1,false,,1,null,transaction\n"
+        "1100,20,search,200,OK,t 1-1,true,,1,http://h/search,sample\n"
     )
     view = LiveView(tmp_path, has_journal=False, label="sample")
     view.read()

@@ -79,9 +79,7 @@ def test_only_what_the_plan_declares_is_filled_in(path: Path, tmp_path: Path) ->
     prepared = prepare(options(path.stem, url="http://h/f", **program), tmp_path / "run")
     assert prepared.values.keys() == {*plan.filled_in, *plan.settable}
     assert prepared.properties.keys() == set(plan.settable)
-    assert prepared.jmeter_values["sample_variables"] == ",".join(
-        (*plan.sample_variables, "elapsed_us", "is_sub_result")
-    )
+    assert prepared.jmeter_values["sample_variables"] == ",".join((*plan.sample_variables, "elapsed_us", "sample_kind"))
     assert prepared.values["tree"] == str(tmp_path / "run" / "tree.xml")
 
 
@@ -103,7 +101,7 @@ def test_jmeters_own_properties_are_passed_on(tmp_path: Path, capsys: pytest.Cap
     given = {"summariser.interval": "6", "server_port": "1", "my.own": "x"}
     of_rows = {"jmeter.save.saveservice.output_format": "xml"}
     prepared = prepare(options("face-blur", users="4", hold_s="", **given, **of_rows), tmp_path / "run")
-    own = {**preparation.kit_settings(prepared.plan), "sample_variables": "elapsed_us,is_sub_result"}
+    own = {**preparation.kit_settings(prepared.plan), "sample_variables": "elapsed_us,sample_kind"}
     assert prepared.jmeter_values == {**given, **own}
     assert (prepared.properties["users"], prepared.properties["hold_s"]) == ("4", "30")
     notes = capsys.readouterr().err
@@ -124,7 +122,7 @@ def test_a_plan_made_in_jmeter_may_read_any_property(tmp_path: Path, capsys: pyt
     asked = RunOptions(paths.ROOT / "tests" / "run" / "shop.jmx", given=given, is_for_gui=True)
     prepared = prepare(asked, tmp_path / "run")
     assert prepared.properties["url"] == "http://h/f"
-    assert prepared.jmeter_values == {"of_a_script": "1", "sample_variables": "elapsed_us,is_sub_result"}
+    assert prepared.jmeter_values == {"of_a_script": "1", "sample_variables": "elapsed_us,sample_kind"}
     assert prepared.values == {"url": "http://h/f"}, "JMeter works out its defaults"
     assert "-Jof_a_script" in capsys.readouterr().err
 
