@@ -20,7 +20,16 @@ SCHEMA_FILE = paths.ROOT / "docs" / "summary.schema.json"
 VerdictWord = Literal["pass", "fail", "partial", "unjudged"]
 # The serious warnings by kind, so that they can be counted over many runs.
 Doubt = Literal[
-    "saturated", "not_offered", "stopped", "slave_lost", "replica_lost", "replicas_short", "hosts_differ", "clock"
+    "saturated",
+    "not_offered",
+    "stopped",
+    "slave_lost",
+    "replica_lost",
+    "replicas_short",
+    "hosts_differ",
+    "clock",
+    "element_failed",
+    "unreplaced",
 ]
 
 
@@ -257,6 +266,28 @@ class Rates:
 
 
 @dataclass(frozen=True)
+class ElementErrors:
+    """How often JMeter's log says that an element of the plan, or a function, failed; `message` is that of the first.
+
+    consequence: what JMeter did instead, empty if that is not known.
+    """
+
+    element: str
+    n: int
+    message: str
+    consequence: str
+
+
+@dataclass(frozen=True)
+class Unreplaced:
+    """How many samples of a label were sent with a text that should have been replaced, such as ${user} or <EOF>."""
+
+    label: str
+    text: str
+    n: int
+
+
+@dataclass(frozen=True)
 class Facts:
     """What the warnings are made of.
 
@@ -266,6 +297,8 @@ class Facts:
     out_of_memory: what JMeter's logs say of memory or threads that it did not get.
     during_stalls: the samples in progress while the generator was held up.
     dropped: the arrivals that found no free thread, and were never sent.
+    unreplaced: samples that were sent with a text in place of a value, the most frequent first.
+    element_errors: failures of elements that JMeter only logs, the most frequent first.
     absent_columns: of JMeter's columns those that samples.jtl was saved without; assumed: what it does not say itself.
     cut_transactions: how many of each label the end of their threads cut off; they are no samples.
     untimed: the samples whose times a script or plug-in set so that they cannot be true, or that never began.
@@ -278,6 +311,8 @@ class Facts:
     out_of_memory: str | None = None
     stalls: list[Stall] = field(default_factory=list)
     during_stalls: int = 0
+    element_errors: list[ElementErrors] = field(default_factory=list)
+    unreplaced: list[Unreplaced] = field(default_factory=list)
     absent_columns: list[str] = field(default_factory=list)
     dropped: int = 0
     videos: dict[str, int] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from framestorm.report.rates import rates
 from framestorm.results import hosts, reading, replicas, stalls
 from framestorm.results.jtl import read_threads
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
+from framestorm.results.unreplaced import read_unreplaced
 from framestorm.stats.percentiles import Sample
 from framestorm.stats.shares import wilson
 
@@ -102,6 +103,8 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             out_of_memory=results.log.out_of_memory,
             stalls=stalled,
             during_stalls=stalls.samples_during(samples, stalled, origin_ms),
+            unreplaced=read_unreplaced(results.jtl),
+            element_errors=results.log.element_errors,
             absent_columns=list(results.jtl.absent),
             rates=rates(samples, in_flight, asked_per_s),
             assumed=list(results.jtl.assumed),

@@ -9,6 +9,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from framestorm.model.summary import ElementErrors
+from framestorm.results.element_errors import read_errors
+
 # Thread groups run on the slaves where there are any.
 LOGS = ("jmeter.log", "jmeter-server-*.log")
 # A message begins after time, level and logger. What is within another is not read: it may be what a client printed.
@@ -38,7 +41,16 @@ _STOPPED_BY_PLAN = re.compile(
 )
 _STOPPED_NOW = re.compile(rb"%bStop Test Now asked for at %b by" % (_MESSAGE, _NUMBER), re.MULTILINE)
 # A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
-_ENDED_THREAD = re.compile(rb"%bUncaught exception in thread .*\n?([^:\n]*)" % _MESSAGE, re.MULTILINE)
+_ENDED_THREAD = re.compile(
+    rb"%b(?:Uncaught exception in thread (?!Thread\[StandardJMeterEngine,).*|Test failed!)\n?([^:\n]*)" % _MESSAGE,
+    re.MULTILINE,
+)
+# The end of what starts the thread groups one after the other; the next line says by what.
+_ENDED_ENGINE = re.compile(
+    rb"%b(?:Uncaught exception in thread Thread\[StandardJMeterEngine,|Error occurred compiling the tree:).*"
+    rb"\n?(.{0,300})" % _MESSAGE,
+    re.MULTILINE,
+)
 # A thread group that JMeter passes over, as one whose duration turns out to be 0; the test goes on with the others.
 _UNSTARTED = re.compile(rb"%bError occurred starting thread group :(.*), error message:(.*)" % _MESSAGE, re.MULTILINE)
 
@@ -53,6 +65,8 @@ class JMeterLog:
     stopped_by: which thread or element of the plan stopped the test, None if it ran to its end; stopped_ms: when it did
     so at once, in epoch ms, which cuts off samples.
     ended_threads: how many threads each error ended; the samples that they had begun have no row.
+    ended_engine: the error that ended JMeter's engine, which starts the thread groups.
+    element_errors: failures of elements that JMeter only logs.
     unstarted: each thread group that could not be started, with the reason.
     is_watched: whether it noticed the seconds in which it was held up. stalls: the start of each such second in epoch
     ms, and how long in ms a thread was held up in it at most, and garbage was collected.
@@ -65,6 +79,8 @@ class JMeterLog:
     stopped_by: str | None
     stopped_ms: float | None
     ended_threads: Counter[str]
+    ended_engine: str | None
+    element_errors: list[ElementErrors]
     unstarted: list[tuple[str, str]]
     is_watched: bool
     stalls: list[tuple[int, int, int]]
@@ -89,6 +105,8 @@ def read_log(run_dir: Path) -> JMeterLog:
             stopped_by=stopped.replace("thread:", "thread").strip() if stopped else None,
             stopped_ms=min((float(at_ms) for (at_ms,) in found(_STOPPED_NOW)), default=None),
             ended_threads=Counter(error.strip() for (error,) in found(_ENDED_THREAD)),
+            ended_engine=next((error.strip() for (error,) in found(_ENDED_ENGINE)), None),
+            element_errors=read_errors(logs),
             unstarted=[(name, why.strip(" ,\r")) for name, why in found(_UNSTARTED)],
             is_watched=any(log.find(_WATCHED) >= 0 for log in logs),
             stalls=[(int(start), int(longest), int(gc)) for start, longest, gc in found(_STALL)],

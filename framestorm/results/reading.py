@@ -156,6 +156,9 @@ def missing(results: RunResults) -> list[str]:
         f"{plural(n, 'thread')} of JMeter ended by {error}: what they had begun has no row; see jmeter.log"
         for error, n in results.log.ended_threads.items()
     ]
+    if engine_error := results.log.ended_engine:
+        why = f"JMeter's engine ended by {engine_error}: no further thread group was started"
+        sentences.append(f"{why}, and none that tears down; see jmeter.log")
     sentences += [f"JMeter did not start thread group {name!r}: {why}" for name, why in results.log.unstarted]
     return sentences
 

@@ -7,6 +7,8 @@ import pytest
 from framestorm.errors import UsageError
 from framestorm.run.preparation import RunOptions, prepare
 from tests.run import foreign
+from tests.runs import RunSh
+from tests.stand_in import StartServer
 
 CASES = Path(__file__).parent
 
@@ -266,3 +268,33 @@ def test_the_encoding_of_a_data_set(
     elements = data_set(tmp_path, "x\nJürgen\n", written, fileEncoding=read) + CALL
     checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=2), capsys)
     assert word in checked.text and bool(word) == bool(checked.notes)
+
+
+def test_elements_that_fail_are_counted(run_sh: RunSh, stand_in: StartServer, tmp_path: Path) -> None:
+    """What JMeter only logs is a warning, by element; so is a text that was sent in place of a value."""
+    text = (CASES / "elements-fail.jmx").read_text().replace(">21001<", f">{stand_in().server_port}<")
+    (tmp_path / "elements-fail.jmx").write_text(text)
+    (tmp_path / "users-blank-line.csv").write_bytes((CASES / "users-blank-line.csv").read_bytes())
+    run = run_sh("-t", str(tmp_path / "elements-fail.jmx"))
+    summary = run.json("summary.json")
+    failed = {each["element"]: each["n"] for each in summary["facts"]["element_errors"]}
+    assert failed.pop("BackendListener (HttpMetricsSender)") > 0
+    # Which of the two is lost depends on which thread is first.
+    assert sum(failed.pop(f"sampler {name!r}", 0) for name in ("inner", "p2")) > 0
+    assert failed == {
+        "JSR223PreProcessor 'read id'": 3,
+        "JSR223Timer 'pace'": 3,
+        "BeanShellPreProcessor": 3,
+        "JSONPostProcessor 'find'": 3,
+        "IfController 'is ready'": 3,
+        "function groovy": 3,
+        "function jexl3": 3,
+    }
+    assert summary["facts"]["unreplaced"] == [
+        {"label": "req", "text": "${id}", "n": 3},
+        {"label": "req", "text": "<EOF>", "n": 1},
+    ]
+    warnings = "\n".join(summary["warnings"]).replace("\u00a0", " ")
+    assert "3 samples of req had the text ${id} in place of a value" in warnings
+    assert "1 sample of req had the text <EOF> in place of a value: a CSV data set had no row left" in warnings
+    assert {"element_failed", "unreplaced"} <= set(summary["doubts"])

@@ -6,7 +6,7 @@ from typing import get_args
 import polars as pl
 
 from framestorm.model.summary import Doubt, Summary
-from framestorm.report.trust import figures, load, machines
+from framestorm.report.trust import elements, figures, load, machines
 
 
 def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
@@ -15,6 +15,8 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         ("slave_lost", machines.losses(summary)),
         (None, machines.replicas(summary)),
         ("stopped", load.stopped(summary)),
+        ("element_failed", elements.errors(summary)),
+        ("unreplaced", elements.unreplaced(summary)),
         (None, figures.videos(summary)),
         ("not_offered", [*load.arrivals(summary), *load.users(summary)]),
         (None, machines.saturation(summary)),

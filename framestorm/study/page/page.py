@@ -38,6 +38,8 @@ DOUBTS: dict[Doubt, str] = {
     "slave_lost": "a slave was lost",
     "replica_lost": "a replica was lost",
     "replicas_short": "fewer replicas were ready than wanted",
+    "element_failed": "scripts or other elements of the plan failed, and JMeter went on",
+    "unreplaced": "names of variables were sent in place of values",
     "hosts_differ": "slaves measured different times",
     "clock": "a clock was wrong",
 }
