@@ -6,7 +6,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.compare.comparing import compare
-from framestorm.compare.page import page_html, terminal_text
+from framestorm.compare.page import junit_xml, page_html, terminal_text
 from framestorm.compare.sides import Sides, StudySide, factors_text, levels, read_sides
 from framestorm.errors import FramestormError, UsageError
 from framestorm.inference.contrasts import Threshold
@@ -18,7 +18,7 @@ from framestorm.plain import say, visible
 
 EXIT_STATUS = (
     "exit status: 0 no regression shown, 1 the sides cannot be compared, or a judged figure is missing, 2 wrong usage, "
-    "3 regression beyond a threshold"
+    "3 regression beyond a threshold, 5 checks could not be decided (with --undecided fail)"
 )
 # Separate runs on a quiet machine may differ by a tenth; a percentage point of success is one error in a hundred.
 ALWAYS = "success 1 point"
@@ -52,12 +52,14 @@ def main(words: Sequence[str]) -> int:
     # The command to repeat, without -o and --json: their outputs would exist already.
     command = ["./run.sh", "compare", *asked.sides, *(("--factor", asked.factor) if asked.factor else ())]
     command += [word for text in asked.thresholds for word in ("--threshold", text)]
+    command += ["--undecided", asked.undecided] if asked.undecided != "pass" else []
     factor = asked.factor.partition("=")[0] if asked.factor else None
-    comparison = compare(sides, thresholds, out_dir, command, factor)
+    comparison = compare(sides, thresholds, out_dir, command, factor, asked.undecided)
     text = dump(comparison, indent=1) + "\n"
     try:
         out_dir.mkdir(parents=True)
         write_text(out_dir / "comparison.json", text)
+        write_text(out_dir / "junit.xml", junit_xml(comparison))
         write_text(out_dir / "index.html", page_html(comparison))
         if asked.json is not None:
             write_text(asked.json.absolute(), text)
@@ -89,6 +91,10 @@ def _parser() -> Parser:
         help="what counts as a regression, such as 'mean 5 %%', 'login p95 10 %%' or 'success 1 point', in the words "
         "of --fail-if; +10 %% or -10 %%: only a rise or a fall; may be repeated "
         f"(default: {', '.join(DEFAULTS).replace('%', '%%')}; success is always judged)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--undecided", choices=("pass", "fail"), default="pass",
+        help="whether checks that too little data could not decide fail the comparison (default: pass)",
     )  # fmt: skip
     parser.add_argument("--json", metavar="FILE", type=Path, help="also write comparison.json to this new file")
     parser.add_argument(

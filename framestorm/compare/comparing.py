@@ -21,19 +21,25 @@ from framestorm.model.comparison import (
     Link,
     Side,
     SideComparison,
+    Undecided,
     Verdict,
 )
 from framestorm.model.metric import RESPONSE
 from framestorm.model.units import plural
 from framestorm.study.answers.samples import Times
 
-EXIT_MISSING, EXIT_REGRESSION = 1, 3
+EXIT_MISSING, EXIT_REGRESSION, EXIT_UNDECIDED = 1, 3, 5
 MAIN_OF_RUNS = ("median_ms", "p95_ms", "success")
 CURVE_POINTS = 400
 
 
 def compare(
-    sides: Sides, thresholds: Sequence[Threshold], out_dir: Path, command: Sequence[str], factor: str | None = None
+    sides: Sides,
+    thresholds: Sequence[Threshold],
+    out_dir: Path,
+    command: Sequence[str],
+    factor: str | None = None,
+    undecided: Undecided = "pass",
 ) -> Comparison:
     """Compare the first side with each of the others; `factor`: of which they are levels."""
     everyone: Sequence[RunSide | StudySide] = sides
@@ -50,7 +56,7 @@ def compare(
         kit=kit(),
         made_ms=now_ms(),
         command=tuple(command),
-        verdict=_verdict(judged),
+        verdict=_verdict(judged, undecided),
         sides=[_side(side, out_dir) for side in sides],
         comparisons=[
             _side_comparison(old, new, each, [contrasts[question] for question in each.overall],
@@ -61,6 +67,7 @@ def compare(
         curves=[_curve(side) for side in sides if isinstance(side, RunSide)],
         factor=factor,
         study=old.folder.name if isinstance(old, StudySide) else None,
+        undecided=undecided,
     )  # fmt: skip
 
 
@@ -99,23 +106,25 @@ def _side_comparison(
     )
 
 
-def _verdict(judged: Sequence[JudgedThreshold]) -> Verdict:
+def _verdict(judged: Sequence[JudgedThreshold], undecided: Undecided) -> Verdict:
     regressions = [each.text for each in judged if each.state == "regression"]
     missing = [f"{each.text} ({each.why})" for each in judged if each.state == "missing"]
-    n_open = sum(each.state in {"inconclusive", "not compared"} for each in judged)
+    n_open = sum(each.is_undecided for each in judged)
     if regressions:
         text = f"{plural(len(regressions), 'regression')} beyond the threshold: {_first_of(regressions)}"
         return Verdict("regression", EXIT_REGRESSION, text)
     if missing:
         return Verdict("missing", EXIT_MISSING, _first_of(missing))
-    if n_open and n_open == len(judged):
-        return Verdict("inconclusive", 0, "insufficient data: too few samples or repetitions to decide any threshold")
-    text = "no worsening beyond a threshold was shown"
-    if n_open:
-        text += f"; {n_open} of {plural(len(judged), 'check')} could not be decided"
-    else:
-        text += ", and every interval is within its threshold"
-    return Verdict("none", 0, text)
+    if not n_open:
+        return Verdict(
+            "none", 0, "no worsening beyond a threshold was shown, and every interval is within its threshold"
+        )
+    text = f"no worsening beyond a threshold was shown; {n_open} of {plural(len(judged), 'check')} could not be decided"
+    if n_open == len(judged):
+        text = "insufficient data: too few samples or repetitions to decide any threshold"
+    if undecided == "fail":
+        return Verdict("inconclusive", EXIT_UNDECIDED, f"{text}, and these count as failed (--undecided fail)")
+    return Verdict("inconclusive" if n_open == len(judged) else "none", 0, text)
 
 
 def _first_of(texts: Sequence[str]) -> str:

@@ -5,10 +5,19 @@ from collections.abc import Sequence
 
 from framestorm.inference import wording
 from framestorm.model import units
-from framestorm.model.comparison import NOT_COMPARED, NOT_SIGNIFICANT, Comparison, Contrast, Curve
+from framestorm.model.comparison import (
+    NOT_COMPARED,
+    NOT_SIGNIFICANT,
+    Comparison,
+    Contrast,
+    Curve,
+    JudgedThreshold,
+    Undecided,
+)
 from framestorm.model.units import count
 from framestorm.report.document import render
 from framestorm.report.figure import BAD, INK, QUIET, SECOND, Chart, Lengths, Trace, axis_title, colour_of, line
+from framestorm.report.junit import Case, suite_xml
 from framestorm.report.terminal import aligned
 
 GOOD = "var(--good)"
@@ -23,6 +32,7 @@ STATE_LOOKS = {
 KINDS = {
     "for the worse": BAD, "for the better": GOOD, "different": SECOND, NOT_SIGNIFICANT: INK, "no interval": QUIET,
 }  # fmt: skip
+MAX_UNDECIDED = 12
 ROW_REM, FRAME_REM = 1.5, 5.5
 MARGIN = 0.04
 LabelledContrast = tuple[str, Contrast]
@@ -172,7 +182,40 @@ def terminal_text(comparison: Comparison) -> str:
         parts.append(f"Different settings in {each.label}: {names or 'none that is recorded'}.")
         parts.append("\n".join(f"Note: {sentence}" for sentence in each.warnings))
     parts.append(f"{VERDICT_WORDS[comparison.verdict.word]}: {comparison.verdict.text}.")
+    undecided = [f"undecided: {undecided_text(each)}" for each in comparison.thresholds if each.is_undecided]
+    left = len(undecided) - MAX_UNDECIDED
+    more = [f"… {units.plural(left, 'more undecided check')} on the page"] if left > 0 else []
+    parts.append("\n".join([*undecided[:MAX_UNDECIDED], *more]))
     return "\n\n".join(part for part in parts if part).replace(units.NBSP, " ")
+
+
+def undecided_text(judged: JudgedThreshold) -> str:
+    """A check that could not be decided: its threshold, the figure, why, and how much data would decide it."""
+    reasons = [text for text in (judged.why, judged.needed) if text]
+    return "; ".join([f"{judged.threshold}: {judged.text}", *reasons])
+
+
+def junit_xml(comparison: Comparison) -> str:
+    """JUnit's XML: a test case a check; one that is not decided fails if it counts as failed, else it is skipped."""
+    names = {side.label: side.name for side in comparison.sides}
+    return suite_xml(
+        f"compare.{comparison.study}" if comparison.study else "compare",
+        [_case(each, comparison.undecided) for each in comparison.thresholds],
+        {f"side {label}": name for label, name in names.items()} | {"verdict": comparison.verdict.word},
+        comparison.made_ms,
+        0,
+    )
+
+
+def _case(judged: JudgedThreshold, undecided: Undecided) -> Case:
+    name = judged.threshold + (f" at {judged.point}" if judged.point else "")
+    if judged.is_undecided:
+        why = f"undecided: {undecided_text(judged)}"
+        if undecided == "fail":
+            return Case(name, (judged.state, why), label=judged.side or None)
+        return Case(name, skipped=why, label=judged.side or None)
+    failure = None if judged.state == "within" else (judged.state, "; ".join(filter(None, (judged.text, judged.why))))
+    return Case(name, failure, output=judged.text, label=judged.side or None)
 
 
 def table(contrasts: Sequence[Contrast], baseline: str, candidate: str) -> str:

@@ -6,6 +6,7 @@ Both kinds of claims are corrected for multiple comparisons (Holm).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from framestorm.inference.needed import needed
 from framestorm.inference.wording import change_and_interval
 from framestorm.model.comparison import (
     NEUTRAL,
@@ -185,8 +186,8 @@ def judge_thresholds(
     for threshold, question in pairs:
         is_regression = (threshold, question) in regressions
         state, why = ("regression", None) if is_regression else _state_of(threshold, question)
-        change = change_and_interval(contrasts[question])
-        judged.append(_judged(threshold, question, state, why, change))
+        of = _judged(threshold, question, state, why, change_and_interval(contrasts[question]))
+        judged.append(replace(of, needed=_needed(threshold, question)) if state == "inconclusive" else of)
     judged += [
         _judged(each, what, "missing", what.why, "none, though the baseline has it")
         for each in thresholds
@@ -222,6 +223,14 @@ def _state_of(threshold: Threshold, question: Question) -> tuple[State, str | No
         return "within", None
     is_beyond = better is not None and threshold.sign * (better - threshold.margin) > 0
     return "inconclusive", NOT_IN_FAMILY if is_beyond else None
+
+
+def _needed(threshold: Threshold, question: Question) -> str | None:
+    scale = threshold.scale
+    value, evidence = question.value(scale), question.evidence.get(scale)
+    if value is None or evidence is None:
+        return None
+    return needed(scale, threshold.margin, value, evidence.interval(), (question.baseline, question.candidate))
 
 
 def _p_of_no_worsening(threshold: Threshold, evidence: Evidence) -> float:

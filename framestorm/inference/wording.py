@@ -160,10 +160,21 @@ def claim_sentence(claim: Claim, figure: Estimate, repetitions: int, cells: int,
     figure_and_ends = f"{_claim_figure(claim, figure.value)}{unit} {ends}".rstrip()
     text = f"{claim_subject(claim)}: {figure_and_ends} ({', '.join(rests)}); expected {_expected(claim)}."
     if effect:
-        size = f" ({effect.size})" if effect.size else ""
-        sign = "\N{MINUS SIGN}" if effect.value < 0 else ""
-        text += f" {effect.name} {sign}{units.significant(abs(effect.value))}{size}, of the {effect.of}."
+        text += f" {effect_sentence(effect)}"
     return f"{claim.say} {text}" if claim.say else text
+
+
+def effect_sentence(effect: EffectSize) -> str:
+    """How far two settings lie apart, in words and by its statistic's name."""
+    sign = "\N{MINUS SIGN}" if effect.value < 0 else ""
+    size = f", {effect.size}" if effect.size else ""
+    figure = f"{effect.name} {sign}{units.significant(abs(effect.value))}{size}"
+    if effect.of == "samples":
+        share = units.percent((1 + effect.value) / 2)
+        return f"Of two samples, one of each side, that of the first is the larger in {share} of cases ({figure})."
+    way = "below" if effect.value < 0 else "above"
+    deviations = units.significant(abs(effect.value))
+    return f"The first lies {deviations} standard deviations of the runs {way} the second ({figure})."
 
 
 def _claim_figure(claim: Claim, value: float) -> str:

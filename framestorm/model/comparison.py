@@ -9,6 +9,7 @@ from framestorm.model.run import Kit
 from framestorm.stats.evidence import Scale
 
 Bound = Literal["exact", "at least", "at most", "unknown"]
+Undecided = Literal["pass", "fail"]
 Claim = Literal["slower", "faster", "higher", "lower", "no significant difference", "not compared"]
 State = Literal["regression", "missing", "within", "inconclusive", "not compared"]
 VerdictWord = Literal["regression", "missing", "none", "inconclusive"]
@@ -75,7 +76,7 @@ class Contrast:
 class JudgedThreshold:
     """A threshold and its result; `limit` is a share of the baseline's figure, or for shares a difference.
 
-    change: the interval in words, or why there is none.
+    text: the interval in words, or why there is none. needed: how much data would decide one that is not decided.
     """
 
     threshold: str
@@ -86,6 +87,12 @@ class JudgedThreshold:
     state: State
     why: str | None
     text: str
+    needed: str | None = None
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it neither passed nor failed."""
+        return self.state in {"inconclusive", "not compared"}
 
 
 @dataclass(frozen=True)
@@ -160,7 +167,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The content of comparison.json; the first side is the baseline of all others."""
+    """The content of comparison.json; the first side is the baseline of all others.
+
+    undecided: whether checks that could not be decided fail the comparison.
+    """
 
     of: Literal["runs", "studies", "levels"]
     kit: Kit
@@ -173,5 +183,6 @@ class Comparison:
     curves: list[Curve]
     factor: str | None = None
     study: str | None = None
+    undecided: Undecided = "pass"
     format: int = field(default=FORMAT, kw_only=True)
     kind: Literal["comparison"] = field(default="comparison", kw_only=True)

@@ -40,10 +40,12 @@ UNITS = {"share": ("%", 100.0), "bytes": ("MB", 1e-6), "bytes/s": ("kB/s", 1e-3)
 NOTES = {
     "beyond": "Some reach beyond the axis.",
     "from_zero": "Lower ends at 0 are drawn at one tenth of the value: a logarithmic axis has no 0.",
-    "law": "Dashed: the scalability law that fits.",
+    "law": "Dashed: the fitted universal scalability law.",
     "cut": "Open triangle: timeouts cut times off, the true figure lies above.",
     "published": "Published: on other hardware; compare the shape, not the height.",
 }
+# A metric over the factor that sets it is a diagonal.
+GIVEN_BY = {"asked_per_s": "rate_per_s"}
 # On a common logarithmic axis the rows of a panel could not be told apart.
 ORDINARY = {"type": "linear", "tickmode": "auto", "rangemode": "tozero"}
 Drawn = PointSummary | PublishedPoint
@@ -72,7 +74,7 @@ def _usual_charts(summary: StudySummary) -> list[design.Chart]:
         return []
     asked = {"kind": "lines" if all(map(is_number, levels[0])) else "bars"}
     asked |= dict(zip(("x", "lines", "panels"), varied, strict=False))
-    metrics = summary.study.definition.metrics
+    metrics = [name for name in summary.study.definition.metrics if GIVEN_BY.get(name) not in varied]
     return [design.Chart.model_validate({"title": metric(name).title, "metric": name, **asked}) for name in metrics]
 
 

@@ -1,4 +1,5 @@
 import json
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -269,3 +270,50 @@ def test_a_figure_of_a_label_may_neither_rise_nor_fall(
     assert status == (3 if "regression" in states else 0)
     assert [each["state"] for each in made["thresholds"]] == [*states, "within"]
     assert made["thresholds"][0]["metric"].endswith("tokens_p95")
+
+
+def test_undecided_checks_are_named_and_can_fail(
+    tmp_path: Path, make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [make_run(name, steady(60, n, factor)) for n, (name, factor) in enumerate((("a", 1), ("b", 1.04)), 1)]
+    limits = ("--threshold", "mean 10 %", "--threshold", "p95 10 %", "--threshold", "success 50 points")
+    (tmp_path / "usual").mkdir()
+    status, made = compare(tmp_path / "usual", *runs, *limits)
+    states = {each["threshold"]: each["state"] for each in made["thresholds"]}
+    assert states == {"mean 10 %": "inconclusive", "p95 10 %": "not compared", "success 50 points": "within"}
+    assert (status, made["verdict"]["word"]) == (0, "none")
+    said = capsys.readouterr().out
+    assert "undecided: mean 10 %: B, mean response time: 1.0" in said
+    assert " samples in place of 60 and 60 would decide it" in said
+    assert "undecided: p95 10 %: B, p95 response time: " in said and "insufficient data (n < 200): n = 60" in said
+    cases = {each.get("name"): each for each in junit(tmp_path / "usual")}
+    assert {name: [child.tag for child in case][:1] for name, case in cases.items()} == {
+        "mean 10 %": ["skipped"], "p95 10 %": ["skipped"], "success 50 points": ["system-out"],
+    }  # fmt: skip
+
+    (tmp_path / "strict").mkdir()
+    status, made = compare(tmp_path / "strict", *runs, *limits, "--undecided", "fail")
+    assert (status, made["verdict"]["word"]) == (5, "inconclusive")
+    assert "2 of 3 checks could not be decided, and these count as failed" in made["verdict"]["text"]
+    assert made["command"][-2:] == ["--undecided", "fail"]
+    cases = {each.get("name"): each.find("failure") for each in junit(tmp_path / "strict")}
+    failures = {name: None if of is None else of.get("type") for name, of in cases.items()}
+    assert failures == {"mean 10 %": "inconclusive", "p95 10 %": "not compared", "success 50 points": None}
+
+
+def test_junits_names_do_not_depend_on_the_runs_names(tmp_path: Path, make_run: Make) -> None:
+    a, b = make_run("yesterday", steady(600, 1)), make_run("today", steady(600, 2, 1.4))
+    assert compare(tmp_path, a, b, "--threshold", "mean 10 %")[0] == 3
+    suite = junit(tmp_path)
+    assert [(each.get("classname"), each.get("name")) for each in suite] == [
+        ("framestorm.compare.B", "mean 10 %"), ("framestorm.compare.B", "success 1 point"),
+    ]  # fmt: skip
+    failure = suite[0].find("failure")
+    assert failure is not None and failure.get("type") == "regression" and "1.4" in str(failure.text)
+    text = (tmp_path / "compared" / "junit.xml").read_text()
+    assert '<property name="side B" value="today" />' in text
+
+
+def junit(folder: Path) -> list[ET.Element]:
+    """The cases of a comparison's junit.xml."""
+    return list(ET.parse(folder / "compared" / "junit.xml").iter("testcase"))  # noqa: S314 - written by the test

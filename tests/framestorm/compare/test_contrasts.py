@@ -1,3 +1,6 @@
+import math
+import re
+
 import numpy as np
 import pytest
 
@@ -107,3 +110,30 @@ def test_words_of_intervals_and_levels() -> None:
     ends = [("1", "2"), (None, "2"), ("1", None), (None, None)]
     assert [interval(*each) for each in ends] == ["[1, 2]", "[…, 2]", "[1, …]", ""]
     assert [level(each) for each in (True, False, 0.5, 3, "a")] == ["yes", "no", "0.5", "3", "a"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "spread", "repetitions"),
+    [("mean 10 %", 6.0, 3), ("mean 10 %", 12.0, 5), ("mean 2 %", 6.0, 3)],
+    ids=["within with more", "within with many more", "a regression with more"],
+)
+def test_so_many_repetitions_as_are_named_decide_a_check(limit: str, spread: float, repetitions: int) -> None:
+    def sides(n: int) -> Question:
+        """Values with that mean and standard deviation, whatever their number."""
+        steps = [number - (n - 1) / 2 for number in range(n)]
+        deviation = math.sqrt(sum(step * step for step in steps) / (n - 1))
+        old, new = ([mean + spread * step / deviation for step in steps] for mean in (100.0, 105.0))
+        figures = SideFigure(100.0, repetitions=n), SideFigure(105.0, repetitions=n)
+        return Question("mean_ms", *figures, over_repetitions(old, new), "")
+
+    (undecided,) = judged(parse(limit), sides(repetitions))
+    assert undecided.state == "inconclusive" and undecided.needed
+    wanted = int(re.findall(r"about (\d+) repetitions a side in place of", undecided.needed)[0])
+    # About so many: a ratio's interval is one of logarithms, whose mean changes a little with their number.
+    decided, before = (judged(parse(limit), sides(n))[0] for n in (wanted + 1, wanted - 2))
+    assert (decided.state, before.state) == ("within" if limit == "mean 10 %" else "regression", "inconclusive")
+
+
+def test_a_figure_at_its_threshold_is_not_decided_by_more_data() -> None:
+    (one,) = judged(parse("mean 10 %"), question("mean_ms", [99.0, 100.0, 101.0], [109.0, 110.0, 111.0]))
+    assert one.needed == "the figure lies at the threshold: more than 100 times as much data would be needed"

@@ -39,7 +39,8 @@ def test_a_ratio_of_one_pair(study: Any) -> None:
     assert answer.effect == EffectSize("Cliff's delta", "samples", 1.0, "large")
     assert answer.sentence == (
         "fork against kept-alive at users=1, mean response time: 40.6 times [33.7, 48.8] "
-        "(95 % confidence interval, 3 repetitions); expected > 2. Cliff's delta 1.00 (large), of the samples."
+        "(95 % confidence interval, 3 repetitions); expected > 2. Of two samples, one of each side, "
+        "that of the first is the larger in 100\u00a0% of cases (Cliff's delta 1.00, large)."
     )
 
 

@@ -281,7 +281,7 @@ def test_charts_have_intervals_and_the_published_panel(made: Path) -> None:
     assert [(law["line"]["dash"], law["x"][0], law["x"][-1]) for law in laws] == [("dash", 1, 4)] * 2
     served = [trace["y"] for trace in drawn[3].traces if trace.get("showlegend", True)]
     assert [law["y"][0] for law in laws] == pytest.approx([y[0] for y in served], rel=0.1)
-    assert "Dashed: the scalability law that fits." in drawn[3].caption
+    assert "Dashed: the fitted universal scalability law." in drawn[3].caption
     assert list(drawn[4].choices) == ["users 1", "users 2", "users 4"]
     by_frame = drawn[4]
     assert by_frame.chosen == "users 4"
