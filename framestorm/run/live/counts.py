@@ -15,7 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from framestorm.model.cause import request_cause, transaction_cause
-from framestorm.model.criteria import ALL, EACH, USER, Criterion, Group, own_label
+from framestorm.model.criteria import ALL, EACH, OF_TRANSACTION, USER, Criterion, Group, own_label
 from framestorm.model.run import Host, Record
 from framestorm.model.sample import CUT_TRANSACTION, ELAPSED_US, SAMPLE_KIND, SUB_RESULT, TRANSACTION, Line
 from framestorm.run.live.tally import SoFar, Tally, kept
@@ -166,6 +166,9 @@ class Counts:
             of_host = self.by_slave[shown(slaves[host])] if host in slaves else whole
             of_host.users_now = int(threads) if threads.isdecimal() else of_host.users_now
         for (label, host, end_s, ms, cause, is_transaction), n in Counter(equal).items():
+            # A recorder names a transaction as its first request.
+            if is_transaction and label in self.by_label and label not in self.transactions:
+                label += OF_TRANSACTION
             tallies = [self._of_label(label)] if "label" in at else []
             # A transaction is made of samples that are counted.
             if is_transaction:
