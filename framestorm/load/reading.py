@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from framestorm.load.fields import Fields, UnknownValueError, curve
 from framestorm.load.thread_groups import KINDS, kind_of
-from framestorm.load.timers import OF_ALL_THREADS, OF_EACH_THREAD, calc_mode
+from framestorm.load.timers import AMONG_ALL_THREADS, OF_ALL_THREADS, OF_EACH_THREAD, calc_mode
 from framestorm.model import plan as plans
 from framestorm.model.load import Load
 from framestorm.model.plan import Plan
@@ -16,6 +16,8 @@ from framestorm.model.plan_files import Known
 
 # How the classes of thread groups end that set up or tear down.
 _ASIDE = ("SetupThreadGroup", "PostThreadGroup")
+# Controllers that run what is in them once, each time that they are run.
+_RUN_ONCE = ("GenericController", "TransactionController", "CriticalSectionController")
 
 
 def read_loads(plan: Plan, fragments: Iterable[ET.Element], values: Mapping[str, str]) -> tuple[Load, ...]:
@@ -23,7 +25,7 @@ def read_loads(plan: Plan, fragments: Iterable[ET.Element], values: Mapping[str,
     places = [place for root in (plan.root, *fragments) for place in _places(root)]
     known = Known([place.element for place in places], values, plan.path.absolute().parent)
     groups = [place for place in places if place.element.tag.endswith("ThreadGroup")]
-    names = {id(group.element): group.element.get("testname", "") for group in groups}
+    names = {id(group.element): _name(group.element, known) for group in groups}
     loads: dict[int, Load] = {}
     mains = 0
     for group in groups:
@@ -32,7 +34,8 @@ def read_loads(plan: Plan, fragments: Iterable[ET.Element], values: Mapping[str,
         waits = (plan.is_serial and mains > 0) or any(of.element.tag == "SetupThreadGroup" for of in groups)
         mains += not is_aside
         first = Load(name, tag, "users", groups=(name,), is_aside=is_aside, start_s=None if waits else 0.0)
-        loads[id(group.element)] = _read(group.element, first, known, values)
+        load = _read(group.element, first, known, values)
+        loads[id(group.element)] = replace(load, labels=_of_each_arrival(group)) if load.is_open else load
     if plan.is_for_kit and (of_kit := _of_kit(plan, values)) is not None:
         loads = {key: load if load.is_aside else of_kit(load) for key, load in loads.items()}
     timers = []
@@ -42,9 +45,10 @@ def read_loads(plan: Plan, fragments: Iterable[ET.Element], values: Mapping[str,
         own = [group for group in place.within if id(group) in loads]
         paced = [loads[id(group)] for group in own] or [load for load in loads.values() if not load.is_aside]
         labels = () if any("${" in label for label in place.labels) else place.labels
-        name, tag = place.element.get("testname", ""), place.element.tag.rpartition(".")[2]
+        name, tag = _name(place.element, known), place.element.tag.rpartition(".")[2]
         first = Load(name, tag, kind.model, labels=labels, has_end=False)
-        timers += list(_of_timer(Fields(place.element, known, values), first, paced))
+        every = [load for load in loads.values() if not load.is_aside]
+        timers += list(_of_timer(Fields(place.element, known, values), first, paced, every))
     return (*loads.values(), *timers)
 
 
@@ -55,6 +59,7 @@ class _Place:
     element: ET.Element
     within: tuple[ET.Element, ...]
     labels: tuple[str, ...]
+    below: ET.Element | None = None
 
 
 def _places(tree: ET.Element, within: tuple[ET.Element, ...] = ()) -> Iterator[_Place]:
@@ -64,7 +69,7 @@ def _places(tree: ET.Element, within: tuple[ET.Element, ...] = ()) -> Iterator[_
             owner = within[-1] if within else None
             is_of_one = owner is not None and owner.tag.endswith(plans.SAMPLERS)
             labels = (owner.get("testname", ""),) if owner is not None and is_of_one else tuple(_labels(tree))
-        yield _Place(child, within, labels)
+        yield _Place(child, within, labels, below)
         if below is not None:
             yield from _places(below, (*within, child))
 
@@ -86,6 +91,27 @@ def _labels(tree: ET.Element) -> Iterator[str]:
             yield child.get("testname", "")
         if below is not None:
             yield from _labels(below)
+
+
+def _name(element: ET.Element, known: Known) -> str:
+    name = element.get("testname", "")
+    return known.value(name) or name
+
+
+def _of_each_arrival(group: _Place) -> tuple[str, ...]:
+    """The label of a sampler that each arrival of a group runs once, and nothing else does; empty if none is known."""
+    labels = list(_labels(group.below)) if group.below is not None else []
+    first = next(_once(group.below), "") if group.below is not None else ""
+    return (first,) if first and labels.count(first) == 1 and "${" not in first else ()
+
+
+def _once(tree: ET.Element) -> Iterator[str]:
+    """The labels of the samplers that are run once each time that what is in this hashTree is run."""
+    for child, below in _children(tree):
+        if child.tag.endswith(plans.SAMPLERS) and not plans.is_script_of_kit(child):
+            yield child.get("testname", "")
+        elif child.tag in _RUN_ONCE and below is not None:
+            yield from _once(below)
 
 
 def _read(element: ET.Element, load: Load, known: Known, values: Mapping[str, str]) -> Load:
@@ -119,8 +145,8 @@ def _of_kit(plan: Plan, values: Mapping[str, str]) -> Callable[[Load], Load] | N
     return None
 
 
-def _of_timer(fields: Fields, load: Load, paced: list[Load]) -> Iterator[Load]:
-    """What a timer asks of the groups that it paces: of each by itself, or of all together."""
+def _of_timer(fields: Fields, load: Load, paced: list[Load], every: list[Load]) -> Iterator[Load]:
+    """What a timer asks of the groups that it paces, of each by itself or of all together; `every` are all groups."""
     try:
         mode = calc_mode(fields.text("calcMode")) if load.kind == "ConstantThroughputTimer" else 0
     except UnknownValueError as text:
@@ -136,6 +162,10 @@ def _of_timer(fields: Fields, load: Load, paced: list[Load]) -> Iterator[Load]:
             own = kind.read(fields, own)
         except UnknownValueError as text:
             own = replace(own, unknown=f"{text} is known only during the run")
+        if load.kind == "ConstantThroughputTimer" and mode == AMONG_ALL_THREADS and len(paced) < len(every):
+            # JMeter divides the rate among all threads of the test, also those that the timer does not pace.
+            part = sum(group.total or 0 for group in groups) / max(sum(group.total or 0 for group in every), 1)
+            own = replace(own, curve=curve((x, y * part) for x, y in own.points))
         if load.kind == "ConstantThroughputTimer" and mode in OF_EACH_THREAD and not own.unknown:
             (group,) = groups
             rate = own.most

@@ -8,7 +8,7 @@ from framestorm.load.fields import Fields, area, calls, curve, stretches
 from framestorm.model.load import Load
 
 # The modes of a Constant Throughput Timer, by the numbers in its field.
-OF_EACH_THREAD, OF_ALL_THREADS = (0,), (1, 3)
+OF_EACH_THREAD, AMONG_ALL_THREADS, OF_ALL_THREADS = (0,), 1, (1, 3)
 
 
 def calc_mode(text: str) -> int:

@@ -288,6 +288,37 @@ class Unreplaced:
 
 
 @dataclass(frozen=True)
+class Reached:
+    """What was sent of the schedule of a thread group or timer, so named and of this kind.
+
+    asked: arrivals that were due in span_s, from the first sample of the groups on; sent: samples that were started.
+    is_kept: the two agree, and no second had many more than were due.
+    limit: the most threads that may send at the same time, None without a limit; each_s: the mean time that the answers
+        of one arrival took; most_per_s: the highest rate of the schedule.
+    last_s: when the last was sent. short_s: in how many seconds too few were, the last of them before short_until_s.
+    burst: how many were sent in a second in which burst_due were due, 0 if none had many more.
+    failed: samples of the groups with an error.
+    """
+
+    name: str
+    kind: str
+    groups: tuple[str, ...]
+    asked: float
+    sent: int
+    span_s: float
+    is_kept: bool
+    most_per_s: float = 0.0
+    limit: int | None = None
+    each_s: float = 0.0
+    last_s: float = 0.0
+    short_s: int = 0
+    short_until_s: int = 0
+    burst: int = 0
+    burst_due: float = 0.0
+    failed: int = 0
+
+
+@dataclass(frozen=True)
 class Facts:
     """What the warnings are made of.
 
@@ -300,6 +331,7 @@ class Facts:
     unreplaced: samples that were sent with a text in place of a value, the most frequent first.
     element_errors: failures of elements that JMeter only logs, the most frequent first.
     absent_columns: of JMeter's columns those that samples.jtl was saved without; assumed: what it does not say itself.
+    cut_off: how many samples the end of a schedule cut off, which are neither successes nor failures.
     cut_transactions: how many of each label the end of their threads cut off; they are no samples.
     untimed: the samples whose times a script or plug-in set so that they cannot be true, or that never began.
     """
@@ -320,6 +352,7 @@ class Facts:
     assumed: list[str] = field(default_factory=list)
     untimed: int = 0
     cut_transactions: dict[str, int] = field(default_factory=dict)
+    cut_off: int = 0
 
 
 @dataclass(frozen=True)
@@ -338,6 +371,7 @@ class Summary:
         each further label; of more labels than can be shown, the rest together by kind.
     has_default_criteria: criteria were given neither for the run nor for this report.
     missing: what the run lost, each a reason why its verdict is partial.
+    reached: what was sent of each schedule of the plan.
     warnings: sentences on why figures cannot be trusted, the most serious first; doubts: the serious ones by kind.
     """
 
@@ -358,6 +392,7 @@ class Summary:
     facts: Facts
     files: list[RunFile]
     series: Series
+    reached: list[Reached] = field(default_factory=list)
     has_default_criteria: bool = False
     format: int = field(default=FORMAT, kw_only=True)
 

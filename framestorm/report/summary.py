@@ -13,6 +13,7 @@ from framestorm.model.series import Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
 from framestorm.report.rates import rates
+from framestorm.report.reached import read_reached
 from framestorm.results import hosts, reading, replicas, stalls
 from framestorm.results.jtl import read_threads
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
@@ -76,6 +77,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     judged = samplers if texts else [*samplers, *transactions]
     judgements = [judge(each, groups) for criterion in parsed for each in for_each(criterion, judged)]
     missing = reading.missing(results)
+    cut_ms = record.stopping_ms or results.log.stopped_ms or (record.ended_ms if record.state != "complete" else None)
     summary = model.Summary(
         name=run_dir.resolve().name,
         label=label,
@@ -108,9 +110,11 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             absent_columns=list(results.jtl.absent),
             rates=rates(samples, in_flight, asked_per_s),
             assumed=list(results.jtl.assumed),
+            cut_off=results.cut_off,
             untimed=results.jtl.untimed,
             cut_transactions=dict(results.jtl.cut),
         ),
+        reached=read_reached(record, results.started, cut_ms),
         files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],
         series=Series(
             **vars(main_series),

@@ -1,6 +1,7 @@
 """What JMeter says of a run in its logs: its own messages, and those of the kit's scripts and classes there."""
 
 import json
+import math
 import mmap
 import re
 from collections import Counter
@@ -29,6 +30,8 @@ _STALL = re.compile(
     rb'%b\{"type":"stall","start_ms":%b,"longest_ms":%b,"gc_ms":%b,' % (_MESSAGE, _NUMBER, _NUMBER, _NUMBER),
     re.MULTILINE,
 )
+# The message of jmx/java/Schedules.java about a schedule that ends the threads of its group, in their samples too.
+_GROUP_END = re.compile(rb'%b\{"type":"group_end","at_ms":%b,"group":(%b)\}' % (_MESSAGE, _NUMBER, _TEXT), re.MULTILINE)
 _OUT_OF_MEMORY = re.compile(rb"OutOfMemoryError: [\w :'-]{1,80}")
 # What jmx/groovy/user.groovy quotes of a client, which may have printed an error of a Java of its own.
 _OF_CLIENT = b": user failed: "
@@ -67,6 +70,7 @@ class JMeterLog:
     ended_threads: how many threads each error ended; the samples that they had begun have no row.
     ended_engine: the error that ended JMeter's engine, which starts the thread groups.
     element_errors: failures of elements that JMeter only logs.
+    group_ends: from when on, in epoch ms, the schedule of a thread group ended its threads, by the group's name.
     unstarted: each thread group that could not be started, with the reason.
     is_watched: whether it noticed the seconds in which it was held up. stalls: the start of each such second in epoch
     ms, and how long in ms a thread was held up in it at most, and garbage was collected.
@@ -81,6 +85,7 @@ class JMeterLog:
     ended_threads: Counter[str]
     ended_engine: str | None
     element_errors: list[ElementErrors]
+    group_ends: dict[str, float]
     unstarted: list[tuple[str, str]]
     is_watched: bool
     stalls: list[tuple[int, int, int]]
@@ -96,6 +101,10 @@ def read_log(run_dir: Path) -> JMeterLog:
             return ([group.decode(errors="replace") for group in match.groups()] for match in matches)
 
         refusal, stopped = (next((text for (text,) in found(each)), None) for each in (_REFUSED, _STOPPED_BY_PLAN))
+        ends: dict[str, float] = {}
+        for at_ms, group in found(_GROUP_END):
+            name = str(json.loads(group))
+            ends[name] = min(float(at_ms), ends.get(name, math.inf))
         arrivals = [(int(due), int(dropped)) for due, dropped in found(_ARRIVALS)]
         return JMeterLog(
             refusal=str(json.loads(refusal)).partition("\n")[0] if refusal else None,
@@ -107,6 +116,7 @@ def read_log(run_dir: Path) -> JMeterLog:
             ended_threads=Counter(error.strip() for (error,) in found(_ENDED_THREAD)),
             ended_engine=next((error.strip() for (error,) in found(_ENDED_ENGINE)), None),
             element_errors=read_errors(logs),
+            group_ends=ends,
             unstarted=[(name, why.strip(" ,\r")) for name, why in found(_UNSTARTED)],
             is_watched=any(log.find(_WATCHED) >= 0 for log in logs),
             stalls=[(int(start), int(longest), int(gc)) for start, longest, gc in found(_STALL)],

@@ -1,7 +1,7 @@
 """samples.jtl, JMeter's CSV, read in columns: rows by label, users, and the samples of a plan without a client."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from framestorm.model.sample import (
     is_length,
 )
 from framestorm.results.cells import inert
+from framestorm.results.groups import is_of_groups
 from framestorm.results.jtl_file import DEFAULT, OTHERS_OF_JMETER, JtlFile, open_jtl
 from framestorm.results.times import PossibleTimes
 
@@ -201,10 +202,11 @@ def write_samples(
     *,
     without: str | None = None,
     stopping_ms: float | None = None,
+    group_ends: Mapping[str, float] | None = None,
 ) -> None:
     """Write the rows, except those with the label `without`, to the CSV file `table` in the form of samples.csv.
 
-    stopping_ms: when the run was told to stop, if it was.
+    stopping_ms: when the run was told to stop, if it was; group_ends: when the threads of each group were.
     """
     assert jtl.rows is not None  # noqa: S101 - the caller has seen such rows
     rows = jtl.rows if without is None else jtl.rows.filter(pl.col("label") != without)
@@ -220,7 +222,12 @@ def write_samples(
     # The samples of users that are processes are sub-results of these, and samples nevertheless.
     own = SOURCE if without is None else pl.when(SOURCE == SUB_RESULT).then(pl.lit(JTL)).otherwise(SOURCE)
     rows = _with_cause(rows)
-    samples = (rows if stopping_ms is None else _with_stopped(rows, stopping_ms)).select(
+    ended_ms = pl.lit(stopping_ms, pl.Float64)
+    for group, end_ms in (group_ends or {}).items():
+        is_of_group = is_of_groups("thread", [group], has_slaves=True)
+        ended_ms = pl.when(is_of_group).then(pl.min_horizontal(ended_ms, pl.lit(end_ms))).otherwise(ended_ms)
+    is_cut = stopping_ms is not None or group_ends
+    samples = (_with_stopped(rows, ended_ms) if is_cut else rows).select(
         "label",
         pl.col("thread").alias("user"),
         _number("index").cast(pl.Int64, strict=False),
@@ -291,13 +298,13 @@ def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
     return rows.join(table, on="_key", how="left", maintain_order="left").drop("_key")
 
 
-def _with_stopped(rows: pl.LazyFrame, stopping_ms: float) -> pl.LazyFrame:
-    """The rows of a run that was told to stop, with the cause of the samples that this cut off.
+def _with_stopped(rows: pl.LazyFrame, ended_ms: pl.Expr) -> pl.LazyFrame:
+    """The rows of threads that were told to stop at ended_ms, null if never, with the cause of samples cut off then.
 
     These are the ones that ended after it with an error of the network, an exception, or without any cause: JMeter
     closes their connections. A transaction is cut off if its only failed sample is, whose row stands before its own.
     """
-    is_after = pl.col("start_ms") + pl.col("rtt_ms") >= stopping_ms
+    is_after = (pl.col("start_ms") + pl.col("rtt_ms") >= ended_ms).fill_null(value=False)
     is_stopped = is_after & pl.col("cause").str.extract(r"^([^:]*)").is_in(list(AS_IF_NOT_STOPPED))
     rows = rows.with_columns(is_stopped.fill_null(value=False).alias("_is_stopped"))
     has_stopped = pl.col("_is_stopped").cast(pl.Int8).cum_max().over("host", "thread") == 1

@@ -20,7 +20,7 @@ from framestorm.model.units import count, plural
 from framestorm.results.clients import IN_JOURNAL, IN_TREE, OUTPUT, ClientFiles, read_clients
 from framestorm.results.jmeter_log import JMeterLog, read_log
 from framestorm.results.jtl import JTL, Jtl, read_jtl, read_users, write_samples
-from framestorm.results.table import Label, height, labels_of, of_label, read_table, users_table
+from framestorm.results.table import IS_OWN, Label, height, labels_of, of_label, read_table, users_table
 
 SAMPLES = "samples.csv"
 RAW_FILES = ("tree.xml", "journal.jsonl", "samples.jtl", SAMPLES, "run.json")
@@ -42,6 +42,7 @@ class RunResults:
 
     label: the label of the main samples; samples: those of that label; every: those of all labels, with transactions
         and sub-results; labels: what those of each label are; users: virtual users that are processes.
+    started: every sample and those, `cut_off` of samplers, that the end of a schedule cut off.
     """
 
     record: Record
@@ -54,6 +55,8 @@ class RunResults:
     clients: ClientFiles
     jtl: Jtl
     log: JMeterLog
+    started: pl.LazyFrame
+    cut_off: int
 
     @property
     def is_at_rate(self) -> bool:
@@ -106,16 +109,23 @@ def read_results(run_dir: Path) -> RunResults:
             users = read_users(jtl) if has_users else users
             # Where something else ended the run, such as a target that died, errors are what they say.
             stopping_ms = record.stopping_ms if record.state == "stopped" else log.stopped_ms
-            write_samples(jtl, table, without=USER if has_users else None, stopping_ms=stopping_ms)
+            without = USER if has_users else None
+            write_samples(jtl, table, without=without, stopping_ms=stopping_ms, group_ends=log.group_ends)
         elif not clients.users and path.exists():
             # An archive with only the table: better than nothing, and the report says that it is incomplete.
             table.unlink()
             table.hardlink_to(path)
-        every = read_table(table)
+        started = read_table(table)
+    every, cut_off = started, 0
+    if log.group_ends and record.stopping_ms is None and log.stopped_ms is None:
+        # The plan's own schedule ended these: they are neither successes nor failures.
+        is_cut_off = pl.col("cause").eq_missing("stopped")
+        cut_off = height(started.filter(is_cut_off & IS_OWN))
+        every = started.filter(~is_cut_off) if cut_off else started
     labels = labels_of(every)
     label = main_label(record, [name for name, of in labels.items() if of.kind == "sampler"])
     samples = of_label(every, label)
-    return RunResults(record, problem, label, samples, every, labels, users, clients, jtl, log)
+    return RunResults(record, problem, label, samples, every, labels, users, clients, jtl, log, started, cut_off)
 
 
 def main_label(record: Record, names: Sequence[str]) -> str:

@@ -1,12 +1,14 @@
 package framestorm;
 
 import com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup;
+import groovy.json.JsonOutput;
 import java.lang.reflect.Field;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import kg.apc.jmeter.timers.VariableThroughputTimer;
 import org.apache.jmeter.testelement.TestElement;
 import org.apache.jmeter.testelement.ThreadListener;
 import org.apache.jmeter.testelement.property.JMeterProperty;
@@ -15,6 +17,7 @@ import org.apache.jmeter.testelement.property.StringProperty;
 import org.apache.jmeter.threads.AbstractThreadGroup;
 import org.apache.jmeter.threads.JMeterContextService;
 import org.apache.jmeter.threads.openmodel.OpenModelThreadGroup;
+import org.apache.jmeter.threads.openmodel.ThreadScheduleUtils;
 import org.apache.jmeter.timers.poissonarrivals.PreciseThroughputTimer;
 import org.apache.jorphan.collections.HashTree;
 import org.slf4j.Logger;
@@ -48,6 +51,8 @@ public final class Schedules {
                 other = copy((TestElement) each, new Timer());
             } else if (each.getClass() == ArrivalsThreadGroup.class) {
                 other = copy((TestElement) each, new Arrivals());
+            } else if (each.getClass() == VariableThroughputTimer.class) {
+                other = copy((TestElement) each, new ShapingTimer());
             } else if (each instanceof OpenModelThreadGroup) {
                 countFromStart((OpenModelThreadGroup) each);
             }
@@ -71,7 +76,7 @@ public final class Schedules {
     private static void countFromStart(OpenModelThreadGroup group) {
         JMeterProperty schedule = group.getProperty(OpenModelThreadGroup.SCHEDULE);
         group.removeProperty(OpenModelThreadGroup.SCHEDULE);
-        group.setProperty(new Schedule(schedule));
+        group.setProperty(new Schedule(schedule, group.getName()));
     }
 
     /** Have JMeter take this moment for the test's start. */
@@ -89,17 +94,41 @@ public final class Schedules {
     public static final class Schedule extends StringProperty {
         private static final long serialVersionUID = 1L;
         private final JMeterProperty planned;
+        private final String group;
 
-        Schedule(JMeterProperty planned) {
+        Schedule(JMeterProperty planned, String group) {
             super(planned.getName(), "");
             this.planned = planned;
+            this.group = group;
         }
 
         @Override
         public String getStringValue() {
+            String text = planned.getStringValue();
+            try {
+                double lengthS = ThreadScheduleUtils.ThreadSchedule(text).getTotalDuration();
+                tellEnd(group, System.currentTimeMillis() + (long) (lengthS * 1000));
+            } catch (Exception ignored) { // JMeter says what is wrong with it
+            }
             beginTest();
-            return planned.getStringValue();
+            return text;
         }
+    }
+
+    /** A Throughput Shaping Timer that tells when it begins to end the threads of its group, in their samples too. */
+    public static final class ShapingTimer extends VariableThroughputTimer {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected void stopTest() {
+            tellEnd(JMeterContextService.getContext().getThreadGroup().getName(), System.currentTimeMillis());
+            super.stopTest();
+        }
+    }
+
+    /** Read by framestorm/results/jmeter_log.py: samples that end later, and fail, were cut off. */
+    private static void tellEnd(String group, long atMs) {
+        LOG.info("{\"type\":\"group_end\",\"at_ms\":{},\"group\":{}}", atMs, JsonOutput.toJson(group));
     }
 
     /** A Precise Throughput Timer whose events count from the start of the first user of their thread group. */

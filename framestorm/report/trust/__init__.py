@@ -18,7 +18,7 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         ("element_failed", elements.errors(summary)),
         ("unreplaced", elements.unreplaced(summary)),
         (None, figures.videos(summary)),
-        ("not_offered", [*load.arrivals(summary), *load.users(summary)]),
+        ("not_offered", [*load.arrivals(summary), *load.schedules(summary), *load.users(summary)]),
         (None, machines.saturation(summary)),
         (None, machines.stalls(summary)),
         ("hosts_differ", machines.hosts_differ(summary)),

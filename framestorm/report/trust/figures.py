@@ -51,6 +51,11 @@ def times(summary: Summary) -> list[str]:
         sentences.append(
             f"{plural(stopped, summary.unit)} failed because the run was stopped. They have no response time."
         )
+    if cut_off := summary.facts.cut_off:
+        sentences.append(
+            f"{plural(cut_off, 'sample')} {'was' if cut_off == 1 else 'were'} in progress when a schedule of the plan "
+            "ended its threads: cut off (stopped), so neither a success nor a failure."
+        )
     other = main.failed - main.timed_out - stopped
     if other:
         how = " for another reason" if main.timed_out or stopped else ""

@@ -1,6 +1,8 @@
 """Warnings that the load was not the one that was asked for."""
 
-from framestorm.model.summary import Summary
+import math
+
+from framestorm.model.summary import Reached, Summary
 from framestorm.model.units import count, duration, listed, plural
 from framestorm.report.trust.machines import is_saturated
 
@@ -37,6 +39,64 @@ def arrivals(summary: Summary) -> list[str]:
         f"{count(dropped)} of {plural(due, 'arrival')} {were} dropped: {why}. The configured rate was not offered; "
         f"success rate and times are of the {count(summary.main.n)} {summary.unit}s that were sent. {advice}"
     ]
+
+
+def schedules(summary: Summary) -> list[str]:
+    """Each schedule that was not kept, with the reasons; dropped arrivals have a warning of their own."""
+    dropped = summary.facts.dropped
+    return [
+        _of_schedule(reached, summary)
+        for reached in summary.reached
+        if not reached.is_kept and not (dropped and 0 <= reached.asked - reached.sent <= dropped)
+    ]
+
+
+def _of_schedule(reached: Reached, summary: Summary) -> str:
+    asked = f"{reached.name!r} ({reached.kind}) asked for {plural(round(reached.asked), 'arrival')}"
+    if not reached.sent:
+        return f"{asked}, and none was sent: see jmeter.log. No figure describes this part of the plan."
+    rates = ""
+    if reached.span_s > 0:
+        rates = f" ({reached.asked / reached.span_s:.3g}/s and {reached.sent / reached.span_s:.3g}/s)"
+    sent = f"{asked} in {duration(1000 * reached.span_s)}, and {count(reached.sent)} were sent{rates}"
+    if reached.burst:
+        sent += f", of them {count(reached.burst)} within a second in which {reached.burst_due:.3g} were due"
+    if reached.sent > reached.asked and not reached.burst and reached.kind == "VariableThroughputTimer":
+        return f"{sent}: the timer sends whole samples in each second, 3 for 2.5. Use rates that are whole numbers."
+    reasons = _why_fewer_arrivals(reached, summary) if reached.sent < reached.asked else []
+    why = listed(reasons) if reasons else "the reason is not known; jmeter.log may have it"
+    return f"{sent}: {why}. All figures describe the load that was sent."
+
+
+def _why_fewer_arrivals(reached: Reached, summary: Summary) -> list[str]:
+    reasons = []
+    if summary.losses:
+        reasons.append(f"{listed([loss.host for loss in summary.losses])} was lost")
+    generators = {host.name for host in summary.run.hosts if host.role != "target"}
+    reasons += [
+        f"{each.host} had no core left for the load generator"
+        for each in summary.machines
+        if each.host in generators and is_saturated(each)
+    ]
+    if reached.limit and reached.each_s:
+        most_per_s = reached.limit / reached.each_s
+        if most_per_s < reached.most_per_s / REACHED:
+            needed = math.ceil(reached.most_per_s * reached.each_s * 1.1)
+            reasons.append(
+                f"its {plural(reached.limit, 'thread')} can send {most_per_s:.3g}/s at most, as a thread waits "
+                f"{duration(1000 * reached.each_s)} (mean) for its answers before it sends again; for "
+                f"{reached.most_per_s:.3g}/s about {count(needed)} threads are needed"
+            )
+    if reached.span_s - reached.last_s > max(1.0, 3 * reached.span_s / max(reached.asked, 1)):
+        reasons.append(
+            f"the last was sent {duration(1000 * reached.last_s)} after the first: the thread group ended before the "
+            "schedule did (its loops, its duration or errors)"
+        )
+    elif reached.short_s and reached.short_until_s <= max(5, reached.span_s / 3):
+        reasons.append(f"too few were sent in the first {reached.short_until_s} s only, while threads were started")
+    if reached.failed > reached.sent / 10:
+        reasons.append(f"{plural(reached.failed, 'sample')} of its thread group failed")
+    return reasons
 
 
 def users(summary: Summary) -> list[str]:

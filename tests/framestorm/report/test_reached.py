@@ -1,0 +1,120 @@
+"""Each schedule of a plan against what was sent of it, and the reason that a warning gives."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from framestorm.model import files
+from framestorm.model.load import Load
+from framestorm.model.run import Host, Record
+from framestorm.model.summary import Summary
+from framestorm.report import build
+
+START_MS = 1_700_000_000_000
+USERS = Load("g", "ThreadGroup", "users", total=4, limit=4, groups=("g",))
+OPEN = Load("g", "OpenModelThreadGroup", "arrivals", 100, {"x": [0, 10], "y": [10, 10]}, groups=("g",))
+SHAPED = Load("tst", "VariableThroughputTimer", "arrivals", 100, {"x": [0, 10], "y": [10, 10]}, groups=("g",))
+PACED = Load("pace", "ConstantThroughputTimer", "arrivals", None, {"x": [0], "y": [10]}, has_end=False, groups=("g",))
+PRECISE = Load("pace", "PreciseThroughputTimer", "arrivals", 100, {"x": [0, 10], "y": [10, 10]}, groups=("g",))
+HEADER = "timeStamp,elapsed,label,responseCode,success,threadName"
+
+
+def at_rate(rate: float, length_s: float, delay_s: float = 0) -> list[float]:
+    return [delay_s + n / rate for n in range(round(rate * length_s))]
+
+
+def summarised(
+    folder: Path, loads: Sequence[Load], starts_s: Sequence[float], *, rtt_ms: int = 50, thread: str = "g 1-{}",
+    state: str = "complete", log: str = "", ok: str = "true",
+) -> Summary:  # fmt: skip
+    """The summary of a run with these loads and samples."""
+    folder.mkdir(exist_ok=True)
+    end_ms = START_MS + 1000 * max(starts_s, default=0) + rtt_ms
+    stopping_ms = end_ms if state == "stopped" else None
+    files.write(
+        folder / "run.json",
+        Record(state=state, started_ms=START_MS, ended_ms=end_ms, stopping_ms=stopping_ms, loads=tuple(loads),
+               hosts=(Host("here", "slave"),)),
+    )  # fmt: skip
+    rows = [
+        f"{START_MS + round(1000 * start_s)},{rtt_ms},call,200,{ok},{thread.format(n % 4 + 1)}"
+        for n, start_s in enumerate(starts_s)
+    ]
+    (folder / "samples.jtl").write_text("\n".join([HEADER, *rows]) + "\n")
+    (folder / "jmeter.log").write_text(log)
+    build(folder)
+    return files.read(folder / "summary.json", Summary)
+
+
+def said(summary: Summary) -> str:
+    return " ".join(each for each in summary.warnings if " asked for " in each).replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize(
+    ("load", "starts_s"),
+    [
+        (OPEN, at_rate(10, 10)),
+        (SHAPED, at_rate(10, 10)),
+        (SHAPED, at_rate(9.7, 10)),
+        (PACED, at_rate(10, 7)),
+        (PRECISE, at_rate(10, 10)),
+    ],
+)
+def test_a_schedule_that_is_kept_is_no_warning(load: Load, starts_s: list[float], tmp_path: Path) -> None:
+    summary = summarised(tmp_path, (USERS, load), starts_s)
+    (reached,) = summary.reached
+    assert (reached.is_kept, reached.sent, said(summary)) == (True, len(starts_s), "")
+
+
+@pytest.mark.parametrize(
+    ("load", "starts_s", "rtt_ms", "words"),
+    [
+        (OPEN, at_rate(10, 9), 50, "100 arrivals in 10.0 s, and 90 were sent (10/s and 9/s): the last was sent 8.90 s"),
+        (OPEN, at_rate(100, 1), 50, "100 were sent (10/s and 10/s), of them 100 within a second in which 10 were due"),
+        (SHAPED, at_rate(4, 10), 1000, "its 4 threads can send 4/s at most, as a thread waits 1.00 s (mean)"),
+        (SHAPED, at_rate(4, 10), 1000, "for 10/s about 11 threads are needed"),
+        (SHAPED, at_rate(10, 3), 50, "the thread group ended before the schedule did"),
+        (SHAPED, [*at_rate(10, 6.9, 3.1), 0.0], 50, "too few were sent in the first 3 s only, while threads were"),
+        (SHAPED, at_rate(13, 10), 50, "130 were sent (10/s and 13/s): the timer sends whole samples in each second"),
+        (PACED, at_rate(5, 10), 800, "its 4 threads can send 5/s at most"),
+        (PACED, at_rate(5, 10), 50, "the reason is not known"),
+        (PRECISE, at_rate(29, 10), 50, "and 290 were sent"),
+    ],
+)  # fmt: skip
+def test_a_schedule_that_is_not_kept_is_said_with_the_reason(
+    load: Load, starts_s: list[float], rtt_ms: int, words: str, tmp_path: Path
+) -> None:
+    summary = summarised(tmp_path, (USERS, load), sorted(starts_s), rtt_ms=rtt_ms)
+    assert words in said(summary)
+    assert "not_offered" in summary.doubts
+
+
+def test_of_a_run_that_was_stopped_the_rest_was_not_due(tmp_path: Path) -> None:
+    summary = summarised(tmp_path, (OPEN,), at_rate(10, 4), state="stopped")
+    assert (summary.reached[0].is_kept, round(summary.reached[0].asked)) == (True, 40)
+
+
+def test_a_group_that_sent_nothing_is_said_and_so_is_one_that_failed(tmp_path: Path) -> None:
+    other = Load("h", "ArrivalsThreadGroup", "arrivals", 9, {"x": [0, 9], "y": [1, 1]}, groups=("h",))
+    assert "'h' (ArrivalsThreadGroup) asked for 9 arrivals, and none was sent" in said(
+        summarised(tmp_path / "none", (OPEN, other), at_rate(10, 10))
+    )
+    assert "50 samples of its thread group failed" in said(
+        summarised(tmp_path / "failed", (OPEN,), at_rate(10, 5), ok="false")
+    )
+
+
+@pytest.mark.parametrize(
+    "thread", ["10.0.0.7-g 1-{}", "slave1:8001-g 1-{}", "g-ThreadStarter 1-{}", "10.0.0.7-g-ThreadStarter 1-{}"]
+)
+def test_samples_are_of_the_group_that_their_thread_is_named_after(thread: str, tmp_path: Path) -> None:
+    summary = summarised(tmp_path, (OPEN,), at_rate(10, 10), thread=thread)
+    assert [reached.sent for reached in summary.reached] == [100]
+
+
+def test_samples_that_a_schedules_end_cut_off_are_no_failures(tmp_path: Path) -> None:
+    end = '2023-11-14 22:13:20,000 INFO f.Schedules: {"type":"group_end","at_ms":%d,"group":"g"}\n'
+    summary = summarised(tmp_path, (OPEN,), [0.0, 0.1, 0.2], log=end % (START_MS + 220), ok="false")
+    # The last ended after the group's threads were told to.
+    assert (summary.main.n, summary.main.causes, summary.facts.cut_off) == (2, {"unknown": 2}, 1)
