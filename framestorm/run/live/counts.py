@@ -165,10 +165,10 @@ class Counts:
         for host, threads in users_now.items():
             of_host = self.by_slave[shown(slaves[host])] if host in slaves else whole
             of_host.users_now = int(threads) if threads.isdecimal() else of_host.users_now
-        for (label, host, end_s, ms, cause, is_transaction), n in Counter(equal).items():
+        for (name, host, end_s, ms, cause, is_transaction), n in Counter(equal).items():
             # A recorder names a transaction as its first request.
-            if is_transaction and label in self.by_label and label not in self.transactions:
-                label += OF_TRANSACTION
+            is_of_both = is_transaction and name in self.by_label and name not in self.transactions
+            label = name + OF_TRANSACTION if is_of_both else name
             tallies = [self._of_label(label)] if "label" in at else []
             # A transaction is made of samples that are counted.
             if is_transaction:
