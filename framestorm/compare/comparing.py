@@ -123,7 +123,7 @@ def _verdict(judged: Sequence[JudgedThreshold], undecided: Undecided) -> Verdict
     if n_open == len(judged):
         text = "insufficient data: too few samples or repetitions to decide any threshold"
     if undecided == "fail":
-        return Verdict("inconclusive", EXIT_UNDECIDED, f"{text}, and these count as failed (--undecided fail)")
+        return Verdict("inconclusive", EXIT_UNDECIDED, f"{text}, which counts as failed (--undecided fail)")
     return Verdict("inconclusive" if n_open == len(judged) else "none", 0, text)
 
 

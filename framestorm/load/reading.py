@@ -138,7 +138,9 @@ def _of_kit(plan: Plan, values: Mapping[str, str]) -> Callable[[Load], Load] | N
                 model="arrivals",
                 total=math.ceil(rate * (ramp_s / 2 + hold_s) - 1e-9),
                 curve=curve([(0, 0), (ramp_s, rate), (ramp_s + hold_s, rate)]),
+                has_end=True,
                 limit=int(limit) if limit.isdecimal() else None,
+                unknown="",
             )
     except (KeyError, ValueError):
         return None

@@ -46,7 +46,9 @@ class LiveView:
         with suppress(files.FileError):
             record = files.read(run_dir / "run.json", Record)
         self._record = record
-        self._criteria = [criteria.parse(text, record.label or label) for text in record.criteria]
+        parsed = [criteria.parse(text, record.label or label) for text in record.criteria]
+        # A study gives its runs one that never fails.
+        self._criteria = [criterion for criterion in parsed if (criterion.op, criterion.limit) != ("<", 0)]
         self.counts = Counts(run_dir, record, self._criteria, has_journal=has_journal)
         self._log = Log(run_dir / "jmeter.log")
         self._outlook = Outlook(record.loads)

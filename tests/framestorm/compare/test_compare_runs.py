@@ -294,7 +294,7 @@ def test_undecided_checks_are_named_and_can_fail(
     (tmp_path / "strict").mkdir()
     status, made = compare(tmp_path / "strict", *runs, *limits, "--undecided", "fail")
     assert (status, made["verdict"]["word"]) == (5, "inconclusive")
-    assert "2 of 3 checks could not be decided, and these count as failed" in made["verdict"]["text"]
+    assert "2 of 3 checks could not be decided, which counts as failed" in made["verdict"]["text"]
     assert made["command"][-2:] == ["--undecided", "fail"]
     cases = {each.get("name"): each.find("failure") for each in junit(tmp_path / "strict")}
     failures = {name: None if of is None else of.get("type") for name, of in cases.items()}

@@ -135,7 +135,7 @@ def test_the_plans_of_the_kit_ask_for_what_their_properties_say() -> None:
     values = plan.defaults | {"rate_per_s": "80", "ramp_s": "2", "hold_s": "10", "concurrency_limit": "9"}
     load, _ = read_loads(plan, (), values)
     assert (load.model, load.total, load.limit, load.is_open) == ("arrivals", 880, 9, True)
-    assert load.points == [(0, 0), (2, 80), (12, 80)]
+    assert (load.points, load.length_s, load.unknown) == ([(0, 0), (2, 80), (12, 80)], 12, "")
     plan = plans.read(paths.JMX / "face-blur.jmx")
     load, *_ = read_loads(plan, (), plan.defaults | {"users": "5", "ramp_s": "2", "hold_s": "10"})
     assert (load.model, load.points) == ("users", [(0, 0), (2, 5), (12, 5)])
