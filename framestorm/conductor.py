@@ -98,6 +98,9 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         process = JMeterProcess(load.arguments)
         began_s = time.monotonic()
         begun = replace(begun, started_ms=now_ms(), hosts=load.hosts(), rmi=load.rmi(), jmeter=process)
+        if options.whole_plan:
+            slaves = sum(host.role == "slave" for host in begun.hosts)
+            begun = replace(begun, loads=tuple(each.on_each_of(max(1, slaves)) for each in begun.loads))
         files.write(run_dir / RECORD, begun, indent=2)
         with in_background(LiveView(run_dir, plan.has_journal, plan.label).watch):
             reason, stopping_ms = _watch(load, run_dir, interrupts)

@@ -1,6 +1,6 @@
 """The load that a plan asks for: how much, by whom and when, for each of its thread groups and of its timers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -38,6 +38,16 @@ class Load:
     limit: int | None = None
     is_aside: bool = False
     unknown: str = ""
+
+    def on_each_of(self, hosts: int) -> "Load":
+        """The load of so many hosts of which each makes the whole of it."""
+        y = [None if value is None else value * hosts for value in self.curve.get("y", [])]
+        return replace(
+            self,
+            total=None if self.total is None else self.total * hosts,
+            limit=None if self.limit is None else self.limit * hosts,
+            curve=self.curve | {"y": y} if self.curve else {},
+        )
 
     @property
     def is_timer(self) -> bool:

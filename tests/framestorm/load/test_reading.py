@@ -147,6 +147,14 @@ def test_groups_one_after_the_other_need_the_threads_of_the_largest(serial: str,
     assert users_at_once(loads, is_serial=serial == "true") == most
 
 
+def test_each_of_several_hosts_makes_the_whole_load() -> None:
+    one = Load("g", "ThreadGroup", "users", total=3, limit=3, curve={"x": [0, 5], "y": [0, 3]})
+    two = one.on_each_of(2)
+    assert (two.total, two.limit, two.points) == (6, 6, [(0, 0), (5, 6)])
+    empty = Load("g", "ThreadGroup", "users")
+    assert empty.on_each_of(2) == empty
+
+
 def test_a_curve_is_read_at_any_time() -> None:
     load = Load("g", "ThreadGroup", "arrivals", curve={"x": [0, 10, 10, 20], "y": [0, 10, 2, 2]})
     assert [load.at(time_s) for time_s in (-1, 5, 10, 20, 21)] == [None, 5, 2, 2, None]
