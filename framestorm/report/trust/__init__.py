@@ -6,7 +6,7 @@ from typing import get_args
 import polars as pl
 
 from framestorm.model.summary import Doubt, Summary
-from framestorm.report.trust import elements, figures, load, machines
+from framestorm.report.trust import elements, figures, limits, load, machines
 
 
 def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
@@ -23,6 +23,7 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         (None, machines.stalls(summary)),
         ("hosts_differ", machines.hosts_differ(summary)),
         ("clock", machines.clocks(summary, samples)),
+        (None, limits.between(summary, samples)),
         (None, [*figures.few_samples(summary), *figures.times(summary), *figures.facts(summary)]),
     ]
     holds = {
