@@ -46,9 +46,13 @@ ACCEPTED = {
     ("-e", "--reportatendofloadtests"): "every run has JMeter's dashboard",
     ("-X", "--remoteexit"): "servers always end with the run",
 }
+RAW_FILES = ("run.json", "samples.jtl", "tree.xml", "samples.csv")
 REFUSED = {
     ("-s", "--server"): "slaves are made and started by ./run.sh deploy",
-    ("-g", "--reportonly"): "./run.sh report RUN makes the pages of a run again",
+    (
+        "-g",
+        "--reportonly",
+    ): "./run.sh report RUN makes the pages of a run again, and ./run.sh report FILE.jtl -o DIR those of a JTL",
     ("-f", "--forceDeleteResultFile"): "results are never overwritten; give another -o or -l",
     ("-d", "--homedir"): "runs use JMeter 5.5 in .local/jmeter; jars of your own go to jmx/lib/",
 }
@@ -215,19 +219,36 @@ def _new(words: Sequence[str]) -> int:
 
 
 def _rebuild(words: Sequence[str]) -> int:
-    """Rebuild every page of a run or a study from its raw files."""
+    """Rebuild every page of a run or a study from its raw files, or make those of a JTL."""
     parser = Parser(
         prog="./run.sh report",
         description=_rebuild.__doc__,
         epilog=f"{EXIT_STATUS}; of a study as in ./run.sh study --help",
     )
     parser.add_argument(
-        "run_dir", metavar="RUN", type=Path, help="the folder of a run or a study, or its name in dashboards/"
-    )
+        "run_dir", metavar="RUN", type=Path,
+        help="the folder of a run or a study, its name in dashboards/, or a results.jtl of any JMeter, in CSV or XML",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", metavar="DIR", dest="out_dir", type=Path,
+        help="new folder for the report of a JTL (default: dashboards/<its name>-<UTC time>)",
+    )  # fmt: skip
     _add_criteria(parser)
     options = parser.parse_args(list(words))
+    if options.run_dir.is_file():
+        from framestorm.model import criteria
+        from framestorm.results.imported import import_jtl
+
+        out_dir = (options.out_dir or paths.new_dashboard(options.run_dir.stem)).absolute()
+        for text in options.criteria:
+            criteria.parse(text)
+        import_jtl(options.run_dir, out_dir, tuple(options.criteria))
+        _set_up()
+        return _report(out_dir, options.criteria)
+    if options.out_dir is not None:
+        raise UsageError(f"-o is for a JTL; the pages of {options.run_dir} are made in its own folder")
     for folder in (options.run_dir.resolve(), paths.DASHBOARDS / options.run_dir):
-        if (folder / "run.json").is_file():
+        if any((folder / name).is_file() for name in RAW_FILES):
             _set_up()
             return _report(folder, options.criteria)
         if (folder / "study.json").is_file():
@@ -236,7 +257,10 @@ def _rebuild(words: Sequence[str]) -> int:
             if options.criteria:
                 raise UsageError("--fail-if judges a run; give the folder of one of the study's runs/")
             return command.rebuild(folder).exit_status
-    raise UsageError(f"{options.run_dir} is not a folder of a run or a study: there is no run.json or study.json in it")
+    raise UsageError(
+        f"{options.run_dir} is not a folder of a run or a study: there is no run.json or study.json in it, and no "
+        "samples.jtl; the report of another JTL is made by ./run.sh report FILE.jtl -o DIR"
+    )
 
 
 def _test(words: Sequence[str]) -> int:

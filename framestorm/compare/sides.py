@@ -15,6 +15,9 @@ from framestorm.model.files import FileError, read
 from framestorm.model.metric import split_label
 from framestorm.model.study import Value
 from framestorm.model.units import plural
+from framestorm.plain import note
+from framestorm.report import build
+from framestorm.results.imported import import_jtl
 from framestorm.study.answers.results import figures_or_why_not
 from framestorm.study.answers.rows import FILE as RESULTS
 from framestorm.study.answers.rows import names_cut_off
@@ -213,8 +216,19 @@ def _folders(word: str) -> list[Path]:
 
 
 def _find(word: str) -> Path | None:
+    if word and Path(word).is_file():
+        return _of_jtl(Path(word))
     candidates = (Path(word), paths.DASHBOARDS / word) if word else ()
     return next((f.resolve() for f in candidates if (f / RUN).is_file() or (f / STUDY).is_file()), None)
+
+
+def _of_jtl(jtl: Path) -> Path:
+    """The folder of a run made from a JTL."""
+    folder = paths.new_dashboard(jtl.stem)
+    import_jtl(jtl, folder)
+    build(folder)
+    note(f"the report of {jtl} is {paths.shown(folder / 'index.html')}")
+    return folder
 
 
 def levels(sides: Sides, factor: str) -> list[StudySide]:

@@ -105,6 +105,7 @@ AS_IF_NOT_STOPPED = frozenset(
 )
 # What JMeter writes as the message of a transaction: how many of its samples failed.
 TRANSACTION_MESSAGE = r"^Number of samples in transaction : \d+, number of failing samples : (\d+)$"
+TRANSACTION_PATTERN = re.compile(TRANSACTION_MESSAGE)
 FAILED_CHECK, FAILED_SAMPLE = "failed-check", "failed-sample"
 
 
@@ -171,7 +172,7 @@ def request_cause(code: str, message: str, failure: str, is_http: bool = True) -
 
 def transaction_cause(message: str, failure: str) -> str:
     """Why a transaction failed: because a sample of it did, or by an assertion of its own."""
-    failing = re.search(TRANSACTION_MESSAGE, message)
+    failing = TRANSACTION_PATTERN.search(message)
     if (failing is None and not failure) or (failing is not None and int(failing[1])):
         return FAILED_SAMPLE
     return _failed_check(failure) if failure else FAILED_CHECK

@@ -81,6 +81,7 @@ class Record:
         has_journal: which also write what they send to a journal.
     stopping_ms: when a run that was stopped early was told to stop.
     clock_step_ms: by how much this machine's clock was set during the run.
+    source: the JTL that the folder was made from, where no run of the kit made it.
     properties: every property of the plan as it was set; given: those that the command line set.
     loads: what each thread group of the plan asks for, and each timer.
     """
@@ -88,6 +89,7 @@ class Record:
     format: int = FORMAT
     kit: Kit | None = None
     plan: str | None = None
+    source: str | None = None
     command: tuple[str, ...] = ()
     state: State | None = None
     reason: str | None = None
@@ -123,7 +125,7 @@ class Record:
     @property
     def may_have_users(self) -> bool:
         """Whether rows labelled user may be processes; without a plan that is not known."""
-        return self.has_users or self.plan is None
+        return self.has_users or (self.plan is None and self.source is None)
 
     def host(self, name: str) -> Host | None:
         """The host of that name."""

@@ -40,7 +40,7 @@ def junit_xml(summary: Summary) -> str:
     return suite_xml(
         summary.name,
         cases,
-        {"plan": str(run.plan), "verdict": summary.verdict.word},
+        {"plan": run.plan or run.source or "not known", "verdict": summary.verdict.word},
         run.started_ms or (load.start_ms if load else 0),
         load.duration_ms if load else 0,
     )

@@ -3,7 +3,7 @@
 import io
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,8 +21,10 @@ DEFAULT = (
 _BEFORE_URL = tuple(name for name in DEFAULT if name != "URL")
 _BEFORE_SENT = tuple(name for name in _BEFORE_URL if name != "sentBytes")
 WITHOUT_HEADER = {len(names): names for names in (DEFAULT, _BEFORE_URL, _BEFORE_SENT)}
-OTHERS_OF_JMETER = ("Hostname", "Encoding", "SampleCount", "ErrorCount", "Filename")
-_KNOWN = {name.lower(): name for name in (*DEFAULT, *OTHERS_OF_JMETER)}
+OTHERS_OF_JMETER = ("Filename", "Encoding", "SampleCount", "ErrorCount", "Hostname")
+# JMeter reads its own columns in this order only.
+ORDER = (*DEFAULT[:-3], "Filename", "Latency", "Encoding", "SampleCount", "ErrorCount", "Hostname", *DEFAULT[-2:])
+_KNOWN = {name.lower(): name for name in ORDER}
 DELIMITERS = ",;\t|^~:"
 # As polars reads them; the first is the default of JMeter 2.
 TIME_FORMATS = (
@@ -32,7 +34,7 @@ TIME_FORMATS = (
 CHUNK_BYTES = 1 << 22
 _HEAD_BYTES = 1 << 16
 _LIKE_A_ROW = re.compile(rb"\n\d{12,13}[,;\t]\d+[,;\t]")
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,32 @@ class JtlFile:
     """A JTL that can be read; every column of `rows` is text.
 
     problem: a sentence if it is not whole; assumed: sentences on what it does not say itself.
+    is_usual: JMeter itself can read it with its usual settings.
     """
 
     rows: pl.LazyFrame
     columns: tuple[str, ...]
     problem: str | None
     assumed: tuple[str, ...]
+    is_usual: bool
+
+    def write(self, path: Path) -> None:
+        """Write it as JMeter does by default."""
+        columns = in_order(self.columns)
+        with path.open("wb") as file:
+            file.write(header(columns).encode())
+            self.rows.select(columns).sink_csv(file, include_header=False)
+
+
+def in_order(columns: Iterable[str]) -> list[str]:
+    """Columns in JMeter's order, and those of variables after these."""
+    names = list(columns)
+    return [*(name for name in ORDER if name in names), *(name for name in names if name not in ORDER)]
+
+
+def header(columns: Iterable[str]) -> str:
+    """The first line of a JTL; JMeter knows a variable of the plan by its quotation marks."""
+    return ",".join(name if name in ORDER else f'"{name}"' for name in columns) + "\n"
 
 
 def open_jtl(path: Path) -> JtlFile | str:
@@ -61,6 +83,7 @@ def open_jtl(path: Path) -> JtlFile | str:
     if not n_bytes:
         return "samples.jtl has no whole line" if n_all else "samples.jtl is empty"
     problem = None
+    is_itself = isinstance(source, Path)
     if n_bytes < n_all:
         content = source.read_bytes() if isinstance(source, Path) else source
         problem = "samples.jtl ends in the middle of a row; the row was left out"
@@ -89,7 +112,8 @@ def open_jtl(path: Path) -> JtlFile | str:
         ignore_errors=True,
         encoding="utf8-lossy",
     )
-    raw = raw.rename(_renamed(raw.collect_schema().names()))
+    renamed = _renamed(raw.collect_schema().names())
+    raw = raw.rename(renamed)
     columns = raw.collect_schema().names()
     missing = [name for name in NEEDED if name not in columns]
     if missing:
@@ -100,7 +124,8 @@ def open_jtl(path: Path) -> JtlFile | str:
         time = pl.col("timeStamp").str.strptime(pl.Datetime("ms"), time_format, strict=False)
         raw = raw.with_columns(time.dt.epoch("ms").cast(pl.String).alias("timeStamp"))
         assumed.append("the times of samples.jtl have no time zone; they are taken as UTC")
-    return JtlFile(raw, tuple(columns), problem, tuple(assumed))
+    is_usual = is_itself and delimiter == "," and not renamed and not assumed and columns == in_order(columns)
+    return JtlFile(raw, tuple(columns), problem, tuple(assumed), is_usual)
 
 
 def _text(path: Path) -> tuple[Path | bytes, bytes]:
@@ -108,8 +133,8 @@ def _text(path: Path) -> tuple[Path | bytes, bytes]:
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     content: bytes | None = None
-    if head.startswith(_GZIP):
-        content = _unpacked(path.read_bytes())
+    if head.startswith(GZIP):
+        content = unpacked(path.read_bytes())
         head = content[:_HEAD_BYTES]
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if head.startswith(mark):
@@ -118,7 +143,7 @@ def _text(path: Path) -> tuple[Path | bytes, bytes]:
     return (path if content is None else content), head
 
 
-def _unpacked(packed: bytes) -> bytes:
+def unpacked(packed: bytes) -> bytes:
     """As much of a gzip file as is whole."""
     reader, parts = zlib.decompressobj(wbits=31), []
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
-from framestorm.results.jtl_file import whole_rows
+from framestorm.results.jtl_file import open_jtl, whole_rows
 from framestorm.results.reading import read_run
 
 # A dashboard of few samples is done before the optimising compiler pays off: 1.3 s of CPU instead of 2.8.
@@ -173,7 +173,14 @@ def make_dashboard(run_dir: Path) -> None:
 
 
 def _whole_rows(samples: Path, scratch: Path) -> Path:
-    """The samples without an incomplete last row, left by a killed JMeter: the report generator fails on it."""
+    """The samples without an incomplete last row, left by a killed JMeter: the report generator fails on it.
+
+    Those of another form, such as with another delimiter, in the form that it reads.
+    """
+    opened = open_jtl(samples)
+    if not isinstance(opened, str) and not opened.is_usual:
+        opened.write(scratch / samples.name)
+        samples = scratch / samples.name
     n_bytes = whole_rows(samples) if samples.exists() else 0
     with samples.open("rb") if n_bytes else io.BytesIO() as file:
         if len(file.readline()) >= n_bytes:

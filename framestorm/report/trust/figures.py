@@ -104,7 +104,9 @@ def facts(summary: Summary) -> list[str]:
             f"-Jfigures found no figure for {listed(absent)}: no response had a number there, or one was negative. "
             "Look at a response, and correct the JSONPath."
         )
-    if absent := [name for name in facts.absent_columns if name in MISSING]:
+    # By default, JMeter writes no column of hosts; of a JTL from elsewhere it is no news.
+    known = {"Hostname"} if summary.run.source else set()
+    if absent := [name for name in facts.absent_columns if name in MISSING and name not in known]:
         unknown = dict.fromkeys(MISSING[name] for name in absent)
         sentences.append(
             f"samples.jtl lacks {listed(absent)}, so this is not known: {listed([*unknown])}. "

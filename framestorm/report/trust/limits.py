@@ -36,8 +36,8 @@ def between(summary: Summary, samples: pl.LazyFrame) -> list[str]:
             n, low_ms, high_ms = limit
             took = f"{low_ms / 1000:.2f} to {high_ms / 1000:.2f}{NBSP}s"
             sentences.append(
-                f"{count(n)} of {count(of_cause.size)} {cause} took {took}: a time-out of a gateway or proxy in between "
-                "ends them there. Look for that time in its settings, and in those of the platform."
+                f"{count(n)} of {count(of_cause.size)} {cause} took {took}: a time-out of a gateway or proxy in "
+                "between ends them there. Look for that time in its settings, and in those of the platform."
             )
     return sentences
 

@@ -1,0 +1,107 @@
+"""A JTL in XML, as older JMeters and some listeners write it, made one in CSV."""
+
+import csv
+import xml.parsers.expat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from framestorm.model.cause import TRANSACTION_PATTERN
+from framestorm.model.sample import SAMPLE_KIND, SUB_RESULT, TRANSACTION
+from framestorm.results.jtl_file import CHUNK_BYTES, DEFAULT, header, in_order
+
+# The attributes of a sample that are columns of the CSV.
+ATTRIBUTES = {
+    "timeStamp": "ts", "elapsed": "t", "label": "lb", "responseCode": "rc", "responseMessage": "rm", "threadName": "tn",
+    "dataType": "dt", "success": "s", "bytes": "by", "sentBytes": "sby", "grpThreads": "ng", "allThreads": "na",
+    "Latency": "lt", "IdleTime": "it", "Connect": "ct", "Hostname": "hn",
+}  # fmt: skip
+COLUMNS = in_order((*DEFAULT, "Hostname", SAMPLE_KIND))
+SAMPLES = ("sample", "httpSample")
+# What is in an assertion's result, and the URL of a request, by their elements.
+_TEXTS = ("failureMessage", "failure", "error", "java.net.URL")
+
+
+@dataclass
+class _Sample:
+    attributes: dict[str, str]
+    is_transaction: bool
+    kind: str
+    url: str = "null"
+    failure: str = ""
+    rows: list[list[str]] = field(default_factory=list)
+
+    def row(self) -> list[str]:
+        cells = {name: self.attributes.get(attribute, "") for name, attribute in ATTRIBUTES.items()}
+        cells |= {"failureMessage": self.failure, "URL": self.url, SAMPLE_KIND: self.kind}
+        return [cells[name] for name in COLUMNS]
+
+
+class _Converter:
+    """Writes a row for each sample as it ends, and then those of its sub-results."""
+
+    def __init__(self, output: IO[str]) -> None:
+        self._write = csv.writer(output, lineterminator="\n")
+        output.write(header(COLUMNS))
+        self._open: list[_Sample] = []
+        self._text: list[str] = []
+        self._assertion: dict[str, str] = {}
+
+    @property
+    def is_within(self) -> bool:
+        """Whether a sample has begun and not ended."""
+        return bool(self._open)
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self._text = []
+        if name in SAMPLES:
+            is_transaction = bool(TRANSACTION_PATTERN.search(attributes.get("rm", ""))) and name == "sample"
+            outer = self._open[-1] if self._open else None
+            is_own = outer is None or (outer.is_transaction and outer.kind != SUB_RESULT)
+            kind = (TRANSACTION if is_transaction else "sample") if is_own else SUB_RESULT
+            self._open.append(_Sample(attributes, is_transaction, kind))
+        elif name == "assertionResult":
+            self._assertion = {}
+
+    def characters(self, text: str) -> None:
+        self._text.append(text)
+
+    def end(self, name: str) -> None:
+        if name in SAMPLES:
+            sample = self._open.pop()
+            rows = [sample.row(), *sample.rows]
+            if self._open:
+                self._open[-1].rows += rows
+            else:
+                self._write.writerows(rows)
+        elif name in _TEXTS and self._open:
+            self._assertion[name] = "".join(self._text)
+            if name == "java.net.URL":
+                self._open[-1].url = self._assertion[name]
+        elif name == "assertionResult" and self._open:
+            has_failed = "true" in (self._assertion.get("failure"), self._assertion.get("error"))
+            if has_failed and not self._open[-1].failure:
+                self._open[-1].failure = self._assertion.get("failureMessage", "")
+        self._text = []
+
+
+def convert(source: Path, target: Path) -> None:
+    """Write the samples of an XML file as CSV; of one that is cut off or damaged those before, and half a row."""
+    with source.open("rb") as file, target.open("w", encoding="utf-8", newline="") as output:
+        converter = _Converter(output)
+        parser: Any = xml.parsers.expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler = converter.start
+        parser.EndElementHandler = converter.end
+        parser.CharacterDataHandler = converter.characters
+        parser.StartDoctypeDeclHandler = _refuse
+        try:
+            while chunk := file.read(CHUNK_BYTES):
+                parser.Parse(chunk, False)
+            parser.Parse(b"", True)
+        except xml.parsers.expat.ExpatError:
+            output.write("0,0")  # which the report says to be left out
+
+
+def _refuse(*_: object) -> None:
+    raise xml.parsers.expat.ExpatError("a document type is not expected here")

@@ -1,0 +1,116 @@
+"""A JTL that no run of the kit wrote is made a run: its report, its comparison, and what cannot be read."""
+
+import gzip
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from framestorm import cli
+from framestorm.compare.sides import read_sides
+from framestorm.errors import UsageError
+from framestorm.model.files import read
+from framestorm.model.run import Record
+from framestorm.model.summary import Summary
+from framestorm.report import build
+from framestorm.results.imported import import_jtl
+from framestorm.run import jmeter
+from tests.framestorm.results.test_any_jtl import counts, jtl, rows_of
+
+XML = """<?xml version="1.0" encoding="UTF-8"?>
+<testResults version="1.2">
+<httpSample t="90" it="0" lt="80" ct="3" ts="1700000000000" s="true" lb="home" rc="200" rm="OK" tn="u 1-1" by="9">
+  <httpSample t="40" ts="1700000000000" s="true" lb="home-0" rc="302" rm="Found" tn="u 1-1"/>
+  <assertionResult><name>a</name><failure>false</failure><error>false</error></assertionResult>
+  <responseData class="java.lang.String">x &lt; y</responseData><java.net.URL>http://a/home</java.net.URL>
+</httpSample>
+<sample t="150" ts="1700000001000" s="false" lb="visit" rc="503" tn="u 1-1"
+  rm="Number of samples in transaction : 2, number of failing samples : 1">
+  <httpSample t="70" ts="1700000001000" s="true" lb="cart" rc="200" rm="OK" tn="u 1-1"/>
+  <httpSample t="80" ts="1700000001070" s="false" lb="pay, &quot;now&quot;" rc="200" rm="OK" tn="u 1-1">
+    <assertionResult><name>b</name><failure>true</failure><error>false</error>
+    <failureMessage>text expected
+to contain ok</failureMessage></assertionResult></httpSample>
+</sample>
+</testResults>
+"""
+
+
+def imported(folder: Path, content: bytes) -> Summary:
+    (folder / "old.jtl").write_bytes(content)
+    import_jtl(folder / "old.jtl", folder / "run")
+    build(folder / "run")
+    return read(folder / "run" / "summary.json", Summary)
+
+
+def test_a_jtl_has_the_pages_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By `./run.sh report results.jtl -o DIR`; JMeter's dashboard is made in tests/run."""
+    monkeypatch.setattr(cli, "_set_up", lambda: None)
+    monkeypatch.setattr(jmeter, "make_dashboard", lambda run_dir: None)
+    old = tmp_path / "results.jtl"
+    old.write_bytes(jtl(rows_of()))
+    words = ["report", str(old), "-o", str(tmp_path / "page"), "--fail-if", "search p95 > 1 s"]
+    assert cli.main(words) == 0
+    assert "Passed: the criterion passed, on 10 samples." in capsys.readouterr().out
+    properties = ET.parse(tmp_path / "page" / "junit.xml").iter("property")  # noqa: S314
+    assert {each.get("name"): each.get("value") for each in properties}["plan"] == str(old)
+    assert cli.main(["report", str(tmp_path / "page")]) == 0, "the criteria are those of its run.json"
+    assert cli.main(words) == 2 and "overwrites nothing" in capsys.readouterr().err
+    (tmp_path / "page" / "run.json").unlink()
+    assert cli.main(["report", str(tmp_path / "page")]) == 4, "a folder that lost its run.json"
+    assert cli.main(["-g", str(old)]) == 2 and "./run.sh report FILE.jtl -o DIR" in capsys.readouterr().err
+
+
+def test_a_label_user_of_another_jtl_is_a_label(tmp_path: Path) -> None:
+    summary = imported(tmp_path, jtl(rows_of(label="user")))
+    assert counts(summary) == {"user (label)": (10, 2)} and summary.users is None
+    assert summary.verdict.word == "fail" and not summary.missing
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])
+def test_xml_is_read(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    summary = imported(tmp_path, pack(XML.encode()))
+    kinds = {name: (label.kind, label.n, label.failed) for name, label in summary.labels.items()}
+    assert kinds == {
+        "all": ("sampler", 3, 1), "home": ("sampler", 1, 0), "home-0": ("sub-result", 1, 0),
+        "visit": ("transaction", 1, 1), "cart": ("sampler", 1, 0), 'pay, "now"': ("sampler", 1, 1),
+    }  # fmt: skip
+    assert summary.main.causes == {"failed-check: text expected to contain ok": 1} and not summary.missing
+
+
+@pytest.mark.parametrize("end", range(60, len(XML), 150))
+def test_xml_that_is_cut_off_is_read_up_to_there(end: int, tmp_path: Path) -> None:
+    if end < XML.index("<httpSample"):
+        assert imported(tmp_path, XML[:end].encode()).verdict.word == "unjudged"
+        return
+    summary = imported(tmp_path, XML[:end].encode())
+    assert summary.main.n == XML[:end].count("\n</httpSample>")
+    assert summary.missing[0] == "samples.jtl ends in the middle of a row; the row was left out"
+
+
+def test_what_is_no_jtl_is_refused(tmp_path: Path) -> None:
+    for content in (b"", b"a,b\n1,2\n", b"\0\0\0"):
+        with pytest.raises(UsageError, match="is no JTL of JMeter"):
+            imported(tmp_path, content)
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_jtls_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("framestorm.paths.DASHBOARDS", tmp_path / "dashboards")
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results.jtl").write_bytes(jtl(rows_of(), delimiter=";" if name == "b" else ","))
+    sides = read_sides([str(tmp_path / name / "results.jtl") for name in ("a", "b")])
+    assert [side.extent for side in sides] == ["10 samples"] * 2
+    sources = [read(side.folders[0] / "run.json", Record).source for side in sides]
+    assert sources == [str(tmp_path / name / "results.jtl") for name in ("a", "b")]
+
+
+def test_jmeter_s_dashboard_is_made_of_a_jtl_in_another_form(tmp_path: Path) -> None:
+    (tmp_path / "old.jtl").write_bytes(jtl(rows_of(), delimiter=";"))
+    import_jtl(tmp_path / "old.jtl", tmp_path / "run")
+    jmeter.make_dashboard(tmp_path / "run")
+    assert (tmp_path / "run" / "jmeter" / "index.html").exists()
