@@ -15,9 +15,13 @@ from framestorm.hosts.parcel import Parcel
 from framestorm.run import preparation
 from framestorm.run.preparation import RunOptions, prepare
 
-PLAN = """<jmeterTestPlan version="1.2"><hashTree><TestPlan testname="mine"/><hashTree>
-<ThreadGroup testname="load"><stringProp name="ThreadGroup.num_threads">3</stringProp></ThreadGroup><hashTree>
-{elements}
+GROUP = """<{tag} testname="load"><stringProp name="ThreadGroup.num_threads">3</stringProp>
+<elementProp name="ThreadGroup.main_controller" elementType="LoopController">
+<boolProp name="LoopController.continue_forever">false</boolProp><stringProp name="LoopController.loops">1</stringProp>
+</elementProp></{tag}>"""
+PLAN = f"""<jmeterTestPlan version="1.2"><hashTree><TestPlan testname="mine"/><hashTree>
+{GROUP.format(tag="ThreadGroup")}<hashTree>
+{{elements}}
 </hashTree></hashTree></hashTree></jmeterTestPlan>
 """
 
@@ -136,7 +140,7 @@ def test_a_fragment_is_found_by_its_prefix_only_here(pack: Pack, tmp_path: Path)
 
 
 def test_a_file_that_the_plan_itself_makes_stays_as_it_is(pack: Pack) -> None:
-    contents = pack(csv("made.csv"), element("SetupThreadGroup"))
+    contents = pack(csv("made.csv"), GROUP.format(tag="SetupThreadGroup"))
     assert (fields(contents, "filename"), contents.files) == (["made.csv"], {})
 
 
