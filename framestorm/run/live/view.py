@@ -32,10 +32,9 @@ LONGEST_CAUSE = 60
 SHOWN_CAUSES = 3
 SHOWN_CRITERIA = 4
 PERCENTS = {"p50": "50", "p95": "95", "p99": "99"}
-# A narrower terminal has no room for p99.
-NARROW = 60
 GAP = "   "
-SHORTEST_BAR = 8
+GAP_OF_COLUMNS = "  "
+SHORTEST_BAR, SHORTEST_NAME = 8, 16
 
 
 class LiveView:
@@ -113,30 +112,39 @@ class LiveView:
 
     def table(self, width: int = 80, height: int = 24) -> Table:
         """A row for each slave, and for each label as far as there is room, the most frequent first."""
-        table = Table(box=None, padding=(0, 1), header_style="bold")
-        table.add_column("", no_wrap=True, overflow="ellipsis", ratio=1)
-        labels = sorted(self.counts.by_label.items(), key=lambda each: -each[1].samples)
-        labels = labels if len(labels) > 1 else []
         busy = self._busy() if len(self._hosts) > 1 else {}
-        percents = dict(list(PERCENTS.items())[: 3 if width >= NARROW else 2])
-        headings = [f"{self._sample}s", "/s", "errors", *percents, *(["busy cores"] if busy else [])]
-        for heading in headings:
-            table.add_column(Text(heading), justify="right", no_wrap=True)
+        headings = [f"{self._sample}s", "/s", "errors", *PERCENTS, *(["busy cores"] if busy else [])]
+        rows: list[tuple[str, list[str]]] = []
         for name in dict.fromkeys((*self.counts.by_slave, *busy)):
             of_slave = self.counts.by_slave.get(name)
-            cells = self._cells(of_slave, percents) if of_slave else [""] * (3 + len(percents))
-            table.add_row(*map(Text, (name, *cells, busy.get(name, ""))))
-        room = height - table.row_count - 1
+            cells = self._cells(of_slave) if of_slave else [""] * (len(headings) - 1)
+            rows.append((name, [*cells, busy.get(name, "")] if busy else cells))
+        labels = sorted(self.counts.by_label.items(), key=lambda each: -each[1].samples)
+        labels = labels if len(labels) > 1 else []
+        room = height - len(rows) - 1
         n_shown = room if len(labels) <= room else max(0, room - 1)
-        for label, of_label in labels[:n_shown]:
-            table.add_row(*map(Text, (as_label(printable(label)), *self._cells(of_label, percents))))
+        rows += [(as_label(printable(label)), self._cells(of_label)) for label, of_label in labels[:n_shown]]
+        # Names give way to figures, and on a narrow terminal the last of these to names.
+        widths = [max([cell_len(head), *(cell_len(row[n]) for _, row in rows if n < len(row))])
+                  for n, head in enumerate(headings)]  # fmt: skip
+        while len(widths) > 1 and width - sum(widths) - len(widths) * len(GAP_OF_COLUMNS) < SHORTEST_NAME:
+            widths.pop()
+        for_name = max(1, width - sum(widths) - len(widths) * len(GAP_OF_COLUMNS))
+        table = Table.grid(padding=(0, len(GAP_OF_COLUMNS), 0, 0))
+        table.add_column(no_wrap=True, overflow="ellipsis", max_width=for_name)
+        for each in widths:
+            table.add_column(justify="right", no_wrap=True, min_width=each)
+        if rows:
+            table.add_row("", *(Text(heading, style="bold") for heading in headings[: len(widths)]))
+        for name, cells in rows:
+            table.add_row(*map(Text, (name, *cells[: len(widths)])))
         if labels and len(labels) > n_shown:
             table.add_row(Text(f"and {units.plural(len(labels) - n_shown, 'more label')}"))
         return table
 
-    def _cells(self, tally: Tally, percents: dict[str, str]) -> list[str]:
+    def _cells(self, tally: Tally) -> list[str]:
         per_s = tally.answers_per_s(self._now_s, self.counts.first_end_s)
-        times = tally.recent_times(self._now_s, *percents.values())
+        times = tally.recent_times(self._now_s, *PERCENTS.values())
         return [units.count(tally.samples), _per_s(per_s), units.count(tally.errors), *map(_shown_ms, times)]
 
     @property

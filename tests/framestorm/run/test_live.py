@@ -337,6 +337,20 @@ def test_a_narrow_terminal_has_no_line_that_is_cut(tmp_path: Path) -> None:
         assert lines[-1].split()[0] == "and" or height == 50
 
 
+@pytest.mark.parametrize(("width", "figures"), [(80, 6), (60, 5), (40, 2)])
+def test_names_give_way_to_figures_in_a_narrow_terminal(tmp_path: Path, width: int, figures: int) -> None:
+    now_s = time.time()
+    write_run(tmp_path, started_ms=(now_s - 20) * 1000)
+    rows = [
+        (*row, f"step {number % 2} with a name that is longer than any terminal of eighty columns would show")
+        for number, row in enumerate(answered(4000, now_s - 1, rtt_ms=1234))
+    ]
+    write_samples(tmp_path, *rows, columns=(*JTL, "label"))
+    table = shown(view_of(tmp_path, now_s), width).splitlines()[-3:]
+    all_figures = ["2,000", "2,000", "0", "1.23", "1.23", "1.23"]
+    assert [word for word in table[1].split("\u2026")[1].split() if word != "s"] == all_figures[:figures]
+
+
 def test_a_label_that_is_empty_has_a_name(tmp_path: Path) -> None:
     rows = [(*row, "" if number % 2 else "search") for number, row in enumerate(answered(4, time.time() - 1))]
     write_samples(tmp_path, *rows, columns=(*JTL, "label"))
@@ -418,7 +432,7 @@ def test_labels_have_a_row_each_as_far_as_there_is_room(tmp_path: Path) -> None:
     assert {label: (of.samples, of.errors) for label, of in view.counts.by_label.items()} == {
         "log in": (1, 0), "search": (2, 1), "whole visit": (1, 1)
     }  # fmt: skip
-    assert (view.table().row_count, view.table(height=3).row_count) == (3, 2)
+    assert (view.table().row_count, view.table(height=3).row_count) == (4, 3)  # with the headings
 
 
 def test_a_transaction_named_as_its_request_has_a_row_of_its_own(tmp_path: Path) -> None:
