@@ -132,7 +132,7 @@ def _run(words: Sequence[str]) -> int:
         "--influxdb", metavar="URL", dest="influxdb_url",
         help="let JMeter's Backend Listener write to this InfluxDB during the run (a token: INFLUXDB_TOKEN)",
     )  # fmt: skip
-    _add_criteria(parser)
+    _add_judgement(parser)
     parser.add_argument(
         "--check", action="store_true", help="check the whole command line, say what was found, and send nothing"
     )
@@ -176,7 +176,7 @@ def _run(words: Sequence[str]) -> int:
     if is_check:
         print(visible("\n".join(conductor.check(_options(options, words)))))
         return 0
-    return _report(conductor.run(_options(options, words)), ())
+    return _report(conductor.run(_options(options, words)))
 
 
 def _gui(words: Sequence[str]) -> int:
@@ -233,7 +233,7 @@ def _rebuild(words: Sequence[str]) -> int:
         "-o", metavar="DIR", dest="out_dir", type=Path,
         help="new folder for the report of a JTL (default: dashboards/<its name>-<UTC time>)",
     )  # fmt: skip
-    _add_criteria(parser)
+    _add_judgement(parser)
     options = parser.parse_args(list(words))
     if options.run_dir.is_file():
         from framestorm.model import criteria
@@ -242,20 +242,20 @@ def _rebuild(words: Sequence[str]) -> int:
         out_dir = (options.out_dir or paths.new_dashboard(options.run_dir.stem)).absolute()
         for text in options.criteria:
             criteria.parse(text)
-        import_jtl(options.run_dir, out_dir, tuple(options.criteria))
+        import_jtl(options.run_dir, out_dir, tuple(options.criteria), options.title)
         _set_up()
-        return _report(out_dir, options.criteria)
+        return _report(out_dir, options.criteria, options.title)
     if options.out_dir is not None:
         raise UsageError(f"-o is for a JTL; the pages of {options.run_dir} are made in its own folder")
     for folder in (options.run_dir.resolve(), paths.DASHBOARDS / options.run_dir):
         if any((folder / name).is_file() for name in RAW_FILES):
             _set_up()
-            return _report(folder, options.criteria)
+            return _report(folder, options.criteria, options.title)
         if (folder / "study.json").is_file():
             from framestorm.study import command
 
-            if options.criteria:
-                raise UsageError("--fail-if judges a run; give the folder of one of the study's runs/")
+            if options.criteria or options.title:
+                raise UsageError("--fail-if and --title are for a run; give the folder of one of the study's runs/")
             return command.rebuild(folder).exit_status
     raise UsageError(
         f"{options.run_dir} is not a folder of a run or a study: there is no run.json or study.json in it, and no "
@@ -393,11 +393,13 @@ def _hide_password(options: argparse.Namespace, words: Sequence[str]) -> None:
         os.execve(sys.executable, again, {**os.environ, PROXY_PASSWORD: password})  # noqa: S606 - no shell
 
 
-def _add_criteria(parser: argparse.ArgumentParser) -> None:
+def _add_judgement(parser: argparse.ArgumentParser) -> None:
+    """Add what a run and its report have in common: criteria, and a title."""
     parser.add_argument(
         "--fail-if", metavar="CRITERION", dest="criteria", action="append", default=[],
         help="fail the run on a condition such as 'frame p95 > 2 s' or 'user success < 99 %%'; may be repeated",
     )  # fmt: skip
+    parser.add_argument("--title", metavar="TEXT", help="a title for the page and junit.xml, such as 'OCR, nightly'")
 
 
 def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
@@ -426,7 +428,7 @@ def _set_up(for_slaves: bool = False) -> None:
     setup.ensure([*setup.FOR_A_RUN, setup.ANSIBLE_VENV] if for_slaves else setup.FOR_A_RUN)
 
 
-def _report(run_dir: Path, criteria: Sequence[str]) -> int:
+def _report(run_dir: Path, criteria: Sequence[str] = (), title: str | None = None) -> int:
     from framestorm.model import files
     from framestorm.model.summary import Summary
     from framestorm.report import build
@@ -437,7 +439,7 @@ def _report(run_dir: Path, criteria: Sequence[str]) -> int:
         jmeter.make_dashboard(run_dir)
     except FramestormError as error:
         print(f"framestorm: {visible(str(error))}", file=sys.stderr)
-    verdict = build(run_dir, criteria or None)
+    verdict = build(run_dir, criteria or None, title)
     say(terminal_text(files.read(run_dir / "summary.json", Summary)))
     say(f"\nreport: {paths.shown(run_dir / 'index.html')}")
     return verdict.exit_status

@@ -222,6 +222,7 @@ def _begun(prepared: Prepared) -> Record:
     return Record(
         kit=machine.kit(),
         plan=paths.shown(options.plan.resolve()),
+        title=options.title,
         command=tuple(options.command),
         state="running",
         pid=os.getpid(),

@@ -84,12 +84,14 @@ class Record:
     source: the JTL that the folder was made from, where no run of the kit made it.
     properties: every property of the plan as it was set; given: those that the command line set.
     loads: what each thread group of the plan asks for, and each timer.
+    title: what people call the run; None: the name of its folder.
     """
 
     format: int = FORMAT
     kit: Kit | None = None
     plan: str | None = None
     source: str | None = None
+    title: str | None = None
     command: tuple[str, ...] = ()
     state: State | None = None
     reason: str | None = None

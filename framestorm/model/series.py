@@ -152,11 +152,12 @@ class ReplicasOverTime:
 
 @dataclass(frozen=True)
 class Mark:
-    """An event that charts over time mark; `is_shaded`: what follows has less load."""
+    """An event that charts over time mark; `is_shaded`: what follows has less load; `is_quiet`: it is no failure."""
 
     at_s: float
     label: str
     is_shaded: bool
+    is_quiet: bool = False
 
 
 @dataclass(frozen=True)

@@ -373,6 +373,7 @@ class Summary:
     missing: what the run lost, each a reason why its verdict is partial.
     reached: what was sent of each schedule of the plan.
     warnings: sentences on why figures cannot be trusted, the most serious first; doubts: the serious ones by kind.
+    notes: sentences on what the figures are of, which are no reason to doubt them.
     """
 
     name: str
@@ -394,12 +395,23 @@ class Summary:
     series: Series
     reached: list[Reached] = field(default_factory=list)
     has_default_criteria: bool = False
+    notes: list[str] = field(default_factory=list)
     format: int = field(default=FORMAT, kw_only=True)
 
     @property
     def unit(self) -> str:
         """What one of the main samples is called."""
         return noun(self.label)
+
+    @property
+    def load_start_s(self) -> float:
+        """When the load began, in seconds since the run's start, which series and facts count from.
+
+        People read times since the start of the load: JMeter takes seconds until it sends anything.
+        """
+        if self.load is None or self.run.started_ms is None:
+            return 0.0
+        return (self.load.start_ms - self.run.started_ms) / 1000
 
     @property
     def main(self) -> LabelSummary:

@@ -1,6 +1,7 @@
 """Read a run's raw files, judge them, and show them; nothing here measures, and every report can be made again."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from framestorm.model import criteria as grammar
@@ -8,11 +9,11 @@ from framestorm.model.files import write, write_text
 from framestorm.model.summary import Verdict
 
 
-def build(run_dir: Path, criteria: Sequence[str] | None = None) -> Verdict:
+def build(run_dir: Path, criteria: Sequence[str] | None = None, title: str | None = None) -> Verdict:
     """Make samples.csv, summary.json, junit.xml and index.html of a run's folder from its raw files.
 
-    Works on a run that died: then the verdict is partial and the page says what is missing. `criteria` replace those of
-    run.json. Each file is replaced whole or not at all.
+    Works on a run that died: then the verdict is partial and the page says what is missing. `criteria` and `title`
+    replace those of run.json. Each file is replaced whole or not at all.
 
     Raises:
         CriteriaError: a criterion is not understood.
@@ -30,7 +31,10 @@ def build(run_dir: Path, criteria: Sequence[str] | None = None) -> Verdict:
     for text in criteria or ():
         grammar.parse(text)
     try:
-        summary = summarise(run_dir, read_results(run_dir), criteria)
+        results = read_results(run_dir)
+        if title is not None:
+            results = replace(results, record=replace(results.record, title=title))
+        summary = summarise(run_dir, results, criteria)
         write(run_dir / "summary.json", summary)
         write_text(run_dir / "junit.xml", junit_xml(summary))
         write_text(run_dir / "index.html", page_html(summary))

@@ -78,7 +78,7 @@ DRAWINGS = {
 def charts(summary: Summary) -> list[Chart]:
     """The charts for which the summary has series; of several labels, those of each next to each other."""
     data, main = summary.series, summary.label
-    clock = Clock(data)
+    clock = Clock(data, summary.load_start_s)
     labels: dict[str, series.SampleSeries] = {main: data, **data.labels}
 
     def each(draw: Callable[[series.SampleSeries, str], list[Chart]]) -> list[Chart]:
@@ -190,7 +190,7 @@ def _timed_out(x: series.Values, y: series.Values) -> Json:
 
 def _rates(data: series.SampleSeries, asked_per_s: series.Curves, clock: Clock, label: str) -> list[Chart]:
     rates = data.success_over_time
-    return [_success(rates, clock, label), _throughput(rates, asked_per_s, clock, label)] if rates else []
+    return [_success(rates, clock, label), _throughput(data, rates, asked_per_s, clock, label)] if rates else []
 
 
 def _success(data: series.SuccessOverTime, clock: Clock, label: str) -> Chart:
@@ -202,7 +202,9 @@ def _success(data: series.SuccessOverTime, clock: Clock, label: str) -> Chart:
     return Chart("success-over-time", "Success rate over time", caption, traces, clock.axis(), yaxis)
 
 
-def _throughput(data: series.SuccessOverTime, asked: series.Curves, clock: Clock, label: str) -> Chart:
+def _throughput(
+    samples: series.SampleSeries, data: series.SuccessOverTime, asked: series.Curves, clock: Clock, label: str
+) -> Chart:
     hosts = data.hosts
     bar: Json = {"type": "bar", "x": clock.x(data.x), "width": data.width_s / clock.scale * 0.92}
     traces = [
@@ -221,6 +223,11 @@ def _throughput(data: series.SuccessOverTime, asked: series.Curves, clock: Clock
     )
     if data.closed_model:
         caption += f" A user sends its next {label} only after the last answer: a slow function gets less load."
+    if samples.rates:
+        caption += (
+            f" Line: {label}s answered without an error, by their end; below the bars, the function falls behind."
+        )
+        traces.append(line(clock.x(samples.rates.x), samples.rates.answered, "answered", SECOND, 2))
     if asked:
         caption += " Dashed: the arrival rate that the plan's settings ask for."
         traces.append(_asked(asked, clock))

@@ -6,6 +6,7 @@ Colours are names of the style sheet's variables, so that light, dark and print 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from framestorm.model.series import Mark, Series, Values
@@ -130,33 +131,38 @@ def arranged(title: str, caption: str, panels: Sequence[Panel], columns: int, **
 
 
 class Clock:
-    """The time axis that all charts over time share, so that they can be read one below the other."""
+    """The time axis that all charts over time share, so that they can be read one below the other.
 
-    def __init__(self, series: Series) -> None:
+    It begins with the load, `start_s` after the start of the run: JMeter takes seconds until it sends anything.
+    """
+
+    def __init__(self, series: Series, start_s: float = 0.0) -> None:
+        self.start_s = start_s
         parts = (series.over_time, series.success_over_time, series.in_flight, *series.machines)
         ends = [part.x[-1] or 0.0 for part in parts if part]
         marks = [mark.at_s for mark in series.marks]
-        end_s = max([1.0, *ends, *marks])
+        end_s = max(1.0, max([0.0, *ends, *marks]) - start_s)
         self.scale, self.unit = next((scale, unit) for limit, scale, unit in CLOCK_UNITS if end_s < limit)
         self.end = end_s / self.scale
-        # JMeter's start is over then: a short load would else be drawn beside seconds without any.
-        begins = [part.x[0] or 0.0 for part in (series.over_time, series.in_flight) if part]
-        self.begin = min([*begins, *marks], default=0.0) / self.scale
+        # A user that is a process starts before its first request; what machines did before is left out.
+        begins = [series.in_flight.x[0]] if series.in_flight else []
+        begins += [max(start_s, series.over_time.x[0])] if series.over_time else []
+        self.begin = (min([*begins, *marks], default=start_s) - start_s) / self.scale
         self.length = self.end - self.begin
 
     def axis(self) -> Json:
         tick = next((tick for tick in CLOCK_TICKS if self.length / tick <= 9), self.length / 8)
-        title = axis_title(f"time since the start ({self.unit})")
+        title = axis_title(f"time since the start of the load ({self.unit})")
         return title | {"range": self.range(), "tick0": 0, "dtick": tick}
 
     def range(self) -> list[float]:
         return [self.begin - 0.01 * self.length, self.end + 0.02 * self.length]
 
     def at(self, seconds: float) -> float:
-        return float(f"{seconds / self.scale:.6g}")
+        return float(f"{(seconds - self.start_s) / self.scale:.6g}")
 
     def x(self, seconds: Sequence[float | None]) -> Values:
-        return scaled(seconds, self.scale, digits=6)
+        return scaled([None if each is None else each - self.start_s for each in seconds], self.scale, digits=6)
 
 
 @dataclass(frozen=True)
@@ -201,18 +207,26 @@ def scaled(values: Sequence[float | None], scale: float, digits: int = 5) -> Val
 
 
 def marked(chart: Chart, marks: list[Mark], clock: Clock) -> Chart:
-    """`chart` (over time) with a line for each mark, labels if there are only a few, and shading after a mark."""
+    """`chart` (over time) with a line for each mark, labels if there are only a few, and shading after a mark.
+
+    A quiet mark has no label, and a line that does not draw the eye; the panels of a chart have lines only.
+    """
+    marks = sorted(marks, key=lambda mark: mark.is_quiet)
     shapes = list(chart.layout.get("shapes", ()))
-    for mark in marks:
-        at = clock.at(mark.at_s)
-        whole_height = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "x0": at}
-        stroke = {"color": BAD, "width": 1.2, "dash": "dot"}
+    for place, mark in product(range(1, chart.panels + 1), marks):
+        at, axis = clock.at(mark.at_s), str(place) if place > 1 else ""
+        height = f"y{axis} domain" if chart.panels > 1 else "paper"
+        whole_height = {"xref": f"x{axis}", "yref": height, "y0": 0, "y1": 1, "x0": at}
+        stroke = {"color": QUIET if mark.is_quiet else BAD, "width": 1 if mark.is_quiet else 1.2, "dash": "dot"}
         shapes.append(whole_height | {"type": "line", "x1": at, "line": stroke})
         if mark.is_shaded:
             shade = {"fillcolor": "var(--gap)", "line": {"width": 0}, "layer": "below"}
             shapes.append(whole_height | {"type": "rect", "x1": clock.range()[1]} | shade)
-    chart.layout = chart.layout | {"shapes": shapes, "annotations": _labels(marks[:MAX_LABELS], clock)}
-    events = "; ".join(f"{mark.label} at {mark.at_s / clock.scale:.3g} {clock.unit}" for mark in marks[:MAX_LABELS])
+    loud = [mark for mark in marks[:MAX_LABELS] if not mark.is_quiet]
+    labels = _labels(loud, clock) if chart.panels == 1 else []
+    annotations = [*chart.layout.get("annotations", ()), *labels]
+    chart.layout = chart.layout | {"shapes": shapes, "annotations": annotations}
+    events = "; ".join(f"{mark.label} at {clock.at(mark.at_s):.3g} {clock.unit}" for mark in marks[:MAX_LABELS])
     more = f", and {len(marks) - MAX_LABELS} more" if len(marks) > MAX_LABELS else ""
     shaded = " Shaded: load without the share of the lost host." if any(mark.is_shaded for mark in marks) else ""
     chart.caption += f" Marked: {events}{more}.{shaded}"

@@ -1,10 +1,14 @@
-"""junit.xml, as CI systems read it: of a run a test case a label and criterion, and one for completeness."""
+"""junit.xml, as CI systems read it: of a run a test case a label and criterion, and one for completeness.
+
+A CI system follows a test case over its builds by its names, so these are the same for each run of a plan.
+"""
 
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import PurePath
 
 from framestorm.model.summary import Summary
 from framestorm.plain import visible
@@ -38,31 +42,45 @@ def junit_xml(summary: Summary) -> str:
     ]
     cases.append(Case("the run is complete", ("partial", "\n".join(missing)) if missing else None))
     return suite_xml(
-        summary.name,
+        suite_name(summary),
         cases,
-        {"plan": run.plan or run.source or "not known", "verdict": summary.verdict.word},
+        {
+            "folder": summary.name,
+            "plan": run.plan or run.source or "not known",
+            **({"url": run.url} if run.url else {}),
+            "verdict": summary.verdict.word,
+        },
         run.started_ms or (load.start_ms if load else 0),
         load.duration_ms if load else 0,
     )
+
+
+def suite_name(summary: Summary) -> str:
+    """The run's title, or else the name of its plan or JTL; of a run without any, that of its folder."""
+    run = summary.run
+    # A dot would divide the name in the view of a CI system.
+    path = run.plan or run.source
+    name = run.title or (PurePath(path).stem if path else summary.name)
+    return name.replace(".", "_").strip()
 
 
 def suite_xml(
     name: str, cases: Sequence[Case], properties: Mapping[str, str], started_ms: float, duration_ms: float
 ) -> str:
     """One suite of test cases as JUnit's XML; `started_ms` is epoch time."""
-    suite_name = f"framestorm.{name}"
+    full_name = legal(f"framestorm.{name}")
     failures = sum(case.failure is not None for case in cases)
     skipped = sum(case.skipped is not None for case in cases)
     counts = {"tests": len(cases), "failures": failures, "errors": 0, "skipped": skipped}
     texts = {name: str(n) for name, n in counts.items()} | {"time": f"{duration_ms / 1000:.3f}"}
     root = ET.Element("testsuites", {"name": "framestorm", **texts})
     timestamp = datetime.fromtimestamp(started_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    suite = ET.SubElement(root, "testsuite", {"name": suite_name, **texts, "timestamp": timestamp})
+    suite = ET.SubElement(root, "testsuite", {"name": full_name, **texts, "timestamp": timestamp})
     of_suite = ET.SubElement(suite, "properties")
     for key, value in properties.items():
         ET.SubElement(of_suite, "property", {"name": legal(key), "value": legal(value)})
     for case in cases:
-        classname = legal(f"{suite_name}.{case.label}") if case.label else suite_name
+        classname = legal(f"{full_name}.{case.label}") if case.label else full_name
         made = ET.SubElement(suite, "testcase", {"classname": classname, "name": legal(case.name), "time": "0"})
         if case.failure:
             kind, why = case.failure[0], legal(case.failure[1])

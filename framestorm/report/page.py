@@ -6,8 +6,10 @@ from framestorm.model.metric import Metric, unit
 from framestorm.model.run import Target
 from framestorm.model.summary import LabelSummary, Range, Summary, Times
 from framestorm.plain import as_label
+from framestorm.report import overview
 from framestorm.report.charts import charts
 from framestorm.report.document import render
+from framestorm.report.load_words import load_in_words
 from framestorm.results.hosts import share_text
 from framestorm.stats.estimate import Estimate
 
@@ -33,9 +35,10 @@ MAX_REPLICAS = 20  # with a row of their own
 
 def page_html(summary: Summary) -> str:
     """The page, made of the summary and nothing else."""
+    first = overview.overview(summary)
     return render(
         "run.html.j2",
-        charts(summary),
+        [*([first] if first else []), *charts(summary)],
         filters={
             "share": share_text,
             "figure": figure_text,
@@ -50,6 +53,11 @@ def page_html(summary: Summary) -> str:
         run=summary.run,
         main=summary.main,
         users=summary.users,
+        overview=first,
+        load_words=load_in_words(summary),
+        error_words=overview.errors_in_words(summary),
+        criteria=overview.criteria(summary),
+        key_figures=_key_figures(summary),
         target_kind=_target_kind(summary.run.target, summary.run.url),
         max_replicas=MAX_REPLICAS,
         all_label=ALL,
@@ -59,6 +67,32 @@ def page_html(summary: Summary) -> str:
         with_interval=WITH_INTERVAL,
         command=summary.run.command,
     )
+
+
+def _key_figures(summary: Summary) -> list[tuple[str, str, str]]:
+    """Name, figure and interval of each key figure; of an open load what was asked for beside what was answered."""
+    main, rates = summary.main, summary.facts.rates
+    rtt = main.times.get("rtt")
+    figures = [(f"{summary.unit.capitalize()}s", units.count(main.n), "")]
+    if summary.users:
+        figures.append(("Users", units.count(summary.users.n), ""))
+    if main.success is not None:
+        figures.append(("Success rate", units.percent(main.success), _success_interval(main)))
+    if rates.asked_per_s is not None:
+        most = rates.asked_most_per_s or 0.0
+        # With a ramp-up the mean is below the rate that people set.
+        up_to = f"up to {units.rate(most)}" if most > rates.asked_per_s else ""
+        figures.append(("Asked for", units.rate(rates.asked_per_s), up_to))
+        figures.append(
+            ("Answered", units.NONE if rates.answered_per_s is None else units.rate(rates.answered_per_s), "")
+        )
+    elif main.rate_per_s is not None:
+        figures.append(("Throughput", units.rate(main.rate_per_s), ""))
+    for name, figure in (("Median response", rtt.p50), ("p95 response", rtt.p95)) if rtt else ():
+        figures.append((f"{name} time", figure_text(figure), _interval(figure)))
+    if rates.asked_per_s is not None and rates.in_flight is not None:
+        figures.append(("In flight, at most", units.count(rates.in_flight), ""))
+    return figures
 
 
 def _times(summary: Summary) -> list[tuple[str, list[tuple[str, Times]]]]:

@@ -147,7 +147,7 @@ def _marks(
         for group in function.vanished
     ]
     longest = sorted(stalled, key=lambda stall: -stall.longest_ms)[:MARKED_STALLS]
-    marks += [Mark(stall.at_s, "generator held up", is_shaded=False) for stall in longest]
+    marks += [Mark(stall.at_s, "generator held up", is_shaded=False, is_quiet=True) for stall in longest]
     return sorted(marks, key=lambda mark: mark.at_s)
 
 

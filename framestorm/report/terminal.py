@@ -1,4 +1,4 @@
-"""What the terminal says after a run: the verdict, the criteria that did not pass, a table by label, and warnings."""
+"""What the terminal says after a run: the verdict, the criteria, a table by label, and warnings."""
 
 import re
 from collections import Counter
@@ -23,12 +23,15 @@ COLUMN_GAP = "  "
 
 def terminal_text(summary: Summary) -> str:
     """The outcome of a run as lines of text; control characters from the function or the plan are written out."""
-    not_passed = [_criterion(each) for each in summary.criteria if each.state != "passed"]
+    # Of default criteria, one a label, only those that did not pass.
+    shown = [each for each in summary.criteria if each.state != "passed" or not summary.has_default_criteria]
+    criteria = [_criterion(each) for each in sorted(shown, key=lambda each: each.state == "passed")]
     warnings = [_line(f"warning: {_first_sentence(text)}") for text in summary.warnings]
+    notes = [_line(f"note: {_first_sentence(text)}") for text in summary.notes]
     blocks = (
-        [_line(summary.verdict.line), *_some(not_passed, MAX_CRITERIA, "criterion", "criteria")],
+        [_line(summary.verdict.line), *_some(criteria, MAX_CRITERIA, "criterion", "criteria")],
         _table(summary),
-        _some(warnings, MAX_WARNINGS, "warning"),
+        [*_some(warnings, MAX_WARNINGS, "warning"), *_some(notes, MAX_WARNINGS, "note")],
     )
     return "\n\n".join("\n".join(lines) for lines in blocks if lines)
 
@@ -49,7 +52,7 @@ def _criterion(judgement: Judgement) -> str:
     text = _short(_line(judgement.text), LONGEST_CRITERION)
     if judgement.state == "unjudged":
         return _line(f"not judged: {text}: {judgement.why}")
-    return _line(f"failed: {text}: measured {judgement.measured}")
+    return _line(f"{judgement.state}: {text}: measured {judgement.measured}")
 
 
 def _table(summary: Summary) -> list[str]:

@@ -11,7 +11,7 @@ from framestorm.results import jtl_xml
 from framestorm.results.jtl_file import GZIP, open_jtl, unpacked
 
 
-def import_jtl(jtl: Path, folder: Path, criteria: tuple[str, ...] = ()) -> None:
+def import_jtl(jtl: Path, folder: Path, criteria: tuple[str, ...] = (), title: str | None = None) -> None:
     """Make the folder of a run from a JTL, which stays as it is: its rows are copied, those of XML as CSV.
 
     Raises:
@@ -33,7 +33,7 @@ def import_jtl(jtl: Path, folder: Path, criteria: tuple[str, ...] = ()) -> None:
         opened = open_jtl(target)
         if isinstance(opened, str):
             raise UsageError(f"{paths.shown(jtl)} is no JTL of JMeter: {opened.replace('samples.jtl', 'it')}")
-        record = Record(source=paths.shown(jtl.resolve()), has_journal=False, criteria=criteria)
+        record = Record(source=paths.shown(jtl.resolve()), has_journal=False, criteria=criteria, title=title)
         write(folder / "run.json", record, indent=2)
     except BaseException:
         shutil.rmtree(folder)

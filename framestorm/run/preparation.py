@@ -67,6 +67,7 @@ class RunOptions:
     platform: Platform[Any] | None = None
     influxdb_url: str | None = None
     is_for_gui: bool = False
+    title: str | None = None
     command: tuple[str, ...] = ()
 
     @property

@@ -71,7 +71,7 @@ def draws(tmp_path: Path) -> Callable[[Path, int], None]:
           });
           setInterval(() => {
             const plots = [...document.querySelectorAll("figure:not([hidden]) .plot")], root = document.documentElement;
-            const drawn = plots.filter((plot) => plot.querySelector("svg.main-svg :is(.xtitle, .ytitle)")).length;
+            const drawn = plots.filter((plot) => plot.querySelector("svg.main-svg [class*=title]")).length;
             parent.postMessage(JSON.stringify({ drawn, wide: root.scrollWidth - root.clientWidth, errors,
               images: images.filter((url) => url.startsWith("data:image/svg+xml")).length }), "*");
           }, 100);

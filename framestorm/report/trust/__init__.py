@@ -1,4 +1,7 @@
-"""Warnings that figures may not describe the function alone: each says why, by how much, and what to do."""
+"""Warnings that figures may not describe the function alone: each says why, by how much, and what to do.
+
+What the figures are of (errors are counted apart, labels together) is no reason to doubt them: these are notes.
+"""
 
 from dataclasses import replace
 from typing import get_args
@@ -10,7 +13,7 @@ from framestorm.report.trust import elements, figures, limits, load, machines
 
 
 def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
-    """The summary with the warnings of its run, the most serious first, and the kinds of the serious ones."""
+    """The summary with the warnings of its run, the most serious first, the kinds of the serious ones, and notes."""
     by_kind: list[tuple[Doubt | None, list[str]]] = [
         ("slave_lost", machines.losses(summary)),
         (None, machines.replicas(summary)),
@@ -24,7 +27,7 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         ("hosts_differ", machines.hosts_differ(summary)),
         ("clock", machines.clocks(summary, samples)),
         (None, limits.between(summary, samples)),
-        (None, [*figures.few_samples(summary), *figures.times(summary), *figures.facts(summary)]),
+        (None, [*figures.few_samples(summary), *figures.facts(summary)]),
     ]
     holds = {
         "saturated": any(machines.is_saturated(machine) for machine in summary.machines),
@@ -35,5 +38,6 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
     return replace(
         summary,
         warnings=[sentence for _, sentences in by_kind for sentence in sentences],
+        notes=[*figures.times(summary), *figures.counted_together(summary)],
         doubts=[kind for kind in get_args(Doubt) if holds[kind]],
     )

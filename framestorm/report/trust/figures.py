@@ -117,10 +117,13 @@ def facts(summary: Summary) -> list[str]:
             "samples.jtl does not say which of its rows are sub-results (redirects, embedded resources), so all of "
             "them are counted as samples: it was not written by JMeter as ./run.sh starts it."
         )
-    for label in summary.labels.values():
-        if label.of_labels > 1:
-            sentences.append(
-                f"The plan has more labels than this page shows: {label.label} are counted together. Fewer names, such "
-                "as item instead of item-${n}, make their figures comparable."
-            )
     return sentences
+
+
+def counted_together(summary: Summary) -> list[str]:
+    return [
+        f"The plan has more labels than this page shows: {label.label} are counted together. Fewer names, such "
+        "as item instead of item-${n}, make their figures comparable."
+        for label in summary.labels.values()
+        if label.of_labels > 1
+    ]

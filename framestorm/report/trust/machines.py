@@ -1,5 +1,7 @@
 """Warnings about hosts and replicas: lost, saturated, held up, unlike each other, or with a wrong clock."""
 
+import math
+
 import polars as pl
 
 from framestorm.model.summary import Machine, Summary
@@ -30,6 +32,11 @@ CLOCK_SLACK_MS = 1000.0
 NAMED_STALLS = 3
 
 
+def _since_start(summary: Summary, at_s: float) -> str:
+    """A moment as people read it: since the start of the load."""
+    return duration(1000 * (at_s - summary.load_start_s))
+
+
 def losses(summary: Summary) -> list[str]:
     sentences = []
     for loss in summary.losses:
@@ -37,11 +44,11 @@ def losses(summary: Summary) -> list[str]:
         share = share_text(loss.share) or "not known"
         last = f"No {summary.unit} of this host arrived."
         if loss.last_sample_s is not None:
-            last = f"Its last {summary.unit} that arrived started at {duration(loss.last_sample_s * 1000)}."
+            last = f"Its last {summary.unit} that arrived started at {_since_start(summary, loss.last_sample_s)}."
         sentences.append(
-            f"{loss.host} was lost {duration(loss.at_s * 1000)} after the start{reason}: its share of the load, "
-            f"{share}, was missing from then on. {last} Throughput and times after the loss describe the smaller "
-            "load; figures of the whole run mix both."
+            f"{loss.host} was lost {_since_start(summary, loss.at_s)} after the start of the load{reason}: its share "
+            f"of it, {share}, was missing from then on. {last} Throughput and times after the loss describe the "
+            "smaller load; figures of the whole run mix both."
         )
     return sentences
 
@@ -54,7 +61,12 @@ def replicas(summary: Summary) -> list[str]:
         ends = []
         for group in each.vanished:
             names = "" if group.replicas < len(group.names) else f" ({', '.join(group.names)})"
-            ends.append((group.replicas, f"{names} ended {duration(group.at_s * 1000)} after the start"))
+            ends.append(
+                (
+                    group.replicas,
+                    f"{names} ended {_since_start(summary, group.at_s)} after the start of the load",
+                )
+            )
         ends.append((each.lost - sum(group.replicas for group in each.vanished), " ended between two measurements"))
         sentences += [
             f"{plural(n, 'replica')} of {each.function}{when} without being scaled down. Requests in progress there "
@@ -122,17 +134,27 @@ def stalls(summary: Summary) -> list[str]:
     if not during:
         return []
     worst = sorted(stalls, key=lambda stall: -stall.longest_ms)[:NAMED_STALLS]
-    places = [f"{at_s:.0f} s" for at_s in sorted(stall.at_s for stall in worst)]
+    places = [
+        f"{max(0.0, stall.at_s - summary.load_start_s):.0f} s" for stall in sorted(worst, key=lambda each: each.at_s)
+    ]
     of_all = "the longest " if len(stalls) > len(worst) else ""
     longest_ms = max(stall.longest_ms for stall in stalls)
     gc_ms = sum(stall.gc_ms for stall in stalls)
     by_memory = f" Java's garbage collection took {duration(gc_ms)} of that." if gc_ms else ""
+    were = "was" if during == 1 else "were"
     return [
-        f"JMeter itself was held up in {plural(len(stalls), 'second')} of the load, at worst for "
-        f"{duration(longest_ms)} ({of_all}{listed(places)} after the start).{by_memory} The times of "
-        f"{plural(during, summary.unit)} ({percent(during / summary.main.n)}) in progress then may include it. "
+        f"JMeter paused during {_seconds_of_load(summary)}, for {duration(longest_ms)} at most ({of_all}"
+        f"{listed(places)} after the start of the load).{by_memory} {plural(during, summary.unit)} "
+        f"({percent(during / summary.main.n)}) {were} in progress then: their times may include the pause. "
         "Give JMeter free cores, or use more slaves."
     ]
+
+
+def _seconds_of_load(summary: Summary) -> str:
+    """How many of the load's seconds had a stall."""
+    n, load = len(summary.facts.stalls), summary.load
+    of = math.ceil(load.duration_ms / 1000) if load else 0
+    return f"{count(n)} of the {plural(of, 'second')} of the load" if of > n else f"{plural(n, 'second')} of the load"
 
 
 def hosts_differ(summary: Summary) -> list[str]:

@@ -121,12 +121,12 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path, limit: str, to
     assert ("the load generator, not the function, was too slow" in made.warnings[0]) == too_slow
     assert made.missing == []
     assert ([stall.at_s for stall in made.facts.stalls], made.facts.during_stalls) == ([9], 10)
-    (stalled,) = (warning for warning in made.warnings if "held up in 1 second" in warning)
-    assert "of 10 requests (10.0\u00a0%)" in stalled
+    (stalled,) = (warning for warning in made.warnings if "JMeter paused during 1 of the " in warning)
+    assert "10 requests (10.0\u00a0%) were in progress then" in stalled
     assert any("with only 99 request times, p99 is just the largest" in warning for warning in made.warnings)
     assert [mark.at_s for mark in made.series.marks] == [9]
     page = (tmp_path / "index.html").read_text()
-    assert "<dt>Response time, median</dt><dd>1.00\u00a0s<" in page
+    assert "<dt>Median response time</dt><dd>1.00\u00a0s<" in page
     text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
     assert "frame" not in text.lower().replace("framestorm", "")
     # Nothing that the run has none of is ever passed.

@@ -19,7 +19,7 @@ NO_POINTS: series.Curves = {"x": [], "y": []}
 
 def drawn(hosts: Any = (), /, **given: Any) -> dict[str, Chart]:
     """The charts of a run of frames by their names."""
-    summary = SimpleNamespace(series=Series(**given), label="frame", unit="frame", machines=hosts)
+    summary = SimpleNamespace(series=Series(**given), label="frame", unit="frame", machines=hosts, load_start_s=0.0)
     return {chart.name: chart for chart in charts(cast(Summary, summary))}
 
 
@@ -47,7 +47,7 @@ def over_time(warm: series.Values, mid: series.Values, of: int = 0, **more: Any)
 def test_the_axis_of_time_has_a_unit_and_few_ticks(end_s: float, unit: str, end: float, dtick: float) -> None:
     clock = Clock(Series(marks=[Mark(at_s, "", is_shaded=False) for at_s in (0.0, end_s)]))
     axis = clock.axis()
-    assert axis["title"]["text"] == f"time since the start ({unit})"
+    assert axis["title"]["text"] == f"time since the start of the load ({unit})"
     assert (axis["tick0"], axis["dtick"]) == (0, pytest.approx(dtick))
     assert axis["range"] == pytest.approx([-0.01 * end, 1.02 * end], rel=1e-4)
     assert clock.at(end_s) == pytest.approx(end if end_s >= 1 else end_s, rel=1e-4)

@@ -133,7 +133,7 @@ def test_junit(made: Path) -> None:
 
 
 def test_draws_in_a_browser_without_scrolling_sideways(made: Path, draws: Callable[[Path, int], None]) -> None:
-    draws(made, 10)
+    draws(made, 11)
 
 
 def test_losses_and_replicas_draw_in_a_browser(slave_lost: Any, draws: Callable[[Path, int], None]) -> None:
@@ -141,7 +141,7 @@ def test_losses_and_replicas_draw_in_a_browser(slave_lost: Any, draws: Callable[
     replicas = {f"k1-{number}": (0, 21.0 if number == 3 else 1e9) for number in range(12)}
     write_metrics(folder / "metrics.csv", replicas, lambda _: 12, length_s=62, throttled=0.2)
     build(folder)
-    draws(folder, 16)
+    draws(folder, 17)
 
 
 def test_charts_of_the_chosen_label(tmp_path: Path, draws: Callable[[Path, int], None]) -> None:
@@ -168,7 +168,7 @@ def test_charts_of_the_chosen_label(tmp_path: Path, draws: Callable[[Path, int],
     assert re.findall(r'<option value="(\d)">(.*?)</option>', page) == [
         ("0", "all"), ("1", "log in"), ("2", "&lt;search&gt;"), ("3", "whole visit")
     ]  # fmt: skip
-    draws(tmp_path, len(by_label[None]) + len(of_label))
+    draws(tmp_path, 1 + len(by_label[None]) + len(of_label))
 
 
 def test_any_label_leaves_the_figures_on_the_page(tmp_path: Path) -> None:

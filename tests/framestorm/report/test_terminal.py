@@ -41,17 +41,17 @@ def test_a_run_is_told_by_its_figures(three_users: Any) -> None:
     p50, *_, users = summary.criteria
     assert verdict[1] == f"failed: frame p50 > 1 ms: measured {p50.measured}".replace("\u00a0", " ")
     assert verdict[2] == "failed: task n < 5: measured 0"
-    assert verdict[3:] == [f"failed: user success < 99 %: measured {users.measured}".replace("\u00a0", " ")]
+    assert verdict[3] == f"failed: user success < 99 %: measured {users.measured}".replace("\u00a0", " ")
+    assert verdict[4:] == ["passed: frame p95 > 30 s: measured 59.7 ms"], "those that passed come last"
     columns, of_users, of_frames, *causes = table
     assert columns.split() == ["label", "n", "errors", "mean", "median", "p95", "p99", "successful"]
     assert of_users.startswith("user ") and of_frames.startswith("frame ")
     assert re.split(r" {2,}", of_frames)[1:3] == ["111", "3 (2.7 %)"]
     assert causes == ["errors by cause:", "  2  status-429", "  1  timeout"]
-    assert len(warnings) == len(summary.warnings)
-    for line, text in zip(warnings, summary.warnings, strict=True):
-        sentence = line.removeprefix("warning: ")
-        assert text.replace("\u00a0", " ").startswith(sentence) and sentence.count(". ") == 0
-    assert any(line.startswith("warning: 1 frame timed out") for line in warnings)
+    texts = [f"warning: {text}" for text in summary.warnings] + [f"note: {text}" for text in summary.notes]
+    for line, text in zip(warnings, texts, strict=True):
+        assert text.replace("\u00a0", " ").startswith(line) and line.count(". ") == 0
+    assert any(line.startswith("note: 1 frame timed out") for line in warnings)
 
 
 def test_who_closes_the_output_still_gets_the_exit_status(three_users: Any, monkeypatch: pytest.MonkeyPatch) -> None:

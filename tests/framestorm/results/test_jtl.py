@@ -197,7 +197,7 @@ def test_labels_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:
     assert len(summary.labels) == 1 + 201 + 1, "all, 200 and the one that a criterion names, the rest"
     assert sum(of.n for name, of in summary.labels.items() if name != "all") == summary.main.n == 253
     assert [each.label for each in summary.criteria if each.state == "failed"] == ["50 other labels"]
-    assert any("50 other labels are counted together" in sentence for sentence in summary.warnings)
+    assert any("50 other labels are counted together" in sentence for sentence in summary.notes)
 
 
 def test_many_causes_are_bounded(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""The load that a run was asked for, in words: `80/s for 10 s`, `20 users for 30 s, ramp-up 2 s`."""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from framestorm.model.load import Load
+from framestorm.model.series import Curves
+from framestorm.model.summary import Summary
+from framestorm.model.units import count, plural
+from framestorm.plain import as_label
+
+MAX_GROUPS = 3
+MAX_STEPS = 3
+LONG_S = (("h", 3600.0), ("min", 60.0))
+
+
+class _Step(NamedTuple):
+    """A part of a schedule: for so many seconds, from one level to another."""
+
+    length_s: float
+    start: float
+    end: float
+
+
+def load_in_words(summary: Summary) -> str:
+    """What the thread groups of the run were asked for; empty if the run does not say it."""
+    properties = summary.run.properties
+    if {"tasks", "workers"} <= properties.keys():
+        return f"{properties['tasks']} tasks of {properties.get('task_s', '?')} s on {properties['workers']} workers"
+    loads = [load for load in summary.run.loads if not (load.is_aside or load.is_timer)] or _of_series(summary)
+    timers = [load for load in summary.run.loads if load.is_timer and load.points]
+    of_groups = []
+    for load in loads[:MAX_GROUPS]:
+        words = _words(load)
+        # A timer of several groups is told with the first.
+        paced = [_words(timer) for timer in timers if timer.groups[:1] == (load.name,)]
+        words += f", paced to {' and '.join(paced)}" if paced else ""
+        of_groups.append(f"{as_label(load.name)}: {words}" if len(loads) > 1 else words)
+    if len(loads) > MAX_GROUPS:
+        of_groups.append(f"{plural(len(loads) - MAX_GROUPS, 'more thread group')}")
+    if not loads and summary.series.threads:
+        return f"up to {plural(summary.series.threads.most, 'user')}"
+    sleep = properties.get("sleep_s", "0")
+    pause = f", a pause of {sleep} s before each {summary.unit}" if loads and sleep not in ("", "0") else ""
+    return "; ".join(of_groups) + pause
+
+
+def _of_series(summary: Summary) -> list[Load]:
+    """Of a run that was recorded without its loads: by the lines that its charts have for the kit's own plans."""
+    under_way = summary.series.threads or summary.series.in_flight
+    curves: tuple[tuple[Curves, Load], ...] = (
+        (summary.series.asked_per_s, Load("", "", "arrivals")),
+        (under_way.asked if under_way else {}, Load("", "", "users")),
+    )
+    return [Load("", "", load.model, curve=_from_zero(curve)) for curve, load in curves if curve]
+
+
+def _from_zero(curve: Curves) -> Curves:
+    first = curve["x"][0] or 0.0
+    return curve | {"x": [None if x is None else round(x - first, 3) for x in curve["x"]]}
+
+
+def _words(load: Load) -> str:
+    if not load.points:
+        return _level(load, load.total) if load.total else load.unknown or "as the plan says"
+    steps = [_Step(x - at, start, end) for (at, start), (x, end) in pairwise(load.points) if x > at]
+    ramp = steps.pop(0) if steps and steps[0].start == 0 < steps[0].end else None
+    while steps and steps[-1].end == 0:
+        steps.pop()
+    words = _level(load, load.most)
+    if {each for step in steps for each in (step.start, step.end)} <= {load.most}:
+        words += f" for {_length(sum(step.length_s for step in steps))}" if steps else ""
+    elif len(steps) <= MAX_STEPS:
+        words = ", then ".join(_step(load, step) for step in steps)
+    else:
+        words = f"up to {words} in {count(len(steps))} steps over {_length(sum(step.length_s for step in steps))}"
+    return f"{words}, ramp-up {_length(ramp.length_s)}" if ramp else words
+
+
+def _step(load: Load, step: _Step) -> str:
+    if step.start == step.end:
+        return f"{_level(load, step.start)} for {_length(step.length_s)}"
+    return f"from {step.start:g} to {_level(load, step.end)} in {_length(step.length_s)}"
+
+
+def _level(load: Load, level: float) -> str:
+    return plural(round(level), "user") if load.model == "users" else f"{level:.4g}/s"
+
+
+def _length(seconds: float) -> str:
+    """A time as people set it: 600 s is 10 min."""
+    for unit, scale in LONG_S:
+        if seconds >= 2 * scale and seconds % scale == 0:
+            return f"{seconds / scale:g} {unit}"
+    return f"{round(seconds, 3):g} s"
