@@ -35,7 +35,7 @@ _CALL = re.compile(r"\$\{__(\w+)\(\s*$")
 _BESIDE = re.compile(r".*CSVDataSet.*|IncludeController.*|SmtpSampler.*|.* File\.path|CSVRead")
 # A sequence of files by its pattern, as in __StringFromFile(PIN#'.'DAT,,1,2): JMeter makes the names.
 _SEQUENCE = re.compile(r"\$\{__StringFromFile\([^,()]*,[^,()]*,\s*[^,()\s]")
-_PROPERTY = re.compile(r"\$\{__(P|property)\(([^(){}$]*)\)\}")
+_PROPERTY = re.compile(r"\$\{__(P|property)\(((?:[^(){}$]|\([^(){}$,]*\))*)\)\}")
 _VARIABLE = re.compile(r"\$\{(?!__)([^{}$()\\]+)\}")
 BASE_DIR = "${__groovy(org.apache.jmeter.services.FileServer.getFileServer().getBaseDir())}"
 

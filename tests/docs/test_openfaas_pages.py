@@ -1,4 +1,4 @@
-"""The commands of README and of the pages that need this machine alone, with its local OpenFaaS.
+"""The commands of the pages, and the studies of README, that need this machine alone, with its local OpenFaaS.
 
 They are run in their order as a reader would, only with less load.
 """
@@ -17,15 +17,11 @@ from tests.docs.test_pages import shown
 from tests.runs import COMPLETE, RunFiles, RunSh
 
 SHORT = ("-Jhold_s=2", "-Jramp_s=0")
-REQUESTS = """\
-./run.sh -t jmx/requests.jmx -Jusers=16 -Jurl=http://127.0.0.1:8080/function/noop
-./run.sh -t jmx/request-rate.jmx -Jrate_per_s=50 -Jurl=http://127.0.0.1:8080/function/noop --fail-if 'p95 > 200 ms'
-"""
 
 
 @pytest.fixture(scope="module")
 def noop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A local OpenFaaS with the function that README's examples call."""
+    """A local OpenFaaS with the function that the examples of functions.md call."""
     run_sh = RunSh(tmp_path_factory.mktemp("openfaas"))
     run_sh("./run.sh target openfaas", out="")
     run_sh("./run.sh target deploy --filter noop", out="")
@@ -54,12 +50,6 @@ def test_openfaas(run_sh: RunSh, tmp_path: Path) -> None:
         output = run_sh(words, *short, out=f"run{number}" if is_run else "").stdout
         if command == "./run.sh target status":
             assert "noop: 3 of 3 replicas ready" in output
-
-
-def test_plans_of_requests(run_sh: RunSh, noop: None) -> None:
-    for number, command in enumerate(REQUESTS.splitlines()):
-        # How fast the answers are depends on what else this machine does.
-        run_sh(command.replace("200 ms", "20 s"), *SHORT, out=f"run{number}")
 
 
 def test_any_function(run_sh: RunSh, noop: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
