@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from framestorm.model import units
 from framestorm.model.criteria import ALL, USER, USER_SERIES, Judgement
+from framestorm.model.metric import quoted
 from framestorm.model.summary import LabelSummary, Summary
 from framestorm.plain import as_label, visible
 from framestorm.report.page import COLUMNS, figure_text
@@ -15,6 +16,7 @@ from framestorm.report.page import COLUMNS, figure_text
 MAX_CRITERIA = 12
 MAX_LABELS = 12
 MAX_CAUSES = 5
+MAX_NAMED = 3  # of the labels whose criteria have the same outcome
 MAX_WARNINGS = 8
 LONGEST_LABEL, LONGEST_CAUSE, LONGEST_CRITERION = 40, 100, 200
 TIMES = ("mean", "p50", "p95", "p99")
@@ -25,7 +27,7 @@ def terminal_text(summary: Summary) -> str:
     """The outcome of a run as lines of text; control characters from the function or the plan are written out."""
     # Of default criteria, one a label, only those that did not pass.
     shown = [each for each in summary.criteria if each.state != "passed" or not summary.has_default_criteria]
-    criteria = [_criterion(each) for each in sorted(shown, key=lambda each: each.state == "passed")]
+    criteria = _criteria(sorted(shown, key=lambda each: each.state == "passed"))
     warnings = [_line(f"warning: {_first_sentence(text)}") for text in summary.warnings]
     notes = [_line(f"note: {_first_sentence(text)}") for text in summary.notes]
     blocks = (
@@ -46,6 +48,28 @@ def aligned(rows: Sequence[Sequence[str]], texts: Sequence[int] = (0,)) -> list[
         return cell + gap if column in texts else gap + cell
 
     return [COLUMN_GAP.join(padded(*each) for each in enumerate(row)).rstrip() for row in rows]
+
+
+def _criteria(judgements: Sequence[Judgement]) -> list[str]:
+    """A line for each criterion; those of several labels with the same outcome have one together."""
+    equal: dict[tuple[str, str, str], dict[str, Judgement]] = {}
+    for each in judgements:
+        condition = each.text.removeprefix(quoted(each.label)).strip()
+        equal.setdefault((condition, each.state, each.measured), {})[each.label] = each
+    return [
+        _of_labels(condition, [*of.values()]) if len(of) > 1 else _criterion(next(iter(of.values())))
+        for (condition, _, _), of in equal.items()
+    ]
+
+
+def _of_labels(condition: str, judgements: Sequence[Judgement]) -> str:
+    names = [_short(as_label(each.label), LONGEST_LABEL) for each in judgements[:MAX_NAMED]]
+    more = ", …" if len(judgements) > MAX_NAMED else ""
+    text = f"{condition} of {len(judgements)} labels ({', '.join(names)}{more})"
+    first = judgements[0]
+    if first.state == "unjudged":
+        return _line(f"not judged: {text}: {first.why.replace(f' of {quoted(first.label)}', ' of these')}")
+    return _line(f"{first.state}: {text}: measured {first.measured}")
 
 
 def _criterion(judgement: Judgement) -> str:

@@ -126,3 +126,22 @@ def test_text_of_others_can_neither_command_a_terminal_nor_add_a_line() -> None:
 def test_a_run_that_measured_nothing_has_no_table() -> None:
     nothing = summary_of(0, verdict=Verdict("unjudged", 1, "nothing was measured: port 8080 is taken"))
     assert terminal_text(nothing) == "Not judged: nothing was measured: port 8080 is taken."
+
+
+def test_criteria_of_many_labels_with_one_outcome_are_one_line() -> None:
+    """By default each label has one: those that fail for the same reason would hide the others."""
+    names = [f"step {n:02}" for n in range(30)]
+    all_failed = [replace(judgement(f'"{name}" success < 100 %', "failed", "0 %"), label=name) for name in names]
+    other = replace(judgement("cart success < 100 %", "failed", "97 %"), label="cart")
+    unjudged = [
+        replace(
+            judgement(f"{name} p95 > 1 s", "unjudged", "no samples", f"there is no sample of {name}, so"), label=name
+        )
+        for name in ("a", "b")
+    ]
+    summary = summary_of(5, criteria=[*all_failed, other, *unjudged])
+    assert blocks(summary)[0][1:] == [
+        "failed: success < 100 % of 30 labels (step 00, step 01, step 02, …): measured 0 %",
+        "failed: cart success < 100 %: measured 97 %",
+        "not judged: p95 > 1 s of 2 labels (a, b): there is no sample of these, so",
+    ]
