@@ -102,8 +102,9 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             slaves = sum(host.role == "slave" for host in begun.hosts)
             begun = replace(begun, loads=tuple(each.on_each_of(max(1, slaves)) for each in begun.loads))
         files.write(run_dir / RECORD, begun, indent=2)
-        with in_background(LiveView(run_dir, plan.has_journal, plan.label).watch):
-            reason, stopping_ms = _watch(load, run_dir, interrupts)
+        view = LiveView(run_dir, plan.has_journal, plan.label)
+        with in_background(view.watch):
+            reason, stopping_ms = _watch(load, run_dir, interrupts, view)
         reasons = [reason, *load.collect()]
         # After a refusal nothing was sent: in a run that has rows something else says so, such as an answer in the log.
         if (refusal := read_log(run_dir).refusal) and not has_rows(run_dir / "samples.jtl"):
@@ -239,7 +240,9 @@ def _begun(prepared: Prepared) -> Record:
     )
 
 
-def _watch(load: Fleet | LocalLoad, run_dir: Path, interrupts: Interrupts) -> tuple[str | None, float | None]:
+def _watch(
+    load: Fleet | LocalLoad, run_dir: Path, interrupts: Interrupts, view: LiveView
+) -> tuple[str | None, float | None]:
     """Wait for JMeter to end; stop it if asked to, or if something that the run needs is lost.
 
     Returns:
@@ -256,6 +259,7 @@ def _watch(load: Fleet | LocalLoad, run_dir: Path, interrupts: Interrupts) -> tu
             if reason is None:
                 continue
             stopping_since_s, stopping_ms = time.monotonic(), now_ms()
+            view.is_stopping = True
         load.stop_gently()
         waited_s = time.monotonic() - stopping_since_s
         if interrupts.count > 1 or waited_s > END_AFTER_S:

@@ -45,6 +45,7 @@ class LiveView:
         with suppress(files.FileError):
             record = files.read(run_dir / "run.json", Record)
         self._record = record
+        self.is_stopping = False
         parsed = [criteria.parse(text, record.label or label) for text in record.criteria]
         # A study gives its runs one that never fails.
         self._criteria = [criterion for criterion in parsed if (criterion.op, criterion.limit) != ("<", 0)]
@@ -184,13 +185,13 @@ class LiveView:
         elapsed_s, total_s = self._spans_s()
         if not self._has_begun:
             return f"starting JMeter, {_shown_s(elapsed_s)}"
+        waiting = f"waiting for the last {'users' if self._has_processes else 'answers'}"
+        if self.is_stopping:
+            return f"{_shown_s(elapsed_s)}: stopping, {waiting}"
         if total_s is None:
             return _shown_s(elapsed_s)
         if elapsed_s > total_s:
-            awaited = "users" if self._has_processes else "answers"
-            return (
-                f"{_shown_s(elapsed_s)}: the {_shown_s(total_s)} of the plan are over, waiting for the last {awaited}"
-            )
+            return f"{_shown_s(elapsed_s)}: the {_shown_s(total_s)} of the plan are over, {waiting}"
         return f"{_shown_s(elapsed_s)} of {_shown_s(total_s)}, {_shown_s(total_s - elapsed_s)} left"
 
     def _bar(self, width: int) -> RenderableType:

@@ -212,6 +212,15 @@ def test_after_the_planned_time_the_last_answers_are_awaited(tmp_path: Path) -> 
     assert line.startswith("13 s: the 10 s of the plan are over, waiting for the last answers") and "asked" not in line
 
 
+def test_a_run_that_is_stopped_has_no_remaining_time(tmp_path: Path) -> None:
+    now_s = time.time()
+    write_run(tmp_path, loads=[closed_load(2, 30)], started_ms=(now_s - 20) * 1000)
+    write_samples(tmp_path, *answered(5, now_s - 10))
+    view = view_of(tmp_path, now_s)
+    view.is_stopping = True
+    assert view.line().startswith("10 s: stopping, waiting for the last answers  |")
+
+
 @pytest.mark.parametrize(("ramp_s", "asked"), [(0, 80), (10, 70), (20, 40)])
 def test_the_planned_rate_is_of_the_same_seconds(tmp_path: Path, ramp_s: int, asked: float) -> None:
     now_s = time.time()
@@ -339,7 +348,7 @@ def test_a_narrow_terminal_has_no_line_that_is_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("width", "figures"), [(80, 6), (60, 5), (40, 2)])
 def test_names_give_way_to_figures_in_a_narrow_terminal(tmp_path: Path, width: int, figures: int) -> None:
-    now_s = time.time()
+    now_s = float(int(time.time()))
     write_run(tmp_path, started_ms=(now_s - 20) * 1000)
     rows = [
         (*row, f"step {number % 2} with a name that is longer than any terminal of eighty columns would show")
