@@ -9,7 +9,7 @@ import copy
 import os
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.hosts import shares
+from framestorm.hosts.division import Division, title
 from framestorm.model import facets, form
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import Known, NamedFile, named_files
@@ -49,7 +50,7 @@ class Parcel:
 
     folder: Path
     plan: Path
-    division: shares.Division
+    division: Division
     files: dict[str, Path] = field(default_factory=dict)
     fragments: dict[str, Path] = field(default_factory=dict)
     parts: list[dict[str, Path]] = field(default_factory=list)
@@ -114,8 +115,9 @@ class _Packer:
         self._plan = prepared.plan.path.absolute()
         self._values = {**self._options.given, **self._options.extra}
         plan = folder / FOLDER / self._plan.name
-        self.parcel = Parcel(folder, plan, shares.Division(slaves), parts=[{} for _ in range(slaves)])
+        self.parcel = Parcel(folder, plan, Division(slaves), parts=[{} for _ in range(slaves)])
         self._places: dict[Path, str] = {}
+        self._groups: dict[ET.Element, list[str]] = {}
         self._templates: list[Path] = []
 
     def pack(self) -> Parcel:
@@ -126,14 +128,14 @@ class _Packer:
         trees = self._trees()
         elements = [element for _, root in trees for element in plans.enabled_elements(root)]
         known = Known(elements, self._values, self._plan.parent)
+        self._divide(elements, known)
+        self._groups = _groups_of(trees[0][1])
         texts = [(named, self._take(named)) for named in named_files(elements, known, self._plan.parent, Path.cwd())]
         # From the end, so that what is before in the same field stays where it was found.
         for named, text in sorted(texts, key=lambda each: each[0].start, reverse=True):
             whole = named.field.text or ""
             named.field.text = whole[: named.start] + text + whole[named.start + len(named.text) :]
         self._keep_outputs(elements, known)
-        if not self._prepared.plan.is_for_kit and not self._options.whole_plan:
-            parcel.division = shares.divide(elements, known, self._slaves)
         self._take_properties()
         self._find_secrets(elements)
         self._take_class_paths()
@@ -142,7 +144,18 @@ class _Packer:
             path.parent.mkdir(parents=True, exist_ok=True)
             plans.write(root, path)
         parcel.notes += [f"whole on each slave: {each}" for each in parcel.division.undivided]
+        parcel.notes += [f"one for each slave, not for all of them: {each}" for each in parcel.division.ones]
         return parcel
+
+    def _divide(self, elements: list[ET.Element], known: Known) -> None:
+        """Divide what the plan asks for; of a plan that declares its totals, what else it has once for all users."""
+        if self._options.whole_plan:
+            return
+        values = {**self._prepared.values, **self._values}
+        if not self._prepared.plan.is_for_kit:
+            self.parcel.division = shares.divide(elements, known, values, self._slaves)
+        else:
+            self.parcel.division = shares.divide_ones(elements, known, values, self._slaves)
 
     def _trees(self) -> list[tuple[Path, ET.Element]]:
         """The plan and what it includes, with the paths of their copies."""
@@ -188,7 +201,8 @@ class _Packer:
             has_header |= plans.field_text(named.element, "ignoreFirstLine") == "true"
             # The plug-in's data set always reads quotes.
             is_plain = plans.field_text(named.element, "quotedData") != "true" and named.element.tag == "CSVDataSet"
-            self._split(place, named.path, has_header, may_be_quoted=not is_plain)
+            groups = self._groups.get(named.element, [])
+            self._split(place, named.path, groups, has_header, may_be_quoted=not is_plain)
         return f"{_THERE}/{place}"
 
     def _take_class_paths(self) -> None:
@@ -244,7 +258,7 @@ class _Packer:
         place = self._place(path)
         self._add(path, place)
         if path.is_file() and self._options.split_csv and path.suffix in (".csv", ".jsonl"):
-            self._split(place, path, has_header=path.suffix == ".csv", may_be_quoted=path.suffix == ".csv")
+            self._split(place, path, [], has_header=path.suffix == ".csv", may_be_quoted=path.suffix == ".csv")
         return f"{_THERE}/{place}"
 
     def _add(self, path: Path, place: str) -> None:
@@ -253,11 +267,14 @@ class _Packer:
         if path.is_file() and path.stat().st_size <= _TEMPLATE_AT_MOST_BYTES:
             self._templates.append(path)
 
-    def _split(self, place: str, path: Path, has_header: bool, may_be_quoted: bool) -> None:
-        """Split the rows of a data set among the slaves; each of them gets the header line."""
+    def _split(self, place: str, path: Path, groups: Sequence[str], has_header: bool, may_be_quoted: bool) -> None:
+        """Split the rows of a data set among the slaves with users of these groups; each slave gets the header line."""
         if place in self.parcel.parts[0]:
             return
         parts = [self.parcel.folder / "parts" / str(slave) / place for slave in range(self._slaves)]
+        division = self.parcel.division
+        senders = [slave for slave in range(self._slaves) if division.has_users(slave, groups)]
+        senders = senders or list(range(self._slaves))
         n_rows = 0
         with ExitStack() as stack:
             files = []
@@ -274,10 +291,10 @@ class _Packer:
                     for file in files:
                         file.write(row)
                 elif row.strip():
-                    files[n_rows % self._slaves].write(row)
+                    files[senders[n_rows % len(senders)]].write(row)
                     n_rows += 1
-        if n_rows < self._slaves:
-            self.parcel.notes.append(f"{path} has {n_rows} rows for {self._slaves} slaves: some get none")
+        if n_rows < len(senders):
+            self.parcel.notes.append(f"{path} has {n_rows} rows for {len(senders)} slaves: some get none")
         for of_slave, part in zip(self.parcel.parts, parts, strict=True):
             of_slave[place] = part
 
@@ -287,6 +304,24 @@ class _Packer:
         for text in (*files, *(text for element in elements for text in element.itertext())):
             names |= {name for match in _ENVIRONMENT.findall(text) for name in match if name}
         self.parcel.secrets = {name: os.environ[name] for name in sorted(names) if name in os.environ}
+
+
+def _groups_of(root: ET.Element) -> dict[ET.Element, list[str]]:
+    """The names of the thread groups whose users read each data set of a plan: of the one that it is in, or of all."""
+    elements = plans.enabled_elements(root)
+    groups = [each for each in elements if each.tag.endswith("ThreadGroup")]
+    parents = {child: parent for parent in root.iter() for child in parent}
+    names: dict[ET.Element, list[str]] = {}
+    for element in elements:
+        tree, own = parents.get(element), [title(group) for group in groups]
+        while tree is not None and (above := parents.get(tree)) is not None:
+            owner = list(above)[list(above).index(tree) - 1]
+            if tree.tag == "hashTree" and owner in groups:
+                own = [title(owner)]
+                break
+            tree = above
+        names[element] = own
+    return names
 
 
 def _files(path: Path, place: str) -> dict[str, Path]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from framestorm.load.fields import Fields, UnknownValueError, curve
 from framestorm.load.thread_groups import KINDS, kind_of
-from framestorm.load.timers import AMONG_ALL_THREADS, OF_ALL_THREADS, OF_EACH_THREAD, calc_mode
+from framestorm.load.timers import AMONG_ALL_THREADS, OF_ALL_THREADS, OF_EACH_THREAD, mode_of
 from framestorm.model import plan as plans
 from framestorm.model.load import Load
 from framestorm.model.plan import Plan
@@ -150,7 +150,7 @@ def _of_kit(plan: Plan, values: Mapping[str, str]) -> Callable[[Load], Load] | N
 def _of_timer(fields: Fields, load: Load, paced: list[Load], every: list[Load]) -> Iterator[Load]:
     """What a timer asks of the groups that it paces, of each by itself or of all together; `every` are all groups."""
     try:
-        mode = calc_mode(fields.text("calcMode")) if load.kind == "ConstantThroughputTimer" else 0
+        mode = mode_of(fields) if load.kind == "ConstantThroughputTimer" else 0
     except UnknownValueError as text:
         yield replace(load, groups=_names(paced), unknown=f"its mode {text} is known only during the run")
         return

@@ -11,7 +11,7 @@ from framestorm.load.fields import Fields, UnknownValueError, area, calls, curve
 from framestorm.load.schedule import read_schedule
 from framestorm.model.load import Load, LoadModel
 
-Total = Literal["users", "rate", "users of the first step"]
+Total = Literal["users", "rate", "users of the first step", "most users at the same time"]
 _FEEDBACK = re.compile(r"\$\{__tstFeedback\((?P<words>[^()]*)\)\}")
 
 
@@ -127,7 +127,7 @@ def _of_stepping(fields: Fields, load: Load) -> Load:
 
 def _of_ultimate(fields: Fields, load: Load) -> Load:
     rows = fields.rows("ultimatethreadgroupdata") or fields.rows("threads_schedule")
-    if text := fields.properties.get("threads_schedule"):
+    if text := next(filter(None, map(fields.properties.get, timers.property_names(fields))), None):
         rows = [row for name, row in calls(text) if name == "spawn" and len(row) == 5]
     rows = [row for row in rows if len(row) > 4]
     at_s = sorted({0.0, *(x for row in rows for x in (row[1], row[1] + row[2], sum(row[1:4]), sum(row[1:5])))})
@@ -149,6 +149,7 @@ def _of_ultimate(fields: Fields, load: Load) -> Load:
     return replace(load, total=total, limit=total, curve=curve(points))
 
 
+_LIMIT: dict[str, Total] = {"ConcurrencyLimit": "most users at the same time"}
 _OF_THREADS = Kind("users", _of_threads, {"ThreadGroup.num_threads": "users"})
 KINDS: dict[str, Kind] = {
     "ThreadGroup": _OF_THREADS,
@@ -156,8 +157,8 @@ KINDS: dict[str, Kind] = {
     "SetupThreadGroup": replace(_OF_THREADS, totals={}),
     "PostThreadGroup": replace(_OF_THREADS, totals={}),
     "ConcurrencyThreadGroup": Kind("users", _of_concurrency, {"TargetLevel": "users"}),
-    "ArrivalsThreadGroup": Kind("arrivals", _of_arrivals, {"TargetLevel": "rate"}),
-    "FreeFormArrivalsThreadGroup": Kind("arrivals", _of_free_form, table=("Schedule", (0, 1))),
+    "ArrivalsThreadGroup": Kind("arrivals", _of_arrivals, {"TargetLevel": "rate", **_LIMIT}),
+    "FreeFormArrivalsThreadGroup": Kind("arrivals", _of_free_form, _LIMIT, table=("Schedule", (0, 1))),
     "OpenModelThreadGroup": Kind("arrivals", _of_open_model),
     "SteppingThreadGroup": Kind(
         "users",

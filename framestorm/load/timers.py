@@ -1,9 +1,13 @@
 """What the timers ask for that pace the users of thread groups: so many samples per second."""
 
 import math
+import re
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
+from framestorm import paths
 from framestorm.load.fields import Fields, area, calls, curve, stretches
 from framestorm.model.load import Load
 
@@ -11,9 +15,34 @@ from framestorm.model.load import Load
 OF_EACH_THREAD, AMONG_ALL_THREADS, OF_ALL_THREADS = (0,), 1, (1, 3)
 
 
-def calc_mode(text: str) -> int:
-    """The number of a Constant Throughput Timer's mode; JMeter takes an empty field for 0."""
-    return int(text) if text.isdecimal() else 0
+@cache
+def _words_of_modes() -> dict[str, int]:
+    """The names of a Constant Throughput Timer's modes, in each language of JMeter, in which old plans have them."""
+    words: dict[str, int] = {}
+    for jar in (paths.JMETER_HOME / "lib" / "ext").glob("ApacheJMeter_components*.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            names = [name for name in archive.namelist() if "/ConstantThroughputTimerResources" in name]
+            text = "\n".join(archive.read(name).decode("latin-1") for name in names)
+        text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda escape: chr(int(escape[1], 16)), text)
+        for mode, word in re.findall(r"^calcMode\.(\d)=(.+?)\s*$", text, flags=re.MULTILINE):
+            words[word] = int(mode) - 1
+    return words
+
+
+def mode_of(fields: Fields) -> int:
+    """The number of a Constant Throughput Timer's mode, 0 if it has none. Raises UnknownValueError."""
+    text = fields.text("calcMode")
+    if not text or text.isdecimal():
+        return int(text or 0)
+    return _words_of_modes().get(text, 0)
+
+
+def property_names(fields: Fields) -> tuple[str, ...]:
+    """The properties that replace the table of a timer or thread group of jmeter-plugins, the first before the next."""
+    kind = fields.element.tag.rpartition(".")[2]
+    if kind == "VariableThroughputTimer":
+        return (f"{fields.element.get('testname', '')}.load_profile", "load_profile")
+    return ("threads_schedule",) if kind == "UltimateThreadGroup" else ()
 
 
 def of_constant_timer(fields: Fields, load: Load) -> Load:
@@ -31,8 +60,7 @@ def of_precise_timer(fields: Fields, load: Load) -> Load:
 
 def of_shaping_timer(fields: Fields, load: Load) -> Load:
     rows = [(row[0], row[1], row[2]) for row in fields.rows("load_profile") if len(row) > 2]
-    own = f"{fields.element.get('testname', '')}.load_profile"
-    if text := fields.properties.get(own) or fields.properties.get("load_profile"):
+    if text := next(filter(None, map(fields.properties.get, property_names(fields))), None):
         rows = list(_profile(text))
     points = curve(stretches(rows))
     return replace(load, total=round(area(points)), curve=points, has_end=True)

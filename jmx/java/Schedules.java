@@ -7,17 +7,25 @@ import java.util.Collection;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.ResourceBundle;
 import kg.apc.jmeter.timers.VariableThroughputTimer;
+import org.apache.jmeter.testelement.AbstractTestElement;
 import org.apache.jmeter.testelement.TestElement;
 import org.apache.jmeter.testelement.ThreadListener;
+import org.apache.jmeter.testelement.property.IntegerProperty;
 import org.apache.jmeter.testelement.property.JMeterProperty;
+import org.apache.jmeter.testelement.property.LongProperty;
 import org.apache.jmeter.testelement.property.PropertyIterator;
 import org.apache.jmeter.testelement.property.StringProperty;
 import org.apache.jmeter.threads.AbstractThreadGroup;
 import org.apache.jmeter.threads.JMeterContextService;
+import org.apache.jmeter.threads.JMeterThread;
+import org.apache.jmeter.threads.ThreadGroup;
 import org.apache.jmeter.threads.openmodel.OpenModelThreadGroup;
 import org.apache.jmeter.threads.openmodel.ThreadScheduleUtils;
+import org.apache.jmeter.timers.ConstantThroughputTimer;
 import org.apache.jmeter.timers.poissonarrivals.PreciseThroughputTimer;
 import org.apache.jorphan.collections.HashTree;
 import org.slf4j.Logger;
@@ -31,6 +39,9 @@ import org.slf4j.LoggerFactory;
  */
 public final class Schedules {
     private static final Logger LOG = LoggerFactory.getLogger(Schedules.class);
+    private static final List<Locale> LOCALES = List.of(Locale.ROOT, Locale.GERMAN, Locale.FRENCH, Locale.JAPANESE,
+        Locale.KOREAN, new Locale("es"), new Locale("tr"), new Locale("pt", "BR"), Locale.SIMPLIFIED_CHINESE,
+        Locale.TRADITIONAL_CHINESE);
     private static final Map<AbstractThreadGroup, Long> STARTS = Collections.synchronizedMap(new IdentityHashMap<>());
 
     /** Exchange what has a schedule; `listeners` are those of the test, which hear of its start and end. */
@@ -53,6 +64,13 @@ public final class Schedules {
                 other = copy((TestElement) each, new Arrivals());
             } else if (each.getClass() == VariableThroughputTimer.class) {
                 other = copy((TestElement) each, new ShapingTimer());
+            } else if (each.getClass() == ConstantThroughputTimer.class) {
+                setMode((ConstantThroughputTimer) each);
+            } else if (each.getClass() == ThreadGroup.class) {
+                long shiftMs = ((ThreadGroup) each).getPropertyAsLong(Shift.NAME, 0);
+                if (shiftMs > 0) {
+                    tree.getTree(each).add(Shift.of(shiftMs));
+                }
             } else if (each instanceof OpenModelThreadGroup) {
                 countFromStart((OpenModelThreadGroup) each);
             }
@@ -153,6 +171,56 @@ public final class Schedules {
                 }
             }
             return super.delay();
+        }
+
+        @Override
+        public void threadFinished() { // nothing is kept for a thread
+        }
+    }
+
+    /** Old plans have the timer's mode in words, which JMeter understands in its own language of the moment only. */
+    private static void setMode(ConstantThroughputTimer timer) {
+        String words = timer.getPropertyAsString(ConstantThroughputTimer.CALC_MODE);
+        for (ConstantThroughputTimer.Mode mode : ConstantThroughputTimer.Mode.values()) {
+            for (Locale locale : LOCALES) {
+                ResourceBundle names = ResourceBundle.getBundle(ConstantThroughputTimer.class.getName() + "Resources",
+                    locale, ResourceBundle.Control.getNoFallbackControl(ResourceBundle.Control.FORMAT_PROPERTIES));
+                if (words.equals(names.getString(mode.toString()))) {
+                    timer.removeProperty(ConstantThroughputTimer.CALC_MODE);
+                    timer.setProperty(new IntegerProperty(ConstantThroughputTimer.CALC_MODE, mode.ordinal()));
+                    return;
+                }
+            }
+        }
+    }
+
+    /** Has each user of a thread group wait before its first sample, so that slaves start their users in turn. */
+    public static final class Shift extends AbstractTestElement implements ThreadListener {
+        private static final long serialVersionUID = 1L;
+        private static final String NAME = "framestorm.shift_ms"; // framestorm/hosts/shares.py writes it
+        private static final long LOOK_EVERY_MS = 200;
+
+        static Shift of(long shiftMs) {
+            Shift shift = new Shift();
+            shift.setProperty(new LongProperty(NAME, shiftMs));
+            shift.setRunningVersion(true);
+            return shift;
+        }
+
+        @Override
+        public void threadStarted() {
+            JMeterThread thread = JMeterContextService.getContext().getThread();
+            long endNs = System.nanoTime() + getPropertyAsLong(NAME) * 1_000_000;
+            try {
+                for (long leftNs = endNs - System.nanoTime(); leftNs > 0 && Running.goesOn(thread);
+                        leftNs = endNs - System.nanoTime()) {
+                    Thread.sleep(Math.min(LOOK_EVERY_MS, leftNs / 1_000_000 + 1));
+                }
+            } catch (InterruptedException stopped) {
+                Thread.currentThread().interrupt();
+            } catch (IllegalAccessException error) {
+                throw new IllegalStateException(error);
+            }
         }
 
         @Override

@@ -199,6 +199,19 @@ def test_rows_are_dealt_out_so_that_each_is_sent_once(
     assert [note.removeprefix(f"{tmp_path}/plans/") for note in contents.notes] == few
 
 
+def test_rows_are_for_slaves_that_have_users_of_the_thread_group(pack: Pack, tmp_path: Path) -> None:
+    loops = "<elementProp name='ThreadGroup.main_controller' elementType='LoopController'>"
+    loops += "<boolProp name='LoopController.continue_forever'>false</boolProp>"
+    loops += "<stringProp name='LoopController.loops'>1</stringProp></elementProp>"
+    one = f"<ThreadGroup testname='one'><stringProp name='ThreadGroup.num_threads'>1</stringProp>{loops}</ThreadGroup>"
+    for name in ("one", "all"):
+        (tmp_path / "plans" / f"{name}.csv").write_text("name\na\nb\n")
+    contents = pack(f"{one}<hashTree>{csv('one.csv')}</hashTree>", csv("all.csv"), split_csv=True)
+    parts = [contents.files_of(slave) for slave in (0, 1)]
+    assert [part["plan/one.csv"].read_text() for part in parts] == ["name\na\nb\n", "name\n"]
+    assert [part["plan/all.csv"].read_text() for part in parts] == ["name\na\n", "name\nb\n"]
+
+
 def test_without_asking_each_slave_has_all_rows(pack: Pack, tmp_path: Path) -> None:
     rows = tmp_path / "plans" / "rows.csv"
     rows.write_text("name\na\n")

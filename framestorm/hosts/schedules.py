@@ -1,0 +1,117 @@
+"""Each slave's part of schedules: of an Open Model Thread Group and of the throughput timers of a plan."""
+
+import math
+import re
+import xml.etree.ElementTree as ET
+
+from framestorm.hosts.division import Division, holder, number_text, parts, title
+from framestorm.load.fields import Fields, UnknownValueError, calls
+from framestorm.load.schedule import Step, read_schedule
+
+# So much more than a whole number of arrivals, of which JMeter leaves out what is no whole one.
+_MORE = 0.001
+_FEEDBACK = re.compile(r"\$\{__tstFeedback\((?P<words>[^()]*)\)\}")
+
+
+def divide_open_model(fields: Fields, division: Division) -> None:
+    """Divide each step's arrivals in whole numbers, so that all slaves together send as many as one JMeter would."""
+    field = holder(fields.element, "OpenModelThreadGroup.schedule")
+    try:
+        steps = read_schedule(fields.text("OpenModelThreadGroup.schedule"))
+    except UnknownValueError as text:
+        division.undivided.append(f"schedule of {fields.name}: {text} is known only during the run")
+        return
+    if field is None:
+        return
+    texts = [""] * division.slaves
+    totals = [0] * division.slaves
+    for number, step in enumerate(steps):
+        own = [int(part) for part in parts(str(step.arrivals), division.slaves, is_whole_number=True)]
+        for slave in range(division.slaves):
+            # Not always the first slave has one more.
+            part = own[(slave - number) % division.slaves]
+            totals[slave] += part
+            texts[slave] += _step_text(step, part)
+    first = steps[0] if steps else None
+    if first is not None and not first.is_random and first.start > 0:
+        # In turn, not all slaves at once.
+        waits_s = [slave / first.start for slave in range(division.slaves)]
+        texts = [f"rate(0) even_arrivals({wait_s:.9f} s) {text}" for wait_s, text in zip(waits_s, texts, strict=True)]
+    field.tag, field.text = "stringProp", division.reference([text.strip() for text in texts])
+    division.shared(f"arrivals of {fields.name}", str(sum(totals)), [str(total) for total in totals])
+    _divide_seed(fields, "OpenModelThreadGroup.random_seed", division)
+
+
+def _step_text(step: Step, arrivals: int) -> str:
+    mean = (step.start + step.end) / 2 * step.length_s
+    share = (arrivals + _MORE) / mean if mean else 0.0
+    kind = "random_arrivals" if step.is_random else "even_arrivals"
+    return f"rate({step.start * share:.12f}/s) {kind}({step.length_s:.9f} s) rate({step.end * share:.12f}/s) "
+
+
+def divide_precise_timer(fields: Fields, division: Division) -> None:
+    """Divide the arrivals of a Precise Throughput Timer's duration in whole numbers: JMeter rounds each part up."""
+    try:
+        rate, period_s = fields.number("throughput"), fields.number("throughputPeriod")
+        lasts_s, batch = fields.number("duration"), max(1, fields.whole("batchSize", 1))
+    except UnknownValueError as text:
+        division.undivided.append(f"rate of {fields.name}: {text} is known only during the run")
+        return
+    field = holder(fields.element, "throughput")
+    batches = math.ceil(round(rate / period_s / batch * lasts_s, 9)) if period_s else 0
+    own = [int(part) for part in parts(str(batches), division.slaves, is_whole_number=True)]
+    if field is None or not rate:
+        return
+    if not lasts_s or not all(own):
+        whole = number_text(str(rate), is_whole_number=False) or "0"
+        texts = division.divided(f"rate of {fields.name}", whole, is_whole_number=False)
+    else:
+        texts = [f"{(part - 1e-6) * batch / lasts_s * period_s:.9f}" for part in own]
+        counts = [str(part * batch) for part in own]
+        division.shared(f"arrivals of {fields.name}", str(batches * batch), counts)
+    field.tag, field.text = "stringProp", division.reference(texts)
+    _divide_seed(fields, "randomSeed", division)
+
+
+def _divide_seed(fields: Fields, name: str, division: Division) -> None:
+    """A seed of its own for each slave: with the same, all would send at the same times."""
+    field, text = holder(fields.element, name), fields.raw(name).strip()
+    if field is not None and re.fullmatch(r"-?\d+", text) and int(text):
+        seeds = [str(int(text) + slave) for slave in range(division.slaves)]
+        field.tag, field.text = "stringProp", division.reference(seeds)
+
+
+def divide_feedback(element: ET.Element, division: Division) -> None:
+    """Divide the users of a pool that follows a timer: its first ones, and the most of them."""
+
+    def divided(call: re.Match[str]) -> str:
+        words = [word.strip() for word in call["words"].split(",")]
+        for place, what in ((1, "first users"), (2, "most users")):
+            number = number_text(words[place], is_whole_number=True) if place < len(words) else None
+            if number and number != "0":
+                name = f"{what} of {title(element)}"
+                words[place] = division.reference(division.divided(name, number, is_whole_number=True, least=1))
+        return f"${{__tstFeedback({','.join(words)})}}"
+
+    for field in element:
+        if field.text:
+            field.text = _FEEDBACK.sub(divided, field.text)
+
+
+def divide_property(name: str, text: str, division: Division) -> None:
+    """Divide the schedule that a property gives to a plug-in, in place of that in the plan."""
+    places = {"spawn": (0,), "const": (0,), "line": (0, 1), "step": (0, 1, 2)}
+    texts = [""] * division.slaves
+    for number, (call, _) in enumerate(calls(text), 1):
+        words = re.findall(r"\(([^()]*)\)", text)[number - 1].split(",")
+        columns = [[word.strip()] * division.slaves for word in words]
+        for place in places.get(call, ()):
+            whole = number_text(words[place], is_whole_number=True)
+            if whole is None:
+                division.undivided.append(f"{name}: {text}")
+                return
+            columns[place] = division.divided(f"{call} {number} of {name}, number {place + 1}", whole, True)
+        for slave in range(division.slaves):
+            texts[slave] += f"{call}({','.join(column[slave] for column in columns)}) "
+    for properties, own in zip(division.properties, texts, strict=True):
+        properties[name] = own.strip()
