@@ -131,16 +131,22 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_DELETE = do_POST  # noqa: N815
 
 
-def ask_for_certificate(server: StandIn, folder: Path) -> Path:
-    """Make a server use TLS and require a client certificate; returns a PEM file with that certificate and its key."""
+def make_certificate(folder: Path) -> Path:
+    """Make a certificate of localhost; returns a PEM file with it and its key."""
     make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     names = (folder / "key.pem", folder / "crt.pem")
     subprocess.run([*make, "-keyout", names[0], "-out", names[1]], check=True, capture_output=True)
     both = folder / "both.pem"
     both.write_text("".join(name.read_text() for name in names))
+    return both
+
+
+def ask_for_certificate(server: StandIn, folder: Path) -> Path:
+    """Make a server use TLS and require a client certificate; returns a PEM file with that certificate and its key."""
+    both = make_certificate(folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(both)
-    context.load_verify_locations(names[1])
+    context.load_verify_locations(folder / "crt.pem")
     context.verify_mode = ssl.CERT_REQUIRED
     server.socket = context.wrap_socket(server.socket, server_side=True)
     return both

@@ -11,6 +11,13 @@ from enum import StrEnum
 WORD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LONGEST_DETAIL = 120
 _FROM_EXCEPTION = {
+    # As jmx/java/EarlyAnswer.java, IdleConnection.java and Http2.java say it; the second is of Java's own HTTP client.
+    "closed-early": re.compile(
+        r"the server closed while the body was sent(?: \(\d+ of (?P<detail>\d+ bytes)\))?|error writing to server"
+    ),
+    "idle-closed": re.compile("the server had closed this connection, idle for"),
+    "http2-only": re.compile("the server speaks http/2 only|no_application_protocol"),
+    "no-server": re.compile("does not specify a valid host name|protocol = https? host = null"),
     "generator-limit": re.compile("too many open files|cannot assign requested address|address not available"),
     "connect-timeout": re.compile("connecttimeout|connect timed out"),
     # The third is the beginning that jmx/java/SampleTimeouts.java gives a message.
@@ -19,12 +26,14 @@ _FROM_EXCEPTION = {
     # Java says "Socket closed" of a connection that its own side closed.
     "reset": re.compile(
         "nohttpresponse|socketexception(?!.*socket (is )?closed)|connection reset|connectionclosed|premature"
-        "|truncatedchunk|unexpected end of zlib"
+        "|truncatedchunk"
     ),
-    # The last is of a Content-Type that ends in `charset="`.
+    # The last is of a Content-Type that ends in `charset="`. Of a connection that broke off, HttpClient says so itself:
+    # the end of a file is that of a compressed body.
     "not-http": re.compile(
         "clientprotocolexception|redirectexception|maximum number of redirects|messageconstraint|malformedchunk"
-        "|zipexception|http response code: java.lang.stringindexoutofbounds"
+        "|zipexception|http response code: java.io.eofexception|brotli stream decoding"
+        "|http response code: java.lang.stringindexoutofbounds"
     ),
 }
 _EXCEPTION = re.compile(r"(?:[\w$]+\.)+([\w$]*(?:Exception|Error))")
@@ -35,6 +44,13 @@ _OF_SCRIPT = re.compile(
 _PREFIX = re.compile(r"Non HTTP response (?:code|message): *")
 # The figure of a Duration or Size Assertion differs from sample to sample: without it, one cause is one cause.
 _MEASURED = re.compile(r"\b(It (?:took|was)) [\d.,\s]*\d")
+# How a Response Assertion shows two texts that are not equal, with marks around the parts that differ, which it fills
+# up with blanks to the same length.
+_COMPARED = re.compile(
+    r"(?P<what>.* to equal) /\s*\*+ received *: (?P<received>.*?)\s*\*+ comparison *: (?P<expected>.*?)\s*/",
+    re.DOTALL,
+)
+_MARKS = re.compile(r" *\]\]\]|\[\[\[")
 
 
 class Side(StrEnum):
@@ -63,6 +79,15 @@ CAUSES = {
         Cause("timeout", "no complete answer within the timeout", Side.FUNCTION, is_timeout=True),
         Cause("tls", "no encrypted connection could be made", Side.NETWORK),
         Cause("reset", "the connection broke, or the answer was cut short", Side.NETWORK),
+        Cause("closed-early", "a size limit? the server closed while the body was sent", Side.FUNCTION),
+        Cause(
+            "idle-closed",
+            "the server had closed the idle connection before the request was sent on it: set "
+            "httpclient4.validate_after_inactivity (ms) below its keep-alive time",
+            Side.GENERATOR,
+        ),
+        Cause("http2-only", "the server speaks HTTP/2 only, and JMeter's HTTP sampler HTTP/1.1", Side.GENERATOR),
+        Cause("no-server", "the request names no server", Side.GENERATOR),
         Cause("not-http", "the answer breaks HTTP, in its head, its compression or its redirect", Side.FUNCTION),
         Cause(
             "unknown-coding", "the answer is compressed in a way that nobody asked for or can read here", Side.FUNCTION
@@ -150,12 +175,14 @@ def request_cause(code: str, message: str, failure: str, is_http: bool = True) -
             return word
     text = f"{code} {message}".lower()
     for cause, pattern in _FROM_EXCEPTION.items():
-        if pattern.search(text):
-            return cause
+        if match := pattern.search(text):
+            detail = match.groupdict().get("detail")
+            return f"{cause}: ... of {detail}" if detail else cause
     is_error = bool(re.fullmatch(r"[1345]\d\d", code))
     if is_http and re.fullmatch(r"[13-9]\d\d", code):  # what HTTP does not define, functions send all the same
         return f"status-{code}"
-    if failure and not is_error:
+    # An assertion can only repeat that there was no answer.
+    if failure and not is_error and not _PREFIX.match(code):
         return _failed_check(failure)
     if WORD.fullmatch(message):
         return message
@@ -179,7 +206,19 @@ def transaction_cause(message: str, failure: str) -> str:
 
 
 def _failed_check(failure: str) -> str:
-    return _detailed(FAILED_CHECK, _MEASURED.sub(r"\1 ...", failure))
+    """A failed assertion, with what it expects: two of them may differ in nothing else."""
+    if texts := _COMPARED.fullmatch(failure.strip()):
+        received, expected = (" ".join(_MARKS.sub("", texts[name]).split()) for name in ("received", "expected"))
+        failure = (
+            f"{texts['what']} {_cut(expected, LONGEST_DETAIL // 3)}, received {_cut(received, LONGEST_DETAIL // 3)}"
+        )
+    line = " ".join(_MEASURED.sub(r"\1 ...", failure).split())
+    return f"{FAILED_CHECK}: {_cut(line, LONGEST_DETAIL)}"
+
+
+def _cut(text: str, most: int) -> str:
+    """A text of bounded length: its beginning and its end, where texts of one kind differ."""
+    return text if len(text) <= most else f"{text[: most * 2 // 3]} ... {text[-most // 3 :]}"
 
 
 def _detailed(word: str, detail: str) -> str:

@@ -196,11 +196,15 @@ class Answer {
             return 'generator-limit'
         }
         switch (exception) {
+            case { message.contains('the server closed while the body was sent') }: return 'closed-early'
+            case { message.contains('the server had closed this connection, idle') }: return 'idle-closed'
+            case { message.contains('the server speaks HTTP/2 only') }: return 'http2-only'
+            case { message.contains('does not specify a valid host name') }: return 'no-server'
             case ~/.*ConnectTimeoutException.*/: return 'connect-timeout'
             case ~/.*(HttpHostConnect|ConnectException|NoRouteToHost|UnknownHost|PortUnreachable).*/: return 'connect'
             case ~/.*SocketTimeoutException.*/: return 'timeout'
             case ~/.*(RequestAborted|InterruptedIO).*/: return closedHere
-            case ~/.*(ProtocolException|ZipException|RedirectException).*/: return 'not-http'
+            case ~/.*(ProtocolException|ZipException|EOFException|RedirectException).*/: return 'not-http'
             case ~/.*(MessageConstraint|MalformedChunk).*/: return 'not-http'
             case ~/.*StringIndexOutOfBounds.*/: return 'not-http' // by JMeter, of a Content-Type with charset="
             case { message.contains('Brotli') }: return 'not-http' // an IOException, as if the connection broke

@@ -15,11 +15,13 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes eighteen classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
+ * Makes twenty-three classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
  * its own: samples know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up,
  * scripts cost less, a controller hears its slaves alone, stop messages are files, answers and the output of programs
  * have limits, a redirect takes no secrets along, an Arrivals Thread Group ends and counts what it drops, a Sample
- * Timeout is told, and a Parallel Controller is a transaction. Compiles the kit's scripts beside them.
+ * Timeout is told, a Parallel Controller is a transaction, an answer is read before the whole body is sent, of a connection
+ * that was idle and of HTTP/2 it is said, an empty answer is empty in any coding, and a Host header arrives as it was given.
+ * Compiles the kit's scripts beside them.
  * Arguments: the folder for the classes, then the classes in Groovy that scripts use, then the scripts.
  */
 final class Patch {
@@ -54,6 +56,7 @@ final class Patch {
             "if ($1.getEntity() != null && $1.getEntity().getContentEncoding() != null"
             + " && $1.getEntity().getContentEncoding().getElements().length > 5)"
             + " throw new org.apache.http.ProtocolException(\"more than 5 content codings\");");
+        codings.getDeclaredMethod("process").insertAfter("framestorm.Coding.keepError($1);");
         CtClass arrivals = patchedArrivals(pool.get("com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup"));
         CtClass starter = patchedStarter(pool.get("com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadStarter"));
         CtClass redirects = pool.get("org.apache.http.impl.client.DefaultRedirectStrategy");
@@ -61,6 +64,16 @@ final class Patch {
             .insertAfter("framestorm.Redirects.setHeaders((org.apache.http.client.methods.HttpUriRequest) $1, $_);");
         CtClass bodies = pool.get("org.apache.jmeter.protocol.http.sampler.HTTPSamplerBase");
         bodies.getDeclaredMethod("readResponse").insertBefore("$2 = framestorm.Body.of($2);");
+        CtClass executor = patchedExecutor(pool.get("org.apache.http.protocol.HttpRequestExecutor"));
+        CtClass decompression = pool.get("org.apache.http.client.entity.LazyDecompressingInputStream");
+        replaceCalls(decompression.getDeclaredMethod("initWrapper"), "org.apache.http.client.entity.InputStreamFactory",
+            "create", "framestorm.Coding.decoded($0, $1)");
+        CtClass heads = pool.get("org.apache.http.impl.conn.DefaultHttpResponseParser");
+        replace(heads.getDeclaredMethod("parseHead"), "org.apache.http.message.LineParser", "hasProtocolVersion",
+            "$_ = $proceed($$); if (!$_) framestorm.Http2.refuse($1);");
+        CtClass sampler = patchedSampler(pool.get("org.apache.jmeter.protocol.http.sampler.HTTPHC4Impl"));
+        CtClass sockets = pool.get("org.apache.http.conn.ssl.SSLConnectionSocketFactory");
+        sockets.getDeclaredMethod("createLayeredSocket").insertBefore("$2 = framestorm.HostHeader.serverName($2, $4);");
         CtClass output = pool.get("org.apache.jorphan.exec.StreamCopier");
         replaceCalls(output.getDeclaredMethod("run"), "org.apache.commons.io.IOUtils", "copyLarge", "framestorm.Output.copy($$)");
         CtClass timeout = pool.get("org.apache.jmeter.modifiers.SampleTimeout");
@@ -77,8 +90,8 @@ final class Patch {
         replace(tree.getDeclaredMethod("setAttributes"), "com.thoughtworks.xstream.io.HierarchicalStreamWriter",
             "addAttribute", "if (!\"sample_kind\".equals($1)) $proceed($$);");
         List<CtClass> all = List.of(
-            result, event, rows, engine, script, rmi, main, limits, codings, arrivals, starter, redirects, bodies, output,
-            timeout, thread, parallel, tree);
+            result, event, rows, engine, script, rmi, main, limits, codings, arrivals, starter, redirects, bodies,
+            executor, decompression, heads, sampler, sockets, output, timeout, thread, parallel, tree);
         for (CtClass each : all) {
             each.writeFile(arguments[0]);
         }
@@ -181,6 +194,32 @@ final class Patch {
             + " log.info(\"{\\\"type\\\":\\\"arrivals\\\",\\\"due\\\":\" + scheduledCount"
             + " + \",\\\"dropped\\\":\" + dropped + \"}\"); }");
         return starter;
+    }
+
+    /** There is no setting of HttpClient for its request executor that JMeter would pass on. */
+    private static CtClass patchedExecutor(CtClass executor) throws Exception {
+        String connection = "org.apache.http.HttpClientConnection";
+        CtClass error = executor.getClassPool().get("java.io.IOException");
+        CtMethod send = executor.getDeclaredMethod("doSendRequest");
+        replace(send, connection, "sendRequestEntity", "framestorm.EarlyAnswer.send($0, $1);");
+        replace(send, connection, "flush", "if (!framestorm.EarlyAnswer.isKept($0)) $proceed();");
+        send.insertBefore("framestorm.IdleConnection.begin($2);");
+        CtMethod receive = executor.getDeclaredMethod("doReceiveResponse");
+        receive.insertBefore("{ org.apache.http.HttpResponse early = framestorm.EarlyAnswer.receive($1, $2, $3);"
+            + " if (early != null) return early; }");
+        receive.insertAfter("framestorm.IdleConnection.answered($2);");
+        for (CtMethod each : List.of(send, receive)) {
+            each.addCatch("throw framestorm.IdleConnection.explained($2, $e);", error);
+        }
+        return executor;
+    }
+
+    /** JMeter adds the port of the URL to a Host header that has none; servers that route by name know the name alone. */
+    private static CtClass patchedSampler(CtClass sampler) throws Exception {
+        CtMethod headers = sampler.getDeclaredMethod("setConnectionHeaders");
+        replace(headers, sampler.getName(), "getPortFromHostHeader", "$_ = -1;");
+        replace(headers, String.class.getName(), "replaceFirst", "$_ = $0;");
+        return sampler;
     }
 
     /** The sample of a Parallel Controller is made of its samplers' as that of a Transaction Controller, and says so. */

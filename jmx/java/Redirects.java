@@ -16,6 +16,7 @@ import org.apache.jmeter.threads.JMeterVariables;
 /**
  * Keeps secrets in headers from the address that a redirect leads to, if that is another one, as curl and browsers do.
  * It does so for requests that jmx/groovy/request.groovy prepared, whose secrets are known; JMeter sends all headers on.
+ * A Host header of one's own is no other address's, in any plan.
  */
 public final class Redirects {
     private static final Set<String> SECRET = Set.of("authorization", "cookie", "proxy-authorization");
@@ -24,11 +25,15 @@ public final class Redirects {
     public static void setHeaders(HttpUriRequest before, HttpUriRequest next) {
         JMeterVariables variables = JMeterContextService.getContext().getVariables();
         Object secrets = variables == null ? null : variables.getObject("secrets");
-        if (secrets != null) {
+        if (secrets != null || before.containsHeader("Host")) {
             boolean isSame = Objects.equals(origin(before.getURI()), origin(next.getURI()));
             next.setHeaders(Arrays.stream(before.getAllHeaders())
-                .filter(each -> isSame || !isSecret(each, (Map<?, ?>) secrets)).toArray(Header[]::new));
+                .filter(each -> isSame || !isOfAddress(each, (Map<?, ?>) secrets)).toArray(Header[]::new));
         }
+    }
+
+    private static boolean isOfAddress(Header header, Map<?, ?> secrets) {
+        return "host".equalsIgnoreCase(header.getName()) || secrets != null && isSecret(header, secrets);
     }
 
     private static boolean isSecret(Header header, Map<?, ?> secrets) {

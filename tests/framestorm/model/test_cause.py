@@ -98,7 +98,47 @@ def test_a_word_without_a_row(word: str, sentence: str, side: Side) -> None:
         ("Non HTTP response code: org.apache.http.MessageConstraintException", "Maximum line length", "", "not-http"),
         ("Non HTTP response code: org.apache.http.MalformedChunkCodingException", "Bad chunk header", "", "not-http"),
         ("Non HTTP response code: org.apache.http.TruncatedChunkException", "Truncated chunk", "", "reset"),
-        ("Non HTTP response code: java.io.EOFException", "Unexpected end of ZLIB input stream", "", "reset"),
+        ("Non HTTP response code: java.io.EOFException", "Unexpected end of ZLIB input stream", "", "not-http"),
+        ("Non HTTP response code: java.io.EOFException", "null", "", "not-http"),
+        ("Non HTTP response code: java.io.IOException", "Brotli stream decoding failed", "", "not-http"),
+        (
+            "Non HTTP response code: java.net.SocketException",
+            "Broken pipe; the server closed while the body was sent (81920 of 5000000 bytes): a size limit?",
+            "",
+            "closed-early: ... of 5000000 bytes",
+        ),
+        (
+            "Non HTTP response code: java.net.SocketException",
+            "Connection reset; the server closed while the body was sent (81920 of unknown bytes): a size limit?",
+            "",
+            "closed-early",
+        ),
+        (
+            "Non HTTP response code: org.apache.http.client.ClientProtocolException",
+            "Non HTTP response message: URI does not specify a valid host name: http:/x",
+            "Test failed: code expected to equal /",
+            "no-server",
+        ),
+        (
+            "Non HTTP response code: javax.net.ssl.SSLException",
+            "Non HTTP response message: Unsupported or unrecognized SSL message",
+            "Test failed: code expected to equal /",
+            "tls: SSLException: Unsupported or unrecognized SSL message",
+        ),
+        (
+            "200",
+            "OK",
+            "Test failed: code expected to equal /\n\n****** received  : 20[[[0]]]\n\n"
+            "****** comparison: 20[[[1]]]\n\n/",
+            "failed-check: Test failed: code expected to equal 201, received 200",
+        ),
+        (
+            "200",
+            "OK",
+            "Test failed: message expected to equal /\n\n****** received  : [[[Created]]]\n\n"
+            "****** comparison: [[[OK     ]]]\n\n/",
+            "failed-check: Test failed: message expected to equal OK, received Created",
+        ),
         ("999", "Request denied", "", "status-999"),
         (
             "Non HTTP response code: java.lang.StringIndexOutOfBoundsException",
@@ -120,7 +160,7 @@ def test_a_word_without_a_row(word: str, sentence: str, side: Side) -> None:
             'failed-check: Test failed: text expected, but "this" came',
         ),
         ("200", "OK", "It took 1,203 milliseconds, but", "failed-check: It took ... milliseconds, but"),
-        ("200", "OK", "x" * 999, f"failed-check: {'x' * 120}..."),
+        ("200", "OK", "x" * 999 + "y", f"failed-check: {'x' * 80} ... {'x' * 39}y"),
         ("500", "Process timeout reached after 300 milliseconds", "", "timeout"),
         ("MY-1", "stock\nempty", "", "error: MY-1 stock empty"),
         ("null 0", "java.sql.SQLException: no such table", "", "exception: java.sql.SQLException: no such table"),

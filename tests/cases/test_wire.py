@@ -1,0 +1,112 @@
+"""What a server may do to a request: each sample has the cause that the wire had, and the side that can mend it."""
+
+import ssl
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm import conductor, report
+from framestorm.run.preparation import RunOptions
+from tests.odd_server import SETTINGS_FRAME, OddServer, answer, compressed_answers, serving_oddly
+from tests.runs import RunFiles
+from tests.stand_in import make_certificate
+
+CASES = Path(__file__).parent
+BODY_BYTES = 8_000_000
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def labels_of(name: str, folder: Path, **given: object) -> tuple[RunFiles, dict[str, Any]]:
+    """Run a plan of this folder; its labels in summary.json."""
+    words = {key: str(value) for key, value in given.items()}
+    run = RunFiles(conductor.run(RunOptions(CASES / f"{name}.jmx", words, run_dir=folder / "run")))
+    report.build(run.folder)
+    return run, run.json("summary.json")["labels"]
+
+
+def causes(labels: dict[str, Any]) -> dict[str, str | None]:
+    """The one cause of each label's errors, None if it has none."""
+    return {name: next(iter(label["causes"]), None) for name, label in labels.items() if name != "all"}
+
+
+def test_the_answer_counts_that_comes_before_the_whole_body_is_sent(tmp_path: Path) -> None:
+    body = tmp_path / "image.bin"
+    body.write_bytes(bytes(BODY_BYTES))
+    with serving_oddly(OddServer()) as server:
+        run, labels = labels_of("early-answers", tmp_path, port=server.port, file=body)
+    refused = ("413 close", "413 linger", "413 stay", "413 read", "413 some", "multipart", "put")
+    assert causes(labels) == {
+        **dict.fromkeys(refused, "status-413"),
+        "413 none": f"closed-early: ... of {BODY_BYTES} bytes",
+        "early 200": None,
+        "early 102": None,
+        "next": None,
+    }
+    rows = {row["label"]: row for row in run.rows()}
+    assert all(int(rows[label]["bytes"]) > 40 for label in refused)
+    assert f"of {BODY_BYTES} bytes): a size limit?" in rows["413 none"]["responseMessage"]
+
+
+def test_an_empty_answer_is_empty_in_any_coding_and_an_error_stays_that_error(tmp_path: Path) -> None:
+    with serving_oddly(OddServer(compressed_answers)) as server:
+        _, labels = labels_of("compressed-answers", tmp_path, port=server.port)
+    broken = ("gz-head-only", "gz-cut", "df-cut", "br-cut", "gz-plain")
+    failed = {name: cause for name, cause in causes(labels).items() if cause}
+    assert failed == {
+        **dict.fromkeys(broken, "not-http"),
+        **dict.fromkeys(("gz-500", "gz-cut-500"), "status-500"),
+    }
+    assert len(labels) > 2 * len(failed)
+
+
+def test_a_connection_that_was_closed_while_idle_is_told_from_one_that_broke(tmp_path: Path) -> None:
+    def replies(path: str) -> bytes:
+        return b"" if path == "/d" else answer()
+
+    with serving_oddly(OddServer(replies, idle_s=0.2)) as server:
+        _, labels = labels_of("idle-connections", tmp_path, port=server.port)
+    idle = {"get": "idle-closed", "post": "idle-closed"}
+    assert causes(labels) == {"first": None, "second": None, "third": None, **idle, "broken": "reset"}
+
+
+def test_a_server_of_http_2_only_is_named(tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(make_certificate(tmp_path))
+    plain = OddServer(greeting=SETTINGS_FRAME)
+    encrypted = OddServer(greeting=SETTINGS_FRAME, context=context)
+    with serving_oddly(plain), serving_oddly(encrypted):
+        _, labels = labels_of("http2-only", tmp_path, port=plain.port, tls_port=encrypted.port)
+    assert causes(labels) == {"plain": "http2-only", "encrypted": "http2-only"}
+
+
+def test_a_host_header_arrives_as_it_was_given_and_so_does_its_name_in_the_handshake(tmp_path: Path) -> None:
+    names: list[str | None] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(make_certificate(tmp_path))
+    context.sni_callback = lambda _, name, __: names.append(name)
+
+    def replies(path: str) -> bytes:
+        where = {
+            "/relative": "/ok",
+            "/absolute": f"http://127.0.0.1:{server.port}/ok",
+            "/elsewhere": f"http://127.0.0.1:{other.port}/there",
+        }.get(path)
+        return answer(b"", f"Location: {where}", status="302 Found") if where else answer()
+
+    encrypted, other = OddServer(context=context), OddServer()
+    with serving_oddly(OddServer(replies)) as server, serving_oddly(encrypted), serving_oddly(other):
+        _, labels = labels_of("host-header", tmp_path, port=server.port, tls_port=encrypted.port)
+    assert set(causes(labels).values()) == {None}
+    hosts = Counter((path, headers["host"]) for path, headers in server.received)
+    name = "hello.default.example.com"
+    redirected = {(path, name): 1 for path in ("/relative", "/absolute", "/elsewhere")}
+    assert hosts == {("/ok", name): 3, **redirected, ("/port", "here.example:80"): 1}
+    assert [headers["host"] for _, headers in other.received] == [f"127.0.0.1:{other.port}"]
+    assert names == [name]
+    assert [headers["host"] for _, headers in encrypted.received] == [name]
