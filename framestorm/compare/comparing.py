@@ -26,6 +26,7 @@ from framestorm.model.comparison import (
 )
 from framestorm.model.metric import RESPONSE
 from framestorm.model.units import plural
+from framestorm.report.junit import suite_name
 from framestorm.study.answers.samples import Times
 
 EXIT_MISSING, EXIT_REGRESSION, EXIT_UNDECIDED = 1, 3, 5
@@ -68,6 +69,7 @@ def compare(
         factor=factor,
         study=old.folder.name if isinstance(old, StudySide) else None,
         undecided=undecided,
+        subject=old.study.name if isinstance(old, StudySide) else suite_name(old.runs[0].summary),
     )  # fmt: skip
 
 

@@ -199,7 +199,7 @@ def junit_xml(comparison: Comparison) -> str:
     """JUnit's XML: a test case a check; one that is not decided fails if it counts as failed, else it is skipped."""
     names = {side.label: side.name for side in comparison.sides}
     return suite_xml(
-        f"compare.{comparison.study}" if comparison.study else "compare",
+        f"compare.{comparison.subject}",
         [_case(each, comparison.undecided) for each in comparison.thresholds],
         {f"side {label}": name for label, name in names.items()} | {"verdict": comparison.verdict.word},
         comparison.made_ms,

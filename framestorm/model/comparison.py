@@ -169,7 +169,8 @@ class Curve:
 class Comparison:
     """The content of comparison.json; the first side is the baseline of all others.
 
-    undecided: whether checks that could not be decided fail the comparison.
+    undecided: whether checks that could not be decided fail the comparison. subject: what the baseline measured, by a
+    name that stays: the run's title or plan, or the study.
     """
 
     of: Literal["runs", "studies", "levels"]
@@ -184,5 +185,6 @@ class Comparison:
     factor: str | None = None
     study: str | None = None
     undecided: Undecided = "pass"
+    subject: str = ""
     format: int = field(default=FORMAT, kw_only=True)
     kind: Literal["comparison"] = field(default="comparison", kw_only=True)

@@ -301,12 +301,13 @@ def test_undecided_checks_are_named_and_can_fail(
     assert failures == {"mean 10 %": "inconclusive", "p95 10 %": "not compared", "success 50 points": None}
 
 
-def test_junits_names_do_not_depend_on_the_runs_names(tmp_path: Path, make_run: Make) -> None:
-    a, b = make_run("yesterday", steady(600, 1)), make_run("today", steady(600, 2, 1.4))
+def test_junits_names_do_not_depend_on_the_runs_names(tmp_path: Path, make_jtl_run: Callable[..., Path]) -> None:
+    a = make_jtl_run("yesterday", {"chat": steady(600, 1)})
+    b = make_jtl_run("today", {"chat": steady(600, 2, 1.4)})
     assert compare(tmp_path, a, b, "--threshold", "mean 10 %")[0] == 3
     suite = junit(tmp_path)
     assert [(each.get("classname"), each.get("name")) for each in suite] == [
-        ("framestorm.compare.B", "mean 10 %"), ("framestorm.compare.B", "success 1 point"),
+        ("framestorm.compare.shop.B", "mean 10 %"), ("framestorm.compare.shop.B", "success 1 point"),
     ]  # fmt: skip
     failure = suite[0].find("failure")
     assert failure is not None and failure.get("type") == "regression" and "1.4" in str(failure.text)
