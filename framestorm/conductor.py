@@ -176,7 +176,11 @@ def check(options: RunOptions) -> list[str]:
     lines += [f"sampler: {name}" for name in needs.samplers]
     for name in plan.settable:
         value = prepared.properties.get(name, "as JMeter works it out")
-        lines.append(f"property: {name}={value}" + ("" if name in prepared.options.given else " (default)"))
+        is_given = name in prepared.options.given
+        if not is_given and not plan.settable[name].has_default:
+            lines.append(f"property: {name} has no default: give -J{name}=")
+        else:
+            lines.append(f"property: {name}={value}" + ("" if is_given else " (default)"))
     lines += [f"property of JMeter: {name}={value}" for name, value in prepared.jmeter_values.items()]
     lines += [f"file: {paths.shown(path.resolve())}" for path in needs.files]
     lines += [f"file whose name is known only during the run: {text}" for text in needs.unknown]

@@ -65,12 +65,16 @@ LARGEST, LONGEST_S = 2**31 - 1, 2_000_000
 
 @dataclass(frozen=True)
 class Property:
-    """One property of a plan; `default` is None if only JMeter can work it out (a function, or several defaults)."""
+    """One property of a plan; `default` is None if only JMeter can work it out (a function, or several defaults).
+
+    has_default: every reference has one; without one JMeter takes 1, or the name, which nobody meant.
+    """
 
     name: str
     default: str | None
     meaning: str
     facets: tuple[str, ...] = ()
+    has_default: bool = True
 
     @property
     def is_whole_number(self) -> bool:

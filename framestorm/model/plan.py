@@ -98,6 +98,10 @@ class Plan:
         """The default of each property that a user may set; without those that only JMeter can work out."""
         return {name: each.default for name, each in self.settable.items() if each.default is not None}
 
+    def without_value(self, values: Mapping[str, str]) -> list[str]:
+        """The properties that have no default, and no value among these."""
+        return [name for name, each in self.settable.items() if not each.has_default and not values.get(name)]
+
     def check(self, name: str, value: str) -> None:
         """Raise UsageError unless the plan has this property, a user may set it, and it may have this value."""
         if name in self.filled_in:
@@ -240,16 +244,20 @@ def _properties(elements: Iterable[ET.Element], *, has_facets: bool) -> list[Pro
     """Each property once, at its first position; its description is the first that is not empty."""
     defaults: dict[str, str | None] = {}
     descriptions: dict[str, str] = {}
+    without: set[str] = set()
     for element in elements:
         for text, description in ((element.get("testname", ""), ""), *_texts(element)):
             for name, default in references(text):
+                without |= {name} if default is None else set()
                 is_plain = default is not None and "${" not in default.replace("${env:", "")
                 is_same = defaults.get(name, default) == default
                 defaults[name] = default if is_plain and is_same else None
                 descriptions[name] = descriptions.get(name) or description or _comment_line(element, name)
+    meanings = {
+        name: described(text) if has_facets else (text, ()) for name, text in descriptions.items() if name in defaults
+    }
     return [
-        Property(name, default, *(described(descriptions[name]) if has_facets else (descriptions[name],)))
-        for name, default in defaults.items()
+        Property(name, default, *meanings[name], has_default=name not in without) for name, default in defaults.items()
     ]
 
 
@@ -298,7 +306,8 @@ def trim(value: str) -> str:
 def references(text: str) -> Iterator[tuple[str, str | None]]:
     """The name and default of each property that a text refers to, also within other functions.
 
-    Without a default JMeter's __P gives 1 and __property the name. A name that is itself a function is left out.
+    The default is None without one: JMeter's __P then gives 1, and __property the name. A name that is itself a
+    function is left out.
     """
     for call in _CALL.finditer(text):
         words = parameters(text[call.end() :])
@@ -306,9 +315,9 @@ def references(text: str) -> Iterator[tuple[str, str | None]]:
         if not name or "${" in name:
             continue
         if call[1] == "P":
-            yield name, words[1] if len(words) > 1 else "1"
+            yield name, words[1] if len(words) > 1 else None
         else:
-            yield name, words[2] if len(words) > 2 else name
+            yield name, words[2] if len(words) > 2 else None
 
 
 def parameters(text: str) -> list[str]:

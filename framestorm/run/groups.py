@@ -7,13 +7,13 @@ ThreadGroup, AbstractThreadGroup, LoopController; of jmeter-plugins 2.10: Ultima
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from framestorm.model import facets
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import Known
 from framestorm.model.units import plural
 from framestorm.model.variables import likely_names, names_in
+from framestorm.run.finding import Finding
 
 _SET_UP = "SetupThreadGroup"
 # Groups whose users and loops are in these fields; further ones have a schedule of their own.
@@ -27,14 +27,6 @@ _ULTIMATE, _ULTIMATE_ROWS, _ULTIMATE_COLUMNS = ".UltimateThreadGroup", "ultimate
 _WITH_OWN_CONTROLLER = ("ConcurrencyThreadGroup", "ArrivalsThreadGroup", "OpenModelThreadGroup")
 _ON_ERROR = ("continue", "startnextloop", "stopthread", "stoptest", "stoptestnow")
 _SAVE = "open the plan in JMeter 5.5 and save it there"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Where a thread group does something else than it says; `is_fatal`: nobody would start, or it would never end."""
-
-    text: str
-    is_fatal: bool = False
 
 
 def findings(plan_name: str, elements: Sequence[ET.Element], known: Known) -> Iterator[Finding]:

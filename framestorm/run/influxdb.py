@@ -5,6 +5,7 @@ So the listener is added to a copy of the plan, beside it: JMeter resolves relat
 """
 
 import contextlib
+import itertools
 import os
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from framestorm.errors import UsageError
 from framestorm.model import plan as plans
 
 TOKEN = "${__groovy(System.getenv('INFLUXDB_TOKEN') ?: '')}"  # noqa: S105 - not the token itself
+NAME = "InfluxDB"
 BACKEND = "org.apache.jmeter.visualizers.backend"
 
 
@@ -43,7 +45,11 @@ def with_listener(plan: Path, url: str) -> Iterator[Path]:
     inside = root.find("./hashTree/hashTree")
     if inside is None:
         raise UsageError(f"{plan} has no Test Plan element to add a listener to")
-    inside.extend([_listener(plan.stem, url), ET.Element("hashTree")])
+    # JMeter serves only one Backend Listener of a name.
+    names = {each.get("testname") for each in root.iter("BackendListener")}
+    further = (f"{NAME} {number}" for number in itertools.count(2))
+    name = next(each for each in itertools.chain([NAME], further) if each not in names)
+    inside.extend([_listener(plan.stem, url, name), ET.Element("hashTree")])
     copy = plan.with_name(f".{plan.stem}-influxdb-{os.getpid()}.tmp")
     try:
         plans.write(root, copy)
@@ -52,22 +58,22 @@ def with_listener(plan: Path, url: str) -> Iterator[Path]:
         copy.unlink(missing_ok=True)
 
 
-def _listener(name: str, url: str) -> ET.Element:
+def _listener(plan_name: str, url: str, name: str) -> ET.Element:
     values = {
         "influxdbMetricsSender": f"{BACKEND}.influxdb.HttpMetricsSender",
         "influxdbUrl": url,
         "influxdbToken": TOKEN,
-        "application": name,
+        "application": plan_name,
         "measurement": "jmeter",
         "summaryOnly": "false",
         "samplersRegex": ".*",
         "percentiles": "50;95;99",
-        "testTitle": name,
+        "testTitle": plan_name,
         "eventTags": "",
     }
     listener = ET.Element(
         "BackendListener",
-        guiclass="BackendListenerGui", testclass="BackendListener", testname="InfluxDB", enabled="true",
+        guiclass="BackendListenerGui", testclass="BackendListener", testname=name, enabled="true",
     )  # fmt: skip
     arguments = ET.SubElement(
         listener, "elementProp", name="arguments", elementType="Arguments", guiclass="ArgumentsPanel",

@@ -9,12 +9,12 @@ from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known, NamedFile
 from framestorm.model.variables import definitions, walk
 from framestorm.plain import note
-from framestorm.run import data_sets, groups, undefined
+from framestorm.run import data_sets, engines, groups, links, undefined
 
 
 def check(
     plan: Plan,
-    roots: Sequence[ET.Element],
+    fragments: Mapping[Path, ET.Element],
     files: Iterable[NamedFile],
     known: Known,
     values: Mapping[str, str],
@@ -25,42 +25,45 @@ def check(
 
     Args:
         plan: the plan.
-        roots: its outermost element, and those of the fragments that it includes.
+        fragments: the outermost elements of the files that it includes, by their paths.
         files: what it names.
         known: its variables.
         values: of all properties.
         anyway: to run it even if nothing would be sent, or the load would never end.
 
     Raises:
-        UsageError: a thread group would start nobody, or never end.
+        UsageError: a thread group would start nobody, or never end, or a Module Controller finds no part to run.
     """
     name = plan.path.name
     if not any(element.tag.endswith("ThreadGroup") for element in plan.elements):
         raise UsageError(f"{name} has no enabled thread group, so nothing would be sent: enable or add one")
     fatal = []
-    for finding in groups.findings(name, plan.elements, known):
+    found = [*groups.findings(name, plan.elements, known), *links.broken_modules(name, plan.root)]
+    for finding in found:
         if finding.is_fatal and not anyway:
             fatal.append(finding.text)
         else:
             note(finding.text)
     if fatal:
         raise UsageError("\n  ".join([*fatal, "--anyway runs it as it is"]))
-    for text in _notes(name, roots, list(files), known, values):
+    for text in _notes(name, plan.root, fragments, list(files), known, values):
         note(text)
 
 
 def _notes(
     plan_name: str,
-    roots: Sequence[ET.Element],
+    root: ET.Element,
+    fragments: Mapping[Path, ET.Element],
     files: Sequence[NamedFile],
     known: Known,
     values: Mapping[str, str],
 ) -> Iterator[str]:
-    places = [place for root in roots for place in walk(root)]
+    roots = [root, *fragments.values()]
+    places = [place for each in roots for place in walk(each)]
     by_element = {id(place.element): place for place in places}
     # A Module Controller runs what is disabled, too.
     has_modules = any(place.element.tag == "ModuleController" for place in places)
-    defining = [place for root in roots for place in walk(root, with_disabled=True)] if has_modules else places
+    defining = [place for each in roots for place in walk(each, with_disabled=True)] if has_modules else places
     scripts = [(place, text) for file in files if file.is_script and (place := by_element.get(id(file.element)))
                and (text := _content(file.path)) is not None]  # fmt: skip
     sets = [(place, data) for file in files if file.is_data_set and (place := by_element.get(id(file.element)))
@@ -72,6 +75,8 @@ def _notes(
     defined.is_open |= any((file.is_script or file.is_data_set) and id(file.element) not in read for file in files)
     order = [place for place in places if place.element.tag in ("Arguments", "TestPlan")]
     yield from undefined.findings(plan_name, places, defined, values, order)
+    yield from engines.findings(plan_name, places, defined, values)
+    yield from links.findings(plan_name, root, fragments, places, known)
     text = "\n".join(text for place in places for text in place.element.itertext())
     text += "\n".join(text for _, text in scripts)
     all_groups = [place.element for place in places if place.element.tag.endswith("ThreadGroup")]

@@ -87,7 +87,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
         note(f"{text}, unless something makes them before")
     known = Known(elements, values, folder)
     if not is_for_gui:
-        meaning.check(plan, roots, every, known, values, anyway=anyway)
+        meaning.check(plan, fragments, every, known, values, anyway=anyway)
     return Needs(
         samplers=tuple(
             each.get("testname", "")

@@ -15,7 +15,7 @@ from framestorm import client_server, paths
 from framestorm.endpoint import check_certificate, check_reachable, host_and_port, proxy_url
 from framestorm.errors import FramestormError, UsageError
 from framestorm.load.reading import read_loads
-from framestorm.model import criteria, facets, metric
+from framestorm.model import criteria, facets, metric, units
 from framestorm.model import plan as plans
 from framestorm.model.load import Load
 from framestorm.model.plan import Plan, trim
@@ -205,6 +205,11 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
             what = f"neither the plan nor JMeter's property files have {name}"
             note(f"-J{name}: {what}; passed on")
     loads = read_loads(plan, needs.fragments.values(), of_all)
+    without = [] if options.is_for_gui else plan.without_value(of_all)
+    if without:
+        have, give = "has" if len(without) == 1 else "have", " ".join(f"-J{name}=" for name in without)
+        made_up = "no default, so JMeter makes one up (1, or the name)"
+        note(f"{plan.path.name}: {units.listed(without)} {have} {made_up}: give {give}")
     asked = capacity.asked_of(plan, loads)
     if not is_over_slaves and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)

@@ -1,10 +1,14 @@
 """What a plan would do otherwise than it says is named before the load, by `--check` too."""
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from framestorm import cli
 from framestorm.errors import UsageError
+from framestorm.model import plan as plans
+from framestorm.run import influxdb
 from framestorm.run.preparation import RunOptions, prepare
 from tests.run import foreign
 from tests.runs import RunSh
@@ -38,6 +42,10 @@ class Checked:
         ("no-loop-controller", ["'users' has no main controller"]),
         ("group-zero", ["no thread group has a user"]),
         ("lifetime-variable-with-blank", ["${duration}", "'duration ' is, with a blank in its name"]),
+        (
+            "module-target-renamed",
+            ["ModuleController 'mod' names Modular > Fragments > Browse", "'Browse' is at Modular > Pieces > Browse"],
+        ),
         ("engine-dies", ["'ultimate' has 1 of 5 columns in row 1"]),
     ],
 )
@@ -59,6 +67,10 @@ def test_a_load_that_is_not_the_plan_s_is_refused(
             "undefined-in-query-body-header",
             ["nothing defines ${user}", "HeaderManager 'headers' (Header.value)", "HTTPSamplerProxy 'body'"],
         ),
+        ("jsr223-javascript", ["JSR223Sampler 'script' is in javascript", "org.mozilla:rhino-engine:1.7.15"]),
+        ("preprocessor-javascript-silent", ["JSR223PreProcessor 'pre' is in javascript", "so it fails each time"]),
+        ("function-in-cached-script", ["JSR223Sampler 'script' uses ${__UUID}", "it keeps the first value"]),
+        ("property-without-default", ["host, port and protocol have no default", "give -Jhost= -Jport= -Jprotocol="]),
         ("csv-blank-line-recycle", ["row 3 and 1 more are blank", "<EOF>", "row 4 has 1 value, its header 2"]),
         ("csv-latin1", ["accounts-latin1.csv is not in UTF-8", "row 1"]),
         ("csv-runs-out", ["has 2 rows for 10 iterations", "<EOF>"]),
@@ -268,6 +280,127 @@ def test_the_encoding_of_a_data_set(
     elements = data_set(tmp_path, "x\nJürgen\n", written, fileEncoding=read) + CALL
     checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=2), capsys)
     assert word in checked.text and bool(word) == bool(checked.notes)
+
+
+@pytest.mark.parametrize(
+    ("language", "word"),
+    [
+        ("groovy", ""),
+        ("", ""),
+        ("beanshell", ""),
+        ("jexl3", ""),
+        ("${language}", "nothing defines ${language}"),
+        ("python", "org.python:jython-standalone:2.7.3"),
+        ("js", "org.openjdk.nashorn:nashorn-core:15.4"),
+        ("cobol", "put the jar of one"),
+    ],
+)
+def test_the_engine_of_a_language(language: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    elements = foreign.script("1").replace(">groovy<", f">{language}<")
+    checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=1), capsys)
+    assert word in checked.text and bool(word) == bool(checked.notes)
+
+
+def test_an_engine_that_the_user_brings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with zipfile.ZipFile(tmp_path / "jython.jar", "w") as jar:
+        jar.writestr("META-INF/services/javax.script.ScriptEngineFactory", "org.python.jsr223.PyScriptEngineFactory\n")
+    elements = foreign.script("1").replace(">groovy<", ">python<")
+    plan = foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=1)
+    assert Checked(plan, capsys, **{"user.classpath": str(tmp_path / "jython.jar")}).notes == []
+
+
+@pytest.mark.parametrize(
+    ("script", "fields", "word"),
+    [
+        ("log.info('${n}')", "", "uses ${n} in a script"),
+        ("log.info('${__time()} ${n}')", "", "uses ${__time} and ${n} in a script"),
+        ("log.info('${__P(fixed,1)} ${same}')", "", ""),
+        ("def n = 1; log.info(&quot;${m}&quot;)", "", ""),
+        ("log.info('${n}')", "false", ""),
+    ],
+)
+def test_what_a_cached_script_keeps(
+    script: str, fields: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elements = element("CounterConfig", CounterConfig__name="n") + arguments("vars", "same=1") + foreign.script(script)
+    plan = foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=1)
+    if fields:
+        plan.write_text(plan.read_text().replace('"cacheKey">true<', f'"cacheKey">{fields}<'))
+    checked = Checked(plan, capsys)
+    assert word in checked.text and bool(word) == bool(checked.notes)
+
+
+SWITCH = """<SwitchController testname="which"><stringProp name="SwitchController.value">{}</stringProp>
+  </SwitchController><hashTree><DebugSampler testname="one"/><hashTree/><GenericController testname="two"/><hashTree/>
+  </hashTree>"""
+LISTENER = '<BackendListener testname="{}"/><hashTree/>'
+
+
+@pytest.mark.parametrize(
+    ("elements", "word"),
+    [
+        (SWITCH.format("two"), ""),
+        (SWITCH.format("1"), ""),
+        (SWITCH.format("Two"), "switches to 'Two', but none of its parts has that name"),
+        (SWITCH.format("2"), "has only 2 parts, counted from 0: JMeter runs the first"),
+        (SWITCH.format("Two").replace("one", "Default"), ""),
+        (element("JDBCDataSource", dataSource="db") + element("JDBCSampler", dataSource="db"), ""),
+        (element("JDBCDataSource", dataSource="db") + element("JDBCSampler", dataSource="DB"), "uses the pool 'DB'"),
+        (element("JDBCPreProcessor", dataSource="db"), "which no JDBC Connection has, and it has none"),
+        (LISTENER.format("a") + LISTENER.format("b"), ""),
+        (LISTENER.format("a") * 2, "2 Backend Listeners have the name 'a', and JMeter serves only the first"),
+        (LISTENER.format("a") + LISTENER.format("a").replace("/>", ' enabled="false"/>', 1), ""),
+    ],
+)
+def test_what_elements_name_of_others(
+    elements: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=1), capsys)
+    assert word in checked.text and bool(word) == bool(checked.notes)
+
+
+def test_a_disabled_module_controller_is_looked_at_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (CASES / "module-target-renamed.jmx").read_text()
+    plan = tmp_path / "theirs.jmx"
+    plan.write_text(text.replace('testname="mod" enabled="true"', 'testname="mod" enabled="false"'))
+    assert "names Modular > Fragments > Browse" in Checked(plan, capsys).refusal, "JMeter does not run it"
+    plan.write_text(text.replace(">Fragments<", ">Pieces<"))
+    assert Checked(plan, capsys).text.strip() == ""
+
+
+def test_a_file_without_a_test_fragment_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    include = (
+        '<IncludeController testname="part"><stringProp name="IncludeController.includepath">part.jmx</stringProp>'
+    )
+    plan = foreign.write_plan(
+        tmp_path / "theirs.jmx", CALL.replace("${x}", "") + f"{include}</IncludeController><hashTree/>"
+    )
+    part = foreign.write_plan(tmp_path / "part.jmx", CALL.replace("${x}", ""))
+    assert "part.jmx has no Test Fragment, so JMeter includes nothing" in Checked(plan, capsys).text
+    part.write_text(part.read_text().replace("<ThreadGroup ", "<TestFragmentController/><hashTree/><ThreadGroup ", 1))
+    assert Checked(plan, capsys).text.strip() == ""
+
+
+def test_a_property_without_a_default_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stand_in: StartServer
+) -> None:
+    url = stand_in().url
+    plan = foreign.write_plan(tmp_path / "theirs.jmx", foreign.REQUEST.format(url=f"{url}/${{__P(path)}}"), loops=1)
+    assert cli.main(["-t", str(plan), "--check"]) == 0
+    shown = capsys.readouterr()
+    assert "property: path has no default: give -Jpath=" in shown.out.splitlines() and "give -Jpath=" in shown.err
+    assert cli.main(["-t", str(plan), "--check", "-Jpath=a"]) == 0
+    shown = capsys.readouterr()
+    assert "property: path=a" in shown.out.splitlines() and "no default" not in shown.err
+
+
+def test_the_kit_s_listener_has_a_name_of_its_own(tmp_path: Path) -> None:
+    with influxdb.with_listener(CASES / "listener-named-InfluxDB.jmx", "http://h/write") as copy:
+        names = [each.get("testname") for each in plans.parse(copy).iter("BackendListener")]
+    assert names == ["InfluxDB", "InfluxDB 2"]
 
 
 def test_elements_that_fail_are_counted(run_sh: RunSh, stand_in: StartServer, tmp_path: Path) -> None:

@@ -73,9 +73,9 @@ def test_a_plan_is_its_enabled_elements(write_plan: WritePlan) -> None:
 @pytest.mark.parametrize(
     ("value", "defaults"),
     [
-        ("${__P(x)}", {"x": "1"}),
-        ("${__property(x)}", {"x": "x"}),
-        ("${__property(x,variable)}", {"x": "x"}),
+        ("${__P(x)}", {}),
+        ("${__property(x)}", {}),
+        ("${__property(x,variable)}", {}),
         ("${__property(x,variable,5)}", {"x": "5"}),
         ("${__P(x,${__P(y,2)})}", {"y": "2"}),
         ("${__property(x,${__P(y,2)},5)}", {"x": "5", "y": "2"}),
