@@ -124,7 +124,8 @@ class Counts:
         equal: list[tuple[str, str, float, float | None, str | None, bool]] = []
         users_now: dict[str, str] = {}
         oldest_s, latest_s = self._oldest_s, self._now_s + SLACK_S
-        first_start_s = first_end_s = latest_s
+        starts_s: list[float] = []
+        ends_s: list[float] = []
         for row in rows:
             row.append("")
             try:
@@ -154,14 +155,15 @@ class Counts:
                 start_s -= slaves[host].clock_offset_ms / 1000
             end_s = start_s + rtt_ms / 1000
             if oldest_s <= start_s <= end_s <= latest_s:
-                first_start_s, first_end_s = min(first_start_s, start_s), min(first_end_s, end_s)
+                starts_s.append(start_s)
+                ends_s.append(end_s)
                 for so_far in self._of_criteria(label) if self._is_judged else ():
                     so_far.within(start_s, end_s)
                 equal.append((label, host, int(end_s), kept(rtt_ms), cause, kind == TRANSACTION))
             else:
                 equal.append((label, host, self._now_s, None, cause, kind == TRANSACTION))
-        if first_end_s < latest_s:
-            self._first(first_start_s, first_end_s)
+        if ends_s:
+            self._first(min(starts_s), min(ends_s))
         for host, threads in users_now.items():
             of_host = self.by_slave[shown(slaves[host])] if host in slaves else whole
             of_host.users_now = int(threads) if threads.isdecimal() else of_host.users_now
