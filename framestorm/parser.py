@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from framestorm.errors import UsageError
+from framestorm.model import aliases
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,6 +23,9 @@ class Parser(argparse.ArgumentParser):
         """Name the first word that is not an option, and the option that is most like it."""
         word = next((each for each in unknown if each.startswith("-")), unknown[0]).partition("=")[0]
         options = dict(self._options())
+        # Words of other tools for what is a property here; only a command of runs has properties.
+        if word.startswith("-") and "-J" in options and (name := aliases.ours(word, aliases.WORDS)):
+            raise UsageError(f"{word} is not an option; did you mean -J{name}=…? {self.prog} --help lists the options")
         similar = difflib.get_close_matches(word, options, n=1)
         hint = f"did you mean {similar[0]}? " if similar else ""
         prog = options[similar[0]] if similar else self.prog

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
+from framestorm.model import aliases
 from framestorm.model.criteria import ALL, OF_TRANSACTION, USER, own_label
 from framestorm.model.facets import CONSTANT, FILLED_IN, KIT_FACET, TOTAL, URL, VIDEO, Property, described
 
@@ -107,8 +108,12 @@ class Plan:
         if name in self.filled_in:
             raise UsageError(f"-J{name}={value}: {name} is filled in by Framestorm and cannot be set")
         if name not in self.settable:
-            close = difflib.get_close_matches(name, self.settable, n=1)
-            hint = f"; did you mean {close[0]}?" if close else "."
+            close = [aliases.ours(name, self.settable), *difflib.get_close_matches(name, self.settable, n=1)]
+            likely, elsewhere = next(filter(None, close), None), aliases.other_plan(name)
+            hint = f"; did you mean {likely}?" if likely else "."
+            # A rate for users who wait, or users for a rate: another plan, and no word that only looks alike.
+            if elsewhere and self.is_for_kit and close[0] is None:
+                hint = f"; {elsewhere}."
             raise UsageError(
                 f"-J{name}={value}: {self.path.name} has no property {name}{hint} "
                 f"Its properties: {', '.join(sorted(self.settable))}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
@@ -79,6 +80,12 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
                 roots.append(fragments[named.path])
                 _note_encoding(named.path)
     problems = [f"{name}: {problem}" for name, named in found.items() if (problem := _problem(named, folder))]
+    missing = [named.path for named in found.values() if _is_script_of_kit(named) and _problem(named, folder)]
+    if missing and plan.is_for_kit and not is_for_gui:
+        raise UsageError(
+            f"{plan.path.name} cannot run: it is a copy of a plan of the kit, whose scripts are not beside it "
+            f"(there is no file {missing[0]}); make your plan by ./run.sh new, or keep the copy in jmx/"
+        )
     if problems:
         text = f"{plan.path.name} cannot run: {'; '.join(problems)}"
         # A thread group that sets up may write files for the others.
@@ -103,6 +110,12 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
             *(_text(named.path) for named in found.values() if named.is_script and named.path is not None),
         ),
     )
+
+
+def _is_script_of_kit(named: NamedFile) -> bool:
+    """Whether it is a script of the kit by its name: nothing makes one of these before the load."""
+    path = named.path
+    return path is not None and path.parent.name == "groovy" and (paths.JMX / "groovy" / path.name).is_file()
 
 
 def _text(path: Path) -> str:

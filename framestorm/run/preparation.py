@@ -31,6 +31,7 @@ from framestorm.run import properties as java_properties
 from framestorm.run.capacity import Asked
 from framestorm.run.needs import Needs, look
 from framestorm.run.proxy import Proxies
+from framestorm.run.secrets import literal_secrets
 from framestorm.run.values import SECRET, complete
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
@@ -170,6 +171,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         properties[name] = str(path or paths.ROOT / properties[name])
     is_over_slaves = options.slaves is not None
     properties = complete(plan, properties, options.given, is_over_slaves=is_over_slaves, is_for_gui=options.is_for_gui)
+    for sentence in [] if options.is_for_gui else literal_secrets(options.given, is_for_kit=plan.is_for_kit):
+        note(sentence)
     if not options.is_for_gui and {properties.get(name) for name in ("ramp_s", "hold_s")} == {"0"}:
         raise UsageError("-Jramp_s=0 -Jhold_s=0: a load of 0 s measures nothing")
     proxies = Proxies({}) if is_over_slaves else proxy.read(options.jmeter_options, os.environ)

@@ -1,0 +1,66 @@
+"""Secrets that would be recorded as they are get a note; what only looks like one gets none."""
+
+from pathlib import Path
+
+import pytest
+
+from framestorm import paths
+from framestorm.errors import UsageError
+from framestorm.model import plan as plans
+from framestorm.run.needs import look
+from framestorm.run.secrets import literal_secrets
+
+ENV = "${env:TOKEN}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("headers", "Authorization: Bearer abc", "the header Authorization"),
+        ("headers", "Accept: */*\nx-api-key: abc", "the header x-api-key"),
+        ("headers", "Accept: */*\\nCookie: session=abc", "the header Cookie"),
+        ("url", "https://u:abc@host/f", "-Jurl has a literal password"),
+        ("url", "https://host/f?a=1&api_key=abc", "api_key in -Jurl"),
+        ("url", "https://host/f?sig=abc", "sig in -Jurl"),
+        ("proxy", "u:abc@host:3128", "-Jproxy has a literal password"),
+        ("certificate_password", "abc", "-Jcertificate_password"),
+    ],
+)
+def test_a_literal_secret_is_told(name: str, value: str, what: str) -> None:
+    (sentence,) = literal_secrets({name: value})
+    assert sentence.startswith(what) and "recorded" in sentence and "${env:NAME}" in sentence
+    assert "abc" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("headers", f"Authorization: Bearer {ENV}"),
+        ("headers", "X-Api-Key: {key}"),
+        ("headers", "@headers.txt"),
+        ("headers", "Content-Type: application/json\nAuthor: me"),
+        ("url", f"https://u:{ENV}@host/f?key={ENV}"),
+        ("url", "http://127.0.0.1:8080/function/tokens?page=1"),
+        ("proxy", "host:3128"),
+        ("figures", "tokens=$.usage.tokens"),
+        ("max_tokens", "50"),
+        ("token_file", "t.txt"),
+        ("password", ""),
+    ],
+)
+def test_what_is_no_literal_secret(name: str, value: str) -> None:
+    assert literal_secrets({name: value}) == []
+
+
+def test_another_plan_reads_the_environment_by_a_function() -> None:
+    (sentence,) = literal_secrets({"api_token": "abc"}, is_for_kit=False)
+    assert "${__groovy(System.getenv('NAME'))}" in sentence and "${env:" not in sentence
+
+
+@pytest.mark.parametrize("name", ["requests", "request-rate", "face-blur"])
+def test_a_copy_of_a_kit_plan_elsewhere_is_refused(name: str, tmp_path: Path) -> None:
+    copy = tmp_path / "mine.jmx"
+    copy.write_text((paths.JMX / f"{name}.jmx").read_text())
+    with pytest.raises(UsageError, match=r"mine.jmx cannot run: .*make your plan by ./run.sh new"):
+        look(plans.read(copy), {})
+    look(plans.read(copy), {}, is_for_gui=True)
