@@ -22,7 +22,7 @@ _RUN_ONCE = ("GenericController", "TransactionController", "CriticalSectionContr
 
 def read_loads(plan: Plan, fragments: Iterable[ET.Element], values: Mapping[str, str]) -> tuple[Load, ...]:
     """What each thread group of a plan asks for, and each timer that paces one; `values` are those of properties."""
-    places = [place for root in (plan.root, *fragments) for place in _places(root)]
+    places = [place for root in (plan.root, *fragments) for place in places_of(root)]
     known = Known([place.element for place in places], values, plan.path.absolute().parent)
     groups = [place for place in places if place.element.tag.endswith("ThreadGroup")]
     names = {id(group.element): _name(group.element, known) for group in groups}
@@ -53,7 +53,7 @@ def read_loads(plan: Plan, fragments: Iterable[ET.Element], values: Mapping[str,
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """An enabled element, those that it is in, and the labels of the samplers that it acts on as a timer."""
 
     element: ET.Element
@@ -62,16 +62,17 @@ class _Place:
     below: ET.Element | None = None
 
 
-def _places(tree: ET.Element, within: tuple[ET.Element, ...] = ()) -> Iterator[_Place]:
+def places_of(tree: ET.Element, within: tuple[ET.Element, ...] = ()) -> Iterator[Place]:
+    """Each enabled element of a plan or fragment in its place."""
     labels: tuple[str, ...] | None = None
     for child, below in _children(tree):
         if labels is None:
             owner = within[-1] if within else None
             is_of_one = owner is not None and owner.tag.endswith(plans.SAMPLERS)
             labels = (owner.get("testname", ""),) if owner is not None and is_of_one else tuple(_labels(tree))
-        yield _Place(child, within, labels, below)
+        yield Place(child, within, labels, below)
         if below is not None:
-            yield from _places(below, (*within, child))
+            yield from places_of(below, (*within, child))
 
 
 def _children(tree: ET.Element) -> Iterator[tuple[ET.Element, ET.Element | None]]:
@@ -98,7 +99,7 @@ def _name(element: ET.Element, known: Known) -> str:
     return known.value(name) or name
 
 
-def _of_each_arrival(group: _Place) -> tuple[str, ...]:
+def _of_each_arrival(group: Place) -> tuple[str, ...]:
     """The label of a sampler that each arrival of a group runs once, and nothing else does; empty if none is known."""
     labels = list(_labels(group.below)) if group.below is not None else []
     first = next(_once(group.below), "") if group.below is not None else ""

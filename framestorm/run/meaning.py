@@ -10,6 +10,7 @@ from framestorm.model.plan_files import Known, NamedFile
 from framestorm.model.variables import definitions, walk
 from framestorm.plain import note
 from framestorm.run import data_sets, engines, groups, links, undefined
+from framestorm.run.finding import Finding
 
 
 def check(
@@ -37,17 +38,22 @@ def check(
     name = plan.path.name
     if not any(element.tag.endswith("ThreadGroup") for element in plan.elements):
         raise UsageError(f"{name} has no enabled thread group, so nothing would be sent: enable or add one")
+    broken = links.broken_modules(name, plan.root)
+    tell([*groups.findings(name, plan.elements, known), *broken], anyway=anyway)
+    for text in _notes(name, plan.root, fragments, list(files), known, values):
+        note(text)
+
+
+def tell(findings: Iterable[Finding], *, anyway: bool) -> None:
+    """Note findings; raise UsageError with those that are fatal, unless the plan is to run anyway."""
     fatal = []
-    found = [*groups.findings(name, plan.elements, known), *links.broken_modules(name, plan.root)]
-    for finding in found:
+    for finding in findings:
         if finding.is_fatal and not anyway:
             fatal.append(finding.text)
         else:
             note(finding.text)
     if fatal:
         raise UsageError("\n  ".join([*fatal, "--anyway runs it as it is"]))
-    for text in _notes(name, plan.root, fragments, list(files), known, values):
-        note(text)
 
 
 def _notes(

@@ -19,6 +19,7 @@ from framestorm.model import criteria, facets, metric, units
 from framestorm.model import plan as plans
 from framestorm.model.load import Load
 from framestorm.model.plan import Plan, trim
+from framestorm.model.plan_files import Known
 from framestorm.model.sample import ELAPSED_US, SAMPLE_KIND, is_figure_name
 from framestorm.plain import note
 from framestorm.platform import registry
@@ -26,7 +27,7 @@ from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.platform.registry import NoPlatform, Url
 from framestorm.probe import limits, why_unreached
-from framestorm.run import capacity, influxdb, jmeter, proxy
+from framestorm.run import capacity, influxdb, jmeter, meaning, pacing, proxy
 from framestorm.run import properties as java_properties
 from framestorm.run.capacity import Asked
 from framestorm.run.needs import Needs, look
@@ -213,6 +214,10 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         have, give = "has" if len(without) == 1 else "have", " ".join(f"-J{name}=" for name in without)
         made_up = "no default, so JMeter makes one up (1, or the name)"
         note(f"{plan.path.name}: {units.listed(without)} {have} {made_up}: give {give}")
+    if not options.is_for_gui:
+        roots = [plan.root, *needs.fragments.values()]
+        defined = Known([each for root in roots for each in plans.enabled_elements(root)], of_all, plan.path.parent)
+        meaning.tell(pacing.findings(plan.path.name, roots, defined, of_all, loads), anyway=options.anyway)
     asked = capacity.asked_of(plan, loads)
     if not is_over_slaves and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
