@@ -43,6 +43,10 @@ _STOPPED_BY_PLAN = re.compile(
     re.MULTILINE,
 )
 _STOPPED_NOW = re.compile(rb"%bStop Test Now asked for at %b by" % (_MESSAGE, _NUMBER), re.MULTILINE)
+# The message of jmx/java/Unreplaced.java.
+_UNREPLACED = re.compile(
+    rb'%b\{"type":"unreplaced","label":(%b),"text":(%b),"n":%b\}$' % (_MESSAGE, _TEXT, _TEXT, _NUMBER), re.MULTILINE
+)
 # A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
 _ENDED_THREAD = re.compile(
     rb"%b(?:Uncaught exception in thread (?!Thread\[StandardJMeterEngine,).*|Test failed!)\n?([^:\n]*)" % _MESSAGE,
@@ -71,6 +75,7 @@ class JMeterLog:
     ended_engine: the error that ended JMeter's engine, which starts the thread groups.
     element_errors: failures of elements that JMeter only logs.
     group_ends: from when on, in epoch ms, the schedule of a thread group ended its threads, by the group's name.
+    unreplaced: how many samples were sent with a text in place of a value, by label and text.
     unstarted: each thread group that could not be started, with the reason.
     is_watched: whether it noticed the seconds in which it was held up. stalls: the start of each such second in epoch
     ms, and how long in ms a thread was held up in it at most, and garbage was collected.
@@ -86,6 +91,7 @@ class JMeterLog:
     ended_engine: str | None
     element_errors: list[ElementErrors]
     group_ends: dict[str, float]
+    unreplaced: Counter[tuple[str, str]]
     unstarted: list[tuple[str, str]]
     is_watched: bool
     stalls: list[tuple[int, int, int]]
@@ -117,10 +123,18 @@ def read_log(run_dir: Path) -> JMeterLog:
             ended_engine=next((error.strip() for (error,) in found(_ENDED_ENGINE)), None),
             element_errors=read_errors(logs),
             group_ends=ends,
+            unreplaced=_unreplaced(found(_UNREPLACED)),
             unstarted=[(name, why.strip(" ,\r")) for name, why in found(_UNSTARTED)],
             is_watched=any(log.find(_WATCHED) >= 0 for log in logs),
             stalls=[(int(start), int(longest), int(gc)) for start, longest, gc in found(_STALL)],
         )
+
+
+def _unreplaced(lines: Iterator[list[str]]) -> Counter[tuple[str, str]]:
+    counts: Counter[tuple[str, str]] = Counter()
+    for label, text, n in lines:
+        counts[str(json.loads(label)), str(json.loads(text))] += int(n)
+    return counts
 
 
 def _memory_errors(log: bytes | mmap.mmap) -> Iterator[str]:

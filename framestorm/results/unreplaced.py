@@ -1,9 +1,12 @@
 """Texts that were sent in place of values: a variable that nothing had defined, or the end of a CSV data set."""
 
+from collections import Counter
+from collections.abc import Mapping
 from urllib.parse import unquote
 
 import polars as pl
 
+from framestorm.model.criteria import ALL, own_label
 from framestorm.model.summary import Unreplaced
 from framestorm.results.jtl import Jtl
 
@@ -11,10 +14,21 @@ from framestorm.results.jtl import Jtl
 _TEXT = r"(?i)(?:\$|%24)(?:\{|%7B)[^{}/?&]{1,80}?(?:\}|%7D)|(?:<|%3C)EOF(?:>|%3E)"
 
 
-def read_unreplaced(jtl: Jtl) -> list[Unreplaced]:
-    """The samples whose address or label has such a text, by label and text."""
+def read_unreplaced(jtl: Jtl, logged: Mapping[tuple[str, str], int]) -> list[Unreplaced]:
+    """The samples that were sent with such a text, by label and text: by their rows, and by what JMeter's log says.
+
+    The rows have addresses and labels only; the log has bodies and headers too, unless JMeter was killed.
+    """
+    counts = Counter({(own_label(label) if label == ALL else label, text): n for (label, text), n in logged.items()})
+    counts |= _of_rows(jtl)
+    return [
+        Unreplaced(label, text, n) for (label, text), n in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    ]
+
+
+def _of_rows(jtl: Jtl) -> Counter[tuple[str, str]]:
     if jtl.rows is None:
-        return []
+        return Counter()
     whole = pl.concat_str(pl.col("URL").fill_null(""), "label", separator=" ")
     texts = jtl.rows.filter(whole.str.contains(_TEXT)).select("label", whole.str.extract_all(_TEXT).alias("text"))
     # Once for each sample, and in one form.
@@ -24,5 +38,5 @@ def read_unreplaced(jtl: Jtl) -> list[Unreplaced]:
     decoded = decoded.str.replace_all("(?i)%3C", "<").str.replace_all("(?i)%3E", ">")
     each = texts.with_columns(pl.col("text").list.eval(decoded).list.unique()).explode("text")
     counted = each.group_by("label", "text").len()
-    rows = counted.sort("len", "label", "text", descending=[True, False, False]).collect(engine="streaming")
-    return [Unreplaced(label, unquote(found), n) for label, found, n in rows.iter_rows()]
+    rows = counted.collect(engine="streaming").iter_rows()
+    return Counter({(label, unquote(text)): n for label, text, n in rows})

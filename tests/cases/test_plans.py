@@ -431,3 +431,19 @@ def test_elements_that_fail_are_counted(run_sh: RunSh, stand_in: StartServer, tm
     assert "3 samples of req had the text ${id} in place of a value" in warnings
     assert "1 sample of req had the text <EOF> in place of a value: a CSV data set had no row left" in warnings
     assert {"element_failed", "unreplaced"} <= set(summary["doubts"])
+
+
+def test_what_was_sent_in_place_of_values_is_counted(run_sh: RunSh, stand_in: StartServer, tmp_path: Path) -> None:
+    """In addresses, bodies and headers."""
+    server = stand_in()
+    text = (CASES / "undefined-in-query-body-header.jmx").read_text().replace("21001", str(server.server_port))
+    (tmp_path / "theirs.jmx").write_text(text)
+    run = run_sh("-t", str(tmp_path / "theirs.jmx"))
+    summary = run.json("summary.json")
+    assert [(each["label"], each["text"], each["n"]) for each in summary["facts"]["unreplaced"]] == [
+        ("body", "${user}", 2),
+        ("q", "${user}", 2),
+    ]
+    assert b"${user}" in server.received[-1].body
+    warnings = "\n".join(summary["warnings"]).replace("\u00a0", " ")
+    assert "2 samples of body and 2 samples of q had the text ${user} in place of a value" in warnings
