@@ -22,6 +22,8 @@ from framestorm.run.groups import iterations
 _RANDOM = "RandomCSVDataSetConfig"
 _DELIMITERS = {",": "','", ";": "';'", "\t": "a tab (\\t)", "|": "'|'", ":": "':'"}
 _MANY_CODES = ("utf", "gb", "big5", "euc", "shift", "iso2022", "hz", "johab", "cp9")
+# Further rows are counted only.
+MOST_ROWS = 1_000_000
 _REPLACEMENT = "\ufffd"
 
 
@@ -186,11 +188,13 @@ def read(data: DataSet) -> Rows:
         for whole_row in _texts(file, data.is_quoted):
             text = whole_row.removeprefix("\ufeff")
             number += 1
-            if _REPLACEMENT in text:
+            if _REPLACEMENT in text and rows.n < MOST_ROWS:
                 rows.lossy.append(number)
             if not number:
                 continue
             rows.n += 1
+            if rows.n > MOST_ROWS:
+                continue
             rows.first = text if rows.n == 1 else rows.first
             if not text and not data.is_quoted:
                 rows.blank.append(number)

@@ -41,6 +41,9 @@ def findings(plan_name: str, elements: Sequence[ET.Element], known: Known) -> It
         yield from of_group
         if group in idle and not (is_nobody or any(each.is_fatal for each in of_group)):
             yield Finding(f"{place} asks for 0 users: nobody starts, and nothing of it is sent")
+    for element in elements:
+        if element.tag == "LoopController":
+            yield from _of_loop(element, plan_name, known)
     if is_nobody:
         yield Finding(f"{plan_name}: no thread group has a user, so nothing would be sent: ask for at least one", True)
 
@@ -113,6 +116,16 @@ def _number(element: ET.Element, place: str, name: str, what: str, known: Known)
         yield Finding(f"{place} has no number of {what} ({name}), which JMeter takes for 0: give a whole number", True)
 
 
+def _of_loop(element: ET.Element, plan_name: str, known: Known) -> Iterator[Finding]:
+    """The loops of a controller within a group, which may be a variable that only the run has."""
+    text, place = plans.field_text(element, _LOOPS), f"{plan_name}: {plans.title(element)}"
+    value = known.value(text)
+    if not text:
+        yield Finding(f"{place} has no number of loops ({_LOOPS}), so JMeter runs nothing in it: give a whole number")
+    elif value is not None and not _is_number(value):
+        yield Finding(f"{place} asks for {value!r} loops, which JMeter takes for 0: give a whole number", True)
+
+
 def _end(group: ET.Element, controller: ET.Element, place: str, known: Known) -> Iterator[Finding]:
     """Loops that never end: of a main controller that starts again after its last, as one does without its field."""
     field = _Value(controller, _LOOPS, known)
@@ -163,6 +176,7 @@ def _of_table(group: ET.Element, place: str) -> Iterator[Finding]:
             why = f"has {len(row)} of {_ULTIMATE_COLUMNS} columns in row {number} of its schedule"
             columns = "users, initial delay, startup time, hold time, shutdown time"
             yield Finding(f"{place} {why}, at which JMeter's engine would end: give all of {columns}", True)
+            return
     if not rows and group.find(f"stringProp[@name='{_ULTIMATE_ROWS}']") is None:
         yield Finding(f"{place} has no row in its schedule, so nobody starts: add one", True)
 

@@ -127,6 +127,24 @@ def test_every_field_of_a_group_counts_as_in_jmeter(
     assert note in checked.text and bool(note) == bool(checked.notes)
 
 
+@pytest.mark.parametrize(
+    ("loops", "refusal", "note"),
+    [
+        ("3", "", ""),
+        ("", "", "so JMeter runs nothing in it"),
+        ("3.5", "asks for '3.5' loops", ""),
+        ("${x}", "", "${x}"),
+    ],
+)
+def test_the_loops_of_a_controller(
+    loops: str, refusal: str, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elements = element("LoopController", LoopController__loops=loops) + foreign.REQUEST.format(url="http://h/")
+    checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=1), capsys)
+    assert refusal in checked.refusal and bool(refusal) == bool(checked.refusal)
+    assert note in checked.text and bool(note) == bool(checked.notes)
+
+
 def test_a_group_of_nobody_is_noted_beside_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = foreign.write_plan(tmp_path / "theirs.jmx", foreign.REQUEST.format(url="http://h/"), loops=2)
     second = foreign.THREADS.format(loop=foreign.LOOP.format(loops=2)).replace(">2<", ">0<", 1)
