@@ -435,11 +435,8 @@ def _report(run_dir: Path, criteria: Sequence[str] = (), title: str | None = Non
     from framestorm.report.terminal import terminal_text
     from framestorm.run import jmeter
 
-    try:
-        jmeter.make_dashboard(run_dir)
-    except FramestormError as error:
-        print(f"framestorm: {visible(str(error))}", file=sys.stderr)
-    verdict = build(run_dir, criteria or None, title)
+    with jmeter.dashboard_of(run_dir) as made:
+        verdict = build(run_dir, criteria or None, title, before_page=made)
     say(terminal_text(files.read(run_dir / "summary.json", Summary)))
     say(f"\nreport: {paths.shown(run_dir / 'index.html')}")
     return verdict.exit_status

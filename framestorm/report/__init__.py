@@ -1,6 +1,6 @@
 """Read a run's raw files, judge them, and show them; nothing here measures, and every report can be made again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +9,17 @@ from framestorm.model.files import write, write_text
 from framestorm.model.summary import Verdict
 
 
-def build(run_dir: Path, criteria: Sequence[str] | None = None, title: str | None = None) -> Verdict:
+def build(
+    run_dir: Path,
+    criteria: Sequence[str] | None = None,
+    title: str | None = None,
+    before_page: Callable[[], object] | None = None,
+) -> Verdict:
     """Make samples.csv, summary.json, junit.xml and index.html of a run's folder from its raw files.
 
     Works on a run that died: then the verdict is partial and the page says what is missing. `criteria` and `title`
-    replace those of run.json. Each file is replaced whole or not at all.
+    replace those of run.json. Each file is replaced whole or not at all. `before_page` waits for files that the page
+    lists and something else makes.
 
     Raises:
         CriteriaError: a criterion is not understood.
@@ -23,7 +29,7 @@ def build(run_dir: Path, criteria: Sequence[str] | None = None, title: str | Non
     # These load polars, which takes long.
     from framestorm.report.junit import junit_xml
     from framestorm.report.page import page_html
-    from framestorm.report.summary import summarise
+    from framestorm.report.summary import run_files, summarise
     from framestorm.results.reading import RAW_FILES, ReportError, read_results
 
     if not any((run_dir / name).exists() for name in RAW_FILES):
@@ -35,6 +41,9 @@ def build(run_dir: Path, criteria: Sequence[str] | None = None, title: str | Non
         if title is not None:
             results = replace(results, record=replace(results.record, title=title))
         summary = summarise(run_dir, results, criteria)
+        if before_page is not None:
+            before_page()
+            summary = replace(summary, files=run_files(run_dir))
         write(run_dir / "summary.json", summary)
         write_text(run_dir / "junit.xml", junit_xml(summary))
         write_text(run_dir / "index.html", page_html(summary))

@@ -111,11 +111,11 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             rates=rates(samples, in_flight, asked_per_s),
             assumed=list(results.jtl.assumed),
             cut_off=results.cut_off,
-            untimed=results.jtl.untimed,
+            untimed=results.untimed,
             cut_transactions=dict(results.jtl.cut),
         ),
         reached=read_reached(record, results.started, cut_ms),
-        files=[model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)],
+        files=run_files(run_dir),
         series=Series(
             **vars(main_series),
             labels=charted,
@@ -128,6 +128,11 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         ),
     )
     return trust.warned(summary, samples)
+
+
+def run_files(run_dir: Path) -> list[model.RunFile]:
+    """The files of a run that its page lists."""
+    return [model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)]
 
 
 def _paths(run_dir: Path, name: str) -> list[str]:

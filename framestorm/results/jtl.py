@@ -77,7 +77,6 @@ class Jtl:
 
     figures: the columns that are further figures; absent: the columns that it lacks; labels: how many rows have each;
         counts: of rows by label, host and source; assumed: sentences on what the file does not say itself.
-    untimed: how many samples have times that cannot be; rows are without these times.
     cut: how many transactions of each label the end of their threads cut off, which are no samples and not in rows.
     """
 
@@ -89,7 +88,6 @@ class Jtl:
     counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
     bad_rows: int = 0
-    untimed: int = 0
     cut: Counter[str] = field(default_factory=Counter)
 
 
@@ -136,7 +134,7 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     possible = PossibleTimes.of(record, rows.select("start_ms"))
     rows = rows.with_columns(good, possible.holds(with_start=with_start).alias("_has_time"))
     rows = rows.with_columns(pl.when("_has_time").then(name).alias(name) for name in ("start_ms", "rtt_ms"))
-    keys = ("label", "host", SOURCE, "_good", "_has_time")
+    keys = ("label", "host", SOURCE, "_good")
     counted = rows.group_by(*keys).len().sort("label").collect(engine="streaming")
     has_kinds = bool({SAMPLE_KIND, IS_SUB_RESULT} & {*columns})
     absent = (*(name for name in MISSING if name not in columns), *(() if has_kinds else (SAMPLE_KIND,)))
@@ -149,7 +147,7 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
         rows = rows.with_columns(pl.when(is_shared).then(own_name).otherwise("label").alias("label"))
     rows = rows.filter(pl.col("_good") & (SOURCE != CUT_TRANSACTION))
     jtl = Jtl(problem, rows, (*figures, *packed), absent, assumed=opened.assumed)
-    for label, host, source, is_good, has_time, n in counted.iter_rows():
+    for label, host, source, is_good, n in counted.iter_rows():
         name = label + OF_TRANSACTION if source == TRANSACTION and label in shared else label
         if not is_good:
             jtl.bad_rows += n
@@ -158,7 +156,6 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
         else:
             jtl.counts[name, host, source] = jtl.counts.get((name, host, source), 0) + n
             jtl.labels[name] += n
-            jtl.untimed += 0 if has_time or source != JTL else n
     return jtl
 
 

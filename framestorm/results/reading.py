@@ -63,6 +63,13 @@ class RunResults:
         """Whether samples started at the rate of a schedule, of which it is known that no arrival was dropped."""
         return self.record.is_open_model and self.log.arrivals is not None and not self.log.dropped
 
+    @property
+    def untimed(self) -> int:
+        """How many samples have times that cannot be, and so none here."""
+        if "timeStamp" in self.jtl.absent:
+            return 0
+        return height(self.every.filter(IS_OWN & pl.col("start_ms").is_null()))
+
     def by_label(self, labels: Iterable[str]) -> Iterator[tuple[str, pl.LazyFrame]]:
         """Each of the labels with its samples, which are read for several labels at a time."""
         left = list(labels)

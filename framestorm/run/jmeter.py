@@ -5,12 +5,16 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
+from framestorm.plain import visible
 from framestorm.results.jtl_file import open_jtl, whole_rows
 from framestorm.results.reading import read_run
 
@@ -19,6 +23,7 @@ QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"
 QUICK_UP_TO_BYTES = 10 * 2**20
 # A dashboard keeps every time of a label for its percentiles: 10,000,000 rows (1.4 GB) took 3.2 GB and 1 GiB failed.
 DASHBOARD_HEAP_PER_BYTE = 2.5
+BESIDE_UP_TO_BYTES = 2**29
 # Under load too: in the first minute the optimising compiler uses more CPU than the requests (2.1 ms of CPU per
 # request, 0.7 ms without it, at 600/s on two cores), and later it makes a request only a sixth cheaper.
 # With huge pages a request costs a fifth less at 100/s, where the caches have turned cold between two requests. The
@@ -170,6 +175,28 @@ def make_dashboard(run_dir: Path) -> None:
         raise FramestormError(
             f"JMeter made no dashboard (status {done.returncode}): {done.stdout.strip()} {done.stderr.strip()}"
         )
+
+
+@contextmanager
+def dashboard_of(run_dir: Path) -> Iterator[Callable[[], None]]:
+    """Make the dashboard beside the block, which gets what waits for it; why there is none is said on the terminal.
+
+    It takes three times the CPU time of the report. One that needs much memory is made before the block.
+    """
+    samples = run_dir / "samples.jtl"
+    is_large = samples.exists() and samples.stat().st_size > BESIDE_UP_TO_BYTES
+    with ThreadPoolExecutor(1) as thread:
+        task = thread.submit(make_dashboard, run_dir)
+
+        def wait() -> None:
+            if isinstance(error := task.exception(), FramestormError):
+                print(f"framestorm: {visible(str(error))}", file=sys.stderr)
+            elif error is not None:
+                raise error
+
+        if is_large:
+            task.exception()
+        yield wait
 
 
 def _whole_rows(samples: Path, scratch: Path) -> Path:

@@ -197,4 +197,4 @@ def test_a_start_that_no_calendar_has_is_not_known(fake_run: Any, start_ms: str)
         path.write_text(re.sub(r'("index": ?1,.*?"start_ms": ?)[0-9.]+', rf"\g<1>{start_ms}", path.read_text()))
     build(folder)
     assert summary(folder).main.n == 3
-    assert any("1 frame started before or after the run" in warning for warning in summary(folder).warnings)
+    assert any("1 sample has a time that cannot be" in warning for warning in summary(folder).warnings)
