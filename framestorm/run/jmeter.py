@@ -21,6 +21,8 @@ from framestorm.results.reading import read_run
 # A dashboard of few samples is done before the optimising compiler pays off: 1.3 s of CPU instead of 2.8.
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 QUICK_UP_TO_BYTES = 10 * 2**20
+# With it, 800,000 samples cost 22 s of CPU instead of 27, and three quarters of the memory.
+ONE_COLLECTOR = ("-XX:+UseSerialGC",)
 # A dashboard keeps every time of a label for its percentiles: 10,000,000 rows (1.4 GB) took 3.2 GB and 1 GiB failed.
 DASHBOARD_HEAP_PER_BYTE = 2.5
 BESIDE_UP_TO_BYTES = 2**29
@@ -156,8 +158,8 @@ def make_dashboard(run_dir: Path) -> None:
     try:
         samples = _whole_rows(run_dir / "samples.jtl", scratch)
         # Two collectors, ours and another of the environment, would be an error.
-        is_quick = samples.stat().st_size < QUICK_UP_TO_BYTES and not any(map(os.environ.get, JAVA_VARIABLES))
-        options = QUICK_START if is_quick else ()
+        options: tuple[str, ...] = QUICK_START if samples.stat().st_size < QUICK_UP_TO_BYTES else ONE_COLLECTOR
+        options = () if any(map(os.environ.get, JAVA_VARIABLES)) else options
         if not os.environ.get("HEAP"):
             heap_bytes = int(DASHBOARD_HEAP_PER_BYTE * samples.stat().st_size)
             options = (*options, f"-Xmx{max(heap_bytes, 2**30) >> 20}m")
