@@ -13,13 +13,15 @@ from framestorm.compare.sides import StudySide
 from framestorm.inference.contrasts import share_without_time
 from framestorm.model.comparison import Setting
 from framestorm.model.run import Host, Kit, Record
-from framestorm.model.units import count, percent, plural, size
+from framestorm.model.summary import Doubt
+from framestorm.model.units import count, listed, percent, plural, size
 from framestorm.report.document import value
 from framestorm.results.reading import read_run
 
 Settings = dict[str, tuple[str, ...]]
 
 
+OVERLOADED: Doubt = "overloaded"
 # What a difference of a kind may explain in place of what one meant to change.
 WARNINGS = {
     "hosts": "ran on different hosts: their figures compare machines, not settings",
@@ -31,10 +33,49 @@ WARNINGS = {
 
 def between(old: RunSide | StudySide, new: RunSide | StudySide, asked: Asked) -> list[str]:
     """What to know before one trusts a comparison of two sides."""
+    overload = _of_overload(old, new)
     if isinstance(old, StudySide) and isinstance(new, StudySide):
-        return _of_studies(old, new, asked)
+        return [*overload, *_of_studies(old, new, asked)]
     assert isinstance(old, RunSide) and isinstance(new, RunSide)  # noqa: S101 - sides.read_sides sees to it
-    return _of_runs(old, new)
+    return [*overload, *_of_runs(old, new)]
+
+
+def is_overloaded(side: RunSide | StudySide) -> bool:
+    """Whether a function did not keep up with a side's load, in any run of it."""
+    if isinstance(side, RunSide):
+        return any(OVERLOADED in run.summary.doubts for run in side.runs)
+    return bool(side.points_with(OVERLOADED))
+
+
+def are_queues(old: RunSide | StudySide, new: RunSide | StudySide, point: str | None) -> bool:
+    """Whether times of both sides, at a point or over all, are those of queues: then they are not the function's."""
+    if isinstance(old, StudySide) and isinstance(new, StudySide):
+        both = old.points_with(OVERLOADED) & new.points_with(OVERLOADED)
+        return bool(both) and ({point} if point else old.points.keys() & new.points.keys()) <= both
+    return is_overloaded(old) and is_overloaded(new)
+
+
+def _of_overload(old: RunSide | StudySide, new: RunSide | StudySide) -> list[str]:
+    """That times are those of a queue, which grows with the load and with the length of the run."""
+    if isinstance(old, StudySide) and isinstance(new, StudySide):
+        return [
+            f"{side.label}: at {n} of {plural(len(side.points), 'point')} the function did not keep up with the load: "
+            "response times there are those of a queue. They are not judged where both sides were overloaded."
+            for side in (old, new)
+            if (n := len(side.points_with(OVERLOADED)))
+        ]
+    overloaded = [side.label for side in (old, new) if is_overloaded(side)]
+    if len(overloaded) == 2:
+        return [
+            f"{listed(overloaded)} were both overloaded: their response times are those of a queue, describe the "
+            "length of the runs and not the function, and are not judged. Compare the rate that was answered, as by "
+            "--threshold 'rate 5 %', or repeat both with a lower load."
+        ]
+    return [
+        f"{label} was overloaded, and the other side was not: its response times are those of a queue, and how much "
+        "they differ depends on the length of its run."
+        for label in overloaded
+    ]
 
 
 def _of_runs(old: RunSide, new: RunSide) -> list[str]:

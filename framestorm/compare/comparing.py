@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,14 +25,15 @@ from framestorm.model.comparison import (
     Undecided,
     Verdict,
 )
-from framestorm.model.metric import RESPONSE
-from framestorm.model.units import plural
+from framestorm.model.metric import RESPONSE, metric
+from framestorm.model.units import listed, plural
 from framestorm.report.junit import suite_name
 from framestorm.study.answers.samples import Times
 
 EXIT_MISSING, EXIT_REGRESSION, EXIT_UNDECIDED = 1, 3, 5
 MAIN_OF_RUNS = ("median_ms", "p95_ms", "success")
 CURVE_POINTS = 400
+BOTH_OVERLOADED = "both sides were overloaded: their times are those of a queue"
 
 
 def compare(
@@ -52,12 +54,20 @@ def compare(
     for name in dict.fromkeys(question.metric for question in at_points):
         contrasts |= judge_differences([question for question in at_points if question.metric == name])
     judged = judge_thresholds(thresholds, contrasts, [what for each in asked for what in each.missing])
+    overloaded = [side.label for side in everyone if caveats.is_overloaded(side)]
+    by_label = {side.label: side for side in everyone}
+    judged = [
+        replace(each, state="not compared", why=BOTH_OVERLOADED, needed=None)
+        if metric(each.metric).is_time and each.side and caveats.are_queues(old, by_label[each.side], each.point)
+        else each
+        for each in judged
+    ]
     return Comparison(
         of="runs" if isinstance(old, RunSide) else "levels" if factor else "studies",
         kit=kit(),
         made_ms=now_ms(),
         command=tuple(command),
-        verdict=_verdict(judged, undecided),
+        verdict=_verdict(judged, undecided, overloaded),
         sides=[_side(side, out_dir) for side in sides],
         comparisons=[
             _side_comparison(old, new, each, [contrasts[question] for question in each.overall],
@@ -108,21 +118,24 @@ def _side_comparison(
     )
 
 
-def _verdict(judged: Sequence[JudgedThreshold], undecided: Undecided) -> Verdict:
+def _verdict(judged: Sequence[JudgedThreshold], undecided: Undecided, overloaded: Sequence[str]) -> Verdict:
     regressions = [each.text for each in judged if each.state == "regression"]
     missing = [f"{each.text} ({each.why})" for each in judged if each.state == "missing"]
     n_open = sum(each.is_undecided for each in judged)
+    queues = f"; {listed([*overloaded])} {'was' if len(overloaded) == 1 else 'were'} overloaded" if overloaded else ""
     if regressions:
         text = f"{plural(len(regressions), 'regression')} beyond the threshold: {_first_of(regressions)}"
-        return Verdict("regression", EXIT_REGRESSION, text)
+        return Verdict("regression", EXIT_REGRESSION, text + queues)
     if missing:
-        return Verdict("missing", EXIT_MISSING, _first_of(missing))
+        return Verdict("missing", EXIT_MISSING, _first_of(missing) + queues)
+    text = "no worsening beyond a threshold was shown"
     if not n_open:
-        return Verdict(
-            "none", 0, "no worsening beyond a threshold was shown, and every interval is within its threshold"
-        )
-    text = f"no worsening beyond a threshold was shown; {n_open} of {plural(len(judged), 'check')} could not be decided"
-    if n_open == len(judged):
+        return Verdict("none", 0, f"{text}, and every interval is within its threshold{queues}")
+    if n_open < len(judged):
+        text += f"; {n_open} of {plural(len(judged), 'check')} could not be decided{queues}"
+    elif overloaded:
+        text = f"no threshold could be decided{queues}"
+    else:
         text = "insufficient data: too few samples or repetitions to decide any threshold"
     if undecided == "fail":
         return Verdict("inconclusive", EXIT_UNDECIDED, f"{text}, which counts as failed (--undecided fail)")
@@ -136,7 +149,8 @@ def _first_of(texts: Sequence[str]) -> str:
 def _side(side: RunSide | StudySide, out_dir: Path) -> Side:
     links = [Link(folder.name, os.path.relpath(folder / "index.html", out_dir)) for folder in side.folders]
     runs = side.runs if isinstance(side, RunSide) else ()
-    return Side(side.label, side.name, links, side.extent, [each for run in runs for each in caveats.of_run(run)])
+    warnings = [each for run in runs for each in caveats.of_run(run)]
+    return Side(side.label, side.name, links, side.extent, warnings, caveats.is_overloaded(side))
 
 
 def _curve(side: RunSide) -> Curve:

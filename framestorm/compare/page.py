@@ -41,8 +41,9 @@ LabelledContrast = tuple[str, Contrast]
 def page_html(comparison: Comparison) -> str:
     """Render the page."""
     word = comparison.verdict.word
-    # Green only where each threshold over all points was decided.
+    # Green only where each threshold over all points was decided, and no side was overloaded.
     is_open = any(STATE_LOOKS[each.state] == "open" for each in comparison.thresholds if each.point is None)
+    is_open |= any(side.is_overloaded for side in comparison.sides)
     return render(
         "comparison.html.j2",
         charts(comparison),

@@ -14,6 +14,7 @@ from framestorm.model.comparison import SideFigure
 from framestorm.model.files import FileError, read
 from framestorm.model.metric import split_label
 from framestorm.model.study import Value
+from framestorm.model.summary import Doubt
 from framestorm.model.units import plural
 from framestorm.plain import note
 from framestorm.report import build
@@ -106,6 +107,15 @@ class StudySide:
     def has(self, name: str) -> bool:
         """Whether it may have a metric."""
         return name in self.columns
+
+    def points_with(self, doubt: Doubt) -> set[str]:
+        """The points of which runs have that kind of doubt, by the study's own summary; without that, none."""
+        try:
+            summary = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
+            ids = {point["id"] for point in summary["points"] if doubt in point["doubts"]}
+        except (OSError, ValueError, LookupError, TypeError):
+            return set()
+        return {key for key, point in self.points.items() if point.id in ids}
 
     def total(self, point: str, name: str) -> int:
         """The sum of a count over all repetitions of a point."""

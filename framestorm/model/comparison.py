@@ -114,13 +114,17 @@ class Link:
 
 @dataclass(frozen=True)
 class Side:
-    """One side: its letter and name, its runs or its study, how much data it has, and cautions."""
+    """One side: its letter and name, its runs or its study, how much data it has, and cautions.
+
+    is_overloaded: a run of it was, so that its times are those of a queue.
+    """
 
     label: str
     name: str
     parts: list[Link]
     extent: str
     warnings: list[str]
+    is_overloaded: bool = False
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ SCHEMA_FILE = paths.ROOT / "docs" / "summary.schema.json"
 VerdictWord = Literal["pass", "fail", "partial", "unjudged"]
 # The serious warnings by kind, so that they can be counted over many runs.
 Doubt = Literal[
+    "overloaded",
     "saturated",
     "not_offered",
     "stopped",

@@ -39,5 +39,5 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         summary,
         warnings=[sentence for _, sentences in by_kind for sentence in sentences],
         notes=[*figures.times(summary), *figures.counted_together(summary)],
-        doubts=[kind for kind in get_args(Doubt) if holds[kind]],
+        doubts=[kind for kind in get_args(Doubt) if holds.get(kind)],
     )

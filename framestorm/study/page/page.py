@@ -32,6 +32,7 @@ REJECTED_FOR = ("warm_up", "cold", "warm")
 MAX_CAUSES = 5
 # The warnings of a run's own report, by kind, as they are counted over runs.
 DOUBTS: dict[Doubt, str] = {
+    "overloaded": "the function did not keep up with the load: times are those of a queue that grows with the run",
     "saturated": "the machine was saturated: times include waiting for a core",
     "not_offered": "the users or the rate that were asked for were not reached",
     "stopped": "the plan itself stopped the test early",

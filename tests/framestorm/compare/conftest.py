@@ -54,15 +54,16 @@ def make_run(tmp_path: Path) -> Make:
     """Write a run of frames sent one after the other; `cut` and `refused` are places of frames that failed."""
 
     def make(
-        name: str, rtt_ms: list[float], *, cut: tuple[int, ...] = (), refused: tuple[int, ...] = (), **more: Any
-    ) -> Path:
+        name: str, rtt_ms: list[float], *, cut: tuple[int, ...] = (), refused: tuple[int, ...] = (),
+        doubts: tuple[str, ...] = (), **more: Any,
+    ) -> Path:  # fmt: skip
         frames = frames_of(rtt_ms, label="frame", host="vm", model_ms="")
         for index in cut:
             frames[index] = timed_out(frames[index])
         for index in refused:
             frames[index] |= {"handler_ms": "", "status": "", "ok": "false", "cause": "status-429"}
         folder = tmp_path / name
-        write_run(folder, FakeResult(frames, {"warnings": ["The machine was busy."]}))
+        write_run(folder, FakeResult(frames, {"warnings": ["The machine was busy."], "doubts": list(doubts)}))
         (folder / "samples.jtl").write_text(f"{JTL_HEADER}\n{START_MS:.0f},5000,user,0,OK,t 1-1,true,,vm\n")
         (folder / "run.json").write_text(json.dumps(record(**more)))
         return folder

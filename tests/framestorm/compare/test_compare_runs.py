@@ -301,6 +301,33 @@ def test_undecided_checks_are_named_and_can_fail(
     assert failures == {"mean 10 %": "inconclusive", "p95 10 %": "not compared", "success 50 points": None}
 
 
+def test_times_of_two_overloaded_runs_are_not_judged(
+    tmp_path: Path, make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [make_run(name, steady(600, n), doubts=("overloaded",)) for n, name in enumerate(("a", "b"))]
+    status, made = compare(tmp_path, *runs, "--threshold", "mean 50 %", "--threshold", "rate 50 %")
+    states = {each["threshold"]: (each["state"], each["why"]) for each in made["thresholds"]}
+    assert states["mean 50 %"] == ("not compared", "both sides were overloaded: their times are those of a queue")
+    assert states["rate 50 %"][0] == states["success 1 point"][0] == "within"
+    assert (status, made["verdict"]["text"]) == (
+        0,
+        "no worsening beyond a threshold was shown; 1 of 3 checks could not be decided; A and B were overloaded",
+    )
+    assert "A and B were both overloaded: their response times are those of a queue" in capsys.readouterr().out
+    assert 'class="verdict partial"' in (tmp_path / "compared" / "index.html").read_text()
+
+
+def test_a_run_that_is_overloaded_is_compared_with_one_that_is_not(tmp_path: Path, make_run: Make) -> None:
+    calm, busy = make_run("a", steady(600, 1)), make_run("b", steady(600, 2, 3.0), doubts=("overloaded",))
+    status, made = compare(tmp_path, calm, busy)
+    assert status == 3 and made["verdict"]["text"].endswith("; B was overloaded")
+    assert made["comparisons"][0]["warnings"][0].startswith("B was overloaded, and the other side was not: ")
+    (tmp_path / "better").mkdir()
+    status, made = compare(tmp_path / "better", busy, calm)
+    assert (status, made["verdict"]["word"]) == (0, "none")
+    assert 'class="verdict partial"' in (tmp_path / "better" / "compared" / "index.html").read_text()
+
+
 def test_junits_names_do_not_depend_on_the_runs_names(tmp_path: Path, make_jtl_run: Callable[..., Path]) -> None:
     a = make_jtl_run("yesterday", {"chat": steady(600, 1)})
     b = make_jtl_run("today", {"chat": steady(600, 2, 1.4)})

@@ -1,3 +1,4 @@
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,24 @@ def test_a_percentile_that_a_study_did_not_ask_for_is_of_its_runs(
     (row,) = (row for row in made["comparisons"][0]["overall"] if row["metric"] == "p90_ms")
     assert (row["baseline"]["value"], row["candidate"]["value"]) == (90.0, 90.0)
     assert made["thresholds"][0]["state"] == "within"
+
+
+def test_points_at_which_both_studies_were_overloaded_are_not_judged(tmp_path: Path, make_study: Make) -> None:
+    first, second = make_study("first", ways), make_study("second", ways, seed=2)
+    for folder, overloaded in ((first, ("3", "9")), (second, ("9",))):
+        points = json.loads((folder / "study.json").read_text())["points"]
+        of_points = [
+            {"id": point["id"], "doubts": {"overloaded": 3} if str(point["factors"]["users"]) in overloaded else {}}
+            for point in points
+        ]
+        (folder / "summary.json").write_text(json.dumps({"points": of_points}))
+    _, made = compare(tmp_path, first, second, "--threshold", "mean 50 %")
+    (each,) = made["comparisons"]
+    assert each["warnings"][0].startswith("A: at 4 of 6 points the function did not keep up with the load: ")
+    assert each["warnings"][1].startswith("B: at 2 of 6 points ")
+    of_mean = {row["point"]: row["why"] for row in made["thresholds"] if row["metric"] == "mean_ms"}
+    queues = {point for point, why in of_mean.items() if why and "both sides were overloaded" in why}
+    assert queues == {"way=fork, users=9", "way=kept-alive, users=9"}
 
 
 def test_the_same_order_pairs(tmp_path: Path, make_study: Make) -> None:

@@ -4,20 +4,21 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from framestorm import paths
 from framestorm.model import files
 from framestorm.model.study import Study
-from framestorm.model.summary import LabelSummary, Times
+from framestorm.model.summary import Doubt, LabelSummary, Times
 from framestorm.stats.estimate import Estimate
 from framestorm.study.answers.summary import StudySummary, read_published
 from framestorm.study.design import reading
 from framestorm.study.design.folder import Overrides, StudyFolder
 from framestorm.study.page.charts import study_charts
 from framestorm.study.page.page import (
+    DOUBTS,
     basis_sentences,
     build,
     exit_status,
@@ -194,6 +195,10 @@ def test_a_study_exits_by_its_hypotheses(made: Path, verdicts: dict[Any, int], s
     states: dict[Any, int] = {"complete": 5, "partial": 1, "failed": 0, "missing": 0}
     assert exit_status(replace(whole, progress=replace(whole.progress, states=states))) == 4
     assert exit_status(replace(whole, progress=replace(whole.progress, complete_runs=0))) == 1
+
+
+def test_each_kind_of_doubt_has_its_words() -> None:
+    assert DOUBTS.keys() == {*get_args(Doubt)}
 
 
 def test_junit_has_a_case_a_hypothesis(made: Path) -> None:
