@@ -37,9 +37,10 @@ class Outlook:
 
     @property
     def users(self) -> int | None:
-        """How many users there are in all; None if there are others, or it is not known."""
+        """How many users there are at once; None if that is not known, as of groups that may run one after the other."""
         totals = [load.total for load in self._groups if load.model == "users" and load.total is not None]
-        return sum(totals) if totals and len(totals) == len(self._groups) else None
+        are_together = len(self._groups) == 1 or all(load.start_s is not None for load in self._groups)
+        return sum(totals) if totals and are_together and len(totals) == len(self._groups) else None
 
     def end_s(self, starts: Mapping[str, float]) -> float | None:
         """When the load ends by the plan; None if it ends by itself, or has not begun."""

@@ -179,6 +179,17 @@ def test_groups_that_run_one_after_the_other_add_up(tmp_path: Path) -> None:
     assert view.line().startswith("10 s of 30 s, 20 s left")  # the first ended early, or both run together
 
 
+@pytest.mark.parametrize(("start_s", "users"), [(0.0, "1 of 7 users now"), (None, "1 user now")])
+def test_users_of_groups_that_may_not_run_together_are_not_added_up(
+    tmp_path: Path, start_s: float | None, users: str
+) -> None:
+    now_s = time.time()
+    loads = [closed_load(3, 30, "first"), {**closed_load(4, 30, "second"), "start_s": start_s}]
+    write_run(tmp_path, loads=loads, started_ms=(now_s - 20) * 1000)
+    write_samples(tmp_path, *[(*row[:5], 1, "vm-7") for row in answered(5, now_s - 1)])
+    assert f"  {users}  " in view_of(tmp_path, now_s).line()
+
+
 @pytest.mark.parametrize("loads", [[closed_load(1, None)], [closed_load(1, 30), closed_load(1, None, "other")], []])
 def test_a_load_that_ends_by_itself_has_no_remaining_time(tmp_path: Path, loads: list[Any]) -> None:
     now_s = time.time()
