@@ -37,7 +37,7 @@ class Outlook:
 
     @property
     def users(self) -> int | None:
-        """How many users there are at once; None if that is not known, as of groups that may run one after the other."""
+        """How many users there are at once; None if unknown, as of groups that may run one after the other."""
         totals = [load.total for load in self._groups if load.model == "users" and load.total is not None]
         are_together = len(self._groups) == 1 or all(load.start_s is not None for load in self._groups)
         return sum(totals) if totals and are_together and len(totals) == len(self._groups) else None
