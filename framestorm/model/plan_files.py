@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framestorm.model import plan as plans
-from framestorm.model.variables import PREDEFINED
+from framestorm.model.variables import PREDEFINED, likely_names, names_of_run
 
 # The fields that hold a path, by their name, with the elements that have them.
 _FIELDS = {
@@ -47,6 +47,7 @@ class Known:
         self._values = values
         self._folder = folder
         self._variables: dict[str, str | None] = {}
+        self._of_run = {name for element in elements for name in names_of_run(element)}
         for element in elements:
             for each in element.iterfind(".//elementProp[@elementType='Argument']"):
                 if element.tag in ("Arguments", "TestPlan"):
@@ -78,6 +79,14 @@ class Known:
     def defines(self, name: str) -> bool:
         """Whether a variable is there before any element has run."""
         return name in self._variables or name in PREDEFINED
+
+    def hint(self, name: str) -> str:
+        """What was probably meant by a variable that is not there before the run, as the end of a sentence."""
+        if name in self._of_run:
+            return " before the run, when JMeter reads it"
+        if name in self._values:
+            return f" (-J{name} sets a property, which is ${{__P({name})}})"
+        return likely_names(name, self.names)
 
     def _variable(self, reference: re.Match[str]) -> str:
         value = self._variables.get(reference[1])

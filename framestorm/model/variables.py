@@ -120,6 +120,13 @@ def names_in(text: str) -> list[str]:
     return list(dict.fromkeys(_VARIABLE.findall(text)))
 
 
+def names_of_run(element: ET.Element) -> Iterator[str]:
+    """The variables that an element of JMeter's own defines during the run."""
+    for name, separator, _ in _DEFINING.get(element.tag, ()):
+        text = plans.field_text(element, name)
+        yield from (each.strip() for each in (text.split(separator) if separator else [text]))
+
+
 def likely_names(name: str, names: Iterable[str]) -> str:
     """What was probably meant by a name that is not defined, as the end of a sentence; empty if nothing is alike."""
     close = next((each for each in names if _folded(each) == _folded(name) and each != name), None)

@@ -100,6 +100,10 @@ def findings(place: Place, data: DataSet, known: Known, groups: Iterable[ET.Elem
     element, rows = place.element, read(data)
     name = f"{plans.title(element)}: {data.path.name}"
     names = data.names
+    if "\0" in rows.first:
+        what = f"is not in {data.encoding}, but in UTF-16 or another encoding of two bytes"
+        yield f"{name} {what}: name that, or save it so"
+        return
     other = _other_delimiter(data, rows)
     if other is not None:
         yield f"{name} seems to be separated by {_DELIMITERS[other]}, but the delimiter is {_quoted(data.delimiter)}"

@@ -12,7 +12,7 @@ from framestorm.model import facets
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import Known
 from framestorm.model.units import plural
-from framestorm.model.variables import likely_names, names_in
+from framestorm.model.variables import names_in
 from framestorm.run.finding import Finding
 
 _SET_UP = "SetupThreadGroup"
@@ -35,16 +35,18 @@ def findings(plan_name: str, elements: Sequence[ET.Element], known: Known) -> It
     idle = [group for group in groups if _is_without_users(group, known)]
     of_load = [group for group in groups if group.tag not in (_SET_UP, "PostThreadGroup")]
     is_nobody = bool(of_load) and all(group in idle for group in of_load)
+    are_told = False
     for group in groups:
         place = f"{plan_name}: {group.tag.rpartition('.')[2]} {group.get('testname', '')!r}"
         of_group = list(_of_group(group, place, known))
         yield from of_group
+        are_told |= any(each.is_fatal for each in of_group)
         if group in idle and not (is_nobody or any(each.is_fatal for each in of_group)):
             yield Finding(f"{place} asks for 0 users: nobody starts, and nothing of it is sent")
     for element in elements:
         if element.tag == "LoopController":
             yield from _of_loop(element, plan_name, known)
-    if is_nobody:
+    if is_nobody and not are_told:
         yield Finding(f"{plan_name}: no thread group has a user, so nothing would be sent: ask for at least one", True)
 
 
@@ -82,7 +84,7 @@ class _Value:
         self.value = value
         # Fields of a group are read before any of its elements has run: only User Defined Variables are there.
         self.undefined = [each for each in names_in(self.text or "") if not known.defines(each)]
-        self.hint = likely_names(self.undefined[0], known.names) if self.undefined else ""
+        self.hint = known.hint(self.undefined[0]) if self.undefined else ""
         self.number: int | None = None
         if self.undefined or not self.text or (value is not None and not _is_number(value)):
             self.number = 0

@@ -145,6 +145,18 @@ def test_the_loops_of_a_controller(
     assert note in checked.text and bool(note) == bool(checked.notes)
 
 
+def test_what_was_meant_by_a_variable_of_a_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A variable of the run is not there when JMeter reads the fields of a group, and -J sets a property."""
+    elements = element("CounterConfig", CounterConfig__name="n") + foreign.REQUEST.format(url="http://h/")
+    plan = foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=2)
+    text = plan.read_text()
+    plan.write_text(text.replace(USERS, USERS.replace(">2<", ">${n}<")))
+    assert "n is not defined before the run, when JMeter reads it" in Checked(plan, capsys).refusal
+    plan.write_text(text.replace(USERS, USERS.replace(">2<", ">${users}<")))
+    refusal = Checked(plan, capsys, users="5").refusal
+    assert "(-Jusers sets a property, which is ${__P(users)})" in refusal and "no thread group has" not in refusal
+
+
 def test_a_group_of_nobody_is_noted_beside_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = foreign.write_plan(tmp_path / "theirs.jmx", foreign.REQUEST.format(url="http://h/"), loops=2)
     second = foreign.THREADS.format(loop=foreign.LOOP.format(loops=2)).replace(">2<", ">0<", 1)
@@ -287,6 +299,7 @@ def test_a_data_set_is_read_before_the_load_as_jmeter_will(
         ("utf-8-sig", "UTF-8", ""),
         ("iso-8859-1", "ISO-8859-1", ""),
         ("iso-8859-1", "UTF-8", "is not in UTF-8: letters are lost in row 1"),
+        ("utf-16", "UTF-8", "in UTF-16 or another encoding of two bytes"),
         ("utf-8", "ISO-8859-1", "is read as ISO-8859-1, but is in UTF-8"),
     ],
 )
