@@ -298,7 +298,7 @@ class Reached:
         of one arrival took; most_per_s: the highest rate of the schedule.
     last_s: when the last was sent. short_s: in how many seconds too few were, the last of them before short_until_s.
     burst: how many were sent in a second in which burst_due were due, 0 if none had many more.
-    failed: samples of the groups with an error.
+    failed: samples of the groups with an error. dropped: arrivals for which no thread was free.
     """
 
     name: str
@@ -317,6 +317,7 @@ class Reached:
     burst: int = 0
     burst_due: float = 0.0
     failed: int = 0
+    dropped: int = 0
 
 
 @dataclass(frozen=True)

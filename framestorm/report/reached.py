@@ -1,7 +1,8 @@
 """Whether the arrivals that a plan asks for were sent: each schedule against the samples of its thread group."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -17,12 +18,20 @@ BURST = 2  # times the arrivals of a second
 SHORT_SHARE = 0.9  # of the arrivals of a second
 
 
-def read_reached(record: Record, every: pl.LazyFrame, cut_ms: float | None) -> list[Reached]:
-    """What was sent of each schedule that is known and was begun; cut_ms: when the run was stopped, if it was."""
+def read_reached(
+    record: Record, every: pl.LazyFrame, cut_ms: float | None, dropped_of: Mapping[str, int]
+) -> list[Reached]:
+    """What was sent of each schedule that is known and was begun.
+
+    cut_ms: when the run was stopped, if it was. dropped_of: arrivals without a free thread, by thread group.
+    """
     loads = [load for load in record.loads if load.model == "arrivals" and not load.is_aside and load.points]
     has_slaves = any(host.role == "slave" for host in record.hosts)
     of_rows = [_of_load(load, record, every, cut_ms, has_slaves=has_slaves) for load in loads]
-    return [reached for reached in of_rows if reached is not None]
+    of_one = dropped_of.get("", 0) if len(loads) == 1 else 0
+    return [
+        replace(reached, dropped=dropped_of.get(reached.name, of_one)) for reached in of_rows if reached is not None
+    ]
 
 
 def _of_load(
@@ -78,6 +87,8 @@ def _compared(
         slack += limit or 0  # each user sends its first sample at once, and may end before its next
     elif not is_whole:
         slack += 3 * math.sqrt(asked)
+    # A Throughput Shaping Timer catches up on the part of a second that has passed when it begins.
+    surplus = slack + load.most * (load.kind == "VariableThroughputTimer")
     of_second = [0] * (math.ceil(max(end_s, last_s)) + 1)
     for start_s in starts_s:
         of_second[int(start_s)] += 1
@@ -93,7 +104,7 @@ def _compared(
         asked=round(asked, 3),
         sent=n,
         span_s=round(end_s, 3),
-        is_kept=abs(n - asked) <= slack and not is_burst,
+        is_kept=asked - slack <= n <= asked + surplus and not is_burst,
         most_per_s=load.most,
         limit=limit,
         each_s=round(each_s, 6),

@@ -114,7 +114,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             untimed=results.untimed,
             cut_transactions=dict(results.jtl.cut),
         ),
-        reached=read_reached(record, results.started, cut_ms),
+        reached=read_reached(record, results.started, cut_ms, results.log.dropped_of),
         files=run_files(run_dir),
         series=Series(
             **vars(main_series),

@@ -21,9 +21,12 @@ _MESSAGE = rb"^(?:\S+ \S+ )?[A-Z]+ [^:\n]*: "
 # What jmx/groovy/request.groovy and answer.groovy say of properties that they cannot use, before the first request.
 _TEXT = rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _REFUSED = re.compile(rb'%b\{"type":"refused","why":(%b)\}$' % (_MESSAGE, _TEXT), re.MULTILINE)
-# The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group (jmx/java/Patch.java).
+# The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group (jmx/java/Schedules.java).
 _NUMBER = rb"(\d{1,15})\b"
-_ARRIVALS = re.compile(rb'%b\{"type":"arrivals","due":%b,"dropped":%b\}' % (_MESSAGE, _NUMBER, _NUMBER), re.MULTILINE)
+_ARRIVALS = re.compile(
+    rb'%b\{"type":"arrivals","due":%b,"dropped":%b(?:,"group":(%b))?\}' % (_MESSAGE, _NUMBER, _NUMBER, _TEXT),
+    re.MULTILINE,
+)
 # The messages of jmx/java/Stalls.java: that it watches, and a stall for each second in which it was held up.
 _WATCHED = b'{"type":"stalls",'
 _STALL = re.compile(
@@ -67,7 +70,8 @@ class JMeterLog:
     """What JMeter's logs say, those of all hosts together.
 
     refusal: why a plan's scripts could not use a property, and so sent nothing.
-    arrivals: how many were due by the schedule, None without one; dropped: how many of them found no free thread.
+    arrivals: how many were due by the schedule, None without one; dropped: how many of them found no free thread,
+    dropped_of: by the name of the thread group, empty for those of a plan that has one.
     out_of_memory: what it says of memory or threads that it did not get.
     stopped_by: which thread or element of the plan stopped the test, None if it ran to its end; stopped_ms: when it did
     so at once, in epoch ms, which cuts off samples.
@@ -84,6 +88,7 @@ class JMeterLog:
     refusal: str | None
     arrivals: int | None
     dropped: int
+    dropped_of: Counter[str]
     out_of_memory: str | None
     stopped_by: str | None
     stopped_ms: float | None
@@ -104,18 +109,22 @@ def read_log(run_dir: Path) -> JMeterLog:
 
         def found(pattern: re.Pattern[bytes]) -> Iterator[list[str]]:
             matches = (match for log in logs for match in pattern.finditer(log))
-            return ([group.decode(errors="replace") for group in match.groups()] for match in matches)
+            return ([(group or b"").decode(errors="replace") for group in match.groups()] for match in matches)
 
         refusal, stopped = (next((text for (text,) in found(each)), None) for each in (_REFUSED, _STOPPED_BY_PLAN))
         ends: dict[str, float] = {}
         for at_ms, group in found(_GROUP_END):
             name = str(json.loads(group))
             ends[name] = min(float(at_ms), ends.get(name, math.inf))
-        arrivals = [(int(due), int(dropped)) for due, dropped in found(_ARRIVALS)]
+        arrivals = [(int(due), int(dropped), group) for due, dropped, group in found(_ARRIVALS)]
+        dropped_of = Counter[str]()
+        for _, dropped, group in arrivals:
+            dropped_of[str(json.loads(group)) if group else ""] += dropped
         return JMeterLog(
             refusal=str(json.loads(refusal)).partition("\n")[0] if refusal else None,
-            arrivals=sum(due for due, _ in arrivals) if arrivals else None,
-            dropped=sum(dropped for _, dropped in arrivals),
+            arrivals=sum(due for due, *_ in arrivals) if arrivals else None,
+            dropped=dropped_of.total(),
+            dropped_of=dropped_of,
             out_of_memory=next((error for log in logs for error in _memory_errors(log)), None),
             stopped_by=stopped.replace("thread:", "thread").strip() if stopped else None,
             stopped_ms=min((float(at_ms) for (at_ms,) in found(_STOPPED_NOW)), default=None),

@@ -18,7 +18,7 @@ import org.slf4j.LoggerFactory;
  * Makes twenty-three classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
  * its own: samples know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up,
  * scripts cost less, a controller hears its slaves alone, stop messages are files, answers and the output of programs
- * have limits, a redirect takes no secrets along, an Arrivals Thread Group ends and counts what it drops, a Sample
+ * have limits, a redirect takes no secrets along, an Arrivals Thread Group ends, a Sample
  * Timeout is told, a Parallel Controller is a transaction, an answer is read before the whole body is sent, of a connection
  * that was idle and of HTTP/2 it is said, an empty answer is empty in any coding, and a Host header arrives as it was given.
  * Compiles the kit's scripts beside them.
@@ -58,7 +58,6 @@ final class Patch {
             + " throw new org.apache.http.ProtocolException(\"more than 5 content codings\");");
         codings.getDeclaredMethod("process").insertAfter("framestorm.Coding.keepError($1);");
         CtClass arrivals = patchedArrivals(pool.get("com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup"));
-        CtClass starter = patchedStarter(pool.get("com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadStarter"));
         CtClass redirects = pool.get("org.apache.http.impl.client.DefaultRedirectStrategy");
         redirects.getDeclaredMethod("getRedirect")
             .insertAfter("framestorm.Redirects.setHeaders((org.apache.http.client.methods.HttpUriRequest) $1, $_);");
@@ -90,7 +89,7 @@ final class Patch {
         replace(tree.getDeclaredMethod("setAttributes"), "com.thoughtworks.xstream.io.HierarchicalStreamWriter",
             "addAttribute", "if (!\"sample_kind\".equals($1)) $proceed($$);");
         List<CtClass> all = List.of(
-            result, event, rows, engine, script, rmi, main, limits, codings, arrivals, starter, redirects, bodies,
+            result, event, rows, engine, script, rmi, main, limits, codings, arrivals, redirects, bodies,
             executor, decompression, heads, sampler, sockets, output, timeout, thread, parallel, tree);
         for (CtClass each : all) {
             each.writeFile(arguments[0]);
@@ -182,18 +181,6 @@ final class Patch {
         replaceWaits(group.getDeclaredMethod("start"), "arrivalsCount.get() == 0L && threadStarter.isAlive()");
         replaceWaits(group.getDeclaredMethod("movedToPool"), "running && poolThreads.contains($0)");
         return group;
-    }
-
-    /** An arrival for which the limit leaves no thread is dropped; the plug-in keeps that to itself. */
-    private static CtClass patchedStarter(CtClass starter) throws Exception {
-        starter.getDeclaredMethod("supplyActiveThreads").setBody(
-            "{ long dropped = 0L;"
-            + " while (needMoreArrivals()) if (!arrivalsTG.releasedPoolThread()) {"
-            + " if (arrivalsTG.canCreateMoreThreads()) addActiveThread(); else dropped++; }"
-            // As jmx/groovy/arrival.groovy says it.
-            + " log.info(\"{\\\"type\\\":\\\"arrivals\\\",\\\"due\\\":\" + scheduledCount"
-            + " + \",\\\"dropped\\\":\" + dropped + \"}\"); }");
-        return starter;
     }
 
     /** There is no setting of HttpClient for its request executor that JMeter would pass on. */

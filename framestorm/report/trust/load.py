@@ -43,11 +43,10 @@ def arrivals(summary: Summary) -> list[str]:
 
 def schedules(summary: Summary) -> list[str]:
     """Each schedule that was not kept, with the reasons; dropped arrivals have a warning of their own."""
-    dropped = summary.facts.dropped
     return [
         _of_schedule(reached, summary)
         for reached in summary.reached
-        if not reached.is_kept and not (dropped and 0 <= reached.asked - reached.sent <= dropped)
+        if not reached.is_kept and not (reached.dropped and abs(reached.asked - reached.sent - reached.dropped) <= 2)
     ]
 
 
