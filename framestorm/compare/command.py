@@ -122,9 +122,9 @@ def _check(thresholds: Sequence[Threshold], sides: Sides) -> None:
             continue
         label, name = split_label(threshold.metric)
         names = {each for side in sides for each in side.metrics_of(label)}
-        what = f"there is no {name}" + (f" of {quoted(label)}" if label else "")
+        what = f"there is no {name}" + (f" of {quoted(label)}" if label is not None else "")
         there = sorted(each for each in names if (about := metric(each)).worse is not None or about.series is not None)
-        if label and not names:
+        if label is not None and not names:
             what = f"there is no label {quoted(label)}"
             there = sorted(quoted(each) for each in {each for side in sides for each in side.labels()})
         raise UsageError(f"--threshold: {what}; there are {', '.join(there) or 'none'}")

@@ -232,7 +232,7 @@ def metric_name(text: str, main_label: str) -> str:
     if is_of_run(words.peek().text) and not words.peek(1).text and label != USER:
         name = words.take().text
     else:
-        series, statistic = _subject(words, label or main_label, main_label)
+        series, statistic = _subject(words, main_label if label is None else label, main_label)
         if label == USER and statistic in COUNT_METRICS and statistic not in USER_METRICS:
             raise words.error(
                 words.peek(), f"users have no {statistic} here; they have {', '.join(USER_METRICS)} and times"

@@ -14,6 +14,7 @@ from typing import Literal
 
 from framestorm.model import units
 from framestorm.model.units import NBSP
+from framestorm.plain import as_label
 
 Worse = Literal["higher", "lower"]
 # Statistics of a series of times: the percentile if it is one (as text, nearest rank), and its name in words.
@@ -237,7 +238,7 @@ def metric(name: str) -> Metric:
     if label is not None:
         base = metric(rest)
         counted_by = of_label(label, base.counted_by) if base.counted_by else None
-        return replace(base, name=name, label=f"{base.label} of {label}", counted_by=counted_by)
+        return replace(base, name=name, label=f"{base.label} of {as_label(label)}", counted_by=counted_by)
     if is_of_run(name) and (parts := _OF_SERIES.fullmatch(name)):
         stem, suffix = parts["stem"], parts["suffix"] or ""
         is_other = not stem or (stem in TIMES_OF_SAMPLES and suffix == "_ms")

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 from framestorm.model.summary import Summary
-from framestorm.plain import visible
+from framestorm.plain import as_label, visible
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def suite_xml(
     for key, value in properties.items():
         ET.SubElement(of_suite, "property", {"name": legal(key), "value": legal(value)})
     for case in cases:
-        classname = legal(f"{full_name}.{case.label}") if case.label else full_name
+        classname = full_name if case.label is None else legal(f"{full_name}.{as_label(case.label)}")
         made = ET.SubElement(suite, "testcase", {"classname": classname, "name": legal(case.name), "time": "0"})
         if case.failure:
             kind, why = case.failure[0], legal(case.failure[1])

@@ -14,8 +14,8 @@ _CAUSES = re.compile(r"status-(408|499|5\d\d)|reset|not-http|exception|error")
 LEAST_N = 5
 SHARE = 0.8  # of the failures of a cause
 SHORTEST_MS = 500.0
-# How far apart they may be: a generator, a network and a proxy add some ms to each.
-SPREAD, SPREAD_MS = 0.02, 50.0
+# How far apart they may be: a generator, a network and a proxy add to each, and a busy machine adds more.
+SPREAD, SPREAD_SHORT, SPREAD_MS = 0.02, 0.1, 100.0
 LET_THROUGH = 0.01  # of the successes that may be longer: a limit may not be the same on every way
 NEAR = 0.9  # of the limit: where most successes take so long, it is the function's own time
 
@@ -48,7 +48,8 @@ def limit_of(failed_ms: Floats, ok_ms: Floats) -> tuple[int, float, float] | Non
         return None
     times = np.sort(failed_ms)
     # The densest part: the most times that lie as near to each other as a limit leaves them.
-    ends = np.searchsorted(times, times + np.maximum(SPREAD * times, SPREAD_MS), side="right")
+    spread_ms = np.maximum(SPREAD * times, np.minimum(SPREAD_SHORT * times, SPREAD_MS))
+    ends = np.searchsorted(times, times + spread_ms, side="right")
     first = int(np.argmax(ends - np.arange(times.size)))
     n, low_ms, high_ms = int(ends[first]) - first, float(times[first]), float(times[ends[first] - 1])
     if n < max(LEAST_N, SHARE * times.size) or low_ms < SHORTEST_MS:

@@ -46,7 +46,7 @@ class LiveView:
             record = files.read(run_dir / "run.json", Record)
         self._record = record
         self.is_stopping = False
-        parsed = [criteria.parse(text, record.label or label) for text in record.criteria]
+        parsed = [criteria.parse(text, label if record.label is None else record.label) for text in record.criteria]
         # A study gives its runs one that never fails.
         self._criteria = [criterion for criterion in parsed if (criterion.op, criterion.limit) != ("<", 0)]
         self.counts = Counts(run_dir, record, self._criteria, has_journal=has_journal)

@@ -121,8 +121,8 @@ def _unmeasured(study: StudyResults) -> list[str]:
         if is_known or any(row.metrics.get(name) is not None for row in study.complete):
             continue
         label, there = split_label(name)[0], set[str]()
-        lacking = f"the label {quoted(label)}" if label else ""
-        if not label or any(study.samples(row, name).sent for row in study.complete):
+        lacking = f"the label {quoted(label)}" if label is not None else ""
+        if label is None or any(study.samples(row, name).sent for row in study.complete):
             lacking = f"a {metric(name).label}"
             kept = [study.samples(row, name) for row in study.complete]
             there |= {figure for each in kept for figure in each.figures() if each.kept[figure].count()}

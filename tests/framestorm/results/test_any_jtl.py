@@ -11,6 +11,7 @@ import pytest
 
 from framestorm import report
 from framestorm.model.files import read
+from framestorm.model.metric import metric
 from framestorm.model.summary import Summary
 from framestorm.report.terminal import terminal_text
 from tests.framestorm.results.conftest import JTL_HEADER, START_MS
@@ -174,6 +175,8 @@ def test_no_name_is_a_label(tmp_path: Path) -> None:
     assert counts(summary) == {"": (10, 2)} and summary.label == ""
     assert [(each.label, each.state) for each in summary.criteria] == [("", "passed"), ("", "failed"), ("", "passed")]
     assert "(empty)" in terminal_text(summary) and "(empty)" in (tmp_path / "index.html").read_text()
+    assert '.(empty)" name=' in (tmp_path / "junit.xml").read_text()
+    assert metric("'' p95_ms").label.endswith(" of (empty)")
     (tmp_path / "samples.jtl").write_bytes(jtl([row(n, label="" if n % 2 else "search") for n in range(10)]))
     (tmp_path / "run.json").write_text(json.dumps(RUN))
     report.build(tmp_path, None)
