@@ -138,7 +138,7 @@ class Clock:
 
     def __init__(self, series: Series, start_s: float = 0.0) -> None:
         self.start_s = start_s
-        parts = (series.over_time, series.success_over_time, series.in_flight, *series.machines)
+        parts = (series.over_time, series.success_over_time, series.rates, series.in_flight, *series.machines)
         ends = [part.x[-1] or 0.0 for part in parts if part]
         marks = [mark.at_s for mark in series.marks]
         end_s = max(1.0, max([0.0, *ends, *marks]) - start_s)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from framestorm.model import series, units
-from framestorm.model.criteria import ALL, Judgement
+from framestorm.model.criteria import ALL, USER, Judgement
 from framestorm.model.summary import Summary
 from framestorm.plain import as_label
 from framestorm.report.figure import (
@@ -29,6 +29,7 @@ from framestorm.report.figure import (
 HEIGHT_REM = 15.0
 MAX_CRITERIA = 5  # in sight; the others open
 MAX_CAUSES = 3
+MAX_WHOLE = 5  # users with a line of the grid each
 
 
 class Criteria(NamedTuple):
@@ -75,7 +76,7 @@ def overview(summary: Summary) -> Chart | None:
     ]
     if not panels:
         return None
-    is_all = len(summary.labels) == 1 or summary.label == ALL
+    is_all = summary.label == ALL or not summary.labels.keys() - {USER, summary.label}
     of = "" if is_all else f" Rates and response times are of {as_label(summary.label)}."
     caption = (
         f"Answered: {summary.unit}s that ended without an error, by their end. Where fewer are answered than started, "
@@ -109,7 +110,8 @@ def _times(data: series.OverTime, clock: Clock) -> Panel:
 def _under_way(data: series.InFlight, clock: Clock) -> Panel:
     what = data.what if data.what == "users" else f"{data.what} in flight"
     traces = [line(clock.x(data.x), scaled(data.y, 1.0), what, LINE_COLOURS[3], 2, shape="hv")]
-    return Panel(what.capitalize(), traces, clock.axis(), _from_zero())
+    whole = {"dtick": 1} if max(data.y) <= MAX_WHOLE else {}
+    return Panel(what.capitalize(), traces, clock.axis(), _from_zero() | whole)
 
 
 def _from_zero() -> Trace:

@@ -129,7 +129,18 @@ def test_one_chart_has_the_run_over_time() -> None:
     assert [note["text"] for note in chart.layout["annotations"]] == [
         "Frames per second", "Response time (ms)", "Frames in flight"
     ]  # fmt: skip
+    assert chart.caption.endswith("Response times by their start."), "there are no samples of other labels"
     assert overview(summary_of(0)) is None
+
+
+def test_few_users_are_whole_and_the_last_answers_are_in_sight() -> None:
+    few = series.Series(
+        in_flight=series.InFlight("users", [0.0, 5.0], [2, 1], 2),
+        rates=series.RatesOverTime(5.0, [2.5, 7.5], [1, 0], [1, 1], [0, 0]),
+    )
+    chart = overview(summary_of(1, series=few))
+    assert chart is not None
+    assert chart.layout["yaxis2"]["dtick"] == 1 and chart.xaxis["range"][1] > 7.5
 
 
 def test_a_pause_of_the_generator_does_not_draw_the_eye() -> None:
