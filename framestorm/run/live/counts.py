@@ -203,7 +203,8 @@ class Counts:
 
     def _of_criteria(self, label: str) -> list[SoFar]:
         """What the criteria about a sample with that label are judged by."""
-        names = [label] if label in self._is_judged or EACH in self._is_judged else []
+        is_one_of_each = EACH in self._is_judged and (label in self._so_far or len(self._so_far) < MAX_LABELS)
+        names = [label] if label in self._is_judged or is_one_of_each else []
         names += [ALL] if ALL in self._is_judged else []
         return [self._so_far.get(name) or self._so_far.setdefault(name, SoFar(name)) for name in names]
 

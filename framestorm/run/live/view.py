@@ -19,7 +19,7 @@ from framestorm.model import criteria, files, units
 from framestorm.model.run import Record
 from framestorm.model.sample import noun
 from framestorm.plain import as_label
-from framestorm.run.live.counts import Counts, shown
+from framestorm.run.live.counts import OTHER_LABELS, Counts, shown
 from framestorm.run.live.outlook import Log, Outlook
 from framestorm.run.live.tally import RECENT_S, Tally
 
@@ -61,9 +61,10 @@ class LiveView:
     def watch(self, is_over: Event) -> None:
         """Show the figures until the run is over: a table on a terminal, else a line every few seconds."""
         console = Console(stderr=True)
-        pause_s = DRAW_EVERY_S if console.is_terminal else LINE_EVERY_S
+        is_drawn = console.is_terminal and not console.is_dumb_terminal
+        pause_s = DRAW_EVERY_S if is_drawn else LINE_EVERY_S
         live = Live(console=console, auto_refresh=False, transient=True)
-        if not console.is_terminal:
+        if not is_drawn:
             while not is_over.wait(pause_s):
                 self.read()
                 print(self.line(), file=sys.stderr, flush=True)
@@ -256,7 +257,7 @@ class LiveView:
     def _criteria_so_far(self) -> list[str]:
         """Each criterion and what was measured for it so far, those that do not hold first."""
         counts, is_open = self.counts, self._record.is_open_model
-        labels = [name for name in counts.by_label if name not in counts.transactions]
+        labels = [name for name in counts.by_label if name not in {*counts.transactions, OTHER_LABELS}]
         each = [one for criterion in self._criteria for one in criteria.for_each(criterion, labels)]
         groups = {name: counts.group(name, is_at_rate=is_open) for name in {one.label for one in each}}
         judged = [criteria.judge(one, groups) for one in each]

@@ -288,6 +288,17 @@ def test_criteria_say_how_they_stand(tmp_path: Path) -> None:
     assert "errors > 1 %: 3.0 %, not ok so far" in view.line() and "errors > 1 %: 3.0 %" in shown(view, width=60)
 
 
+def test_so_many_labels_as_requests_do_not_fill_the_memory(tmp_path: Path) -> None:
+    now_s = time.time()
+    write_run(tmp_path, criteria=["* max > 1 s"], label="request", started_ms=(now_s - 20) * 1000)
+    rows = [(*row, f"/orders/{number}") for number, row in enumerate(answered(3000, now_s - 1))]
+    write_samples(tmp_path, *rows, columns=(*JTL, "label"))
+    view = view_of(tmp_path, now_s)
+    assert (len(view.counts.by_label), view.counts.by_label["other labels"].samples) == (1001, 2000)
+    assert view._criteria_so_far()[-1] == "and 996 more criteria, 0 not ok so far"
+    assert "no sample yet" not in "".join(view._criteria_so_far())
+
+
 def test_criteria_of_users_and_of_each_label(tmp_path: Path) -> None:
     now_ms = time.time() * 1000
     write_run(tmp_path, criteria=["user success < 100 %", "* max > 1 s"], label="frame", started_ms=now_ms - 20_000)
