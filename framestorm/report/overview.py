@@ -78,9 +78,10 @@ def overview(summary: Summary) -> Chart | None:
         return None
     is_all = summary.label == ALL or not summary.labels.keys() - {USER, summary.label}
     of = "" if is_all else f" Rates and response times are of {as_label(summary.label)}."
+    times = " Response times by their start." if data.over_time else ""
     caption = (
         f"Answered: {summary.unit}s that ended without an error, by their end. Where fewer are answered than started, "
-        f"the function falls behind. Response times by their start.{of}"
+        f"the function falls behind.{times}{of}"
     )
     chart = arranged("The run over time", caption, panels, columns=len(panels))
     chart.name, chart.height_rem = "overview", HEIGHT_REM

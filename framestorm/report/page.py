@@ -88,7 +88,7 @@ def _key_figures(summary: Summary) -> list[tuple[str, str, str]]:
         )
     elif main.rate_per_s is not None:
         figures.append(("Throughput", units.rate(main.rate_per_s), ""))
-    for name, figure in (("Median response", rtt.p50), ("p95 response", rtt.p95)) if rtt else ():
+    for name, figure in (("Median response", rtt.p50), ("p95 response", rtt.p95)) if rtt and rtt.n else ():
         figures.append((f"{name} time", figure_text(figure), _interval(figure)))
     if rates.asked_per_s is not None and rates.in_flight is not None:
         figures.append(("In flight, at most", units.count(rates.in_flight), ""))

@@ -106,6 +106,8 @@ def test_the_causes_of_errors_stand_beside_the_verdict() -> None:
         "status-503 (40), expect-not-met (3), timeout (2), and 1 others"
     )
     assert errors_in_words(summary) == ""
+    page = own_text(page_html(replace(summary, labels={"frame": failed}, warnings=["Doubt."])))
+    assert 'and 1 others. <a href="#warnings">1 warning</a>' in " ".join(page.split())
 
 
 def run_over_time(**more: Any) -> Summary:
