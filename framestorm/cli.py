@@ -250,7 +250,7 @@ def _rebuild(words: Sequence[str]) -> int:
     for folder in (options.run_dir.resolve(), paths.DASHBOARDS / options.run_dir):
         if any((folder / name).is_file() for name in RAW_FILES):
             _set_up()
-            return _report(folder, options.criteria, options.title)
+            return _report(folder, options.criteria, options.title, accepts_overload=options.accepts_overload or None)
         if (folder / "study.json").is_file():
             from framestorm.study import command
 
@@ -400,6 +400,10 @@ def _add_judgement(parser: argparse.ArgumentParser) -> None:
         help="fail the run on a condition such as 'frame p95 > 2 s' or 'user success < 99 %%'; may be repeated",
     )  # fmt: skip
     parser.add_argument("--title", metavar="TEXT", help="a title for the page and junit.xml, such as 'OCR, nightly'")
+    parser.add_argument(
+        "--accept-overload", dest="accepts_overload", action="store_true",
+        help="let a run pass in which the function does not keep up with an arrival rate (default: it fails)",
+    )  # fmt: skip
 
 
 def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
@@ -428,7 +432,9 @@ def _set_up(for_slaves: bool = False) -> None:
     setup.ensure([*setup.FOR_A_RUN, setup.ANSIBLE_VENV] if for_slaves else setup.FOR_A_RUN)
 
 
-def _report(run_dir: Path, criteria: Sequence[str] = (), title: str | None = None) -> int:
+def _report(
+    run_dir: Path, criteria: Sequence[str] = (), title: str | None = None, *, accepts_overload: bool | None = None
+) -> int:
     from framestorm.model import files
     from framestorm.model.summary import Summary
     from framestorm.report import build
@@ -436,7 +442,7 @@ def _report(run_dir: Path, criteria: Sequence[str] = (), title: str | None = Non
     from framestorm.run import jmeter
 
     with jmeter.dashboard_of(run_dir) as made:
-        verdict = build(run_dir, criteria or None, title, before_page=made)
+        verdict = build(run_dir, criteria or None, title, before_page=made, accepts_overload=accepts_overload)
     say(terminal_text(files.read(run_dir / "summary.json", Summary)))
     say(f"\nreport: {paths.shown(run_dir / 'index.html')}")
     return verdict.exit_status

@@ -239,6 +239,7 @@ def _begun(prepared: Prepared) -> Record:
         given={**options.given, **options.extra},
         loads=prepared.loads,
         criteria=options.criteria,
+        accepts_overload=options.accepts_overload,
         target=Target(platform.kind, platform.url or None, platform.settings_as_text()),
         versions=machine.versions(),
     )

@@ -7,47 +7,47 @@ The series is `rtt` (the response time, which may be left out), `warm`, `cold`, 
 samples carry, by its full name (`first_token_ms`, `tokens`); `handler` and `model` need no `_ms`. A limit has the unit
 of the figure; that of a figure in ms may be left out. After a figure whose name ends in no unit, the label is needed.
 
+`asked`, `answered` (each with or without the word `rate`), `in_flight` and `dropped` are of the whole load, and have no
+label: `answered rate < 79/s`. The criterion `overload` is one word: the function did not keep up with a load that comes
+by a schedule. It is added to all others unless `--accept-overload` is given.
+
 A criterion names what must NOT hold: `frame p95 > 2 s` fails the run if the 95th percentile is above 2 s. One that
 cannot be judged (no samples; a timeout hides the figure) fails too and says why: missing data is never a pass.
 """
 
-import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from framestorm.errors import UsageError
-from framestorm.model import units
 from framestorm.model.metric import (
     ALIASES,
     COMMON_SERIES,
     COUNT_METRICS,
     IN_QUOTES,
+    LOAD_METRICS,
     PERCENTILE,
     RESPONSE,
     TIME_METRICS,
-    Metric,
     column,
     is_of_run,
-    metric,
     of_label,
     quoted,
     unit,
     unquoted,
 )
 from framestorm.model.sample import is_figure_name
-from framestorm.stats.estimate import Bound, Estimate, Times
 
-State = Literal["passed", "failed", "unjudged"]
-USER = "user"
+USER, OVERLOAD = "user", "overload"
 ALL, EACH = "all", "*"  # the samples of all samplers, and each label for itself
 USER_SERIES = ("duration",)
 # In the catalogue: metrics of users, and series by the words of criteria.
 USER_METRICS = {"success": "user_success", "n": "users"}
 SERIES = {"": RESPONSE, "rtt": RESPONSE, "duration": USER, "handler": "handler_ms", "model": "model_ms"}
 METRICS_HELP = "success, errors, mean, median, p50 … p99.9 (any pX), min, max, rate, n"
+LOAD_METRICS_HELP = "asked rate, answered rate, in_flight, dropped"
 TIME_UNITS = {"ms": 1.0, "s": 1000.0, "min": 60_000.0}
 # Of further figures, by their unit; those of none and others have no unit in a criterion either.
 FIGURE_UNITS = {
@@ -63,6 +63,10 @@ COUNT_UNITS = {
     "errors": {"": 1.0, "%": 0.01},
     "rate": {"/s": 1.0, "/min": 1 / 60},
     "n": {"": 1.0},
+    "asked": {"/s": 1.0, "/min": 1 / 60},
+    "answered": {"/s": 1.0, "/min": 1 / 60},
+    "in_flight": {"": 1.0},
+    "dropped": {"": 1.0, "%": 0.01},
 }
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -70,7 +74,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
-EXAMPLES = "'frame p95 > 2 s', 'frame success < 99 %', 'user mean > 30 s', 'frame rate < 5/s'"
+EXAMPLES = "'frame p95 > 2 s', 'frame success < 99 %', 'user mean > 30 s', 'answered rate < 79/s'"
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _WORD = re.compile(rf"\s*({IN_QUOTES}|[<>=!]+|{_NUMBER.pattern}|%|/?[^\W\d][\w.,-]*|\S)")
 
@@ -90,33 +94,6 @@ class Criterion:
     op: str
     limit: float
     unit: str
-
-
-@dataclass
-class Group:
-    """The measurements of one label: `user`, or another label of the run; units: those of series that are figures."""
-
-    label: str
-    n: int = 0
-    ok: int = 0
-    rate_per_s: float | None = None
-    samples: Mapping[str, Times] = field(default_factory=dict)
-    units: Mapping[str, str] = field(default_factory=dict)
-
-    def unit(self, series: str) -> str:
-        """The unit of a series of its samples."""
-        return self.units.get(series, "ms")
-
-
-@dataclass(frozen=True)
-class Judgement(Criterion):
-    """A criterion and its result; `measured` is the figure in words, `why` a sentence unless it passed."""
-
-    state: State
-    measured: str
-    value: float | None
-    bound: Bound | None
-    why: str
 
 
 class _Word(NamedTuple):
@@ -204,6 +181,8 @@ def _parse(text: str, main_label: str) -> Criterion:
     words = _Words(text)
     if not words.peek().text:
         raise words.error(words.peek(), f"an empty criterion; give one such as {EXAMPLES}")
+    if text.strip().lower() == OVERLOAD:
+        return Criterion(OVERLOAD, ALL, "", OVERLOAD, ">", 0.0, "")
     label = _take_label(words, main_label)
     label = main_label if label is None else label
     series, name = _subject(words, label, main_label)
@@ -237,7 +216,7 @@ def metric_name(text: str, main_label: str) -> str:
             raise words.error(
                 words.peek(), f"users have no {statistic} here; they have {', '.join(USER_METRICS)} and times"
             )
-        counts = USER_METRICS if label == USER else COUNT_METRICS
+        counts = USER_METRICS if label == USER else COUNT_METRICS | LOAD_METRICS
         of_times = USER if label == USER else SERIES.get(series.removesuffix("_ms"), series)
         name = counts.get(statistic) or column(of_times, "median" if statistic == "p50" else statistic)
         label = None if label == USER else label
@@ -257,12 +236,19 @@ def _subject(words: _Words, label: str, main_label: str) -> tuple[str, str]:
     if series and name in COUNT_METRICS:
         what = f"'{series.text}' selects times, and {name} counts all samples: leave '{series.text}' out"
         raise words.error(series, what)
+    if name in LOAD_METRICS:
+        if label not in (ALL, main_label):
+            raise words.error(word, f"'{name}' is of the whole load, not of a label: leave {quoted(label)} out")
+        if name in ("asked", "answered") and words.peek().text.lower() == "rate":
+            words.take()
+        return "", name
     if not _is_metric(name):
         labels = ", ".join(each for each in (USER, main_label) if each)
         raise words.error(
             word,
             f"expected a metric ({METRICS_HELP}), which may follow a label ({labels}) and a series "
-            f"({', '.join(COMMON_SERIES)}, or a figure such as first_token_ms); got {word.quoted}",
+            f"({', '.join(COMMON_SERIES)}, or a figure such as first_token_ms), or one of the whole load "
+            f"({LOAD_METRICS_HELP}); got {word.quoted}",
         )
     return series.text.lower() if series else "", name
 
@@ -279,6 +265,7 @@ def _is_label(words: _Words, main_label: str) -> bool:
     if first.is_label or first.text in (USER, ALL, main_label):
         return True
     is_other = _is_metric(first.text.lower()) or _is_known_series(first.text, main_label)
+    is_other |= first.text.lower() in LOAD_METRICS and words.peek(1).text.lower() == "rate"
     return first.is_name and words.peek(1).is_name and not is_other
 
 
@@ -294,6 +281,8 @@ def _is_known_series(word: str, label: str) -> bool:
 
 
 def _is_series(words: _Words, label: str) -> bool:
+    if words.peek().text.lower() in LOAD_METRICS and words.peek(1).text.lower() == "rate":
+        return False
     is_before_metric = is_figure_name(words.peek().text.lower()) and _is_metric(words.peek(1).text.lower())
     return _is_known_series(words.peek().text, label) or (label != USER and is_before_metric)
 
@@ -330,62 +319,3 @@ def _units_text(allowed: list[str]) -> str:
     if "" not in allowed:
         return f"needs a unit: {listed}"
     return f"is given without a unit, or in {listed}" if listed else "is given without a unit"
-
-
-def for_each(criterion: Criterion, labels: Iterable[str]) -> list[Criterion]:
-    """A criterion of `*` as one for each of the labels; any other as it is."""
-    if criterion.label != EACH:
-        return [criterion]
-    rest = criterion.text.removeprefix(EACH)
-    return [replace(criterion, label=label, text=f"{quoted(label)}{rest}") for label in labels]
-
-
-def judge(criterion: Criterion, groups: Mapping[str, Group]) -> Judgement:
-    """Judge a criterion by the measured groups; without samples it is `unjudged`, which counts as failed."""
-    group = groups.get(criterion.label) or Group(criterion.label)
-    holds, figure = OPERATORS[criterion.op], _measure(criterion, group)
-    state: State = "unjudged"
-    if figure is None:
-        label = quoted(criterion.label)
-        what = f"no sample of {label} has this figure" if group.n else f"there is no sample of {label}"
-        if group.samples and criterion.series not in group.samples:
-            what += f" (there are {', '.join(sorted(group.samples))})"
-        why = f"{what}, so it cannot be judged and counts as failed"
-        return Judgement(**vars(criterion), state=state, measured="no samples", value=None, bound=None, why=why)
-    of_figure = Metric("", group.unit(criterion.series), "")
-    measured = _in_words(criterion, figure, of_figure)
-    is_held = holds(figure.value, criterion.limit)
-    if figure.bound == "lower" and is_held != holds(math.inf, criterion.limit):
-        above = of_figure.text(figure.value)
-        why = f"timeouts hide the figure: it is above {above}, and may be on either side of the limit; counts as failed"
-    else:
-        state, why = ("failed", f"{criterion.text} is true: measured {measured}") if is_held else ("passed", "")
-    return Judgement(**vars(criterion), state=state, measured=measured, value=figure.value, bound=figure.bound, why=why)
-
-
-def _measure(criterion: Criterion, group: Group) -> Estimate | None:
-    name, sample = criterion.metric, group.samples.get(criterion.series)
-    if name == "n":
-        return Estimate(float(group.n))
-    if not group.n:
-        return None
-    if name == "success":
-        return Estimate(group.ok / group.n)
-    if name == "errors":
-        failed = group.n - group.ok
-        return Estimate(failed / group.n if criterion.unit == "%" else float(failed))
-    if name == "rate":
-        return None if group.rate_per_s is None else Estimate(group.rate_per_s)
-    if sample is None:
-        return None
-    if name in ("min", "max"):
-        return sample.extreme(largest=name == "max")
-    return sample.mean() if name == "mean" else sample.percentile(name[1:] if name != "median" else "50")
-
-
-def _in_words(criterion: Criterion, figure: Estimate, of_figure: Metric) -> str:
-    if criterion.metric == "errors" and criterion.unit == "%":
-        return units.percent(figure.value)
-    if criterion.metric in COUNT_METRICS:
-        return metric(COUNT_METRICS[criterion.metric]).text(figure.value)
-    return ("> " if figure.bound == "lower" else "") + of_figure.text(figure.value)

@@ -42,6 +42,10 @@ TIMES_OF_SAMPLES = (RESPONSE, OPEN, OUTSIDE, WARM, COLD, USER)
 COMMON_SERIES = ("rtt", "warm", "cold", "outside", "handler", "model")
 TIME_METRICS = ("mean", "median", "min", "max")
 COUNT_METRICS = {"success": "success", "errors": "failed", "rate": "served_per_s", "n": "n"}
+# Those of the whole load; after a rate may stand the word `rate`.
+LOAD_METRICS = {
+    "asked": "asked_per_s", "answered": "answered_per_s", "in_flight": "in_flight_max", "dropped": "dropped_arrivals",
+}  # fmt: skip
 ALIASES = {"failures": "errors"}
 # The unit of a further figure or a derived metric follows from the end of its name.
 SUFFIXES = {
@@ -199,6 +203,9 @@ CATALOGUE = (
     Metric("offered_per_s", "1/s", "offered rate", "samples sent, by the span of their starts"),
     Metric("served_per_s", "1/s", "served rate", "samples without error, by the span in which answers could come",
            "lower"),
+    Metric("answered_per_s", "1/s", "answered rate",
+           "samples without error, by a span as long as that of their starts, one median response time later", "lower"),
+    Metric("in_flight_max", "", "requests in flight, peak", "most samples that were in flight at a time"),
     Metric("dropped_arrivals", "", "dropped arrivals", "arrivals that were due and never sent", "higher"),
     Metric("total_s", "s", "total time", "from the first start to the last end", "higher"),
     Metric("workers_seen", "", "replicas that answered", "replicas that answered"),
@@ -268,7 +275,11 @@ def split_label(name: str) -> tuple[str | None, str]:
 def quoted(label: str) -> str:
     """A label as criteria and metrics name it; in quotes also where it could be read as another of their words."""
     word = label.lower()
-    is_known = word in {*COMMON_SERIES, *TIME_METRICS, *COUNT_METRICS, *ALIASES} or unit(word) or percentile(word)
+    is_known = (
+        word in {*COMMON_SERIES, *TIME_METRICS, *COUNT_METRICS, *LOAD_METRICS, *ALIASES}
+        or unit(word)
+        or percentile(word)
+    )
     is_word = is_known and label != USER
     if re.fullmatch(r"[^\W\d][\w.-]*", label) and not is_word:
         return label

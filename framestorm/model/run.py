@@ -83,6 +83,7 @@ class Record:
     clock_step_ms: by how much this machine's clock was set during the run.
     source: the JTL that the folder was made from, where no run of the kit made it.
     properties: every property of the plan as it was set; given: those that the command line set.
+    accepts_overload: a load that comes by a schedule may be more than the function answers.
     loads: what each thread group of the plan asks for, and each timer.
     title: what people call the run; None: the name of its folder.
     """
@@ -107,6 +108,7 @@ class Record:
     given: dict[str, str] = field(default_factory=dict)
     loads: tuple[Load, ...] = ()
     criteria: tuple[str, ...] = ()
+    accepts_overload: bool = False
     target: Target | None = None
     hosts: tuple[Host, ...] = ()
     losses: tuple[Loss, ...] = ()

@@ -9,8 +9,10 @@ from typing import Literal
 
 from framestorm import paths
 from framestorm.model.cause import FAILED_CHECK
-from framestorm.model.criteria import USER, USER_SERIES, Judgement
+from framestorm.model.criteria import USER, USER_SERIES
 from framestorm.model.files import FORMAT, schema, write_text
+from framestorm.model.judgement import Judgement
+from framestorm.model.overload import Overload, Rates
 from framestorm.model.run import Record
 from framestorm.model.sample import Kind, noun
 from framestorm.model.series import Series
@@ -251,22 +253,6 @@ class Stall:
 
 
 @dataclass(frozen=True)
-class Rates:
-    """Rates of the main samples over the span of the load, and how many of them were in flight at once at most.
-
-    asked_per_s: the mean rate of the schedule, asked_most_per_s its highest; None if no schedule is known.
-    sent_per_s: starts; answered_per_s: answers without an error, in a span of the same length that begins one median
-        response time later.
-    """
-
-    asked_per_s: float | None = None
-    asked_most_per_s: float | None = None
-    sent_per_s: float | None = None
-    answered_per_s: float | None = None
-    in_flight: int | None = None
-
-
-@dataclass(frozen=True)
 class ElementErrors:
     """How often JMeter's log says that an element of the plan, or a function, failed; `message` is that of the first.
 
@@ -336,6 +322,7 @@ class Facts:
     cut_off: how many samples the end of a schedule cut off, which are neither successes nor failures.
     cut_transactions: how many of each label the end of their threads cut off; they are no samples.
     untimed: the samples whose times a script or plug-in set so that they cannot be true, or that never began.
+    overload: whether the function kept up, None if the load comes by no schedule, or is too short to tell.
     """
 
     unverified: int
@@ -355,6 +342,7 @@ class Facts:
     untimed: int = 0
     cut_transactions: dict[str, int] = field(default_factory=dict)
     cut_off: int = 0
+    overload: Overload | None = None
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,14 @@ def build(
     criteria: Sequence[str] | None = None,
     title: str | None = None,
     before_page: Callable[[], object] | None = None,
+    *,
+    accepts_overload: bool | None = None,
 ) -> Verdict:
     """Make samples.csv, summary.json, junit.xml and index.html of a run's folder from its raw files.
 
-    Works on a run that died: then the verdict is partial and the page says what is missing. `criteria` and `title`
-    replace those of run.json. Each file is replaced whole or not at all. `before_page` waits for files that the page
-    lists and something else makes.
+    Works on a run that died: then the verdict is partial and the page says what is missing. `criteria`, `title` and
+    `accepts_overload` replace those of run.json. Each file is replaced whole or not at all. `before_page` waits for
+    files that the page lists and something else makes.
 
     Raises:
         CriteriaError: a criterion is not understood.
@@ -40,6 +42,8 @@ def build(
         results = read_results(run_dir)
         if title is not None:
             results = replace(results, record=replace(results.record, title=title))
+        if accepts_overload is not None:
+            results = replace(results, record=replace(results.record, accepts_overload=accepts_overload))
         summary = summarise(run_dir, results, criteria)
         if before_page is not None:
             before_page()

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from framestorm.model import series, units
-from framestorm.model.criteria import ALL, USER, Judgement
+from framestorm.model.criteria import ALL, USER
+from framestorm.model.judgement import Judgement
 from framestorm.model.summary import Summary
 from framestorm.plain import as_label
 from framestorm.report.figure import (

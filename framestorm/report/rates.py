@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import polars as pl
 
+from framestorm.model.overload import Rates
 from framestorm.model.series import Curves, InFlight
-from framestorm.model.summary import Rates
 
 
 def rates(samples: pl.LazyFrame, in_flight: InFlight | None, asked: Curves) -> Rates:

@@ -7,12 +7,13 @@ from pathlib import Path
 import polars as pl
 
 from framestorm.model import summary as model
-from framestorm.model.criteria import ALL, EACH, USER, Group, Judgement, for_each, judge, parse
+from framestorm.model.criteria import ALL, EACH, OVERLOAD, USER, parse
+from framestorm.model.judgement import Group, Judgement, for_each, judge
 from framestorm.model.sample import Kind, noun
 from framestorm.model.series import Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
-from framestorm.report.rates import rates
+from framestorm.report.load import measure_load
 from framestorm.report.reached import read_reached
 from framestorm.results import hosts, reading, replicas, stalls
 from framestorm.results.jtl import read_threads
@@ -68,14 +69,18 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     stalled = stalls.read_stalls(results.log, samples, load, origin_ms, is_open_model=record.is_open_model)
     resources = hosts.read_machines(run_dir / "resources.csv")
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
+    machines = hosts.summarise_machines(resources, record, load)
     in_flight = series.in_flight(samples, users.lazy(), lost_hosts, origin_ms, noun(label), asked_users)
-    asked_per_s = series.asked(record.properties, "rate_per_s", start_s)
+    measured = measure_load(results, in_flight, machines, stalled, lost_hosts, load, origin_ms)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
     # Without criteria, the assertions of transactions must hold too.
     transactions = [name for name, of in labels.items() if of.kind == "transaction" and of.checks]
     judged = samplers if texts else [*samplers, *transactions]
-    judgements = [judge(each, groups) for criterion in parsed for each in for_each(criterion, judged)]
+    if measured.overload and not record.accepts_overload and all(each.metric != OVERLOAD for each in parsed):
+        parsed.append(parse(OVERLOAD))
+    each_of = [one for criterion in parsed for one in for_each(criterion, judged)]
+    judgements = [judge(one, groups, measured.figures) for one in each_of]
     missing = reading.missing(results)
     cut_ms = record.stopping_ms or results.log.stopped_ms or (record.ended_ms if record.state != "complete" else None)
     summary = model.Summary(
@@ -92,7 +97,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         labels=labels,
         hosts=_hosts(results, groups[label], {loss.host: loss.at_s for loss in lost_hosts}),
         losses=lost_hosts,
-        machines=hosts.summarise_machines(resources, record, load),
+        machines=machines,
         functions=functions,
         facts=model.Facts(
             unverified=height(samples.filter(pl.col("ok") & ~pl.col("verified"))),
@@ -108,7 +113,8 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             unreplaced=read_unreplaced(results.jtl, results.log.unreplaced),
             element_errors=results.log.element_errors,
             absent_columns=list(results.jtl.absent),
-            rates=rates(samples, in_flight, asked_per_s),
+            rates=measured.rates,
+            overload=measured.overload,
             assumed=list(results.jtl.assumed),
             cut_off=results.cut_off,
             untimed=results.untimed,
@@ -121,7 +127,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             labels=charted,
             in_flight=in_flight,
             threads=series.threads_over_time(threads, lost_hosts, origin_ms, asked_users),
-            asked_per_s=asked_per_s,
+            asked_per_s=measured.asked.per_s if measured.asked else {},
             machines=series.machines_over_time(resources, origin_ms),
             replicas=replicas.replicas_over_time(metrics, functions, origin_ms),
             marks=_marks(lost_hosts, functions, stalled),

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from framestorm.model import units
-from framestorm.model.criteria import ALL, USER, USER_SERIES, Judgement
+from framestorm.model.criteria import ALL, USER, USER_SERIES
+from framestorm.model.judgement import Judgement
 from framestorm.model.metric import quoted
 from framestorm.model.summary import LabelSummary, Summary
 from framestorm.plain import as_label, visible

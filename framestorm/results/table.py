@@ -15,7 +15,8 @@ import polars as pl
 
 from framestorm.model import metric
 from framestorm.model.cause import CAUSES, is_known
-from framestorm.model.criteria import ALL, USER, Group
+from framestorm.model.criteria import ALL, USER
+from framestorm.model.judgement import Group
 from framestorm.model.sample import SUB_RESULT, TRANSACTION, Kind, is_figure_name, is_measured
 from framestorm.model.series import Values
 from framestorm.results.clients import UserHistory

@@ -51,6 +51,7 @@ class RunOptions:
     plan: Path = DEFAULT_PLAN
     given: Mapping[str, str] = field(default_factory=dict)
     criteria: tuple[str, ...] = ()
+    accepts_overload: bool = False
     run_dir: Path | None = None
     samples_copy: Path | None = None
     log_copy: Path | None = None

@@ -10,11 +10,13 @@ import polars as pl
 
 from framestorm.model.summary import Doubt, Summary
 from framestorm.report.trust import elements, figures, limits, load, machines
+from framestorm.report.trust.overload import overload
 
 
 def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
     """The summary with the warnings of its run, the most serious first, the kinds of the serious ones, and notes."""
     by_kind: list[tuple[Doubt | None, list[str]]] = [
+        (None, overload(summary)),
         ("slave_lost", machines.losses(summary)),
         (None, machines.replicas(summary)),
         ("stopped", load.stopped(summary)),
@@ -29,7 +31,9 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         (None, limits.between(summary, samples)),
         (None, [*figures.few_samples(summary), *figures.facts(summary)]),
     ]
+    found = summary.facts.overload
     holds = {
+        "overloaded": bool(found and found.signs and not found.generator),
         "saturated": any(machines.is_saturated(machine) for machine in summary.machines),
         "replica_lost": any(function.lost for function in summary.functions),
         "replicas_short": any(function.short_s for function in summary.functions),

@@ -15,7 +15,8 @@ from operator import itemgetter
 from pathlib import Path
 
 from framestorm.model.cause import request_cause, transaction_cause
-from framestorm.model.criteria import ALL, EACH, OF_TRANSACTION, USER, Criterion, Group, own_label
+from framestorm.model.criteria import ALL, EACH, OF_TRANSACTION, USER, Criterion, own_label
+from framestorm.model.judgement import Group
 from framestorm.model.run import Host, Record
 from framestorm.model.sample import CUT_TRANSACTION, ELAPSED_US, SAMPLE_KIND, SUB_RESULT, TRANSACTION, Line
 from framestorm.run.live.tally import SoFar, Tally, kept

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from framestorm.model.cause import TIMEOUTS
-from framestorm.model.criteria import Group
+from framestorm.model.judgement import Group
 from framestorm.stats.estimate import Estimate, nearest_rank
 
 RECENT_S = 10

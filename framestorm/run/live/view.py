@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from framestorm.model import criteria, files, units
+from framestorm.model import criteria, files, judgement, units
 from framestorm.model.run import Record
 from framestorm.model.sample import noun
 from framestorm.plain import as_label
@@ -258,9 +258,9 @@ class LiveView:
         """Each criterion and what was measured for it so far, those that do not hold first."""
         counts, is_open = self.counts, self._record.is_open_model
         labels = [name for name in counts.by_label if name not in {*counts.transactions, OTHER_LABELS}]
-        each = [one for criterion in self._criteria for one in criteria.for_each(criterion, labels)]
+        each = [one for criterion in self._criteria for one in judgement.for_each(criterion, labels)]
         groups = {name: counts.group(name, is_at_rate=is_open) for name in {one.label for one in each}}
-        judged = [criteria.judge(one, groups) for one in each]
+        judged = [judgement.judge(one, groups) for one in each]
         judged.sort(key=lambda one: ("failed", "unjudged", "passed").index(one.state))
         lines = []
         for one in judged[:SHOWN_CRITERIA]:

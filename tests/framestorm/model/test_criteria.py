@@ -4,7 +4,8 @@ import sys
 import numpy as np
 import pytest
 
-from framestorm.model.criteria import CriteriaError, Group, judge, metric_name, parse
+from framestorm.model.criteria import CriteriaError, metric_name, parse
+from framestorm.model.judgement import Group, judge
 from framestorm.model.metric import METRICS, metric, of_label, quoted, split_label
 from framestorm.stats.percentiles import Sample
 

@@ -115,10 +115,12 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path, limit: str, to
     made = summary(tmp_path)
     assert (made.users, made.main.n, made.main.causes) == (None, 100, {"status-500": 1})
     assert made.main.times["rtt"].p50.value == 1000.0
-    assert [criterion.text for criterion in made.criteria] == ["request success < 100 %"]
+    states = {criterion.text: criterion.state for criterion in made.criteria}
+    # Threads that do not wait for answers are no sign of a slow function.
+    assert states == {"request success < 100 %": "failed", "overload": "passed" if too_slow else "failed"}
     assert made.verdict.text.endswith("on 100 requests")
-    assert made.warnings[0].startswith("3 of 103 arrivals were dropped")
-    assert ("the load generator, not the function, was too slow" in made.warnings[0]) == too_slow
+    (dropped,) = (warning for warning in made.warnings if warning.startswith("3 of 103 arrivals were dropped"))
+    assert ("the load generator, not the function, was too slow" in dropped) == too_slow
     assert made.missing == []
     assert ([stall.at_s for stall in made.facts.stalls], made.facts.during_stalls) == ([9], 10)
     (stalled,) = (warning for warning in made.warnings if "JMeter paused during 1 of the " in warning)
@@ -134,7 +136,7 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path, limit: str, to
         (["p95 > 2 s", "request success < 98 %"], "all 2 criteria"),
         (["p95 > 2 s"], "the criterion"),
     ):
-        assert build(tmp_path, criteria).exit_status == 0
+        assert build(tmp_path, criteria, accepts_overload=True).exit_status == 0
         assert summary(tmp_path).verdict.text.startswith(f"{words} passed")
     assert build(tmp_path, ["frame p95 > 1 s"]).exit_status == 3
     assert summary(tmp_path).criteria[0].why.startswith("there is no sample of frame")

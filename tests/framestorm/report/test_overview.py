@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from framestorm.model import series
-from framestorm.model.criteria import Criterion, Judgement
+from framestorm.model.criteria import Criterion
 from framestorm.model.files import read
+from framestorm.model.judgement import Judgement
 from framestorm.model.load import Load
+from framestorm.model.overload import Rates
 from framestorm.model.run import Record
-from framestorm.model.summary import Facts, Rates, Summary
+from framestorm.model.summary import Facts, Summary
 from framestorm.report import build
 from framestorm.report.figure import BAD, QUIET
 from framestorm.report.junit import junit_xml

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
+from framestorm.model.overload import Rates
 from framestorm.model.series import Curves
-from framestorm.model.summary import Rates
 from framestorm.report.rates import asked_rates, rates
 from framestorm.report.series import in_flight, rates_over_time
 from framestorm.results.table import users_table

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from framestorm.cli import main
-from framestorm.model.criteria import Criterion, Judgement
+from framestorm.model.criteria import Criterion
 from framestorm.model.files import read
+from framestorm.model.judgement import Judgement
 from framestorm.model.summary import LabelSummary, Summary, Times, Verdict
 from framestorm.report import build
 from framestorm.report.terminal import terminal_text

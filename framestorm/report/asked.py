@@ -1,0 +1,100 @@
+"""What a run's loads ask for together that come by a schedule: that of open thread groups, or of timers."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import polars as pl
+
+from framestorm.model.load import Load
+from framestorm.model.run import Record
+from framestorm.model.series import Curves
+from framestorm.report import series
+from framestorm.results.table import IS_OWN
+
+
+class Asked(NamedTuple):
+    """Requests that are due by a schedule.
+
+    per_s: corners of the line of their rate, in seconds since the run's start; empty if it is not known.
+    limit: the most threads that may send at the same time, None without a limit or if that is not known.
+    is_paced: users wait for their turn, so that a request is late, and not dropped, where all of them wait for answers.
+    groups, labels: of which thread groups and labels they are; empty for all.
+    """
+
+    per_s: Curves
+    limit: int | None = None
+    is_paced: bool = False
+    groups: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+    def of(self, samples: pl.LazyFrame) -> pl.LazyFrame:
+        """The samples that are due by it, without transactions and sub-results."""
+        is_due = IS_OWN
+        if self.labels:
+            is_due &= pl.col("label").cast(pl.String).is_in(self.labels)
+        if self.groups:
+            thread = pl.col("user").cast(pl.String).str.replace(r" \d+-\d+$", "")
+            is_due &= pl.any_horizontal(*(thread.str.ends_with(name) for name in self.groups))
+        return samples.filter(is_due)
+
+    def comparable(self, samples: pl.LazyFrame) -> "Asked":
+        """The schedule as a rate of samples: without its line where an arrival makes samples of several labels."""
+        if self.is_paced or samples.select(pl.col("label").n_unique()).collect().item() <= 1:
+            return self
+        return self._replace(per_s={})
+
+
+def read_asked(record: Record, first_s: float) -> Asked | None:
+    """What a run's schedules ask for together; None if its users just send again once they have their answer.
+
+    first_s: when the first sample started, in seconds since the run's start, where the schedule begins.
+    """
+    if not record.loads:  # of an older run
+        per_s = series.asked(record.properties, "rate_per_s", first_s)
+        limit = record.properties.get("concurrency_limit", "")
+        return Asked(per_s, int(limit) if limit.isdecimal() else None) if record.is_open_model else None
+    own = [load for load in record.loads if not load.is_aside]
+    loads = [load for load in own if load.is_open]
+    if loads:
+        limits = [load.limit for load in loads]
+        groups = () if len(loads) == sum(not load.is_timer for load in record.loads) else loads
+        names = tuple(load.name for load in groups)
+        return Asked(_together(loads, first_s), None if None in limits else sum(map(int, limits)), groups=names)  # type: ignore[arg-type]
+    timers = [load for load in own if load.is_timer and load.model == "arrivals"]
+    paced = [name for load in timers for name in load.groups]
+    if not timers or len(set(paced)) < len(paced):
+        return None
+    users = {load.name: load.limit for load in own if not load.is_timer}
+    limits = [users.get(name) for name in paced]
+    return Asked(
+        _together(timers, first_s),
+        None if None in limits else sum(map(int, limits)),  # type: ignore[arg-type]
+        is_paced=True,
+        groups=tuple(paced) if len(paced) < sum(not load.is_timer for load in record.loads) else (),
+        labels=tuple(name for load in timers for name in load.labels) if all(load.labels for load in timers) else (),
+    )
+
+
+def _together(loads: Sequence[Load], first_s: float) -> Curves:
+    """The sum of the loads' curves from `first_s` on; empty if one of them is not known."""
+    starts = [load.start_s for load in loads]
+    if not all(load.points for load in loads) or (len(loads) > 1 and None in starts):
+        return {}
+    shifts = [(start or 0.0) - min(each or 0.0 for each in starts) for start in starts]
+    corners = sorted({x + shift for load, shift in zip(loads, shifts, strict=True) for x, _ in load.points})
+    if not all(load.has_end for load in loads):
+        corners.append(corners[-1] + 1e6)
+    curve: Curves = {"x": [], "y": []}
+
+    def add(at_s: float, before_s: float) -> None:
+        rate = sum(load.at(before_s - shift) or 0.0 for load, shift in zip(loads, shifts, strict=True))
+        curve["x"].append(round(first_s + at_s, 3))
+        curve["y"].append(round(rate, 6))
+
+    for low, high in pairwise(corners):
+        # Both ends from within: there may be a jump at either.
+        inside = (high - low) * 1e-9
+        add(low, low + inside)
+        add(high, high - inside)
+    return curve

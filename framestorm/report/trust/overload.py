@@ -1,0 +1,83 @@
+"""The warning that a function did not keep up with a load that comes by a schedule, and with what it is to be read."""
+
+from framestorm.model.overload import Overload
+from framestorm.model.summary import Summary
+from framestorm.model.units import count, duration, listed, plural, rate
+
+# Times the shortest response times: what takes longer has waited for others.
+WAITS = 2.0
+
+
+def overload(summary: Summary) -> list[str]:
+    found = summary.facts.overload
+    return [f"{why(found, summary.unit)} {_advice(found)}"] if found and found.signs else []
+
+
+def why(overload: Overload, unit: str) -> str:
+    """What happened, as a sentence or two; that of the failed criterion."""
+    asked, answered = rate(overload.asked_per_s), rate(overload.answered_per_s)
+    if overload.generator:
+        who = "The load was not answered, and the load generator may be to blame"
+    else:
+        who = "The function did not keep up" if _is_of_function(overload) else "The load was not answered"
+    signs = [_sign(sign, overload, unit) for sign in overload.signs]
+    parts = [f"{who}: asked {asked}, answered {answered}", *signs]
+    if "unsent" in overload.signs and _waits(overload) and overload.least_ms is not None:
+        parts.append(f"response times rose from {duration(overload.least_ms)} to {_typical(overload)} (median)")
+    text = f"{'; '.join(parts)}."
+    return f"{text} {overload.generator}." if overload.generator else text
+
+
+def _sign(sign: str, overload: Overload, unit: str) -> str:
+    if sign == "backlog":
+        text = f"up to {count(overload.in_flight)} {unit}s waited, and response times grow with the length of the run"
+        if overload.before_ms is not None and overload.after_ms is not None:
+            means = f"{duration(overload.before_ms)} in the first half, {duration(overload.after_ms)} in the second"
+            text += f" (mean: {means})"
+        return text
+    if sign == "timed_out":
+        were = "waited until it" if overload.timed_out == 1 else "waited until they"
+        return f"{plural(overload.timed_out, unit)} {were} timed out"
+    if sign == "refused":
+        was = "was" if overload.refused == 1 else "were"
+        return f"{plural(overload.refused, unit)} {was} refused (status 429 or 503), which are failures"
+    threads = f"all {count(overload.limit)} threads" if overload.limit else "all threads"
+    if overload.is_paced:
+        return f"{plural(overload.unsent, unit)} fewer were sent than were due, as {threads} waited for answers"
+    were = "was" if overload.unsent == 1 else "were"
+    return f"{plural(overload.unsent, 'arrival')} {were} dropped, as {threads} waited for answers"
+
+
+def _is_of_function(overload: Overload) -> bool:
+    return overload.signs != ["unsent"] or _waits(overload)
+
+
+def _waits(overload: Overload) -> bool:
+    """Whether requests wait for each other: most take much longer than the fastest."""
+    least, typical = overload.least_ms, overload.typical_ms
+    return least is not None and typical is not None and typical >= WAITS * least
+
+
+def _typical(overload: Overload) -> str:
+    return duration(overload.typical_ms or 0.0)
+
+
+def _advice(overload: Overload) -> str:
+    if overload.generator:
+        return "Give JMeter free cores, or use more slaves, and repeat the run."
+    if not _is_of_function(overload):
+        threads = "users" if overload.is_paced else "threads (the concurrency limit)"
+        return (
+            f"Each answer takes {_typical(overload)}, as the fastest do: give the load more {threads}, which "
+            "the function may answer."
+        )
+    words = []
+    if "backlog" in overload.signs:
+        words.append("response times describe the length of the run, and not the function")
+    if "unsent" in overload.signs:
+        words.append("response times are those of the requests that were sent")
+    meaning = f"{listed(words)[:1].upper()}{listed(words)[1:]}. " if words else ""
+    return (
+        f"{meaning}The answered rate is what the function can do. Lower the rate, or give the function more replicas, "
+        "workers or cores; --accept-overload lets such a run pass."
+    )
