@@ -102,14 +102,25 @@ class JsonCondition {
     }
 
     private boolean isMetBy(Object value, String wanted) {
+        if (operator == null) {
+            return true
+        }
+        boolean areNumbers = value instanceof Number && wanted.isBigDecimal()
         if (!isOfNumbers()) {
-            return operator == null || (value.toString() == wanted) == (operator == '==')
+            boolean isEqual = value.toString() == wanted || areNumbers && order(value as Number, wanted) == 0
+            return isEqual == (operator == '==')
         }
-        if (!(value instanceof Number) || !wanted.isBigDecimal()) {
-            return false
-        }
-        int order = value.toString().toBigDecimal() <=> wanted.toBigDecimal()
-        return order == 0 ? operator.endsWith('=') : (order < 0) == operator.startsWith('<')
+        int order = areNumbers ? order(value as Number, wanted) : 0
+        return areNumbers && (order == 0 ? operator.endsWith('=') : (order < 0) == operator.startsWith('<'))
+    }
+
+    // 10, 10.0 and 1e1 are one number. One with a fraction is compared as the nearest double, as most programs read it;
+    // whole ones are compared to their last digit.
+    private static int order(Number value, String wanted) {
+        double nearest = wanted.toDouble()
+        return (value instanceof Double || value instanceof BigDecimal) && Double.isFinite(nearest)
+            ? BigDecimal.valueOf(value.doubleValue()) <=> BigDecimal.valueOf(nearest)
+            : value.toString().toBigDecimal() <=> wanted.toBigDecimal()
     }
 }
 

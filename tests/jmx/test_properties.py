@@ -130,6 +130,15 @@ def test_what_an_answer_meets(of_scripts: OfScripts) -> None:
     not_met = ["$.n > 2", "$.n < 2", "$.n != 2", "$.m >= 0", "$.text > 0", "$.n > {column}", "$.list[?(@.n > 2)].n > 0"]
     answer = '{"n": 2, "text": "7 a", "list": [{"n": 1}, {"n": 2}]}'
     assert of_scripts([{"conditions": [*numbers, *not_met], "answer": answer}])[0]["met"] == numbers
+    same = ["$.p == 10", "$.p == 10.0", "$.p == 1e1", "$.e == 10", "$.i == 10.0", "$.z == 0", "$.z == -0", "$.d == 0.1"]
+    same += ["$.c == 1234567890.12", "$.b == 9007199254740993", "$.h == 12345678901234567890", "$.s == 1.5E-7"]
+    same += ["$.text == 10", "$.b != 9007199254740992", "$.p != 10.1", "$.i < 1e999"]
+    other = ["$.p != 10", "$.b == 9007199254740992", "$.h != 12345678901234567890", "$.text == 10.0", "$.i == 1e999"]
+    answer = (
+        '{"p": 10.0, "e": 1e1, "i": 10, "z": -0.0, "d": 0.10000000000000001, "c": 1234567890.12, "s": 0.00000015, '
+        '"b": 9007199254740993, "h": 12345678901234567890, "text": "10"}'
+    )
+    assert of_scripts([{"conditions": [*same, *other], "answer": answer}])[0]["met"] == same
     of_row = ["$.text == {column}", "{column}", "$.n < {column}", "//a[.='{column}']"]
     answers = [{"conditions": of_row, "answer": answer, "column": column} for column in ("7 a", "3")]
     assert [each["met"] for each in of_scripts(answers)] == [
