@@ -2,6 +2,7 @@
 
 import base64
 import http.client
+import socket
 import ssl
 import urllib.parse
 
@@ -16,6 +17,8 @@ _ADVICE = {
     62: "call the server by a name in its certificate",
     64: "call the server by a name or an address in its certificate",
 }
+
+_ISSUER_UNKNOWN = 20  # OpenSSL's X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
 
 
 def host_and_port(url: str) -> tuple[str, int]:
@@ -38,7 +41,8 @@ def host_and_port(url: str) -> tuple[str, int]:
             "the URL contains a login; put it into a header: Authorization: Basic ${env:LOGIN}, where LOGIN is "
             "user:password in base64 (printf %s user:password | base64 -w0)"
         )
-    return parts.hostname, port or (443 if parts.scheme == "https" else 80)
+    # As RFC 6874 writes the zone of an address: [fe80::1%25eth0].
+    return parts.hostname.replace("%25", "%", 1), port or (443 if parts.scheme == "https" else 80)
 
 
 def check_reachable(url: str, proxy: str = "") -> None:
@@ -93,6 +97,11 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "") 
         connection.connect()
     except ssl.SSLCertVerificationError as error:
         advice = _ADVICE.get(error.verify_code, f"{option}=@ca.pem names the authority that signed it")
+        if error.verify_code == _ISSUER_UNKNOWN and not proxy and (issuer := _issuer_of_one(host, port)):
+            advice = (
+                f"the server sends this certificate alone, signed by {issuer}: if that is an intermediate authority, "
+                f"have the server send its whole chain, or add it to the file; if not, {advice}"
+            )
         raise FramestormError(
             f"the certificate of {host}:{port} is not valid: {error.verify_message.rstrip('.')}; "
             f"{advice.format(option=option)}, or accept any certificate by {option}=none"
@@ -105,6 +114,24 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "") 
         raise FramestormError(f"no TLS connection to {host}:{port}: {error}") from None
     finally:
         connection.close()
+
+
+def _issuer_of_one(host: str, port: int) -> str | None:
+    """The name of who signed a server's certificate, if the server sends no other; None if it sends a chain."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((host, port), CONNECT_WITHIN_S) as plain,
+            context.wrap_socket(plain, server_hostname=host) as encrypted,
+        ):
+            # Before Python 3.13, only this way leads to a chain that is not valid.
+            chain = encrypted._sslobj.get_unverified_chain()  # type: ignore[attr-defined]
+            issuers = [each.get_info()["issuer"] for each in chain]
+    except (OSError, AttributeError):
+        return None
+    names = {name: value for part in issuers[0] for name, value in part}
+    return (names.get("commonName") or names.get("organizationName")) if len(issuers) == 1 else None
 
 
 def proxy_url(proxy: str) -> str:

@@ -117,9 +117,9 @@ class JsonCondition {
     // 10, 10.0 and 1e1 are one number. One with a fraction is compared as the nearest double, as most programs read it;
     // whole ones are compared to their last digit.
     private static int order(Number value, String wanted) {
-        double nearest = wanted.toDouble()
+        double nearest = wanted.toDouble(), read = value.doubleValue()
         return (value instanceof Double || value instanceof BigDecimal) && Double.isFinite(nearest)
-            ? BigDecimal.valueOf(value.doubleValue()) <=> BigDecimal.valueOf(nearest)
+            ? BigDecimal.valueOf(read) <=> BigDecimal.valueOf(nearest)
             : value.toString().toBigDecimal() <=> wanted.toBigDecimal()
     }
 }

@@ -105,3 +105,33 @@ def test_what_is_no_server_or_has_no_tls() -> None:
 def test_what_is_no_url(url: str) -> None:
     with pytest.raises(UsageError):
         endpoint.host_and_port(url)
+
+
+def test_a_chain_without_its_intermediate_authority_is_told_from_an_unknown_one(tmp_path: Path) -> None:
+    def make(name: str, signer: str, more: str) -> None:
+        words = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={name} -addext {more}"
+        words += f" -keyout {name}.key -out {name}.pem" + (f" -CA {signer}.pem -CAkey {signer}.key" if signer else "")
+        subprocess.run(["openssl", *words.split()], check=True, capture_output=True, cwd=tmp_path)
+
+    make("root", "", "keyUsage=critical,keyCertSign")
+    make("between", "root", "basicConstraints=critical,CA:TRUE")
+    make("localhost", "between", "subjectAltName=DNS:localhost")
+    texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    alone, both = tmp_path / "alone.pem", tmp_path / "both.pem"
+    alone.write_text(texts["localhost.key"] + texts["localhost.pem"])
+    both.write_text(alone.read_text() + texts["between.pem"])
+    root = f"@{tmp_path / 'root.pem'}"
+    with shaking_hands(both) as (port, _):
+        endpoint.check_certificate(f"https://localhost:{port}/", "-Jca", root)
+        with pytest.raises(FramestormError) as unknown:
+            endpoint.check_certificate(f"https://localhost:{port}/", "-Jca", "")
+    assert "alone" not in str(unknown.value)
+    with (
+        shaking_hands(alone) as (port, _),
+        pytest.raises(FramestormError, match=r"sends this certificate alone, signed by between: .* its whole chain"),
+    ):
+        endpoint.check_certificate(f"https://localhost:{port}/", "-Jca", root)
+
+
+def test_the_zone_of_an_address_is_read_as_urls_write_it() -> None:
+    assert endpoint.host_and_port("http://[fe80::1%25eth0]:8080/f") == ("fe80::1%eth0", 8080)
