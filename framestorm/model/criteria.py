@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from framestorm.errors import UsageError
+from framestorm.model import words as words_of_others
 from framestorm.model.metric import (
     ALIASES,
     COMMON_SERIES,
@@ -156,7 +157,12 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
             raise CriteriaError(f"{error}\n{what}: {with_label}") from None
         in_quotes = _in_quotes(text, main_label)
         if in_quotes is None:
-            raise
+            of_metric = text.strip().removeprefix(main_label).strip()
+            ours = words_of_others.of_criteria(of_metric, {*TIME_METRICS, *COUNT_METRICS, *LOAD_METRICS})
+            if ours is None or ours == of_metric.split()[0].lower():
+                raise
+            hint = f"in criteria that is {ours}; what a criterion says must not be true"
+            raise CriteriaError(f"{error}\n{hint}") from None
         raise CriteriaError(f"{error}\nput a label that is not one plain word in quotes: {in_quotes}") from None
 
 

@@ -179,7 +179,9 @@ def _users(summary: Summary, asked: Collection[str]) -> tuple[dict[str, Number],
 def _of_run(summary: Summary) -> dict[str, Number]:
     asked = as_number(summary.run.properties.get("rate_per_s"))
     return {
-        "asked_per_s": None if asked is None else float(asked),
+        "asked_per_s": summary.facts.rates.asked_per_s if asked is None else float(asked),
+        "answered_per_s": summary.facts.rates.answered_per_s,
+        "in_flight_max": summary.facts.rates.in_flight,
         "warnings": len(summary.warnings),
         "dropped_arrivals": None if summary.facts.arrivals is None else summary.facts.dropped,
     }

@@ -86,7 +86,7 @@ def test_understood(text: str, expected: tuple[object, ...]) -> None:
 def test_errors_point_at_the_word(text: str, marked: str, words: str) -> None:
     with pytest.raises(CriteriaError) as caught:
         parse(text, "frame")
-    _, shown, mark = str(caught.value).split("\n")
+    _, shown, mark, *_ = str(caught.value).split("\n")
     assert words in str(caught.value)
     start, end = mark.index("^"), mark.rindex("^") + 1
     assert shown[start:end] == marked
@@ -111,6 +111,51 @@ def test_a_figure_without_its_label_is_shown_with_it() -> None:
     with pytest.raises(CriteriaError) as caught:
         parse("request p95 > 300", "request")
     assert "request request" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "ours"),
+    [
+        ("avg > 2 s", "mean"),
+        ("frame average > 2 s", "mean"),
+        ("p(95) < 500", "p95"),
+        ("95% > 2 s", "p95"),
+        ("med > 2 s", "median"),
+        ("error rate > 1 %", "errors"),
+        ("http_req_failed > 1 %", "errors"),
+        ("rps < 5", "rate"),
+        ("vus > 5", "in_flight"),
+        ("dropped_iterations > 0", "dropped"),
+        ("sucess < 99 %", "success"),
+    ],
+)
+def test_words_of_other_tools_lead_to_those_of_criteria(text: str, ours: str) -> None:
+    with pytest.raises(CriteriaError) as caught:
+        parse(text, "frame")
+    assert f"in criteria that is {ours};" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("answered rate < 79/s", ("answered", 79.0, "/s")),
+        ("asked < 60/min", ("asked", 1.0, "/min")),
+        ("in_flight > 100", ("in_flight", 100.0, "")),
+        ("dropped > 1 %", ("dropped", 0.01, "%")),
+        ("all dropped > 0", ("dropped", 0.0, "")),
+        ("overload", ("overload", 0.0, "")),
+    ],
+)
+def test_criteria_of_the_whole_load(text: str, expected: tuple[str, float, str]) -> None:
+    criterion = parse(text, "frame")
+    assert (criterion.metric, pytest.approx(criterion.limit), criterion.unit) == expected
+
+
+def test_the_whole_load_has_no_label() -> None:
+    with pytest.raises(CriteriaError, match="leave login out"):
+        parse("login dropped > 0", "frame")
+    assert metric_name("answered rate", "frame") == "answered_per_s"
+    assert parse("overload p95 > 2 s", "frame").label == "overload"
 
 
 def group(ok: list[float], cut: list[float] | None = None, fast_failures: int = 0) -> dict[str, Group]:
