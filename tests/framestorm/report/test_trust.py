@@ -67,7 +67,8 @@ def test_a_clock_that_was_wrong(slave_lost: Any, change: Callable[[dict[str, Any
 
 @pytest.mark.parametrize(("slower_ms", "is_said"), [(0, False), (20, False), (400, True)])
 def test_a_slave_that_is_further_from_the_function(fake_run: Any, slower_ms: int, is_said: bool) -> None:
-    folder = fake_run.write(has_users=False, label="request", properties={"users": "2", "ramp_s": "0"})
+    properties = {"users": "2", "ramp_s": "0"}
+    folder = fake_run.write(has_users=False, label="request", properties=properties, ended_ms=START_MS + 60_000)
     rows = [
         {"timeStamp": START_MS + 100 * n, "elapsed": 100 + n % 10 + slower_ms * (n % 2), "label": "request",
          "responseCode": "200", "success": "true", "Hostname": f"slave{2 - n % 2}"}
@@ -164,6 +165,7 @@ def test_users_that_are_threads(fake_run: Any) -> None:
     folder = fake_run.write(
         has_users=False, label="request", properties={"users": "10", "ramp_s": "0", "hold_s": "10"},
         losses=[{"host": "slave2", "time_ms": START_MS + 5000, "reason": None, "share": {}}],
+        ended_ms=START_MS + 60_000,
     )  # fmt: skip
     rows = [
         {"timeStamp": START_MS + 1000 * second, "elapsed": 10, "label": "request", "responseCode": "200",

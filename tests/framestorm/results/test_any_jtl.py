@@ -130,6 +130,14 @@ def test_a_time_that_cannot_be_is_none(name: str, tmp_path: Path) -> None:
     assert summary.main.times["rtt"].n == 8, "of those that succeeded"
 
 
+@pytest.mark.parametrize(("role", "untimed"), [("generator", 2), ("slave", 0)])
+def test_what_lies_beyond_the_run_on_its_own_clock_is_no_time(role: str, untimed: int, tmp_path: Path) -> None:
+    """An hour after the run, and over its end; the clock of a slave may be wrong by that much."""
+    later = [row(8, timeStamp=START_MS + 3_600_000), row(9, timeStamp=START_MS + 19_000, elapsed=9000)]
+    summary = reported(tmp_path, jtl([*rows_of(8), *later]), RUN | {"hosts": [{"name": "here", "role": role}]})
+    assert summary.facts.untimed == untimed and summary.main.n == 10
+
+
 LOST: dict[str, tuple[Callable[[], bytes], int, str]] = {
     "no number": (lambda: jtl([*rows_of(9), row(9, elapsed="fast")]), 9, "1 row of samples.jtl cannot be read"),
     "not a number": (lambda: jtl([*rows_of(9), row(9, elapsed="NaN")]), 9, "1 row of samples.jtl cannot be read"),
