@@ -88,6 +88,7 @@ class Log:
     def __init__(self, path: Path) -> None:
         self.starts: dict[str, float] = {}
         self.arrivals: Arrivals | None = None
+        self.most_in_flight = 0
         self._path, self._offset = path, 0
         self._sent: deque[tuple[float, int]] = deque()
 
@@ -112,6 +113,7 @@ class Log:
             if self.arrivals is None:
                 self.starts = dict.fromkeys(self.starts, at_s)
             self.arrivals = Arrivals(*map(int, match.groups()[1:]))
+            self.most_in_flight = max(self.most_in_flight, self.arrivals.in_flight)
             self._sent.append((at_s, self.arrivals.sent))
             while self._sent[0][0] < at_s - RECENT_S:
                 self._sent.popleft()

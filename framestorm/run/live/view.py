@@ -254,13 +254,20 @@ class LiveView:
         dropped = [f"{units.count(arrivals.dropped)} dropped"] if arrivals.dropped else []
         return [f"{units.count(arrivals.in_flight)} in flight", *dropped]
 
+    def _load_so_far(self) -> judgement.LoadFigures:
+        """What JMeter counts of the whole load; the rest is judged at the end."""
+        if (arrivals := self._log.arrivals) is None or self.counts.by_slave:
+            return judgement.LoadFigures()
+        due = arrivals.sent + arrivals.dropped
+        return judgement.LoadFigures(in_flight=self._log.most_in_flight, due=due, dropped=arrivals.dropped)
+
     def _criteria_so_far(self) -> list[str]:
         """Each criterion and what was measured for it so far, those that do not hold first."""
         counts, is_open = self.counts, self._record.is_open_model
         labels = [name for name in counts.by_label if name not in {*counts.transactions, OTHER_LABELS}]
         each = [one for criterion in self._criteria for one in judgement.for_each(criterion, labels)]
         groups = {name: counts.group(name, is_at_rate=is_open) for name in {one.label for one in each}}
-        judged = [judgement.judge(one, groups) for one in each]
+        judged = [judgement.judge(one, groups, self._load_so_far()) for one in each]
         judged.sort(key=lambda one: ("failed", "unjudged", "passed").index(one.state))
         lines = []
         for one in judged[:SHOWN_CRITERIA]:

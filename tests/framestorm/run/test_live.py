@@ -244,7 +244,8 @@ def test_the_planned_rate_is_of_the_same_seconds(tmp_path: Path, ramp_s: int, as
 
 def test_an_open_load_shows_requests_in_flight_and_dropped_not_threads(tmp_path: Path) -> None:
     now_s = time.time()
-    write_run(tmp_path, loads=[open_load(80, 0, 30)], started_ms=(now_s - 20) * 1000)
+    criteria = ["dropped > 5", "in_flight > 500", "answered rate < 79/s"]
+    write_run(tmp_path, loads=[open_load(80, 0, 30)], criteria=criteria, started_ms=(now_s - 20) * 1000)
     write_samples(tmp_path, *answered(60, now_s - 1, rtt_ms=3000))
     counts = ((10, 0, 0), (90, 0, 40), (330, 12, 218))
     (tmp_path / "jmeter.log").write_text(
@@ -261,6 +262,9 @@ def test_an_open_load_shows_requests_in_flight_and_dropped_not_threads(tmp_path:
     assert view.line().startswith("8 s of 30 s")
     assert "  80.0/s started  80.0/s asked  218 in flight  12 dropped  " in view.line()
     assert "threads" not in shown(view) + view.line()
+    assert view._criteria_so_far()[0] == "dropped > 5: 12, not ok so far"
+    assert view._criteria_so_far()[2] == "in_flight > 500: 218, ok so far"
+    assert view._criteria_so_far()[1].startswith("answered rate < 79/s: ")
 
 
 def test_where_jmeter_does_not_count_them_requests_in_flight_are_those_of_the_answers(tmp_path: Path) -> None:
