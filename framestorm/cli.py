@@ -126,7 +126,9 @@ def _run(words: Sequence[str]) -> int:
         help="new folder for the run (default: dashboards/<plan>-<UTC time>)",
     )  # fmt: skip
     parser.add_argument(
-        "--anyway", action="store_true", help="run although the host that makes the load cannot hold so many users"
+        "--anyway",
+        action="store_true",
+        help="run although the host cannot hold so many users, or the plan lacks files or may do nothing",
     )
     parser.add_argument(
         "--influxdb", metavar="URL", dest="influxdb_url",

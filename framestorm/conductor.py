@@ -173,7 +173,7 @@ def check(options: RunOptions) -> list[str]:
             check_reachable(address.url, way)
     check_scripts(prepared)
     lines = [f"plan: {paths.shown(plan.path.resolve())}"]
-    lines += [f"sampler: {name}" for name in needs.samplers]
+    lines += [f"sampler: {name}" for name in dict.fromkeys(needs.samplers)]
     for name in plan.settable:
         value = prepared.properties.get(name, "as JMeter works it out")
         is_given = name in prepared.options.given
@@ -182,7 +182,7 @@ def check(options: RunOptions) -> list[str]:
         else:
             lines.append(f"property: {name}={value}" + ("" if is_given else " (default)"))
     lines += [f"property of JMeter: {name}={value}" for name, value in prepared.jmeter_values.items()]
-    lines += [f"file: {paths.shown(path.resolve())}" for path in needs.files]
+    lines += [f"file: {paths.shown(path.resolve())}" for path in needs.files if path.exists()]
     lines += [f"file whose name is known only during the run: {text}" for text in needs.unknown]
     lines += (
         [f"target: {url}"]

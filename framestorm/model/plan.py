@@ -142,6 +142,10 @@ def parse(path: Path) -> ET.Element:
         raise UsageError(f"{path} cannot be read as a JMeter plan: {what}") from None
     if root.tag != "jmeterTestPlan":
         raise UsageError(f"{path} is not a JMeter plan: its outermost element is <{root.tag}>, not <jmeterTestPlan>")
+    for tree in root.iter("hashTree"):
+        for element in tree:
+            # As JMeter takes it: the class of an element is its attribute `class`, else its tag.
+            element.tag = element.attrib.pop("class", element.tag)
     return root
 
 

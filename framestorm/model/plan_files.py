@@ -127,6 +127,10 @@ class NamedFile:
         return self.element.tag == "IncludeController"
 
     @property
+    def is_of_class_path(self) -> bool:
+        return self.element.tag == "TestPlan" and self.field.get("name") == "TestPlan.user_define_classpath"
+
+    @property
     def shown(self) -> str:
         """How a message names it."""
         return f"{self.element.tag} {self.element.get('testname', '')!r}: {self.text}"

@@ -9,7 +9,7 @@ from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known, NamedFile
 from framestorm.model.variables import definitions, walk
 from framestorm.plain import note
-from framestorm.run import data_sets, engines, groups, links, undefined
+from framestorm.run import data_sets, engines, groups, links, structure, undefined
 from framestorm.run.finding import Finding
 
 
@@ -39,7 +39,7 @@ def check(
     if not any(element.tag.endswith("ThreadGroup") for element in plan.elements):
         raise UsageError(f"{name} has no enabled thread group, so nothing would be sent: enable or add one")
     broken = links.broken_modules(name, plan.root)
-    tell([*groups.findings(name, plan.elements, known), *broken], anyway=anyway)
+    tell([*structure.findings(name, plan.root), *groups.findings(name, plan.elements, known), *broken], anyway=anyway)
     for text in _notes(name, plan.root, fragments, list(files), known, values):
         note(text)
 

@@ -14,11 +14,13 @@ from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known, NamedFile, named_files
 from framestorm.plain import note
-from framestorm.run import meaning, plugins
+from framestorm.run import meaning, plugins, structure
 from framestorm.run.proxy import Proxies
 
 # A row, a script or a fragment is needed from these; an empty body may be meant.
 _NEVER_EMPTY = ("CSVDataSet", "RandomCSVDataSetConfig", "JSR223", "BeanShell", "BSF", "IncludeController")
+# The path of a drive, which no other machine has.
+_OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]")
 _HTTP = ("domain", "port", "protocol", "path", "proxyHost", "proxyPort", "implementation")
 
 
@@ -68,6 +70,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
     every: list[NamedFile] = []
     _note_encoding(plan.path)
     for root in roots:  # it grows by the fragments
+        structure.check(plan.path.name, root)
         plugins.check(plan, root, values)
         own = plans.enabled_elements(root)
         elements += own
@@ -79,19 +82,25 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
                 fragments[named.path] = plans.parse(named.path)
                 roots.append(fragments[named.path])
                 _note_encoding(named.path)
-    problems = [f"{name}: {problem}" for name, named in found.items() if (problem := _problem(named, folder))]
     missing = [named.path for named in found.values() if _is_script_of_kit(named) and _problem(named, folder)]
     if missing and plan.is_for_kit and not is_for_gui:
         raise UsageError(
             f"{plan.path.name} cannot run: it is a copy of a plan of the kit, whose scripts are not beside it "
             f"(there is no file {missing[0]}); make your plan by ./run.sh new, or keep the copy in jmx/"
         )
+    problems = {named: problem for named in found.values() if (problem := _problem(named, folder))}
+    for named in [each for each in problems if each.is_of_class_path]:
+        del found[named.shown]
+        what = _line(named, problems.pop(named))
+        note(f"{plan.path.name}: {what}, and JMeter runs without it: put it into jmx/lib/ if the plan needs it")
     if problems:
-        text = f"{plan.path.name} cannot run: {'; '.join(problems)}"
+        lines = [_line(named, problem) for named, problem in problems.items()]
         # A thread group that sets up may write files for the others.
-        if not is_for_gui and not any(element.tag == "SetupThreadGroup" for element in elements):
-            raise UsageError(text)
-        note(f"{text}, unless something makes them before")
+        may_come = any(element.tag == "SetupThreadGroup" for element in elements)
+        if not (is_for_gui or may_come or anyway):
+            raise UsageError("\n  ".join([f"{plan.path.name} lacks files:", *lines, "--anyway runs it as it is"]))
+        for line in lines:
+            note(f"{plan.path.name}: {line}{', unless a setUp Thread Group makes it' if may_come else ''}")
     known = Known(elements, values, folder)
     if not is_for_gui:
         meaning.check(plan, fragments, every, known, values, anyway=anyway)
@@ -129,6 +138,13 @@ def _note_encoding(path: Path) -> None:
         note(f"{path.name} is not in UTF-8, the encoding that JMeter reads: save it in UTF-8, or letters are lost")
 
 
+def _line(named: NamedFile, problem: str) -> str:
+    """The element that names a file, the text that does so if the problem does not have it, and the problem."""
+    title = plans.title(named.element)
+    is_whole = named.text == str(named.path) or _OF_WINDOWS.match(named.text)
+    return f"{title}: {problem}" if is_whole else f"{title}: {named.text}: {problem}"
+
+
 def _problem(named: NamedFile, plan_folder: Path) -> str | None:
     """Why a file cannot be used; None if it can, or is not known yet."""
     if named.path is None:
@@ -139,9 +155,10 @@ def _problem(named: NamedFile, plan_folder: Path) -> str | None:
             hint = (
                 f"; JMeter looks for it in the folder that it is started in: cd {shlex.quote(str(plan_folder))} first"
             )
-        elif plain != named.text:
+        elif plain != named.text and not _OF_WINDOWS.match(named.text):
             hint = f"; only Windows takes \\ for /: write {plain}"
-        return f"there is no file {named.path}{hint}"
+        shown = named.text if _OF_WINDOWS.match(named.text) else named.path
+        return f"there is no file {shown}{hint}"
     if any(word in named.element.tag for word in _NEVER_EMPTY):
         if not named.path.is_file():
             return f"{named.path} is not a file"

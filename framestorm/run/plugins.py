@@ -1,6 +1,7 @@
-"""The classes that a plan needs and JMeter does not have, with the plug-ins that bring them."""
+"""The classes and functions that a plan needs and JMeter does not have, with the plug-ins that bring them."""
 
 import csv
+import re
 import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from framestorm.run import jmeter, properties
 
 # Rows of the beginning of class names and Maven coordinates; the longest beginning that fits counts.
 KNOWN = Path(__file__).with_name("plugins.csv")
+_FUNCTION = re.compile(r"(?<!\\)\$\{ *__(\w+) *\(")
 
 
 def check(plan: Plan, root: ET.Element, values: Mapping[str, str]) -> None:
@@ -27,6 +29,9 @@ def check(plan: Plan, root: ET.Element, values: Mapping[str, str]) -> None:
             f"{plan.path.name}: JMeter has no class {name}, which an element names; put its jar and the jars that it "
             "needs into jmx/lib/"
         )
+    for name in sorted(_unknown_functions(root, places)):
+        what = f"JMeter has no function __{name}, so it uses the text ${{__{name}(…)}} itself"
+        note(f"{plan.path.name}: {what}; put the jar that brings it into jmx/lib/")
     missing = _not_in(sorted(set(_classes(root)) - _aliases()), places)
     if not missing:
         return
@@ -50,7 +55,7 @@ def _classes(root: ET.Element) -> Iterator[str]:
     for tree in root.iter("hashTree"):
         for element in tree:
             if element.tag != "hashTree":
-                yield element.get("testclass") or element.tag
+                yield element.tag
                 yield from (each.get("elementType", element.tag) for each in element.iter("elementProp"))
 
 
@@ -65,6 +70,26 @@ def _aliases() -> set[str]:
     files = [paths.JMETER_HOME / "bin" / f"{name}.properties" for name in ("saveservice", "upgrade")]
     names = (name for file in files for name in properties.read(file))
     return {alias for name in names for alias in name.partition("|")[0].split(",")}
+
+
+def _unknown_functions(root: ET.Element, places: Iterable[Path]) -> set[str]:
+    """The functions that the enabled elements call and no class of these places has."""
+    texts = (text for each in enabled_elements(root) for text in (each.get("testname", ""), *each.itertext()))
+    unknown = {name for text in texts for name in _FUNCTION.findall(text)}
+    for place in sorted(places, key=lambda place: "ApacheJMeter_functions" not in place.name):
+        if unknown and place.is_file():
+            with zipfile.ZipFile(place) as jar:
+                for path in jar.namelist():
+                    # JMeter looks for functions in packages of this name.
+                    if "/functions/" in path and path.endswith(".class"):
+                        content = jar.read(path)
+                        unknown -= {name for name in unknown if _constant(f"__{name}") in content}
+    return unknown
+
+
+def _constant(text: str) -> bytes:
+    """A text as it stands in a class file."""
+    return b"\1" + len(text).to_bytes(2, "big") + text.encode()
 
 
 def _places(values: Mapping[str, str]) -> Iterator[Path]:

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from framestorm import cli
+from framestorm import cli, conductor
+from framestorm.run.preparation import RunOptions
+from tests.run.foreign import THREADS, script, write_plan
+from tests.runs import RunFiles
 from tests.stand_in import StartServer
 
 CASES = Path(__file__).parent
@@ -80,3 +83,83 @@ def test_a_proxy_gets_the_plan_s_requests_alone(stand_in: StartServer, tmp_path:
     (tmp_path / "proxy.properties").write_text(f"http.proxyHost=127.0.0.1\nhttp.proxyPort={server.server_port}\n")
     assert cli.main(["-t", plan, "-S", "proxy.properties", "-o", str(tmp_path / "run")]) == 0
     assert [one.path for one in server.received] == ["http://shop.invalid/via"] * 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        # JMeter runs the first two, and sends nothing; it cannot read the others.
+        ("", "", "no thread group has an enabled sampler"),
+        ("<hashTree></hashTree></hashTree></hashTree>", "</hashTree></hashTree>", "no thread group has an enabled"),
+        ("<hashTree></hashTree>", "<hashTree/><hashTree/>", "follows no element"),
+        ("</ThreadGroup>", "</ThreadGroup><Arguments testname='a'/>", "ThreadGroup 'users' and Arguments 'a'"),
+        ("hashTree", "tree", "no hashTree with elements"),
+    ],
+)
+def test_a_plan_that_would_send_nothing_is_refused(
+    old: str, new: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = Path(case("no-sampler.jmx", tmp_path, 1))
+    plan.write_text(plan.read_text().replace(old, new) if old else plan.read_text())
+    assert cli.main(["-t", str(plan), "--check"]) == 2
+    assert reason in capsys.readouterr().err
+    assert cli.main(["-t", str(plan), "--check", "--anyway"]) == (
+        0 if "sampler" in reason or "enabled" in reason else 2
+    )
+
+
+def test_a_group_without_a_sampler_beside_others_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = write_plan(tmp_path / "theirs.jmx", script("1"))
+    off = script("2").replace('enabled="true"', 'enabled="false"')
+    idle = f"{THREADS.format(loop='').replace('threads', 'idle')}<hashTree>{off}</hashTree>"
+    plan.write_text(plan.read_text().replace("<ThreadGroup ", f"{idle}<ThreadGroup ", 1))
+    assert cli.main(["-t", str(plan), "--check"]) == 2  # it has no loops either
+    cli.main(["-t", str(plan), "--check", "--anyway"])
+    assert "ThreadGroup 'idle' has no enabled sampler" in capsys.readouterr().err
+
+
+def test_a_function_that_jmeter_lacks_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = Path(case("unknown-function.jmx", tmp_path, 1))
+    # Of JMeter, of a plug-in, and in another one.
+    known = "${__time()}${__P(a,${__isDefined(b)})}${__jm__Loop__idx}\\${__none()}"
+    plan.write_text(plan.read_text().replace(">/x<", f">/x{known}<"))
+    assert cli.main(["-t", str(plan), "--check"]) == 0
+    assert re.findall(r"no function (\w+)", capsys.readouterr().err) == ["__GetSecret"]
+
+
+def test_the_class_of_an_element_is_its_tag(
+    stand_in: StartServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = Path(case("testclass-unknown.jmx", tmp_path, stand_in().server_port))
+    assert cli.main(["-t", str(plan), "--check"]) == 0
+    text = plan.read_text()
+    plan.write_text(re.sub("HTTPSamplerProxy (.*)</HTTPSamplerProxy>", r'x class="HTTPSamplerProxy" \1</x>', text))
+    assert cli.main(["-t", str(plan), "--check"]) == 0
+    assert "sampler: get" in capsys.readouterr().out
+    plan.write_text(text.replace("<HTTPSamplerProxy ", '<HTTPSamplerProxy class="org.example.Gone" '))
+    assert cli.main(["-t", str(plan), "--check"]) == 2
+    assert "org.example.Gone" in capsys.readouterr().err
+
+
+def test_a_jar_of_another_machine_may_not_be_needed(
+    stand_in: StartServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = stand_in({"body": b"ok"})
+    plan = case("user-classpath-of-another-machine.jmx", tmp_path, server.server_port)
+    run = RunFiles(conductor.run(RunOptions(Path(plan), run_dir=tmp_path / "run")))
+    assert run.json("run.json")["state"] == "complete" and len(server.received) == 2
+    shown = capsys.readouterr().err
+    assert "there is no file E:\\apache-jmeter-5.2.1\\lib\\mysql" in shown and "E:/" not in shown
+
+
+def test_the_groups_that_lack_no_file_run_if_asked_to(
+    stand_in: StartServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = stand_in({"body": b"ok"})
+    plan = case("csv-missing-in-one-group.jmx", tmp_path, server.server_port)
+    assert cli.main(["-t", plan, "-o", "run"]) == 2
+    shown = capsys.readouterr().err
+    assert "\n  CSVDataSet 'csv': there is no file /home/author/users.csv\n" in shown and "--anyway" in shown
+    run = RunFiles(conductor.run(RunOptions(Path(plan), run_dir=tmp_path / "run", anyway=True)))
+    assert "CSVDataSet 'csv': there is no file /home/author/users.csv" in capsys.readouterr().err
+    assert run.json("run.json")["state"] == "complete" and len(server.received) == 2
