@@ -13,7 +13,9 @@ from framestorm.model.plan import Plan, enabled_elements, field_text
 from framestorm.plain import note
 from framestorm.run import jmeter, properties
 
-# Rows of the beginning of class names and Maven coordinates; the longest beginning that fits counts.
+# Rows of the beginning of class names and what brings these: Maven coordinates, or the address of a jar. The longest
+# beginning that fits counts. Of those that are checked, the jar was seen at Maven Central with the class in it; the
+# others are from the catalogue of JMeter's Plugins Manager (jmeter-plugins.org).
 KNOWN = Path(__file__).with_name("plugins.csv")
 _FUNCTION = re.compile(r"(?<!\\)\$\{ *__(\w+) *\(")
 
@@ -25,9 +27,10 @@ def check(plan: Plan, root: ET.Element, values: Mapping[str, str]) -> None:
     """
     places = [*(paths.JMETER_HOME / "lib" / "ext").glob("*.jar"), *_places(values)]
     for name in _not_in(sorted(_named_classes(root)), places):
+        brings = f" ({where})" if (where := source(name)) else ""
         note(
-            f"{plan.path.name}: JMeter has no class {name}, which an element names; put its jar and the jars that it "
-            "needs into jmx/lib/"
+            f"{plan.path.name}: JMeter has no class {name}, which an element names; put its jar{brings} and the jars "
+            "that it needs into jmx/lib/"
         )
     for name in sorted(_unknown_functions(root, places)):
         what = f"JMeter has no function __{name}, so it uses the text ${{__{name}(…)}} itself"
@@ -35,19 +38,22 @@ def check(plan: Plan, root: ET.Element, values: Mapping[str, str]) -> None:
     missing = _not_in(sorted(set(_classes(root)) - _aliases()), places)
     if not missing:
         return
-    known = [(name, coordinates(name)) for name in missing]
-    lines = [f"  {name}: {each or 'of a plug-in that is not known here'}" for name, each in known]
+    lines = [f"  {name}: {source(name) or 'of a plug-in that is not known here'}" for name in missing]
     raise UsageError(
         f"{plan.path.name}: JMeter has no class for these elements:\n" + "\n".join(lines) + "\n"
-        "Add the coordinates to jmx/pom.xml, or put the plug-in's jar and the jars that it needs into jmx/lib/"
+        "JMeter needs the class of a disabled element, too: it reads no plan without. Add coordinates to jmx/pom.xml, "
+        "or put the plug-in's jar and the jars that it needs into jmx/lib/"
     )
 
 
-def coordinates(name: str) -> str | None:
-    """The plug-in on Maven Central that brings a class; None if it is not known."""
+def source(name: str) -> str | None:
+    """What brings a class: a plug-in's coordinates on Maven Central, or its address; None if it is not known."""
     with KNOWN.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if name.startswith(row["class"])]
-    return max(rows, key=lambda row: len(row["class"]))["coordinates"] if rows else None
+    if not rows:
+        return None
+    row = max(rows, key=lambda row: len(row["class"]))
+    return row["source"] if row["is_checked"] == "yes" else f"{row['source']} (by jmeter-plugins.org; not tried)"
 
 
 def _classes(root: ET.Element) -> Iterator[str]:

@@ -163,3 +163,26 @@ def test_the_groups_that_lack_no_file_run_if_asked_to(
     run = RunFiles(conductor.run(RunOptions(Path(plan), run_dir=tmp_path / "run", anyway=True)))
     assert "CSVDataSet 'csv': there is no file /home/author/users.csv" in capsys.readouterr().err
     assert run.json("run.json")["state"] == "complete" and len(server.received) == 2
+
+
+def test_the_plug_in_of_a_missing_class_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JMeter reads no plan that has an element without its class, not even a disabled one."""
+    plan = Path(case("ffw-disabled.jmx", tmp_path, 1))
+    ours = "kg.apc.jmeter.reporters.FlexibleFileWriter"
+    text = plan.read_text()
+    for name, place in {
+        ours: "kg.apc:jmeter-plugins-ffw:",
+        "kg.apc.jmeter.perfmon.PerfMonCollector": "kg.apc:jmeter-plugins-perfmon:2.1\n",
+        "com.atlantbh.jmeter.plugins.jsonutils.jsonpathextractor.JSONPathExtractor": "kg.apc:jmeter-plugins-json:",
+        "kg.apc.jmeter.samplers.UDPSampler": "kg.apc:jmeter-plugins-udp:",
+        "kg.apc.jmeter.reporters.AutoStop": "kg.apc:jmeter-plugins-autostop:",
+        "kg.apc.jmeter.reporters.ConsoleStatusLogger": "kg.apc:jmeter-plugins-csl:",
+        "org.jmeterplugins.protocol.http.control.HttpSimpleTableControl": "kg.apc:jmeter-plugins-table-server:",
+        "net.xmeter.samplers.ConnectSampler": "mqtt-xmeter",
+        "vn.zalopay.benchmark.GRPCSampler": "jmeter-grpc-request",
+        "org.example.Gone": "not known here",
+    }.items():
+        plan.write_text(text.replace(ours, name))
+        assert cli.main(["-t", str(plan), "--check"]) == 2
+        shown = capsys.readouterr().err
+        assert f"  {name}: " in shown and place in shown and "disabled" in shown
