@@ -46,6 +46,7 @@ def test_first_commands(run_sh: RunSh, url: str, monkeypatch: pytest.MonkeyPatch
     for name, command in zip("abc", [*RUNS.splitlines(), in_ci], strict=True):
         # How fast the answers are depends on what else this machine does.
         words = command.replace("http://127.0.0.1:8080/", url).replace("200 ms", "20 s").partition(" -o ")[0]
+        words = words.replace("rate_per_s=50", "rate_per_s=10")
         done = run_sh(words, "-Jhold_s=2", "-Jramp_s=0", out=name)
         assert done.json("summary.json")["verdict"]["word"] == "pass"
         assert "secret" not in done.text("run.json") + done.text("index.html") + done.text("jmeter.log")
@@ -63,7 +64,7 @@ def test_finding_a_rate(run_sh: RunSh, url: str) -> None:
         runs = 24 if name == "payloads" else 12
         assert f"{runs} runs" in run_sh("study", str(run_sh.folder / name), "--dry-run", out="").stdout
     rate, ramp, spike = (command.replace("http://127.0.0.1:8080/", url) for command in shown("finding-a-rate.md"))
-    run_sh(rate.replace("200 ms", "20 s"), "-Jhold_s=2", out="rate")
+    run_sh(rate.replace("200 ms", "20 s"), "-Jrate_per_s=10", "-Jhold_s=2", out="rate")
     for name, command in (("ramp", ramp), ("spike", spike)):
         schedule = "-Jschedule=rate(5/s) random_arrivals(2 s) rate(9/s)"
         checked = run_sh(command, "--check", out=f"{name}-checked").stdout
