@@ -52,7 +52,10 @@ def _of_load(
         # A fragment with a timer need not be used, and threads may have no names.
         has_threads = every.select((pl.col("user").cast(pl.String) != "").any()).collect().item()
         return _compared(load, [], None, None) if load.is_open and has_threads else None
-    starts = of_groups.filter(_is_paced(load, of_groups)).select((pl.col("start_ms") - first_ms) / 1000)
+    # Slaves start their thread groups when they are ready, each for itself.
+    since_first = (pl.col("start_ms") - pl.col("start_ms").min().over("host")) / 1000
+    is_paced = _is_paced(load, of_groups)
+    starts = of_groups.with_columns(since_first.alias("since_first")).filter(is_paced).select("since_first")
     starts_s = [float(start_s) for start_s in starts.drop_nulls().collect().to_series().sort()]
     if not starts_s and load.is_timer:
         return None

@@ -17,7 +17,7 @@ OPEN = Load("g", "OpenModelThreadGroup", "arrivals", 100, {"x": [0, 10], "y": [1
 SHAPED = Load("tst", "VariableThroughputTimer", "arrivals", 100, {"x": [0, 10], "y": [10, 10]}, groups=("g",))
 PACED = Load("pace", "ConstantThroughputTimer", "arrivals", None, {"x": [0], "y": [10]}, has_end=False, groups=("g",))
 PRECISE = Load("pace", "PreciseThroughputTimer", "arrivals", 100, {"x": [0, 10], "y": [10, 10]}, groups=("g",))
-HEADER = "timeStamp,elapsed,label,responseCode,success,threadName"
+HEADER = "timeStamp,elapsed,label,responseCode,success,threadName,Hostname"
 
 
 def at_rate(rate: float, length_s: float, delay_s: float = 0) -> list[float]:
@@ -38,7 +38,7 @@ def summarised(
                hosts=(Host("here", "slave"),)),
     )  # fmt: skip
     rows = [
-        f"{START_MS + round(1000 * start_s)},{rtt_ms},call,200,{ok},{thread.format(n % 4 + 1)}"
+        f"{START_MS + round(1000 * start_s)},{rtt_ms},call,200,{ok},{thread.format(n % 4 + 1)},here"
         for n, start_s in enumerate(starts_s)
     ]
     (folder / "samples.jtl").write_text("\n".join([HEADER, *rows]) + "\n")
@@ -118,3 +118,14 @@ def test_samples_that_a_schedules_end_cut_off_are_no_failures(tmp_path: Path) ->
     summary = summarised(tmp_path, (OPEN,), [0.0, 0.1, 0.2], log=end % (START_MS + 220), ok="false")
     # The last ended after the group's threads were told to.
     assert (summary.main.n, summary.main.causes, summary.facts.cut_off) == (2, {"unknown": 2}, 1)
+
+
+def test_each_slave_counts_from_its_own_start(tmp_path: Path) -> None:
+    summary = summarised(tmp_path, (OPEN,), at_rate(10, 10))
+    header, *rows = (tmp_path / "samples.jtl").read_text().splitlines()
+    # Every other sample is of a slave that began 3 s later.
+    late = [row.replace(",here", ",there").replace(row[:13], str(int(row[:13]) + 3000)) for row in rows[1::2]]
+    (tmp_path / "samples.jtl").write_text("\n".join([header, *rows[::2], *late]) + "\n")
+    build(tmp_path)
+    assert files.read(tmp_path / "summary.json", Summary).reached[0].is_kept
+    assert summary.reached[0].is_kept
