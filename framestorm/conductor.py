@@ -170,7 +170,7 @@ def check(options: RunOptions) -> list[str]:
     ways = {address: address.way(prepared.proxies) for address in needs.addresses}
     if not plan.is_for_kit and hosts is None:
         for address, way in ways.items():
-            check_reachable(address.url, way)
+            check_reachable(address.url if way else address.place, way)
     check_scripts(prepared)
     lines = [f"plan: {paths.shown(plan.path.resolve())}"]
     lines += [f"sampler: {name}" for name in dict.fromkeys(needs.samplers)]

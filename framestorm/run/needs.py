@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import urllib.parse
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +26,24 @@ _HTTP = ("domain", "port", "protocol", "path", "proxyHost", "proxyPort", "implem
 
 
 class Address(NamedTuple):
-    """Where an HTTP sampler sends its requests: scheme, host and port, and host:port of the sampler's own proxy."""
+    """Where an HTTP sampler sends its requests: scheme, host and port, and host:port of the sampler's own proxy.
+
+    host: what a DNS Cache Manager of the plan has for the name in the URL; empty if it has nothing.
+    """
 
     url: str
     proxy: str = ""
     is_java_client: bool = False
+    host: str = ""
+
+    @property
+    def place(self) -> str:
+        """The URL of the place that the name leads to in the plan."""
+        if not self.host or self.is_java_client:  # Java's own client does not ask the DNS Cache Manager
+            return self.url
+        port = urllib.parse.urlsplit(self.url).port
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.url.partition('//')[0]}//{host}" + (f":{port}" if port else "")
 
     def way(self, proxies: Proxies) -> str:
         """Return host:port of the proxy by which JMeter sends them: its own before that of the run; empty if none."""
@@ -176,6 +190,7 @@ def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[Address
     for element in elements:
         for name in _HTTP if element.tag == "ConfigTestElement" else ():
             defaults[name] |= {plans.field_text(element, f"HTTPSampler.{name}")} - {""}
+    hosts = _static_hosts(elements, known)
     for element in elements:
         if element.tag != "HTTPSamplerProxy":
             continue
@@ -193,4 +208,17 @@ def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[Address
             domain, port = re.split("[/?#]", rest)[0].rpartition("@")[2], ""
         if domain and port is not None and scheme in ("", "http", "https"):
             url = f"{scheme or 'http'}://{domain}" + (f":{port}" if port else "")
-            yield Address(url, proxy, is_java_client)
+            yield Address(url, proxy, is_java_client, hosts.get(domain.partition(":")[0].lower(), ""))
+
+
+def _static_hosts(elements: Sequence[ET.Element], known: Known) -> dict[str, str]:
+    """The first address of each name for which the DNS Cache Managers have some."""
+    hosts: dict[str, str] = {}
+    for element in elements:
+        for entry in element.iter("elementProp") if element.tag == "DNSCacheManager" else ():
+            name, addresses = (
+                known.value(plans.field_text(entry, f"StaticHost.{what}")) for what in ("Name", "Address")
+            )
+            if name and addresses:
+                hosts.setdefault(name.lower(), addresses.split(",")[0].strip())
+    return hosts

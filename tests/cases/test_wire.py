@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from framestorm import conductor, report
+from framestorm import cli, conductor, report
 from framestorm.run.preparation import RunOptions
 from tests.odd_server import SETTINGS_FRAME, OddServer, answer, compressed_answers, serving_oddly
 from tests.runs import RunFiles
@@ -73,6 +73,18 @@ def test_a_connection_that_was_closed_while_idle_is_told_from_one_that_broke(tmp
         _, labels = labels_of("idle-connections", tmp_path, port=server.port)
     idle = {"get": "idle-closed", "post": "idle-closed"}
     assert causes(labels) == {"first": None, "second": None, "third": None, **idle, "broken": "reset"}
+
+
+def test_a_name_of_the_dns_cache_manager_is_checked_where_the_plan_sends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving_oddly(OddServer()) as server:
+        plan = tmp_path / "host-in-dns-cache.jmx"
+        plan.write_text((CASES / plan.name).read_text().replace(">21001<", f">{server.port}<"))
+        assert cli.main(["-t", str(plan), "--check"]) == 0
+        assert f"target: http://shop.invalid:{server.port}" in capsys.readouterr().out.splitlines()
+    plan.write_text(plan.read_text().replace("Shop.Invalid<", "other.invalid<"))
+    assert cli.main(["-t", str(plan), "--check"]) == 1
 
 
 def test_a_server_of_http_2_only_is_named(tmp_path: Path) -> None:
