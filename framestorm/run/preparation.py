@@ -15,6 +15,7 @@ from framestorm import client_server, paths
 from framestorm.endpoint import check_certificate, check_reachable, host_and_port, proxy_url
 from framestorm.errors import FramestormError, UsageError
 from framestorm.load.reading import read_loads
+from framestorm.machine import own_name_unresolved
 from framestorm.model import criteria, facets, metric, units
 from framestorm.model import plan as plans
 from framestorm.model.load import Load
@@ -151,6 +152,11 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if options.influxdb_url:
         influxdb.check_address(options.influxdb_url)
     _check_output(options, run_dir)
+    if own_name := own_name_unresolved():
+        note(
+            f"the name of this machine, {own_name}, leads to no address, so JMeter cannot write XML files (the result "
+            f"tree of the kit's plans, listeners of other plans): add the line '127.0.1.1 {own_name}' to /etc/hosts"
+        )
     known = plan.known_labels
     for text in options.criteria:
         criterion = criteria.parse(text, plan.label)

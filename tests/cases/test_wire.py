@@ -122,3 +122,12 @@ def test_a_host_header_arrives_as_it_was_given_and_so_does_its_name_in_the_hands
     assert [headers["host"] for _, headers in other.received] == [f"127.0.0.1:{other.port}"]
     assert names == [name]
     assert [headers["host"] for _, headers in encrypted.received] == [name]
+
+
+def test_a_machine_whose_own_name_leads_nowhere_is_named_before_the_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "own-name.invalid")
+    with serving_oddly(OddServer()) as server:
+        cli.main(["-t", str(CASES / "idle-connections.jmx"), "--check", f"-Jport={server.port}"])
+    assert "the name of this machine, own-name.invalid, leads to no address" in capsys.readouterr().err
