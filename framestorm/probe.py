@@ -93,18 +93,29 @@ def usage(pids: Iterable[int]) -> Usage:
 
 
 def _memory_bytes(stats: Mapping[int, Sequence[str]]) -> int:
-    """Resident memory of processes. What forks of one process share is counted once, by the shares of some of them."""
+    """Resident memory of processes. What those of one program share is counted once, by the shares of some of them.
+
+    They are forks of one process, or programs such as client/launch.pl, which share the files of their interpreter.
+    """
     total = 0
-    forks = defaultdict(list)
-    for pid, fields in stats.items():
-        forks[tuple(fields[23:26])].append(pid)  # startcode and startstack: the same in a fork, random otherwise
-    for group in forks.values():
+    programs = defaultdict(list)
+    for pid in stats:
+        programs[_program(pid)].append(pid)
+    for group in programs.values():
         some = group[:: -(-len(group) // MEASURED_FORKS)] if len(group) > 1 else ()
         if shares := [share for pid in some if (share := _shared_bytes(pid))]:
             total += round(sum(shares) / len(shares) * len(group))
         else:
             total += sum(int(stats[pid][21]) for pid in group) * os.sysconf("SC_PAGE_SIZE")
     return total
+
+
+def _program(pid: int) -> str:
+    """The name of a process's program; empty if the process is gone."""
+    try:
+        return (PROC / str(pid) / "comm").read_text()
+    except OSError:
+        return ""
 
 
 def _shared_bytes(pid: int) -> int:

@@ -42,6 +42,22 @@ def test_what_forks_share_is_counted_once() -> None:
         os.killpg(process.pid, 9)
 
 
+def test_what_programs_share_is_counted_once() -> None:
+    """As the launchers of users do, which are no forks of each other."""
+    programs = [
+        subprocess.Popen(["perl", "-e", "$| = 1; print 1; sleep 60"], stdout=subprocess.PIPE) for _ in range(30)
+    ]
+    try:
+        for each in programs:
+            assert each.stdout is not None and each.stdout.read(1) == b"1"
+        alone = probe.usage([programs[0].pid]).rss_bytes
+        assert 0 < probe.usage([each.pid for each in programs]).rss_bytes < 0.6 * 30 * alone
+    finally:
+        for each in programs:
+            each.kill()
+            each.communicate()
+
+
 def test_a_missing_file_has_no_digest(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
     assert probe.digest(tmp_path, ["a"]) != probe.digest(tmp_path, [])
