@@ -19,12 +19,14 @@ class Asked(NamedTuple):
     per_s: corners of the line of their rate, in seconds since the run's start; empty if it is not known.
     limit: the most threads that may send at the same time, None without a limit or if that is not known.
     is_paced: users wait for their turn, so that a request is late, and not dropped, where all of them wait for answers.
+    is_limit: the rate may be meant as an upper limit: not to reach it is a warning, and no failure.
     groups, labels: of which thread groups and labels they are; empty for all.
     """
 
     per_s: Curves
     limit: int | None = None
     is_paced: bool = False
+    is_limit: bool = False
     groups: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
 
@@ -71,6 +73,8 @@ def read_asked(record: Record, first_s: float) -> Asked | None:
         _together(timers, first_s),
         None if None in limits else sum(map(int, limits)),  # type: ignore[arg-type]
         is_paced=True,
+        # JMeter's users also set this timer to keep a plan below a rate.
+        is_limit=all(load.kind == "ConstantThroughputTimer" for load in timers),
         groups=tuple(paced) if len(paced) < sum(not load.is_timer for load in record.loads) else (),
         labels=tuple(name for load in timers for name in load.labels) if all(load.labels for load in timers) else (),
     )

@@ -26,6 +26,11 @@ class MeasuredLoad(NamedTuple):
     overload: Overload | None
     figures: LoadFigures
 
+    @property
+    def must_keep_up(self) -> bool:
+        """Whether the run fails if the function did not keep up, also without a criterion that says so."""
+        return self.overload is not None and self.asked is not None and not self.asked.is_limit
+
 
 def measure_load(
     results: RunResults,

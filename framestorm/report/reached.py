@@ -97,8 +97,10 @@ def _compared(
         of_second[int(start_s)] += 1
     due = [load.between(second, second + 1) for second in range(len(of_second))]
     short = [second for second, n in enumerate(of_second) if n < SHORT_SHARE * due[second] - 1 and second + 1 <= end_s]
-    largest = max(range(len(due)), key=lambda second: of_second[second] - due[second])
-    most = BURST * due[largest] + 3 * math.sqrt(due[largest]) + FEW + (limit or 0) * load.is_timer
+    # An arrival at the end of a second may start in the next one.
+    near = [max(due[max(second - 1, 0) : second + 2]) for second in range(len(due))]
+    largest = max(range(len(due)), key=lambda second: of_second[second] - near[second])
+    most = BURST * near[largest] + 3 * math.sqrt(near[largest]) + FEW + (limit or 0) * load.is_timer
     is_burst = of_second[largest] > most
     return Reached(
         name=load.name,

@@ -77,7 +77,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     # Without criteria, the assertions of transactions must hold too.
     transactions = [name for name, of in labels.items() if of.kind == "transaction" and of.checks]
     judged = samplers if texts else [*samplers, *transactions]
-    if measured.overload and not record.accepts_overload and all(each.metric != OVERLOAD for each in parsed):
+    if measured.must_keep_up and not record.accepts_overload and all(each.metric != OVERLOAD for each in parsed):
         parsed.append(parse(OVERLOAD))
     each_of = [one for criterion in parsed for one in for_each(criterion, judged)]
     judgements = [judge(one, groups, measured.figures) for one in each_of]
@@ -175,6 +175,8 @@ def _verdict(
     if failed or unjudged:
         counts = {"failed": failed, "could not be judged": unjudged}
         outcome = " and ".join(f"{n} of {every} {how}" for how, n in counts.items() if n)
+        if len(judgements) == 1:
+            outcome = f"the criterion {'failed' if failed else 'could not be judged'}"
     word: model.VerdictWord
     if not any(group.n for group in groups.values()):
         word, text = "unjudged", "; ".join(missing)  # that there is no sample is among them

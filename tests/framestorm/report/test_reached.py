@@ -55,6 +55,7 @@ def said(summary: Summary) -> str:
     ("load", "starts_s"),
     [
         (OPEN, at_rate(10, 10)),
+        (OPEN, [*at_rate(10, 9.5), *[10.02] * 5]),  # a busy machine started the last ones after the schedule's end
         (SHAPED, at_rate(10, 10)),
         (SHAPED, at_rate(9.7, 10)),
         (PACED, at_rate(10, 7)),
@@ -88,6 +89,17 @@ def test_a_schedule_that_is_not_kept_is_said_with_the_reason(
     summary = summarised(tmp_path, (USERS, load), sorted(starts_s), rtt_ms=rtt_ms)
     assert words in said(summary)
     assert "not_offered" in summary.doubts
+
+
+@pytest.mark.parametrize(("timer", "fails"), [(SHAPED, True), (PRECISE, True), (PACED, False)])
+def test_a_rate_that_may_be_an_upper_limit_is_a_warning_and_no_failure(
+    timer: Load, fails: bool, tmp_path: Path
+) -> None:
+    summary = summarised(tmp_path, [USERS, timer], at_rate(8, 10), rtt_ms=490)
+    assert summary.facts.overload is not None
+    assert summary.facts.overload.signs == ["unsent"]
+    assert said(summary)
+    assert [each.text for each in summary.criteria if each.state == "failed"] == ["overload"] * fails
 
 
 def test_of_a_run_that_was_stopped_the_rest_was_not_due(tmp_path: Path) -> None:
