@@ -14,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from final import FinalResponse
+from headers import with_given
 
 _PIECE_BYTES = 1 << 16
 
@@ -37,7 +38,7 @@ class Caller:
             raise ValueError(f"URL {url!r} cannot be used: it has no host")
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._path = quote(path, safe="!#$%&'()*+,/:;=?@[]~")  # as requests does for frames
-        self._headers = {"User-Agent": "framestorm", "Content-Type": "text/plain", **headers}
+        self._headers = with_given({"User-Agent": "framestorm", "Content-Type": "text/plain"}, headers)
         self._timeout_s = timeout_s
         self._cut_by: str | None = None
         self._socket: socket.socket | None = None

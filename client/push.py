@@ -2,18 +2,19 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from callbacks import SECONDS
 from caller import Caller, Response
 from dispatch import Acceptance, Dispatcher, Handover, Outcome
+from headers import with_given
 
 THREADS_END_WITHIN_S = 2.0
 
 
 class Calls(NamedTuple):
-    """How tasks are called: the function, by how many connections, for how long, and which statuses are correct."""
+    """How tasks are called: the function, by how many connections, for how long, with what, and what is correct."""
 
     url: str
     workers: int
@@ -21,6 +22,7 @@ class Calls(NamedTuple):
     timeout_s: float
     connect_timeout_s: float
     expected: frozenset[int]
+    headers: Mapping[str, str]
 
 
 class Push(Dispatcher):
@@ -31,7 +33,7 @@ class Push(Dispatcher):
         super().__init__(calls.timeout_s)
         self._expected = calls.expected
         self._body = f"{calls.task_s:g}".encode()
-        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        fields = with_given(calls.headers, {name.replace("_", "-"): value for name, value in headers.items()})
         self._callers = [
             Caller(calls.url, fields, calls.timeout_s, calls.connect_timeout_s) for _ in range(calls.workers)
         ]

@@ -15,6 +15,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from encoding import Encoding
 from final import FinalResponse
+from headers import given
 
 # An answer is a frame and a few faces; one that never ends must not fill the memory of all users. The same picture may
 # take more bytes than as it was sent, but not that many times as many.
@@ -65,7 +66,11 @@ class Sender:
             raise ValueError(f"URL {url!r} cannot be used: {error}") from error
 
     def begin(self) -> None:
-        """Set up what belongs to the sending process: its alarm, and the certificates that its environment names."""
+        """Set up what belongs to the sending process: its alarm, and what its environment says.
+
+        That is certificates, and headers beside the usual ones or in their place; raise ValueError for wrong ones.
+        """
+        self._request.headers.update(given())
         self._verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
         signal.signal(signal.SIGALRM, _raise_overdue)
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from arguments import DAY_S, count, number, statuses, url
 from dispatch import Dispatcher, DispatchError, Result
+from headers import given
 from interrupt import Interrupts, Stopped
 from lines import Account, LineError, Lines, complain
 from pool import Pool
@@ -106,7 +107,7 @@ def _ready(options: argparse.Namespace) -> Dispatcher:
     if options.mode == "local":
         return Pool(options.workers, options.task_s, options.timeout_s)
     times_s = (options.task_s, options.timeout_s, options.connect_timeout_s)
-    calls = Calls(options.url, options.workers, *times_s, options.expect_status)
+    calls = Calls(options.url, options.workers, *times_s, options.expect_status, given())
     return Push(calls) if options.mode == "push" else Pull(calls)
 
 

@@ -110,7 +110,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             out_of_memory=results.log.out_of_memory,
             stalls=stalled,
             during_stalls=stalls.samples_during(samples, stalled, origin_ms),
-            unreplaced=read_unreplaced(results.jtl, results.log.unreplaced),
+            unreplaced=read_unreplaced(results.jtl, results.log.unreplaced, has_secrets="headers" in record.properties),
             element_errors=results.log.element_errors,
             absent_columns=list(results.jtl.absent),
             rates=measured.rates,

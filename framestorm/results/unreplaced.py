@@ -14,15 +14,19 @@ from framestorm.results.jtl import Jtl
 _TEXT = r"(?i)(?:\$|%24)(?:\{|%7B)[^{}/?&]{1,80}?(?:\}|%7D)|(?:<|%3C)EOF(?:>|%3E)"
 
 
-def read_unreplaced(jtl: Jtl, logged: Mapping[tuple[str, str], int]) -> list[Unreplaced]:
+def read_unreplaced(jtl: Jtl, logged: Mapping[tuple[str, str], int], *, has_secrets: bool) -> list[Unreplaced]:
     """The samples that were sent with such a text, by label and text: by their rows, and by what JMeter's log says.
 
     The rows have addresses and labels only; the log has bodies and headers too, unless JMeter was killed.
+
+    has_secrets: plans with the kit's `headers` fill in ${env:NAME}, and show it again in place of the value.
     """
     counts = Counter({(own_label(label) if label == ALL else label, text): n for (label, text), n in logged.items()})
     counts |= _of_rows(jtl)
     return [
-        Unreplaced(label, text, n) for (label, text), n in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+        Unreplaced(label, text, n)
+        for (label, text), n in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+        if not (has_secrets and text.startswith("${env:"))
     ]
 
 

@@ -11,8 +11,10 @@ from framestorm.model import facets, form
 from framestorm.model.plan import Plan
 from framestorm.model.sample import is_figure_name, is_measured
 
-# Resolved by jmx/groovy/request.groovy when a request is sent, so that no file or process list has the value.
+# Resolved by jmx/java/Given.groovy and the clients when a request is sent: no file or process list has the value.
 SECRET = re.compile(r"\$\{env:(\w+)\}")
+_HEADER = re.compile(r"(?P<name>[!#-'*+.^`|~\w-]+)\s*:(?P<value>.*)", re.ASCII)
+_NOT_IN_HEADER = re.compile(r"[^\t -~\xa0-\xff]")
 
 
 def complete(
@@ -39,6 +41,8 @@ def complete(
                 properties[name] = _file_reference(name, properties[name], folder)
             if is_form:
                 properties[name] = _form(name, properties[name], folder)
+            if name == "headers" and plan.is_for_kit:
+                _check_headers(properties[name])
         if facets.FIGURES in each.facets and properties.get(name):
             properties[name] = _figures(name, properties[name], plan.sample_variables)
         if facets.PROGRAM in each.facets and properties.get(name):
@@ -56,8 +60,13 @@ def _check_secrets(plan: Plan, properties: Mapping[str, str]) -> None:
         for variable in SECRET.findall(value):
             if plan.settable[name].facets[:1] == (facets.SHELL,):
                 raise UsageError(f"-J{name}: the program itself can read {variable} from its environment")
-            if variable not in os.environ:
-                raise UsageError(f"-J{name}: ${{env:{variable}}} is not set: export {variable}=… before the run")
+            _secret(name, variable)
+
+
+def _secret(name: str, variable: str) -> str:
+    if variable not in os.environ:
+        raise UsageError(f"-J{name}: ${{env:{variable}}} is not set: export {variable}=… before the run")
+    return os.environ[variable]
 
 
 def _file_reference(name: str, reference: str, folder: Path) -> str:
@@ -67,6 +76,25 @@ def _file_reference(name: str, reference: str, folder: Path) -> str:
     if not (any(path.iterdir()) if path.is_dir() else path.is_file() and path.stat().st_size):
         raise UsageError(f"-J{name}={reference}: {path} is empty, or neither a file nor a folder")
     return f"@{path}"
+
+
+def _check_headers(text: str) -> None:
+    """Refuse what clients and scripts refuse: client/headers.py and jmx/java/Given.groovy, which send them."""
+    try:
+        text = Path(text[1:]).read_text(encoding="utf-8-sig") if text.startswith("@") else text
+    except (OSError, ValueError) as error:
+        raise UsageError(f"-Jheaders: {error}") from None
+    for line in filter(None, map(str.strip, re.split(r"[\r\n]|\\n", text))):
+        header = _HEADER.fullmatch(line)
+        if header is None:
+            raise UsageError(f"-Jheaders: header {line!r} is not of the form Name: value")
+        name = header["name"]
+        if name.lower() == "transfer-encoding":
+            raise UsageError("-Jheaders: leave Transfer-Encoding out: bodies are sent with their length")
+        value = SECRET.sub(lambda match: _secret("headers", match[1]), header["value"].strip())
+        if wrong := _NOT_IN_HEADER.search(value):  # it may be of a secret: the value is not shown
+            what = f"its value has the character U+{ord(wrong[0]):04X}, which cannot be sent in a header"
+            raise UsageError(f"-Jheaders: {name}: {what}: percent-encode it, or leave it out")
 
 
 def _form(name: str, text: str, folder: Path) -> str:

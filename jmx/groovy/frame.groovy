@@ -1,7 +1,11 @@
 // Chooses the next frame to send, in turn over all threads, and how it is sent.
 
+import framestorm.Given
+import framestorm.Secrets
 import groovy.transform.Field
 import java.util.concurrent.atomic.AtomicLong
+import org.apache.jmeter.protocol.http.control.Header
+import org.apache.jmeter.protocol.http.control.HeaderManager
 
 // As the frame client sends and asks for them.
 @Field static final Map FORMS = [
@@ -12,6 +16,8 @@ import java.util.concurrent.atomic.AtomicLong
 // Loaded anew for each run, which therefore starts at the first frame.
 @Field static final AtomicLong NEXT = new AtomicLong()
 @Field static volatile List<String> paths = null
+@Field static final Secrets SECRETS = new Secrets()
+@Field static volatile List<Header> given = null
 
 static synchronized List<String> list(String folder, String suffix, int limit) {
     if (paths == null) {
@@ -24,9 +30,20 @@ static synchronized List<String> list(String folder, String suffix, int limit) {
     return paths
 }
 
+static synchronized List<Header> headers(String property) {
+    if (given == null) {
+        List<Header> read = Given.headers(property, SECRETS)
+        read.each { Given.checkHeader(it.name, it.value) }
+        given = read
+    }
+    return given
+}
+
 def form = FORMS[vars.get('encoding')]
 List<String> frames = paths
+List<Header> ofUser = given
 try {
+    ofUser = ofUser == null ? headers(vars.get('headers')) : ofUser
     if (form == null) {
         throw new IllegalArgumentException("encoding ${vars.get('encoding')} is not one of ${FORMS.keySet()}")
     }
@@ -40,4 +57,13 @@ int index = (int) (NEXT.getAndIncrement() % frames.size())
 vars.put('index', index as String)
 vars.put('frame_file', frames[index])
 vars.put('content_type', form.type)
-vars.put('accept', form.accept)
+vars.put('accept', form.accept) // for the check of the answer
+def manager = new HeaderManager()
+ofUser.each { manager.add(it) }
+['Content-Type': form.type, Accept: form.accept].each { name, value ->
+    if (!ofUser.any { it.name.equalsIgnoreCase(name) }) {
+        manager.add(new Header(name, value))
+    }
+}
+sampler.headerManager = manager
+vars.putObject('secrets', SECRETS.shown)

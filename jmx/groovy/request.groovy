@@ -5,7 +5,9 @@ import com.fasterxml.jackson.core.JsonProcessingException
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.ObjectMapper
 import framestorm.ClientCertificate
+import framestorm.Given
 import framestorm.Running
+import framestorm.Secrets
 import groovy.json.JsonOutput
 import groovy.transform.CompileStatic
 import java.nio.file.Files
@@ -31,21 +33,14 @@ class FormField { // a value, or files of which each request sends the next
 @CompileStatic
 class Requests { // loaded anew for each run
     static final ObjectMapper JSON = new ObjectMapper()
-    static final Pattern SECRET = ~/\$\{env:(\w+)\}/
     static final Pattern COLUMN = ~/\{([^{}"]+)\}/
     // As framestorm/model/form.py reads it; a test compares the two.
     static final Pattern FIELD = ~/(?s)([!-<>-~][ -<>-~]*)=([@<]?)(.*?)(?:;type=([\w.+-]+\/[^;=]+(?:; *charset=[\w-]+)?))?/
-    static final Pattern NOT_IN_URL = ~/["<>\\^`{|}\s]|%(?![0-9A-Fa-f]{2})/ // percent-encoded, as by browsers
-    static final Pattern NOT_IN_HEADER = ~/[^\t -~\u00A0-\u00FF]/ // JMeter would send ? for it
     static final Map<String, String> TYPES = [json: 'application/json', jsonl: 'application/jsonl', xml: 'application/xml']
     static final List<String> WITH_BODY = ['POST', 'PUT', 'PATCH']
     static volatile Requests only
 
-    // What a secret's value may look like in a request or its answer, the longest first, and how it is written in the
-    // properties: that is shown instead.
-    final Map<String, String> secrets = new TreeMap<String, String>({ String a, String b ->
-        b.length() <=> a.length() ?: a <=> b
-    } as Comparator<String>)
+    final Secrets secrets = new Secrets()
     final String url, text, contentType
     final List<Header> headers
     final List<FormField> form
@@ -64,7 +59,7 @@ class Requests { // loaded anew for each run
     }
 
     Requests(JMeterVariables vars) {
-        url = resolved(property(vars, 'url'))
+        url = secrets.resolved(property(vars, 'url'))
         String body = property(vars, 'body')
         String rowsFile = property(vars, 'rows')
         isRowTheBody = !rowsFile && body ==~ /(?s)@.+\.(csv|jsonl)/
@@ -73,14 +68,14 @@ class Requests { // loaded anew for each run
             body = ''
         }
         if (rowsFile) {
-            readRows(file(rowsFile))
+            readRows(Given.file(rowsFile))
         }
-        if (body.startsWith('@') && !(rowsFile && file(body).isFile())) {
-            files = filesOf('body', file(body))
+        if (body.startsWith('@') && !(rowsFile && Given.file(body).isFile())) {
+            files = filesOf('body', Given.file(body))
             text = ''
         } else { // a file is a template only where there are rows to fill it with
             files = []
-            text = resolved(body.startsWith('@') ? textOf(file(body)) : body)
+            text = secrets.resolved(body.startsWith('@') ? Given.textOf(Given.file(body)) : body)
         }
         form = readForm(property(vars, 'form'))
         if (form && (body || isRowTheBody || property(vars, 'content_type') || !(property(vars, 'method', 'POST') in WITH_BODY))) {
@@ -88,7 +83,7 @@ class Requests { // loaded anew for each run
                 "-Jform: a form is sent by ${WITH_BODY.join(', ')} in place of body and content_type; set only one of them")
         }
         turns = ([rows, files] + form*.files).collect { it ? it.size() : 0 }.max()
-        headers = readHeaders(property(vars, 'headers'))
+        headers = Given.headers(property(vars, 'headers'), secrets)
         List<String> conditions = [property(vars, 'expect'), property(vars, 'reject')]
         String templates = ([url, text] + conditions + headers*.value + form*.value).join(' ')
         if (rows && !isRowTheBody) {
@@ -98,7 +93,7 @@ class Requests { // loaded anew for each run
         contentType = property(vars, 'content_type') ?: isRowTheBody ? TYPES.json : typeOf(text)
         redirects = property(vars, 'follow_redirects', 'true') == 'true'
         keepAlive = property(vars, 'keep_alive', 'true') == 'true'
-        String proxyText = resolved(property(vars, 'proxy'))
+        String proxyText = secrets.resolved(property(vars, 'proxy'))
         try {
             proxy = proxyText ? new URI((proxyText.contains('://') ? '' : 'http://') + proxyText) : null
         } catch (URISyntaxException error) { // its message has the password
@@ -108,9 +103,9 @@ class Requests { // loaded anew for each run
             throw new IllegalArgumentException("-Jproxy=${property(vars, 'proxy')}: expected host:port")
         }
         String certificate = property(vars, 'certificate')
-        String password = resolved(property(vars, 'certificate_password'))
+        String password = secrets.resolved(property(vars, 'certificate_password'))
         if (certificate) {
-            ClientCertificate.use(file(certificate), password)
+            ClientCertificate.use(Given.file(certificate), password)
         }
     }
 
@@ -119,46 +114,10 @@ class Requests { // loaded anew for each run
         return vars.get(name) ?: missing
     }
 
-    // The file of @path; JMeter's own reading of a relative path is beside the plan.
-    static File file(String reference, String folder = FileServer.fileServer.baseDir) {
-        File named = new File(reference - ~/^@/)
-        return named.absolute ? named : new File(folder, named.path)
-    }
-
-    String resolved(String template) {
-        return template.replaceAll(SECRET) { List<String> match ->
-            String value = System.getenv(match[1])
-            if (value == null) {
-                throw new IllegalArgumentException("the environment has no variable ${match[1]}, which ${match[0]} asks for")
-            }
-            if (value) {
-                String inForm = URLEncoder.encode(value, 'UTF-8')
-                for (String each : [value, inForm, inForm.replace('+', '%20'), encoded(value), JsonOutput.toJson(value)[1..-2]]) {
-                    secrets[each] = match[0]
-                }
-            }
-            return value
-        }
-    }
-
-    List<Header> readHeaders(String property) {
-        String lines = property.startsWith('@') ? textOf(file(property)) : property
-        return lines.replace('\\n', '\n').readLines()*.trim().findAll().collect { String line ->
-            int colon = line.indexOf(':')
-            if (!(line ==~ /[!#-'*+.^`|~\w-]+\s*:.*/)) {
-                throw new IllegalArgumentException("header '$line' is not of the form Name: value")
-            }
-            if (line ==~ /(?i)transfer-encoding\s*:.*/) { // JMeter would send nothing
-                throw new IllegalArgumentException('-Jheaders: leave Transfer-Encoding out: JMeter sends bodies with their length')
-            }
-            return new Header(line.substring(0, colon).trim(), resolved(line.substring(colon + 1).trim()))
-        }
-    }
-
     List<FormField> readForm(String property) {
         boolean isFile = property.startsWith('@')
-        String folder = isFile ? file(property).parent : FileServer.fileServer.baseDir
-        String lines = isFile ? textOf(file(property)) : property
+        String folder = isFile ? Given.file(property).parent : FileServer.fileServer.baseDir
+        String lines = isFile ? Given.textOf(Given.file(property)) : property
         return lines.replace('\\n', '\n').readLines()*.trim().findAll().collect { String line ->
             Matcher match = FIELD.matcher(line)
             if (!match.matches()) {
@@ -166,20 +125,11 @@ class Requests { // loaded anew for each run
                     "-Jform: '$line' is not of the form name=value, name=@file or name=<file, with a name in ASCII")
             }
             String sign = match.group(2)
-            File named = sign ? file(match.group(3), folder) : null
+            File named = sign ? Given.file(match.group(3), folder) : null
             return new FormField(name: match.group(1), type: match.group(4),
                 files: sign == '@' ? filesOf('form', named) : null,
-                value: sign == '@' ? '' : resolved(sign ? textOf(named) : match.group(3)))
+                value: sign == '@' ? '' : secrets.resolved(sign ? Given.textOf(named) : match.group(3)))
         }
-    }
-
-    // Without the mark that Windows writes at the beginning.
-    static String textOf(File file) {
-        String text = file.getText('UTF-8')
-        if (text.contains('\uFFFD')) {
-            throw new IllegalArgumentException("$file is not text in UTF-8")
-        }
-        return text.startsWith('\uFEFF') ? text.substring(1) : text
     }
 
     static List<File> filesOf(String property, File file) {
@@ -192,7 +142,7 @@ class Requests { // loaded anew for each run
 
     void readRows(File file) {
         if (file.name.endsWith('.jsonl')) {
-            textOf(file).readLines().findAll { it.trim() }.eachWithIndex { String line, int number ->
+            Given.textOf(file).readLines().findAll { it.trim() }.eachWithIndex { String line, int number ->
                 JsonNode row = objectOf(line)
                 if (row == null) {
                     throw new IllegalArgumentException("$file: line ${number + 1} is not a JSON object")
@@ -200,7 +150,7 @@ class Requests { // loaded anew for each run
                 rows.add(row.fields().collectEntries { [it.key, it.value] } as Map<String, JsonNode>)
             }
         } else {
-            BufferedReader lines = new BufferedReader(new StringReader(textOf(file)))
+            BufferedReader lines = new BufferedReader(new StringReader(Given.textOf(file)))
             String[] names = CSVSaveService.csvReadFile(lines, (char) ',')
             if (names.toUnique().length < names.length) {
                 throw new IllegalArgumentException("$file: two columns have the same name")
@@ -263,10 +213,6 @@ class Requests { // loaded anew for each run
         return filled(header.value, row) { JsonNode value -> plain(value).replaceAll(/[\r\n]+/, ' ') }
     }
 
-    static String encoded(String url) {
-        return url.replaceAll(NOT_IN_URL) { String each -> String.format('%%%02X', (int) each.charAt(0)) }
-    }
-
     static String plain(JsonNode value) {
         return value.textual ? value.textValue() : value.toString()
     }
@@ -284,7 +230,7 @@ class Requests { // loaded anew for each run
         Map<String, JsonNode> row = rows ? rows[index % rows.size()] : null
         // The sampler's path: once a run has begun, what a script sets there itself is not kept.
         String filledUrl = filled(url, row) { JsonNode value -> URLEncoder.encode(plain(value), 'UTF-8').replace('+', '%20') }
-        vars.put('request_url', encoded(filledUrl))
+        vars.put('request_url', Given.encoded(filledUrl))
         File file = files ? files[index % files.size()] : null
         String type = file ? property(vars, 'content_type') ?: typeOf(file) : contentType
         sampler.headerManager = headersFor(row, file || text || isRowTheBody || sampler.method in WITH_BODY ? type : null)
@@ -317,7 +263,7 @@ class Requests { // loaded anew for each run
             sampler.proxyUser = login[0]
             sampler.proxyPass = login[1]
         }
-        vars.putObject('secrets', secrets)
+        vars.putObject('secrets', secrets.shown)
         if (row) { // for what is expected of the answer
             vars.putObject('filling', { String template -> filled(template, row) { JsonNode value -> plain(value) } })
         }
@@ -342,12 +288,7 @@ class Requests { // loaded anew for each run
     void checkHeaders() {
         for (Header header : headers) {
             for (Map<String, JsonNode> row : rows ?: [null as Map<String, JsonNode>]) {
-                Matcher wrong = NOT_IN_HEADER.matcher(filled(header, row))
-                if (wrong.find()) { // it may be of a secret: the value is not shown
-                    throw new IllegalArgumentException("-Jheaders: $header.name: its value has the character " +
-                        String.format('U+%04X', wrong.group().codePointAt(0)) + ', which JMeter cannot send in a header: ' +
-                        'percent-encode it, or leave it out')
-                }
+                Given.checkHeader(header.name, filled(header, row))
             }
         }
     }

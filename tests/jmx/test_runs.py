@@ -12,7 +12,7 @@ import pytest
 from framestorm import paths
 from framestorm.machine import wait_until
 from tests.jmx.conftest import JMeterRun, RunPlan, StartPlan
-from tests.stand_in import EARLY, StartServer
+from tests.stand_in import EARLY, StandIn, StartServer
 
 SCRIPTED_CLIENT = Path(__file__).with_name("scripted_client.py")
 Scripted = Callable[..., dict[str, object]]
@@ -46,8 +46,23 @@ def frame_dir(tmp_path: Path) -> Path:
     return folder
 
 
-def test_video_per_user(run_plan: RunPlan, stand_in: StartServer) -> None:
-    run = run_plan("video-per-user", url=stand_in().url, users=3, ramp_s=1, frames=37, verify_share=0)
+def received_headers(server: StandIn) -> set[tuple[str | None, ...]]:
+    """The host, the key and the type that requests came with."""
+    return {tuple(each.headers[name] for name in ("Host", "X-Key", "Content-Type")) for each in server.received}
+
+
+@pytest.fixture
+def headers(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Headers that a user adds, with a secret of the environment."""
+    monkeypatch.setenv("RUN_KEY", "s3cr3t-of-runs")
+    return r"Host: blur.example.com\nX-Key: ${env:RUN_KEY}"
+
+
+def test_video_per_user(run_plan: RunPlan, stand_in: StartServer, headers: str, tmp_path: Path) -> None:
+    server = stand_in()
+    run = run_plan("video-per-user", url=server.url, users=3, ramp_s=1, frames=37, verify_share=0, headers=headers)
+    assert received_headers(server) == {("blur.example.com", "s3cr3t-of-runs", "text/plain")}
+    assert b"s3cr3t" not in b"".join(path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file())
     assert run.count("label", "success", "responseMessage") == {("user", "true", "OK"): 3, ("frame", "true", "OK"): 111}
     assert [(user.get("lb"), len(user.findall("sample"))) for user in run.tree()] == [("user", 37)] * 3
     assert run.errors() == []
@@ -133,16 +148,20 @@ def test_a_gentle_stop_lets_http_requests_finish(
     assert frames == {("true",): len(server.requests)}, "every frame that was sent is counted as answered"
 
 
-def test_http_sends_frames_in_turn_at_the_rate(run_plan: RunPlan, stand_in: StartServer, frame_dir: Path) -> None:
-    headers = (("X-Faces", "[[1,1,2,2,0.9]]"), ("X-Cold", "1"), ("Server-Timing", "total;dur=3.5"))
-    server = stand_in({"content_type": "image/jpeg", "body": b"\xff\xd8", "headers": headers})
-    load = {"encoding": "jpeg", "rate_per_s": 12.5, "hold_s": 2}
+def test_http_sends_frames_in_turn_at_the_rate(
+    run_plan: RunPlan, stand_in: StartServer, frame_dir: Path, headers: str
+) -> None:
+    figures = (("X-Faces", "[[1,1,2,2,0.9]]"), ("X-Cold", "1"), ("Server-Timing", "total;dur=3.5"))
+    server = stand_in({"content_type": "image/jpeg", "body": b"\xff\xd8", "headers": figures})
+    load = {"encoding": "jpeg", "rate_per_s": 12.5, "hold_s": 2, "headers": headers}
     run = run_plan("face-blur-http", url=server.url, frame_dir=frame_dir, **load)
     columns = ("label", "success", "handler_ms", "model_ms", "cold", "faces")
     assert run.count(*columns) == {("frame", "true", "3.5", "", "true", "1"): 25}
     assert Counter(server.requests) == {
         ("image/jpeg", b"\xff\xd8\x00%d" % index): count for index, count in enumerate((9, 8, 8))
     }
+    assert received_headers(server) == {("blur.example.com", "s3cr3t-of-runs", "image/jpeg")}
+    assert {each.headers["Accept"] for each in server.received} == {"image/jpeg"}
     assert run.errors() == []
     lines = run.sample_lines()
     assert {(line["label"], line["handler_ms"], line["faces"], line["verified"]) for line in lines} == {
@@ -201,9 +220,10 @@ def test_http_without_frames_sends_nothing_and_ends(run_plan: RunPlan, stand_in:
     assert "cut the video first" in run.text("jmeter.log")
 
 
-def test_tasks_of_one_user(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
+def test_tasks_of_one_user(run_plan: RunPlan, stand_in: StartServer, headers: str) -> None:
     server = stand_in({"body": b"ok", "headers": (("X-Worker", "replica-1"),)})
-    run = run_plan("tasks", mode="push", url=server.url, workers=2, tasks=8, task_s=0.01)
+    run = run_plan("tasks", mode="push", url=server.url, workers=2, tasks=8, task_s=0.01, headers=headers)
+    assert received_headers(server) == {("blur.example.com", "s3cr3t-of-runs", "text/plain")}
     assert run.count("label", "success", "responseMessage") == {("user", "true", "OK"): 1, ("task", "true", "OK"): 8}
     assert {body for _, body in server.requests} == {b"0.01"}
     assert sorted((line["label"], line["index"]) for line in run.sample_lines()) == [("task", n) for n in range(8)]

@@ -117,6 +117,27 @@ def test_other_properties_are_refused(given: dict[str, str], tmp_path: Path) -> 
         prepare(options("face-blur", **given), tmp_path / "run")
 
 
+@pytest.mark.parametrize("plan", ["face-blur", "video-per-user", "face-blur-http", "requests", "request-rate"])
+@pytest.mark.parametrize(
+    ("headers", "why"),
+    [
+        ("no colon", "'no colon' is not of the form Name: value"),
+        (r"X-A: 1\nTransfer-Encoding: chunked", "leave Transfer-Encoding out"),
+        ("X-Key: ${env:KEY_OF_HEADERS}", r"X-Key: its value has the character U\+000A"),
+        ("@headers", "KEY_NOT_SET"),
+    ],
+)
+def test_headers_that_no_plan_can_send_are_refused(
+    plan: str, headers: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("headers").write_text("X-Key: ${env:KEY_NOT_SET}\n")
+    monkeypatch.setenv("KEY_OF_HEADERS", "s3cr3t\n")
+    with pytest.raises(UsageError, match=rf"-Jheaders: .*{why}") as refusal:
+        prepare(options(plan, url="http://127.0.0.1:9/", headers=headers), tmp_path / "run")
+    assert "s3cr3t" not in str(refusal.value)
+
+
 def test_a_plan_made_in_jmeter_may_read_any_property(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = {"url": "http://h/f", "of_a_script": "1"}
     asked = RunOptions(paths.ROOT / "tests" / "run" / "shop.jmx", given=given, is_for_gui=True)
