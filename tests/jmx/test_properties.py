@@ -134,11 +134,11 @@ def test_what_an_answer_meets(of_scripts: OfScripts) -> None:
     same += ["$.c == 1234567890.12", "$.b == 9007199254740993", "$.h == 12345678901234567890", "$.s == 1.5E-7"]
     same += ["$.text == 10", "$.b != 9007199254740992", "$.p != 10.1", "$.i < 1e999"]
     other = ["$.p != 10", "$.b == 9007199254740992", "$.h != 12345678901234567890", "$.text == 10.0", "$.i == 1e999"]
-    answer = (
+    exact = (
         '{"p": 10.0, "e": 1e1, "i": 10, "z": -0.0, "d": 0.10000000000000001, "c": 1234567890.12, "s": 0.00000015, '
         '"b": 9007199254740993, "h": 12345678901234567890, "text": "10"}'
     )
-    assert of_scripts([{"conditions": [*same, *other], "answer": answer}])[0]["met"] == same
+    assert of_scripts([{"conditions": [*same, *other], "answer": exact}])[0]["met"] == same
     of_row = ["$.text == {column}", "{column}", "$.n < {column}", "//a[.='{column}']"]
     answers = [{"conditions": of_row, "answer": answer, "column": column} for column in ("7 a", "3")]
     assert [each["met"] for each in of_scripts(answers)] == [
