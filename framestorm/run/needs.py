@@ -12,6 +12,7 @@ from typing import NamedTuple
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
+from framestorm.model import units
 from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known, NamedFile, named_files
 from framestorm.plain import note
@@ -118,6 +119,9 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
     known = Known(elements, values, folder)
     if not is_for_gui:
         meaning.check(plan, fragments, every, known, values, anyway=anyway)
+        if names := _without_server(elements, known):
+            what = f"{units.listed(names)} {'name' if len(names) > 1 else 'names'} no server"
+            note(f"{plan.path.name}: {what}, nor do HTTP Request Defaults: unless a script does, each request fails")
     return Needs(
         samplers=tuple(
             each.get("testname", "")
@@ -209,6 +213,20 @@ def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[Address
         if domain and port is not None and scheme in ("", "http", "https"):
             url = f"{scheme or 'http'}://{domain}" + (f":{port}" if port else "")
             yield Address(url, proxy, is_java_client, hosts.get(domain.partition(":")[0].lower(), ""))
+
+
+def _without_server(elements: Sequence[ET.Element], known: Known) -> list[str]:
+    """The names of the HTTP samplers that have no server, neither their own nor one of HTTP Request Defaults."""
+    if any(plans.field_text(each, "HTTPSampler.domain") for each in elements if each.tag == "ConfigTestElement"):
+        return []
+    names = []
+    for element in elements:
+        fields = (plans.field_text(element, f"HTTPSampler.{name}") for name in ("domain", "path", "protocol"))
+        domain, path, scheme = map(known.value, fields)
+        is_url = path is None or path.startswith(("http://", "https://"))
+        if element.tag == "HTTPSamplerProxy" and domain == "" and not is_url and scheme != "file":
+            names.append(element.get("testname", ""))
+    return list(dict.fromkeys(names))
 
 
 def _static_hosts(elements: Sequence[ET.Element], known: Known) -> dict[str, str]:

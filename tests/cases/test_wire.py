@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from framestorm import cli, conductor, report
+from framestorm.model import plan as plans
+from framestorm.run import needs
 from framestorm.run.preparation import RunOptions
 from tests.odd_server import SETTINGS_FRAME, OddServer, answer, compressed_answers, serving_oddly
 from tests.runs import RunFiles
@@ -85,6 +87,30 @@ def test_a_name_of_the_dns_cache_manager_is_checked_where_the_plan_sends(
         assert f"target: http://shop.invalid:{server.port}" in capsys.readouterr().out.splitlines()
     plan.write_text(plan.read_text().replace("Shop.Invalid<", "other.invalid<"))
     assert cli.main(["-t", str(plan), "--check"]) == 1
+
+
+DEFAULTS = (
+    '<ConfigTestElement enabled="true"><stringProp name="HTTPSampler.domain">127.0.0.1</stringProp></ConfigTestElement>'
+)
+
+
+@pytest.mark.parametrize(
+    ("there", "instead", "is_noted"),
+    [
+        ("", "", True),
+        (">/x<", ">http://127.0.0.1:9/x<", False),
+        (">/x<", ">${__groovy(props.get('url'))}<", False),
+        ("<HTTPSamplerProxy", f"{DEFAULTS}<hashTree/><HTTPSamplerProxy", False),
+    ],
+    ids=["none", "in the path", "known under load", "by defaults"],
+)
+def test_a_sampler_without_a_server_is_noted_before_the_load(
+    there: str, instead: str, is_noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "theirs.jmx"
+    plan.write_text((CASES / "no-host.jmx").read_text().replace(there, instead, 1))
+    needs.look(plans.read(plan), {})
+    assert ("theirs.jmx: get names no server" in capsys.readouterr().err) is is_noted
 
 
 def test_a_server_of_http_2_only_is_named(tmp_path: Path) -> None:
