@@ -68,12 +68,13 @@ def test_one_interrupt_stops_any_plan(
 def test_arrivals_that_a_plug_in_dropped_are_counted(run_sh: RunSh, tmp_path: Path) -> None:
     """Though each of the others makes two samples, which are more than the arrivals that were due."""
     samples = script("Thread.sleep(60)", "first") + script("Thread.sleep(60)", "second")
-    done = run_sh("-t", str(write_plan(tmp_path / "arrivals.jmx", samples, group=ARRIVALS)))
+    done = run_sh("-t", str(write_plan(tmp_path / "arrivals.jmx", samples, group=ARRIVALS)), status=3)
     summary = done.json("summary.json")
     facts, n = summary["facts"], summary["labels"]["first"]["n"]
     assert 0 < facts["dropped"] == facts["arrivals"] - n
     assert summary["labels"]["all"]["n"] == 2 * n
-    assert summary["warnings"][0].startswith(f"{facts['dropped']} of {facts['arrivals']} arrivals")
+    assert [each["text"] for each in summary["criteria"] if each["state"] == "failed"] == ["overload"]
+    assert summary["warnings"][1].startswith(f"{facts['dropped']} of {facts['arrivals']} arrivals")
 
 
 def test_jars_of_a_user_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
