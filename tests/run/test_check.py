@@ -71,7 +71,7 @@ def test_a_plan_writes_nothing_that_the_terminal_obeys(tmp_path: Path, capsys: p
         ({"expect": "$.["}, "-Jexpect=$.[: "),
         ({"expect_status": "200-2xx"}, "-Jexpect_status=200-2xx: "),
         ({"rows": "@rows.csv", "body": "{a}"}, "row 1 has 1 values, its header 2"),
-        ({"headers": "@headers"}, "no variable NOT_SET_HERE"),
+        ({"headers": "@headers"}, "${env:NOT_SET_HERE} is not set"),
         ({"expect_status": "200-299", "expect": "$.a"}, None),
     ],
 )
