@@ -228,7 +228,8 @@ def test_a_variable_that_something_defines_is_no_alarm(
         (arguments("a", "x=${token}") + element("RegexExtractor", RegexExtractor__refname="token") + CALL, ["token"]),
         (CALL.replace("<hashTree/>", f"<hashTree>{element('RegexExtractor', RegexExtractor__refname='x')}</hashTree>")
          .replace("${x}", "").join([CALL, ""]), ["set only by RegexExtractor 'regexextractor', which comes later"]),
-        (element("ForeachController", ForeachController__inputVal="in", ForeachController__returnVal="y"), ["in_1"]),
+        (element("ForeachController", ForeachController__inputVal="in", ForeachController__returnVal="y")
+         + CALL.replace("${x}", "${y}"), ["in_1"]),
     ],
 )  # fmt: skip
 def test_a_variable_that_nothing_defines_is_noted(
@@ -386,7 +387,7 @@ LISTENER = '<BackendListener testname="{}"/><hashTree/>'
 def test_what_elements_name_of_others(
     elements: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=1), capsys)
+    checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements + CALL.replace("${x}", ""), loops=1), capsys)
     assert word in checked.text and bool(word) == bool(checked.notes)
 
 
