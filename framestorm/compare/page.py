@@ -197,7 +197,7 @@ def undecided_text(judged: JudgedThreshold) -> str:
 
 
 def junit_xml(comparison: Comparison) -> str:
-    """JUnit's XML: a test case a check; one that is not decided fails if it counts as failed, else it is skipped."""
+    """Return the comparison as JUnit XML: a test case for each check; undecided checks are skipped or failed."""
     names = {side.label: side.name for side in comparison.sides}
     return suite_xml(
         f"compare.{comparison.subject}",

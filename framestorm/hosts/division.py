@@ -66,7 +66,7 @@ class Division:
         return not groups
 
     def shared(self, name: str, whole: str, of_slaves: Sequence[str]) -> None:
-        """Note a total and its parts by its name."""
+        """Record a total and the parts of the slaves under its name."""
         while name in self.totals:
             name += "'"
         self.totals[name] = whole

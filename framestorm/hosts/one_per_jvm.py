@@ -107,7 +107,7 @@ def _divide_ids(fields: Fields, division: Division) -> None:
 
 
 def _divide_counters(element: ET.Element, division: Division) -> None:
-    """Have the function __counter, if it counts for all users, count in turn on the slaves."""
+    """Let slaves take turns in __counter, where it counts for all users together."""
 
     def in_turn(call: re.Match[str]) -> str:
         if call["each"].lower() == "true":

@@ -127,7 +127,7 @@ def _read(element: ET.Element, load: Load, known: Known, values: Mapping[str, st
 
 
 def _of_kit(plan: Plan, values: Mapping[str, str]) -> Callable[[Load], Load] | None:
-    """The load of the kit's own plans, by their properties; None if the plan has others."""
+    """Read the load of one of the kit's plans from its properties; None for any other plan."""
     try:
         ramp_s, hold_s = (float(values[name]) for name in ("ramp_s", "hold_s"))
         if "rate_per_s" in plan.settable:

@@ -91,7 +91,7 @@ class JudgedThreshold:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it neither passed nor failed."""
+        """Whether the check has no verdict, for lack of data or of a comparison."""
         return self.state in {"inconclusive", "not compared"}
 
 

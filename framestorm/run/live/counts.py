@@ -234,7 +234,7 @@ class Counts:
 
 
 class _Rows:
-    """The rows of a CSV file of JMeter's that grows; a line break within quotes does not end a row."""
+    """Read the new rows of a CSV file that JMeter still writes; a line break within quotes ends no row."""
 
     def __init__(self) -> None:
         self._offset = 0

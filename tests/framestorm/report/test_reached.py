@@ -118,7 +118,7 @@ def test_a_group_that_sent_nothing_is_said_and_so_is_one_that_failed(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "thread", ["10.0.0.7-g 1-{}", "slave1:8001-g 1-{}", "g-ThreadStarter 1-{}", "10.0.0.7-g-ThreadStarter 1-{}"]
+    "thread", ["198.18.0.7-g 1-{}", "slave1:8001-g 1-{}", "g-ThreadStarter 1-{}", "198.18.0.7-g-ThreadStarter 1-{}"]
 )
 def test_samples_are_of_the_group_that_their_thread_is_named_after(thread: str, tmp_path: Path) -> None:
     summary = summarised(tmp_path, (OPEN,), at_rate(10, 10), thread=thread)
