@@ -280,7 +280,7 @@ def test_so_much_of_answers_is_held_as_fits_into_the_heap(run_plan: RunPlan, sta
     """All users together may hold an eighth of the heap: 64 MiB here."""
     long, short = {"body": b"x" * (30 << 20) + b"\nthe end", "pause_s": 2}, {"body": b"the end"}
     server = stand_in(*[long] * 4, *[short] * 4)
-    run = run_plan("requests", url=server.url, method="GET", users=4, ramp_s=0, hold_s=3, sleep_s=0.2, expect="the end")
+    run = run_plan("requests", url=server.url, method="GET", users=4, ramp_s=0, hold_s=8, sleep_s=0.5, expect="the end")
     causes = run.count("responseMessage")
     assert causes.keys() == {("OK",), ("generator-limit",)} and causes.total() == len(server.received)
     assert {row["responseMessage"] for row in run.rows() if int(row["bytes"]) < 1 << 20} == {"OK"}
