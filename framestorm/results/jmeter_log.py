@@ -21,7 +21,7 @@ _MESSAGE = rb"^(?:\S+ \S+ )?[A-Z]+ [^:\n]*: "
 # What jmx/groovy/request.groovy and answer.groovy say of properties that they cannot use, before the first request.
 _TEXT = rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _REFUSED = re.compile(rb'%b\{"type":"refused","why":(%b)\}$' % (_MESSAGE, _TEXT), re.MULTILINE)
-# The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group (jmx/java/Schedules.java).
+# The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group (jmx/java/Arrivals.java).
 _NUMBER = rb"(\d{1,15})\b"
 _ARRIVALS = re.compile(
     rb'%b\{"type":"arrivals","due":%b,"dropped":%b(?:,"group":(%b))?\}' % (_MESSAGE, _NUMBER, _NUMBER, _TEXT),

@@ -3,6 +3,7 @@ package framestorm;
 import java.io.File;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import javassist.CannotCompileException;
 import javassist.ClassPool;
 import javassist.CtClass;
@@ -15,12 +16,12 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes twenty-three classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
+ * Makes twenty-one classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
  * its own: samples know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up,
  * scripts cost less, a controller hears its slaves alone, stop messages are files, answers and the output of programs
- * have limits, a redirect takes no secrets along, an Arrivals Thread Group ends, a Sample
- * Timeout is told, a Parallel Controller is a transaction, an answer is read before the whole body is sent, of a connection
- * that was idle and of HTTP/2 it is said, an empty answer is empty in any coding, and a Host header arrives as it was given.
+ * have limits, a redirect takes no secrets along, a Sample Timeout is told, a Parallel Controller is a transaction, an
+ * answer is read before the whole body is sent, of a connection that was idle and of HTTP/2 it is said, an empty answer is
+ * empty in any coding, and a Host header arrives as it was given.
  * Compiles the kit's scripts beside them.
  * Arguments: the folder for the classes, then the classes in Groovy that scripts use, then the scripts.
  */
@@ -57,7 +58,6 @@ final class Patch {
             + " && $1.getEntity().getContentEncoding().getElements().length > 5)"
             + " throw new org.apache.http.ProtocolException(\"more than 5 content codings\");");
         codings.getDeclaredMethod("process").insertAfter("framestorm.Coding.keepError($1);");
-        CtClass arrivals = patchedArrivals(pool.get("com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup"));
         CtClass redirects = pool.get("org.apache.http.impl.client.DefaultRedirectStrategy");
         redirects.getDeclaredMethod("getRedirect")
             .insertAfter("framestorm.Redirects.setHeaders((org.apache.http.client.methods.HttpUriRequest) $1, $_);");
@@ -76,9 +76,9 @@ final class Patch {
         CtClass output = pool.get("org.apache.jorphan.exec.StreamCopier");
         replaceCalls(output.getDeclaredMethod("run"), "org.apache.commons.io.IOUtils", "copyLarge", "framestorm.Output.copy($$)");
         CtClass timeout = pool.get("org.apache.jmeter.modifiers.SampleTimeout");
-        for (CtMethod each : timeout.getDeclaredMethods()) { // one of them is the lambda that interrupts
-            replaceCalls(each, SAMPLES + "Interruptible", "interrupt", "framestorm.SampleTimeouts.interrupt($0)");
-        }
+        // One of its methods is the lambda that interrupts.
+        replace(List.of(timeout.getDeclaredMethods()), SAMPLES + "Interruptible", "interrupt",
+            "$_ = framestorm.SampleTimeouts.interrupt($0);");
         CtClass thread = pool.get("org.apache.jmeter.threads.JMeterThread");
         thread.getDeclaredMethod("doSampling").insertAfter("framestorm.SampleTimeouts.tell($2, $_);");
         thread.getDeclaredMethod("doEndTransactionSampler")
@@ -89,7 +89,7 @@ final class Patch {
         replace(tree.getDeclaredMethod("setAttributes"), "com.thoughtworks.xstream.io.HierarchicalStreamWriter",
             "addAttribute", "if (!\"sample_kind\".equals($1)) $proceed($$);");
         List<CtClass> all = List.of(
-            result, event, rows, engine, script, rmi, main, limits, codings, arrivals, redirects, bodies,
+            result, event, rows, engine, script, rmi, main, limits, codings, redirects, bodies,
             executor, decompression, heads, sampler, sockets, output, timeout, thread, parallel, tree);
         for (CtClass each : all) {
             each.writeFile(arguments[0]);
@@ -173,16 +173,6 @@ final class Patch {
         return script;
     }
 
-    /**
-     * The group waits for its first arrival, and a user in its pool for the next: a notification that came before they
-     * waited was lost, and the test never ended.
-     */
-    private static CtClass patchedArrivals(CtClass group) throws Exception {
-        replaceWaits(group.getDeclaredMethod("start"), "arrivalsCount.get() == 0L && threadStarter.isAlive()");
-        replaceWaits(group.getDeclaredMethod("movedToPool"), "running && poolThreads.contains($0)");
-        return group;
-    }
-
     /** There is no setting of HttpClient for its request executor that JMeter would pass on. */
     private static CtClass patchedExecutor(CtClass executor) throws Exception {
         String connection = "org.apache.http.HttpClientConnection";
@@ -220,25 +210,32 @@ final class Patch {
         return parallel;
     }
 
-    /** Let a method wait only as long as it has a reason; looked at once a second, if nothing notifies it. */
-    private static void replaceWaits(CtMethod method, String reason) throws Exception {
-        replace(method, Object.class.getName(), "wait", "while (" + reason + ") $0.wait(1000L);");
-    }
-
     /** Replace the calls of one method of a class, within a method of JMeter, by another expression. */
     private static void replaceCalls(CtMethod method, String called, String name, String instead) throws Exception {
         replace(method, called, name, "$_ = ($r) " + instead + ";");
     }
 
     private static void replace(CtMethod method, String called, String name, String statement) throws Exception {
-        method.instrument(new ExprEditor() {
-            @Override
-            public void edit(MethodCall call) throws CannotCompileException {
-                if (call.getClassName().equals(called) && call.getMethodName().equals(name)) {
-                    call.replace(statement);
+        replace(List.of(method), called, name, statement);
+    }
+
+    /** Without such a call the patch would have no effect, in silence: JMeter is of another version than it is made for. */
+    private static void replace(List<CtMethod> methods, String called, String name, String statement) throws Exception {
+        AtomicInteger calls = new AtomicInteger();
+        for (CtMethod method : methods) {
+            method.instrument(new ExprEditor() {
+                @Override
+                public void edit(MethodCall call) throws CannotCompileException {
+                    if (call.getClassName().equals(called) && call.getMethodName().equals(name)) {
+                        call.replace(statement);
+                        calls.incrementAndGet();
+                    }
                 }
-            }
-        });
+            });
+        }
+        if (calls.get() == 0) {
+            throw new IllegalStateException(methods.get(0).getDeclaringClass().getName() + " never calls " + called + "." + name);
+        }
     }
 
     private Patch() {

@@ -1,9 +1,7 @@
 package framestorm;
 
 import com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup;
-import com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadStarter;
 import com.blazemeter.jmeter.threads.arrivals.FreeFormArrivalsThreadGroup;
-import com.blazemeter.jmeter.threads.arrivals.FreeFormArrivalsThreadStarter;
 import groovy.json.JsonOutput;
 import java.lang.reflect.Field;
 import java.util.Collection;
@@ -14,7 +12,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.ResourceBundle;
 import kg.apc.jmeter.timers.VariableThroughputTimer;
-import org.apache.jmeter.engine.StandardJMeterEngine;
 import org.apache.jmeter.testelement.AbstractTestElement;
 import org.apache.jmeter.testelement.TestElement;
 import org.apache.jmeter.testelement.ThreadListener;
@@ -26,22 +23,19 @@ import org.apache.jmeter.testelement.property.StringProperty;
 import org.apache.jmeter.threads.AbstractThreadGroup;
 import org.apache.jmeter.threads.JMeterContextService;
 import org.apache.jmeter.threads.JMeterThread;
-import org.apache.jmeter.threads.ListenerNotifier;
 import org.apache.jmeter.threads.ThreadGroup;
 import org.apache.jmeter.threads.openmodel.OpenModelThreadGroup;
 import org.apache.jmeter.threads.openmodel.ThreadScheduleUtils;
 import org.apache.jmeter.timers.ConstantThroughputTimer;
 import org.apache.jmeter.timers.poissonarrivals.PreciseThroughputTimer;
 import org.apache.jorphan.collections.HashTree;
-import org.apache.jorphan.collections.ListedHashTree;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Has each schedule count from the start of its own thread group, as JMeter does from 6.0 on: JMeter 5.5 counts from the
- * test's start, which lies before the warm-up, setUp Thread Groups and groups that run before. An Arrivals Thread Group
- * keeps a rate that is no whole number, for which the plug-in sends nothing, and a ramp, in which the plug-in sends
- * nothing either. No class is patched: elements of the test are exchanged in memory, before anything of it is started.
+ * test's start, which lies before the warm-up, setUp Thread Groups and groups that run before. No class is patched:
+ * elements of the test are exchanged in memory, before anything of it is started.
  */
 public final class Schedules {
     private static final Logger LOG = LoggerFactory.getLogger(Schedules.class);
@@ -67,9 +61,9 @@ public final class Schedules {
             if (each.getClass() == PreciseThroughputTimer.class) {
                 other = copy((TestElement) each, new Timer());
             } else if (each.getClass() == ArrivalsThreadGroup.class) {
-                other = copy((TestElement) each, new Arrivals());
+                other = copy((TestElement) each, new Arrivals.Group());
             } else if (each.getClass() == FreeFormArrivalsThreadGroup.class) {
-                other = copy((TestElement) each, new FreeArrivals());
+                other = copy((TestElement) each, new Arrivals.FreeFormGroup());
             } else if (each.getClass() == VariableThroughputTimer.class) {
                 other = copy((TestElement) each, new ShapingTimer());
             } else if (each.getClass() == ConstantThroughputTimer.class) {
@@ -234,105 +228,6 @@ public final class Schedules {
         @Override
         public void threadFinished() { // nothing is kept for a thread
         }
-    }
-
-    /** An Arrivals Thread Group that starts 2.5 arrivals per second where these are asked for, not none. */
-    public static final class Arrivals extends ArrivalsThreadGroup {
-        private static final long serialVersionUID = 1L;
-
-        @Override
-        public double getTargetLevelAsDouble() {
-            try {
-                return Double.parseDouble(getTargetLevel().trim());
-            } catch (NumberFormatException error) {
-                return super.getTargetLevelAsDouble();
-            }
-        }
-
-        @Override
-        protected Thread getThreadStarter(int number, ListenerNotifier notifier, ListedHashTree tree,
-                StandardJMeterEngine engine) {
-            return new Starter(number, notifier, tree, engine, this);
-        }
-    }
-
-    /** Its arrivals: in a ramp without steps, the plug-in's rate stays 0 until the ramp is over, as nothing has arrived. */
-    private static final class Starter extends ArrivalsThreadStarter {
-        private final ArrivalsThreadGroup group;
-
-        Starter(int number, ListenerNotifier notifier, ListedHashTree tree, StandardJMeterEngine engine,
-                ArrivalsThreadGroup group) {
-            super(number, notifier, tree, engine, group);
-            this.group = group;
-        }
-
-        @Override
-        protected double getCurrentRate() {
-            double rampS = group.getRampUpSeconds();
-            double most = group.getTargetLevelFactored();
-            if (rampS > 0 && most > 0 && group.getStepsAsLong() <= 0 && rollingTime / 1000.0 - startTime < rampS) {
-                // Number k is due after sqrt(2 k ramp / most).
-                double untilNext = Math.sqrt(scheduledCount + 1) - Math.sqrt(scheduledCount);
-                return Math.min(most, 1 / (untilNext * Math.sqrt(2 * rampS / most)));
-            }
-            return super.getCurrentRate();
-        }
-
-        @Override
-        protected void supplyActiveThreads() throws InterruptedException {
-            long dropped = 0;
-            while (needMoreArrivals()) {
-                if (!group.releasedPoolThread()) {
-                    if (group.canCreateMoreThreads()) {
-                        addActiveThread();
-                    } else {
-                        dropped++;
-                    }
-                }
-            }
-            tellArrivals(group.getName(), scheduledCount, dropped);
-        }
-    }
-
-    /** A Free-Form Arrivals Thread Group that counts the arrivals for which its limit leaves no thread. */
-    public static final class FreeArrivals extends FreeFormArrivalsThreadGroup {
-        private static final long serialVersionUID = 1L;
-
-        @Override
-        protected Thread getThreadStarter(int number, ListenerNotifier notifier, ListedHashTree tree,
-                StandardJMeterEngine engine) {
-            return new FreeStarter(number, notifier, tree, engine, this);
-        }
-    }
-
-    private static final class FreeStarter extends FreeFormArrivalsThreadStarter {
-        private final ArrivalsThreadGroup group;
-
-        FreeStarter(int number, ListenerNotifier notifier, ListedHashTree tree, StandardJMeterEngine engine,
-                FreeFormArrivalsThreadGroup group) {
-            super(number, notifier, tree, engine, group);
-            this.group = group;
-        }
-
-        @Override
-        protected void supplyActiveThreads() throws InterruptedException {
-            long dropped = 0;
-            while (needMoreArrivals()) {
-                if (!group.releasedPoolThread()) {
-                    if (group.canCreateMoreThreads()) {
-                        addActiveThread();
-                    } else {
-                        dropped++;
-                    }
-                }
-            }
-            tellArrivals(group.getName(), scheduledCount, dropped);
-        }
-    }
-
-    /** As jmx/groovy/arrival.groovy says it; the plug-in keeps to itself what it drops. */
-    private static void tellArrivals(String group, long due, long dropped) {
-        LOG.info("{\"type\":\"arrivals\",\"due\":{},\"dropped\":{},\"group\":{}}", due, dropped, JsonOutput.toJson(group));
     }
 
     private Schedules() {

@@ -210,9 +210,9 @@ def test_scripts_are_compiled_at_set_up() -> None:
     assert made_of == probe.digest(ROOT, [str(path) for path in pieces.ADDITIONS.inputs]), "slaves have the same"
 
 
-NOTIFIED_TOO_SOON = """
+NOTIFIED_AT_ONCE = """
 import com.blazemeter.jmeter.threads.DynamicThread
-import com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup
+import framestorm.Arrivals
 import org.apache.jmeter.control.LoopController
 import org.apache.jmeter.engine.StandardJMeterEngine
 import org.apache.jmeter.threads.JMeterThread
@@ -222,33 +222,46 @@ import org.apache.jorphan.collections.HashTree
 import org.apache.jorphan.collections.ListedHashTree
 
 JMeterUtils.loadJMeterProperties(args[0] + "/bin/jmeter.properties")
-def group = new ArrivalsThreadGroup()
-group.running = true
-def user = new DynamicThread(new HashTree(new LoopController()), group, null)
-def pooled = new Thread({ group.movedToPool(user) })
-synchronized (user) {
-    pooled.start()
-    while (!group.poolThreads.contains(user)) Thread.onSpinWait()
-    group.releasedPoolThread()
+def ends = { Closure work ->
+    def thread = new Thread(work)
+    thread.start()
+    thread.join(20000)
+    assert !thread.isAlive()
 }
-pooled.join(20000)
-assert !pooled.isAlive()
 
-group = new ArrivalsThreadGroup() {
+[new Arrivals.Group(), new Arrivals.FreeFormGroup()].each { group ->
+    group.running = true
+    200.times {
+        def user = new DynamicThread(new HashTree(new LoopController()), group, null)
+        def pooled = new Thread({ group.movedToPool(user) })
+        pooled.start()
+        while (!group.poolThreads.contains(user)) Thread.onSpinWait()
+        group.releasedPoolThread()
+        pooled.join(500)
+        assert !pooled.isAlive()
+    }
+}
+
+class ArrivesAtOnce extends Arrivals.Group {
     protected Thread getThreadStarter(int index, ListenerNotifier n, ListedHashTree t, StandardJMeterEngine e) {
-        new Thread({ arrivalsCount.set(1) })
+        def group = this
+        new Thread({ synchronized (group) { group.notify() } })
     }
     JMeterThread addNewThread(int delay, StandardJMeterEngine engine) { null }
 }
-def started = new Thread({ group.start(0, null, null, null) })
-started.start()
-started.join(20000)
-assert !started.isAlive()
+ends { new ArrivesAtOnce().start(0, null, null, null) }
+
+def empty = new Arrivals.Group()
+empty.targetLevel = "0"
+empty.rampUp = "0"
+empty.steps = "0"
+empty.hold = "0"
+ends { empty.start(0, null, new ListedHashTree(), null) }
 System.exit(0)
 """
 
 
 def test_an_arrivals_thread_group_misses_no_notification() -> None:
-    """A user in the pool is notified before it waits; and the first arrival comes before the group waits for it."""
-    done = subprocess.run(groovy("-e", NOTIFIED_TOO_SOON, HOME), capture_output=True, text=True, check=False)
+    """Of a user in the pool, of the first arrival, and of the end of a schedule without one."""
+    done = subprocess.run(groovy("-e", NOTIFIED_AT_ONCE, HOME), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
