@@ -105,6 +105,8 @@ def _verb(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
 def _run(words: Sequence[str]) -> int:
     from framestorm import conductor
     from framestorm.model import criteria
+    from framestorm.run import pieces
+    from framestorm.setup import pieces as setup
 
     verbs = "\n".join(f"  {name:<8}{verb.__doc__}" for name, verb in VERBS.items() if name)
     parser = Parser(
@@ -172,18 +174,21 @@ def _run(words: Sequence[str]) -> int:
     _hide_password(options, words)
     for text in options.criteria:
         criteria.parse(text)
-    _set_up(for_slaves=options.slaves is not None)
     is_check = options.check
     del options.check
+    run = _options(options, words)
+    setup.ensure(pieces.of_run(run))
     if is_check:
-        print(visible("\n".join(conductor.check(_options(options, words)))))
+        print(visible("\n".join(conductor.check(run))))
         return 0
-    return _report(conductor.run(_options(options, words)))
+    return _report(conductor.run(run))
 
 
 def _gui(words: Sequence[str]) -> int:
     """Open a plan in JMeter's GUI, with the target and the properties of a run."""
+    from framestorm.run import pieces
     from framestorm.run.load import open_gui
+    from framestorm.setup import pieces as setup
 
     parser = Parser(prog="./run.sh gui", description="Open a plan in JMeter's GUI; Run works there as ./run.sh does.")
     _add_plan_options(parser)
@@ -193,8 +198,9 @@ def _gui(words: Sequence[str]) -> int:
     _hide_password(options, ("gui", *words))
     options.plan = options.plan_word or options.plan
     del options.plan_word
-    _set_up()
-    open_gui(_options(options, words))
+    run = _options(options, words)
+    setup.ensure(pieces.of_run(run))
+    open_gui(run)
     return 0
 
 
@@ -245,13 +251,11 @@ def _rebuild(words: Sequence[str]) -> int:
         for text in options.criteria:
             criteria.parse(text)
         import_jtl(options.run_dir, out_dir, tuple(options.criteria), options.title)
-        _set_up()
         return _report(out_dir, options.criteria, options.title)
     if options.out_dir is not None:
         raise UsageError(f"-o is for a JTL; the pages of {options.run_dir} are made in its own folder")
     for folder in (options.run_dir.resolve(), paths.DASHBOARDS / options.run_dir):
         if any((folder / name).is_file() for name in RAW_FILES):
-            _set_up()
             return _report(folder, options.criteria, options.title, accepts_overload=options.accepts_overload or None)
         if (folder / "study.json").is_file():
             from framestorm.study import command
@@ -428,12 +432,6 @@ def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
     return RunOptions(**vars(options), command=("./run.sh", *words))
 
 
-def _set_up(for_slaves: bool = False) -> None:
-    from framestorm.setup import pieces as setup
-
-    setup.ensure([*setup.FOR_A_RUN, setup.ANSIBLE_VENV] if for_slaves else setup.FOR_A_RUN)
-
-
 def _report(
     run_dir: Path, criteria: Sequence[str] = (), title: str | None = None, *, accepts_overload: bool | None = None
 ) -> int:
@@ -442,7 +440,9 @@ def _report(
     from framestorm.report import build
     from framestorm.report.terminal import terminal_text
     from framestorm.run import jmeter
+    from framestorm.setup import pieces as setup
 
+    setup.ensure(setup.FOR_A_RUN)  # for JMeter's dashboard
     with jmeter.dashboard_of(run_dir) as made:
         verdict = build(run_dir, criteria or None, title, before_page=made, accepts_overload=accepts_overload)
     say(terminal_text(files.read(run_dir / "summary.json", Summary)))

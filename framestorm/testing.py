@@ -76,8 +76,8 @@ def _set_up() -> None:
     """Install and build everything that the tests need; the tests themselves install nothing."""
     packages.install([*TEST_PACKAGES, *lab_base.TOOLS, *parts.needed_packages(), *docker.needed_packages()])
     # What takes longest begins first.
-    pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV]
-    pieces += [setup.TEST_JARS, parts.KIND, *sbom.PIECES]
+    pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR]
+    pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, setup.TEST_JARS, parts.KIND, *sbom.PIECES]
     if os.geteuid() != 0:
         setup.ensure(pieces)
         return

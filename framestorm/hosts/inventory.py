@@ -160,7 +160,7 @@ def main(words: Sequence[str]) -> int:
                               start_new_session=True)  # fmt: skip
         if wrong := re.search("^ansible-playbook: error: (.*)", done.stderr, re.MULTILINE):
             raise UsageError(f"ansible-playbook: {wrong[1]}; ./run.sh deploy --help says what goes to it")
-    setup.ensure(setup.FOR_A_RUN)
+    setup.ensure([*setup.FOR_A_RUN, *setup.FACE_BLUR])
     return int(subprocess.run(command, env=_environment(), check=False).returncode != 0)
 
 

@@ -3,7 +3,7 @@
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -13,6 +13,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.guard import Guarded
 from framestorm.machine import LOOPBACK, answers, last_lines, port_holder, wait_until
 from framestorm.platform.base import Check, Platform, Settings, attempt
+from framestorm.setup.pieces import FACE_GRAPH, FUNCTION_VENV, Piece
 
 LOG = "target.log"
 READY_WITHIN_S = 90.0
@@ -32,6 +33,9 @@ class Embedded(Platform[EmbeddedSettings]):
     serves_any_function = False
     runs_with_load = True
     _guarded: Guarded | None = None
+
+    def pieces(self) -> Sequence[Piece]:
+        return () if self.site.over_slaves else (FUNCTION_VENV, FACE_GRAPH)
 
     def checks(self, points: Mapping[str, EmbeddedSettings], usual: Mapping[str, object]) -> Iterator[Check]:
         if not self.site.over_slaves:

@@ -23,10 +23,8 @@ from framestorm.model.plan import Plan, trim
 from framestorm.model.plan_files import Known
 from framestorm.model.sample import ELAPSED_US, SAMPLE_KIND, is_figure_name
 from framestorm.plain import note
-from framestorm.platform import registry
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
-from framestorm.platform.registry import NoPlatform, Url
 from framestorm.probe import limits, why_unreached
 from framestorm.run import capacity, influxdb, jmeter, meaning, pacing, proxy
 from framestorm.run import properties as java_properties
@@ -34,6 +32,7 @@ from framestorm.run.capacity import Asked
 from framestorm.run.needs import Needs, look
 from framestorm.run.proxy import Proxies
 from framestorm.run.secrets import literal_secrets
+from framestorm.run.target import find_platform
 from framestorm.run.values import SECRET, complete
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
@@ -73,6 +72,11 @@ class RunOptions:
     is_for_gui: bool = False
     title: str | None = None
     command: tuple[str, ...] = ()
+
+    @property
+    def site(self) -> Site:
+        """Where the function under test runs, unless it has an address."""
+        return Site(self.port, over_slaves=self.slaves is not None)
 
     @property
     def all_property_files(self) -> list[Path]:
@@ -170,14 +174,19 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
                 f"--fail-if '{text}': {plan.path.name} has no label {metric.quoted(label)}, only {names}"
                 f"{hint if may_be_figure else ''}"
             )
-    platform = _find_platform(plan, options, properties, function_url)
+    is_over_slaves = options.slaves is not None
+    given_url = options.given.get(plan.url.name) if plan.url else None
+    platform = find_platform(
+        plan, properties, given_url, options.site, prepared=options.platform, function_url=function_url
+    )
+    if isinstance(platform, Embedded) and not platform.url:
+        platform.prepare(EmbeddedSettings())
     if plan.url is not None:
         properties[plan.url.name] = platform.url
     if plan.video is not None:
         name = plan.video.name
         path = Path(options.given[name]).expanduser().absolute() if name in options.given else None
         properties[name] = str(path or paths.ROOT / properties[name])
-    is_over_slaves = options.slaves is not None
     properties = complete(plan, properties, options.given, is_over_slaves=is_over_slaves, is_for_gui=options.is_for_gui)
     for sentence in [] if options.is_for_gui else literal_secrets(options.given, is_for_kit=plan.is_for_kit):
         note(sentence)
@@ -300,24 +309,6 @@ def jmeter_names() -> frozenset[str]:
     files += [paths.JMX / f"{name}.properties" for name in ("user", "kit")]
     text = "\n".join(path.read_text(errors="replace") for path in files)
     return frozenset(re.findall(r"^#?\s*([\w.-]+)\s*=", text, flags=re.MULTILINE))
-
-
-def _find_platform(
-    plan: Plan, options: RunOptions, properties: Mapping[str, str], function_url: str | None
-) -> Platform[Any]:
-    """The platform of the function under test. The kit never chooses a function for a plan that calls any function."""
-    if plan.url is None or not plan.url.is_needed(properties):
-        return NoPlatform(Site())
-    has_default = facets.EMBEDDED in plan.url.facets
-    if options.platform is not None and options.platform.url and not isinstance(options.platform, Url):
-        return options.platform
-    url = options.platform.url if options.platform else options.given.get(plan.url.name)
-    if has_default and url is None and options.slaves is None:
-        platform = Embedded(Site(options.port))
-        platform.prepare(EmbeddedSettings())
-        return platform
-    url = url or (function_url if has_default else properties.get(plan.url.name))
-    return registry.at(url) if url else NoPlatform(Site())
 
 
 def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict[str, str]:

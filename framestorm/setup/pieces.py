@@ -246,10 +246,13 @@ JMETER_SBOM = Piece(
 SBOM_VENV = _venv("sbom", "tool that lists Python packages", paths.ROOT / "framestorm/setup/sbom-requirements.txt")
 TEST_VENV = _venv("test", "Python environment of the tests", paths.ROOT / "tests" / "requirements.txt")
 
-FOR_A_RUN = (JAVA, FUNCTION_VENV, JMETER, ADDITIONS, CLIENT_VENV, FACE_GRAPH, SAMPLE_VIDEO)
+# What each run and report needs; plans and platforms name what they need besides.
+FOR_A_RUN = (JAVA, JMETER, ADDITIONS)
+# What the kit's own plans send, and the function that they send it to.
+FACE_BLUR = (FUNCTION_VENV, CLIENT_VENV, FACE_GRAPH, SAMPLE_VIDEO)
 
 
-def ensure(pieces: Sequence[Piece] = FOR_A_RUN) -> None:
+def ensure(pieces: Sequence[Piece]) -> None:
     """Make the missing pieces, some in parallel; nothing is printed when there is nothing to do.
 
     Raises:

@@ -12,6 +12,7 @@ from framestorm.model.study import Study
 from framestorm.model.units import plural
 from framestorm.platform.base import Check, Platform, attempt
 from framestorm.platform.registry import PLATFORMS, Platforms
+from framestorm.run.pieces import of_plan
 from framestorm.setup import pieces as setup
 from framestorm.study.design import matrix, reading
 from framestorm.study.design.folder import Point, StudyRecord
@@ -50,9 +51,10 @@ def _slaves(names: str, inventory: Path) -> Check:
 
 def pieces(study: StudyRecord) -> list[setup.Piece]:
     """The pieces of set-up that a study needs."""
+    of_plans = [piece for point in study.points for piece in of_plan(matrix.read_plan(point.plan), point.properties)]
     of_platforms = [piece for platform in _platforms(study) for piece in platform.pieces()]
     of_slaves = [setup.ANSIBLE_VENV] if study.slaves is not None else []
-    return list(dict.fromkeys([*setup.FOR_A_RUN, *of_platforms, *of_slaves]))
+    return list(dict.fromkeys([*of_plans, *of_platforms, *of_slaves]))
 
 
 def _platforms(study: StudyRecord) -> list[Platform[Any]]:

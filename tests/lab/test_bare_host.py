@@ -1,4 +1,4 @@
-"""The README's first command on a bare machine: a host of the lab, by an ordinary user who may use sudo.
+"""The README's first commands on a bare machine: a host of the lab, by an ordinary user who may use sudo.
 
 It takes minutes, in which the lab's other hosts are deployed and tested.
 """
@@ -18,7 +18,10 @@ from tests.runs import RunSh
 HOST = Host("slave3")  # no inventory names it
 SET_UP_WITHIN_S = 900
 # Of this machine the host has the addresses of its registries and the certificates that it trusts; no file of a cache.
-RUN = "./run.sh -Jusers=1 -Jramp_s=0 -Jhold_s=2 -o dashboards/first"
+SERVE = "python3 -m http.server --bind 127.0.0.1 8000 >/dev/null 2>&1 & trap 'kill %1' EXIT"
+LOAD = "-Jusers=1 -Jramp_s=0 -Jhold_s=2"
+OF_ONE_URL = f"./run.sh -t jmx/requests.jmx -Jurl=http://127.0.0.1:8000/ -Jmethod=GET {LOAD} -o dashboards/one-url"
+RUN = f"./run.sh {LOAD} -o dashboards/first"
 
 
 def ssh(command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -27,8 +30,8 @@ def ssh(command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     )
 
 
-class FirstCommand(NamedTuple):
-    """The command while it runs, what there was before it, and the files that have what it prints."""
+class FirstCommands(NamedTuple):
+    """The commands while they run, what there was before them, and the files that have what they print."""
 
     before: list[bytes]
     process: subprocess.Popen[bytes]
@@ -37,10 +40,10 @@ class FirstCommand(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def first_command(
+def first_commands(
     lab_cli: Callable[..., Any], fresh_lab: RunSh, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[FirstCommand]:
-    """The command, begun in the project as it lies here, on a host that has a minimal system and nothing else."""
+) -> Iterator[FirstCommands]:
+    """The commands, begun in the project as it lies here, on a host that has a minimal system and nothing else."""
     bundle = tmp_path_factory.mktemp("bare_host") / "framestorm.bundle"
     git = ["git", f"--git-dir={bundle.parent / 'copy'}", f"--work-tree={ROOT}", "-c", "user.name=test"]
     git += ["-c", "user.email=test@localhost"]
@@ -60,23 +63,27 @@ def first_command(
     assert cloned.returncode == 0, cloned.stderr
     out, err = bundle.with_name("out"), bundle.with_name("err")
     with out.open("wb") as stdout, err.open("wb") as stderr:
-        command = keys.ssh(HOST, f"cd framestorm && {RUN}")
+        command = keys.ssh(HOST, f"{SERVE}; cd framestorm && {OF_ONE_URL} && ls .local && {RUN}")
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
-    yield FirstCommand(before, process, out, err)
+    yield FirstCommands(before, process, out, err)
     process.kill()
     process.wait()
 
 
-def test_a_new_host_has_nothing_of_what_set_up_installs(first_command: FirstCommand) -> None:
-    assert first_command.before == [b"tester"]
+def test_a_new_host_has_nothing_of_what_set_up_installs(first_commands: FirstCommands) -> None:
+    assert first_commands.before == [b"tester"]
 
 
-def test_the_first_command_leads_to_a_report(first_command: FirstCommand) -> None:
-    status, stderr = first_command.process.wait(SET_UP_WITHIN_S), first_command.err.read_text()
+def test_the_first_commands_lead_to_reports(first_commands: FirstCommands) -> None:
+    status, stderr = first_commands.process.wait(SET_UP_WITHIN_S), first_commands.err.read_text()
     assert status == 0, stderr[-4000:]
-    for word in ("installing", "set-up 1/", "TensorFlow"):
+    for word in ("installing", "set-up 1/3", "TensorFlow"):
         assert word in stderr
-    assert "report: dashboards/first/index.html" in first_command.out.read_text()
+    of_one_url, _, of_demo = first_commands.out.read_text().partition("report: dashboards/one-url/index.html\n")
+    assert "Passed" in of_one_url and "report: dashboards/first/index.html" in of_demo
+    # A run of an address of one's own installs neither TensorFlow nor a video.
+    made = {line for line in of_demo.splitlines() if line.endswith("venv") or line.startswith(("face", "sample"))}
+    assert made == {"venv"}
     files = ssh("ls framestorm/dashboards/first").stdout.split()
     assert {b"index.html", b"summary.json", b"samples.jtl"} <= set(files)
     assert not ssh("cd framestorm && git status --porcelain; find . -user root").stdout

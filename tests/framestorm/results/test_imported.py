@@ -16,6 +16,7 @@ from framestorm.model.summary import Summary
 from framestorm.report import build
 from framestorm.results.imported import import_jtl
 from framestorm.run import jmeter
+from framestorm.setup import pieces
 from tests.framestorm.results.test_any_jtl import counts, jtl, rows_of
 
 XML = """<?xml version="1.0" encoding="UTF-8"?>
@@ -48,7 +49,7 @@ def test_a_jtl_has_the_pages_of_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By `./run.sh report results.jtl -o DIR`; JMeter's dashboard is made in tests/run."""
-    monkeypatch.setattr(cli, "_set_up", lambda: None)
+    monkeypatch.setattr(pieces, "ensure", lambda _: None)
     monkeypatch.setattr(jmeter, "make_dashboard", lambda run_dir: None)
     old = tmp_path / "results.jtl"
     old.write_bytes(jtl(rows_of()))

@@ -1,0 +1,38 @@
+"""The pieces of set-up that a run needs: those of every run, and those that its plan and its target name."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from framestorm import paths
+from framestorm.model import plan as plans
+from framestorm.model.plan import Plan
+from framestorm.run.preparation import RunOptions
+from framestorm.run.target import find_platform
+from framestorm.setup import pieces as setup
+from framestorm.setup.pieces import Piece
+
+
+def of_plan(plan: Plan, given: Mapping[str, str]) -> list[Piece]:
+    """List what a plan needs if these of its properties are set: the Python client, and the sample video."""
+    pieces = [*setup.FOR_A_RUN]
+    if plan.video is not None or "python" in plan.filled_in:
+        pieces.append(setup.CLIENT_VENV)
+    if plan.video is not None:
+        video = given.get(plan.video.name) or plan.video.default or ""
+        pieces += [setup.SAMPLE_VIDEO] if paths.ROOT / Path(video).expanduser() == paths.SAMPLE_VIDEO else []
+    return pieces
+
+
+def of_run(options: RunOptions) -> list[Piece]:
+    """List what the run with these options needs; without those of a study's platform.
+
+    Raises:
+        UsageError: the plan cannot be read, or an address is wrong.
+    """
+    plan = plans.read(options.plan)
+    given = {name: plans.trim(value) for name, value in options.given.items()}
+    url = given.get(plan.url.name) or None if plan.url else None
+    platform = find_platform(plan, {**plan.defaults, **given}, url, options.site)
+    of_target = platform.pieces() if platform.runs_with_load else ()
+    of_slaves = [setup.ANSIBLE_VENV] if options.slaves is not None else []
+    return [*of_plan(plan, given), *of_target, *of_slaves]
