@@ -16,7 +16,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The Arrivals Thread Groups of jmeter-plugins, as Schedules puts them in place of the plan's. A rate that is no whole
+ * The Arrivals Thread Groups of jmeter-plugins, as Elements puts them in place of the plan's. A rate that is no whole
  * number and a ramp without steps are kept, for which the plug-in sends nothing; dropped arrivals are counted; and a
  * group ends, which the plug-in's does not if a notification comes before a thread waits for it.
  */

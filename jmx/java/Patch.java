@@ -16,13 +16,12 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes twenty-one classes of JMeter, its HTTP client and a plug-in anew, at set-up, for the jar that JMeter finds before
- * its own: samples know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up,
- * scripts cost less, a controller hears its slaves alone, stop messages are files, answers and the output of programs
- * have limits, a redirect takes no secrets along, a Sample Timeout is told, a Parallel Controller is a transaction, an
- * answer is read before the whole body is sent, of a connection that was idle and of HTTP/2 it is said, an empty answer is
- * empty in any coding, and a Host header arrives as it was given.
- * Compiles the kit's scripts beside them.
+ * Makes nineteen classes of JMeter and its HTTP client anew, at set-up, for the jar that JMeter finds before its own: samples
+ * know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up, scripts cost less, a
+ * controller hears its slaves alone, stop messages are files, answers and the output of programs have limits, a redirect
+ * takes no secrets along, a sample tells of its Sample Timeout, an answer is read before the whole body is sent, of a
+ * connection that was idle and of HTTP/2 it is said, an empty answer is empty in any coding, and a Host header arrives as it
+ * was given. Compiles the kit's scripts beside them.
  * Arguments: the folder for the classes, then the classes in Groovy that scripts use, then the scripts.
  */
 final class Patch {
@@ -75,22 +74,17 @@ final class Patch {
         sockets.getDeclaredMethod("createLayeredSocket").insertBefore("$2 = framestorm.HostHeader.serverName($2, $4);");
         CtClass output = pool.get("org.apache.jorphan.exec.StreamCopier");
         replaceCalls(output.getDeclaredMethod("run"), "org.apache.commons.io.IOUtils", "copyLarge", "framestorm.Output.copy($$)");
-        CtClass timeout = pool.get("org.apache.jmeter.modifiers.SampleTimeout");
-        // One of its methods is the lambda that interrupts.
-        replace(List.of(timeout.getDeclaredMethods()), SAMPLES + "Interruptible", "interrupt",
-            "$_ = framestorm.SampleTimeouts.interrupt($0);");
         CtClass thread = pool.get("org.apache.jmeter.threads.JMeterThread");
         thread.getDeclaredMethod("doSampling").insertAfter("framestorm.SampleTimeouts.tell($2, $_);");
         thread.getDeclaredMethod("doEndTransactionSampler")
             .insertBefore("$1.getTransactionResult().transaction = $1.isTransactionDone() ? 1 : 2;");
-        CtClass parallel = patchedParallel(pool.get("com.blazemeter.jmeter.controller.ParallelSampler"));
         CtClass tree = pool.get("org.apache.jmeter.save.converters.SampleResultConverter");
         // The tree itself shows what is a sub-result.
         replace(tree.getDeclaredMethod("setAttributes"), "com.thoughtworks.xstream.io.HierarchicalStreamWriter",
             "addAttribute", "if (!\"sample_kind\".equals($1)) $proceed($$);");
         List<CtClass> all = List.of(
             result, event, rows, engine, script, rmi, main, limits, codings, redirects, bodies,
-            executor, decompression, heads, sampler, sockets, output, timeout, thread, parallel, tree);
+            executor, decompression, heads, sampler, sockets, output, thread, tree);
         for (CtClass each : all) {
             each.writeFile(arguments[0]);
         }
@@ -199,42 +193,25 @@ final class Patch {
         return sampler;
     }
 
-    /** The sample of a Parallel Controller is made of its samplers' as that of a Transaction Controller, and says so. */
-    private static CtClass patchedParallel(CtClass parallel) throws Exception {
-        parallel.getDeclaredMethod("sample").insertAfter(
-            "if ($_ != null) {"
-            + " " + SAMPLES + "SampleResult[] parts = $_.getSubResults(); int failing = 0;"
-            + " for (int i = 0; i < parts.length; i++) if (!parts[i].isSuccessful()) failing++;"
-            + " $_.transaction = 1; $_.setResponseMessage(\"Number of samples in transaction : \" + parts.length"
-            + " + \", number of failing samples : \" + failing); }");
-        return parallel;
-    }
-
     /** Replace the calls of one method of a class, within a method of JMeter, by another expression. */
     private static void replaceCalls(CtMethod method, String called, String name, String instead) throws Exception {
         replace(method, called, name, "$_ = ($r) " + instead + ";");
     }
 
-    private static void replace(CtMethod method, String called, String name, String statement) throws Exception {
-        replace(List.of(method), called, name, statement);
-    }
-
     /** Without such a call the patch would have no effect, in silence: JMeter is of another version than it is made for. */
-    private static void replace(List<CtMethod> methods, String called, String name, String statement) throws Exception {
+    private static void replace(CtMethod method, String called, String name, String statement) throws Exception {
         AtomicInteger calls = new AtomicInteger();
-        for (CtMethod method : methods) {
-            method.instrument(new ExprEditor() {
-                @Override
-                public void edit(MethodCall call) throws CannotCompileException {
-                    if (call.getClassName().equals(called) && call.getMethodName().equals(name)) {
-                        call.replace(statement);
-                        calls.incrementAndGet();
-                    }
+        method.instrument(new ExprEditor() {
+            @Override
+            public void edit(MethodCall call) throws CannotCompileException {
+                if (call.getClassName().equals(called) && call.getMethodName().equals(name)) {
+                    call.replace(statement);
+                    calls.incrementAndGet();
                 }
-            });
-        }
+            }
+        });
         if (calls.get() == 0) {
-            throw new IllegalStateException(methods.get(0).getDeclaringClass().getName() + " never calls " + called + "." + name);
+            throw new IllegalStateException(method.getLongName() + " never calls " + called + "." + name);
         }
     }
 

@@ -33,6 +33,15 @@ public final class SampleKinds {
             ? "transaction" : "sample";
     }
 
+    /** Mark the result of a transaction that is complete. */
+    static void setTransaction(SampleResult result) {
+        try {
+            TRANSACTION.setInt(result, 1);
+        } catch (IllegalAccessException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
     private static boolean isTransaction(SampleResult result) {
         return transaction(result) != 0;
     }

@@ -1,10 +1,7 @@
 package framestorm;
 
-import com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup;
-import com.blazemeter.jmeter.threads.arrivals.FreeFormArrivalsThreadGroup;
 import groovy.json.JsonOutput;
 import java.lang.reflect.Field;
-import java.util.Collection;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -13,29 +10,24 @@ import java.util.Map;
 import java.util.ResourceBundle;
 import kg.apc.jmeter.timers.VariableThroughputTimer;
 import org.apache.jmeter.testelement.AbstractTestElement;
-import org.apache.jmeter.testelement.TestElement;
 import org.apache.jmeter.testelement.ThreadListener;
 import org.apache.jmeter.testelement.property.IntegerProperty;
 import org.apache.jmeter.testelement.property.JMeterProperty;
 import org.apache.jmeter.testelement.property.LongProperty;
-import org.apache.jmeter.testelement.property.PropertyIterator;
 import org.apache.jmeter.testelement.property.StringProperty;
 import org.apache.jmeter.threads.AbstractThreadGroup;
 import org.apache.jmeter.threads.JMeterContextService;
 import org.apache.jmeter.threads.JMeterThread;
-import org.apache.jmeter.threads.ThreadGroup;
 import org.apache.jmeter.threads.openmodel.OpenModelThreadGroup;
 import org.apache.jmeter.threads.openmodel.ThreadScheduleUtils;
 import org.apache.jmeter.timers.ConstantThroughputTimer;
 import org.apache.jmeter.timers.poissonarrivals.PreciseThroughputTimer;
-import org.apache.jorphan.collections.HashTree;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Has each schedule count from the start of its own thread group, as JMeter does from 6.0 on: JMeter 5.5 counts from the
- * test's start, which lies before the warm-up, setUp Thread Groups and groups that run before. No class is patched:
- * elements of the test are exchanged in memory, before anything of it is started.
+ * test's start, which lies before the warm-up, setUp Thread Groups and groups that run before.
  */
 public final class Schedules {
     private static final Logger LOG = LoggerFactory.getLogger(Schedules.class);
@@ -44,56 +36,13 @@ public final class Schedules {
         Locale.TRADITIONAL_CHINESE);
     private static final Map<AbstractThreadGroup, Long> STARTS = Collections.synchronizedMap(new IdentityHashMap<>());
 
-    /** Exchange what has a schedule; `listeners` are those of the test, which hear of its start and end. */
-    static void exchange(HashTree test, Collection<Object> listeners) {
+    /** Forget the starts of an earlier test. */
+    static void begin() {
         STARTS.clear();
-        try {
-            exchangeIn(test, listeners);
-        } catch (RuntimeException error) {
-            LOG.error("schedules count from the test's start", error);
-        }
-    }
-
-    private static void exchangeIn(HashTree tree, Collection<Object> listeners) {
-        for (Object each : List.copyOf(tree.list())) {
-            exchangeIn(tree.getTree(each), listeners);
-            Object other = each;
-            if (each.getClass() == PreciseThroughputTimer.class) {
-                other = copy((TestElement) each, new Timer());
-            } else if (each.getClass() == ArrivalsThreadGroup.class) {
-                other = copy((TestElement) each, new Arrivals.Group());
-            } else if (each.getClass() == FreeFormArrivalsThreadGroup.class) {
-                other = copy((TestElement) each, new Arrivals.FreeFormGroup());
-            } else if (each.getClass() == VariableThroughputTimer.class) {
-                other = copy((TestElement) each, new ShapingTimer());
-            } else if (each.getClass() == ConstantThroughputTimer.class) {
-                setMode((ConstantThroughputTimer) each);
-            } else if (each.getClass() == ThreadGroup.class) {
-                long shiftMs = ((ThreadGroup) each).getPropertyAsLong(Shift.NAME, 0);
-                if (shiftMs > 0) {
-                    tree.getTree(each).add(Shift.of(shiftMs));
-                }
-            } else if (each instanceof OpenModelThreadGroup) {
-                countFromStart((OpenModelThreadGroup) each);
-            }
-            if (other != each) {
-                tree.replaceKey(each, other);
-                listeners.removeIf(listener -> listener == each);
-                listeners.add(other);
-            }
-        }
-    }
-
-    private static TestElement copy(TestElement element, TestElement other) {
-        for (PropertyIterator properties = element.propertyIterator(); properties.hasNext();) {
-            other.setProperty(properties.next());
-        }
-        other.setRunningVersion(true);
-        return other;
     }
 
     /** The group reads its schedule, and then when the test started: that is now. */
-    private static void countFromStart(OpenModelThreadGroup group) {
+    static void countFromStart(OpenModelThreadGroup group) {
         JMeterProperty schedule = group.getProperty(OpenModelThreadGroup.SCHEDULE);
         group.removeProperty(OpenModelThreadGroup.SCHEDULE);
         group.setProperty(new Schedule(schedule, group.getName()));
@@ -181,7 +130,7 @@ public final class Schedules {
     }
 
     /** Old plans have the timer's mode in words, which JMeter understands in its own language of the moment only. */
-    private static void setMode(ConstantThroughputTimer timer) {
+    static void setMode(ConstantThroughputTimer timer) {
         String words = timer.getPropertyAsString(ConstantThroughputTimer.CALC_MODE);
         for (ConstantThroughputTimer.Mode mode : ConstantThroughputTimer.Mode.values()) {
             for (Locale locale : LOCALES) {
@@ -199,7 +148,7 @@ public final class Schedules {
     /** Has each user of a thread group wait before its first sample, so that slaves start their users in turn. */
     public static final class Shift extends AbstractTestElement implements ThreadListener {
         private static final long serialVersionUID = 1L;
-        private static final String NAME = "framestorm.shift_ms"; // framestorm/hosts/shares.py writes it
+        static final String NAME = "framestorm.shift_ms"; // framestorm/hosts/shares.py writes it
         private static final long LOOK_EVERY_MS = 200;
 
         static Shift of(long shiftMs) {

@@ -77,7 +77,7 @@ public final class WarmUp {
 
     /** Called by JMeter's engine, on each machine that makes load. */
     public static void run(HashTree plan, Collection<Object> listeners, StandardJMeterEngine engine) {
-        Schedules.exchange(plan, listeners);
+        Elements.exchange(plan, listeners);
         Unreplaced.listen(plan, listeners);
         if (!JMeterUtils.getPropDefault(PROPERTY, false)) {
             return;

@@ -1,0 +1,79 @@
+package framestorm;
+
+import com.blazemeter.jmeter.controller.ParallelSampler;
+import com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup;
+import com.blazemeter.jmeter.threads.arrivals.FreeFormArrivalsThreadGroup;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import kg.apc.jmeter.timers.VariableThroughputTimer;
+import org.apache.jmeter.modifiers.SampleTimeout;
+import org.apache.jmeter.testelement.TestElement;
+import org.apache.jmeter.testelement.property.PropertyIterator;
+import org.apache.jmeter.threads.ThreadGroup;
+import org.apache.jmeter.threads.openmodel.OpenModelThreadGroup;
+import org.apache.jmeter.timers.ConstantThroughputTimer;
+import org.apache.jmeter.timers.poissonarrivals.PreciseThroughputTimer;
+import org.apache.jorphan.collections.HashTree;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Exchanges elements of the test in memory, before anything of it is started, for subclasses that mend or tell something.
+ * No class is patched for them, and elements of other classes, such as those of a plug-in's own, stay as they are.
+ */
+final class Elements {
+    private static final Logger LOG = LoggerFactory.getLogger(Elements.class);
+    private static final Map<Class<?>, Supplier<TestElement>> OTHERS = Map.of(
+        PreciseThroughputTimer.class, Schedules.Timer::new,
+        VariableThroughputTimer.class, Schedules.ShapingTimer::new,
+        ArrivalsThreadGroup.class, Arrivals.Group::new,
+        FreeFormArrivalsThreadGroup.class, Arrivals.FreeFormGroup::new,
+        SampleTimeout.class, SampleTimeouts.Timeout::new,
+        ParallelSampler.class, Parallel::new);
+
+    /** Exchange them; `listeners` are those of the test, which hear of its start and end. */
+    static void exchange(HashTree test, Collection<Object> listeners) {
+        Schedules.begin();
+        try {
+            exchangeIn(test, listeners);
+        } catch (RuntimeException error) {
+            LOG.error("the elements of the test stay as they are: schedules count from the start of the test", error);
+        }
+    }
+
+    private static void exchangeIn(HashTree tree, Collection<Object> listeners) {
+        for (Object each : List.copyOf(tree.list())) {
+            exchangeIn(tree.getTree(each), listeners);
+            Supplier<TestElement> other = OTHERS.get(each.getClass());
+            if (other != null) {
+                TestElement instead = copy((TestElement) each, other.get());
+                tree.replaceKey(each, instead);
+                if (listeners.removeIf(listener -> listener == each)) {
+                    listeners.add(instead);
+                }
+            } else if (each.getClass() == ConstantThroughputTimer.class) {
+                Schedules.setMode((ConstantThroughputTimer) each);
+            } else if (each.getClass() == ThreadGroup.class) {
+                long shiftMs = ((ThreadGroup) each).getPropertyAsLong(Schedules.Shift.NAME, 0);
+                if (shiftMs > 0) {
+                    tree.getTree(each).add(Schedules.Shift.of(shiftMs));
+                }
+            } else if (each instanceof OpenModelThreadGroup) {
+                Schedules.countFromStart((OpenModelThreadGroup) each);
+            }
+        }
+    }
+
+    private static TestElement copy(TestElement element, TestElement other) {
+        for (PropertyIterator properties = element.propertyIterator(); properties.hasNext();) {
+            other.setProperty(properties.next());
+        }
+        other.setRunningVersion(true);
+        return other;
+    }
+
+    private Elements() {
+    }
+}
