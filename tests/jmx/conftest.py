@@ -7,19 +7,21 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from framestorm import paths
+from framestorm import paths, probe
 from framestorm.model import plan as plans
 from framestorm.model.sample import COMMON, SCHEMA
 from framestorm.run.jmeter import QUICK_START, make_dashboard
 from tests.runs import RunFiles
 
 JMETER_TIMEOUT_S = 120
+# Java takes the jars of a folder in any order; the kit's has classes of others.
+OWN_JARS = ("bin/ApacheJMeter.jar", probe.ADDITIONS)
 StartPlan = Callable[..., subprocess.Popen[bytes]]
 
 
 def groovy(*words: str | Path, options: Sequence[str] = ()) -> list[str | Path]:
     """The command line that runs a Groovy script, a file or `-e` and its text, with JMeter's libraries."""
-    jars = ":".join(f"{paths.JMETER_HOME}/{part}" for part in ("bin/ApacheJMeter.jar", "lib/*", "lib/ext/*"))
+    jars = ":".join(f"{paths.JMETER_HOME}/{part}" for part in (*OWN_JARS, "lib/*", "lib/ext/*"))
     java = [paths.JAVA_HOME / "bin" / "java", "-Djava.awt.headless=true", *QUICK_START, *options, "-cp", jars]
     return ["timeout", "60", *java, "groovy.ui.GroovyMain", *words]
 

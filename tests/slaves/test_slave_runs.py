@@ -1,13 +1,15 @@
 """Complete runs and a study over slaves."""
 
 import html
+import re
+import shlex
 from pathlib import Path
 
 import av
 import pytest
 from PIL import Image
 
-from framestorm import paths
+from framestorm import paths, probe
 from lab import faults
 from lab.hosts import Host
 from tests.conftest import Lab
@@ -30,6 +32,24 @@ def without_master(folder: Path) -> Path:
     here = folder / "inventory.ini"
     here.write_text("\n".join(line for line in text.splitlines() if not line.startswith("master1 ")))
     return here
+
+
+OF_OTHER_JARS = """
+def jar = new java.util.zip.ZipFile(args[0])
+def names = jar.entries()*.name.findAll { it.endsWith('.class') && !it.startsWith('framestorm/') }
+def classes = names.collect { Class.forName(it[0..-7].replace('/', '.'), false, getClass().classLoader) }
+println names.size() > 10 ? classes*.protectionDomain*.codeSource*.location*.path.unique().join(' ') : names
+"""
+
+
+def test_a_slave_has_the_classes_of_the_kit_before_those_of_other_jars(deployed: Lab) -> None:
+    """Java takes the jars of a folder in any order."""
+    unit = deployed.ssh("slave1", "systemctl show --property ExecStart framestorm-jmeter-server")
+    (class_path,) = re.findall(r" -cp (\S+) ", unit)
+    own = "/opt/framestorm/jmeter/" + probe.ADDITIONS
+    assert class_path.split(":").index(own) < class_path.split(":").index("/opt/framestorm/jmeter/lib/*")
+    java = f"java -cp '{class_path}' groovy.ui.GroovyMain -e {shlex.quote(OF_OTHER_JARS)} {own}"
+    assert deployed.ssh("slave1", java).split() == [own]
 
 
 @pytest.mark.parametrize("controller", ["on the master", "here"])
