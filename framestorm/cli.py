@@ -103,10 +103,7 @@ def _verb(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def _run(words: Sequence[str]) -> int:
-    from framestorm import conductor
     from framestorm.model import criteria
-    from framestorm.run import pieces
-    from framestorm.setup import pieces as setup
 
     verbs = "\n".join(f"  {name:<8}{verb.__doc__}" for name, verb in VERBS.items() if name)
     parser = Parser(
@@ -174,6 +171,11 @@ def _run(words: Sequence[str]) -> int:
     _hide_password(options, words)
     for text in options.criteria:
         criteria.parse(text)
+    # Only now: what they import takes longer than --help and a wrong option.
+    from framestorm import conductor
+    from framestorm.run import pieces
+    from framestorm.setup import pieces as setup
+
     is_check = options.check
     del options.check
     run = _options(options, words)

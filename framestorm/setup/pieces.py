@@ -173,20 +173,25 @@ def pip_install(python: Path, lock: Path, *options: str | Path) -> None:
     call([python, "-m", "pip", "install", *how, *options, "-r", lock])
 
 
-def make_venv(folder: Path, lock: Path) -> None:
+def make_venv(folder: Path, lock: Path, *options: str) -> None:
     """Make a new Python environment, replacing any old one, with the packages of a lock file."""
     shutil.rmtree(folder, ignore_errors=True)
     call([sys.executable, "-m", "venv", folder])
-    pip_install(folder / "bin" / "python", lock)
+    pip_install(folder / "bin" / "python", lock, *options)
 
 
 def _make_by_script(piece: Piece, python: Path) -> None:
     call([python, piece.inputs[0], "--out", piece.output])
 
 
-def _venv(name: str, title: str, lock: Path) -> Piece:
+def _venv(name: str, title: str, lock: Path, *options: str) -> Piece:
     folder = paths.LOCAL / f"{name}-venv"
-    return Piece(f"{name}-venv", title, (lock,), folder, lambda piece: make_venv(folder, lock))
+    return Piece(f"{name}-venv", title, (lock,), folder, lambda piece: make_venv(folder, lock, *options))
+
+
+# Python then compiles what is imported, once: half the time. Not where a run measures it: users and replicas may not
+# write beside the modules that they import.
+_COMPILED_LATER = "--no-compile"
 
 
 # Changes JMeter's classes at set-up only.
@@ -227,9 +232,12 @@ SAMPLE_VIDEO = Piece(
     partial(_make_by_script, python=paths.CLIENT_PYTHON),
     (CLIENT_VENV,),
 )
-ANSIBLE_VENV = _venv("ansible", "Python environment of Ansible", paths.ANSIBLE / "requirements.txt")
+ANSIBLE_VENV = _venv("ansible", "Python environment of Ansible", paths.ANSIBLE / "requirements.txt", _COMPILED_LATER)
 ANSIBLE_TEST_VENV = _venv(
-    "ansible-test", "Python environment of Ansible's tests", paths.ROOT / "tests" / "ansible-requirements.txt"
+    "ansible-test",
+    "Python environment of Ansible's tests",
+    paths.ROOT / "tests/ansible-requirements.txt",
+    _COMPILED_LATER,
 )
 TEST_JARS = Piece(
     "test-jars", "jars of the tests' plans", (paths.ROOT / "tests" / "foreign" / "pom.xml",), paths.TEST_JARS,
@@ -243,8 +251,10 @@ JMETER_SBOM = Piece(
     _make_jmeter_sbom,
     (JAVA,),
 )
-SBOM_VENV = _venv("sbom", "tool that lists Python packages", paths.ROOT / "framestorm/setup/sbom-requirements.txt")
-TEST_VENV = _venv("test", "Python environment of the tests", paths.ROOT / "tests" / "requirements.txt")
+SBOM_VENV = _venv(
+    "sbom", "tool that lists Python packages", paths.ROOT / "framestorm/setup/sbom-requirements.txt", _COMPILED_LATER
+)
+TEST_VENV = _venv("test", "Python environment of the tests", paths.ROOT / "tests/requirements.txt", _COMPILED_LATER)
 
 # What each run and report needs; plans and platforms name what they need besides.
 FOR_A_RUN = (JAVA, JMETER, ADDITIONS)
