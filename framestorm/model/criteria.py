@@ -129,9 +129,10 @@ class _Words:
     def take(self) -> _Word:
         return self._words.pop(0) if len(self._words) > 1 else self._words[0]
 
-    def error(self, word: _Word, problem: str) -> CriteriaError:
+    def error(self, word: _Word, problem: str, *forms: str) -> CriteriaError:
+        """The error at a word; `forms` say below it what may stand there, a line each."""
         mark = " " * word.start + "^" * max(1, len(word.text))
-        return CriteriaError(f"{self._option}: {problem}\n  {self._text}\n  {mark}")
+        return CriteriaError("\n".join((f"{self._option}: {problem}", f"  {self._text}", f"  {mark}", *forms)))
 
 
 # What follows the name of a transaction that a sampler has too.
@@ -252,9 +253,11 @@ def _subject(words: _Words, label: str, main_label: str) -> tuple[str, str]:
         labels = ", ".join(each for each in (USER, main_label) if each)
         raise words.error(
             word,
-            f"expected a metric ({METRICS_HELP}), which may follow a label ({labels}) and a series "
-            f"({', '.join(COMMON_SERIES)}, or a figure such as first_token_ms), or one of the whole load "
-            f"({LOAD_METRICS_HELP}); got {word.quoted}",
+            f"expected a metric, got {word.quoted}",
+            f"metrics: {METRICS_HELP}",
+            f"before a metric, a label may stand ({labels}), and a series: {', '.join(COMMON_SERIES)},",
+            "  or a figure such as first_token_ms",
+            f"of the whole load: {LOAD_METRICS_HELP}",
         )
     return series.text.lower() if series else "", name
 

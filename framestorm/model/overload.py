@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 # How it shows that a function did not keep up.
-Sign = Literal["backlog", "timed_out", "refused", "unsent"]
+Sign = Literal["backlog", "timed_out", "refused", "unsent", "queued"]
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,24 @@ class Rates:
 
 
 @dataclass(frozen=True)
+class Queue:
+    """What a function accepted (status 202) and what it did of it, by the platform's metrics of the same time.
+
+    grew: how many more accepted requests waited at the end than at the start.
+    """
+
+    accepted_per_s: float
+    done_per_s: float
+    grew: float
+
+
+@dataclass(frozen=True)
 class Overload:
-    """Whether the function kept up with a load that comes by a schedule; without signs it did.
+    """Whether the function kept up with its load; without signs it did.
 
     signs: backlog: more and more requests were in flight, and response times grew; timed_out: most waited until they
         timed out; refused: the function answered 429 or 503; unsent: all threads waited for an answer, so arrivals were
-        dropped, or (is_paced: users are paced by a timer) requests were late.
+        dropped, or (is_paced: users are paced by a timer) requests were late; queued: more was accepted than done.
     from_s, to_s: the part of the load that was judged, in seconds since the run's start; unless it says otherwise, a
         figure is of that.
     asked_per_s: by the schedule, or what was sent if that is not known; answered_per_s: without an error. Of the whole
@@ -41,6 +53,7 @@ class Overload:
     least_ms, typical_ms: the 5th percentile and the median.
     timed_out, refused: how many did, or were; unsent: how many requests, of arrivals those of the whole load.
     generator: why the load generator may be to blame, empty if it is not.
+    queue: that of the function, if it grew; the only sign of a load without a schedule.
     """
 
     signs: list[Sign]
@@ -61,3 +74,4 @@ class Overload:
     refused: int = 0
     unsent: int = 0
     generator: str = ""
+    queue: Queue | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.model import aliases
+from framestorm.model import aliases, units
 from framestorm.model.criteria import ALL, OF_TRANSACTION, USER, own_label
 from framestorm.model.facets import CONSTANT, FILLED_IN, KIT_FACET, TOTAL, URL, VIDEO, Property, described
 
@@ -116,7 +116,7 @@ class Plan:
                 hint = f"; {elsewhere}."
             raise UsageError(
                 f"-J{name}={value}: {self.path.name} has no property {name}{hint} "
-                f"Its properties: {', '.join(sorted(self.settable))}"
+                f"Its properties:{units.in_lines(sorted(self.settable))}"
             )
         self.settable[name].check(value)
 

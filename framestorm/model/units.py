@@ -1,9 +1,12 @@
 """Numbers as people read them: three significant digits, the unit that fits, nothing rounded into a lie."""
 
+from collections.abc import Iterable
 from typing import TypeGuard
 
 NBSP = "\u00a0"
 NONE = "\N{EN DASH}"  # no value, and from … to
+# Of names in a sentence; more are in lines of their own.
+MOST_IN_SENTENCE, LINE_LENGTH = 6, 100
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -84,3 +87,16 @@ def ends(low: str | None, high: str | None) -> str:
 def listed(words: list[str]) -> str:
     """The words as a sentence lists them: a, b and c."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def in_lines(names: Iterable[str]) -> str:
+    """The names for the end of a sentence of a message; many of them in lines of their own, which no name is cut by."""
+    words = [*names]
+    if len(words) <= MOST_IN_SENTENCE:
+        return " " + ", ".join(words)
+    lines = [""]
+    for word in words:
+        if len(lines[-1]) + len(word) > LINE_LENGTH:
+            lines.append("")
+        lines[-1] += f" {word},"
+    return "".join(f"\n {line}" for line in lines).rstrip(",")

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import polars as pl
+
 from framestorm.model.judgement import NO_SCHEDULE, LoadFigures
 from framestorm.model.overload import Overload, Rates
 from framestorm.model.sample import noun
@@ -11,6 +13,7 @@ from framestorm.model.summary import LostHost, Machine, Stall
 from framestorm.report import series
 from framestorm.report.asked import Asked, read_asked
 from framestorm.report.overload import Arrivals, blame, overload
+from framestorm.report.queue import growing_queue, with_queue
 from framestorm.report.rates import rates
 from framestorm.report.trust.overload import why
 from framestorm.results.reading import RunResults
@@ -29,7 +32,9 @@ class MeasuredLoad(NamedTuple):
     @property
     def must_keep_up(self) -> bool:
         """Whether the run fails if the function did not keep up, also without a criterion that says so."""
-        return self.overload is not None and self.asked is not None and not self.asked.is_limit
+        if self.overload is None or self.overload.queue:
+            return self.overload is not None
+        return self.asked is not None and not self.asked.is_limit
 
 
 def measure_load(
@@ -37,6 +42,7 @@ def measure_load(
     in_flight: InFlight | None,
     machines: Sequence[Machine],
     stalls: Sequence[Stall],
+    metrics: pl.DataFrame,
     losses: list[LostHost],
     span_ms: tuple[float, float] | None,
     origin_ms: float,
@@ -54,6 +60,8 @@ def measure_load(
     if asked is not None:
         generator = blame(results.record, machines, stalls, span_ms)
         judged = overload(due, asked, per_s, Arrivals(log.arrivals, log.dropped), origin_ms, generator)
+    if queue := growing_queue(results.every, metrics):
+        judged = with_queue(judged, queue, per_s, span_ms, origin_ms)
     reason = TOO_SHORT if asked else NO_SCHEDULE
     figures = LoadFigures(
         asked_per_s=per_s.asked_per_s,

@@ -14,6 +14,7 @@ from framestorm.model.series import Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
 from framestorm.report.load import measure_load
+from framestorm.report.queue import accepted_by_label
 from framestorm.report.reached import read_reached
 from framestorm.results import hosts, reading, replicas, stalls
 from framestorm.results.jtl import read_threads
@@ -71,8 +72,8 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
     machines = hosts.summarise_machines(resources, record, load)
     in_flight = series.in_flight(samples, users.lazy(), lost_hosts, origin_ms, noun(label), asked_users)
-    measured = measure_load(results, in_flight, machines, stalled, lost_hosts, load, origin_ms)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
+    measured = measure_load(results, in_flight, machines, stalled, metrics, lost_hosts, load, origin_ms)
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
     # Without criteria, the assertions of transactions must hold too.
     transactions = [name for name, of in labels.items() if of.kind == "transaction" and of.checks]
@@ -115,6 +116,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             absent_columns=list(results.jtl.absent),
             rates=measured.rates,
             overload=measured.overload,
+            accepted=accepted_by_label(results.every),
             assumed=list(results.jtl.assumed),
             cut_off=results.cut_off,
             untimed=results.untimed,

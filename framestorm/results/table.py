@@ -31,7 +31,8 @@ LARGEST = 1e100  # the sums of greater numbers, or of their squares, are none
 COLUMNS: Schema = {
     "label": pl.Categorical, "user": pl.Categorical, "index": pl.Int32, "intended_ms": pl.Float64,
     "start_ms": pl.Float64, "rtt_ms": pl.Float64, "ok": pl.Boolean, "cause": pl.Categorical, "censored": pl.Boolean,
-    "host": pl.Categorical, "source": pl.Categorical, "received_bytes": pl.Int64, "sent_bytes": pl.Int64,
+    "host": pl.Categorical, "source": pl.Categorical, "status": pl.Int32,
+    "received_bytes": pl.Int64, "sent_bytes": pl.Int64,
 }  # fmt: skip
 FIGURES: Schema = {
     "handler_ms": pl.Float64, "model_ms": pl.Float64, "cold": pl.Boolean, "verified": pl.Boolean,

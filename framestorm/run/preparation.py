@@ -167,12 +167,12 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         label = criterion.label
         # Sub-results, such as redirects and embedded resources, have the label of their sample and a number.
         if known and label != criteria.EACH and not {label, re.sub(r"(-\d+)+$", "", label)} & known:
-            names = " and ".join(metric.quoted(name) for name in sorted(known - {criteria.ALL}))
+            names = units.in_lines(metric.quoted(name) for name in sorted(known - {criteria.ALL}))
             hint = "; the name of a figure that is a time ends in _ms: latency_ms is the time to the first byte"
             may_be_figure = is_figure_name(label) and criterion.metric not in criteria.COUNT_UNITS
             raise UsageError(
-                f"--fail-if '{text}': {plan.path.name} has no label {metric.quoted(label)}, only {names}"
-                f"{hint if may_be_figure else ''}"
+                f"--fail-if '{text}': {plan.path.name} has no label {metric.quoted(label)}"
+                f"{hint if may_be_figure else ''}. Its labels:{names}"
             )
     is_over_slaves = options.slaves is not None
     given_url = options.given.get(plan.url.name) if plan.url else None

@@ -3,9 +3,11 @@
 from framestorm.model.overload import Overload
 from framestorm.model.summary import Summary
 from framestorm.model.units import count, duration, listed, plural, rate
+from framestorm.plain import as_label
 
 # Times the shortest response times: what takes longer has waited for others.
 WAITS = 2.0
+MOST_NAMES = 6
 
 
 def overload(summary: Summary) -> list[str]:
@@ -21,7 +23,8 @@ def why(overload: Overload, unit: str) -> str:
     else:
         who = "The function did not keep up" if _is_of_function(overload) else "The load was not answered"
     signs = [_sign(sign, overload, unit) for sign in overload.signs]
-    parts = [f"{who}: asked {asked}, answered {answered}", *signs]
+    of_queue = overload.signs == ["queued"]
+    parts = [f"{who}: {signs.pop(0)}" if of_queue else f"{who}: asked {asked}, answered {answered}", *signs]
     if "unsent" in overload.signs and _waits(overload) and overload.least_ms is not None:
         parts.append(f"response times rose from {duration(overload.least_ms)} to {_typical(overload)} (median)")
     text = f"{'; '.join(parts)}."
@@ -41,11 +44,29 @@ def _sign(sign: str, overload: Overload, unit: str) -> str:
     if sign == "refused":
         was = "was" if overload.refused == 1 else "were"
         return f"{plural(overload.refused, unit)} {was} refused (status 429 or 503), which are failures"
+    if sign == "queued" and (queue := overload.queue):
+        rates = f"{rate(queue.accepted_per_s)} accepted (status 202), {rate(queue.done_per_s)} done"
+        return f"{rates}, so its queue grew by about {plural(round(queue.grew), unit)}"
     threads = f"all {count(overload.limit)} threads" if overload.limit else "all threads"
     if overload.is_paced:
         return f"{plural(overload.unsent, unit)} fewer were sent than were due, as {threads} waited for answers"
     were = "was" if overload.unsent == 1 else "were"
     return f"{plural(overload.unsent, 'arrival')} {were} dropped, as {threads} waited for answers"
+
+
+def accepted(summary: Summary) -> list[str]:
+    """A note on answers that say that the work is still to be done."""
+    of_label = summary.facts.accepted
+    n, names = sum(of_label.values()), [f"{as_label(label)} {count(of)}" for label, of in of_label.items()]
+    if not n:
+        return []
+    more = [f"{count(len(names) - MOST_NAMES)} more labels"] if len(names) > MOST_NAMES + 1 else []
+    shown = listed([*names[: MOST_NAMES if more else None], *more])
+    its = "its response time is" if n == 1 else "their response times are"
+    return [
+        f"{plural(n, 'sample')} got status 202 ({shown}), which means accepted, not done: {its} of acceptance. How "
+        "long the work takes, and how much of it waits, is not in these figures: a function has to report it."
+    ]
 
 
 def _is_of_function(overload: Overload) -> bool:
@@ -63,6 +84,11 @@ def _typical(overload: Overload) -> str:
 
 
 def _advice(overload: Overload) -> str:
+    if overload.signs == ["queued"]:
+        return (
+            "Response times are those of acceptance, and what is accepted waits longer and longer. Send less, or give "
+            "the function more replicas or queue workers; --accept-overload lets such a run pass."
+        )
     if overload.generator:
         return "Give JMeter free cores, or use more slaves, and repeat the run."
     if not _is_of_function(overload):

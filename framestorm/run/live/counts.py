@@ -170,6 +170,8 @@ class Counts:
             of_host.users_now = int(threads) if threads.isdecimal() else of_host.users_now
         for (name, host, end_s, ms, cause, is_transaction), n in Counter(equal).items():
             # A recorder names a transaction as its first request.
+            if not is_transaction and name in self.transactions:
+                self._rename(name, name + OF_TRANSACTION)
             is_of_both = is_transaction and name in self.by_label and name not in self.transactions
             label = name + OF_TRANSACTION if is_of_both else name
             tallies = [self._of_label(label)] if "label" in at else []
@@ -185,6 +187,16 @@ class Counts:
                     so_far.add(ms, cause, n)
         if self.by_slave:
             whole.users_now = sum(each.users_now for each in self.by_slave.values()) or whole.users_now
+
+    def _rename(self, transaction: str, name: str) -> None:
+        """Give a transaction the name it has on the page, now that a sampler of its old name has come."""
+        self.transactions.remove(transaction)
+        self.transactions.add(name)
+        for table in (self.by_label, self._so_far):
+            if transaction in table:
+                table[name] = table.pop(transaction)  # type: ignore[assignment]
+        if name in self._so_far:
+            self._so_far[name].label = name
 
     def _times(self, label: str, start_s: float, rtt_ms: float) -> tuple[float, float | None]:
         """When a sample ended, and its time; of one outside of the run, when it was read, and None."""

@@ -93,6 +93,14 @@ def test_errors_point_at_the_word(text: str, marked: str, words: str) -> None:
     assert caught.value.exit_status == 2
 
 
+def test_what_may_stand_there_is_below_the_criterion_in_lines() -> None:
+    with pytest.raises(CriteriaError) as caught:
+        parse("foo > 3", "all")
+    message, _, _, *forms = str(caught.value).split("\n")
+    assert message == "--fail-if: expected a metric, got 'foo'"
+    assert len(forms) > 2 and all(len(line) < 120 for line in forms)
+
+
 @pytest.mark.parametrize("label", ["Home Page", "GET /", "01 Home", "/checkout", "Log in to shop"])
 def test_a_label_without_its_quotes_is_shown_with_them(label: str) -> None:
     for rest in ("p95 > 2 s", "errors > 0", "success < 99 %"):

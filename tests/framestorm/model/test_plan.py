@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -172,6 +173,16 @@ def test_properties_that_a_plan_does_not_have(write_plan: WritePlan) -> None:
         plan.check("user", "5")
     with pytest.raises(UsageError, match="filled in by Framestorm"):
         plan.check("stop", "x")
+
+
+def test_many_properties_are_named_in_lines(write_plan: WritePlan) -> None:
+    plan = write_plan(**{f"property_{n:02}": (f"${{__P(property_{n:02},1)}}", "") for n in range(20)})
+    with pytest.raises(UsageError) as caught:
+        plan.check("zzz", "5")
+    first, *lines = str(caught.value).split("\n")
+    assert first.endswith("no property zzz. Its properties:") and len(lines) > 1
+    assert all(line.startswith("  ") and len(line) <= 110 for line in lines)
+    assert re.findall(r"property_\d\d", "".join(lines)) == [f"property_{n:02}" for n in range(20)]
 
 
 @pytest.mark.parametrize(

@@ -470,10 +470,12 @@ def test_labels_have_a_row_each_as_far_as_there_is_room(tmp_path: Path) -> None:
     assert (view.table().row_count, view.table(height=3).row_count) == (4, 3)  # with the headings
 
 
-def test_a_transaction_named_as_its_request_has_a_row_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_transaction_first", [False, True])
+def test_a_transaction_named_as_its_request_has_a_row_of_its_own(tmp_path: Path, is_transaction_first: bool) -> None:
     now_s = time.time()
     sampler, transaction = answered(1, now_s - 1)[0], answered(1, now_s - 1, rtt_ms=90)[0]
-    rows = [(*sampler, "/home", ""), (*transaction, "/home", "transaction")] * 3
+    pair = [(*sampler, "/home", ""), (*transaction, "/home", "transaction")]
+    rows = (pair[::-1] if is_transaction_first else pair) * 3
     write_samples(tmp_path, *rows, columns=(*JTL, "label", "sample_kind"))
     view = view_of(tmp_path, now_s)
     assert {name: of.samples for name, of in view.counts.by_label.items()} == {"/home": 3, "/home (transaction)": 3}

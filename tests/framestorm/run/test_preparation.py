@@ -193,8 +193,8 @@ def test_a_criterion_names_any_label_that_the_page_may_show(tmp_path: Path) -> N
     renaming = foreign.script("prev.sampleLabel = 'paid'").replace("JSR223Sampler", "JSR223Listener")
     assert [words(label) for label in ("call", "call-0-1", "'log in'")] == [""] * 3
     assert words("paid", renaming) == ""
-    assert words("latency").endswith("latency_ms is the time to the first byte")
-    assert "no label paid, only call and" in words("paid", renaming.replace("sampleLabel", "responseMessage"))
+    assert "latency_ms is the time to the first byte. Its labels: call, " in words("latency")
+    assert "no label paid; " in words("paid", renaming.replace("sampleLabel", "responseMessage"))
 
 
 def test_users_that_jmeter_would_not_start_are_refused(tmp_path: Path) -> None:
