@@ -8,6 +8,7 @@ from typing import Literal
 from framestorm.model import units
 from framestorm.model.criteria import EACH, OPERATORS, OVERLOAD, Criterion
 from framestorm.model.metric import COUNT_METRICS, LOAD_METRICS, Metric, metric, quoted
+from framestorm.model.overload import Queue
 from framestorm.stats.estimate import Bound, Estimate, Times
 
 State = Literal["passed", "failed", "unjudged"]
@@ -35,7 +36,8 @@ class LoadFigures:
     """What criteria of the whole load are judged by; None: not known.
 
     due, dropped: arrivals by the schedule, and those that were not sent.
-    is_overloaded: whether the function did not keep up; why: why it did not, or why that is not known.
+    is_overloaded: whether the function did not keep up; why: why it did not, or why that is not known; queue: what it
+        accepted and did of it, if its queue grew.
     """
 
     asked_per_s: float | None = None
@@ -45,6 +47,7 @@ class LoadFigures:
     dropped: int | None = None
     is_overloaded: bool | None = None
     why: str = NO_SCHEDULE
+    queue: Queue | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,8 @@ def _judge_load(criterion: Criterion, load: LoadFigures) -> Judgement:
 
     if criterion.metric == OVERLOAD:
         rates = {"asked": load.asked_per_s, "answered": load.answered_per_s}
+        if load.queue:
+            rates = {"accepted": load.queue.accepted_per_s, "done": load.queue.done_per_s}
         measured = ", ".join(f"{word} {units.rate(per_s)}" for word, per_s in rates.items() if per_s is not None)
         if load.is_overloaded is None:
             why = f"{load.why.rstrip('.')}, so it cannot be judged and counts as failed"

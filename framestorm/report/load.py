@@ -71,5 +71,6 @@ def measure_load(
         dropped=None if log.arrivals is None else log.dropped,
         is_overloaded=None if judged is None or (judged.signs and judged.generator) else bool(judged.signs),
         why=why(judged, noun(results.label)) if judged and judged.signs else reason,
+        queue=judged.queue if judged else None,
     )
     return MeasuredLoad(asked, per_s, judged, figures)
