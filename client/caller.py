@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from final import FinalResponse
-from headers import with_given
+from headers import server_name, with_given
 
 _PIECE_BYTES = 1 << 16
 
@@ -26,6 +26,18 @@ class Response(NamedTuple):
     headers: Mapping[str, str]  # names in lower case
     received_bytes: int
     cause: str | None
+
+
+class _TlsConnection(http.client.HTTPSConnection):
+    """A connection whose handshake has a name of its own, for which the certificate has to be."""
+
+    def __init__(self, server_name: str, host: str, port: int | None, *, timeout: float, context: ssl.SSLContext):
+        super().__init__(host, port, timeout=timeout, context=context)
+        self._server_name, self._tls = server_name, context
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._server_name)
 
 
 class Caller:
@@ -42,15 +54,15 @@ class Caller:
         self._timeout_s = timeout_s
         self._cut_by: str | None = None
         self._socket: socket.socket | None = None
+        host = parts.hostname.replace("%25", "%", 1)  # the zone of an address, as RFC 6874 writes it
         within_s = min(connect_timeout_s, timeout_s)
         self._connection: http.client.HTTPConnection
         if parts.scheme == "https":
             context = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE"))
-            self._connection = http.client.HTTPSConnection(
-                parts.hostname, parts.port, timeout=within_s, context=context
-            )
+            name = server_name(headers) or host.partition("%")[0]
+            self._connection = _TlsConnection(name, host, parts.port, timeout=within_s, context=context)
         else:
-            self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=within_s)
+            self._connection = http.client.HTTPConnection(host, parts.port, timeout=within_s)
         self._connection.response_class = FinalResponse
 
     def post(self, body: bytes) -> Response:

@@ -11,6 +11,7 @@ from pathlib import Path
 VARIABLE = "FRAMESTORM_HEADERS"
 _HEADER = re.compile(r"([!#-'*+.^`|~\w-]+)\s*:(.*)", re.ASCII)
 _SECRET = re.compile(r"\$\{env:(\w+)\}")
+_PORT = re.compile(r":\d*$", re.ASCII)
 _NOT_IN_HEADER = re.compile(r"[^\t -~\xa0-\xff]")
 
 
@@ -43,6 +44,15 @@ def with_given(usual: Mapping[str, str], others: Mapping[str, str]) -> dict[str,
     """Return the usual headers and the others, which take the place of usual ones with the same name in any case."""
     names = {name.lower() for name in others}
     return {**{name: value for name, value in usual.items() if name.lower() not in names}, **others}
+
+
+def server_name(headers: Mapping[str, str]) -> str | None:
+    """Return the name in the Host header, as a TLS handshake has it: without a port; None if there is no such header.
+
+    Gateways that route by name look at both (jmx/java/HostHeader.java does the same for JMeter's samplers).
+    """
+    host = next((value for name, value in headers.items() if name.lower() == "host"), "")
+    return _PORT.sub("", host).strip("[]") or None
 
 
 def _value(secret: re.Match[str]) -> str:

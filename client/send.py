@@ -15,7 +15,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from encoding import Encoding
 from final import FinalResponse
-from headers import given
+from headers import given, server_name
 
 # An answer is a frame and a few faces; one that never ends must not fill the memory of all users. The same picture may
 # take more bytes than as it was sent, but not that many times as many.
@@ -70,7 +70,10 @@ class Sender:
 
         That is certificates, and headers beside the usual ones or in their place; raise ValueError for wrong ones.
         """
-        self._request.headers.update(given())
+        headers = given()
+        self._request.headers.update(headers)
+        if name := server_name(headers):
+            self._adapter.poolmanager.connection_pool_kw["server_hostname"] = name
         self._verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
         signal.signal(signal.SIGALRM, _raise_overdue)
 
@@ -163,6 +166,13 @@ class _Adapter(HTTPAdapter):
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         super().init_poolmanager(*arguments, **options)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+
+    def build_connection_pool_key_attributes(self, *arguments: Any, **options: Any) -> Any:
+        """Return where a request goes, with the zone of an IPv6 address (`[fe80::1%25eth0]`) as urllib3 takes it."""
+        place, tls = super().build_connection_pool_key_attributes(*arguments, **options)
+        if "%" in (host := place["host"]):
+            place["host"] = f"[{host.replace('%25', '%', 1)}]"
+        return place, tls
 
     def build_response(self, _: requests.PreparedRequest, response: Any) -> Any:
         """Return urllib3's response as it is: to make one of requests' takes time, and reads cookies from it."""

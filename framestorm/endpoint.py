@@ -66,7 +66,7 @@ def check_reachable(url: str, proxy: str = "") -> None:
         )
 
 
-def check_certificate(url: str, option: str, authorities: str, proxy: str = "") -> None:
+def check_certificate(url: str, option: str, authorities: str, proxy: str = "", server_name: str = "") -> None:
     """Check a server's certificate by a handshake without a request. JMeter itself accepts any.
 
     Args:
@@ -74,6 +74,7 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "") 
         option: the option that gives the authorities.
         authorities: who may have signed it: `@file`, empty for those of the system, or `none` for no check.
         proxy: URL of the proxy on the way, with its login.
+        server_name: the name in the requests' own Host header, which the handshake then has; empty for the URL's.
 
     Raises:
         UsageError: the file holds no certificates.
@@ -87,23 +88,25 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "") 
     except OSError as error:
         raise UsageError(f"{option}={authorities}: no certificates in PEM can be read there: {error}") from None
     way = urllib.parse.urlsplit(proxy)
-    connection = http.client.HTTPSConnection(
-        way.hostname or host, (way.port or 80) if proxy else port, timeout=CONNECT_WITHIN_S, context=context
-    )
+    place = (way.hostname or host, (way.port or 80) if proxy else port)
+    connection = http.client.HTTPConnection(*place, timeout=CONNECT_WITHIN_S)
+    name = server_name or host.partition("%")[0]
     if proxy:
         login = base64.b64encode(f"{way.username}:{way.password or ''}".encode()).decode()
         connection.set_tunnel(host, port, {"Proxy-Authorization": f"Basic {login}"} if way.username else {})
     try:
         connection.connect()
+        context.wrap_socket(connection.sock, server_hostname=name).close()
     except ssl.SSLCertVerificationError as error:
+        called = f" for the Host header's name {server_name}" if server_name else ""
         advice = _ADVICE.get(error.verify_code, f"{option}=@ca.pem names the authority that signed it")
-        if error.verify_code == _ISSUER_UNKNOWN and not proxy and (issuer := _issuer_of_one(host, port)):
+        if error.verify_code == _ISSUER_UNKNOWN and not proxy and (issuer := _issuer_of_one(host, port, name)):
             advice = (
                 f"the server sends this certificate alone, signed by {issuer}: if that is an intermediate authority, "
                 f"have the server send its whole chain, or add it to the file; if not, {advice}"
             )
         raise FramestormError(
-            f"the certificate of {host}:{port} is not valid: {error.verify_message.rstrip('.')}; "
+            f"the certificate of {host}:{port}{called} is not valid: {error.verify_message.rstrip('.')}; "
             f"{advice.format(option=option)}, or accept any certificate by {option}=none"
         ) from None
     except ssl.SSLError as error:
@@ -116,14 +119,14 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "") 
         connection.close()
 
 
-def _issuer_of_one(host: str, port: int) -> str | None:
+def _issuer_of_one(host: str, port: int, name: str) -> str | None:
     """The name of who signed a server's certificate, if the server sends no other; None if it sends a chain."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         with (
             socket.create_connection((host, port), CONNECT_WITHIN_S) as plain,
-            context.wrap_socket(plain, server_hostname=host) as encrypted,
+            context.wrap_socket(plain, server_hostname=name) as encrypted,
         ):
             # Before Python 3.13, only this way leads to a chain that is not valid.
             chain = encrypted._sslobj.get_unverified_chain()  # type: ignore[attr-defined]

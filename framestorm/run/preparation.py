@@ -33,7 +33,7 @@ from framestorm.run.needs import Needs, look
 from framestorm.run.proxy import Proxies
 from framestorm.run.secrets import literal_secrets
 from framestorm.run.target import find_platform
-from framestorm.run.values import SECRET, complete
+from framestorm.run.values import SECRET, complete, headers_of
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
 DEFAULT_ENCODING = "png-base64"
@@ -193,6 +193,11 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if not options.is_for_gui and {properties.get(name) for name in ("ramp_s", "hold_s")} == {"0"}:
         raise UsageError("-Jramp_s=0 -Jhold_s=0: a load of 0 s measures nothing")
     proxies = Proxies({}) if is_over_slaves else proxy.read(options.jmeter_options, os.environ)
+    if proxies.has_ignored_https:
+        note(
+            "https.proxyHost: only samplers with the implementation Java read it; all others send https requests by "
+            "the proxy of http.proxyHost, too: give that, or -H HOST and -P PORT"
+        )
     target = ""
     # To edit a plan, its function need not run.
     if platform.url and not (platform.runs_with_load or options.is_for_gui):
@@ -208,7 +213,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         has_certificate &= not (is_over_slaves and why_unreached(target))
         for name, each in plan.settable.items():
             if facets.AUTHORITIES in each.facets and has_certificate:
-                check_certificate(platform.url, f"-J{name}", properties[name], of_plan_proxy)
+                server_name = _server_name(plan, properties)
+                check_certificate(platform.url, f"-J{name}", properties[name], of_plan_proxy, server_name)
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
     own = properties if plan.is_for_kit else {name: value for name, value in of_plan.items() if value}
     values = {**own, **_filled_in(plan, properties, run_dir)}
@@ -267,6 +273,16 @@ def _jmeter_values(plan: Plan, given: Mapping[str, str], of_files: Mapping[str, 
         else:
             jmeter_values[name] = value
     return jmeter_values
+
+
+def _server_name(plan: Plan, properties: Mapping[str, str]) -> str:
+    """The name in the Host header, as JMeter's handshake has it (HostHeader.java); empty without one.
+
+    A name that comes from a row is not known here.
+    """
+    headers = headers_of(properties.get("headers", "")) if plan.is_for_kit else []
+    host = next((value for name, value in headers if name.lower() == "host" and "{" not in value), "")
+    return re.sub(r":\d*$", "", host).strip("[]")
 
 
 def _check_proxy(options: RunOptions, of_files: Mapping[str, str]) -> None:

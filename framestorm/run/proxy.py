@@ -24,6 +24,15 @@ class Proxies:
 
     system: Mapping[str, str]
 
+    @property
+    def has_ignored_https(self) -> bool:
+        """Whether there is a proxy for https of its own, which HttpClient, JMeter's default, does not read."""
+        https, http = (
+            tuple(self.system.get(f"{scheme}.{name}", "") for name in ("proxyHost", "proxyPort"))
+            for scheme in ("https", "http")
+        )
+        return bool(https[0]) and https != http
+
     def way_to(self, url: str, *, is_java_client: bool = False) -> str:
         """Return host:port of the proxy by which JMeter sends a request to `url`; empty if it goes there by itself.
 

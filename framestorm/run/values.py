@@ -42,7 +42,7 @@ def complete(
             if is_form:
                 properties[name] = _form(name, properties[name], folder)
             if name == "headers" and plan.is_for_kit:
-                _check_headers(properties[name])
+                headers_of(properties[name])
         if facets.FIGURES in each.facets and properties.get(name):
             properties[name] = _figures(name, properties[name], plan.sample_variables)
         if facets.PROGRAM in each.facets and properties.get(name):
@@ -78,8 +78,13 @@ def _file_reference(name: str, reference: str, folder: Path) -> str:
     return f"@{path}"
 
 
-def _check_headers(text: str) -> None:
-    """Refuse what clients and scripts refuse: client/headers.py and jmx/java/Given.groovy, which send them."""
+def headers_of(text: str) -> list[tuple[str, str]]:
+    """Read headers as clients and scripts do that send them: client/headers.py and jmx/java/Given.groovy.
+
+    Raises:
+        UsageError: they refuse them.
+    """
+    headers = []
     try:
         text = Path(text[1:]).read_text(encoding="utf-8-sig") if text.startswith("@") else text
     except (OSError, ValueError) as error:
@@ -95,6 +100,8 @@ def _check_headers(text: str) -> None:
         if wrong := _NOT_IN_HEADER.search(value):  # it may be of a secret: the value is not shown
             what = f"its value has the character U+{ord(wrong[0]):04X}, which cannot be sent in a header"
             raise UsageError(f"-Jheaders: {name}: {what}: percent-encode it, or leave it out")
+        headers.append((name, value))
+    return headers
 
 
 def _form(name: str, text: str, folder: Path) -> str:

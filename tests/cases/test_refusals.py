@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from framestorm import cli, conductor
+from framestorm.run import proxy
 from framestorm.run.preparation import RunOptions
 from tests.run.foreign import THREADS, script, write_plan
 from tests.runs import RunFiles
@@ -62,6 +63,32 @@ def test_the_host_behind_a_proxy_is_not_looked_up(
     assert cli.main(["-t", plan, "--check", *given, "-N", "*.invalid"]) == 1
     assert "shop.invalid:80" in capsys.readouterr().err
     assert server.received == []
+
+
+@pytest.mark.parametrize(
+    ("words", "is_ignored"),
+    [
+        ("-Dhttps.proxyHost=p -Dhttps.proxyPort=1", True),
+        ("-Dhttp.proxyHost=p -Dhttp.proxyPort=1 -Dhttps.proxyHost=other", True),
+        ("-Dhttp.proxyHost=p -Dhttp.proxyPort=1 -Dhttps.proxyHost=p -Dhttps.proxyPort=1", False),
+        ("-Hp -P1 -Dhttps.proxyHost=other", False),
+        ("-Hp -P1", False),
+    ],
+)
+def test_a_proxy_for_https_that_jmeter_ignores(words: str, is_ignored: bool) -> None:
+    assert proxy.read(words.split(), {}).has_ignored_https is is_ignored
+
+
+def test_a_proxy_for_https_alone_is_noted(
+    stand_in: StartServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = stand_in().server_port
+    plan = case("proxy-any-host.jmx", tmp_path, port)
+    assert cli.main(["-t", plan, "--check", "-H", "127.0.0.1", "-P", str(port)]) == 0
+    assert "https.proxyHost" not in capsys.readouterr().err
+    words = ["-Dhttp.proxyHost=127.0.0.1", f"-Dhttp.proxyPort={port}", "-Dhttps.proxyHost=other.invalid"]
+    assert cli.main(["-t", plan, "--check", *words]) == 0
+    assert "https.proxyHost: only samplers with the implementation Java read it" in capsys.readouterr().err
 
 
 def test_a_sampler_s_own_proxy(stand_in: StartServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -135,3 +135,11 @@ def test_a_chain_without_its_intermediate_authority_is_told_from_an_unknown_one(
 
 def test_the_zone_of_an_address_is_read_as_urls_write_it() -> None:
     assert endpoint.host_and_port("http://[fe80::1%25eth0]:8080/f") == ("fe80::1%eth0", 8080)
+
+
+def test_a_certificate_is_checked_for_the_name_in_the_host_header(certificate: Path) -> None:
+    with shaking_hands(certificate) as (port, _):
+        url = f"https://127.0.0.1:{port}/f"
+        endpoint.check_certificate(url, "-Jca", f"@{certificate}", server_name="localhost")
+        with pytest.raises(FramestormError, match=r"for the Host header's name other\.example is not valid"):
+            endpoint.check_certificate(url, "-Jca", f"@{certificate}", server_name="other.example")

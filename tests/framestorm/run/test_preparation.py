@@ -321,3 +321,16 @@ def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").touch()
     with pytest.raises(UsageError, match="empty"):
         prepare(options("requests", url="http://h/f", rows=f"@{tmp_path}/rows.csv"), tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("headers", "name"),
+    [("", ""), ("X: a\nhost: shop.example:8443", "shop.example"), ("Host: {column}", ""), ("Host: [::1]:80", "::1")],
+)
+def test_a_certificate_has_to_be_for_the_name_in_a_host_header(
+    headers: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+    monkeypatch.setattr(preparation, "check_certificate", lambda *words: names.append(words[-1]))
+    prepare(options("requests", url="https://127.0.0.1:9/", headers=headers), tmp_path / "run")
+    assert names == [name]

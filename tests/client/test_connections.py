@@ -1,0 +1,95 @@
+"""What the clients' connections have in common: the name in the handshake, and addresses with a zone."""
+
+import signal
+import socket
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from caller import Caller
+from encoding import ENCODINGS
+from headers import given, server_name
+from send import Sender
+from tests.odd_server import OddServer, serving_oddly
+
+NAME = "hello.default.example.com"
+
+
+def by_frame_client(url: str) -> tuple[int | None, str | None]:
+    before = signal.getsignal(signal.SIGALRM)
+    sender = Sender(url, ENCODINGS["png"], timeout_s=5, connect_timeout_s=2)
+    sender.begin()
+    reply = sender.send(b"1")
+    sender.close()
+    signal.signal(signal.SIGALRM, before)
+    return reply.status, reply.cause
+
+
+def by_task_client(url: str) -> tuple[int | None, str | None]:
+    caller = Caller(url, given(), timeout_s=5, connect_timeout_s=2)
+    response = caller.post(b"1")
+    caller.close()
+    return response.status, response.cause
+
+
+clients = pytest.mark.parametrize("send", [by_frame_client, by_task_client])
+Send = Callable[[str], tuple[int | None, str | None]]
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[OddServer, list[str | None]]]:
+    """A server whose certificate, which the clients trust, is for NAME alone; the names in its handshakes."""
+    both = tmp_path / "both.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}"]
+    make += ["-addext", f"subjectAltName=DNS:{NAME}", "-keyout", "-", "-out", "-"]
+    both.write_bytes(subprocess.run(make, check=True, capture_output=True).stdout)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(both))
+    names: list[str | None] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(both)
+    context.sni_callback = lambda _, name, __: names.append(name)
+    with serving_oddly(OddServer(context=context)) as server:
+        yield server, names
+
+
+@clients
+@pytest.mark.parametrize("header", [f"Host: {NAME}", f"hOST:{NAME}:8443"])
+def test_the_name_of_a_host_header_begins_the_handshake_and_is_the_certificates(
+    send: Send, header: str, encrypted: tuple[OddServer, list[str | None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, names = encrypted
+    monkeypatch.setenv("FRAMESTORM_HEADERS", header)
+    assert send(f"https://127.0.0.1:{server.port}/") == (200, None)
+    assert names == [NAME]
+    assert [headers["host"] for _, headers in server.received] == [header.partition(":")[2].strip()]
+
+
+@clients
+@pytest.mark.parametrize("header", ["", "Host: other.example.com", "Host: 127.0.0.1"])
+def test_a_certificate_for_another_name_is_not_accepted(
+    send: Send, header: str, encrypted: tuple[OddServer, list[str | None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, _ = encrypted
+    monkeypatch.setenv("FRAMESTORM_HEADERS", header)
+    assert send(f"https://localhost:{server.port}/") == (None, "connect")
+    assert server.received == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "name"),
+    [({}, None), ({"Host": ""}, None), ({"host": "a:80"}, "a"), ({"Host": "[::1]:80"}, "::1"), ({"X": "a"}, None)],
+)
+def test_the_name_in_a_host_header(headers: dict[str, str], name: str | None) -> None:
+    assert server_name(headers) == name
+
+
+@clients
+@pytest.mark.parametrize("host", ["[::1]", "[::1%251]", "[::1%1]"])
+def test_the_zone_of_an_address_is_for_the_connection_only(send: Send, host: str) -> None:
+    """Zone 1 is the loopback; names of interfaces, such as [fe80::1%25eth0], are zones of link-local addresses only."""
+    with serving_oddly(OddServer(family=socket.AF_INET6, host="::1")) as server:
+        assert send(f"http://{host}:{server.port}/") == (200, None)
+    assert [headers["host"].partition("]")[2] for _, headers in server.received] == [f":{server.port}"]
