@@ -62,7 +62,7 @@ def accepted(summary: Summary) -> list[str]:
         return []
     more = [f"{count(len(names) - MOST_NAMES)} more labels"] if len(names) > MOST_NAMES + 1 else []
     shown = listed([*names[: MOST_NAMES if more else None], *more])
-    its = "its response time is" if n == 1 else "their response times are"
+    its = "its response time is that" if n == 1 else "their response times are those"
     return [
         f"{plural(n, 'sample')} got status 202 ({shown}), which means accepted, not done: {its} of acceptance. How "
         "long the work takes, and how much of it waits, is not in these figures: a function has to report it."

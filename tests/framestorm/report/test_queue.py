@@ -49,7 +49,7 @@ def test_an_answer_that_is_accepted_only_is_no_warning_but_a_note_by_label(tmp_p
     assert made.facts.accepted == {"job 0": 600, "job 1": 600} and made.facts.overload is None
     assert plain(made.notes[0]).startswith(
         "1,200 samples got status 202 (job 0 600 and job 1 600), which means accepted, not done: their response times "
-        "are of acceptance."
+        "are those of acceptance."
     )
     assert not any("202" in warning for warning in made.warnings)
 
