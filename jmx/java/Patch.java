@@ -16,8 +16,9 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes nineteen classes of JMeter and its HTTP client anew, at set-up, for the jar that JMeter finds before its own: samples
- * know their time in microseconds, rows say which are of sub-results, a test begins with a warm-up, scripts cost less, a
+ * Makes twenty classes of JMeter and its HTTP client anew, at set-up, for the jar that JMeter finds before its own: samples
+ * know their time in microseconds, rows say which are of sub-results, and only those of
+ * samples.jtl do, a test begins with a warm-up, scripts cost less, a
  * controller hears its slaves alone, stop messages are files, answers and the output of programs have limits, a redirect
  * takes no secrets along, a sample tells of its Sample Timeout, an answer is read before the whole body is sent, of a
  * connection that was idle and of HTTP/2 it is said, an empty answer is empty in any coding, and a Host header arrives as it
@@ -31,6 +32,9 @@ final class Patch {
         ClassPool pool = ClassPool.getDefault();
         CtClass result = patchedResult(pool.get(SAMPLES + "SampleResult"));
         CtClass event = patchedEvent(pool.get(SAMPLES + "SampleEvent"));
+        CtClass form = pool.get(SAMPLES + "SampleSaveConfiguration");
+        // For KitColumns: in the copy for a run over slaves, too, and in no plan that the GUI saves.
+        form.addField(CtField.make("public transient boolean isOfKit;", form));
         CtClass rows = patchedRows(pool.get("org.apache.jmeter.save.CSVSaveService"));
         CtClass engine = pool.get("org.apache.jmeter.engine.StandardJMeterEngine");
         // Functions are replaced by then, and nothing has been started.
@@ -48,6 +52,8 @@ final class Patch {
             .insertBefore("if (SSL_DISABLED && framestorm.FromSlaves.isAsked()) return new framestorm.FromSlaves();");
         CtClass main = pool.get("org.apache.jmeter.JMeter");
         main.getDeclaredMethod("startUdpDdaemon").insertBefore("if (framestorm.StopFiles.watch($1)) return;");
+        replace(main.getDeclaredMethod("runNonGui"), "org.apache.jmeter.reporters.ResultCollector", "setFilename",
+            "$proceed($$); $0.getSaveConfig().isOfKit = true;");
         // Without limits, a head without end fills the memory, and one that names thousands of codings the stack.
         CtClass limits = pool.get("org.apache.http.config.MessageConstraints$Builder");
         limits.getDeclaredConstructor(new CtClass[0]).insertAfter("maxLineLength = 65536; maxHeaderCount = 200;");
@@ -79,11 +85,11 @@ final class Patch {
         thread.getDeclaredMethod("doEndTransactionSampler")
             .insertBefore("$1.getTransactionResult().transaction = $1.isTransactionDone() ? 1 : 2;");
         CtClass tree = pool.get("org.apache.jmeter.save.converters.SampleResultConverter");
-        // The tree itself shows what is a sub-result.
+        // The tree itself shows what is a sub-result, and a listener of any plan writes one.
         replace(tree.getDeclaredMethod("setAttributes"), "com.thoughtworks.xstream.io.HierarchicalStreamWriter",
-            "addAttribute", "if (!\"sample_kind\".equals($1)) $proceed($$);");
+            "addAttribute", "if (!framestorm.KitColumns.has($1)) $proceed($$);");
         List<CtClass> all = List.of(
-            result, event, rows, engine, script, rmi, main, limits, codings, redirects, bodies,
+            result, event, form, rows, engine, script, rmi, main, limits, codings, redirects, bodies,
             executor, decompression, heads, sampler, sockets, output, thread, tree);
         for (CtClass each : all) {
             each.writeFile(arguments[0]);
@@ -132,7 +138,7 @@ final class Patch {
         return event;
     }
 
-    /** The column sample_kind, where the property sample_variables asks for it: JMeter gives each sub-result a row. */
+    /** The column sample_kind, where the property sample_variables asks for it: JMeter gives each sub-result a row. In samples.jtl only. */
     private static CtClass patchedRows(CtClass rows) throws Exception {
         CtClass[] parameters = rows.getClassPool().get(new String[] {
             SAMPLES + "SampleEvent", SAMPLES + "SampleResult", SAMPLES + "SampleSaveConfiguration", "java.lang.String"});
@@ -140,6 +146,10 @@ final class Patch {
         replaceCalls(write, SAMPLES + "SampleEvent", "getVarValue",
             "(\"sample_kind\".equals(" + SAMPLES + "SampleEvent.getVarName($1)) ? framestorm.SampleKinds.of(event, sample)"
             + " : $proceed($$))");
+        CtMethod names = rows.getDeclaredMethod("printableFieldNamesToString", new CtClass[] {parameters[2]});
+        for (CtMethod each : List.of(names, write)) {
+            replaceCalls(each, SAMPLES + "SampleEvent", "getVarCount", "framestorm.KitColumns.count(saveConfig.isOfKit)");
+        }
         return rows;
     }
 

@@ -7,9 +7,12 @@ from tests.runs import RunSh
 CASES = Path(__file__).parent
 
 
-def test_what_each_row_of_a_plan_is(run_sh: RunSh) -> None:
+def test_what_each_row_of_a_plan_is(run_sh: RunSh, tmp_path: Path) -> None:
     """transactions.jmx has transactions of every kind twice, times that scripts set, and a thread that ends early."""
-    run = run_sh("-t", str(CASES / "transactions.jmx"), "--fail-if", "* errors > 0", "--fail-if", "'' p95 > 1 s")
+    own = tmp_path / "own"
+    run = run_sh(
+        "-t", str(CASES / "transactions.jmx"), f"-Jown={own}", "--fail-if", "* errors > 0", "--fail-if", "'' p95 > 1 s"
+    )
     summary = run.json("summary.json")
     kinds: dict[str, dict[str, int]] = {}
     for name, label in summary["labels"].items():
@@ -47,3 +50,9 @@ def test_what_each_row_of_a_plan_is(run_sh: RunSh) -> None:
     assert judged == {"": "passed"}
     rows = run.count("label", "sample_kind")
     assert rows["txn", "cut-transaction"] == 2 and rows["/home-1", "transaction"] == rows["/home-1", "sample"] == 2
+    # The plan's own listeners write what they would without the kit.
+    first, *others = own.with_suffix(".csv").read_text().splitlines()
+    assert first == "elapsed,label,success"
+    assert {line.count(",") for line in others} == {2}
+    tree = own.with_suffix(".xml").read_text()
+    assert 'lb="outer"' in tree and "elapsed_us" not in tree and "sample_kind" not in tree
