@@ -16,12 +16,14 @@ from framestorm.endpoint import check_reachable
 from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.fleet import Fleet
 from framestorm.hosts.inventory import Hosts, find_hosts
+from framestorm.load.text import IN_PLACE_OF
 from framestorm.machine import in_background, now_ms
 from framestorm.model import facets, files
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.run import JMeterProcess, Record, Target
 from framestorm.plain import note
+from framestorm.report.load_words import words_of
 from framestorm.results.jmeter_log import read_log
 from framestorm.results.jtl_file import has_rows
 from framestorm.run import jmeter
@@ -175,12 +177,15 @@ def check(options: RunOptions) -> list[str]:
     lines = [f"plan: {paths.shown(plan.path.resolve())}"]
     lines += [f"sampler: {name}" for name in dict.fromkeys(needs.samplers)]
     for name in plan.settable:
+        if name in IN_PLACE_OF and name not in prepared.properties:
+            continue  # a load in words takes its place
         value = prepared.properties.get(name, "as JMeter works it out")
         is_given = name in prepared.options.given
         if not is_given and not plan.settable[name].has_default:
             lines.append(f"property: {name} has no default: give -J{name}=")
         else:
             lines.append(f"property: {name}={value}" + ("" if is_given else " (default)"))
+    lines += [f"load: {load.name}: {words_of(load)}" for load in prepared.loads if not load.is_aside]
     lines += [f"property of JMeter: {name}={value}" for name, value in prepared.jmeter_values.items()]
     lines += [f"file: {paths.shown(path.resolve())}" for path in needs.files if path.exists()]
     lines += [f"file whose name is known only during the run: {text}" for text in needs.unknown]

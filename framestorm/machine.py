@@ -84,16 +84,6 @@ def in_background(work: Callable[[threading.Event], None]) -> Iterator[None]:
         thread.join()
 
 
-def own_name_unresolved() -> str | None:
-    """The name of this machine, if it leads to no address: JMeter then leaves its XML files empty; None if it does."""
-    name = socket.gethostname()
-    try:
-        socket.getaddrinfo(name, None)
-    except (OSError, UnicodeError):
-        return name
-    return None
-
-
 def own_addresses() -> set[str]:
     """All addresses of this machine, loopback too."""
     return {each.address for addresses in psutil.net_if_addrs().values() for each in addresses}

@@ -10,6 +10,7 @@ from framestorm.hosts import parcel as parcels
 from framestorm.hosts.member import Delivery, Member
 from framestorm.hosts.messages import Begin, Description, Open
 from framestorm.hosts.parcel import Parcel
+from framestorm.load.text import part
 from framestorm.model.run import Rmi
 from framestorm.run import jmeter, properties
 from framestorm.run.preparation import Prepared, cut_words, jmeter_names, kit_settings
@@ -33,6 +34,8 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     run_dir = _run_dir(prepared, slave)
     of_plan = parcel.values_on(number, f"{run_dir}/{parcels.FOLDER}")
     values = {**prepared.values, **{name: slave.share[name] for name in prepared.values if name in slave.share}}
+    if values.get("schedule"):
+        values["schedule"] = part(values["schedule"], number, parcel.division.slaves)
     files: dict[str, Path | bytes] = {**parcel.files_of(number)}
     video = described.video
     video_name = prepared.plan.video.name if prepared.plan.video else ""

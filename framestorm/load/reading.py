@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from framestorm.load.fields import Fields, UnknownValueError, curve
+from framestorm.load.text import Points, due, parse
 from framestorm.load.thread_groups import KINDS, kind_of
 from framestorm.load.timers import AMONG_ALL_THREADS, OF_ALL_THREADS, OF_EACH_THREAD, mode_of
 from framestorm.model import plan as plans
@@ -128,21 +129,27 @@ def _read(element: ET.Element, load: Load, known: Known, values: Mapping[str, st
 
 def _of_kit(plan: Plan, values: Mapping[str, str]) -> Callable[[Load], Load] | None:
     """Read the load of one of the kit's plans from its properties; None for any other plan."""
+    limit = values.get("concurrency_limit", "")
+
+    def of_rate(points: Points) -> Callable[[Load], Load]:
+        # As jmx/groovy/arrival.groovy counts them.
+        return lambda load: replace(
+            load,
+            model="arrivals",
+            total=due(points),
+            curve=curve(points),
+            has_end=True,
+            limit=int(limit) if limit.isdecimal() else None,
+            unknown="",
+        )
+
+    if plan.load is not None and (words := values.get(plan.load.name)):
+        return of_rate(parse(words))
     try:
         ramp_s, hold_s = (float(values[name]) for name in ("ramp_s", "hold_s"))
         if "rate_per_s" in plan.settable:
             rate = float(values["rate_per_s"])
-            limit = values.get("concurrency_limit", "")
-            # As jmx/groovy/arrival.groovy counts them.
-            return lambda load: replace(
-                load,
-                model="arrivals",
-                total=math.ceil(rate * (ramp_s / 2 + hold_s) - 1e-9),
-                curve=curve([(0, 0), (ramp_s, rate), (ramp_s + hold_s, rate)]),
-                has_end=True,
-                limit=int(limit) if limit.isdecimal() else None,
-                unknown="",
-            )
+            return of_rate([(0, 0), (ramp_s, rate), (ramp_s + hold_s, rate)])
     except (KeyError, ValueError):
         return None
     return None

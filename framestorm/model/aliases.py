@@ -7,8 +7,9 @@ from collections.abc import Container
 WORDS = {
     "users": "threads numthreads vus vu virtualusers concurrency concurrent concurrentusers clients usercount",
     "rate_per_s": "rps rate qps tps throughput arrivalrate arrivals targetrate requestspersecond rates requestrate rpm",
+    "load": "stages scenario profile shape steps schedule",
     "hold_s": "duration hold holdfor runtime time length testduration period seconds iterations loops loopcount",
-    "ramp_s": "rampup ramp ramptime rampuptime rampupperiod rampupduration warmup spawnrate hatchrate startrate stages",
+    "ramp_s": "rampup ramp ramptime rampuptime rampupperiod rampupduration warmup spawnrate hatchrate startrate",
     "sleep_s": "thinktime think pause delay sleep wait waittime pacing",
     "tasks": "iterations loops loopcount requests count n",
     "frames": "iterations loops loopcount",

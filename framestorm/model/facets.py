@@ -23,11 +23,14 @@ description may end with facets, in square brackets and separated by semicolons:
     program                        a path or a name in PATH: a path that is set is relative to that folder too
     shell words                    the arguments of a program, as one types them in a shell
     video file                     a video, which Framestorm cuts into frames before the run
+    load in words                  a rate of arrivals over time, in place of rate_per_s, ramp_s and hold_s:
+                                   `10/s for 30 s, to 200/s in 2 min, pause 10 s`
     total over all slaves          each slave gets its part
     required                       it has to be set; `required unless mode is local`: where mode has another value
     embedded target if not set     Framestorm starts its own face-blur function, and fills in the address of that
     filled in by Framestorm        a program, folder or file of the run, by its name: python, client_dir,
-                                   client_server, client_log, cache, frame_dir, journal, tree or stop
+                                   client_server, client_log, cache, frame_dir, journal, schedule, tree or
+                                   stop
     read by Framestorm             not a property but a constant: `label` is the label of the main samples (without it
                                    that of the first sampler; `all` if only the users know it), `sample_variables` are
                                    further columns of samples.jtl
@@ -46,6 +49,7 @@ URL, VIDEO, FILE, FORM = "URL", "video file", "text or @file", "form fields"
 AUTHORITIES = "certificate authorities"
 PROGRAM, SHELL = "program", "shell words"
 FIGURES, STATUSES = "JSON figures", "status codes such as 2xx,304 or 200-299"
+LOAD = "load in words"
 TOTAL, EMBEDDED = "total over all slaves", "embedded target if not set"
 FILLED_IN, CONSTANT = "filled in by Framestorm", "read by Framestorm"
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -56,7 +60,7 @@ _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
 _STATUS = r"(?:[1-5xX][0-9xX]{2}|[1-5][0-9]{2}-[1-5][0-9]{2})"
 _STATUSES = re.compile(rf" *{_STATUS} *(?:, *{_STATUS} *)*")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
-_OF_KIT = (VIDEO, FILE, FORM, SHELL, AUTHORITIES, FIGURES, STATUSES, TOTAL, EMBEDDED, FILLED_IN, CONSTANT)
+_OF_KIT = (VIDEO, FILE, FORM, SHELL, AUTHORITIES, FIGURES, STATUSES, LOAD, TOTAL, EMBEDDED, FILLED_IN, CONSTANT)
 _WORDS = {"text", URL, PROGRAM, *_OF_KIT}
 KIT_FACET = re.compile(rf"\[(?:[^\[\]]*; *)?(?:{'|'.join(map(re.escape, _OF_KIT))})(?:;[^\[\]]*)?\]")
 # JMeter's fields have 31 bits, and its times are in ms.

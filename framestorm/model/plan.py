@@ -11,7 +11,7 @@ from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model import aliases, units
 from framestorm.model.criteria import ALL, OF_TRANSACTION, USER, own_label
-from framestorm.model.facets import CONSTANT, FILLED_IN, KIT_FACET, TOTAL, URL, VIDEO, Property, described
+from framestorm.model.facets import CONSTANT, FILLED_IN, KIT_FACET, LOAD, TOTAL, URL, VIDEO, Property, described
 
 _ASIDE = ("Setup", "Post")  # how the tags of thread groups begin that are not the load
 SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler2")  # how their tags end; the last is of old plans
@@ -88,6 +88,11 @@ class Plan:
     def url(self) -> Property | None:
         """The property with the address of the function under test."""
         return next((each for each in self.settable.values() if URL in each.facets), None)
+
+    @property
+    def load(self) -> Property | None:
+        """The property with the load in words."""
+        return next((each for each in self.settable.values() if LOAD in each.facets), None)
 
     @property
     def video(self) -> Property | None:

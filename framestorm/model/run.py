@@ -124,7 +124,7 @@ class Record:
     @property
     def is_open_model(self) -> bool:
         """Whether requests arrive by a schedule (a fixed rate), not from users who wait."""
-        return bool(self.properties.get("rate_per_s"))
+        return bool(self.properties.get("rate_per_s") or self.properties.get("load"))
 
     @property
     def may_have_users(self) -> bool:

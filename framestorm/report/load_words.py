@@ -11,6 +11,7 @@ from framestorm.plain import as_label
 
 MAX_GROUPS = 3
 MAX_STEPS = 3
+MAX_CHARACTERS = 120
 LONG_S = (("h", 3600.0), ("min", 60.0))
 
 
@@ -27,13 +28,15 @@ def load_in_words(summary: Summary) -> str:
     properties = summary.run.properties
     if {"tasks", "workers"} <= properties.keys():
         return f"{properties['tasks']} tasks of {properties.get('task_s', '?')} s on {properties['workers']} workers"
+    if len(words := properties.get("load", "")) and len(words) <= MAX_CHARACTERS:
+        return words  # as people wrote it
     loads = [load for load in summary.run.loads if not (load.is_aside or load.is_timer)] or _of_series(summary)
     timers = [load for load in summary.run.loads if load.is_timer and load.points]
     of_groups = []
     for load in loads[:MAX_GROUPS]:
-        words = _words(load)
+        words = words_of(load)
         # A timer of several groups is told with the first.
-        paced = [_words(timer) for timer in timers if timer.groups[:1] == (load.name,)]
+        paced = [words_of(timer) for timer in timers if timer.groups[:1] == (load.name,)]
         words += f", paced to {' and '.join(paced)}" if paced else ""
         of_groups.append(f"{as_label(load.name)}: {words}" if len(loads) > 1 else words)
     if len(loads) > MAX_GROUPS:
@@ -60,7 +63,8 @@ def _from_zero(curve: Curves) -> Curves:
     return curve | {"x": [None if x is None else round(x - first, 3) for x in curve["x"]]}
 
 
-def _words(load: Load) -> str:
+def words_of(load: Load) -> str:
+    """Tell what a thread group, or a timer, asks for."""
     if not load.points:
         return _level(load, load.total) if load.total else load.unknown or "as the plan says"
     steps = [_Step(x - at, start, end) for (at, start), (x, end) in pairwise(load.points) if x > at]

@@ -15,7 +15,7 @@ from framestorm import client_server, paths
 from framestorm.endpoint import check_certificate, check_reachable, host_and_port, proxy_url
 from framestorm.errors import FramestormError, UsageError
 from framestorm.load.reading import read_loads
-from framestorm.machine import own_name_unresolved
+from framestorm.load.text import IN_PLACE_OF, Points, parse, schedule
 from framestorm.model import criteria, facets, metric, units
 from framestorm.model import plan as plans
 from framestorm.model.load import Load
@@ -156,11 +156,6 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if options.influxdb_url:
         influxdb.check_address(options.influxdb_url)
     _check_output(options, run_dir)
-    if own_name := own_name_unresolved():
-        note(
-            f"the name of this machine, {own_name}, leads to no address, so JMeter cannot write XML files (the result "
-            f"tree of the kit's plans, listeners of other plans): add the line '127.0.1.1 {own_name}' to /etc/hosts"
-        )
     known = plan.known_labels
     for text in options.criteria:
         criterion = criteria.parse(text, plan.label)
@@ -190,7 +185,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     properties = complete(plan, properties, options.given, is_over_slaves=is_over_slaves, is_for_gui=options.is_for_gui)
     for sentence in [] if options.is_for_gui else literal_secrets(options.given, is_for_kit=plan.is_for_kit):
         note(sentence)
-    if not options.is_for_gui and {properties.get(name) for name in ("ramp_s", "hold_s")} == {"0"}:
+    points = _points(plan, properties, options.given)
+    if not points and not options.is_for_gui and {properties.get(name) for name in ("ramp_s", "hold_s")} == {"0"}:
         raise UsageError("-Jramp_s=0 -Jhold_s=0: a load of 0 s measures nothing")
     proxies = Proxies({}) if is_over_slaves else proxy.read(options.jmeter_options, os.environ)
     if proxies.has_ignored_https:
@@ -217,7 +213,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
                 check_certificate(platform.url, f"-J{name}", properties[name], of_plan_proxy, server_name)
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
     own = properties if plan.is_for_kit else {name: value for name, value in of_plan.items() if value}
-    values = {**own, **_filled_in(plan, properties, run_dir)}
+    values = {**own, **_filled_in(plan, properties, run_dir, points)}
     if jmeter.user_jars():
         others = jmeter_values.get("search_paths") or of_files.get("search_paths")
         jmeter_values["search_paths"] = ";".join([str(paths.JARS), *([others] if others else [])])
@@ -327,7 +323,23 @@ def jmeter_names() -> frozenset[str]:
     return frozenset(re.findall(r"^#?\s*([\w.-]+)\s*=", text, flags=re.MULTILINE))
 
 
-def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict[str, str]:
+def _points(plan: Plan, properties: dict[str, str], given: Mapping[str, str]) -> Points:
+    """Return the corners of the load that is given in words, and drop the properties that it takes the place of.
+
+    Raises:
+        UsageError: the words are not understood, or one of those properties is given too.
+    """
+    if plan.load is None or not (words := properties.get(plan.load.name)):
+        return []
+    if both := [name for name in IN_PLACE_OF if name in given]:
+        other = units.listed([f"-J{name}" for name in both])
+        raise UsageError(f"-J{plan.load.name} is the whole load: leave out {other}")
+    for name in IN_PLACE_OF:
+        properties.pop(name, None)
+    return parse(words)
+
+
+def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path, points: Points = ()) -> dict[str, str]:
     """Values for the properties that the plan leaves to Framestorm to fill in.
 
     Raises:
@@ -340,6 +352,7 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict
         "client_server": client_server.new_name(str(run_dir)),
         "client_log": run_dir / "client.log",
         "cache": paths.FRAME_CACHE,
+        "schedule": schedule(points) if points else "",
         "journal": run_dir / "journal.jsonl",
         "tree": run_dir / "tree.xml",
         "stop": run_dir / "stop",

@@ -37,7 +37,8 @@ class Arrivals { // loaded anew for each run
     static final long LOOK_EVERY_MS = 100, SAY_EVERY_NS = 1_000_000_000, CLOCK_WITHIN_NS = 1_000_000, READY_WITHIN_NS = 30_000_000_000
     static Arrivals only
 
-    final double ratePerS, rampS, holdS
+    final double[] atS, perS, before // corners of the rate: when, how high, and how many are due before
+    final int first, step // of all arrivals, those that are this JMeter's own
     final long all
     final int threads // read here: elsewhere than in a thread of JMeter's, a property of the plan has no value
     final File stop
@@ -55,14 +56,35 @@ class Arrivals { // loaded anew for each run
     volatile boolean ended = false
 
     Arrivals(JMeterContext ctx, JMeterVariables vars, Logger log) {
-        ratePerS = vars.get('rate_per_s') as double
-        rampS = vars.get('ramp_s') as double
-        holdS = vars.get('hold_s') as double
-        all = (long) Math.ceil(ratePerS * (rampS / 2 + holdS) - 1e-9d)
+        List<String> words = (vars.get('schedule') ?: ofProperties(vars)).tokenize() // framestorm/load/text.py writes it
+        List<String> share = words.removeLast().tokenize('/')
+        first = share[0] as int
+        step = share[1] as int
+        atS = new double[words.size()]
+        perS = new double[words.size()]
+        before = new double[words.size()]
+        words.eachWithIndex { String word, int at ->
+            List<String> corner = word.tokenize(':')
+            atS[at] = corner[0] as double
+            perS[at] = corner[1] as double
+            before[at] = at == 0 ? 0 : before[at - 1] + (atS[at] - atS[at - 1]) * (perS[at - 1] + perS[at]) / 2
+        }
+        all = (long) Math.max(0, Math.ceil((Math.ceil(before[before.length - 1] - 1e-9d) - first) / step))
         threads = ((AbstractThreadGroup) ctx.threadGroup).numThreads
         stop = new File(vars.get('stop'))
         any = ctx.thread
         this.log = log
+    }
+
+    // The rate rises evenly over the ramp, then holds.
+    static String ofProperties(JMeterVariables vars) {
+        if (vars.get('load')) {
+            throw new IllegalArgumentException('load: ./run.sh reads the words; JMeter alone takes rate_per_s, ramp_s and hold_s')
+        }
+        double ratePerS = vars.get('rate_per_s') as double
+        double rampS = vars.get('ramp_s') as double
+        double overS = rampS + (vars.get('hold_s') as double)
+        return "0:0 $rampS:$ratePerS $rampS:$ratePerS $overS:$ratePerS 0/1"
     }
 
     static synchronized Arrivals of(JMeterContext ctx, JMeterVariables vars, Logger log) {
@@ -229,18 +251,29 @@ class Arrivals { // loaded anew for each run
     // Each at a random moment of its own millisecond. JMeter cuts the times of samples off at whole ms: at a rate whose
     // arrivals all came at the same place within theirs, a time of 0.6 ms would be told as 0 by all, or by none.
     long dueAfterNs(long number) {
-        double withinS = Math.min(1e-3d, 1 / ratePerS) * ThreadLocalRandom.current().nextDouble()
-        return (long) ((dueAfterS(number) + withinS) * 1e9d)
-    }
-
-    // The rate rises evenly over the ramp, then holds.
-    double dueAfterS(long number) {
-        double inRamp = ratePerS * rampS / 2
-        return number < inRamp ? Math.sqrt(2 * number * rampS / ratePerS) : rampS + (number - inRamp) / ratePerS
+        int at = 1
+        double due = first + (double) number * step
+        while (at < atS.length - 1 && before[at] <= due) {
+            at++
+        }
+        double lengthS = atS[at] - atS[at - 1], from = perS[at - 1], to = perS[at]
+        double left = Math.max(0d, due - before[at - 1])
+        // The time in which so many are due by a straight line: of the two forms, the one without a difference of large numbers.
+        double slope = (to - from) / lengthS
+        double root = Math.sqrt(Math.max(0d, from * from + 2 * slope * left))
+        double rate = Math.max(root, 1e-9d)
+        double withinS = Math.min(1e-3d, 1 / rate) * ThreadLocalRandom.current().nextDouble()
+        return (long) ((atS[at - 1] + (left == 0 ? 0 : 2 * left / (from + root)) + withinS) * 1e9d)
     }
 }
 
-Long dueNs = Arrivals.of(ctx, vars, log).next()
+Long dueNs = null
+try {
+    dueNs = Arrivals.of(ctx, vars, log).next()
+} catch (IllegalArgumentException error) {
+    ctx.engine.askThreadsToStop()
+    log.error(JsonOutput.toJson([type: 'refused', why: error.message])) // read by framestorm/results/jmeter_log.py
+}
 if (dueNs == null) {
     ctx.thread.stop() // before the sampler: nothing is sent
 } else {

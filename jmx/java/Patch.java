@@ -85,9 +85,10 @@ final class Patch {
         thread.getDeclaredMethod("doEndTransactionSampler")
             .insertBefore("$1.getTransactionResult().transaction = $1.isTransactionDone() ? 1 : 2;");
         CtClass tree = pool.get("org.apache.jmeter.save.converters.SampleResultConverter");
-        // The tree itself shows what is a sub-result, and a listener of any plan writes one.
+        // The tree itself shows what is a sub-result, and a listener of any plan writes one. A machine whose name leads to no
+        // address has none: XML fails at a value that is null, and the file would stay empty.
         replace(tree.getDeclaredMethod("setAttributes"), "com.thoughtworks.xstream.io.HierarchicalStreamWriter",
-            "addAttribute", "if (!framestorm.KitColumns.has($1)) $proceed($$);");
+            "addAttribute", "if ($2 != null && !framestorm.KitColumns.has($1)) $proceed($$);");
         List<CtClass> all = List.of(
             result, event, form, rows, engine, script, rmi, main, limits, codings, redirects, bodies,
             executor, decompression, heads, sampler, sockets, output, thread, tree);

@@ -1,5 +1,6 @@
 """Plans run by JMeter itself, without a window."""
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 
 from framestorm import paths
 from framestorm.machine import wait_until
+from framestorm.results.jmeter_log import read_log
 from tests.jmx.conftest import JMeterRun, RunPlan, StartPlan
 from tests.stand_in import EARLY, StandIn, StartServer
 
@@ -172,6 +174,25 @@ def test_http_sends_frames_in_turn_at_the_rate(
     due_ms = sorted(line["intended_ms"] for line in lines)
     assert due_ms[-1] - due_ms[0] == pytest.approx(24 * 80, abs=50)
     assert all(line["start_ms"] - line["intended_ms"] >= -50 for line in lines)
+
+
+def test_jmeter_alone_refuses_a_load_in_words(run_plan: RunPlan, stand_in: StartServer) -> None:
+    run = run_plan("request-rate", url=stand_in().url, load="10/s for 2 s", concurrency_limit=3)
+    refusal = "load: ./run.sh reads the words; JMeter alone takes rate_per_s, ramp_s and hold_s"
+    assert read_log(run.folder).refusal == refusal
+    assert run.rows() == []
+
+
+def test_a_schedule_of_several_rates_is_kept_and_shared(run_plan: RunPlan, stand_in: StartServer) -> None:
+    """20/s for 1 s, a pause of 1 s, then up from 0 to 20/s: of its arrivals every third, from the second on."""
+    schedule = "0.0:20.0 1.0:20.0 1.0:0.0 2.0:0.0 2.0:0.0 3.0:20.0 1/3"
+    run = run_plan("request-rate", url=stand_in().url, rate_per_s=1000, hold_s=1000, schedule=schedule)
+    assert '{"type":"arrivals","due":10,"dropped":0}' in run.text("jmeter.log")
+    due_ms = sorted(int(row["intended_ms"]) for row in run.rows())
+    own = range(1, 30, 3)
+    expected_ms = [50 * number if number < 20 else 2000 + 1000 * math.sqrt((number - 20) / 10) for number in own]
+    first_ms = due_ms[0] - expected_ms[0]
+    assert due_ms == pytest.approx([first_ms + each for each in expected_ms], abs=5)
 
 
 OF_FRAMES = {

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from framestorm import paths
-from framestorm.hosts import orders, parcel
+from framestorm.hosts import orders, parcel, shares
 from framestorm.hosts.inventory import Host
 from framestorm.hosts.member import Delivery, Member
 from framestorm.hosts.messages import Description
@@ -51,6 +51,16 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
         return prepare(options, tmp_path / run)
 
     return make
+
+
+def test_slaves_take_the_arrivals_of_a_load_in_words_in_turn(make) -> None:
+    prepared = make("request-rate", load="10/s for 2 s", concurrency_limit="9")
+    assert shares.split(prepared.plan, prepared.values, 2) == [{"concurrency_limit": "5"}, {"concurrency_limit": "4"}]
+    with tempfile.TemporaryDirectory() as folder:
+        of_two = parcel.make(prepared, 2, Path(folder))
+        deliveries = [orders.slave_delivery(prepared, of_two, n, member(f"s{n}", "192.0.2.1")) for n in range(2)]
+    schedules = [properties(each)["schedule"].replace("\\", "") for each in deliveries]
+    assert schedules == ["0.0:10.0 2.0:10.0 0/2", "0.0:10.0 2.0:10.0 1/2"]
 
 
 def test_a_slave_gets_its_share_and_its_own_paths(make) -> None:

@@ -334,3 +334,14 @@ def test_a_certificate_has_to_be_for_the_name_in_a_host_header(
     monkeypatch.setattr(preparation, "check_certificate", lambda *words: names.append(words[-1]))
     prepare(options("requests", url="https://127.0.0.1:9/", headers=headers), tmp_path / "run")
     assert names == [name]
+
+
+def test_a_load_in_words_takes_the_place_of_rate_ramp_and_hold(tmp_path: Path) -> None:
+    url = {"url": "http://127.0.0.1:1/f", "load": "10/s for 2 s, to 50/s in 4 s"}
+    prepared = prepare(RunOptions(paths.JMX / "request-rate.jmx", url, slaves="slaves"), tmp_path / "run")
+    assert not {"rate_per_s", "ramp_s", "hold_s"} & prepared.properties.keys()
+    (load,) = (each for each in prepared.loads if not each.is_aside)
+    assert (load.model, load.total, load.length_s, load.at(4)) == ("arrivals", 140, 6, 30)
+    both = RunOptions(paths.JMX / "request-rate.jmx", {**url, "rate_per_s": "5", "hold_s": "1"}, slaves="slaves")
+    with pytest.raises(UsageError, match="-Jload is the whole load: leave out -Jrate_per_s and -Jhold_s"):
+        prepare(both, tmp_path / "run")
