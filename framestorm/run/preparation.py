@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from framestorm import client_server, paths
 from framestorm.endpoint import check_certificate, check_reachable, host_and_port, proxy_url
@@ -178,6 +179,11 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         platform.prepare(EmbeddedSettings())
     if plan.url is not None:
         properties[plan.url.name] = platform.url
+        if "python" not in plan.filled_in and "%" in (urlsplit(platform.url).hostname or ""):
+            raise UsageError(
+                f"-J{plan.url.name}={platform.url}: JMeter's HTTP client cannot send to an IPv6 address with a zone. "
+                "Use an address without one, or give the address a name in /etc/hosts"
+            )
     if plan.video is not None:
         name = plan.video.name
         path = Path(options.given[name]).expanduser().absolute() if name in options.given else None

@@ -1,6 +1,7 @@
 """Properties of a run: the plan's, those that Framestorm fills in, and JMeter's own."""
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -334,6 +335,15 @@ def test_a_certificate_has_to_be_for_the_name_in_a_host_header(
     monkeypatch.setattr(preparation, "check_certificate", lambda *words: names.append(words[-1]))
     prepare(options("requests", url="https://127.0.0.1:9/", headers=headers), tmp_path / "run")
     assert names == [name]
+
+
+@pytest.mark.parametrize(("plan", "is_refused"), [("requests", True), ("face-blur", False)])
+def test_the_zone_of_an_address_is_refused_where_jmeter_sends_itself(
+    plan: str, is_refused: bool, tmp_path: Path
+) -> None:
+    url = "http://[fe80::1%25lo]:9/f"
+    with pytest.raises(UsageError, match="IPv6 address with a zone") if is_refused else nullcontext():
+        assert prepare(options(plan, url=url), tmp_path / "run").properties["url"] == url
 
 
 def test_a_load_in_words_takes_the_place_of_rate_ramp_and_hold(tmp_path: Path) -> None:
