@@ -101,7 +101,7 @@ class Running(RunFiles):
 
     process: subprocess.Popen[str]
 
-    def until(self, condition: Callable[[], object], within_s: float = 90) -> None:
+    def until(self, condition: Callable[[], object], within_s: float = 240) -> None:
         assert wait_until(lambda: self.process.poll() is not None or condition(), within_s), "waited in vain"
         assert self.process.poll() is None, self.process.communicate()
 

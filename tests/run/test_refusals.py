@@ -34,7 +34,7 @@ NOWHERE = "http://127.0.0.1:9"
         ("--no-such-option", 2, ["--no-such-option"]),
         ("-t jmx/requests.jmx", 2, ["requests.jmx needs -Jurl="]),
         ("-t jmx/tasks.jmx -Jworkers=0", 2, ["-Jworkers=0", "whole number >= 1"]),
-        ("-t jmx/tasks.jmx --fail-if 'frame p95 > 2 s'", 2, ["tasks.jmx", "only task and user"]),
+        ("-t jmx/tasks.jmx --fail-if 'frame p95 > 2 s'", 2, ["tasks.jmx", "Its labels: task, user"]),
         ("-t jmx/face-blur-http.jmx --fail-if 'user p95 > 2 s'", 2, ["face-blur-http.jmx", "frame"]),
         ("-Jvideo=/none.mp4", 1, ["/none.mp4"]),
         ("-Jvideo=README.md", 1, ["README.md"]),
