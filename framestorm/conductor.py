@@ -177,7 +177,7 @@ def check(options: RunOptions) -> list[str]:
     lines = [f"plan: {paths.shown(plan.path.resolve())}"]
     lines += [f"sampler: {name}" for name in dict.fromkeys(needs.samplers)]
     for name in plan.settable:
-        if name in IN_PLACE_OF and name not in prepared.properties:
+        if plan.load is not None and name in IN_PLACE_OF and name not in prepared.properties:
             continue  # a load in words takes its place
         value = prepared.properties.get(name, "as JMeter works it out")
         is_given = name in prepared.options.given

@@ -34,7 +34,7 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     run_dir = _run_dir(prepared, slave)
     of_plan = parcel.values_on(number, f"{run_dir}/{parcels.FOLDER}")
     values = {**prepared.values, **{name: slave.share[name] for name in prepared.values if name in slave.share}}
-    if values.get("schedule"):
+    if prepared.plan.load is not None and values.get("schedule"):
         values["schedule"] = part(values["schedule"], number, parcel.division.slaves)
     files: dict[str, Path | bytes] = {**parcel.files_of(number)}
     video = described.video

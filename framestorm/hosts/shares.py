@@ -23,7 +23,7 @@ def split(plan: Plan, values: Mapping[str, str], slaves: int) -> list[dict[str, 
     """
     shares: list[dict[str, str]] = [{} for _ in range(slaves)]
     for total in plan.totals:
-        if total.name in IN_PLACE_OF and values.get("schedule"):
+        if plan.load is not None and total.name in IN_PLACE_OF and values.get("schedule"):
             continue  # a load in words, of which each slave takes its arrivals
         if total.name not in values:
             raise UsageError(f"-J{total.name}= has to be set: it is split over the slaves")

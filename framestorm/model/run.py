@@ -124,7 +124,9 @@ class Record:
     @property
     def is_open_model(self) -> bool:
         """Whether requests arrive by a schedule (a fixed rate), not from users who wait."""
-        return bool(self.properties.get("rate_per_s") or self.properties.get("load"))
+        # Of JMeter's own plain Thread Group, only the kit's plans make arrivals.
+        is_in_words = any(load.is_open and load.kind == "ThreadGroup" for load in self.loads)
+        return is_in_words or bool(self.properties.get("rate_per_s"))
 
     @property
     def may_have_users(self) -> bool:

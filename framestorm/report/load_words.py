@@ -28,7 +28,8 @@ def load_in_words(summary: Summary) -> str:
     properties = summary.run.properties
     if {"tasks", "workers"} <= properties.keys():
         return f"{properties['tasks']} tasks of {properties.get('task_s', '?')} s on {properties['workers']} workers"
-    if len(words := properties.get("load", "")) and len(words) <= MAX_CHARACTERS:
+    words = properties.get("load", "") if summary.run.is_open_model else ""
+    if words and len(words) <= MAX_CHARACTERS:
         return words  # as people wrote it
     loads = [load for load in summary.run.loads if not (load.is_aside or load.is_timer)] or _of_series(summary)
     timers = [load for load in summary.run.loads if load.is_timer and load.points]

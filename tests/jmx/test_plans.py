@@ -237,7 +237,7 @@ def ends = { Closure work ->
         pooled.start()
         while (!group.poolThreads.contains(user)) Thread.onSpinWait()
         group.releasedPoolThread()
-        pooled.join(500)
+        pooled.join(20000)
         assert !pooled.isAlive()
     }
 }

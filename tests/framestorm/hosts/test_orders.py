@@ -13,6 +13,7 @@ from framestorm.hosts import orders, parcel, shares
 from framestorm.hosts.inventory import Host
 from framestorm.hosts.member import Delivery, Member
 from framestorm.hosts.messages import Description
+from framestorm.model import plan as plans
 from framestorm.run import preparation
 from framestorm.run.preparation import Prepared, RunOptions, prepare
 from framestorm.run.properties import written
@@ -61,6 +62,15 @@ def test_slaves_take_the_arrivals_of_a_load_in_words_in_turn(make) -> None:
         deliveries = [orders.slave_delivery(prepared, of_two, n, member(f"s{n}", "192.0.2.1")) for n in range(2)]
     schedules = [properties(each)["schedule"].replace("\\", "") for each in deliveries]
     assert schedules == ["0.0:10.0 2.0:10.0 0/2", "0.0:10.0 2.0:10.0 1/2"]
+
+
+def test_a_schedule_of_another_plan_stays_as_it_is(make, tmp_path: Path) -> None:
+    """Its own property of that name, such as that of docs/ramp.jmx."""
+    prepared = make("request-rate", load="10/s for 2 s")
+    words = "rate(5/s) random_arrivals(2 s) rate(9/s)"
+    other = replace(prepared, plan=plans.read(paths.ROOT / "docs" / "ramp.jmx"), values={"schedule": words})
+    order = delivery(other, member("slave1", "192.0.2.1"))
+    assert properties(order)["schedule"].replace("\\", "") == words
 
 
 def test_a_slave_gets_its_share_and_its_own_paths(make) -> None:
