@@ -1,4 +1,7 @@
-"""A function for the tests of the HTTP shell: sleeps as many seconds as its body says, echoes anything else."""
+"""A function for the tests of the HTTP shell: sleeps as many seconds as its body says, echoes anything else.
+
+That a sleep has begun is a line on stderr.
+"""
 
 import os
 import sys
@@ -13,6 +16,7 @@ def handle(body: bytes, accept: str) -> Answer:
     if body == b"raise":
         raise ZeroDivisionError("a secret")
     if body.startswith(b"sleep "):
+        print("begun", file=sys.stderr, flush=True)
         time.sleep(float(body[6:]))
     return Answer(body, "text/plain", headers=(("X-Accept", accept),))
 

@@ -230,10 +230,16 @@ def refuses(client: Any) -> bool:
     return False
 
 
+def wait_until_begun(client: Client) -> None:
+    """Return once the function is at work on a request."""
+    assert client.process.stderr is not None
+    assert client.process.stderr.readline() == "begun\n"
+
+
 def test_sigterm_finishes_what_is_under_way_and_takes_nothing_new() -> None:
     with start(SCRIPT, "0") as client, ThreadPoolExecutor(1) as pool:
         request = pool.submit(client, "POST", "/", b"sleep 1")
-        time.sleep(0.3)
+        wait_until_begun(client)
         client.process.send_signal(signal.SIGTERM)
         assert wait_until(lambda: refuses(client), 5)
         assert not request.done()
@@ -251,10 +257,10 @@ def test_a_stuck_request_does_not_hold_the_stop_for_ever() -> None:
 def test_a_second_sigterm_does_not_wait() -> None:
     with start(SCRIPT, "0") as client, ThreadPoolExecutor(1) as pool:
         request = pool.submit(client, "POST", "/", b"sleep 60")
-        time.sleep(0.3)
-        for _ in range(2):
-            client.process.send_signal(signal.SIGTERM)
-            time.sleep(0.2)
+        wait_until_begun(client)
+        client.process.send_signal(signal.SIGTERM)
+        assert wait_until(lambda: refuses(client), 5), "two signals at once are one"
+        client.process.send_signal(signal.SIGTERM)
         assert client.process.wait(timeout=5) == 1
         assert isinstance(request.exception(), OSError)
 
