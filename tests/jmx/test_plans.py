@@ -235,8 +235,7 @@ def ends = { Closure work ->
         def user = new DynamicThread(new HashTree(new LoopController()), group, null)
         def pooled = new Thread({ group.movedToPool(user) })
         pooled.start()
-        while (!group.poolThreads.contains(user)) Thread.onSpinWait()
-        group.releasedPoolThread()
+        while (!group.releasedPoolThread()) Thread.onSpinWait()
         pooled.join(20000)
         assert !pooled.isAlive()
     }
