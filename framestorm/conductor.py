@@ -16,7 +16,6 @@ from framestorm.endpoint import check_reachable
 from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.fleet import Fleet
 from framestorm.hosts.inventory import Hosts, find_hosts
-from framestorm.load.text import IN_PLACE_OF
 from framestorm.machine import in_background, now_ms
 from framestorm.model import facets, files
 from framestorm.model import plan as plans
@@ -177,8 +176,8 @@ def check(options: RunOptions) -> list[str]:
     lines = [f"plan: {paths.shown(plan.path.resolve())}"]
     lines += [f"sampler: {name}" for name in dict.fromkeys(needs.samplers)]
     for name in plan.settable:
-        if plan.load is not None and name in IN_PLACE_OF and name not in prepared.properties:
-            continue  # a load in words takes its place
+        if prepared.kit_load and prepared.kit_load.words and prepared.kit_load.takes_place_of(name):
+            continue
         value = prepared.properties.get(name, "as JMeter works it out")
         is_given = name in prepared.options.given
         if not is_given and not plan.settable[name].has_default:

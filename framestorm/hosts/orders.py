@@ -10,7 +10,7 @@ from framestorm.hosts import parcel as parcels
 from framestorm.hosts.member import Delivery, Member
 from framestorm.hosts.messages import Begin, Description, Open
 from framestorm.hosts.parcel import Parcel
-from framestorm.load.text import part
+from framestorm.load import kit_load
 from framestorm.model.run import Rmi
 from framestorm.run import jmeter, properties
 from framestorm.run.preparation import Prepared, cut_words, jmeter_names, kit_settings
@@ -34,8 +34,6 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     run_dir = _run_dir(prepared, slave)
     of_plan = parcel.values_on(number, f"{run_dir}/{parcels.FOLDER}")
     values = {**prepared.values, **{name: slave.share[name] for name in prepared.values if name in slave.share}}
-    if prepared.plan.load is not None and values.get("schedule"):
-        values["schedule"] = part(values["schedule"], number, parcel.division.slaves)
     files: dict[str, Path | bytes] = {**parcel.files_of(number)}
     video = described.video
     video_name = prepared.plan.video.name if prepared.plan.video else ""
@@ -57,6 +55,8 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     # The slaves need to know which variables samples carry, the controller how to write them.
     of_slaves = {"sample_variables", *kit_settings(prepared.plan)}
     values_there |= {name: value for name, value in prepared.jmeter_values.items() if name in of_slaves}
+    if kit_load.PROPERTY in prepared.jmeter_values and prepared.kit_load is not None:
+        values_there[kit_load.PROPERTY] = prepared.kit_load.written(number, parcel.division.slaves)
     # What JMeter does not have is read by the plan, though perhaps where it cannot be seen, as in a script.
     of_scripts = {name: value for name, value in prepared.options.given.items() if name not in jmeter_names()}
     files["run.properties"] = properties.written({**of_scripts, **values_there, **prepared.options.extra, **of_plan})

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from framestorm.errors import UsageError
 from framestorm.hosts import one_per_jvm, schedules
 from framestorm.hosts.division import Division, holder, number_text, parts, title
-from framestorm.load import timers
+from framestorm.load import kit_load, timers
 from framestorm.load.fields import Fields
-from framestorm.load.text import IN_PLACE_OF
 from framestorm.load.thread_groups import Kind, kind_of
 from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known
@@ -22,9 +21,10 @@ def split(plan: Plan, values: Mapping[str, str], slaves: int) -> list[dict[str, 
     A slave may get 0 users: it is then left out of the run by the caller.
     """
     shares: list[dict[str, str]] = [{} for _ in range(slaves)]
+    load = kit_load.read(plan, values)
     for total in plan.totals:
-        if plan.load is not None and total.name in IN_PLACE_OF and values.get("schedule"):
-            continue  # a load in words, of which each slave takes its arrivals
+        if load is not None and load.model == "arrivals" and load.takes_place_of(total.name):
+            continue  # each slave takes its arrivals
         if total.name not in values:
             raise UsageError(f"-J{total.name}= has to be set: it is split over the slaves")
         for share, part in zip(shares, parts(values[total.name], slaves, total.is_whole_number), strict=True):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from framestorm.load import kit_load
 from framestorm.load.fields import Fields, UnknownValueError, curve
-from framestorm.load.text import Points, due, parse
 from framestorm.load.thread_groups import KINDS, kind_of
 from framestorm.load.timers import AMONG_ALL_THREADS, OF_ALL_THREADS, OF_EACH_THREAD, mode_of
 from framestorm.model import plan as plans
@@ -128,31 +128,23 @@ def _read(element: ET.Element, load: Load, known: Known, values: Mapping[str, st
 
 
 def _of_kit(plan: Plan, values: Mapping[str, str]) -> Callable[[Load], Load] | None:
-    """Read the load of one of the kit's plans from its properties; None for any other plan."""
-    limit = values.get("concurrency_limit", "")
-
-    def of_rate(points: Points) -> Callable[[Load], Load]:
-        # As jmx/groovy/arrival.groovy counts them.
-        return lambda load: replace(
-            load,
-            model="arrivals",
-            total=due(points),
-            curve=curve(points),
-            has_end=True,
-            limit=int(limit) if limit.isdecimal() else None,
-            unknown="",
-        )
-
-    if plan.load is not None and (words := values.get(plan.load.name)):
-        return of_rate(parse(words))
-    try:
-        ramp_s, hold_s = (float(values[name]) for name in ("ramp_s", "hold_s"))
-        if "rate_per_s" in plan.settable:
-            rate = float(values["rate_per_s"])
-            return of_rate([(0, 0), (ramp_s, rate), (ramp_s + hold_s, rate)])
-    except (KeyError, ValueError):
+    """Read the load of one of the kit's plans from its properties; None where its thread groups have it."""
+    of_kit = kit_load.read(plan, values)
+    if of_kit is None:
         return None
-    return None
+    is_arrivals = of_kit.model == "arrivals"
+    limit = values.get("concurrency_limit", "")
+    return lambda load: replace(
+        load,
+        model=of_kit.model,
+        total=of_kit.total,
+        curve=curve(of_kit.points),
+        has_end=True,
+        limit=(int(limit) if limit.isdecimal() else None) if is_arrivals else of_kit.total,
+        unknown="",
+        seed=of_kit.seed,
+        words=of_kit.words,
+    )
 
 
 def _of_timer(fields: Fields, load: Load, paced: list[Load], every: list[Load]) -> Iterator[Load]:

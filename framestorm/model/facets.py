@@ -23,14 +23,14 @@ description may end with facets, in square brackets and separated by semicolons:
     program                        a path or a name in PATH: a path that is set is relative to that folder too
     shell words                    the arguments of a program, as one types them in a shell
     video file                     a video, which Framestorm cuts into frames before the run
-    load in words                  a rate of arrivals over time, in place of rate_per_s, ramp_s and hold_s:
-                                   `10/s for 30 s, to 200/s in 2 min, pause 10 s`
+    load in words                  arrivals over time, in place of rate_per_s, ramp_s and hold_s, or users over time, in
+                                   place of users, ramp_s and hold_s: `10/s for 30 s, to 200/s in 2 min, pause 10 s`,
+                                   `0 to 50 users in 1 min, 200 users for 10 s`
     total over all slaves          each slave gets its part
     required                       it has to be set; `required unless mode is local`: where mode has another value
     embedded target if not set     Framestorm starts its own face-blur function, and fills in the address of that
     filled in by Framestorm        a program, folder or file of the run, by its name: python, client_dir,
-                                   client_server, client_log, cache, frame_dir, journal, schedule, tree or
-                                   stop
+                                   client_server, client_log, cache, frame_dir, journal, tree or stop
     read by Framestorm             not a property but a constant: `label` is the label of the main samples (without it
                                    that of the first sampler; `all` if only the users know it), `sample_variables` are
                                    further columns of samples.jtl

@@ -24,6 +24,8 @@ class Load:
     limit: the most threads that may send at the same time, None without a limit.
     is_aside: of a group that sets up or tears down.
     unknown: what of it is not known before the run, and why.
+    seed: of arrivals at random, by a Poisson process, in one of the kit's plans; None if they come evenly.
+    words: the load as people wrote it, where the plan takes words.
     """
 
     name: str
@@ -38,6 +40,8 @@ class Load:
     limit: int | None = None
     is_aside: bool = False
     unknown: str = ""
+    seed: int | None = None
+    words: str = ""
 
     def on_each_of(self, hosts: int) -> "Load":
         """The load of so many hosts of which each makes the whole of it."""

@@ -80,6 +80,12 @@ def read_asked(record: Record, first_s: float) -> Asked | None:
     )
 
 
+def read_users(record: Record, first_s: float) -> Curves:
+    """Draw the line of the users that one of the kit's plans asks for, from its first sample on; empty for others."""
+    of_words = [load for load in record.loads if load.words and load.model == "users"]
+    return _together(of_words, first_s) if of_words else series.asked(record.properties, "users", first_s)
+
+
 def _together(loads: Sequence[Load], first_s: float) -> Curves:
     """The sum of the loads' curves from `first_s` on; empty if one of them is not known."""
     starts = [load.start_s for load in loads]

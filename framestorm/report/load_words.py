@@ -28,9 +28,6 @@ def load_in_words(summary: Summary) -> str:
     properties = summary.run.properties
     if {"tasks", "workers"} <= properties.keys():
         return f"{properties['tasks']} tasks of {properties.get('task_s', '?')} s on {properties['workers']} workers"
-    words = properties.get("load", "") if summary.run.is_open_model else ""
-    if words and len(words) <= MAX_CHARACTERS:
-        return words  # as people wrote it
     loads = [load for load in summary.run.loads if not (load.is_aside or load.is_timer)] or _of_series(summary)
     timers = [load for load in summary.run.loads if load.is_timer and load.points]
     of_groups = []
@@ -66,6 +63,9 @@ def _from_zero(curve: Curves) -> Curves:
 
 def words_of(load: Load) -> str:
     """Tell what a thread group, or a timer, asks for."""
+    at_random = "" if load.seed is None else f", arriving at random (Poisson, seed {load.seed})"
+    if load.words and len(load.words) <= MAX_CHARACTERS:
+        return load.words + at_random
     if not load.points:
         return _level(load, load.total) if load.total else load.unknown or "as the plan says"
     steps = [_Step(x - at, start, end) for (at, start), (x, end) in pairwise(load.points) if x > at]
@@ -79,7 +79,7 @@ def words_of(load: Load) -> str:
         words = ", then ".join(_step(load, step) for step in steps)
     else:
         words = f"up to {words} in {count(len(steps))} steps over {_length(sum(step.length_s for step in steps))}"
-    return f"{words}, ramp-up {_length(ramp.length_s)}" if ramp else words
+    return (f"{words}, ramp-up {_length(ramp.length_s)}" if ramp else words) + at_random
 
 
 def _step(load: Load, step: _Step) -> str:

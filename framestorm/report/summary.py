@@ -13,6 +13,7 @@ from framestorm.model.sample import Kind, noun
 from framestorm.model.series import Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
+from framestorm.report.asked import read_users
 from framestorm.report.load import measure_load
 from framestorm.report.queue import accepted_by_label
 from framestorm.report.reached import read_reached
@@ -55,7 +56,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     load = span_ms(samples, "rtt_ms") or span_ms(users.lazy(), "elapsed_ms")
     origin_ms = record.started_ms or (load[0] if load else 0.0)
     start_s = (load[0] - origin_ms) / 1000 if load else 0.0
-    asked_users = series.asked(record.properties, "users", start_s)
+    asked_users = read_users(record, start_s)
     # Those of a plan whose users are processes wait for them; those of an open model wait for arrivals.
     is_of_threads = not users.height and not record.is_open_model
     threads = read_threads(results.jtl) if is_of_threads else pl.DataFrame()

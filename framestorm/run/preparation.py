@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 from framestorm import client_server, paths
 from framestorm.endpoint import check_certificate, check_reachable, host_and_port, proxy_url
 from framestorm.errors import FramestormError, UsageError
+from framestorm.load import kit_load
+from framestorm.load.kit_load import KitLoad
 from framestorm.load.reading import read_loads
-from framestorm.load.text import IN_PLACE_OF, Points, parse, schedule
 from framestorm.model import criteria, facets, metric, units
 from framestorm.model import plan as plans
 from framestorm.model.load import Load
@@ -97,7 +98,8 @@ class Prepared:
     needs: what the plan needs beyond its text.
     properties: the plan's properties that a user may set, as they are set; values: those and what is filled in.
     jmeter_values: JMeter's own properties.
-    loads: what each thread group of the plan asks for, and each timer.
+    loads: what each thread group of the plan asks for, and each timer. kit_load: that of a plan of the kit whose
+        properties have it.
     asked: what all users together take of the hosts that start them.
     platform: where the function under test runs.
     proxies: those by which JMeter on this machine sends its requests.
@@ -115,6 +117,7 @@ class Prepared:
     asked: Asked
     proxies: Proxies
     loads: tuple[Load, ...] = ()
+    kit_load: KitLoad | None = None
     target: str = ""
 
 
@@ -191,8 +194,10 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     properties = complete(plan, properties, options.given, is_over_slaves=is_over_slaves, is_for_gui=options.is_for_gui)
     for sentence in [] if options.is_for_gui else literal_secrets(options.given, is_for_kit=plan.is_for_kit):
         note(sentence)
-    points = _points(plan, properties, options.given)
-    if not points and not options.is_for_gui and {properties.get(name) for name in ("ramp_s", "hold_s")} == {"0"}:
+    of_kit = _kit_load(plan, properties, options.given)
+    if of_kit is not None and not of_kit.is_plain:
+        jmeter_values[kit_load.PROPERTY] = of_kit.written()
+    if not options.is_for_gui and {properties.get(name) for name in ("ramp_s", "hold_s")} == {"0"}:
         raise UsageError("-Jramp_s=0 -Jhold_s=0: a load of 0 s measures nothing")
     proxies = Proxies({}) if is_over_slaves else proxy.read(options.jmeter_options, os.environ)
     if proxies.has_ignored_https:
@@ -219,7 +224,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
                 check_certificate(platform.url, f"-J{name}", properties[name], of_plan_proxy, server_name)
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.
     own = properties if plan.is_for_kit else {name: value for name, value in of_plan.items() if value}
-    values = {**own, **_filled_in(plan, properties, run_dir, points)}
+    values = {**own, **_filled_in(plan, properties, run_dir)}
     if jmeter.user_jars():
         others = jmeter_values.get("search_paths") or of_files.get("search_paths")
         jmeter_values["search_paths"] = ";".join([str(paths.JARS), *([others] if others else [])])
@@ -246,7 +251,19 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if not is_over_slaves and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
     return Prepared(
-        options, run_dir, plan, needs, properties, values, jmeter_values, platform, asked, proxies, loads, target
+        options,
+        run_dir,
+        plan,
+        needs,
+        properties,
+        values,
+        jmeter_values,
+        platform,
+        asked,
+        proxies,
+        loads,
+        of_kit,
+        target,
     )
 
 
@@ -329,23 +346,24 @@ def jmeter_names() -> frozenset[str]:
     return frozenset(re.findall(r"^#?\s*([\w.-]+)\s*=", text, flags=re.MULTILINE))
 
 
-def _points(plan: Plan, properties: dict[str, str], given: Mapping[str, str]) -> Points:
-    """Return the corners of the load that is given in words, and drop the properties that it takes the place of.
+def _kit_load(plan: Plan, properties: dict[str, str], given: Mapping[str, str]) -> KitLoad | None:
+    """Return the load that the properties of a plan of the kit ask for; one in words takes the place of the others.
 
     Raises:
         UsageError: the words are not understood, or one of those properties is given too.
     """
-    if plan.load is None or not (words := properties.get(plan.load.name)):
-        return []
-    if both := [name for name in IN_PLACE_OF if name in given]:
-        other = units.listed([f"-J{name}" for name in both])
-        raise UsageError(f"-J{plan.load.name} is the whole load: leave out {other}")
-    for name in IN_PLACE_OF:
-        properties.pop(name, None)
-    return parse(words)
+    load = kit_load.read(plan, properties)
+    if load is not None and load.words:
+        if both := [f"-J{name}" for name in given if load.takes_place_of(name)]:
+            raise UsageError(f"-Jload is the whole load: leave out {units.listed(both)}")
+        for name in [name for name in properties if load.takes_place_of(name)]:
+            del properties[name]
+        if load.model == "users":
+            properties[kit_load.USERS] = str(load.total)
+    return load
 
 
-def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path, points: Points = ()) -> dict[str, str]:
+def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict[str, str]:
     """Values for the properties that the plan leaves to Framestorm to fill in.
 
     Raises:
@@ -358,7 +376,6 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path, points:
         "client_server": client_server.new_name(str(run_dir)),
         "client_log": run_dir / "client.log",
         "cache": paths.FRAME_CACHE,
-        "schedule": schedule(points) if points else "",
         "journal": run_dir / "journal.jsonl",
         "tree": run_dir / "tree.xml",
         "stop": run_dir / "stop",

@@ -4,10 +4,11 @@
 // Not by jmeter-plugins' Arrivals Thread Group (casutg 2.10): a thread that goes back to its pool just as an arrival calls
 // it does not hear the call and waits for ever. At 500/s that is every thread within seconds, and the run never ends.
 
+import framestorm.DueTimes
+import framestorm.Load
 import framestorm.Running
 import groovy.json.JsonOutput
 import groovy.transform.CompileStatic
-import java.util.concurrent.ThreadLocalRandom
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.locks.LockSupport
 import org.apache.jmeter.samplers.SampleResult
@@ -15,6 +16,7 @@ import org.apache.jmeter.threads.AbstractThreadGroup
 import org.apache.jmeter.threads.JMeterContext
 import org.apache.jmeter.threads.JMeterThread
 import org.apache.jmeter.threads.JMeterVariables
+import org.apache.jmeter.util.JMeterUtils
 import org.slf4j.Logger
 
 @CompileStatic
@@ -37,9 +39,8 @@ class Arrivals { // loaded anew for each run
     static final long LOOK_EVERY_MS = 100, SAY_EVERY_NS = 1_000_000_000, CLOCK_WITHIN_NS = 1_000_000, READY_WITHIN_NS = 30_000_000_000
     static Arrivals only
 
-    final double[] atS, perS, before // corners of the rate: when, how high, and how many are due before
-    final int first, step // of all arrivals, those that are this JMeter's own
-    final long all
+    final DueTimes due
+    final long all // of all arrivals, those that are this JMeter's own
     final int threads // read here: elsewhere than in a thread of JMeter's, a property of the plan has no value
     final File stop
     final JMeterThread any // of the group's threads, which are told to stop together
@@ -56,20 +57,8 @@ class Arrivals { // loaded anew for each run
     volatile boolean ended = false
 
     Arrivals(JMeterContext ctx, JMeterVariables vars, Logger log) {
-        List<String> words = (vars.get('schedule') ?: ofProperties(vars)).tokenize() // framestorm/load/text.py writes it
-        List<String> share = words.removeLast().tokenize('/')
-        first = share[0] as int
-        step = share[1] as int
-        atS = new double[words.size()]
-        perS = new double[words.size()]
-        before = new double[words.size()]
-        words.eachWithIndex { String word, int at ->
-            List<String> corner = word.tokenize(':')
-            atS[at] = corner[0] as double
-            perS[at] = corner[1] as double
-            before[at] = at == 0 ? 0 : before[at - 1] + (atS[at] - atS[at - 1]) * (perS[at - 1] + perS[at]) / 2
-        }
-        all = (long) Math.max(0, Math.ceil((Math.ceil(before[before.length - 1] - 1e-9d) - first) / step))
+        due = new DueTimes(new Load(JMeterUtils.getProperty(Load.PROPERTY) ?: ofProperties(vars)))
+        all = due.all
         threads = ((AbstractThreadGroup) ctx.threadGroup).numThreads
         stop = new File(vars.get('stop'))
         any = ctx.thread
@@ -84,7 +73,8 @@ class Arrivals { // loaded anew for each run
         double ratePerS = vars.get('rate_per_s') as double
         double rampS = vars.get('ramp_s') as double
         double overS = rampS + (vars.get('hold_s') as double)
-        return "0:0 $rampS:$ratePerS $rampS:$ratePerS $overS:$ratePerS 0/1"
+        String seed = vars.get('arrivals') == 'poisson' ? "seed=${vars.get('seed')} " : ''
+        return "0:0 $rampS:$ratePerS $rampS:$ratePerS $overS:$ratePerS ${seed}0/1"
     }
 
     static synchronized Arrivals of(JMeterContext ctx, JMeterVariables vars, Logger log) {
@@ -151,7 +141,7 @@ class Arrivals { // loaded anew for each run
 
     private void advance() {
         number++
-        dueNs = startNs + dueAfterNs(number)
+        dueNs = startNs + (number < all ? due.nextNs() : 0)
     }
 
     // Passes over those that were due while no thread waited.
@@ -185,7 +175,7 @@ class Arrivals { // loaded anew for each run
     synchronized void begin() {
         begun = true
         startNs = System.nanoTime()
-        dueNs = startNs + dueAfterNs(0)
+        dueNs = startNs + (all > 0 ? due.nextNs() : 0)
         while (number < all && ahead.size() < AHEAD && !idle.empty) {
             assign(idle.pop())
         }
@@ -246,24 +236,6 @@ class Arrivals { // loaded anew for each run
             }
         }
         return atMs
-    }
-
-    // Each at a random moment of its own millisecond. JMeter cuts the times of samples off at whole ms: at a rate whose
-    // arrivals all came at the same place within theirs, a time of 0.6 ms would be told as 0 by all, or by none.
-    long dueAfterNs(long number) {
-        int at = 1
-        double due = first + (double) number * step
-        while (at < atS.length - 1 && before[at] <= due) {
-            at++
-        }
-        double lengthS = atS[at] - atS[at - 1], from = perS[at - 1], to = perS[at]
-        double left = Math.max(0d, due - before[at - 1])
-        // The time in which so many are due by a straight line: of the two forms, the one without a difference of large numbers.
-        double slope = (to - from) / lengthS
-        double root = Math.sqrt(Math.max(0d, from * from + 2 * slope * left))
-        double rate = Math.max(root, 1e-9d)
-        double withinS = Math.min(1e-3d, 1 / rate) * ThreadLocalRandom.current().nextDouble()
-        return (long) ((atS[at - 1] + (left == 0 ? 0 : 2 * left / (from + root)) + withinS) * 1e9d)
     }
 }
 

@@ -3,6 +3,7 @@ package framestorm;
 import com.blazemeter.jmeter.controller.ParallelSampler;
 import com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup;
 import com.blazemeter.jmeter.threads.arrivals.FreeFormArrivalsThreadGroup;
+import com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
@@ -46,7 +47,7 @@ final class Elements {
     private static void exchangeIn(HashTree tree, Collection<Object> listeners) {
         for (Object each : List.copyOf(tree.list())) {
             exchangeIn(tree.getTree(each), listeners);
-            Supplier<TestElement> other = OTHERS.get(each.getClass());
+            Supplier<TestElement> other = other(each.getClass());
             if (other != null) {
                 TestElement instead = copy((TestElement) each, other.get());
                 tree.replaceKey(each, instead);
@@ -64,6 +65,10 @@ final class Elements {
                 Schedules.countFromStart((OpenModelThreadGroup) each);
             }
         }
+    }
+
+    private static Supplier<TestElement> other(Class<?> kind) {
+        return kind == ConcurrencyThreadGroup.class && Users.isAsked() ? Users::new : OTHERS.get(kind);
     }
 
     private static TestElement copy(TestElement element, TestElement other) {

@@ -63,12 +63,16 @@ def test_finding_a_rate(run_sh: RunSh, url: str) -> None:
         (run_sh.folder / name / "study.yml").write_text(text.replace("http://127.0.0.1:8080/", url))
         runs = 24 if name == "payloads" else 12
         assert f"{runs} runs" in run_sh("study", str(run_sh.folder / name), "--dry-run", out="").stdout
-    rate, staircase, ramp, spike = (
+    rate, staircase, at_random, users, ramp, spike = (
         command.replace("http://127.0.0.1:8080/", url) for command in shown("finding-a-rate.md")
     )
     run_sh(rate.replace("200 ms", "20 s"), "-Jrate_per_s=10", "-Jhold_s=2", out="rate")
     checked = run_sh(staircase, "--check", out="staircase-checked").stdout
-    assert "load: arrivals: up to 60/s in 4 steps over 25 s" in checked
+    assert "load: arrivals: 10/s for 5 s, to 60/s in 10 s, 60/s for 5 s, 10/s for 5 s\n" in checked
+    checked = run_sh(users, "--check", out="users-checked").stdout
+    assert "load: users: 0 to 20 users in 5 s, 20 users for 5 s, 60 users for 5 s, to 5 users in 5 s\n" in checked
+    (reached,) = run_sh(at_random, "-Jhold_s=2", out="random").json("summary.json")["reached"]
+    assert reached["asked"] == reached["sent"] != 80 and reached["is_kept"]
     for name, command in (("ramp", ramp), ("spike", spike)):
         schedule = "-Jschedule=rate(5/s) random_arrivals(2 s) rate(9/s)"
         checked = run_sh(command, "--check", out=f"{name}-checked").stdout

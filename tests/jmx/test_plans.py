@@ -29,7 +29,7 @@ OF_SOME_PLANS = {
 # What may differ of elements of the same class and name: their properties, or the variables of User Defined Variables.
 MAY_DIFFER = {
     ("Arguments", "properties"): {
-        *("url", "users", "ramp_s", "hold_s", "frames", "sleep_s", "timeout_s", "user_timeout_s"),
+        *("load", "url", "users", "ramp_s", "hold_s", "frames", "sleep_s", "timeout_s", "user_timeout_s"),
         "TestPlan.comments",
     },
     ("Arguments", "internal"): {"label"},
@@ -134,7 +134,7 @@ def test_every_variable_used_is_defined(plan: Path, elements: list[Element]) -> 
     used = set(re.findall(r"\$\{(\w+)\}", text)) | set(re.findall(r"vars\.get\([\"'](\w+)[\"']\)", text + code))
     assert used - put - OF_SOME_PLANS <= variables
     has_default = set(re.findall(r"property\(vars, '(\w+)'", code))
-    read_by_framestorm = {"video", "ca", "label", "sample_variables", "TestPlan.comments"}
+    read_by_framestorm = {"load", "video", "ca", "label", "sample_variables", "TestPlan.comments"}
     assert variables - used - has_default <= read_by_framestorm, "a variable that nothing reads"
 
 

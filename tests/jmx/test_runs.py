@@ -1,19 +1,24 @@
 """Plans run by JMeter itself, without a window."""
 
 import math
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from statistics import mean, variance
 from typing import Any
 
 import psutil
 import pytest
+from scipy.stats import kstest
 
 from framestorm import paths
+from framestorm.load.kit_load import KitLoad
 from framestorm.machine import wait_until
 from framestorm.results.jmeter_log import read_log
-from tests.jmx.conftest import JMeterRun, RunPlan, StartPlan
+from tests.jmx.conftest import JMeterRun, RunPlan, StartPlan, groovy
 from tests.stand_in import EARLY, StandIn, StartServer
 
 SCRIPTED_CLIENT = Path(__file__).with_name("scripted_client.py")
@@ -185,14 +190,54 @@ def test_jmeter_alone_refuses_a_load_in_words(run_plan: RunPlan, stand_in: Start
 
 def test_a_schedule_of_several_rates_is_kept_and_shared(run_plan: RunPlan, stand_in: StartServer) -> None:
     """20/s for 1 s, a pause of 1 s, then up from 0 to 20/s: of its arrivals every third, from the second on."""
-    schedule = "0.0:20.0 1.0:20.0 1.0:0.0 2.0:0.0 2.0:0.0 3.0:20.0 1/3"
-    run = run_plan("request-rate", url=stand_in().url, rate_per_s=1000, hold_s=1000, schedule=schedule)
+    load = {"framestorm.load": "0.0:20.0 1.0:20.0 1.0:0.0 2.0:0.0 2.0:0.0 3.0:20.0 1/3"}
+    run = run_plan("request-rate", url=stand_in().url, rate_per_s=1000, hold_s=1000, **load)
     assert '{"type":"arrivals","due":10,"dropped":0}' in run.text("jmeter.log")
     due_ms = sorted(int(row["intended_ms"]) for row in run.rows())
     own = range(1, 30, 3)
     expected_ms = [50 * number if number < 20 else 2000 + 1000 * math.sqrt((number - 20) / 10) for number in own]
     first_ms = due_ms[0] - expected_ms[0]
     assert due_ms == pytest.approx([first_ms + each for each in expected_ms], abs=5)
+
+
+DRAWN = """
+import framestorm.DueTimes
+import framestorm.Load
+args.each { text ->
+    def due = new DueTimes(new Load(text))
+    println((0..<due.all).collect { due.nextNs() }.join(' '))
+}
+"""
+
+
+def test_arrivals_at_random_are_a_poisson_process_over_any_number_of_jmeters() -> None:
+    """10/s for 50 s, then up to 90/s in 50 s: some 3,000."""
+    load = KitLoad("arrivals", [(0, 10), (50, 10), (50, 10), (100, 90)], 7)
+    texts = [load.written(), *(load.written(number, 3) for number in range(3))]
+    done = subprocess.run(groovy("-e", DRAWN, *texts), capture_output=True, text=True, check=False)
+    whole, *parts = ([int(word) / 1e9 for word in line.split()] for line in done.stdout.splitlines())
+    assert len(whole) == load.total, done.stderr
+    assert sorted(time_s for part in parts for time_s in part) == whole == sorted(whole)
+    assert [len(part) for part in parts] == [len(whole[number::3]) for number in range(3)]
+    # In units of expected arrivals, the gaps are exponential with a mean of 1, and counts vary as much as their mean.
+    due = [10 * x if x <= 50 else 500 + (x - 50) * (10 + (10 + 1.6 * (x - 50))) / 2 for x in whole]
+    gaps = [after - before for before, after in pairwise([0.0, *due])]
+    assert kstest(gaps, "expon").pvalue > 0.01
+    counts = [sum(at <= each < at + 10 for each in due) for at in range(0, 2990, 10)]
+    dispersion = variance(counts) / mean(counts)
+    assert 0.8 < dispersion < 1.25, "of 299 counts, within 3 standard errors"
+
+
+def test_users_follow_a_load(run_plan: RunPlan, stand_in: StartServer) -> None:
+    """6 users for 1 s, up to 12 in 1 s and on for 2 s, a pause of 2 s, then 3 for 2 s: of them every second."""
+    load = {"framestorm.load": "0.0:6.0 1.0:6.0 1.0:6.0 2.0:12.0 4.0:12.0 4.0:0.0 6.0:0.0 6.0:3.0 8.0:3.0 1/2"}
+    run = run_plan("requests", url=stand_in({"delay_s": 0.05}).url, users=100, hold_s=1000, **load)
+    rows = sorted((int(row["timeStamp"]), int(row["allThreads"])) for row in run.rows())
+    # Well within each part: a user that is too many ends with its request.
+    parts_ms = [(500, 950), (2100, 3900), (5000, 5900), (6500, 7900)]
+    most = [max((n for at, n in rows if low <= at - rows[0][0] < high), default=0) for low, high in parts_ms]
+    assert most == [3, 6, 0, 1]
+    assert run.errors() == []
 
 
 OF_FRAMES = {

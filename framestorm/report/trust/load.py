@@ -122,7 +122,7 @@ def _why_fewer_users(summary: Summary) -> str:
         reasons.append(f"JMeter's log says {summary.facts.out_of_memory}")
     if summary.losses:
         reasons.append(f"{listed([loss.host for loss in summary.losses])} was lost")
-    ramp_ms = 1000 * float(run.properties["ramp_s"])
+    ramp_ms = 1000 * float(run.properties.get("ramp_s", 0))
     if summary.load and summary.load.duration_ms < ramp_ms:
         reasons.append(f"the load was over after {duration(summary.load.duration_ms)}, before ramp_s had passed")
     if not reasons and main and "duration" in main.times and main.times["duration"].p50 and summary.load:

@@ -35,10 +35,17 @@ class Outlook:
         if not {load.name for load in self._groups} <= paced or not all(load.curve for load in self._rates):
             self._rates = []
 
-    @property
-    def users(self) -> int | None:
-        """How many users there are at once; None if unknown, as of groups that may run one after the other."""
-        totals = [load.total for load in self._groups if load.model == "users" and load.total is not None]
+    def users(self, now_s: float, starts: Mapping[str, float]) -> int | None:
+        """Count the users that are planned at once; None if unknown, as of groups that may run one after the other.
+
+        Of a load in words those of now.
+        """
+        of_groups = [
+            round(load.at(now_s - starts[load.name]) or 0) if load.words and load.name in starts else load.total
+            for load in self._groups
+            if load.model == "users"
+        ]
+        totals = [total for total in of_groups if total is not None]
         are_together = len(self._groups) == 1 or all(load.start_s is not None for load in self._groups)
         return sum(totals) if totals and are_together and len(totals) == len(self._groups) else None
 

@@ -237,7 +237,7 @@ class LiveView:
         """The users of a closed load, or the requests that an open one waits for."""
         whole = self.counts.whole
         if not self._outlook.is_open:
-            total = self._outlook.users
+            total = self._outlook.users(self._now_s, self._starts)
             users = (
                 f"{units.plural(whole.users_now, 'user')} now"
                 if total is None

@@ -13,7 +13,6 @@ from framestorm.hosts import orders, parcel, shares
 from framestorm.hosts.inventory import Host
 from framestorm.hosts.member import Delivery, Member
 from framestorm.hosts.messages import Description
-from framestorm.model import plan as plans
 from framestorm.run import preparation
 from framestorm.run.preparation import Prepared, RunOptions, prepare
 from framestorm.run.properties import written
@@ -54,23 +53,34 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     return make
 
 
-def test_slaves_take_the_arrivals_of_a_load_in_words_in_turn(make) -> None:
-    prepared = make("request-rate", load="10/s for 2 s", concurrency_limit="9")
-    assert shares.split(prepared.plan, prepared.values, 2) == [{"concurrency_limit": "5"}, {"concurrency_limit": "4"}]
+@pytest.mark.parametrize(
+    ("plan", "given", "shares_of", "written"),
+    [
+        (
+            "request-rate",
+            {"load": "10/s for 2 s", "concurrency_limit": "9"},
+            [{"concurrency_limit": "5"}, {"concurrency_limit": "4"}],
+            "0.0:10.0 2.0:10.0 {}/2",
+        ),
+        (
+            "request-rate",
+            {"rate_per_s": "10", "hold_s": "2", "arrivals": "poisson", "concurrency_limit": "9"},
+            [{"concurrency_limit": "5"}, {"concurrency_limit": "4"}],
+            "0.0:0.0 0.0:10.0 0.0:10.0 2.0:10.0 seed=1 {}/2",
+        ),
+        ("requests", {"load": "5 users for 2 s"}, [{"users": "3"}, {"users": "2"}], "0.0:5.0 2.0:5.0 {}/2"),
+    ],
+)
+def test_slaves_take_the_arrivals_and_users_of_a_load_in_turn(
+    make, plan: str, given: dict[str, str], shares_of: list[dict[str, str]], written: str
+) -> None:
+    prepared = make(plan, **given)
+    assert shares.split(prepared.plan, prepared.values, 2) == shares_of
     with tempfile.TemporaryDirectory() as folder:
         of_two = parcel.make(prepared, 2, Path(folder))
         deliveries = [orders.slave_delivery(prepared, of_two, n, member(f"s{n}", "192.0.2.1")) for n in range(2)]
-    schedules = [properties(each)["schedule"].replace("\\", "") for each in deliveries]
-    assert schedules == ["0.0:10.0 2.0:10.0 0/2", "0.0:10.0 2.0:10.0 1/2"]
-
-
-def test_a_schedule_of_another_plan_stays_as_it_is(make, tmp_path: Path) -> None:
-    """Its own property of that name, such as that of docs/ramp.jmx."""
-    prepared = make("request-rate", load="10/s for 2 s")
-    words = "rate(5/s) random_arrivals(2 s) rate(9/s)"
-    other = replace(prepared, plan=plans.read(paths.ROOT / "docs" / "ramp.jmx"), values={"schedule": words})
-    order = delivery(other, member("slave1", "192.0.2.1"))
-    assert properties(order)["schedule"].replace("\\", "") == words
+    loads = [properties(each)["framestorm.load"].replace("\\", "") for each in deliveries]
+    assert loads == [written.format(number) for number in range(2)]
 
 
 def test_a_slave_gets_its_share_and_its_own_paths(make) -> None:

@@ -216,9 +216,10 @@ def test_names_in_junit_stay_the_same_from_run_to_run(three_users: Any) -> None:
 
 
 def test_words_of_a_load_are_shown_as_written_and_no_other_property_of_that_name() -> None:
-    arrivals = Load("arrivals", "ThreadGroup", "arrivals", 20, {"x": [0, 2], "y": [10, 10]})
-    words = {"load": "10/s for 2 s"}
-    assert load_in_words(summary_of(1, run=Record(loads=(arrivals,), properties=words))) == "10/s for 2 s"
+    curve: series.Curves = {"x": [0, 2], "y": [10, 10]}
+    arrivals = Load("arrivals", "ThreadGroup", "arrivals", 20, curve, words="10/s for 2 s", seed=7)
+    words = load_in_words(summary_of(1, run=Record(loads=(arrivals,))))
+    assert words == "10/s for 2 s, arriving at random (Poisson, seed 7)"
     users = Load("users", "ThreadGroup", "users", 3, {"x": [0, 2], "y": [3, 3]})
     record = Record(loads=(users,), properties={"load": "high"})
     assert load_in_words(summary_of(1, run=record)) == "3 users for 2 s" and not record.is_open_model

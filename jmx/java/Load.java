@@ -1,0 +1,86 @@
+package framestorm;
+
+/**
+ * A load over time, as framestorm/load/kit_load.py writes it: {@code 0.0:10.0 30.0:10.0 seed=7 1/2} has the corners of its
+ * line (seconds since the start, and arrivals per second or users; straight between them, and a jump where two have one
+ * time), the seed of arrivals that come at random, and which part of it is this JMeter's own: the second of two.
+ */
+public final class Load {
+    public static final String PROPERTY = "framestorm.load";
+
+    final long first; // of all arrivals or users, those that are this JMeter's own
+    final long step;
+    final Long seed; // null if arrivals come evenly
+    private final double[] atS;
+    private final double[] levels;
+    private final double[] areas; // up to each corner: the arrivals that are due by then
+
+    /** Read a text; throws IllegalArgumentException if it is none. */
+    public Load(String text) {
+        String[] words = text.trim().split(" +");
+        String[] share = words[words.length - 1].split("/");
+        first = Long.parseLong(share[0]);
+        step = Long.parseLong(share[1]);
+        boolean hasSeed = words.length > 1 && words[words.length - 2].startsWith("seed=");
+        seed = hasSeed ? Long.valueOf(words[words.length - 2].substring("seed=".length())) : null;
+        int corners = words.length - (hasSeed ? 2 : 1);
+        atS = new double[corners];
+        levels = new double[corners];
+        areas = new double[corners];
+        for (int at = 0; at < corners; at++) {
+            String[] corner = words[at].split(":");
+            atS[at] = Double.parseDouble(corner[0]);
+            levels[at] = Double.parseDouble(corner[1]);
+            areas[at] = at == 0 ? 0 : areas[at - 1] + (atS[at] - atS[at - 1]) * (levels[at - 1] + levels[at]) / 2;
+        }
+    }
+
+    double lengthS() {
+        return atS[atS.length - 1];
+    }
+
+    /** The area below the whole line: all arrivals, those of other JMeters among them. */
+    double area() {
+        return areas[areas.length - 1];
+    }
+
+    double most() {
+        double most = 0;
+        for (double level : levels) {
+            most = Math.max(most, level);
+        }
+        return most;
+    }
+
+    /** The level at a time; 0 after the end. */
+    double at(double timeS) {
+        for (int at = 1; at < atS.length; at++) {
+            if (timeS < atS[at]) {
+                return levels[at - 1] + (levels[at] - levels[at - 1]) * (timeS - atS[at - 1]) / (atS[at] - atS[at - 1]);
+            }
+        }
+        return 0;
+    }
+
+    /** Find the times by which areas are reached, in their order. */
+    final class Walk {
+        private int at = 1;
+
+        /** Seconds since the start; the rate then is `rate`. */
+        double timeS(double area) {
+            while (at < atS.length - 1 && areas[at] <= area) {
+                at++;
+            }
+            double left = Math.max(0, area - areas[at - 1]);
+            rate = Math.sqrt(Math.max(0, levels[at - 1] * levels[at - 1] + 2 * slope() * left));
+            // Of the two forms of the root, the one without a difference of large numbers.
+            return atS[at - 1] + (left == 0 ? 0 : 2 * left / (levels[at - 1] + rate));
+        }
+
+        double rate;
+
+        private double slope() {
+            return (levels[at] - levels[at - 1]) / (atS[at] - atS[at - 1]);
+        }
+    }
+}
