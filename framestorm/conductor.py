@@ -171,7 +171,7 @@ def check(options: RunOptions) -> list[str]:
     ways = {address: address.way(prepared.proxies) for address in needs.addresses}
     if not plan.is_for_kit and hosts is None:
         for address, way in ways.items():
-            check_reachable(address.url if way else address.place, way)
+            check_reachable(address.url, way, address.hosts)
     check_scripts(prepared)
     lines = [f"plan: {paths.shown(plan.path.resolve())}"]
     lines += [f"sampler: {name}" for name in dict.fromkeys(needs.samplers)]
@@ -242,6 +242,7 @@ def _begun(prepared: Prepared) -> Record:
         properties=dict(prepared.properties),
         given={**options.given, **options.extra},
         loads=prepared.loads,
+        names=prepared.names,
         criteria=options.criteria,
         accepts_overload=options.accepts_overload,
         target=Target(platform.kind, platform.url or None, platform.settings_as_text()),

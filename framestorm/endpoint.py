@@ -5,6 +5,7 @@ import http.client
 import socket
 import ssl
 import urllib.parse
+from collections.abc import Sequence
 
 from framestorm.errors import FramestormError, UsageError
 from framestorm.probe import CONNECT_WITHIN_S, why_unreached
@@ -45,22 +46,25 @@ def host_and_port(url: str) -> tuple[str, int]:
     return parts.hostname.replace("%25", "%", 1), port or (443 if parts.scheme == "https" else 80)
 
 
-def check_reachable(url: str, proxy: str = "") -> None:
+def check_reachable(url: str, proxy: str = "", hosts: Sequence[str] = ()) -> None:
     """Check that something accepts connections at a URL; sends no request, because a function may be costly.
 
     proxy: host:port of the proxy on the way; what is on its other side cannot be looked at from here.
+    hosts: where the name in the URL leads instead of where the system says; one that answers is enough.
 
     Raises:
         UsageError: the URL is wrong.
         FramestormError: nothing answers there.
     """
-    target = "{}:{}".format(*host_and_port(url))
+    host, port = host_and_port(url)
+    target = f"{host}:{port}"
     if proxy and (why := why_unreached(proxy)):
         raise FramestormError(
             f"nothing answers at the proxy {proxy} ({why}), by which {target} is called; check its address, and that "
             "it is running"
         )
-    if not proxy and (why := why_unreached(target)):
+    reasons = [] if proxy else [why_unreached(f"{each}:{port}") for each in hosts or (host,)]
+    if why := all(reasons) and next(iter(reasons), None):
         raise FramestormError(
             f"nothing answers at {target} ({why}); check the URL, and that the gateway or the function is running"
         )

@@ -55,6 +55,19 @@ class Loss:
 
 
 @dataclass(frozen=True)
+class Name:
+    """A name, as host:port, that leads to several addresses, before the load.
+
+    addresses: in the order in which a client tries them, each with why it took no connection; None if it did.
+    is_first_only: the client does not try the next one.
+    """
+
+    name: str
+    addresses: dict[str, str | None]
+    is_first_only: bool = False
+
+
+@dataclass(frozen=True)
 class Rmi:
     """How samples come from the slaves to JMeter's controller, and why in that way."""
 
@@ -85,6 +98,7 @@ class Record:
     properties: every property of the plan as it was set; given: those that the command line set.
     accepts_overload: a load that comes by a schedule may be more than the function answers.
     loads: what each thread group of the plan asks for, and each timer.
+    names: those that requests go to, where a name has several addresses.
     title: what people call the run; None: the name of its folder.
     """
 
@@ -107,6 +121,7 @@ class Record:
     properties: dict[str, str] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
     loads: tuple[Load, ...] = ()
+    names: tuple[Name, ...] = ()
     criteria: tuple[str, ...] = ()
     accepts_overload: bool = False
     target: Target | None = None

@@ -323,6 +323,7 @@ class Facts:
     cut_transactions: how many of each label the end of their threads cut off; they are no samples.
     untimed: the samples whose times a script or plug-in set so that they cannot be true, or that never began.
     overload: whether the function kept up, None if the load comes by no schedule, or is too short to tell.
+    requests_by_address: how many requests of JMeter each address of a name got, by name (host:port) and address.
     accepted: how many samples of each label got status 202, which says that the work is still to be done.
     """
 
@@ -342,6 +343,7 @@ class Facts:
     assumed: list[str] = field(default_factory=list)
     untimed: int = 0
     cut_transactions: dict[str, int] = field(default_factory=dict)
+    requests_by_address: dict[str, dict[str, int]] = field(default_factory=dict)
     cut_off: int = 0
     overload: Overload | None = None
     accepted: dict[str, int] = field(default_factory=dict)

@@ -113,6 +113,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             stalls=stalled,
             during_stalls=stalls.samples_during(samples, stalled, origin_ms),
             unreplaced=read_unreplaced(results.jtl, results.log.unreplaced, has_secrets="headers" in record.properties),
+            requests_by_address=_by_name(results.log.requests),
             element_errors=results.log.element_errors,
             absent_columns=list(results.jtl.absent),
             rates=measured.rates,
@@ -280,6 +281,14 @@ def _times(sample: Sample) -> model.Times:
         p99=sample.percentile("99"),
         max=sample.extreme(largest=True),
     )
+
+
+def _by_name(requests: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    """Requests by name and address."""
+    names: dict[str, dict[str, int]] = {}
+    for (name, address), n in sorted(requests.items(), key=lambda each: -each[1]):
+        names.setdefault(name, {})[address] = n
+    return names
 
 
 def _hosts(results: reading.RunResults, whole: Group, lost_at: Mapping[str, float]) -> list[model.HostSummary]:

@@ -50,6 +50,10 @@ _STOPPED_NOW = re.compile(rb"%bStop Test Now asked for at %b by" % (_MESSAGE, _N
 _UNREPLACED = re.compile(
     rb'%b\{"type":"unreplaced","label":(%b),"text":(%b),"n":%b\}$' % (_MESSAGE, _TEXT, _TEXT, _NUMBER), re.MULTILINE
 )
+# The message of jmx/java/Peers.java.
+_REQUESTS = re.compile(
+    rb'%b\{"type":"requests","name":(%b),"address":(%b),"n":%b\}$' % (_MESSAGE, _TEXT, _TEXT, _NUMBER), re.MULTILINE
+)
 # A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
 _ENDED_THREAD = re.compile(
     rb"%b(?:Uncaught exception in thread (?!Thread\[StandardJMeterEngine,).*|Test failed!)\n?([^:\n]*)" % _MESSAGE,
@@ -80,6 +84,7 @@ class JMeterLog:
     element_errors: failures of elements that JMeter only logs.
     group_ends: from when on, in epoch ms, the schedule of a thread group ended its threads, by the group's name.
     unreplaced: how many samples were sent with a text in place of a value, by label and text.
+    requests: how many went to each address, by the name (host:port) that leads there, and the address.
     unstarted: each thread group that could not be started, with the reason.
     is_watched: whether it noticed the seconds in which it was held up. stalls: the start of each such second in epoch
     ms, and how long in ms a thread was held up in it at most, and garbage was collected.
@@ -97,6 +102,7 @@ class JMeterLog:
     element_errors: list[ElementErrors]
     group_ends: dict[str, float]
     unreplaced: Counter[tuple[str, str]]
+    requests: Counter[tuple[str, str]]
     unstarted: list[tuple[str, str]]
     is_watched: bool
     stalls: list[tuple[int, int, int]]
@@ -132,17 +138,18 @@ def read_log(run_dir: Path) -> JMeterLog:
             ended_engine=next((error.strip() for (error,) in found(_ENDED_ENGINE)), None),
             element_errors=read_errors(logs),
             group_ends=ends,
-            unreplaced=_unreplaced(found(_UNREPLACED)),
+            unreplaced=_pairs(found(_UNREPLACED)),
+            requests=_pairs(found(_REQUESTS)),
             unstarted=[(name, why.strip(" ,\r")) for name, why in found(_UNSTARTED)],
             is_watched=any(log.find(_WATCHED) >= 0 for log in logs),
             stalls=[(int(start), int(longest), int(gc)) for start, longest, gc in found(_STALL)],
         )
 
 
-def _unreplaced(lines: Iterator[list[str]]) -> Counter[tuple[str, str]]:
+def _pairs(lines: Iterator[list[str]]) -> Counter[tuple[str, str]]:
     counts: Counter[tuple[str, str]] = Counter()
-    for label, text, n in lines:
-        counts[str(json.loads(label)), str(json.loads(text))] += int(n)
+    for first, second, n in lines:
+        counts[str(json.loads(first)), str(json.loads(second))] += int(n)
     return counts
 
 

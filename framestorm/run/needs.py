@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import urllib.parse
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,22 +28,15 @@ _HTTP = ("domain", "port", "protocol", "path", "proxyHost", "proxyPort", "implem
 class Address(NamedTuple):
     """Where an HTTP sampler sends its requests: scheme, host and port, and host:port of the sampler's own proxy.
 
-    host: what a DNS Cache Manager of the plan has for the name in the URL; empty if it has nothing.
+    hosts: what a DNS Cache Manager of the plan has for the name in the URL; none if it has nothing.
+    is_of_resolver: a DNS Cache Manager asks servers of its own for names that it does not have.
     """
 
     url: str
     proxy: str = ""
     is_java_client: bool = False
-    host: str = ""
-
-    @property
-    def place(self) -> str:
-        """The URL of the place that the name leads to in the plan."""
-        if not self.host or self.is_java_client:  # Java's own client does not ask the DNS Cache Manager
-            return self.url
-        port = urllib.parse.urlsplit(self.url).port
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.url.partition('//')[0]}//{host}" + (f":{port}" if port else "")
+    hosts: tuple[str, ...] = ()
+    is_of_resolver: bool = False
 
     def way(self, proxies: Proxies) -> str:
         """Return host:port of the proxy by which JMeter sends them: its own before that of the run; empty if none."""
@@ -119,6 +111,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
     known = Known(elements, values, folder)
     if not is_for_gui:
         meaning.check(plan, fragments, every, known, values, anyway=anyway)
+        _note_case(plan.path.name, elements, known)
         if names := _without_server(elements, known):
             what = f"{units.listed(names)} {'name' if len(names) > 1 else 'names'} no server"
             note(f"{plan.path.name}: {what}, nor do HTTP Request Defaults: unless a script does, each request fails")
@@ -195,6 +188,12 @@ def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[Address
         for name in _HTTP if element.tag == "ConfigTestElement" else ():
             defaults[name] |= {plans.field_text(element, f"HTTPSampler.{name}")} - {""}
     hosts = _static_hosts(elements, known)
+    resolvers = [each for each in elements if each.tag == "DNSCacheManager"]
+    has_resolver = any(
+        plans.field_text(each, "DNSCacheManager.isCustomResolver") == "true"
+        and any(server.text for server in each.iterfind("*[@name='DNSCacheManager.servers']/*"))
+        for each in resolvers
+    )
     for element in elements:
         if element.tag != "HTTPSamplerProxy":
             continue
@@ -212,7 +211,9 @@ def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[Address
             domain, port = re.split("[/?#]", rest)[0].rpartition("@")[2], ""
         if domain and port is not None and scheme in ("", "http", "https"):
             url = f"{scheme or 'http'}://{domain}" + (f":{port}" if port else "")
-            yield Address(url, proxy, is_java_client, hosts.get(domain.partition(":")[0].lower(), ""))
+            # Java's own client does not ask the DNS Cache Manager.
+            own = () if is_java_client else hosts.get(domain.partition(":")[0], ())
+            yield Address(url, proxy, is_java_client, own, has_resolver and not is_java_client)
 
 
 def _without_server(elements: Sequence[ET.Element], known: Known) -> list[str]:
@@ -229,14 +230,25 @@ def _without_server(elements: Sequence[ET.Element], known: Known) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _static_hosts(elements: Sequence[ET.Element], known: Known) -> dict[str, str]:
-    """The first address of each name for which the DNS Cache Managers have some."""
-    hosts: dict[str, str] = {}
+def _note_case(name: str, elements: Sequence[ET.Element], known: Known) -> None:
+    """Note names that a DNS Cache Manager has in other letters: JMeter finds them, but not their addresses."""
+    of_manager = {host.lower(): host for host in _static_hosts(elements, known)}
+    for host in dict.fromkeys(re.split("[/:]+", address.url)[1] for address in _addresses(elements, known)):
+        if (other := of_manager.get(host.lower(), host)) != host:
+            note(
+                f"{name}: the plan calls {host}, and its DNS Cache Manager has {other}: JMeter has no address for it, "
+                "and each request fails (Connection is closed); write both in the same letters"
+            )
+
+
+def _static_hosts(elements: Sequence[ET.Element], known: Known) -> dict[str, tuple[str, ...]]:
+    """The addresses of each name for which the DNS Cache Managers have some."""
+    hosts: dict[str, tuple[str, ...]] = {}
     for element in elements:
         for entry in element.iter("elementProp") if element.tag == "DNSCacheManager" else ():
             name, addresses = (
                 known.value(plans.field_text(entry, f"StaticHost.{what}")) for what in ("Name", "Address")
             )
             if name and addresses:
-                hosts.setdefault(name.lower(), addresses.split(",")[0].strip())
+                hosts.setdefault(name, tuple(filter(None, map(str.strip, addresses.split(",")))))
     return hosts

@@ -23,15 +23,16 @@ from framestorm.model import plan as plans
 from framestorm.model.load import Load
 from framestorm.model.plan import Plan, trim
 from framestorm.model.plan_files import Known
+from framestorm.model.run import Name
 from framestorm.model.sample import ELAPSED_US, SAMPLE_KIND, is_figure_name
 from framestorm.plain import note
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.probe import limits, why_unreached
-from framestorm.run import capacity, influxdb, jmeter, meaning, pacing, proxy
+from framestorm.run import capacity, influxdb, jmeter, meaning, names, pacing, proxy
 from framestorm.run import properties as java_properties
 from framestorm.run.capacity import Asked
-from framestorm.run.needs import Needs, look
+from framestorm.run.needs import Address, Needs, look
 from framestorm.run.proxy import Proxies
 from framestorm.run.secrets import literal_secrets
 from framestorm.run.target import find_platform
@@ -102,6 +103,7 @@ class Prepared:
         properties have it.
     asked: what all users together take of the hosts that start them.
     platform: where the function under test runs.
+    names: the names that it sends requests to, where a name has several addresses.
     proxies: those by which JMeter on this machine sends its requests.
     target: host:port that slaves have to reach; empty without slaves, or where it is not known.
     """
@@ -118,6 +120,7 @@ class Prepared:
     proxies: Proxies
     loads: tuple[Load, ...] = ()
     kit_load: KitLoad | None = None
+    names: tuple[Name, ...] = ()
     target: str = ""
 
 
@@ -166,12 +169,12 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         label = criterion.label
         # Sub-results, such as redirects and embedded resources, have the label of their sample and a number.
         if known and label != criteria.EACH and not {label, re.sub(r"(-\d+)+$", "", label)} & known:
-            names = units.in_lines(metric.quoted(name) for name in sorted(known - {criteria.ALL}))
+            labels = units.in_lines(metric.quoted(name) for name in sorted(known - {criteria.ALL}))
             hint = "; the name of a figure that is a time ends in _ms: latency_ms is the time to the first byte"
             may_be_figure = is_figure_name(label) and criterion.metric not in criteria.COUNT_UNITS
             raise UsageError(
                 f"--fail-if '{text}': {plan.path.name} has no label {metric.quoted(label)}"
-                f"{hint if may_be_figure else ''}. Its labels:{names}"
+                f"{hint if may_be_figure else ''}. Its labels:{labels}"
             )
     is_over_slaves = options.slaves is not None
     given_url = options.given.get(plan.url.name) if plan.url else None
@@ -205,7 +208,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
             "https.proxyHost: only samplers with the implementation Java read it; all others send https requests by "
             "the proxy of http.proxyHost, too: give that, or -H HOST and -P PORT"
         )
-    target = ""
+    target = own_way = ""
     # To edit a plan, its function need not run.
     if platform.url and not (platform.runs_with_load or options.is_for_gui):
         of_plan_proxy = proxy_url(SECRET.sub(lambda match: os.environ[match[1]], properties.get("proxy", "")))
@@ -250,6 +253,10 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     asked = capacity.asked_of(plan, loads)
     if not is_over_slaves and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
+    several: tuple[Name, ...] = ()
+    if not (is_over_slaves or options.is_for_gui or platform.runs_with_load):
+        called = [Address(platform.url, own_way)] if platform.url else needs.addresses
+        several = names.look(plan, called, proxies)
     return Prepared(
         options,
         run_dir,
@@ -261,9 +268,10 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         platform,
         asked,
         proxies,
-        loads,
-        of_kit,
-        target,
+        loads=loads,
+        kit_load=of_kit,
+        names=several,
+        target=target,
     )
 
 

@@ -185,7 +185,7 @@ final class Patch {
         CtMethod send = executor.getDeclaredMethod("doSendRequest");
         replace(send, connection, "sendRequestEntity", "framestorm.EarlyAnswer.send($0, $1);");
         replace(send, connection, "flush", "if (!framestorm.EarlyAnswer.isKept($0)) $proceed();");
-        send.insertBefore("framestorm.IdleConnection.begin($2);");
+        send.insertBefore("framestorm.IdleConnection.begin($2); framestorm.Peers.count($2, $3);");
         CtMethod receive = executor.getDeclaredMethod("doReceiveResponse");
         receive.insertBefore("{ org.apache.http.HttpResponse early = framestorm.EarlyAnswer.receive($1, $2, $3);"
             + " if (early != null) return early; }");

@@ -87,8 +87,33 @@ def test_a_name_of_the_dns_cache_manager_is_checked_where_the_plan_sends(
         plan.write_text((CASES / plan.name).read_text().replace(">21001<", f">{server.port}<"))
         assert cli.main(["-t", str(plan), "--check"]) == 0
         assert f"target: http://shop.invalid:{server.port}" in capsys.readouterr().out.splitlines()
-    plan.write_text(plan.read_text().replace("Shop.Invalid<", "other.invalid<"))
+    plan.write_text(plan.read_text().replace("shop.invalid</stringProp>", "Shop.Invalid</stringProp>", 1))
     assert cli.main(["-t", str(plan), "--check"]) == 1
+    assert (
+        "calls shop.invalid, and its DNS Cache Manager has Shop.Invalid: JMeter has no address"
+        in capsys.readouterr().err
+    )
+
+
+def test_which_addresses_of_a_name_take_a_connection_and_how_many_requests_each_got(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving_oddly(OddServer()) as server:
+        plan = tmp_path / "host-in-dns-cache.jmx"
+        addresses = "127.0.0.2, 127.0.0.1 ,127.0.0.3"
+        text = (CASES / plan.name).read_text().replace(">127.0.0.1<", f">{addresses}<")
+        plan.write_text(text.replace(">21001<", f">{server.port}<"))
+        name = f"shop.invalid:{server.port}"
+        refused = (f"2 of 3 addresses of {name}", "127.0.0.2 (Connection refused) and 127.0.0.3 (Connection refused)")
+        tried = "all requests go to 127.0.0.1, and each new connection tries 127.0.0.2 first"
+        assert cli.main(["-t", str(plan), "--check"]) == 0
+        before = capsys.readouterr().err
+        assert all(words in before for words in (*refused, tried)), before
+        assert cli.main(["-t", str(plan), "-o", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr()
+    assert refused[0] in said.err
+    counted = f"Of the 3 addresses of {name}, 127.0.0.1 got {len(server.received)} request"
+    assert counted in said.out and "127.0.0.3 (Connection refused before the load) none" in said.out
 
 
 DEFAULTS = (

@@ -10,6 +10,7 @@ import polars as pl
 
 from framestorm.model.summary import Doubt, Summary
 from framestorm.report.trust import elements, figures, limits, load, machines
+from framestorm.report.trust.names import names
 from framestorm.report.trust.overload import accepted, overload
 
 
@@ -42,6 +43,11 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
     return replace(
         summary,
         warnings=[sentence for _, sentences in by_kind for sentence in sentences],
-        notes=[*accepted(summary), *figures.times(summary), *figures.counted_together(summary)],
+        notes=[
+            *accepted(summary),
+            *figures.times(summary),
+            *names(summary),
+            *figures.counted_together(summary),
+        ],
         doubts=[kind for kind in get_args(Doubt) if holds.get(kind)],
     )

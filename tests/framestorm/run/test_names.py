@@ -1,0 +1,68 @@
+"""Names with several addresses: which of them a client goes to."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from framestorm import paths
+from framestorm.model import plan as plans
+from framestorm.run import names
+from framestorm.run.needs import Address
+from framestorm.run.proxy import Proxies
+
+V4, V6 = "127.0.0.1", "::1"
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """The port of a server on ::1 alone; the name two.example leads there and to 127.0.0.1."""
+    system = socket.getaddrinfo
+
+    def resolved(host: str, *words: object, **more: object) -> list[object]:
+        every = [V6, V4] if host == "two.example" else [host]
+        return [place for each in every for place in system(each, *words, **more)]  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    with socket.create_server((V6, 0), family=socket.AF_INET6) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("plan", "system", "is_java_client", "order", "says"),
+    [
+        ("requests", {}, False, [V4, V6], f"all requests go to {V6}, and each new connection tries {V4} first"),
+        ("requests", {"java.net.preferIPv6Addresses": "true"}, False, [V6, V4], f"all requests go to {V6}\n"),
+        ("requests", {"java.net.preferIPv6Addresses": "system"}, False, [V6, V4], f"all requests go to {V6}\n"),
+        ("requests", {}, True, [V4, V6], f"tries only {V4}\n"),
+        ("face-blur", {}, False, [V6, V4], f"all requests go to {V6}\n"),
+    ],
+)
+def test_addresses_are_told_in_the_order_in_which_a_client_tries_them(
+    plan: str,
+    system: dict[str, str],
+    is_java_client: bool,
+    order: list[str],
+    says: str,
+    port: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    called = [Address(f"http://two.example:{port}", is_java_client=is_java_client)]
+    (name,) = names.look(plans.read(paths.JMX / f"{plan}.jmx"), called, Proxies(system))
+    assert list(name.addresses) == order
+    assert f"1 of 2 addresses of two.example:{port} takes no connection: {V4} (" in (told := capsys.readouterr().err)
+    assert says in told
+
+
+def test_one_address_or_none_that_counts_is_no_news(port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    called = [
+        Address(f"http://{V4}:{port}"),
+        Address("http://no.invalid"),
+        Address("http://two.example:words"),
+        Address(f"http://two.example:{port}", is_of_resolver=True),
+        Address(f"http://two.example:{port}", proxy=f"{V4}:3128"),
+    ]
+    assert names.look(plans.read(paths.JMX / "requests.jmx"), called, Proxies({})) == ()
+    only_v4 = Proxies({"java.net.preferIPv4Stack": "true"})
+    assert names.look(plans.read(paths.JMX / "requests.jmx"), [Address("http://two.example")], only_v4) == ()
+    assert not capsys.readouterr().err
