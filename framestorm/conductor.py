@@ -25,7 +25,7 @@ from framestorm.plain import note
 from framestorm.report.load_words import words_of
 from framestorm.results.jmeter_log import read_log
 from framestorm.results.jtl_file import has_rows
-from framestorm.run import jmeter
+from framestorm.run import http2, jmeter
 from framestorm.run.live.view import LiveView
 from framestorm.run.load import LocalLoad, check_scripts
 from framestorm.run.preparation import Prepared, RunOptions, prepare
@@ -125,6 +125,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             losses=load.losses(),
             stopping_ms=stopping_ms,
             ended_ms=ended_ms,
+            http2_only=http2.servers(run_dir, prepared.proxies),
             clock_step_ms=round(ended_ms - float(begun.started_ms or 0) - 1000 * passed_s, 1),
             jmeter=JMeterProcess(load.arguments, load.exit_status()),
         )

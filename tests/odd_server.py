@@ -49,10 +49,22 @@ class Connection(socketserver.BaseRequestHandler):
             if self.server.greeting:
                 self.request.sendall(self.server.greeting)
             self.request.settimeout(self.server.idle_s)
-            while self._answer():
-                pass
+            if self.server.is_http2_only:
+                self._close_unless_http2()
+            else:
+                while self._answer():
+                    pass
         with contextlib.suppress(OSError):
             self.request.close()
+
+    def _close_unless_http2(self) -> None:
+        start = self.request.recv(3)
+        if start == b"PRI":
+            self.request.sendall(SETTINGS_FRAME)
+            self.request.recv(1 << 16)
+            return
+        while b"\r\n\r\n" not in start:
+            start += self.request.recv(1 << 16) or self._ended()
 
     def _head(self) -> tuple[str, dict[str, str], bytes]:
         head = b""
@@ -117,7 +129,10 @@ class Connection(socketserver.BaseRequestHandler):
 
 
 class OddServer(socketserver.ThreadingTCPServer):
-    """replies: what answers a path; greeting: what a client gets first; idle_s: until an idle connection is closed."""
+    """replies: what answers a path; greeting: what a client gets first; idle_s: until an idle connection is closed.
+
+    is_http2_only: a connection on which HTTP/1.1 is spoken is closed.
+    """
 
     allow_reuse_address = True
     daemon_threads = True
@@ -129,6 +144,7 @@ class OddServer(socketserver.ThreadingTCPServer):
         *,
         port: int = 0,
         greeting: bytes = b"",
+        is_http2_only: bool = False,
         idle_s: float | None = None,
         context: ssl.SSLContext | None = None,
         family: socket.AddressFamily = socket.AF_INET,
@@ -137,6 +153,7 @@ class OddServer(socketserver.ThreadingTCPServer):
         self.address_family = family
         super().__init__((host, port), Connection)
         self.replies, self.greeting, self.idle_s, self.context = replies, greeting, idle_s, context
+        self.is_http2_only = is_http2_only
         self.received: list[tuple[str, dict[str, str]]] = []
         self.lock = threading.Lock()
         self.released = threading.Event()

@@ -98,6 +98,7 @@ class Record:
     properties: every property of the plan as it was set; given: those that the command line set.
     accepts_overload: a load that comes by a schedule may be more than the function answers.
     loads: what each thread group of the plan asks for, and each timer.
+    http2_only: the servers, as scheme://host:port, that broke every connection, and speak HTTP/2.
     names: those that requests go to, where a name has several addresses.
     title: what people call the run; None: the name of its folder.
     """
@@ -122,6 +123,7 @@ class Record:
     given: dict[str, str] = field(default_factory=dict)
     loads: tuple[Load, ...] = ()
     names: tuple[Name, ...] = ()
+    http2_only: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
     accepts_overload: bool = False
     target: Target | None = None

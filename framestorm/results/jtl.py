@@ -55,6 +55,8 @@ PACKED = "further_figures"
 MAX_PACKED = 50
 MOST_CHARACTERS = 200
 THIS_HOST = "this host"
+# The part of a URL that is of its server.
+OF_SERVER = r"^(\w+://[^/?#]+)"
 _TEXT = ("responseCode", "responseMessage", "failureMessage")
 JTL = "jtl"
 # What a row is. JMeter's own files, and those of older versions of the kit, know a transaction by its message.
@@ -200,10 +202,12 @@ def write_samples(
     without: str | None = None,
     stopping_ms: float | None = None,
     group_ends: Mapping[str, float] | None = None,
+    http2_only: Sequence[str] = (),
 ) -> None:
     """Write the rows, except those with the label `without`, to the CSV file `table` in the form of samples.csv.
 
     stopping_ms: when the run was told to stop, if it was; group_ends: when the threads of each group were.
+    http2_only: servers to which requests failed because they speak HTTP/2 only, as OF_SERVER finds them.
     """
     assert jtl.rows is not None  # noqa: S101 - the caller has seen such rows
     rows = jtl.rows if without is None else jtl.rows.filter(pl.col("label") != without)
@@ -219,6 +223,10 @@ def write_samples(
     # The samples of users that are processes are sub-results of these, and samples nevertheless.
     own = SOURCE if without is None else pl.when(SOURCE == SUB_RESULT).then(pl.lit(JTL)).otherwise(SOURCE)
     rows = _with_cause(rows)
+    if http2_only:
+        is_to_one = pl.col("URL").str.extract(OF_SERVER).is_in(list(http2_only))
+        is_refused = (pl.col("cause") == "reset") & is_to_one.fill_null(value=False)
+        rows = rows.with_columns(cause=pl.when(is_refused).then(pl.lit("http2-only")).otherwise("cause"))
     ended_ms = pl.lit(stopping_ms, pl.Float64)
     for group, end_ms in (group_ends or {}).items():
         is_of_group = is_of_groups("thread", [group], has_slaves=True)

@@ -117,7 +117,14 @@ def read_results(run_dir: Path) -> RunResults:
             # Where something else ended the run, such as a target that died, errors are what they say.
             stopping_ms = record.stopping_ms if record.state == "stopped" else log.stopped_ms
             without = USER if has_users else None
-            write_samples(jtl, table, without=without, stopping_ms=stopping_ms, group_ends=log.group_ends)
+            write_samples(
+                jtl,
+                table,
+                without=without,
+                stopping_ms=stopping_ms,
+                group_ends=log.group_ends,
+                http2_only=record.http2_only,
+            )
         elif not clients.users and path.exists():
             # An archive with only the table: better than nothing, and the report says that it is incomplete.
             table.unlink()

@@ -29,7 +29,7 @@ from framestorm.plain import note
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.probe import limits, why_unreached
-from framestorm.run import capacity, influxdb, jmeter, meaning, names, pacing, proxy
+from framestorm.run import capacity, http2, influxdb, jmeter, meaning, names, pacing, proxy
 from framestorm.run import properties as java_properties
 from framestorm.run.capacity import Asked
 from framestorm.run.needs import Address, Needs, look
@@ -257,6 +257,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     if not (is_over_slaves or options.is_for_gui or platform.runs_with_load):
         called = [Address(platform.url, own_way)] if platform.url else needs.addresses
         several = names.look(plan, called, proxies)
+        http2.note_agreed(called, proxies)
     return Prepared(
         options,
         run_dir,

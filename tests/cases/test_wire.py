@@ -150,6 +150,23 @@ def test_a_server_of_http_2_only_is_named(tmp_path: Path) -> None:
     assert causes(labels) == {"plain": "http2-only", "encrypted": "http2-only"}
 
 
+@pytest.mark.parametrize(("is_http2_only", "cause"), [(True, "http2-only"), (False, "reset")])
+def test_a_server_that_closes_connections_of_http_1_1_is_told_from_one_that_closes_all(
+    is_http2_only: bool, cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(make_certificate(tmp_path))
+    if is_http2_only:
+        context.set_alpn_protocols(["h2"])
+    plain = OddServer(lambda _: b"", is_http2_only=is_http2_only)
+    encrypted = OddServer(lambda _: b"", is_http2_only=is_http2_only, context=context)
+    with serving_oddly(plain), serving_oddly(encrypted):
+        _, labels = labels_of("http2-only", tmp_path, port=plain.port, tls_port=encrypted.port)
+    note = f"https://127.0.0.1:{encrypted.port} agrees to HTTP/2 only"
+    assert (note in capsys.readouterr().err) is is_http2_only
+    assert causes(labels) == {"plain": cause, "encrypted": cause}
+
+
 def test_a_host_header_arrives_as_it_was_given_and_so_does_its_name_in_the_handshake(tmp_path: Path) -> None:
     names: list[str | None] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
