@@ -39,11 +39,12 @@ def _of_load(
 ) -> Reached | None:
     of_groups = every.filter(is_of_groups("user", load.groups, has_slaves=has_slaves))
     is_ok = pl.col("ok").fill_null(value=False)
-    first_ms, user_ms, failed = (
+    first_ms, user_ms, failed, threads = (
         of_groups.select(
             pl.col("start_ms").min(),
             pl.col("rtt_ms").filter(IS_OWN).sum(),
             (~is_ok & IS_OWN).sum().alias("failed"),
+            pl.struct("host", "user").n_unique().alias("threads"),
         )
         .collect()
         .row(0)
@@ -60,7 +61,8 @@ def _of_load(
     if not starts_s and load.is_timer:
         return None
     limits = [other.limit for other in record.loads if not other.is_timer and other.name in load.groups]
-    limit = sum(each for each in limits if each) if all(limits) else None
+    # A pool need not have all the threads that it may have.
+    limit = min(threads, sum(each for each in limits if each)) if all(limits) else None
     cut_s = None if cut_ms is None else (cut_ms - first_ms) / 1000
     each_s = user_ms / 1000 / len(starts_s) if starts_s else 0.0
     return _compared(load, starts_s, cut_s, limit, each_s, int(failed))

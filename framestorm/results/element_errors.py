@@ -51,7 +51,13 @@ _CONSEQUENCES = (
     (re.compile(r"\w*(Listener|Collector|Saver)\b.*"), "what it should have written is missing"),
     (re.compile(r"IfController\b.*"), "what is in it was not run"),
     (re.compile(r"sampler .*"), "it has no row"),
+    (
+        re.compile(r"SampleResult"),
+        "a script or a plug-in set its start or end, which is no measured time",
+    ),
 )
+# JMeter's way to log where it was called from.
+_NO_EXCEPTION = "java.lang.Throwable: "
 
 
 def read_errors(logs: Iterable[bytes | mmap.mmap]) -> list[ElementErrors]:
@@ -98,7 +104,8 @@ def _element(level: str, logger: str, message: str, below: str) -> tuple[str | N
         kind = "BackendListener" if kind == "BackendListener" else f"BackendListener ({kind})"
     elif kind == "JMeterThread" and name:
         kind = "sampler"
-    exception = below.strip() if below and not _RECORD.match(below) and not below.startswith(("\t", "<")) else ""
+    is_exception = below and not _RECORD.match(below) and not below.startswith(("\t", "<", _NO_EXCEPTION))
+    exception = below.strip() if is_exception else ""
     text = _WRAPPERS.sub("", exception or message)
     return (f"{kind} {name!r}" if name else kind), " ".join(text.split())
 

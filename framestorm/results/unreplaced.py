@@ -21,7 +21,10 @@ def read_unreplaced(jtl: Jtl, logged: Mapping[tuple[str, str], int], *, has_secr
 
     has_secrets: plans with the kit's `headers` fill in ${env:NAME}, and show it again in place of the value.
     """
-    counts = Counter({(own_label(label) if label == ALL else label, text): n for (label, text), n in logged.items()})
+    counts: Counter[tuple[str, str]] = Counter()
+    for (label, text), n in logged.items():
+        # One sample may have both forms of a text.
+        counts |= Counter({(own_label(label) if label == ALL else label, unquote(text)): n})
     counts |= _of_rows(jtl)
     return [
         Unreplaced(label, text, n)

@@ -47,6 +47,9 @@ class Checked:
             ["ModuleController 'mod' names Modular > Fragments > Browse", "'Browse' is at Modular > Pieces > Browse"],
         ),
         ("engine-dies", ["'ultimate' has 1 of 5 columns in row 1"]),
+        ("feedback-of-no-timer", ["'concurrency' follows the timer 'tst' by __tstFeedback", "but 'other'"]),
+        ("sync-timer-too-many", ["'together' waits for 4 users, and its thread group has 3", "wait for ever"]),
+        ("ultimate-many", ["5,000,000 users need"]),
     ],
 )
 def test_a_load_that_is_not_the_plan_s_is_refused(
@@ -456,11 +459,13 @@ def test_elements_that_fail_are_counted(run_sh: RunSh, stand_in: StartServer, tm
         "function jexl3": 3,
     }
     assert summary["facts"]["unreplaced"] == [
+        {"label": "req", "text": "${__GetSecret(a)}", "n": 3},
         {"label": "req", "text": "${id}", "n": 3},
         {"label": "req", "text": "<EOF>", "n": 1},
     ]
     warnings = "\n".join(summary["warnings"]).replace("\u00a0", " ")
-    assert "3 samples of req had the text ${id} in place of a value" in warnings
+    assert "3 samples of req had the text ${id} in place of a value: nothing had defined that variable" in warnings
+    assert "the text ${__GetSecret(a)} in place of a value: JMeter has no function of that name" in warnings
     assert "1 sample of req had the text <EOF> in place of a value: a CSV data set had no row left" in warnings
     assert {"element_failed", "unreplaced"} <= set(summary["doubts"])
 

@@ -27,8 +27,11 @@ def unreplaced(summary: Summary) -> list[str]:
         by_text.setdefault(each.text, []).append(f"{plural(each.n, 'sample')} of {as_label(each.label)}")
     sentences = []
     for text, labels in list(by_text.items())[:MOST_NAMED]:
-        is_end = "EOF" in text.upper() and "{" not in text
-        why = "a CSV data set had no row left, or a blank one" if is_end else "nothing had defined that variable"
+        why = "nothing had defined that variable"
+        if "EOF" in text.upper() and "{" not in text:
+            why = "a CSV data set had no row left, or a blank one"
+        elif text.startswith("${__"):
+            why = "JMeter has no function of that name, or not with such arguments"
         more = f" and {len(labels) - MOST_NAMED} more labels" if len(labels) > MOST_NAMED else ""
         sentences.append(f"{listed(labels[:MOST_NAMED])}{more} had the text {text} in place of a value: {why}.")
     return sentences

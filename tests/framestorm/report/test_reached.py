@@ -102,6 +102,13 @@ def test_a_rate_that_may_be_an_upper_limit_is_a_warning_and_no_failure(
     assert [each.text for each in summary.criteria if each.state == "failed"] == ["overload"] * fails
 
 
+def test_a_pool_with_fewer_threads_than_it_may_have_is_the_reason(tmp_path: Path) -> None:
+    """As of one that follows a timer which is not there."""
+    pool = Load("g", "ConcurrencyThreadGroup", "users", limit=40, groups=("g",))
+    summary = summarised(tmp_path, (pool, SHAPED), at_rate(2, 10), rtt_ms=500, thread="g 1-1")
+    assert "its 1 thread can send 2/s at most" in said(summary)
+
+
 def test_of_a_run_that_was_stopped_the_rest_was_not_due(tmp_path: Path) -> None:
     summary = summarised(tmp_path, (OPEN,), at_rate(10, 4), state="stopped")
     assert (summary.reached[0].is_kept, round(summary.reached[0].asked)) == (True, 40)

@@ -25,6 +25,9 @@ javax.script.ScriptException: groovy.lang.MissingPropertyException: No such prop
 2026-11-25 11:13:18,165 ERROR o.a.j.t.JMeterThread: Error while processing sampler: 'inner'.
 java.lang.RuntimeException: Attempting to reset the thread context
 2026-11-25 11:13:18,165 ERROR o.a.j.m.J.my script: no token in the answer
+2026-11-25 11:13:18,166 ERROR o.a.j.s.SampleResult: sampleEnd called twice
+java.lang.Throwable: Invalid call sequence
+	at org.apache.jmeter.samplers.SampleResult.sampleEnd(SampleResult.java:1147) ~[framestorm.jar:5.5]
 2026-11-25 11:13:18,200 WARN o.a.j.m.SampleTimeout: Call Done interrupting x took 3
 2026-11-25 11:13:18,200 WARN o.a.j.t.JMeterThread: The delay timer was interrupted - probably did not wait as long as
 2026-11-25 11:13:18,200 ERROR o.a.j.f.LogFunction: users 1-1 : said by __log
@@ -48,6 +51,7 @@ def test_errors_are_counted_by_element(tmp_path: Path) -> None:
         "function groovy": 2,
         "sampler 'inner'": 2,
         "script 'my script'": 2,
+        "SampleResult": 2,
     }
     first = found[0]
     assert first.message == "java.io.FileNotFoundException: nowhere (No such file or directory)"
@@ -56,6 +60,7 @@ def test_errors_are_counted_by_element(tmp_path: Path) -> None:
     assert messages["XPathExtractor"].startswith("SAXException while processing")
     assert messages["IfController 'is ready'"].startswith("org.mozilla.javascript.EvaluatorException: Unexpected end")
     assert messages["BeanShellPreProcessor"] == "Error: eval"
+    assert messages["SampleResult"] == "sampleEnd called twice"
 
 
 def test_many_elements_are_not_all_kept(tmp_path: Path) -> None:
