@@ -1,8 +1,12 @@
-"""What becomes of the rows of a plan: transactions, times that scripts set, and samplers without a name."""
+"""What becomes of the rows of a plan: transactions, times that scripts set, samplers without a name, and failures."""
 
 from pathlib import Path
 
-from tests.runs import RunSh
+import pytest
+
+from framestorm import cli
+from tests.runs import RunFiles, RunSh
+from tests.stand_in import StartServer
 
 CASES = Path(__file__).parent
 
@@ -56,3 +60,22 @@ def test_what_each_row_of_a_plan_is(run_sh: RunSh, tmp_path: Path) -> None:
     assert {line.count(",") for line in others} == {2}
     tree = own.with_suffix(".xml").read_text()
     assert 'lb="outer"' in tree and "elapsed_us" not in tree and "sample_kind" not in tree
+
+
+def test_a_failure_has_its_own_cause(stand_in: StartServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not that of the assertion which it meets too; and two different checks are two causes."""
+    server = stand_in(*[{"body": b'{"n": 10.0}'}] * 3, {"body": b'{"n": 9007199254740992}'})
+    words = ["-t", str(CASES / "failures.jmx"), f"-Jport={server.server_port}", "-o", str(tmp_path / "run")]
+    assert cli.main(words) == 3
+    summary = RunFiles(tmp_path / "run").json("summary.json")
+    assert {name: list(label["causes"].items()) for name, label in summary["labels"].items() if name != "all"} == {
+        "tls": [("tls: SSLException: Unsupported or unrecognized SSL message", 2)],
+        "add": [("failed-check: Test failed: code expected to equal 201, received 200", 2)],
+        "update": [("failed-check: Test failed: code expected to equal 204, received 200", 2)],
+        "price": [("failed-check: Value expected to be '10', but found '10.0'", 2)],
+        "id": [("failed-check: Value expected to be '9007199254740993', but found '9007199254740992'", 2)],
+        "search": [("connect", 2)],
+    }
+    # The LDAP sampler failed before its time began.
+    assert summary["facts"]["untimed"] == 2
+    assert "success < 100 % of 6 labels (tls, add, update, …)" in capsys.readouterr().out
