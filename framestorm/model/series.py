@@ -61,6 +61,12 @@ class SuccessOverTime:
     ratio: Values
     hosts: dict[str, Curves]
 
+    @property
+    def widths_s(self) -> list[float]:
+        """The width of each bin: the last one is longer or shorter than the others."""
+        whole = [self.width_s] * (len(self.x) - 1)
+        return [*whole, 2 * (self.x[-1] - self.x[-2]) - self.width_s if whole else self.width_s]
+
 
 @dataclass(frozen=True)
 class RatesOverTime:

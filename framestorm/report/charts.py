@@ -206,7 +206,7 @@ def _throughput(
     samples: series.SampleSeries, data: series.SuccessOverTime, asked: series.Curves, clock: Clock, label: str
 ) -> Chart:
     hosts = data.hosts
-    bar: Json = {"type": "bar", "x": clock.x(data.x), "width": data.width_s / clock.scale * 0.92}
+    bar: Json = {"type": "bar", "x": clock.x(data.x), "width": [0.92 * width / clock.scale for width in data.widths_s]}
     traces = [
         bar
         | {"y": rates["ok"], "name": host if len(hosts) > 1 else "successful", "marker": {"color": colour_of(number)}}
@@ -217,10 +217,7 @@ def _throughput(
     if any(failed):
         traces.append(bar | {"y": failed, "name": "failed", "marker": {"color": BAD}})
     by = " by the host that sent them" if len(hosts) > 1 else ""
-    caption = (
-        f"{label.capitalize()}s by their start, in each {_seconds(data.width_s)}{by}; the first and last bar may be "
-        "partly filled."
-    )
+    caption = f"{label.capitalize()}s by their start, in each {_seconds(data.width_s)}{by}."
     if data.closed_model:
         caption += f" A user sends its next {label} only after the last answer: a slow function gets less load."
     if samples.rates:

@@ -14,8 +14,8 @@ from framestorm.model.series import Mark, Series, Values
 Json = dict[str, Any]  # an axis or a layout in Plotly's format
 Trace = Json
 LINE_COLOURS = tuple(f"var(--line-{number})" for number in range(1, 9))
-MAIN, SECOND, BAD, QUIET, BAND, INK = (
-    LINE_COLOURS[0], LINE_COLOURS[1], "var(--bad)", "var(--quiet)", "var(--band)", "var(--ink)",
+MAIN, SECOND, BAD, QUIET, SOFT, BAND, INK = (
+    LINE_COLOURS[0], LINE_COLOURS[1], "var(--bad)", "var(--quiet)", "var(--soft)", "var(--band)", "var(--ink)",
 )  # fmt: skip
 # By the largest value: the scale, and the unit after it.
 LENGTH_UNITS = ((1000.0, 1.0, "ms"), (300_000.0, 1000.0, "s"), (float("inf"), 60_000.0, "min"))

@@ -13,8 +13,8 @@ from framestorm.report.figure import (
     INK,
     LINE_COLOURS,
     MAIN,
-    QUIET,
     SECOND,
+    SOFT,
     Chart,
     Clock,
     Lengths,
@@ -81,8 +81,8 @@ def overview(summary: Summary) -> Chart | None:
     of = "" if is_all else f" Rates and response times are of {as_label(summary.label)}."
     times = " Response times by their start." if data.over_time else ""
     caption = (
-        f"Answered: {summary.unit}s that ended without an error, by their end. Where fewer are answered than started, "
-        f"the function falls behind.{times}{of}"
+        f"Answered: {summary.unit}s that ended without an error, by their end. Where fewer end than start, the "
+        f"function falls behind.{times}{of}"
     )
     chart = arranged("The run over time", caption, panels, columns=len(panels))
     chart.name, chart.height_rem = "overview", HEIGHT_REM
@@ -93,7 +93,7 @@ def overview(summary: Summary) -> Chart | None:
 def _rates(rates: series.RatesOverTime, asked: series.Curves, clock: Clock, unit: str) -> Panel:
     x = clock.x(rates.x)
     traces: list[Trace] = []
-    traces.append(line(x, rates.started, "started", QUIET, 2))
+    traces.append(line(x, rates.started, "started", SOFT, 2))
     traces.append(line(x, rates.answered, "answered", LINE_COLOURS[2], 2))
     if any(rates.failed):
         traces.append(line(x, rates.failed, "errors", BAD, 2))

@@ -7,6 +7,7 @@ import polars as pl
 
 from framestorm.model import series as model
 from framestorm.model.summary import LostHost
+from framestorm.report.time_bins import TimeBins
 from framestorm.results.jtl import JMETER_TIMES
 from framestorm.results.table import figures, height, span_ms, spread
 from framestorm.stats.checks import Floats
@@ -16,10 +17,7 @@ MAX_SHOWN = 6  # of more users, as examples beside median and band
 MAX_INDEX_BINS = 400
 MAX_POINTS = 2000
 COARSE = 8  # of a label among many: an eighth of these points
-MAX_TIME_BINS = 120
-SAMPLES_PER_BIN = 10
 MAX_STEPS = 600
-BIN_WIDTHS_S = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400)
 BAND_ENDS = {"low": 0.05, "mid": 0.5, "high": 0.95}  # by index, of all users
 # Samples of JMeter's HTTP sampler have no user: their threads mean nothing.
 IS_OF_USERS = pl.col("source").is_in(["tree", "journal"])
@@ -35,28 +33,17 @@ def sample_series(samples: pl.LazyFrame, origin_ms: float, coarse: int = 1) -> m
     n, low_s, high_s = samples.select(pl.len(), t_s.min().alias("low"), t_s.max().alias("high")).collect().row(0)
     if low_s is None:  # nothing has a start
         return model.SampleSeries(histogram=histogram(samples))
-    width_s = _bin_width_s(n, high_s - low_s)
-    first = int(np.floor(low_s / width_s))
-    # A clock that is years off must not make a million bins: later samples share one that is not drawn.
-    n_bins = min(int(np.floor(high_s / width_s)) - first + 1, 20 * MAX_TIME_BINS)
-    number = ((t_s / width_s).floor() - first).clip(upper_bound=n_bins).cast(pl.Int16)
-    timed = samples.with_columns(t_s.alias("t_s"), number.alias("bin"))
-    x = [round((first + bin_ + 0.5) * width_s, 3) for bin_ in range(n_bins)]
+    bins = TimeBins.of(n, low_s, high_s)
+    timed = samples.with_columns(t_s.alias("t_s"), bins.number(t_s).alias("bin"))
     further = [name for name in figures(samples) if name not in JMETER_TIMES]
     indexed = {name: by_index(samples, name, coarse) for name in ("rtt_ms", *further)}
     return model.SampleSeries(
         by_index={name: lines for name, lines in indexed.items() if lines},
-        over_time=over_time(timed, width_s, x, coarse),
-        success_over_time=success_over_time(timed, width_s, x),
+        over_time=over_time(timed, bins, coarse),
+        success_over_time=success_over_time(timed, bins),
         rates=rates_over_time(samples, origin_ms),
         histogram=histogram(samples),
     )
-
-
-def _bin_width_s(n: int, length_s: float) -> float:
-    """A round bin width that leaves enough of `n` samples in a bin and not too many bins."""
-    bins = min(MAX_TIME_BINS, max(5, n // SAMPLES_PER_BIN))
-    return float(next((width for width in BIN_WIDTHS_S if width * bins >= length_s), BIN_WIDTHS_S[-1]))
 
 
 def by_index(samples: pl.LazyFrame, name: str, coarse: int) -> model.ByIndex | None:
@@ -101,7 +88,7 @@ def by_index(samples: pl.LazyFrame, name: str, coarse: int) -> model.ByIndex | N
     )
 
 
-def over_time(samples: pl.LazyFrame, width_s: float, x: list[float], coarse: int) -> model.OverTime | None:
+def over_time(samples: pl.LazyFrame, bins: TimeBins, coarse: int) -> model.OverTime | None:
     """Response times by their start: points (every n-th if there are many), median and 95th percentile of each bin."""
     timed = samples.filter((pl.col("ok") | pl.col("timed_out")) & pl.col("rtt_ms").is_not_null())
     n = height(timed)
@@ -114,35 +101,36 @@ def over_time(samples: pl.LazyFrame, width_s: float, x: list[float], coarse: int
     quantiles = (_quantile("rtt_ms", 0.5).alias("mid"), _quantile("rtt_ms", 0.95).alias("high"))
     binned = timed.group_by("bin").agg(quantiles).collect()
     return model.OverTime(
-        width_s=width_s,
+        width_s=bins.width_s,
         shown=warm.height + cold.height + cut.height,
         of=n,
         warm=_points(warm),
         cold=_points(cold),
         timed_out=_points(cut),
-        x=x,
-        mid=spread(binned, "mid", len(x)),
-        high=spread(binned, "high", len(x)),
+        x=bins.x,
+        mid=spread(binned, "mid", bins.n),
+        high=spread(binned, "high", bins.n),
     )
 
 
-def success_over_time(samples: pl.LazyFrame, width_s: float, x: list[float]) -> model.SuccessOverTime:
+def success_over_time(samples: pl.LazyFrame, bins: TimeBins) -> model.SuccessOverTime:
     """By bin of the start: the success rate in percent, and each host's successful and failed samples per second."""
     n_ok = pl.col("ok").sum()
     ratio = samples.group_by("bin").agg((100 * n_ok / pl.len()).alias("ratio")).collect(engine="streaming")
     rates = (
         samples.group_by("host", "bin")
-        .agg(n_ok / width_s, ((pl.len() - n_ok) / width_s).alias("failed"))
+        .agg(n_ok, (pl.len() - n_ok).alias("failed"))
+        .with_columns(bins.per_s(pl.col("ok", "failed")))
         .with_columns(pl.col("host").cast(pl.String).fill_null(""))
         .collect(engine="streaming")
     )
     return model.SuccessOverTime(
-        width_s=width_s,
+        width_s=bins.width_s,
         closed_model=bool(samples.select(IS_OF_USERS.any()).collect().item()),
-        x=x,
-        ratio=spread(ratio, "ratio", len(x)),
+        x=bins.x,
+        ratio=spread(ratio, "ratio", bins.n),
         hosts={
-            str(host): {name: spread(part, name, len(x), empty=0.0) for name in ("ok", "failed")}
+            str(host): {name: spread(part, name, bins.n, empty=0.0) for name in ("ok", "failed")}
             for (host,), part in sorted(rates.partition_by("host", as_dict=True).items())
         },
     )
@@ -156,9 +144,7 @@ def rates_over_time(samples: pl.LazyFrame, origin_ms: float) -> model.RatesOverT
     n, low_s, high_s = known.select(pl.len(), start_s.min(), end_s.max().alias("end")).collect().row(0)
     if not n:
         return None
-    width_s = _bin_width_s(n, high_s - low_s)
-    first = int(np.floor(low_s / width_s))
-    n_bins = min(int(np.floor(high_s / width_s)) - first + 1, 20 * MAX_TIME_BINS)
+    bins = TimeBins.of(n, low_s, high_s)
     events = {
         "started": known.select(at=start_s),
         "answered": known.filter("ok").select(at=end_s),
@@ -166,10 +152,10 @@ def rates_over_time(samples: pl.LazyFrame, origin_ms: float) -> model.RatesOverT
     }
     curves: dict[str, model.Values] = {}
     for name, table in events.items():
-        number = ((pl.col("at") / width_s).floor() - first).clip(upper_bound=n_bins).cast(pl.Int32).alias("bin")
-        counted = table.group_by(number).agg(pl.len() / width_s).collect(engine="streaming")
-        curves[name] = spread(counted, "len", n_bins, empty=0.0)
-    return model.RatesOverTime(width_s, [round((first + bin_ + 0.5) * width_s, 3) for bin_ in range(n_bins)], **curves)
+        numbered = table.select(bins.number(pl.col("at")).alias("bin"))
+        counted = numbered.group_by("bin").agg(pl.len()).with_columns(bins.per_s(pl.col("len")))
+        curves[name] = spread(counted.collect(engine="streaming"), "len", bins.n, empty=0.0)
+    return model.RatesOverTime(bins.width_s, bins.x, **curves)
 
 
 def histogram(samples: pl.LazyFrame) -> model.Histogram | None:

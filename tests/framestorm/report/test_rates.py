@@ -61,12 +61,20 @@ def test_the_asked_rate_is_the_mean_of_the_schedule(asked: Curves, expected: tup
 
 
 def test_starts_and_ends_are_counted_apart() -> None:
-    table = samples([0.1, 0.2, 1.1, 1.6], rtt_ms=[500.0, 900.0, 1000.0, 1500.0], ok=[True, True, False, True])
+    table = samples([0.1, 0.2, 1.1, 1.6], rtt_ms=[500.0, 950.0, 900.0, 1500.0], ok=[True, True, False, True])
     found = rates_over_time(table, START_MS)
     assert found is not None
-    per_s = [
-        [value and value * found.width_s for value in row] for row in (found.started, found.answered, found.failed)
-    ]
-    assert (found.width_s, found.x) == (1.0, [0.5, 1.5, 2.5, 3.5])
-    assert per_s == [[2.0, 2.0, 0, 0], [1.0, 1.0, 0, 1.0], [0, 0, 1.0, 0]]
+    assert (found.width_s, found.x) == (1.0, [0.6, 1.6, 2.65])
+    last_s = 1.1  # of the last bin, which ends a tenth of a bin after the last answer
+    rows = (found.started, found.answered, found.failed)
+    assert rows == ([2.0, 2.0, 0.0], [1.0, 1.0, pytest.approx(1 / last_s, abs=1e-3)], [0.0, 1.0, 0.0])
     assert rates_over_time(samples([]), START_MS) is None
+
+
+@pytest.mark.parametrize(("first_s", "last_s"), [(0.0, 12.0), (2.3, 14.2), (2.3, 14.6)])
+def test_a_steady_rate_is_level_from_its_first_bin_to_its_last(first_s: float, last_s: float) -> None:
+    starts = [first_s + number / 80 for number in range(round((last_s - first_s) * 80))]
+    found = rates_over_time(samples(starts, rtt_ms=20.0), START_MS)
+    assert found is not None
+    assert found.started == pytest.approx([80.0] * len(found.x), rel=0.1)
+    assert found.answered == pytest.approx([80.0] * len(found.x), rel=0.1)
