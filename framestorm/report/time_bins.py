@@ -23,7 +23,7 @@ class TimeBins(NamedTuple):
         """The bins of n moments, the first and the last of which are given."""
         width_s = _bin_width_s(n, high_s - low_s)
         # 80 starts in 1 s are 80/s though the last is there after 79 pauses: one more follows it, unless they are few.
-        length_s = high_s - low_s + min((high_s - low_s) / max(1, n - 1), width_s / SAMPLES_PER_BIN)
+        length_s = high_s - low_s + min((high_s - low_s) / max(1, n - 1), width_s / 4)
         n_bins = max(1, round(length_s / width_s))
         if n_bins > MAX_BINS:
             return cls(low_s, width_s, MAX_BINS, width_s)

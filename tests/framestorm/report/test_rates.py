@@ -64,8 +64,8 @@ def test_starts_and_ends_are_counted_apart() -> None:
     table = samples([0.1, 0.2, 1.1, 1.6], rtt_ms=[500.0, 950.0, 900.0, 1500.0], ok=[True, True, False, True])
     found = rates_over_time(table, START_MS)
     assert found is not None
-    assert (found.width_s, found.x) == (1.0, [0.6, 1.6, 2.65])
-    last_s = 1.1  # of the last bin, which ends a tenth of a bin after the last answer
+    assert (found.width_s, found.x) == (1.0, [0.6, 1.6, 2.725])
+    last_s = 1.25  # of the last bin, which ends a quarter of a bin after the last answer
     rows = (found.started, found.answered, found.failed)
     assert rows == ([2.0, 2.0, 0.0], [1.0, 1.0, pytest.approx(1 / last_s, abs=1e-3)], [0.0, 1.0, 0.0])
     assert rates_over_time(samples([]), START_MS) is None

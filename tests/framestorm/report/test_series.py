@@ -53,10 +53,10 @@ def test_a_bin_counts_its_own_samples() -> None:
     table = samples(starts_s, rtt_ms=rtts_ms, ok=[True, True, False, True, True], host=["a", "b", "a", "a", "b"])
     times, success = over_time(table)
     # The first bin begins with the first sample, and the last one ends with the last.
-    assert (times.x, times.mid, times.high) == ([0.35, 0.85, 1.375], [2.0, None, 7.0], [50.0, None, 7.0])
+    assert (times.x, times.mid, times.high) == ([0.35, 0.85, 1.413], [2.0, None, 7.0], [50.0, None, 7.0])
     assert success.ratio == [75.0, None, 100.0]
     assert success.hosts["a"] == {"ok": [4.0, 0.0, 0.0], "failed": [2.0, 0.0, 0.0]}
-    assert success.hosts["b"] == {"ok": [2.0, 0.0, pytest.approx(1 / 0.55, abs=1e-3)], "failed": [0.0] * 3}
+    assert success.hosts["b"] == {"ok": [2.0, 0.0, pytest.approx(1 / 0.625, abs=1e-3)], "failed": [0.0] * 3}
     assert (times.of, times.shown) == (4, 4), "no time of the failed one"
 
 
