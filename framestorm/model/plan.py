@@ -10,11 +10,12 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model import aliases, units
+from framestorm.model.classes import short_name
 from framestorm.model.criteria import ALL, OF_TRANSACTION, USER, own_label
 from framestorm.model.facets import CONSTANT, FILLED_IN, KIT_FACET, LOAD, TOTAL, URL, VIDEO, Property, described
 
 _ASIDE = ("Setup", "Post")  # how the tags of thread groups begin that are not the load
-SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler2")  # how their tags end; the last is of old plans
+SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler_", "HTTPSampler2_")  # how tags end; the last are of old plans
 # What runs samplers that stand in other files, and what may give its samples names of its own.
 _OF_OTHER_FILES = {"IncludeController", "ModuleController"}
 _THAT_NAME_SAMPLES = {"JSR223Sampler", "BeanShellSampler", "JavaSampler"}
@@ -136,21 +137,23 @@ def parse(path: Path) -> ET.Element:
     """
     try:
         text = path.read_text(encoding="utf-8-sig", errors="replace")
-        root = ET.fromstring(_ILLEGAL.sub(_stand_in, text))  # noqa: S314 - it runs code: whoever runs it trusts it
+        if "\0" in text:
+            raise UsageError(f"{path} cannot be read as a JMeter plan: it is not in UTF-8, which JMeter reads")
+        # JMeter takes blanks before the beginning, too.
+        root = ET.fromstring(_ILLEGAL.sub(_stand_in, text.lstrip()))  # noqa: S314 - it runs code: whoever runs it trusts it
     except FileNotFoundError:
         plans = ", ".join(sorted(paths.shown(plan) for plan in paths.JMX.glob("*.jmx")))
         raise UsageError(f"no plan at {path}; the plans of the kit are {plans}") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read as a JMeter plan: {error.strerror}") from None
     except ET.ParseError as error:
-        what = "it is not in UTF-8, which JMeter reads" if "\0" in text else error
-        raise UsageError(f"{path} cannot be read as a JMeter plan: {what}") from None
+        raise UsageError(f"{path} cannot be read as a JMeter plan: {error}") from None
     if root.tag != "jmeterTestPlan":
         raise UsageError(f"{path} is not a JMeter plan: its outermost element is <{root.tag}>, not <jmeterTestPlan>")
     for tree in root.iter("hashTree"):
         for element in tree:
             # As JMeter takes it: the class of an element is its attribute `class`, else its tag.
-            element.tag = element.attrib.pop("class", element.tag)
+            element.tag = short_name(element.attrib.pop("class", element.tag))
     return root
 
 

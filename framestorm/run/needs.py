@@ -22,6 +22,8 @@ from framestorm.run.proxy import Proxies
 _NEVER_EMPTY = ("CSVDataSet", "RandomCSVDataSetConfig", "JSR223", "BeanShell", "BSF", "IncludeController")
 # The path of a drive, which no other machine has.
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]")
+# The last two are those of old plans.
+_HTTP_SAMPLERS = ("HTTPSamplerProxy", "HTTPSampler_", "HTTPSampler2_")
 _HTTP = ("domain", "port", "protocol", "path", "proxyHost", "proxyPort", "implementation")
 
 
@@ -195,7 +197,7 @@ def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[Address
         for each in resolvers
     )
     for element in elements:
-        if element.tag != "HTTPSamplerProxy":
+        if element.tag not in _HTTP_SAMPLERS:
             continue
         texts = [{plans.field_text(element, f"HTTPSampler.{name}")} - {""} or defaults[name] for name in _HTTP]
         if any(len(each) > 1 for each in texts):
@@ -225,7 +227,7 @@ def _without_server(elements: Sequence[ET.Element], known: Known) -> list[str]:
         fields = (plans.field_text(element, f"HTTPSampler.{name}") for name in ("domain", "path", "protocol"))
         domain, path, scheme = map(known.value, fields)
         is_url = path is None or path.startswith(("http://", "https://"))
-        if element.tag == "HTTPSamplerProxy" and domain == "" and not is_url and scheme != "file":
+        if element.tag in _HTTP_SAMPLERS and domain == "" and not is_url and scheme != "file":
             names.append(element.get("testname", ""))
     return list(dict.fromkeys(names))
 

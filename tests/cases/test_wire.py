@@ -1,5 +1,6 @@
 """What a server may do to a request: each sample has the cause that the wire had, and the side that can mend it."""
 
+import re
 import ssl
 import subprocess
 import xml.etree.ElementTree as ET
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from framestorm import cli, conductor, paths, report
+from framestorm.load.reading import read_loads
 from framestorm.model import plan as plans
 from framestorm.run import needs
 from framestorm.run.preparation import RunOptions
@@ -116,6 +118,24 @@ def test_which_addresses_of_a_name_take_a_connection_and_how_many_requests_each_
     assert counted in said.out and "127.0.0.3 (Connection refused before the load) none" in said.out
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["HTTPSampler", "HTTPSampler2", "HTTPSampler_", "org.apache.jmeter.protocol.http.sampler.HTTPSamplerProxy"],
+)
+def test_a_sampler_of_an_old_plan_is_an_http_sampler_by_any_name_of_its_class(name: str, tmp_path: Path) -> None:
+    text = (CASES / "http2-only.jmx").read_text()
+    plan = tmp_path / "theirs.jmx"
+    for each in ("ThreadGroup", "TestPlan"):
+        text = re.sub(rf"(</?){each}\b", rf"\1{CLASSES[each]}", text)
+    plan.write_text(re.sub(r"(</?)HTTPSamplerProxy", rf"\1{name}", text))
+    assert plans.read(plan).labels == {"plain", "encrypted"}
+    urls = [address.url for address in needs.look(plans.read(plan), {}).addresses]
+    assert urls == ["http://127.0.0.1:21001", "https://127.0.0.1:21002"]
+    (load,) = read_loads(plans.read(plan), [], {})
+    assert (load.kind, load.total) == ("ThreadGroup", 1)
+
+
+CLASSES = {"ThreadGroup": "org.apache.jmeter.threads.ThreadGroup", "TestPlan": "org.apache.jmeter.testelement.TestPlan"}
 DEFAULTS = (
     '<ConfigTestElement enabled="true"><stringProp name="HTTPSampler.domain">127.0.0.1</stringProp></ConfigTestElement>'
 )

@@ -218,6 +218,9 @@ def test_a_plan_is_read_and_written_as_jmeter_does(tmp_path: Path) -> None:
     copy = (tmp_path / "copy.jmx").read_text(encoding="utf-8")
     assert "body &#1;&#31;&#13;\n" in copy
     assert plans.read(path).name == plans.read(tmp_path / "copy.jmx").name == "\N{LATIN SMALL LETTER U WITH DIAERESIS}"
-    path.write_text(text, encoding="utf-16")
-    with pytest.raises(UsageError, match="UTF-8"):
-        plans.read(path)
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
+        path.write_text(text.replace("ISO-8859-1", "UTF-16"), encoding=encoding)
+        with pytest.raises(UsageError, match="UTF-8"):
+            plans.read(path)
+    path.write_text(f"\n \n{PLAN}")
+    assert plans.read(path).name == "orders"
