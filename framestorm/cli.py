@@ -441,11 +441,11 @@ def _report(
     from framestorm.model.summary import Summary
     from framestorm.report import build
     from framestorm.report.terminal import terminal_text
-    from framestorm.run import jmeter
+    from framestorm.run.dashboard import dashboard_of
     from framestorm.setup import pieces as setup
 
     setup.ensure(setup.FOR_A_RUN)  # for JMeter's dashboard
-    with jmeter.dashboard_of(run_dir) as made:
+    with dashboard_of(run_dir) as made:
         verdict = build(run_dir, criteria or None, title, before_page=made, accepts_overload=accepts_overload)
     say(terminal_text(files.read(run_dir / "summary.json", Summary)))
     say(f"\nreport: {paths.shown(run_dir / 'index.html')}")

@@ -13,7 +13,7 @@ from framestorm.model.metric import is_of_run
 from framestorm.model.run import Record
 from framestorm.platform.registry import Platforms
 from framestorm.report import build
-from framestorm.run import jmeter
+from framestorm.run import dashboard
 from framestorm.run.preparation import RunOptions
 from framestorm.study.design import matrix
 from framestorm.study.design.folder import COMPLETE, FAILED, LOG, PARTIAL, RUNNING, STOPPED, Point, RunLine, StudyFolder
@@ -171,7 +171,7 @@ class Engine:
         """Do the run and make its report; returns why it does not count, or None if it does."""
         run_dir = conductor.run(options, self.interrupts)
         try:
-            jmeter.make_dashboard(run_dir)
+            dashboard.make_dashboard(run_dir)
         except FramestormError as error:
             self._log(str(error))
         verdict = build(run_dir)

@@ -10,7 +10,8 @@ from jsonschema import Draft202012Validator
 from framestorm import paths, probe
 from framestorm.model import plan as plans
 from framestorm.model.sample import COMMON, SCHEMA
-from framestorm.run.jmeter import QUICK_START, make_dashboard
+from framestorm.run.dashboard import make_dashboard
+from framestorm.run.jmeter import QUICK_START
 from tests.runs import RunFiles
 
 JMETER_TIMEOUT_S = 120

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from framestorm import paths, probe
+from framestorm.load import poisson
 from lab import faults
 from lab.hosts import Host
 from tests.conftest import Lab
@@ -34,6 +35,7 @@ def without_master(folder: Path) -> Path:
     return here
 
 
+SHARES = {"slave1": "2", "slave2": "1"}
 OF_OTHER_JARS = """
 def jar = new java.util.zip.ZipFile(args[0])
 def names = jar.entries()*.name.findAll { it.endsWith('.class') && !it.startsWith('framestorm/') }
@@ -120,11 +122,12 @@ def test_a_slave_on_a_slow_and_lossy_network(run_sh: RunSh, deployed: Lab) -> No
     assert {host["host"]: host["shown"] for host in done.json("summary.json")["hosts"]} == {"slave1": 2, "slave2": 2}
 
 
-def test_a_rate_is_split_and_dropped_arrivals_are_counted(run_sh: RunSh, deployed: Lab) -> None:
-    load = ("-Jrate_per_s=60", "-Jconcurrency_limit=2", "-Jramp_s=0", "-Jhold_s=5", "-Jencoding=jpeg")
+def test_a_load_in_words_is_shared_and_dropped_arrivals_are_counted(run_sh: RunSh, deployed: Lab) -> None:
+    load = ("-Jload=60/s for 5 s", "-Jarrivals=poisson", "-Jseed=3", "-Jconcurrency_limit=2", "-Jencoding=jpeg")
     done = run_sh("-R", "slaves", "-t", "jmx/face-blur-http.jmx", *load, "--accept-overload")
     summary = done.json("summary.json")
-    assert summary["facts"]["arrivals"] == 300 > summary["labels"]["frame"]["n"]
+    # Of both slaves together what one machine would draw, by chance not quite 300.
+    assert summary["facts"]["arrivals"] == poisson.count(300, 3) > summary["labels"]["frame"]["n"]
     assert "not_offered" in summary["doubts"]
     rows = done.count("Hostname")
     assert min(rows["slave1",], rows["slave2",]) > 0
@@ -134,6 +137,16 @@ def test_a_rate_is_split_and_dropped_arrivals_are_counted(run_sh: RunSh, deploye
 def test_a_pattern_chooses_slaves(run_sh: RunSh, deployed: Lab) -> None:
     done = run_sh("./run.sh -R 'slaves:!slave2' -Jusers=4", "-Jramp_s=0", "-Jhold_s=1", "-Jframes=2")
     assert {host for _, host in done.count("label", "Hostname")} == {"slave1"}
+
+
+def test_users_in_words_are_shared(run_sh: RunSh, deployed: Lab) -> None:
+    done = run_sh("-R", "slaves", "-Jload=1 user for 2 s, 3 users for 3 s", "-Jframes=2", "-Jsleep_s=0.1")
+    (users,) = (each for each in done.json("run.json")["loads"] if not each["is_aside"])
+    assert (users["total"], users["curve"]["y"]) == (3, [1, 1, 3, 3])
+    first = {host: min(row["timeStamp"] for row in done.rows() if row["Hostname"] == host) for host in SHARES}
+    assert {each["name"]: each["share"]["users"] for each in done.json("run.json")["hosts"] if each["share"]} == SHARES
+    # The first of the three users, and the third, are of slave1.
+    assert int(first["slave2"]) - int(first["slave1"]) > 1000
 
 
 def test_a_study_over_slaves(run_sh: RunSh, deployed: Lab, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from framestorm.model.judgement import Judgement
 from framestorm.model.summary import LabelSummary, Summary, Times, Verdict
 from framestorm.report import build
 from framestorm.report.terminal import terminal_text
-from framestorm.run import jmeter
+from framestorm.run import dashboard
 from framestorm.setup import pieces
 from tests.framestorm.conftest import summary_of
 
@@ -58,7 +58,7 @@ def test_a_run_is_told_by_its_figures(three_users: Any) -> None:
 def test_who_closes_the_output_still_gets_the_exit_status(three_users: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = three_users.write(criteria=["frame p50 > 1 ms"])
     monkeypatch.setattr(pieces, "ensure", lambda _: None)
-    monkeypatch.setattr(jmeter, "make_dashboard", lambda _: None)
+    monkeypatch.setattr(dashboard, "make_dashboard", lambda _: None)
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w", buffering=1) as closed:

@@ -15,7 +15,7 @@ from framestorm.model.run import Record
 from framestorm.model.summary import Summary
 from framestorm.report import build
 from framestorm.results.imported import import_jtl
-from framestorm.run import jmeter
+from framestorm.run import dashboard
 from framestorm.setup import pieces
 from tests.framestorm.results.test_any_jtl import counts, jtl, rows_of
 
@@ -50,7 +50,7 @@ def test_a_jtl_has_the_pages_of_a_run(
 ) -> None:
     """By `./run.sh report results.jtl -o DIR`; JMeter's dashboard is made in tests/run."""
     monkeypatch.setattr(pieces, "ensure", lambda _: None)
-    monkeypatch.setattr(jmeter, "make_dashboard", lambda run_dir: None)
+    monkeypatch.setattr(dashboard, "make_dashboard", lambda run_dir: None)
     old = tmp_path / "results.jtl"
     old.write_bytes(jtl(rows_of()))
     words = ["report", str(old), "-o", str(tmp_path / "page"), "--fail-if", "search p95 > 1 s"]
@@ -113,5 +113,5 @@ def test_two_jtls_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_jmeter_s_dashboard_is_made_of_a_jtl_in_another_form(tmp_path: Path) -> None:
     (tmp_path / "old.jtl").write_bytes(jtl(rows_of(), delimiter=";"))
     import_jtl(tmp_path / "old.jtl", tmp_path / "run")
-    jmeter.make_dashboard(tmp_path / "run")
+    dashboard.make_dashboard(tmp_path / "run")
     assert (tmp_path / "run" / "jmeter" / "index.html").exists()

@@ -224,7 +224,7 @@ def test_which_runs_count(make, monkeypatch, tmp_path, state, word, why):
 
     files.write(tmp_path / "run.json", Record(state=state))
     monkeypatch.setattr(engine.conductor, "run", lambda *_: tmp_path)
-    monkeypatch.setattr(engine.jmeter, "make_dashboard", no_dashboard)
+    monkeypatch.setattr(engine.dashboard, "make_dashboard", no_dashboard)
     monkeypatch.setattr(engine, "build", lambda _: Verdict(word, 0, "samples were lost"))
     run = Engine._run
     made = make(lambda _users, _before: 1.0)
