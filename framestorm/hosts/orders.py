@@ -13,7 +13,8 @@ from framestorm.hosts.parcel import Parcel
 from framestorm.load import kit_load
 from framestorm.model.run import Rmi
 from framestorm.run import jmeter, properties
-from framestorm.run.preparation import Prepared, cut_words, jmeter_names, kit_settings
+from framestorm.run.preparation import Prepared, jmeter_names, kit_settings
+from framestorm.run.video import cut_words
 
 # Written by the playbook: RMI's ports and, with SSL, its key; the second file is a host's own copy.
 CONTROLLER_PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"

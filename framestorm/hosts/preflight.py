@@ -7,7 +7,7 @@ from framestorm.hosts.member import HostError, Member, together
 from framestorm.hosts.messages import Facts
 from framestorm.run import capacity
 from framestorm.run.capacity import Asked
-from framestorm.run.preparation import NEEDED_DISK_BYTES
+from framestorm.run.output import NEEDED_DISK_BYTES
 
 CLOCK_WITHIN_MS = 100.0
 DEPLOY = "run ./run.sh deploy"

@@ -1,10 +1,7 @@
 """The options of a run, and every check that can be made before it starts."""
 
-import json
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -14,7 +11,7 @@ from urllib.parse import urlsplit
 
 from framestorm import client_server, paths
 from framestorm.endpoint import check_certificate, check_reachable, host_and_port, proxy_url
-from framestorm.errors import FramestormError, UsageError
+from framestorm.errors import UsageError
 from framestorm.load import kit_load
 from framestorm.load.kit_load import KitLoad
 from framestorm.load.reading import read_loads
@@ -29,18 +26,17 @@ from framestorm.plain import note
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.probe import limits, why_unreached
-from framestorm.run import capacity, http2, influxdb, jmeter, meaning, names, pacing, proxy
+from framestorm.run import capacity, http2, influxdb, jmeter, meaning, names, pacing, proxy, video
 from framestorm.run import properties as java_properties
 from framestorm.run.capacity import Asked
 from framestorm.run.needs import Address, Needs, look
+from framestorm.run.output import check_output
 from framestorm.run.proxy import Proxies
 from framestorm.run.secrets import literal_secrets
 from framestorm.run.target import find_platform
 from framestorm.run.values import SECRET, complete, headers_of
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
-DEFAULT_ENCODING = "png-base64"
-NEEDED_DISK_BYTES = 200 * 2**20
 
 
 @dataclass(frozen=True)
@@ -162,7 +158,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     _check_proxy(options, of_files)
     if options.influxdb_url:
         influxdb.check_address(options.influxdb_url)
-    _check_output(options, run_dir)
+    check_output(run_dir, options.samples_copy, options.log_copy)
     known = plan.known_labels
     for text in options.criteria:
         criterion = criteria.parse(text, plan.label)
@@ -390,53 +386,7 @@ def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict
         "stop": run_dir / "stop",
     }
     if plan.video is not None:
-        own["frame_dir"] = _cut(Path(properties[plan.video.name]), properties)
+        own["frame_dir"] = video.cut(Path(properties[plan.video.name]), properties)
     if unknown := [name for name in plan.filled_in if name not in own]:
         raise UsageError(f"{plan.path.name}: Framestorm cannot fill in {unknown[0]}, but only {', '.join(own)}")
     return {name: str(own[name]) for name in plan.filled_in}
-
-
-def cut_words(video: str | Path, properties: Mapping[str, str], cache: str | Path) -> list[str]:
-    """Return the options of client/frames.py for a run with these properties."""
-    encoding, frames = properties.get("encoding", DEFAULT_ENCODING), properties.get("frames", "0")
-    return ["--video", str(video), "--encoding", encoding, "--frames", frames, "--cache", str(cache)]
-
-
-def _cut(video: Path, properties: Mapping[str, str]) -> Path:
-    """Let the client cut the video into encoded frames, or find them in the cache; returns their folder."""
-    command: list[str | Path] = [paths.CLIENT_PYTHON, paths.CLIENT / "frames.py"]
-    command += cut_words(video, properties, paths.FRAME_CACHE)
-    cutting = subprocess.run(command, capture_output=True, text=True, check=False)
-    if cutting.returncode != 0:
-        raise FramestormError(f"the video cannot be used: {cutting.stderr.strip()}")
-    if cutting.stderr:
-        note(cutting.stderr.strip())
-    return Path(json.loads(cutting.stdout)["folder"])
-
-
-def _check_output(options: RunOptions, run_dir: Path) -> None:
-    if os.path.lexists(run_dir):  # a link that leads nowhere too
-        raise UsageError(f"{run_dir} exists; a run makes its own folder: choose another with -o")
-    if options.samples_copy is not None and os.path.lexists(options.samples_copy):
-        raise UsageError(f"-l {options.samples_copy}: the file exists; results are never appended to or overwritten")
-    files = {"-o": run_dir, "-l": options.samples_copy, "-j": options.log_copy}
-    # JMeter makes the folders of its files too.
-    parents = {
-        option: next(folder for folder in path.absolute().parents if folder.exists())
-        for option, path in files.items()
-        if path is not None
-    }
-    parent = parents["-o"]
-    for option, folder in parents.items():
-        probe = folder / f".framestorm-{os.getpid()}.probe"
-        try:
-            probe.touch()
-            probe.unlink()
-        except OSError as error:
-            what = f"{folder} cannot be written to: {error.strerror}; fix that, or choose another place with {option}"
-            raise FramestormError(what) from None
-    free_bytes = shutil.disk_usage(parent).free
-    if free_bytes < NEEDED_DISK_BYTES:
-        raise FramestormError(
-            f"{parent} has {free_bytes / 2**20:.0f} MiB left and a run needs {NEEDED_DISK_BYTES / 2**20:.0f}; make room"
-        )

@@ -65,7 +65,7 @@ def make_run(folder: Path) -> None:
     replay = [sys.executable, "-I", "-S", "-c", REPLAY, str(folder.parent / "raw"), str(folder / "run")]
     jmeter.run_command = lambda *_, **__: replay
     preparation.check_reachable = lambda *_: None
-    preparation._cut = lambda video, properties: Path("/here/frames")
+    preparation.video.cut = lambda video, properties: Path("/here/frames")
     conductor.run(RunOptions(paths.JMX / "face-blur.jmx", {"url": "http://127.0.0.1:9/x"}, run_dir=folder / "run"))
 
 

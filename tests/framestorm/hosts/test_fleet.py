@@ -80,7 +80,7 @@ class FakeMember:
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fleet]:
     """A fleet of slaves and a master that has begun."""
     monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
-    monkeypatch.setattr(preparation, "_cut", lambda video, properties: Path("/here/frames"))
+    monkeypatch.setattr(preparation.video, "cut", lambda video, properties: Path("/here/frames"))
     monkeypatch.setattr(fleet, "Member", FakeMember)
     monkeypatch.setattr(
         fleet.preflight,

@@ -42,7 +42,7 @@ def properties(delivery: Delivery) -> dict[str, str]:
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
-    monkeypatch.setattr(preparation, "_cut", lambda video, properties: Path("/here/frames"))
+    monkeypatch.setattr(preparation.video, "cut", lambda video, properties: Path("/here/frames"))
 
     def make(plan: str = "face-blur", run: str = "run7", **given: str) -> Prepared:
         options = RunOptions(

@@ -20,7 +20,7 @@ from tests.run import foreign
 def no_services(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preparation.Embedded, "_check_port", lambda *_: None)
     monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
-    monkeypatch.setattr(preparation, "_cut", lambda video, properties: Path("/cache") / properties["encoding"])
+    monkeypatch.setattr(preparation.video, "cut", lambda video, properties: Path("/cache") / properties["encoding"])
 
 
 def options(name: str, **given: str) -> RunOptions:

@@ -10,7 +10,7 @@ import pytest
 
 from framestorm import paths
 from framestorm.errors import FramestormError
-from framestorm.run import jmeter, preparation
+from framestorm.run import jmeter, output, preparation
 from framestorm.setup import pieces as setup
 
 
@@ -77,8 +77,8 @@ def test_a_java_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = preparation.shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(preparation.shutil, "disk_usage", lambda path: usage._replace(free=1 << 20))
+    usage = output.shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(output.shutil, "disk_usage", lambda path: usage._replace(free=1 << 20))
     with pytest.raises(FramestormError, match="1 MiB left"):
         preparation.prepare(preparation.RunOptions(), tmp_path / "run")
 
