@@ -64,9 +64,9 @@ def check_reachable(url: str, proxy: str = "", hosts: Sequence[str] = ()) -> Non
             "it is running"
         )
     reasons = [] if proxy else [why_unreached(f"{each}:{port}") for each in hosts or (host,)]
-    if why := all(reasons) and next(iter(reasons), None):
+    if reasons and all(reasons):
         raise FramestormError(
-            f"nothing answers at {target} ({why}); check the URL, and that the gateway or the function is running"
+            f"nothing answers at {target} ({reasons[0]}); check the URL, and that the gateway or the function is running"
         )
 
 
