@@ -66,7 +66,8 @@ def check_reachable(url: str, proxy: str = "", hosts: Sequence[str] = ()) -> Non
     reasons = [] if proxy else [why_unreached(f"{each}:{port}") for each in hosts or (host,)]
     if reasons and all(reasons):
         raise FramestormError(
-            f"nothing answers at {target} ({reasons[0]}); check the URL, and that the gateway or the function is running"
+            f"nothing answers at {target} ({reasons[0]}); check the URL, and that the gateway or the function is "
+            "running"
         )
 
 
