@@ -55,6 +55,8 @@ PACKED = "further_figures"
 MAX_PACKED = 50
 MOST_CHARACTERS = 200
 THIS_HOST = "this host"
+# By which a sample may seem to end before it was told to: JMeter sets the clock of its samples to whole ms, every 5 s.
+CLOCK_MS = 10.0
 # The part of a URL that is of its server.
 OF_SERVER = r"^(\w+://[^/?#]+)"
 _TEXT = ("responseCode", "responseMessage", "failureMessage")
@@ -309,7 +311,7 @@ def _with_stopped(rows: pl.LazyFrame, ended_ms: pl.Expr) -> pl.LazyFrame:
     These are the ones that ended after it with an error of the network, an exception, or without any cause: JMeter
     closes their connections. A transaction is cut off if its only failed sample is, whose row stands before its own.
     """
-    is_after = (pl.col("start_ms") + pl.col("rtt_ms") >= ended_ms).fill_null(value=False)
+    is_after = (pl.col("start_ms") + pl.col("rtt_ms") >= ended_ms - CLOCK_MS).fill_null(value=False)
     is_stopped = is_after & pl.col("cause").str.extract(r"^([^:]*)").is_in(list(AS_IF_NOT_STOPPED))
     rows = rows.with_columns(is_stopped.fill_null(value=False).alias("_is_stopped"))
     has_stopped = pl.col("_is_stopped").cast(pl.Int8).cum_max().over("host", "thread") == 1
