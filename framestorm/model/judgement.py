@@ -36,8 +36,9 @@ class LoadFigures:
     """What criteria of the whole load are judged by; None: not known.
 
     due, dropped: arrivals by the schedule, and those that were not sent.
-    is_overloaded: whether the function did not keep up; why: why it did not, or why that is not known; queue: what it
-        accepted and did of it, if its queue grew.
+    is_overloaded: whether the function did not keep up; why: why it did not, or why that is not known; of_one: what was
+        asked and answered of the one load of several that it did not keep up with; queue: what it accepted and did of
+        it, if its queue grew.
     """
 
     asked_per_s: float | None = None
@@ -47,6 +48,7 @@ class LoadFigures:
     dropped: int | None = None
     is_overloaded: bool | None = None
     why: str = NO_SCHEDULE
+    of_one: tuple[float, float] | None = None
     queue: Queue | None = None
 
 
@@ -100,7 +102,7 @@ def _judge_load(criterion: Criterion, load: LoadFigures) -> Judgement:
         return Judgement(**vars(criterion), state=state, measured=measured, value=value, bound=bound, why=why)
 
     if criterion.metric == OVERLOAD:
-        rates = {"asked": load.asked_per_s, "answered": load.answered_per_s}
+        rates = dict(zip(("asked", "answered"), load.of_one or (load.asked_per_s, load.answered_per_s), strict=True))
         if load.queue:
             rates = {"accepted": load.queue.accepted_per_s, "done": load.queue.done_per_s}
         measured = ", ".join(f"{word} {units.rate(per_s)}" for word, per_s in rates.items() if per_s is not None)

@@ -54,6 +54,7 @@ class Overload:
     timed_out, refused: how many did, or were; unsent: how many requests, of arrivals those of the whole load.
     generator: why the load generator may be to blame, empty if it is not.
     queue: that of the function, if it grew; the only sign of a load without a schedule.
+    name: of the one thread group or timer that it is about, where a plan has several schedules; empty for all of them.
     """
 
     signs: list[Sign]
@@ -75,3 +76,4 @@ class Overload:
     unsent: int = 0
     generator: str = ""
     queue: Queue | None = None
+    name: str = ""

@@ -1,6 +1,6 @@
-"""What a run's loads ask for together that come by a schedule: that of open thread groups, or of timers."""
+"""What a run's loads ask for that come by a schedule, together and each: that of open thread groups, or of timers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from framestorm.model.load import Load
 from framestorm.model.run import Record
 from framestorm.model.series import Curves
 from framestorm.report import series
+from framestorm.results.groups import is_of_groups
 from framestorm.results.table import IS_OWN
 
 
@@ -21,6 +22,7 @@ class Asked(NamedTuple):
     is_paced: users wait for their turn, so that a request is late, and not dropped, where all of them wait for answers.
     is_limit: the rate may be meant as an upper limit: not to reach it is a warning, and no failure.
     groups, labels: of which thread groups and labels they are; empty for all.
+    name: of the one load that it is of, where a plan has several; empty for all of them.
     """
 
     per_s: Curves
@@ -29,15 +31,15 @@ class Asked(NamedTuple):
     is_limit: bool = False
     groups: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    name: str = ""
 
-    def of(self, samples: pl.LazyFrame) -> pl.LazyFrame:
+    def of(self, samples: pl.LazyFrame, *, has_slaves: bool = False) -> pl.LazyFrame:
         """The samples that are due by it, without transactions and sub-results."""
         is_due = IS_OWN
         if self.labels:
             is_due &= pl.col("label").cast(pl.String).is_in(self.labels)
         if self.groups:
-            thread = pl.col("user").cast(pl.String).str.replace(r" \d+-\d+$", "")
-            is_due &= pl.any_horizontal(*(thread.str.ends_with(name) for name in self.groups))
+            is_due &= is_of_groups("user", self.groups, has_slaves=has_slaves)
         return samples.filter(is_due)
 
     def comparable(self, samples: pl.LazyFrame) -> "Asked":
@@ -59,22 +61,18 @@ def read_asked(record: Record, first_s: float) -> Asked | None:
     own = [load for load in record.loads if not load.is_aside]
     loads = [load for load in own if load.is_open]
     if loads:
-        limits = [load.limit for load in loads]
         groups = () if len(loads) == sum(not load.is_timer for load in record.loads) else loads
         names = tuple(load.name for load in groups)
-        return Asked(_together(loads, first_s), None if None in limits else sum(map(int, limits)), groups=names)  # type: ignore[arg-type]
+        return Asked(_together(loads, first_s), _sum(load.limit for load in loads), groups=names)
     timers = [load for load in own if load.is_timer and load.model == "arrivals"]
     paced = [name for load in timers for name in load.groups]
     if not timers or len(set(paced)) < len(paced):
         return None
-    users = {load.name: load.limit for load in own if not load.is_timer}
-    limits = [users.get(name) for name in paced]
     return Asked(
         _together(timers, first_s),
-        None if None in limits else sum(map(int, limits)),  # type: ignore[arg-type]
+        _limit(paced, record),
         is_paced=True,
-        # JMeter's users also set this timer to keep a plan below a rate.
-        is_limit=all(load.kind == "ConstantThroughputTimer" for load in timers),
+        is_limit=all(map(_is_limit, timers)),
         groups=tuple(paced) if len(paced) < sum(not load.is_timer for load in record.loads) else (),
         labels=tuple(name for load in timers for name in load.labels) if all(load.labels for load in timers) else (),
     )
@@ -84,6 +82,55 @@ def read_users(record: Record, first_s: float) -> Curves:
     """Draw the line of the users that one of the kit's plans asks for, from its first sample on; empty for others."""
     of_words = [load for load in record.loads if load.words and load.model == "users"]
     return _together(of_words, first_s) if of_words else series.asked(record.properties, "users", first_s)
+
+
+def read_separate(record: Record) -> list[Load]:
+    """The schedules of a plan that has several, those that may be upper limits last.
+
+    A timer is left out whose samples come by another schedule too.
+    """
+    loads = [load for load in record.loads if load.model == "arrivals" and not load.is_aside]
+    apart = [
+        load
+        for load in loads
+        if not (load.is_timer and any(_share(load, other) for other in loads if other is not load))
+    ]
+    return sorted(apart, key=_is_limit) if len(loads) > 1 else []
+
+
+def alone(load: Load, record: Record, first_s: float = 0.0) -> Asked:
+    """What one of several loads asks for; `first_s`: when the first of its samples started, as for `read_asked`."""
+    return Asked(
+        _together([load], first_s),
+        _limit(load.groups, record) if load.is_timer else load.limit,
+        is_paced=load.is_timer,
+        is_limit=_is_limit(load),
+        groups=load.groups or (load.name,),
+        labels=load.labels,
+        name=load.name,
+    )
+
+
+def _is_limit(load: Load) -> bool:
+    """Whether users also set this timer to keep a plan below a rate."""
+    return load.kind == "ConstantThroughputTimer"
+
+
+def _share(one: Load, other: Load) -> bool:
+    """Whether some samples come by both."""
+    has_same_label = not one.labels or not other.labels or bool({*one.labels} & {*other.labels})
+    return has_same_label and bool({*one.groups} & {*other.groups})
+
+
+def _limit(groups: Iterable[str], record: Record) -> int | None:
+    """The most threads of these groups together."""
+    limits = {load.name: load.limit for load in record.loads if not load.is_timer and not load.is_aside}
+    return _sum(limits.get(name) for name in groups)
+
+
+def _sum(limits: Iterable[int | None]) -> int | None:
+    known = list(limits)
+    return None if None in known else sum(each for each in known if each)
 
 
 def _together(loads: Sequence[Load], first_s: float) -> Curves:

@@ -18,10 +18,12 @@ def overload(summary: Summary) -> list[str]:
 def why(overload: Overload, unit: str) -> str:
     """What happened, as a sentence or two; that of the failed criterion."""
     asked, answered = rate(overload.asked_per_s), rate(overload.answered_per_s)
+    of_one, with_one = (f" of {overload.name!r}", f" with {overload.name!r}") if overload.name else ("", "")
+    who = f"The load{of_one} was not answered"
     if overload.generator:
-        who = "The load was not answered, and the load generator may be to blame"
-    else:
-        who = "The function did not keep up" if _is_of_function(overload) else "The load was not answered"
+        who += ", and the load generator may be to blame"
+    elif _is_of_function(overload):
+        who = f"The function did not keep up{with_one}"
     signs = [_sign(sign, overload, unit) for sign in overload.signs]
     of_queue = overload.signs == ["queued"]
     parts = [f"{who}: {signs.pop(0)}" if of_queue else f"{who}: asked {asked}, answered {answered}", *signs]

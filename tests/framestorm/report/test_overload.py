@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from framestorm.model.files import read
+from framestorm.model.files import read, write
 from framestorm.model.load import Load
 from framestorm.model.overload import Overload
 from framestorm.model.run import Record
@@ -243,10 +243,10 @@ def test_requests_that_are_not_sent_are_noticed(is_paced: bool) -> None:
     assert signs(free) == []
 
 
-def rows(starts: Floats, ends: Floats) -> list[dict[str, object]]:
+def rows(starts: Floats, ends: Floats, thread: str = "arrivals 1-1") -> list[dict[str, object]]:
     return [
         {"timeStamp": int(START_MS + 1000 * start), "elapsed": round(1000 * (end - start)), "label": "request",
-         "responseCode": "200", "responseMessage": "OK", "success": "true", "threadName": "arrivals 1-1"}
+         "responseCode": "200", "responseMessage": "OK", "success": "true", "threadName": thread}
         for start, end in zip(starts, ends, strict=True)
     ]  # fmt: skip
 
@@ -330,3 +330,28 @@ def test_what_several_groups_ask_for_is_added() -> None:
     x, y = found.per_s["x"], found.per_s["y"]
     assert [float(np.interp(at, x, y)) for at in (3.0, 9.0, 14.5)] == pytest.approx([5.0, 7.0, 7.5], abs=1e-3)  # type: ignore[arg-type]
     assert read_asked(Record(loads=(users,)), 0.0) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Load("quick", "OpenModelThreadGroup", "arrivals", 1000, steady(100, 10), groups=("quick",)),
+        Load("quick", "ThreadGroup", "users", 3, groups=("quick",)),
+    ],
+    ids=["open", "users"],
+)
+def test_each_schedule_of_a_plan_is_judged(other: Load, tmp_path: Path) -> None:
+    """Also one that is a small part of what is asked."""
+    slow = Load("slow", "ArrivalsThreadGroup", "arrivals", 80, steady(8, 10), groups=("slow",))
+    starts, many = even(8, 10), even(100, 10)
+    of_slow = rows(starts, queued(starts, np.full(starts.size, 1 / 5)), "slow-ThreadStarter 1-1")
+    write_jtl(tmp_path / "samples.jtl", rows(many, many + 0.01, "quick 1-1") + of_slow)
+    record = Record(state="complete", plan="theirs.jmx", started_ms=START_MS, loads=(other, slow))
+    write(tmp_path / "run.json", record)
+    assert build(tmp_path).exit_status == 3
+    summary = read(tmp_path / "summary.json", Summary)
+    assert [(each.text, each.measured) for each in summary.criteria if each.state == "failed"] == [
+        ("overload", "asked 8.00/s, answered 5.00/s")
+    ]
+    names = " with 'slow'" if other.is_open else ""
+    assert summary.warnings[0].startswith(f"The function did not keep up{names}: asked 8.00/s, answered 5.00/s")
