@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from framestorm.errors import UsageError
 from framestorm.load import poisson
 from framestorm.load.text import Points, parse
 from framestorm.model.load import LoadModel
@@ -14,6 +15,7 @@ from framestorm.model.plan import Plan
 PROPERTY = "framestorm.load"
 RATE, USERS = "rate_per_s", "users"
 RANDOM = "poisson"
+MOST_RANDOM = 10_000_000  # 5 s
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,12 @@ class KitLoad:
         """All arrivals, or the most users at the same time."""
         if self.model == "users":
             return int(max(y for _, y in self.points))
-        area = sum((next_x - x) * (y + next_y) / 2 for (x, y), (next_x, next_y) in pairwise(self.points))
-        return math.ceil(area - 1e-9) if self.seed is None else poisson.count(area, self.seed)
+        return math.ceil(self.area - 1e-9) if self.seed is None else poisson.count(self.area, self.seed)
+
+    @property
+    def area(self) -> float:
+        """The arrivals by the line alone; at random there are some more or less."""
+        return sum((next_x - x) * (y + next_y) / 2 for (x, y), (next_x, next_y) in pairwise(self.points))
 
     @property
     def is_plain(self) -> bool:
@@ -62,8 +68,18 @@ def read(plan: Plan, values: Mapping[str, str]) -> KitLoad | None:
     """Read the load of one of the kit's plans from its properties; None where its thread groups have it, as in others.
 
     Raises:
-        UsageError: its words are not understood.
+        UsageError: its words are not understood, or it has more random arrivals than can be drawn.
     """
+    load = _read(plan, values)
+    if load is not None and load.seed is not None and load.area > MOST_RANDOM:
+        raise UsageError(
+            f"-Jarrivals={RANDOM}: the load has {load.area:,.0f} arrivals, and at most {MOST_RANDOM:,} can be drawn: "
+            "ask for a lower rate or a shorter time"
+        )
+    return load
+
+
+def _read(plan: Plan, values: Mapping[str, str]) -> KitLoad | None:
     if plan.load is None:
         return None
     model: LoadModel = "arrivals" if RATE in plan.settable else "users"

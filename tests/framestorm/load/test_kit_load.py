@@ -3,6 +3,7 @@
 import pytest
 
 from framestorm import paths
+from framestorm.errors import UsageError
 from framestorm.load import kit_load
 from framestorm.load.kit_load import KitLoad
 from framestorm.model import plan as plans
@@ -41,6 +42,12 @@ def test_what_the_properties_ask_for(plan: str, values: dict[str, str], expected
 )
 def test_elsewhere_the_thread_groups_have_it(plan: str, values: dict[str, str]) -> None:
     assert kit_load.read(plans.read(paths.JMX / f"{plan}.jmx"), values) is None
+
+
+def test_more_random_arrivals_than_can_be_drawn_are_refused() -> None:
+    plan = plans.read(paths.JMX / "request-rate.jmx")
+    with pytest.raises(UsageError, match="36,000,000,000 arrivals"):
+        kit_load.read(plan, {"load": "1000000/s for 10 h", "arrivals": "poisson", "seed": "1"})
 
 
 def test_jmeters_together_make_what_one_would() -> None:
