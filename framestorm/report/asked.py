@@ -13,6 +13,9 @@ from framestorm.report import series
 from framestorm.results.groups import is_of_groups
 from framestorm.results.table import IS_OWN
 
+# Thread groups that have as many users at each moment as they say.
+KEEP_USERS = ("ConcurrencyThreadGroup", "SteppingThreadGroup", "UltimateThreadGroup")
+
 
 class Asked(NamedTuple):
     """Requests that are due by a schedule.
@@ -79,9 +82,25 @@ def read_asked(record: Record, first_s: float) -> Asked | None:
 
 
 def read_users(record: Record, first_s: float) -> Curves:
-    """Draw the line of the users that one of the kit's plans asks for, from its first sample on; empty for others."""
+    """Draw the line of the users that a plan asks for, from its first sample on.
+
+    Empty unless these are the users of one of the kit's plans, or of thread groups that keep as many as they say: those
+    of other groups may have ended.
+    """
     of_words = [load for load in record.loads if load.words and load.model == "users"]
-    return _together(of_words, first_s) if of_words else series.asked(record.properties, "users", first_s)
+    own = [load for load in record.loads if not (load.is_aside or load.is_timer)]
+    keep = own if all(load.kind in KEEP_USERS for load in own) else []
+    if not (loads := of_words or keep):
+        return series.asked(record.properties, "users", first_s)
+    line = _together(loads, first_s)
+    pairs = pairwise(zip(line.get("x", []), line.get("y", []), strict=True))
+    begin_s = next((x for (x, _), (_, y) in pairs if x is not None and y), first_s)
+    # The first user may come after a delay.
+    return (
+        line | {"x": [None if x is None else round(x - begin_s + first_s, 3) for x in line["x"]]}
+        if keep and line
+        else line
+    )
 
 
 def read_separate(record: Record) -> list[Load]:

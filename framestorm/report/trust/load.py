@@ -1,7 +1,9 @@
 """Warnings that the load was not the one that was asked for."""
 
 import math
+from itertools import pairwise
 
+from framestorm.model.series import Curves
 from framestorm.model.summary import Reached, Summary
 from framestorm.model.units import count, duration, listed, plural
 from framestorm.report.trust.machines import is_saturated
@@ -100,13 +102,24 @@ def _why_fewer_arrivals(reached: Reached, summary: Summary) -> list[str]:
 
 def users(summary: Summary) -> list[str]:
     for each in (summary.series.threads, summary.series.in_flight):
-        asked = round(max((y or 0 for y in each.asked["y"]), default=0)) if each and each.asked else 0
+        asked = round(_most_in_a_second(each.asked)) if each and each.asked else 0
         if each and each.most < REACHED * asked:
             return [
                 f"{plural(asked, 'user')} at the same time were asked for, and at most {count(each.most)} were "
                 f"reached: {_why_fewer_users(summary)}. All figures describe the smaller load."
             ]
     return []
+
+
+def _most_in_a_second(asked: Curves) -> float:
+    """The most users that are asked for during a whole second: a peak that is shorter may have no sample."""
+    corners = [(x, y) for x, y in zip(asked["x"], asked["y"], strict=True) if x is not None and y is not None]
+    levels = [
+        max(y, next_y) - abs(next_y - y) / (next_x - x)
+        for (x, y), (next_x, next_y) in pairwise(corners)
+        if next_x - x >= 1
+    ]
+    return max(levels, default=0)
 
 
 def _why_fewer_users(summary: Summary) -> str:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from framestorm.hosts import orders
 from framestorm.hosts.messages import Description
 from framestorm.model.files import read
+from framestorm.model.load import Load
 from framestorm.model.summary import Part, Summary
 from framestorm.report import build
 from framestorm.report.charts import charts
@@ -158,6 +159,43 @@ def test_users_that_were_not_reached(three_users: Any, users: str, host: str, re
     if reason:
         assert f"{users} users at the same time were asked for, and at most 3 were" in warning_text(summary)
         assert warning_text(summary).count(reason) == 1
+
+
+PEAK = Load("peak", "UltimateThreadGroup", "users", curve={"x": [0, 2, 2, 6, 6], "y": [0, 0, 6, 6, 0]})
+BASE = Load("base", "ConcurrencyThreadGroup", "users", curve={"x": [0, 1, 4.5, 5], "y": [0, 4, 4, 9]}, start_s=1.0)
+LOOPS = Load("loops", "ThreadGroup", "users", curve={"x": [0, 1], "y": [0, 40]}, has_end=False)
+
+
+@pytest.mark.parametrize(
+    ("loads", "threads", "asked"),
+    [
+        ([PEAK], 6, None),
+        ([PEAK], 5, 6),
+        ([PEAK, BASE], 10, None),  # 15 for less than a second
+        ([PEAK, BASE], 9, 10),
+        ([replace(BASE, start_s=None)], 3, 4),
+        ([PEAK, replace(LOOPS, is_aside=True)], 5, 6),
+        ([PEAK, LOOPS], 5, None),  # those of the other group may have ended
+        ([PEAK, replace(BASE, start_s=None)], 5, None),
+    ],
+)
+def test_users_of_thread_groups_that_keep_them(
+    loads: list[Load], threads: int, asked: int | None, fake_run: Any
+) -> None:
+    folder = fake_run.write(has_users=False, label="call", properties={}, ended_ms=START_MS + 60_000)
+    change_run(folder, lambda run: run.update(loads=[asdict(load) for load in loads]))
+    row = {"elapsed": 10, "label": "call", "responseCode": "200", "success": "true", "Hostname": "slave1"}
+    rows = [{**row, "timeStamp": START_MS + 1000 * second, "allThreads": threads} for second in range(3, 9)]
+    write_jtl(folder / "samples.jtl", rows)
+    (folder / "tree.xml").unlink()
+    summary, _ = summary_and_page(folder)
+    said = f"{asked} users at the same time were asked for, and at most {threads} were reached"
+    assert (said in warning_text(summary)) is (asked is not None)
+    assert ("not_offered" in summary.doubts) is (asked is not None)
+    if loads == [PEAK]:
+        assert summary.series.threads is not None
+        # From the first sample on, with which its delay is over.
+        assert summary.series.threads.asked == {"x": [1.0, 3.0, 3.0, 7.0], "y": [0, 0, 6, 6]}
 
 
 def test_users_that_are_threads(fake_run: Any) -> None:
