@@ -223,7 +223,7 @@ def test_signals_to_the_processes_of_a_pool(tmp_path: Path, number: int) -> None
         done = Done(process)
     cause = "stopped" if number == signal.SIGTERM else "worker-ended"
     assert [(task["cause"], task["ok"]) for task in done.samples] == [(cause, False)]
-    assert (len(children), psutil.wait_procs(children, timeout=5)[1]) == (3, [])
+    assert (len(children), psutil.wait_procs(children, timeout=20)[1]) == (3, [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
