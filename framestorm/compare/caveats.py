@@ -92,8 +92,8 @@ def _of_runs(old: RunSide, new: RunSide) -> list[str]:
     bare = dict.fromkeys(run.name for run in runs if run.target is None)
     if bare:
         sentences.append(
-            f"{', '.join(bare)}: only the URL of the target is recorded. How its function was set up (replicas, "
-            "limits, environment) is not known, and may differ without being listed here."
+            f"{', '.join(bare)}: how the function was set up (replicas, limits, environment) is not recorded, and may "
+            "differ without being listed here."
         )
     failures = [_many_failed(run.name, run.of().right.size, int(run.of().right.sum()), run.timed_out) for run in runs]
     return [*sentences, *dict.fromkeys(sentence for of_run in failures for sentence in of_run)]

@@ -32,7 +32,7 @@ STATE_LOOKS = {
 KINDS = {
     "for the worse": BAD, "for the better": GOOD, "different": SECOND, NOT_SIGNIFICANT: INK, "no interval": QUIET,
 }  # fmt: skip
-MAX_UNDECIDED = 12
+MAX_CHECKS = 12
 ROW_REM, FRAME_REM = 1.5, 5.5
 MARGIN = 0.04
 LabelledContrast = tuple[str, Contrast]
@@ -183,15 +183,21 @@ def terminal_text(comparison: Comparison) -> str:
         parts.append(f"Different settings in {each.label}: {names or 'none that is recorded'}.")
         parts.append("\n".join(f"Note: {sentence}" for sentence in each.warnings))
     parts.append(f"{VERDICT_WORDS[comparison.verdict.word]}: {comparison.verdict.text}.")
-    undecided = [f"undecided: {undecided_text(each)}" for each in comparison.thresholds if each.is_undecided]
-    left = len(undecided) - MAX_UNDECIDED
-    more = [f"… {units.plural(left, 'more undecided check')} on the page"] if left > 0 else []
-    parts.append("\n".join([*undecided[:MAX_UNDECIDED], *more]))
+    checks = comparison.thresholds
+    parts.append(_named("regression", "regression", [each for each in checks if each.state == "regression"]))
+    parts.append(_named("undecided", "undecided check", [each for each in checks if each.is_undecided]))
     return "\n\n".join(part for part in parts if part).replace(units.NBSP, " ")
 
 
-def undecided_text(judged: JudgedThreshold) -> str:
-    """A check that could not be decided: its threshold, the figure, why, and how much data would decide it."""
+def _named(word: str, noun: str, checks: Sequence[JudgedThreshold]) -> str:
+    """The checks, a line each, after a word for what became of them."""
+    lines = [f"{word}: {check_text(each)}" for each in checks[:MAX_CHECKS]]
+    left = len(checks) - MAX_CHECKS
+    return "\n".join([*lines, *([f"… {units.plural(left, f'more {noun}')} on the page"] if left > 0 else [])])
+
+
+def check_text(judged: JudgedThreshold) -> str:
+    """A check: its threshold and the figure, and of an undecided one why, and how much data would decide it."""
     reasons = [text for text in (judged.why, judged.needed) if text]
     return "; ".join([f"{judged.threshold}: {judged.text}", *reasons])
 
@@ -211,7 +217,7 @@ def junit_xml(comparison: Comparison) -> str:
 def _case(judged: JudgedThreshold, undecided: Undecided) -> Case:
     name = judged.threshold + (f" at {judged.point}" if judged.point else "")
     if judged.is_undecided:
-        why = f"undecided: {undecided_text(judged)}"
+        why = f"undecided: {check_text(judged)}"
         if undecided == "fail":
             return Case(name, (judged.state, why), label=judged.side or None)
         return Case(name, skipped=why, label=judged.side or None)

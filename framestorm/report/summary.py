@@ -175,7 +175,7 @@ def _verdict(
     what = plural(groups[label].n, noun(label))
     what += f" of {plural(n_users, 'user')}" if n_users else ""
     every = plural(len(judgements), "criterion", "criteria")
-    outcome = "the criterion passed" if len(judgements) == 1 else f"all {every} passed"
+    outcome = {1: "the criterion passed", 2: "both criteria passed"}.get(len(judgements), f"all {every} passed")
     if failed or unjudged:
         counts = {"failed": failed, "could not be judged": unjudged}
         outcome = " and ".join(f"{n} of {every} {how}" for how, n in counts.items() if n)

@@ -55,7 +55,7 @@ def test_tasks_of_a_local_pool_need_no_function(run_sh: RunSh) -> None:
     done = run_sh("-t", "jmx/tasks.jmx", "-Jworkers=2", "-Jtasks=6", "-Jtask_s=0.05")
     assert done.count("label") == {("user",): 1, ("task",): 6}
     assert done.json("run.json")["target"] == {"kind": "none", "url": None, "settings": {}}
-    assert done.json("summary.json")["verdict"]["text"] == "all 2 criteria passed, on 6 tasks of 1 user"
+    assert done.json("summary.json")["verdict"]["text"] == "both criteria passed, on 6 tasks of 1 user"
     assert "what the plan itself calls or runs" in done.text("index.html")
 
 

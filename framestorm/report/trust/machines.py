@@ -90,6 +90,8 @@ def is_saturated(machine: Machine) -> bool:
 
 def saturation(summary: Summary) -> list[str]:
     machines, run = summary.machines, summary.run
+    if not machines and run.source:
+        return ["A JTL has no figures of machines: it is not known whether the load generator was the bottleneck."]
     if not machines:
         return ["resources.csv is missing or empty: it is not known whether the load generator was the bottleneck."]
     sentences = []
@@ -140,7 +142,7 @@ def stalls(summary: Summary) -> list[str]:
     of_all = "the longest " if len(stalls) > len(worst) else ""
     longest_ms = max(stall.longest_ms for stall in stalls)
     gc_ms = sum(stall.gc_ms for stall in stalls)
-    by_memory = f" Java's garbage collection took {duration(gc_ms)} of that." if gc_ms else ""
+    by_memory = f" Java's garbage collection took {duration(gc_ms)} in all." if gc_ms else ""
     were = "was" if during == 1 else "were"
     return [
         f"JMeter paused during {_seconds_of_load(summary)}, for {duration(longest_ms)} at most ({of_all}"

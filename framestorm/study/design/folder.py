@@ -33,7 +33,7 @@ FILES = {
     DEFINITION: "the study as it was defined",
     FILE: "the study as it was run: seed, points, versions",
     RUNS: "one line per run, with how it ended",
-    "junit.xml": "a test case per point, for CI",
+    "junit.xml": "a test case per hypothesis and per point, for CI",
     LOG: "what was done, with times",
 }
 # Published results cannot have these names.

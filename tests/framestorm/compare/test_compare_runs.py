@@ -101,13 +101,16 @@ def test_fewer_right_answers(tmp_path: Path, make_run: Make) -> None:
 
 
 @pytest.mark.parametrize("refused", [300, 400])
-def test_success_is_judged_whatever_else_is(tmp_path: Path, make_run: Make, refused: int) -> None:
+def test_success_is_judged_whatever_else_is(
+    tmp_path: Path, make_run: Make, refused: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Those that were answered may be as fast as ever; where none was there is no time to judge."""
     a, b = make_run("a", steady(400, 1)), make_run("b", steady(400, 1), refused=tuple(range(refused)))
     status, made = compare(tmp_path, a, b, "--threshold", "mean 10 %")
     states = {row["metric"]: row["state"] for row in made["thresholds"]}
     assert (status, states["success"]) == (3, "regression")
     assert states["mean_ms"] == ("missing" if refused == 400 else "within")
+    assert "\nregression: success 1 point: B, success rate: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("n", "m", "status", "state"), [(400, 15, 1, "missing"), (15, 400, 0, "not compared")])
@@ -159,19 +162,19 @@ def test_what_a_study_set_otherwise(tmp_path: Path, make_run: Make, make_study: 
     assert changed == {"target concurrency_limit": (["0"], ["1"])} and not bare
     (study / "study.json").write_text(json.dumps(settings | {"gateway": "http://gateway:8080"}))
     changed, bare = compared_settings(tmp_path / "2", *runs)
-    assert not changed and bare[0].startswith("0, 1: only the URL of the target is recorded. ")
+    assert not changed and bare[0].startswith("0, 1: how the function was set up ")
 
 
 def compared_settings(folder: Path, *runs: Path) -> tuple[dict[str, Any], list[str]]:
     """What was set otherwise, and what is said of targets of which that is not known."""
     (each,) = compare(folder, *runs)[1]["comparisons"]
-    return settings_of(each), [sentence for sentence in each["warnings"] if "only the URL" in sentence]
+    return settings_of(each), [sentence for sentence in each["warnings"] if "how the function was set up" in sentence]
 
 
 def test_only_the_address_is_known(tmp_path: Path, make_run: Make) -> None:
     embedded = {"kind": "embedded", "workers": 1}
     a, b, c = make_run("a", steady(60, 1)), make_run("b", steady(60, 1)), make_run("c", steady(60, 1), target=embedded)
-    assert compared_settings(tmp_path / "1", a, b)[1][0].startswith("a, b: only the URL of the target is recorded. ")
+    assert compared_settings(tmp_path / "1", a, b)[1][0].startswith("a, b: how the function was set up ")
     assert compared_settings(tmp_path / "2", c, c)[1] == []
     assert "None that is recorded" in (tmp_path / "1" / "compared" / "index.html").read_text()
 

@@ -29,7 +29,7 @@ def test_a_good_run_passes(fake_run: Any) -> None:
         fake_run.user([{"rtt_ms": 40.0 + index} for index in range(10)])
     outcome = build(fake_run.write())
     assert (outcome.word, outcome.exit_status) == ("pass", 0)
-    assert outcome.line == "Passed: all 2 criteria passed, on 20 frames of 2 users."
+    assert outcome.line == "Passed: both criteria passed, on 20 frames of 2 users."
     made = summary(fake_run.folder)
     assert (made.main.n, made.users.n, made.missing) == (20, 2, [])
     assert made.main.times["rtt"].p50.value == 44.0
@@ -133,7 +133,7 @@ def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path, limit: str, to
     assert "frame" not in text.lower().replace("framestorm", "")
     # Nothing that the run has none of is ever passed.
     for criteria, words in (
-        (["p95 > 2 s", "request success < 98 %"], "all 2 criteria"),
+        (["p95 > 2 s", "request success < 98 %"], "both criteria"),
         (["p95 > 2 s"], "the criterion"),
     ):
         assert build(tmp_path, criteria, accepts_overload=True).exit_status == 0

@@ -38,6 +38,16 @@ def test_made_of_the_summary_alone(made: Path) -> None:
     assert page_html(load(made)) == (made / "index.html").read_text()
 
 
+def test_a_column_of_time_outs_is_there_where_some_are(made: Path) -> None:
+    summary = load(made)
+    none = {
+        name: replace(label, times={series: replace(times, censored=0) for series, times in label.times.items()})
+        for name, label in summary.labels.items()
+    }
+    column = '<th class="number">timed out</th>'
+    assert (page_html(summary).count(column), page_html(replace(summary, labels=none)).count(column)) == (1, 0)
+
+
 def test_the_published_schema_is_that_of_the_type_and_holds(made: Path, slave_lost: Any) -> None:
     assert SCHEMA_FILE.read_text() == schema_text(), "write it again by python -m framestorm.model.summary"
     distributed = slave_lost.write_slaves({"slave1": "2", "slave2": "2"}, {"slave2": 41.0})
