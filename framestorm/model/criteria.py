@@ -162,8 +162,9 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
             ours = words_of_others.of_criteria(of_metric, {*TIME_METRICS, *COUNT_METRICS, *LOAD_METRICS})
             if ours is None or ours == of_metric.split()[0].lower():
                 raise
+            marked = str(error).split("\n")[:3]  # in place of all the words that there are, the one that was meant
             hint = f"in criteria that is {ours}; what a criterion says must not be true"
-            raise CriteriaError(f"{error}\n{hint}") from None
+            raise CriteriaError("\n".join([*marked, hint])) from None
         raise CriteriaError(f"{error}\nput a label that is not one plain word in quotes: {in_quotes}") from None
 
 
@@ -240,6 +241,8 @@ def _subject(words: _Words, label: str, main_label: str) -> tuple[str, str]:
     percentile = PERCENTILE.fullmatch(name)
     if percentile and not 0 < float(percentile[1]) < 100:
         raise words.error(word, f"'{word.text}' is not a percentile: p0 and p100 are min and max")
+    if series and name in COUNT_METRICS and series.text.lower() in COUNT_METRICS:
+        raise words.error(word, f"'{series.text}' is a metric by itself: leave '{word.text}' out")
     if series and name in COUNT_METRICS:
         what = f"'{series.text}' selects times, and {name} counts all samples: leave '{series.text}' out"
         raise words.error(series, what)

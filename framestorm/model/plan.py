@@ -14,6 +14,8 @@ from framestorm.model.classes import short_name
 from framestorm.model.criteria import ALL, OF_TRANSACTION, USER, own_label
 from framestorm.model.facets import CONSTANT, FILLED_IN, KIT_FACET, LOAD, TOTAL, URL, VIDEO, Property, described
 
+# Of what a load is, where one value is not enough.
+SEVERAL = {"rate_per_s": "5/s for 30 s, to 60/s in 1 min", "users": "5 users for 30 s, to 60 users in 1 min"}
 _ASIDE = ("Setup", "Post")  # how the tags of thread groups begin that are not the load
 SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler_", "HTTPSampler2_")  # how tags end; the last are of old plans
 # What runs samplers that stand in other files, and what may give its samples names of its own.
@@ -124,7 +126,12 @@ class Plan:
                 f"-J{name}={value}: {self.path.name} has no property {name}{hint} "
                 f"Its properties:{units.in_lines(sorted(self.settable))}"
             )
-        self.settable[name].check(value)
+        try:
+            self.settable[name].check(value)
+        except UsageError as error:
+            if self.load and name in SEVERAL:
+                raise UsageError(f"{error}; several in turn are -Jload='{SEVERAL[name]}'") from None
+            raise
 
 
 def parse(path: Path) -> ET.Element:

@@ -1,10 +1,13 @@
 """The words of other tools lead to the properties of a plan, before words that only look alike."""
 
+from typing import Any
+
 import pytest
 
 from framestorm import paths
 from framestorm.cli import main
 from framestorm.errors import UsageError
+from framestorm.load import text
 from framestorm.model import plan as plans
 from framestorm.model.aliases import WORDS
 
@@ -29,6 +32,8 @@ from framestorm.model.aliases import WORDS
         ("requests", "bdoy", "did you mean body?"),
         ("requests", "rps", "; rate_per_s is a property of jmx/request-rate.jmx."),
         ("requests", "rate", "; rate_per_s is a property of jmx/request-rate.jmx."),
+        ("requests", "stages", "did you mean load?"),
+        ("request-rate", "stages", "did you mean load?"),
         ("request-rate", "rps", "did you mean rate_per_s?"),
         ("request-rate", "users", "; users is a property of jmx/requests.jmx."),
         ("request-rate", "vus", "did you mean concurrency_limit?"),
@@ -41,6 +46,16 @@ def test_words_of_other_tools(plan: str, word: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
         plans.read(paths.JMX / f"{plan}.jmx").check(word, "5")
     assert f"has no property {word}" in str(refused.value) and hint in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("plan", "name", "model"), [("request-rate", "rate_per_s", "arrivals"), ("requests", "users", "users")]
+)
+def test_several_rates_or_numbers_of_users_lead_to_a_load_in_words(plan: str, name: str, model: Any) -> None:
+    with pytest.raises(UsageError) as refused:
+        plans.read(paths.JMX / f"{plan}.jmx").check(name, "5,60")
+    example = str(refused.value).partition("-Jload='")[2].rstrip("'")
+    assert text.parse(example, model), "an example that can be run as it stands"
 
 
 def test_each_leads_to_a_property_that_there_is() -> None:
