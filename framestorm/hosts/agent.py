@@ -79,6 +79,8 @@ class Agent:
             self.tell_facts(order)
         elif isinstance(order, messages.Connect):
             answer(messages.Connected(probe.why_unreached(order.target)))
+        elif isinstance(order, messages.Resolve):
+            answer(messages.Resolved(probe.addresses(order.hosts, order.port)))
         elif isinstance(order, messages.Open):
             self.open(order)
         elif isinstance(order, messages.Piece):

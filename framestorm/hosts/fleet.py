@@ -21,9 +21,11 @@ from framestorm.hosts.messages import Do, Ready
 from framestorm.machine import now_ms, wait_until
 from framestorm.model.run import Host, Loss, Rmi
 from framestorm.plain import note, visible
-from framestorm.run import jmeter
+from framestorm.report.trust.names import before_load
+from framestorm.run import jmeter, names
 from framestorm.run.load import save_metrics
 from framestorm.run.preparation import Prepared, refuse
+from framestorm.run.proxy import Proxies
 from framestorm.run.resources import FIELDS, row
 
 END_WITHIN_S = 30.0
@@ -101,6 +103,13 @@ class Fleet:
             if faults[member]:
                 member.close()
         self.slaves, self._left_out = able, reasons
+        together(self._note_names, able)
+
+    def _note_names(self, slave: Member) -> None:
+        """Note the names with several addresses that a slave's requests go to, as the slave sees them."""
+        prepared = self._prepared
+        for name in names.several(prepared.plan, prepared.called, Proxies({}), slave.addresses):
+            note(f"{slave.host.name}: {before_load(name)}")
 
     def _share_out(self) -> None:
         parts = shares.split(self._prepared.plan, self._prepared.values, len(self.slaves))

@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,6 +183,10 @@ class Member:
     def why_unreached(self, target: str) -> str | None:
         """Why host:port takes no connection from the host; None if it does."""
         return self.ask(messages.Connect(target), messages.Connected, ANSWER_WITHIN_S).error
+
+    def addresses(self, hosts: Iterable[str], port: int) -> dict[str, str | None]:
+        """The addresses of hosts as the host sees them, each with why it takes no connection (probe.addresses)."""
+        return self.ask(messages.Resolve([*hosts], port), messages.Resolved, ANSWER_WITHIN_S).addresses
 
     def measure_clock(self) -> None:
         """How far the host's clock is ahead of this one's, by the try with the shortest way there and back.

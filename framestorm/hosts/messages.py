@@ -59,6 +59,14 @@ class Connect:
 
 
 @dataclass(frozen=True)
+class Resolve:
+    """Look up the addresses of hosts, and try to connect to each on a port if there are several."""
+
+    hosts: list[str]
+    port: int
+
+
+@dataclass(frozen=True)
 class Open:
     """Make the folder of a run; `controller`: the run that the host works on, in words."""
 
@@ -101,7 +109,7 @@ class Do:
     what: Doing
 
 
-Order = TellFacts | Connect | Open | Piece | Begin | Do
+Order = TellFacts | Connect | Resolve | Open | Piece | Begin | Do
 
 
 # Answers
@@ -137,6 +145,13 @@ class Connected:
     """Answer to Connect; `error`: why it failed."""
 
     error: str | None
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Answer to Resolve, as probe.addresses gives it."""
+
+    addresses: dict[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -193,7 +208,7 @@ class Done:
     lines: dict[str, int] = field(default_factory=dict)
 
 
-Answer = Facts | Connected | Ready | Got | Failed | Chunk | Beat | Done
+Answer = Facts | Connected | Resolved | Ready | Got | Failed | Chunk | Beat | Done
 ORDERS: dict[str, type[Order]] = {each.__name__: each for each in get_args(Order)}
 ANSWERS: dict[str, type[Answer]] = {each.__name__: each for each in get_args(Answer)}
 

@@ -1,34 +1,35 @@
 """The names that a plan sends requests to: which addresses each has, and in which order a client tries them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from framestorm.endpoint import host_and_port
 from framestorm.errors import UsageError
 from framestorm.model.plan import Plan
 from framestorm.model.run import Name
-from framestorm.plain import note
 from framestorm.probe import addresses
-from framestorm.report.trust.names import before_load
 from framestorm.run.needs import Address
 from framestorm.run.proxy import Proxies
 
-
-def look(plan: Plan, called: Sequence[Address], proxies: Proxies) -> tuple[Name, ...]:
-    """Find the names with several addresses that a plan sends requests to, or its proxies, and note which take one."""
-    has_clients = "python" in plan.filled_in
-    names = tuple(_of_clients(called) if has_clients else _of_jmeter(called, proxies))
-    for name in names:
-        note(before_load(name))
-    return names
+Resolve = Callable[[Sequence[str], int], dict[str, str | None]]
 
 
-def _of_clients(called: Sequence[Address]) -> Iterator[Name]:
+def several(plan: Plan, called: Sequence[Address], proxies: Proxies, resolve: Resolve = addresses) -> tuple[Name, ...]:
+    """The names with several addresses that a plan sends requests to, or its proxies.
+
+    resolve: looks up the addresses of hosts on the machine that sends.
+    """
+    each_of = _of_clients if "python" in plan.filled_in else _of_jmeter
+    return tuple(name for name in each_of(called, proxies, resolve) if len(name.addresses) > 1)
+
+
+def _of_clients(called: Sequence[Address], _: Proxies, resolve: Resolve) -> Iterator[Name]:
     """Those of Python clients, which try them in the resolver's order."""
     for address in called:
-        yield from _several(address.proxy or "{}:{}".format(*host_and_port(address.url)))
+        target = address.proxy or "{}:{}".format(*host_and_port(address.url))
+        yield Name(target, _resolved(target, (), resolve))
 
 
-def _of_jmeter(called: Sequence[Address], proxies: Proxies) -> Iterator[Name]:
+def _of_jmeter(called: Sequence[Address], proxies: Proxies, resolve: Resolve) -> Iterator[Name]:
     """Those of JMeter's samplers."""
     told = set[str]()
     for address in called:
@@ -41,17 +42,14 @@ def _of_jmeter(called: Sequence[Address], proxies: Proxies) -> Iterator[Name]:
         if target in told or (address.is_of_resolver and not way and not hosts):
             continue
         told.add(target)
-        for name in _several(target, hosts):
-            every = name.addresses if hosts else _ordered(name.addresses, proxies.system)
-            if len(every) > 1:
-                yield Name(target, every, address.is_java_client)
+        every = _resolved(target, hosts, resolve)
+        yield Name(target, every if hosts else _ordered(every, proxies.system), address.is_java_client)
 
 
-def _several(target: str, hosts: Sequence[str] = ()) -> Iterator[Name]:
-    """The name in host:port if it has several addresses; `hosts`: what the plan itself has for the name."""
+def _resolved(target: str, hosts: Sequence[str], resolve: Resolve) -> dict[str, str | None]:
+    """The addresses of the name in host:port; `hosts`: what the plan itself has for the name."""
     host, _, port = target.rpartition(":")
-    if len(every := addresses(hosts or (host.strip("[]"),), int(port))) > 1:
-        yield Name(target, every)
+    return resolve(hosts or (host.strip("[]"),), int(port))
 
 
 def _ordered(every: Mapping[str, str | None], system: Mapping[str, str]) -> dict[str, str | None]:

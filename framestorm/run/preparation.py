@@ -26,6 +26,7 @@ from framestorm.plain import note
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.probe import limits, why_unreached
+from framestorm.report.trust.names import before_load
 from framestorm.run import capacity, http2, influxdb, jmeter, meaning, names, pacing, proxy, video
 from framestorm.run import properties as java_properties
 from framestorm.run.capacity import Asked
@@ -99,7 +100,8 @@ class Prepared:
         properties have it.
     asked: what all users together take of the hosts that start them.
     platform: where the function under test runs.
-    names: the names that it sends requests to, where a name has several addresses.
+    called: the addresses that requests go to, as far as they are known; names: those of them that have several
+        addresses on this machine, which sends the requests.
     proxies: those by which JMeter on this machine sends its requests.
     target: host:port that slaves have to reach; empty without slaves, or where it is not known.
     """
@@ -116,6 +118,7 @@ class Prepared:
     proxies: Proxies
     loads: tuple[Load, ...] = ()
     kit_load: KitLoad | None = None
+    called: tuple[Address, ...] = ()
     names: tuple[Name, ...] = ()
     target: str = ""
 
@@ -249,10 +252,12 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     asked = capacity.asked_of(plan, loads)
     if not is_over_slaves and not options.is_for_gui:
         refuse(capacity.shortages(asked, limits()), "this machine cannot hold the users", options)
+    called = (Address(platform.url, own_way),) if platform.url else needs.addresses
     several: tuple[Name, ...] = ()
     if not (is_over_slaves or options.is_for_gui or platform.runs_with_load):
-        called = [Address(platform.url, own_way)] if platform.url else needs.addresses
-        several = names.look(plan, called, proxies)
+        several = names.several(plan, called, proxies)
+        for each in several:
+            note(before_load(each))
         http2.note_agreed(called, proxies)
     return Prepared(
         options,
@@ -267,6 +272,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         proxies,
         loads=loads,
         kit_load=of_kit,
+        called=called,
         names=several,
         target=target,
     )

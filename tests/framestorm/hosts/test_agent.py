@@ -368,6 +368,10 @@ def test_a_connection_is_tried_from_this_machine(on_host: Agent, answers: list[m
         on_host.obey(messages.Connect(target))
     on_host.obey(messages.Connect(target))
     on_host.obey(messages.Connect("a..b:80"))
+    on_host.obey(messages.Resolve(["127.0.0.2", "a..b", "127.0.0.1"], int(target.rpartition(":")[2])))
+    resolved = answers.pop()
+    assert isinstance(resolved, messages.Resolved) and [*resolved.addresses] == ["127.0.0.2", "127.0.0.1"]
+    assert all(resolved.addresses.values())
     assert [isinstance(each, messages.Connected) and bool(each.error) for each in answers] == [False, True, True]
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class FakeMember:
 
     limits = Limits()
     cut_off: frozenset[tuple[str, str]] = frozenset()  # from host:port
+    addresses_there: Mapping[tuple[str, str], dict[str, str | None]] = {}  # by the host's name, and what it looks up
 
     def __init__(self, host: Host, run_dir: Path) -> None:
         self.host, self.run_dir = host, run_dir
@@ -49,6 +50,10 @@ class FakeMember:
 
     def why_unreached(self, target: str) -> str | None:
         return "no route" if (self.host.name, target) in self.cut_off else None
+
+    def addresses(self, hosts: Iterable[str], port: int) -> dict[str, str | None]:
+        (host,) = hosts
+        return self.addresses_there.get((self.host.name, host), {})
 
     def measure_clock(self) -> None:
         self.clock_offset_ms = max(self.clock_offset_ms, self.set_by_ms, key=abs)
@@ -178,6 +183,16 @@ def test_a_slave_that_does_not_reach_the_controller_is_named(
     monkeypatch.setattr(FakeMember, "cut_off", {("slave2", "127.0.0.1:8002")})
     with pytest.raises(FramestormError, match=r"^slave2 cannot connect to 127\.0\.0\.1:8002, .*: no route"):
         make(master=None)
+
+
+def test_the_addresses_of_a_name_are_those_that_each_slave_sees(
+    make: Callable[..., Fleet], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    some: dict[str, str | None] = {"192.0.2.9": None, "192.0.2.19": "Connection refused"}
+    monkeypatch.setattr(FakeMember, "addresses_there", {("slave2", "192.0.2.9"): some})
+    make()
+    told = [line for line in capsys.readouterr().err.splitlines() if "addresses" in line]
+    assert len(told) == 1 and told[0].startswith("note: slave2: 1 of 2 addresses of 192.0.2.9:80 takes no connection")
 
 
 @pytest.mark.parametrize("goes_on", [False, True])

@@ -7,6 +7,7 @@ import pytest
 
 from framestorm import paths
 from framestorm.model import plan as plans
+from framestorm.report.trust.names import before_load
 from framestorm.run import names
 from framestorm.run.needs import Address
 from framestorm.run.proxy import Proxies
@@ -45,16 +46,16 @@ def test_addresses_are_told_in_the_order_in_which_a_client_tries_them(
     order: list[str],
     says: str,
     port: int,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     called = [Address(f"http://two.example:{port}", is_java_client=is_java_client)]
-    (name,) = names.look(plans.read(paths.JMX / f"{plan}.jmx"), called, Proxies(system))
+    (name,) = names.several(plans.read(paths.JMX / f"{plan}.jmx"), called, Proxies(system))
     assert list(name.addresses) == order
-    assert f"1 of 2 addresses of two.example:{port} takes no connection: {V4} (" in (told := capsys.readouterr().err)
+    told = before_load(name) + "\n"
+    assert f"1 of 2 addresses of two.example:{port} takes no connection: {V4} (" in told
     assert says in told
 
 
-def test_one_address_or_none_that_counts_is_no_news(port: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_address_or_none_that_counts_is_no_news(port: int) -> None:
     called = [
         Address(f"http://{V4}:{port}"),
         Address("http://no.invalid"),
@@ -62,7 +63,6 @@ def test_one_address_or_none_that_counts_is_no_news(port: int, capsys: pytest.Ca
         Address(f"http://two.example:{port}", is_of_resolver=True),
         Address(f"http://two.example:{port}", proxy=f"{V4}:3128"),
     ]
-    assert names.look(plans.read(paths.JMX / "requests.jmx"), called, Proxies({})) == ()
+    assert names.several(plans.read(paths.JMX / "requests.jmx"), called, Proxies({})) == ()
     only_v4 = Proxies({"java.net.preferIPv4Stack": "true"})
-    assert names.look(plans.read(paths.JMX / "requests.jmx"), [Address("http://two.example")], only_v4) == ()
-    assert not capsys.readouterr().err
+    assert names.several(plans.read(paths.JMX / "requests.jmx"), [Address("http://two.example")], only_v4) == ()
