@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.parser import Parser
+from framestorm.parser import AddCriteria, Parser
 from framestorm.plain import say, visible
 
 if TYPE_CHECKING:
@@ -404,8 +404,9 @@ def _hide_password(options: argparse.Namespace, words: Sequence[str]) -> None:
 def _add_judgement(parser: argparse.ArgumentParser) -> None:
     """Add what a run and its report have in common: criteria, and a title."""
     parser.add_argument(
-        "--fail-if", metavar="CRITERION", dest="criteria", action="append", default=[],
-        help="fail the run on a condition such as 'frame p95 > 2 s' or 'user success < 99 %%'; may be repeated",
+        "--fail-if", metavar="CRITERION", dest="criteria", action=AddCriteria, default=[],
+        help="fail the run on a condition such as 'frame p95 > 2 s' or 'user success < 99 %%'; may be repeated; "
+        "@FILE: those of a file, a line each",
     )  # fmt: skip
     parser.add_argument("--title", metavar="TEXT", help="a title for the page and junit.xml, such as 'OCR, nightly'")
     parser.add_argument(

@@ -3,6 +3,7 @@
 import argparse
 import difflib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from framestorm.errors import UsageError
@@ -42,3 +43,26 @@ class Parser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction):
                 for verb in action.choices.values():
                     yield from verb._options()
+
+
+class AddCriteria(argparse.Action):
+    """Add a criterion to those before it, or with `@FILE` those of a file, a line each."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        texts = _lines(Path(values[1:])) if values.startswith("@") else [values]
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), *texts])
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file, without blank ones and comments."""
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not in UTF-8"
+        raise UsageError(f"--fail-if @{path}: the file cannot be read: {reason}") from None
+    texts = [line for line in lines if line and not line.startswith("#")]
+    if not texts:
+        raise UsageError(f"--fail-if @{path}: there is no criterion in the file; write one a line, such as p95 > 2 s")
+    return texts

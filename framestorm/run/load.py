@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import shutil
 import socket
 import subprocess
 import sys
@@ -263,3 +264,5 @@ def open_gui(options: RunOptions) -> None:
     if process.returncode != 0:
         output = process.stderr.strip() or process.stdout.strip()
         raise FramestormError(f"JMeter's GUI ended with status {process.returncode}: {output}")
+    if {path.name for path in run_dir.iterdir()} <= {"jmeter.log"}:  # nothing was run in the window
+        shutil.rmtree(run_dir)

@@ -70,6 +70,19 @@ def test_an_unknown_verb_is_refused_with_a_hint(word: str, hint: str, capsys: py
     assert repr(word) in message and hint in message
 
 
+def test_criteria_may_stand_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    listed = tmp_path / "criteria.txt"
+    listed.write_text("# nightly\np95 > 2 s\n\n  errors > 1 apples\n", encoding="utf-8")
+    plan = ("--check", "-t", "jmx/requests.jmx", "-Jurl=http://127.0.0.1:9/")
+    assert _main(*plan, "--fail-if", f"@{listed}") == 2
+    assert "errors > 1 apples\n" in capsys.readouterr().err, "the one that is wrong, as it stands there"
+    listed.write_text("# none\n", encoding="utf-8")
+    assert _main(*plan, "--fail-if", f"@{listed}") == 2
+    assert "there is no criterion in the file" in capsys.readouterr().err
+    assert _main("report", str(tmp_path), "--fail-if", f"@{tmp_path}/absent") == 2
+    assert "absent: the file cannot be read: No such file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [

@@ -146,7 +146,7 @@ def stalls(summary: Summary) -> list[str]:
     were = "was" if during == 1 else "were"
     return [
         f"JMeter paused during {_seconds_of_load(summary)}, for {duration(longest_ms)} at most ({of_all}"
-        f"{listed(places)} after the start of the load).{by_memory} {plural(during, summary.unit)} "
+        f"{listed([*dict.fromkeys(places)])} after the start of the load).{by_memory} {plural(during, summary.unit)} "
         f"({percent(during / summary.main.n)}) {were} in progress then: their times may include the pause. "
         "Give JMeter free cores, or use more slaves."
     ]

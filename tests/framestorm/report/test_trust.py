@@ -14,11 +14,13 @@ from framestorm.hosts import orders
 from framestorm.hosts.messages import Description
 from framestorm.model.files import read
 from framestorm.model.load import Load
-from framestorm.model.summary import Part, Summary
+from framestorm.model.run import Record
+from framestorm.model.summary import Facts, Part, Span, Stall, Summary
 from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.figure import Chart
 from framestorm.report.trust import machines
+from tests.framestorm.conftest import summary_of
 from tests.framestorm.results.conftest import START_MS, write_jtl, write_metrics, write_resources
 
 SHARES, LOST_S = {"slave1": "2", "slave2": "2"}, {"slave2": 41.0}
@@ -404,6 +406,15 @@ def test_the_seconds_in_which_jmeter_was_held_up(three_users: Any, seconds: tupl
     assert (
         f"JMeter paused during {len(seconds)} of the 28 seconds of the load, for 403 ms at most ({places} after" in text
     )
+
+
+def test_seconds_around_the_start_of_the_load_are_named_once() -> None:
+    stalls = [Stall(5, 40.0, 20.0), Stall(6, 50.0, 70.0)]
+    facts = Facts(0, 0, None, stalls=stalls, during_stalls=2)
+    span = Span(START_MS + 5800, START_MS + 15_800, 10_000)
+    (told,) = machines.stalls(summary_of(9, facts=facts, load=span, run=Record(started_ms=START_MS)))
+    text = told.replace("\u00a0", " ")
+    assert "for 50 ms at most (0 s after" in text and "garbage collection took 90 ms in all" in text, text
 
 
 def test_lost_replicas_are_told_and_drawn(slave_lost: Any) -> None:

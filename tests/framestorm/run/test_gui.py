@@ -1,0 +1,33 @@
+"""What opening a plan in JMeter's window leaves; the window itself is tested in tests/jmx."""
+
+import subprocess
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from framestorm import paths
+from framestorm.run import load
+
+
+@pytest.mark.parametrize(("files", "is_left"), [(["jmeter.log"], False), (["jmeter.log", "tree.xml"], True)])
+def test_a_window_in_which_nothing_ran_leaves_no_folder(
+    files: list[str], is_left: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "shop-gui"
+
+    def window(*_: Any, **__: Any) -> SimpleNamespace:
+        for name in files:
+            (folder / name).touch()
+        return SimpleNamespace(returncode=0)
+
+    platform = SimpleNamespace(serving=lambda _: nullcontext())
+    prepared = SimpleNamespace(values={}, jmeter_values={}, platform=platform)
+    monkeypatch.setattr(paths, "new_dashboard", lambda _: folder)
+    monkeypatch.setattr(load, "prepare", lambda *_: prepared)
+    monkeypatch.setattr(load, "options_for_jmeter", lambda _: nullcontext([]))
+    monkeypatch.setattr(subprocess, "run", window)
+    load.open_gui(SimpleNamespace(plan=Path("shop.jmx")))
+    assert folder.exists() == is_left
