@@ -57,7 +57,8 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     of_slaves = {"sample_variables", *kit_settings(prepared.plan)}
     values_there |= {name: value for name, value in prepared.jmeter_values.items() if name in of_slaves}
     if kit_load.PROPERTY in prepared.jmeter_values and prepared.kit_load is not None:
-        values_there[kit_load.PROPERTY] = prepared.kit_load.written(number, parcel.division.slaves)
+        files[kit_load.FILE] = prepared.kit_load.written.encode()
+        values_there[kit_load.PROPERTY] = kit_load.reference(run_dir, number, parcel.division.slaves)
     # What JMeter does not have is read by the plan, though perhaps where it cannot be seen, as in a script.
     of_scripts = {name: value for name, value in prepared.options.given.items() if name not in jmeter_names()}
     files["run.properties"] = properties.written({**of_scripts, **values_there, **prepared.options.extra, **of_plan})

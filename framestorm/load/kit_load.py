@@ -1,21 +1,27 @@
-"""The load of one of the kit's plans, by its properties: in words, or by the short forms of a rate and of users."""
+"""The load of one of the kit's plans, by its properties: words, a trace, or the short forms of a rate and of users."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import pairwise
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from pathlib import Path
 
 from framestorm.errors import UsageError
-from framestorm.load import poisson
+from framestorm.load import poisson, trace
 from framestorm.load.text import Points, parse
 from framestorm.model.load import LoadModel
 from framestorm.model.plan import Plan
+from framestorm.model.units import plural
 
-# JMeter's property with a load that it cannot read from the plan's properties; jmx/java/Load.java reads it.
-PROPERTY = "framestorm.load"
+# JMeter's property with a load that it cannot read from the plan's properties, by this file: jmx/java/Load.java.
+PROPERTY, FILE = "framestorm.load", "load.txt"
 RATE, USERS = "rate_per_s", "users"
 RANDOM = "poisson"
+RATES_PLAN = "jmx/request-rate.jmx"
 MOST_RANDOM = 10_000_000  # 5 s
+MOST_BINS = 500
 
 
 @dataclass(frozen=True)
@@ -26,12 +32,14 @@ class KitLoad:
         with one time.
     seed: of arrivals that come at random; None if they come evenly.
     words: as people wrote it; empty if it is made of the plan's short forms.
+    is_trace: the line is made of the times of single arrivals, or of counts.
     """
 
     model: LoadModel
     points: Points
     seed: int | None = None
     words: str = ""
+    is_trace: bool = False
 
     @property
     def total(self) -> int:
@@ -43,25 +51,51 @@ class KitLoad:
     @property
     def area(self) -> float:
         """The arrivals by the line alone; at random there are some more or less."""
-        return sum((next_x - x) * (y + next_y) / 2 for (x, y), (next_x, next_y) in pairwise(self.points))
+        return sum(self._areas())
+
+    def _areas(self) -> Iterator[float]:
+        return ((next_x - x) * (y + next_y) / 2 for (x, y), (next_x, next_y) in pairwise(self.points))
 
     @property
     def is_plain(self) -> bool:
         """Whether JMeter reads it from the plan's own properties."""
         return not self.words and self.seed is None
 
-    def written(self, number: int = 0, of: int = 1) -> str:
-        """Write it as JMeter reads it.
-
-        One of several JMeters makes every so many-th arrival, or has every so many-th user: together they make what one
-        would, at the same moments.
-        """
+    @property
+    def written(self) -> str:
+        """As JMeter reads it from FILE."""
         seed = () if self.seed is None else (f"seed={self.seed}",)
-        return " ".join((*(f"{x!r}:{y!r}" for x, y in self.points), *seed, f"{number}/{of}"))
+        return " ".join((*(f"{x!r}:{y!r}" for x, y in self.points), *seed))
+
+    @property
+    def curve(self) -> Points:
+        """The line as it is drawn: of a trace the rate in equal parts of its length, of a second or more."""
+        if not self.is_trace:
+            return self.points
+        x = [at for at, _ in self.points]
+        areas = [0.0, *accumulate(self._areas())]
+        length_s, n = x[-1], max(1, min(MOST_BINS, int(x[-1])))
+        due = []
+        for number in range(n + 1):
+            at_s = length_s * number / n
+            low = min(bisect_right(x, at_s), len(x) - 1) - 1
+            within_s = x[low + 1] - x[low]
+            due.append(areas[low] + (areas[low + 1] - areas[low]) * ((at_s - x[low]) / within_s if within_s else 1.0))
+        rates = [(after - before) * n / length_s for before, after in pairwise(due)]
+        return [(length_s * at / n, rate) for number, rate in enumerate(rates) for at in (number, number + 1)]
 
     def takes_place_of(self, name: str) -> bool:
         """Whether the property has no effect beside this load."""
         return not self.is_plain and name in _short_form(self.model)
+
+
+def reference(folder: str | Path, number: int = 0, of: int = 1) -> str:
+    """The value of JMeter's property: the file in a folder, and which part of the load is this JMeter's own.
+
+    One of several JMeters makes every so many-th arrival, or has every so many-th user: together they make what one
+    would, at the same moments.
+    """
+    return f"@{folder}/{FILE} {number}/{of}"
 
 
 def read(plan: Plan, values: Mapping[str, str]) -> KitLoad | None:
@@ -87,6 +121,8 @@ def _read(plan: Plan, values: Mapping[str, str]) -> KitLoad | None:
     try:
         seed = int(values["seed"]) if is_random else None
         if words := values.get(plan.load.name):
+            if words.startswith("@"):
+                return _of_file(Path(words[1:]), model, values, seed)
             return KitLoad(model, parse(words, model), seed, words)
         if model == "users":
             return None
@@ -94,6 +130,28 @@ def _read(plan: Plan, values: Mapping[str, str]) -> KitLoad | None:
     except (KeyError, ValueError):
         return None
     return KitLoad(model, [(0.0, 0.0), (ramp_s, rate), (ramp_s, rate), (ramp_s + hold_s, rate)], seed)
+
+
+def _of_file(path: Path, model: LoadModel, values: Mapping[str, str], seed: int | None) -> KitLoad:
+    load = _read_file(path, model, float(values.get("speed", 1)))
+    if load.is_trace and seed is not None:
+        raise UsageError(f"-Jarrivals={RANDOM}: {path.name} says when each request arrives: leave it out")
+    return replace(load, seed=seed)
+
+
+@lru_cache(1)
+def _read_file(path: Path, model: LoadModel, speed: float) -> KitLoad:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"-Jload=@{path}: {error}") from None
+    if not trace.is_trace(text):
+        words = ", ".join(line.strip().rstrip(",;") for line in text.splitlines() if line.strip())
+        return KitLoad(model, parse(words, model), words=words)
+    if model == "users":
+        raise UsageError(f"-Jload=@{path}: a trace is of arrivals, and this plan's load is users: use {RATES_PLAN}")
+    load = KitLoad(model, trace.read(path, text, speed), is_trace=True)
+    return replace(load, words=f"{path.name}: {plural(load.total, 'arrival')} in {load.points[-1][0]:.6g} s")
 
 
 def _short_form(model: LoadModel) -> tuple[str, str, str]:

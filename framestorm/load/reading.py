@@ -138,7 +138,7 @@ def _of_kit(plan: Plan, values: Mapping[str, str]) -> Callable[[Load], Load] | N
         load,
         model=of_kit.model,
         total=of_kit.total,
-        curve=curve(of_kit.points),
+        curve=curve(of_kit.curve),
         has_end=True,
         limit=(int(limit) if limit.isdecimal() else None) if is_arrivals else of_kit.total,
         unknown="",

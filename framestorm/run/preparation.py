@@ -198,7 +198,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
         note(sentence)
     of_kit = _kit_load(plan, properties, options.given)
     if of_kit is not None and not of_kit.is_plain:
-        jmeter_values[kit_load.PROPERTY] = of_kit.written()
+        jmeter_values[kit_load.PROPERTY] = kit_load.reference(run_dir.absolute())
     if not options.is_for_gui and {properties.get(name) for name in ("ramp_s", "hold_s")} == {"0"}:
         raise UsageError("-Jramp_s=0 -Jhold_s=0: a load of 0 s measures nothing")
     proxies = Proxies({}) if is_over_slaves else proxy.read(options.jmeter_options, os.environ)

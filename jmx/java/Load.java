@@ -1,9 +1,15 @@
 package framestorm;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
 /**
  * A load over time, as framestorm/load/kit_load.py writes it: {@code 0.0:10.0 30.0:10.0 seed=7 1/2} has the corners of its
  * line (seconds since the start, and arrivals per second or users; straight between them, and a jump where two have one
- * time), the seed of arrivals that come at random, and which part of it is this JMeter's own: the second of two.
+ * time), the seed of arrivals that come at random, and which part of it is this JMeter's own: the second of two. Before the
+ * part, {@code @path} may stand for a file with the rest.
  */
 public final class Load {
     public static final String PROPERTY = "framestorm.load";
@@ -17,13 +23,16 @@ public final class Load {
 
     /** Read a text; throws IllegalArgumentException if it is none. */
     public Load(String text) {
-        String[] words = text.trim().split(" +");
-        String[] share = words[words.length - 1].split("/");
+        int end = text.trim().lastIndexOf(' ');
+        String[] share = text.trim().substring(end + 1).split("/");
         first = Long.parseLong(share[0]);
         step = Long.parseLong(share[1]);
-        boolean hasSeed = words.length > 1 && words[words.length - 2].startsWith("seed=");
-        seed = hasSeed ? Long.valueOf(words[words.length - 2].substring("seed=".length())) : null;
-        int corners = words.length - (hasSeed ? 2 : 1);
+        String rest = text.trim().substring(0, end);
+        String[] words = (rest.startsWith("@") ? content(Path.of(rest.substring(1))) : rest).split(" ");
+        String last = words[words.length - 1];
+        boolean hasSeed = last.startsWith("seed=");
+        seed = hasSeed ? Long.valueOf(last.substring("seed=".length())) : null;
+        int corners = words.length - (hasSeed ? 1 : 0);
         atS = new double[corners];
         levels = new double[corners];
         areas = new double[corners];
@@ -32,6 +41,14 @@ public final class Load {
             atS[at] = Double.parseDouble(corner[0]);
             levels[at] = Double.parseDouble(corner[1]);
             areas[at] = at == 0 ? 0 : areas[at - 1] + (atS[at] - atS[at - 1]) * (levels[at - 1] + levels[at]) / 2;
+        }
+    }
+
+    private static String content(Path path) {
+        try {
+            return Files.readString(path);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
         }
     }
 

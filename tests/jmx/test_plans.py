@@ -134,7 +134,7 @@ def test_every_variable_used_is_defined(plan: Path, elements: list[Element]) -> 
     used = set(re.findall(r"\$\{(\w+)\}", text)) | set(re.findall(r"vars\.get\([\"'](\w+)[\"']\)", text + code))
     assert used - put - OF_SOME_PLANS <= variables
     has_default = set(re.findall(r"property\(vars, '(\w+)'", code))
-    read_by_framestorm = {"load", "video", "ca", "label", "sample_variables", "TestPlan.comments"}
+    read_by_framestorm = {"load", "speed", "video", "ca", "label", "sample_variables", "TestPlan.comments"}
     assert variables - used - has_default <= read_by_framestorm, "a variable that nothing reads"
 
 

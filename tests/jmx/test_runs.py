@@ -15,6 +15,7 @@ import pytest
 from scipy.stats import kstest
 
 from framestorm import paths
+from framestorm.load import kit_load, trace
 from framestorm.load.kit_load import KitLoad
 from framestorm.machine import wait_until
 from framestorm.results.jmeter_log import read_log
@@ -210,13 +211,30 @@ args.each { text ->
 """
 
 
-def test_arrivals_at_random_are_a_poisson_process_over_any_number_of_jmeters() -> None:
+def due_times(load: KitLoad, folder: Path) -> list[list[float]]:
+    """When arrivals are due, in s since the start: those of one JMeter alone, then those of each of three."""
+    (folder / kit_load.FILE).write_text(load.written)
+    texts = [kit_load.reference(folder), *(kit_load.reference(folder, number, 3) for number in range(3))]
+    done = subprocess.run(groovy("-e", DRAWN, *texts), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [[int(word) / 1e9 for word in line.split()] for line in done.stdout.splitlines()]
+
+
+def test_a_trace_is_replayed_at_its_times(tmp_path: Path) -> None:
+    times_s = [0.0, 0.5, 0.5, 0.5, 0.502, 3.0, 10.25, 3000.0, 3000.5]
+    points = trace.read(Path("trace.csv"), "\n".join(map(str, times_s)), 1.0)
+    whole, *parts = due_times(KitLoad("arrivals", points, is_trace=True), tmp_path)
+    # Within the millisecond that JMeter's times are cut off to.
+    assert whole == pytest.approx(times_s, abs=0.0011)
+    assert [len(part) for part in parts] == [3, 3, 3]
+    assert parts[1] == pytest.approx(times_s[1::3], abs=0.0011)
+
+
+def test_arrivals_at_random_are_a_poisson_process_over_any_number_of_jmeters(tmp_path: Path) -> None:
     """10/s for 50 s, then up to 90/s in 50 s: some 3,000."""
     load = KitLoad("arrivals", [(0, 10), (50, 10), (50, 10), (100, 90)], 7)
-    texts = [load.written(), *(load.written(number, 3) for number in range(3))]
-    done = subprocess.run(groovy("-e", DRAWN, *texts), capture_output=True, text=True, check=False)
-    whole, *parts = ([int(word) / 1e9 for word in line.split()] for line in done.stdout.splitlines())
-    assert len(whole) == load.total, done.stderr
+    whole, *parts = due_times(load, tmp_path)
+    assert len(whole) == load.total
     assert sorted(time_s for part in parts for time_s in part) == whole == sorted(whole)
     assert [len(part) for part in parts] == [len(whole[number::3]) for number in range(3)]
     # In units of expected arrivals, the gaps are exponential with a mean of 1, and counts vary as much as their mean.
