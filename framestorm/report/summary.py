@@ -134,7 +134,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             asked_per_s=measured.asked.per_s if measured.asked else {},
             machines=series.machines_over_time(resources, origin_ms),
             replicas=replicas.replicas_over_time(metrics, functions, origin_ms),
-            marks=_marks(lost_hosts, functions, stalled),
+            marks=_marks(lost_hosts, functions, stalled, (load[0] - origin_ms) / 1000 if load else 0.0),
         ),
     )
     return trust.warned(summary, samples)
@@ -152,7 +152,10 @@ def _paths(run_dir: Path, name: str) -> list[str]:
 
 
 def _marks(
-    lost_hosts: list[model.LostHost], functions: list[model.FunctionSummary], stalled: list[model.Stall]
+    lost_hosts: list[model.LostHost],
+    functions: list[model.FunctionSummary],
+    stalled: list[model.Stall],
+    load_start_s: float,
 ) -> list[Mark]:
     """The marks in all charts over time: lost hosts, vanished replicas, and when the generator was held up longest."""
     marks = [Mark(loss.at_s, f"{loss.host} lost", is_shaded=True) for loss in lost_hosts]
@@ -162,7 +165,9 @@ def _marks(
         for group in function.vanished
     ]
     longest = sorted(stalled, key=lambda stall: -stall.longest_ms)[:MARKED_STALLS]
-    marks += [Mark(stall.at_s, "generator held up", is_shaded=False, is_quiet=True) for stall in longest]
+    # The second in which the load began may have begun before it.
+    at_s = [max(stall.at_s, load_start_s) for stall in longest]
+    marks += [Mark(each_s, "generator held up", is_shaded=False, is_quiet=True) for each_s in at_s]
     return sorted(marks, key=lambda mark: mark.at_s)
 
 

@@ -19,6 +19,7 @@ from framestorm.model.summary import Facts, Part, Span, Stall, Summary
 from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.figure import Chart
+from framestorm.report.summary import _marks
 from framestorm.report.trust import machines
 from tests.framestorm.conftest import summary_of
 from tests.framestorm.results.conftest import START_MS, write_jtl, write_metrics, write_resources
@@ -415,6 +416,8 @@ def test_seconds_around_the_start_of_the_load_are_named_once() -> None:
     (told,) = machines.stalls(summary_of(9, facts=facts, load=span, run=Record(started_ms=START_MS)))
     text = told.replace("\u00a0", " ")
     assert "for 50 ms at most (0 s after" in text and "garbage collection took 90 ms in all" in text, text
+    # No chart begins before the load because of them.
+    assert [mark.at_s for mark in _marks([], [], stalls, 5.8)] == [5.8, 6]
 
 
 def test_lost_replicas_are_told_and_drawn(slave_lost: Any) -> None:
