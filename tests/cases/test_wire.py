@@ -210,7 +210,7 @@ def test_a_host_header_arrives_as_it_was_given_and_so_does_its_name_in_the_hands
     redirected = {(path, name): 1 for path in ("/relative", "/absolute", "/elsewhere")}
     assert hosts == {("/ok", name): 3, **redirected, ("/port", "here.example:80"): 1}
     assert [headers["host"] for _, headers in other.received] == [f"127.0.0.1:{other.port}"]
-    assert names == [name]
+    assert [each for each in names if each is not None] == [name]  # before the load, an address alone is asked
     assert [headers["host"] for _, headers in encrypted.received] == [name]
 
 
