@@ -256,8 +256,8 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     several: tuple[Name, ...] = ()
     if not (is_over_slaves or options.is_for_gui or platform.runs_with_load):
         several = names.several(plan, called, proxies)
-        for known in several:
-            note(before_load(known))
+        for sentence in map(before_load, several):
+            note(sentence)
         http2.note_agreed(called, proxies)
     return Prepared(
         options,
