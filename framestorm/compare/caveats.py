@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from framestorm.compare.questions import ONE_ONLY, Asked
+from framestorm.compare.questions import ONE_ONLY, Questions
 from framestorm.compare.runs import Run, RunSide, settings_of
 from framestorm.compare.sides import StudySide
 from framestorm.inference.contrasts import share_without_time
@@ -31,7 +31,7 @@ WARNINGS = {
 }
 
 
-def between(old: RunSide | StudySide, new: RunSide | StudySide, asked: Asked) -> list[str]:
+def between(old: RunSide | StudySide, new: RunSide | StudySide, asked: Questions) -> list[str]:
     """What to know before one trusts a comparison of two sides."""
     overload = _of_overload(old, new)
     if isinstance(old, StudySide) and isinstance(new, StudySide):
@@ -106,7 +106,7 @@ def _single(old: RunSide | StudySide, new: RunSide | StudySide, n: tuple[int, in
     return [f"{one.label} is a single {noun}: its {noun}-to-{noun} variation is assumed to be that of {many.label}."]
 
 
-def _of_studies(old: StudySide, new: StudySide, asked: Asked) -> list[str]:
+def _of_studies(old: StudySide, new: StudySide, asked: Questions) -> list[str]:
     a, b = old.label, new.label
     # Levels of one study have its folder in common, and no run.
     is_itself = (old.folder, old.name) == (new.folder, new.name)

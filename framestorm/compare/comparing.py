@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from framestorm.compare import caveats
-from framestorm.compare.questions import Asked, of_runs, of_studies
+from framestorm.compare.questions import Questions, of_runs, of_studies
 from framestorm.compare.runs import RunSide
 from framestorm.compare.sides import Sides, StudySide
 from framestorm.inference.contrasts import Threshold, judge_differences, judge_thresholds
@@ -83,7 +83,9 @@ def compare(
     )  # fmt: skip
 
 
-def _asked(old: RunSide | StudySide, new: RunSide | StudySide, number: int, thresholds: Sequence[Threshold]) -> Asked:
+def _asked(
+    old: RunSide | StudySide, new: RunSide | StudySide, number: int, thresholds: Sequence[Threshold]
+) -> Questions:
     judged = [threshold.metric for threshold in thresholds]
     if isinstance(old, StudySide) and isinstance(new, StudySide):
         return of_studies(old, new, list(dict.fromkeys([*old.study.definition.metrics, *judged])))
@@ -94,7 +96,7 @@ def _asked(old: RunSide | StudySide, new: RunSide | StudySide, number: int, thre
 def _side_comparison(
     old: RunSide | StudySide,
     new: RunSide | StudySide,
-    asked: Asked,
+    asked: Questions,
     overall: list[Contrast],
     points: list[Contrast],
 ) -> SideComparison:

@@ -58,7 +58,7 @@ ONE_ONLY = "insufficient data (n < 2 repetitions): the variation between repetit
 
 
 @dataclass(frozen=True)
-class Asked:
+class Questions:
     """The questions for two sides: each metric over all common points, and at each; and points that only one side has.
 
     points: empty if there is only one point, which `overall` is about.
@@ -75,7 +75,7 @@ class Asked:
     pairs: Literal["repetition", "point"] | None = None
 
 
-def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1), wanted: Collection[str] = ()) -> Asked:
+def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1), wanted: Collection[str] = ()) -> Questions:
     """The questions for runs: every metric that both sides have, and of those of labels and of JMeter's own the wanted.
 
     With one run per side its samples are resampled; of repetitions each run's figure is one value, because samples of
@@ -108,7 +108,7 @@ def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1), wante
             if series is not None and effect is None:
                 effect = new.times(label, series).cliffs_delta(old.times(label, series))
             asked.append(replace(question, side=new.label, effect=effect))
-    return Asked(asked, missing)
+    return Questions(asked, missing)
 
 
 def seed(side: int, what: str) -> list[int]:
@@ -198,7 +198,7 @@ def _success(old: RunSide, new: RunSide, name: str) -> Question:
     return Question(name, a, b, {"difference": evidence}, REPEATED_SHARE_METHOD)
 
 
-def of_studies(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Asked:
+def of_studies(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Questions:
     """The questions for two studies or levels about `metrics`, which are columns of results.csv.
 
     Raises:
@@ -220,7 +220,7 @@ def of_studies(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Asked:
         if not is_one and (question := _overall(old, new, name, shared, is_paired)):
             overall.append(replace(question, side=new.label))
     ran_once = not is_one and len(old.repetitions) == len(new.repetitions) == 1
-    return Asked(
+    return Questions(
         points if is_one else overall,
         missing,
         [] if is_one else points,

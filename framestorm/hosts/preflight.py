@@ -6,7 +6,7 @@ from framestorm import paths, probe
 from framestorm.hosts.member import HostError, Member, together
 from framestorm.hosts.messages import Facts
 from framestorm.run import capacity
-from framestorm.run.capacity import Asked
+from framestorm.run.capacity import Demand
 from framestorm.run.output import NEEDED_DISK_BYTES
 
 CLOCK_WITHIN_MS = 100.0
@@ -56,7 +56,7 @@ def faults(members: Sequence[Member], slaves: Sequence[Member], target: str) -> 
     return reasons
 
 
-def shortages(slaves: Sequence[Member], asked: Asked) -> list[str]:
+def shortages(slaves: Sequence[Member], asked: Demand) -> list[str]:
     """Why slaves cannot hold their part of the users, each with its figures; empty if all can."""
     return [
         f"{slave.host.name} ({slave.host.ansible_host}) {reason}"

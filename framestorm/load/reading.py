@@ -54,7 +54,7 @@ def read_loads(plan: Plan, fragments: Iterable[ET.Element], values: Mapping[str,
 
 
 @dataclass(frozen=True)
-class Place:
+class PacedPlace:
     """An enabled element, those that it is in, and the labels of the samplers that it acts on as a timer."""
 
     element: ET.Element
@@ -63,7 +63,7 @@ class Place:
     below: ET.Element | None = None
 
 
-def places_of(tree: ET.Element, within: tuple[ET.Element, ...] = ()) -> Iterator[Place]:
+def places_of(tree: ET.Element, within: tuple[ET.Element, ...] = ()) -> Iterator[PacedPlace]:
     """Each enabled element of a plan or fragment in its place."""
     labels: tuple[str, ...] | None = None
     for child, below in _children(tree):
@@ -71,7 +71,7 @@ def places_of(tree: ET.Element, within: tuple[ET.Element, ...] = ()) -> Iterator
             owner = within[-1] if within else None
             is_of_one = owner is not None and owner.tag.endswith(plans.SAMPLERS)
             labels = (owner.get("testname", ""),) if owner is not None and is_of_one else tuple(_labels(tree))
-        yield Place(child, within, labels, below)
+        yield PacedPlace(child, within, labels, below)
         if below is not None:
             yield from places_of(below, (*within, child))
 
@@ -100,7 +100,7 @@ def _name(element: ET.Element, known: Known) -> str:
     return known.value(name) or name
 
 
-def _of_each_arrival(group: Place) -> tuple[str, ...]:
+def _of_each_arrival(group: PacedPlace) -> tuple[str, ...]:
     """The label of a sampler that each arrival of a group runs once, and nothing else does; empty if none is known."""
     labels = list(_labels(group.below)) if group.below is not None else []
     first = next(_once(group.below), "") if group.below is not None else ""

@@ -24,7 +24,7 @@ OPEN_FILES, OPEN_FILES_OF_THREAD = 250, 2
 
 
 @dataclass(frozen=True)
-class Asked:
+class Demand:
     """What a run asks of one host.
 
     threads: of JMeter, one for each user. processes: those users that are processes; process_bytes: memory of one.
@@ -34,7 +34,7 @@ class Asked:
     processes: int = 0
     process_bytes: int = 0
 
-    def of_each(self, slaves: int) -> "Asked":
+    def of_each(self, slaves: int) -> "Demand":
         """The largest part that one of so many slaves gets."""
         return replace(
             self,
@@ -48,10 +48,10 @@ class Asked:
         return max(HEAP_LEAST_BYTES, HEAP_BASE_BYTES + self.threads * HEAP_OF_THREAD_BYTES)
 
 
-def asked_of(plan: Plan, loads: Iterable[Load]) -> Asked:
+def asked_of(plan: Plan, loads: Iterable[Load]) -> Demand:
     """What the loads of a plan ask for, but for users that are known only during the run."""
     threads = users_at_once(loads, is_serial=plan.is_serial)
-    return Asked(
+    return Demand(
         threads,
         threads if plan.has_users else 0,
         FORK_BYTES if "client_server" in plan.filled_in else 0,
@@ -87,7 +87,7 @@ class _Resource:
         return f"{number / GIB:.1f} GiB" if self.is_bytes else f"{number:,.0f}"
 
 
-def shortages(asked: Asked, limits: Limits) -> list[str]:
+def shortages(asked: Demand, limits: Limits) -> list[str]:
     """What the host has too little of, each with the figures and the remedy; empty if it can hold what is asked."""
     processes = asked.processes / max(asked.threads, 1)
     user_bytes = THREAD_BYTES + processes * asked.process_bytes

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from framestorm.load.fields import Fields, UnknownValueError
-from framestorm.load.reading import Place, places_of
+from framestorm.load.reading import PacedPlace, places_of
 from framestorm.model import plan as plans
 from framestorm.model.load import Load
 from framestorm.model.plan_files import Known
@@ -48,7 +48,7 @@ def findings(
             )
 
 
-def _of_pool(where: str, place: Place, known: Known, timers: set[str | None]) -> Iterator[Finding]:
+def _of_pool(where: str, place: PacedPlace, known: Known, timers: set[str | None]) -> Iterator[Finding]:
     for field in place.element:
         for name in _FEEDBACK.findall(field.text or ""):
             timer = known.value(name.strip())
@@ -68,7 +68,7 @@ def _of_users(where: str, fields: Fields) -> Iterator[Finding]:
         yield Finding(f"{where} asks for {text!r} users, which JMeter takes for 0: give a whole number", is_fatal=True)
 
 
-def _of_group(where: str, place: Place, fields: Fields, loads: Sequence[Load]) -> Iterator[Finding]:
+def _of_group(where: str, place: PacedPlace, fields: Fields, loads: Sequence[Load]) -> Iterator[Finding]:
     size, timeout_ms = fields.whole("groupSize"), fields.whole("timeoutInMs")
     own = [each.get("testname", "") for each in place.within if each.tag.endswith("ThreadGroup")]
     paced = [load for load in loads if not load.is_timer and not load.is_aside and (not own or load.name in own)]
@@ -90,7 +90,7 @@ def _of_group(where: str, place: Place, fields: Fields, loads: Sequence[Load]) -
         )
 
 
-def _loops(place: Place, known: Known) -> int:
+def _loops(place: PacedPlace, known: Known) -> int:
     """How often each user runs what a timer acts on, 0 if that is not known: it stands in a thread group itself."""
     group = place.within[-1] if place.within else None
     if group is None or group.tag != "ThreadGroup" or plans.field_text(group, "ThreadGroup.scheduler") == "true":

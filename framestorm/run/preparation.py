@@ -29,7 +29,7 @@ from framestorm.probe import limits, why_unreached
 from framestorm.report.trust.names import before_load
 from framestorm.run import capacity, http2, influxdb, jmeter, meaning, names, pacing, proxy, video
 from framestorm.run import properties as java_properties
-from framestorm.run.capacity import Asked
+from framestorm.run.capacity import Demand
 from framestorm.run.needs import Address, Needs, look
 from framestorm.run.output import check_output
 from framestorm.run.proxy import Proxies
@@ -114,7 +114,7 @@ class Prepared:
     values: Mapping[str, str]
     jmeter_values: Mapping[str, str]
     platform: Platform[Any]
-    asked: Asked
+    asked: Demand
     proxies: Proxies
     loads: tuple[Load, ...] = ()
     kit_load: KitLoad | None = None

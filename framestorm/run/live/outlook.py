@@ -81,7 +81,7 @@ class Outlook:
         return min(lengths, default=None)
 
 
-class Arrivals(NamedTuple):
+class ArrivalsSoFar(NamedTuple):
     """How many arrivals of a schedule were sent and dropped so far, and how many wait for an answer."""
 
     sent: int
@@ -94,7 +94,7 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         self.starts: dict[str, float] = {}
-        self.arrivals: Arrivals | None = None
+        self.arrivals: ArrivalsSoFar | None = None
         self.most_in_flight = 0
         self._path, self._offset = path, 0
         self._sent: deque[tuple[float, int]] = deque()
@@ -119,7 +119,7 @@ class Log:
             at_s = _time_s(match[1], began_s, now_s)
             if self.arrivals is None:
                 self.starts = dict.fromkeys(self.starts, at_s)
-            self.arrivals = Arrivals(*map(int, match.groups()[1:]))
+            self.arrivals = ArrivalsSoFar(*map(int, match.groups()[1:]))
             self.most_in_flight = max(self.most_in_flight, self.arrivals.in_flight)
             self._sent.append((at_s, self.arrivals.sent))
             while self._sent[0][0] < at_s - RECENT_S:

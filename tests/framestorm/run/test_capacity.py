@@ -14,24 +14,24 @@ from framestorm.load.reading import read_loads
 from framestorm.model import plan as plans
 from framestorm.probe import Limits
 from framestorm.run import jmeter, preparation
-from framestorm.run.capacity import GIB, MIB, Asked, asked_of, shortages
+from framestorm.run.capacity import GIB, MIB, Demand, asked_of, shortages
 from framestorm.run.preparation import RunOptions, prepare
 
 ENOUGH = Limits(8 * GIB, 32_768, 20_000, 28_232)
-FORKS = Asked(1_000, 1_000, 6 * MIB)
+FORKS = Demand(1_000, 1_000, 6 * MIB)
 
 
 @pytest.mark.parametrize(
     ("plan", "values", "asked"),
     [
-        ("face-blur", {"users": "300"}, Asked(300, 300, 6 * MIB)),
-        ("video-per-user", {"users": "7"}, Asked(7, 7, 6 * MIB)),
-        ("process", {"users": "300"}, Asked(300, 300)),
-        ("request-rate", {"concurrency_limit": "40"}, Asked(40)),
-        ("requests", {"users": "many"}, Asked(1)),  # that of its setUp Thread Group
+        ("face-blur", {"users": "300"}, Demand(300, 300, 6 * MIB)),
+        ("video-per-user", {"users": "7"}, Demand(7, 7, 6 * MIB)),
+        ("process", {"users": "300"}, Demand(300, 300)),
+        ("request-rate", {"concurrency_limit": "40"}, Demand(40)),
+        ("requests", {"users": "many"}, Demand(1)),  # that of its setUp Thread Group
     ],
 )
-def test_users_are_counted_as_the_plan_starts_them(plan: str, values: dict[str, str], asked: Asked) -> None:
+def test_users_are_counted_as_the_plan_starts_them(plan: str, values: dict[str, str], asked: Demand) -> None:
     read = plans.read(paths.JMX / f"{plan}.jmx")
     assert asked_of(read, read_loads(read, (), read.defaults | values)) == asked
 
@@ -44,12 +44,12 @@ def test_users_are_counted_as_the_plan_starts_them(plan: str, values: dict[str, 
         (FORKS, replace(ENOUGH, memory_bytes=4 * GIB), [("memory", "6.4 GiB", "4.0 GiB", "596")]),
         (FORKS, replace(ENOUGH, tasks=1_000), [("threads and processes", "6,060", "1,000", "156")]),
         (FORKS, replace(ENOUGH, open_files=1_024), [("open files", "2,250", "1,024", "387")]),
-        (Asked(1_000), replace(ENOUGH, ports=500), [("ports", "1,000", "500", "500")]),
-        (Asked(20_000), replace(ENOUGH, heap_bytes=GIB, open_files=0), [("heap", "2.5 GiB", "1.0 GiB", "6,553")]),
-        (Asked(9_000), replace(ENOUGH, tasks=5_000, open_files=1_024), [("threads",), ("open files",)]),
+        (Demand(1_000), replace(ENOUGH, ports=500), [("ports", "1,000", "500", "500")]),
+        (Demand(20_000), replace(ENOUGH, heap_bytes=GIB, open_files=0), [("heap", "2.5 GiB", "1.0 GiB", "6,553")]),
+        (Demand(9_000), replace(ENOUGH, tasks=5_000, open_files=1_024), [("threads",), ("open files",)]),
     ],
 )
-def test_what_is_missing_comes_with_its_figures(asked: Asked, limits: Limits, figures: list[tuple[str, ...]]) -> None:
+def test_what_is_missing_comes_with_its_figures(asked: Demand, limits: Limits, figures: list[tuple[str, ...]]) -> None:
     reasons = shortages(asked, limits)
     assert len(reasons) == len(figures)
     for reason, parts in zip(reasons, figures, strict=True):
@@ -57,7 +57,7 @@ def test_what_is_missing_comes_with_its_figures(asked: Asked, limits: Limits, fi
 
 
 def test_each_slave_has_its_part() -> None:
-    assert FORKS.of_each(3) == Asked(334, 334, 6 * MIB)
+    assert FORKS.of_each(3) == Demand(334, 334, 6 * MIB)
 
 
 def test_too_many_users_are_refused_unless_asked_for_anyway(
@@ -88,10 +88,10 @@ def test_the_heap_follows_the_users_where_nobody_chose_one(
     heap: str, options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HEAP", heap)
-    java_options = jmeter.under_load(Asked(10_000).heap_bytes)
+    java_options = jmeter.under_load(Demand(10_000).heap_bytes)
     command = jmeter.run_command(Path("plan.jmx"), {}, Path("run"), None, java_options)
     assert [word for word in command if word.startswith("-Xm")] == options
-    assert Asked(500).heap_bytes == GIB
+    assert Demand(500).heap_bytes == GIB
 
 
 def test_what_a_run_starts_may_open_as_many_files_as_the_machine_allows(tmp_path: Path) -> None:
