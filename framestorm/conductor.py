@@ -89,6 +89,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         try:
             begun = _begun(prepared)
             files.write(run_dir / RECORD, begun, indent=2)
+            prepared.write_load()
             load.start()
             if interrupts.count:
                 raise FramestormError(f"stopped by {interrupts.name} before the run began; nothing is left of it")

@@ -35,6 +35,7 @@ FILES = {
     "client-*.log": "stderr of a slave's clients",
     "resources.csv": "CPU and memory over time",
     "metrics.csv": "the function's replicas over time",
+    "load.txt": "the load as JMeter read it: seconds since the start, and arrivals per second or users",
     "run.json": "settings, versions and hosts of the run",
     "summary.json": "every number on this page",
     "junit.xml": "the verdict, for CI",

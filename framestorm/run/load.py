@@ -19,7 +19,6 @@ import psutil
 from framestorm import client_server, paths, probe
 from framestorm.errors import FramestormError, UsageError
 from framestorm.guard import Guarded
-from framestorm.load import kit_load
 from framestorm.machine import LOOPBACK, in_background, now_ms
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import BASE_DIR, Known
@@ -54,7 +53,6 @@ class LocalLoad:
     def start(self) -> None:
         """Start target and JMeter; raises FramestormError, in which case no request was sent."""
         run_dir, options = self._prepared.run_dir, self._prepared.options
-        _write_load(self._prepared)
         plan = self._prepared.plan.path
         if name := self._prepared.values.get("client_server"):
             self._clients = _Clients(name, run_dir)
@@ -133,12 +131,6 @@ class LocalLoad:
     def close(self) -> None:
         """Leave nothing running."""
         self._stack.close()
-
-
-def _write_load(prepared: Prepared) -> None:
-    """Write the load that JMeter cannot read from the plan's properties."""
-    if kit_load.PROPERTY in prepared.jmeter_values and prepared.kit_load is not None:
-        (prepared.run_dir / kit_load.FILE).write_text(prepared.kit_load.written)
 
 
 @contextmanager
@@ -263,7 +255,7 @@ def open_gui(options: RunOptions) -> None:
     run_dir = paths.new_dashboard(f"{options.plan.stem}-gui")
     prepared = prepare(options, run_dir)
     run_dir.mkdir(parents=True)
-    _write_load(prepared)
+    prepared.write_load()
     name = prepared.values.get("client_server")
     clients = _Clients(name, run_dir) if name else nullcontext()
     with prepared.platform.serving(run_dir), clients, options_for_jmeter(options) as words:

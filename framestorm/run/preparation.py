@@ -122,6 +122,11 @@ class Prepared:
     names: tuple[Name, ...] = ()
     target: str = ""
 
+    def write_load(self) -> None:
+        """Write a load that JMeter cannot read from the plan's properties into the folder of the run."""
+        if self.kit_load is not None and kit_load.PROPERTY in self.jmeter_values:
+            (self.run_dir / kit_load.FILE).write_text(self.kit_load.written)
+
 
 def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None, plan: Plan | None = None) -> Prepared:
     """Check plan, properties, folders and target, cut the video, and work out the values of all properties.
