@@ -19,6 +19,7 @@ import psutil
 from framestorm import client_server, paths, probe
 from framestorm.errors import FramestormError, UsageError
 from framestorm.guard import Guarded
+from framestorm.load import kit_load
 from framestorm.machine import LOOPBACK, in_background, now_ms
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import BASE_DIR, Known
@@ -265,5 +266,5 @@ def open_gui(options: RunOptions) -> None:
     if process.returncode != 0:
         output = process.stderr.strip() or process.stdout.strip()
         raise FramestormError(f"JMeter's GUI ended with status {process.returncode}: {output}")
-    if {path.name for path in run_dir.iterdir()} <= {"jmeter.log"}:  # nothing was run in the window
+    if {path.name for path in run_dir.iterdir()} <= {"jmeter.log", kit_load.FILE}:  # nothing was run in the window
         shutil.rmtree(run_dir)

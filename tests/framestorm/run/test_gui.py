@@ -12,7 +12,9 @@ from framestorm import paths
 from framestorm.run import load
 
 
-@pytest.mark.parametrize(("files", "is_left"), [(["jmeter.log"], False), (["jmeter.log", "tree.xml"], True)])
+@pytest.mark.parametrize(
+    ("files", "is_left"), [(["jmeter.log", "load.txt"], False), (["jmeter.log", "tree.xml"], True)]
+)
 def test_a_window_in_which_nothing_ran_leaves_no_folder(
     files: list[str], is_left: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -24,7 +26,7 @@ def test_a_window_in_which_nothing_ran_leaves_no_folder(
         return SimpleNamespace(returncode=0)
 
     platform = SimpleNamespace(serving=lambda _: nullcontext())
-    prepared = SimpleNamespace(values={}, jmeter_values={}, platform=platform)
+    prepared = SimpleNamespace(values={}, jmeter_values={}, platform=platform, write_load=lambda: None)
     monkeypatch.setattr(paths, "new_dashboard", lambda _: folder)
     monkeypatch.setattr(load, "prepare", lambda *_: prepared)
     monkeypatch.setattr(load, "options_for_jmeter", lambda _: nullcontext([]))
