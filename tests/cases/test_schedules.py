@@ -55,15 +55,15 @@ def test_a_schedule_is_kept_from_the_start_of_its_own_thread_group_or_said_not_t
     assert summary["facts"]["cut_off"] > 0 and summary["labels"]["slow"]["failed"] == 0
 
 
-def test_a_slave_does_its_part_of_what_is_one_for_all_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_slave_does_its_part_of_what_is_one_for_all_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plan as the second of two slaves has it, in a JMeter that does not speak the language of its timer."""
+    monkeypatch.setenv("JVM_ARGS", "-Duser.language=de")
     root = plans.parse(CASES / "one-for-all-users.jmx")
     elements = plans.enabled_elements(root)
     division = shares.divide(elements, Known(elements, {}, CASES), {}, 2)
     plans.write(root, tmp_path / "part.jmx")
     words = [f"-J{name}={value}" for name, value in division.properties[1].items()]
-    out = ["-o", str(tmp_path / "run"), "-Duser.language=de"]
-    assert cli.main(["-t", str(tmp_path / "part.jmx"), *out, *words]) == 0
+    assert cli.main(["-t", str(tmp_path / "part.jmx"), "-o", str(tmp_path / "run"), *words]) == 0
     run = RunFiles(tmp_path / "run")
     labels = [row["label"] for row in run.rows()]
     assert (labels.count("ten"), labels.count("four")) == (5, 2)
