@@ -25,7 +25,7 @@ from framestorm.plain import note
 from framestorm.report.load_words import words_of
 from framestorm.results.jmeter_log import read_log
 from framestorm.results.jtl_file import has_rows
-from framestorm.run import http2, jmeter
+from framestorm.run import http2, jmeter, structure
 from framestorm.run.live.view import LiveView
 from framestorm.run.load import LocalLoad, check_scripts
 from framestorm.run.preparation import Prepared, RunOptions, prepare
@@ -209,7 +209,11 @@ def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
     plan = plans.read(options.plan)
     if hosts is not None:
         _check_for_slaves(options, plan, hosts)
-    return prepare(options, run_dir, hosts.function_url if hosts else None, plan), hosts
+    prepared = prepare(options, run_dir, hosts.function_url if hosts else None, plan)
+    structure.check_elements(plan.path.name, plan.root)
+    for path, fragment in prepared.needs.fragments.items():
+        structure.check_elements(path.name, fragment)
+    return prepared, hosts
 
 
 def _check_for_slaves(options: RunOptions, plan: Plan, hosts: Hosts) -> None:

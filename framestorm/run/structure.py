@@ -36,6 +36,14 @@ def check(name: str, root: ET.Element) -> None:
                 raise UsageError(f"{name}: {between}, so JMeter cannot read it; {_RESTORE}")
 
 
+def check_elements(name: str, root: ET.Element) -> None:
+    """Raise UsageError if JMeter cannot read an element: each has to name the class of its window."""
+    for element in (child for tree in root.iter("hashTree") for child in tree if child.tag != "hashTree"):
+        if element.get("guiclass") is None:
+            what = f"{plans.title(element)} has no attribute guiclass, without which JMeter cannot read it"
+            raise UsageError(f"{name}: {what}; {_RESTORE}")
+
+
 def findings(name: str, root: ET.Element) -> Iterator[Finding]:
     """The thread groups that have nothing to send; fatal if all are so."""
     sampling: dict[ET.Element, bool] = {}

@@ -213,3 +213,17 @@ def test_the_plug_in_of_a_missing_class_is_named(tmp_path: Path, capsys: pytest.
         assert cli.main(["-t", str(plan), "--check"]) == 2
         shown = capsys.readouterr().err
         assert f"  {name}: " in shown and place in shown and "disabled" in shown
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_an_element_that_jmeter_cannot_read_is_named(
+    enabled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "theirs.jmx"
+    text = (CASES / "no-host.jmx").read_text()
+    timer = f'<ConstantTimer testclass="ConstantTimer" testname="pause" enabled="{enabled}"/><hashTree/>'
+    plan.write_text(text.replace("<HTTPSamplerProxy", f"{timer}<HTTPSamplerProxy", 1))
+    assert cli.main(["-t", str(plan), "--check"]) == 2
+    assert "theirs.jmx: ConstantTimer 'pause' has no attribute guiclass" in capsys.readouterr().err
+    plan.write_text(plan.read_text().replace("<ConstantTimer ", '<ConstantTimer guiclass="" '))
+    assert cli.main(["-t", str(plan), "--check"]) == 0

@@ -150,7 +150,7 @@ def test_a_class_may_come_from_a_place_of_the_user(tmp_path: Path) -> None:
 
 
 def test_a_class_that_jmeter_starts_without_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    of = "<JavaSampler testclass='JavaSampler' testname='x'><stringProp name='classname'>{}</stringProp></JavaSampler>"
+    of = "<JavaSampler guiclass='' testname='x'><stringProp name='classname'>{}</stringProp></JavaSampler>"
     names = ("org.apache.jmeter.protocol.java.test.JavaTest", "org.example.Mine", "${mine}")
     plan = write_plan(tmp_path / "theirs.jmx", "".join(of.format(name) + "<hashTree/>" for name in names))
     assert cli.main(["-t", str(plan), "--check"]) == 0
