@@ -21,7 +21,6 @@ from framestorm.hosts.messages import Do, Ready
 from framestorm.machine import now_ms, wait_until
 from framestorm.model.run import Host, Loss, Rmi
 from framestorm.plain import note, visible
-from framestorm.report.trust.names import before_load
 from framestorm.run import jmeter, names
 from framestorm.run.load import save_metrics
 from framestorm.run.preparation import Prepared, refuse
@@ -109,7 +108,7 @@ class Fleet:
         """Note the names with several addresses that a slave's requests go to, as the slave sees them."""
         prepared = self._prepared
         for name in names.several(prepared.plan, prepared.called, Proxies({}), slave.addresses):
-            note(f"{slave.host.name}: {before_load(name)}")
+            note(f"{slave.host.name}: {name.before_load}")
 
     def _share_out(self) -> None:
         parts = shares.split(self._prepared.plan, self._prepared.values, len(self.slaves))

@@ -5,6 +5,7 @@ from typing import Literal
 
 from framestorm.model.files import FORMAT
 from framestorm.model.load import Load
+from framestorm.model.name import Name
 
 State = Literal["running", "complete", "stopped", "failed"]
 Role = Literal["generator", "generator and target", "slave", "master", "target"]
@@ -52,19 +53,6 @@ class Loss:
     reason: str | None = None
     address: str | None = None
     share: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Name:
-    """A name, as host:port, that leads to several addresses, before the load.
-
-    addresses: in the order in which a client tries them, each with why it took no connection; None if it did.
-    is_first_only: the client does not try the next one.
-    """
-
-    name: str
-    addresses: dict[str, str | None]
-    is_first_only: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from framestorm.endpoint import host_and_port
 from framestorm.errors import UsageError
+from framestorm.model.name import Name
 from framestorm.model.plan import Plan
-from framestorm.model.run import Name
 from framestorm.probe import addresses
 from framestorm.run.needs import Address
 from framestorm.run.proxy import Proxies

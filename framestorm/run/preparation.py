@@ -18,15 +18,14 @@ from framestorm.load.reading import read_loads
 from framestorm.model import criteria, facets, metric, units
 from framestorm.model import plan as plans
 from framestorm.model.load import Load
+from framestorm.model.name import Name
 from framestorm.model.plan import Plan, trim
 from framestorm.model.plan_files import Known
-from framestorm.model.run import Name
 from framestorm.model.sample import ELAPSED_US, SAMPLE_KIND, is_figure_name
 from framestorm.plain import note
 from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.probe import limits, why_unreached
-from framestorm.report.trust.names import before_load
 from framestorm.run import capacity, http2, influxdb, jmeter, meaning, names, pacing, proxy, video
 from framestorm.run import properties as java_properties
 from framestorm.run.capacity import Demand
@@ -261,7 +260,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     several: tuple[Name, ...] = ()
     if not (is_over_slaves or options.is_for_gui or platform.runs_with_load):
         several = names.several(plan, called, proxies)
-        for sentence in map(before_load, several):
+        for sentence in (name.before_load for name in several):
             note(sentence)
         http2.note_agreed(called, proxies)
     return Prepared(

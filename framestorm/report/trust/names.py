@@ -1,26 +1,7 @@
 """What names with several addresses mean for a run: clients do not spread their requests over them."""
 
-from framestorm.model.run import Name
 from framestorm.model.summary import Summary
 from framestorm.model.units import count, listed, plural
-
-
-def before_load(name: Name) -> str:
-    """The addresses of a name before the load, and which of them requests will go to."""
-    every = list(name.addresses)
-    refusing = [f"{address} ({why})" for address, why in name.addresses.items() if why]
-    first = next((address for address, why in name.addresses.items() if not why), None)
-    if not refusing:
-        return f"{name.name} has {len(every)} addresses, {listed(every)}: all requests go to {first}, the first of them"
-    takes = "takes" if len(refusing) == 1 else "take"
-    said = f"{len(refusing)} of {len(every)} addresses of {name.name} {takes} no connection: {listed(refusing)}"
-    if first is None:
-        return said
-    if name.is_first_only:
-        return f"{said}; Java's own HTTP client tries only {every[0]}"
-    before = every[: every.index(first)]
-    tries = f", and each new connection tries {listed(before)} first" if before else ""
-    return f"{said}; all requests go to {first}{tries}"
 
 
 def names(summary: Summary) -> list[str]:
@@ -33,7 +14,7 @@ def names(summary: Summary) -> list[str]:
         if len(every) < 2:
             continue
         if not sent:
-            sentences.append(f"Before the load, {before_load(asked[name])}.")
+            sentences.append(f"Before the load, {asked[name].before_load}.")
             continue
         got = listed([f"{address} got {plural(sent[address], 'request')}" for address in every if address in sent])
         why = asked[name].addresses if name in asked else {}

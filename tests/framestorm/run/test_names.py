@@ -7,7 +7,6 @@ import pytest
 
 from framestorm import paths
 from framestorm.model import plan as plans
-from framestorm.report.trust.names import before_load
 from framestorm.run import names
 from framestorm.run.needs import Address
 from framestorm.run.proxy import Proxies
@@ -50,7 +49,7 @@ def test_addresses_are_told_in_the_order_in_which_a_client_tries_them(
     called = [Address(f"http://two.example:{port}", is_java_client=is_java_client)]
     (name,) = names.several(plans.read(paths.JMX / f"{plan}.jmx"), called, Proxies(system))
     assert list(name.addresses) == order
-    told = before_load(name) + "\n"
+    told = name.before_load + "\n"
     assert f"1 of 2 addresses of two.example:{port} takes no connection: {V4} (" in told
     assert says in told
 
