@@ -52,6 +52,17 @@ class Fields:
         number = _number(self.text(name), empty)
         return int(number) if number == int(number) else 0
 
+    @property
+    def ends_by_loops(self) -> bool:
+        """Whether the users of a thread group may end before its schedule does, after so many loops."""
+        controller = self.element.find("elementProp[@name='ThreadGroup.main_controller']")
+        if controller is None:
+            return False
+        main = Fields(controller, self.known, self.properties)
+        loops = self.known.value(main.raw("LoopController.loops"))
+        is_endless = loops is not None and loops.strip().startswith("-")
+        return main.raw("LoopController.continue_forever") == "false" and not is_endless
+
     def rows(self, name: str) -> list[list[float]]:
         """The numbers of a table; raises UnknownValueError."""
         rows = self.element.findall(f"collectionProp[@name='{name}']/collectionProp")

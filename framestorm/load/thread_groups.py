@@ -11,6 +11,7 @@ from framestorm.load.fields import Fields, UnknownValueError, area, calls, curve
 from framestorm.load.schedule import read_schedule
 from framestorm.model.load import Load, LoadModel
 
+LOOPS = "its end: that of its loops"
 Total = Literal["users", "rate", "users of the first step", "most users at the same time"]
 _FEEDBACK = re.compile(r"\$\{__tstFeedback\((?P<words>[^()]*)\)\}")
 
@@ -41,7 +42,7 @@ def _of_threads(fields: Fields, load: Load) -> Load:
     load, has_end = replace(load, total=users, limit=users), fields.text("ThreadGroup.scheduler") == "true"
     points = [(0.0, 0.0), (ramp_s, float(users))]
     if not has_end:
-        return replace(load, curve=curve(points), has_end=False, unknown="its end: that of its loops")
+        return replace(load, curve=curve(points), has_end=False, unknown=LOOPS)
     lasts_s, delay_s = fields.number("ThreadGroup.duration"), fields.number("ThreadGroup.delay")
     if lasts_s < ramp_s:
         points[1] = (lasts_s, users * lasts_s / ramp_s)
@@ -122,7 +123,8 @@ def _of_stepping(fields: Fields, load: Load) -> Load:
         at_s += fields.number("Stop users period")
         if len(points) > 20_000:
             raise UnknownValueError("each of its steps")
-    return replace(load, total=users, limit=users, curve=curve(points))
+    unknown = LOOPS if fields.ends_by_loops else ""
+    return replace(load, total=users, limit=users, curve=curve(points), unknown=unknown)
 
 
 def _of_ultimate(fields: Fields, load: Load) -> Load:
@@ -145,8 +147,8 @@ def _of_ultimate(fields: Fields, load: Load) -> Load:
         before = sum(users(row, x) if row[1] != x or row[2] else 0 for row in rows)
         after = sum(users(row, x) if sum(row[1:5]) != x or row[4] else 0 for row in rows)
         points += [(x, before), (x, after)]
-    total = sum(int(row[0]) for row in rows)
-    return replace(load, total=total, limit=total, curve=curve(points))
+    total, unknown = sum(int(row[0]) for row in rows), LOOPS if fields.ends_by_loops else ""
+    return replace(load, total=total, limit=total, curve=curve(points), unknown=unknown)
 
 
 _LIMIT: dict[str, Total] = {"ConcurrencyLimit": "most users at the same time"}

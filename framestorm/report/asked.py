@@ -89,7 +89,7 @@ def read_users(record: Record, first_s: float) -> Curves:
     """
     of_words = [load for load in record.loads if load.words and load.model == "users"]
     own = [load for load in record.loads if not (load.is_aside or load.is_timer)]
-    keep = own if all(load.kind in KEEP_USERS for load in own) else []
+    keep = own if all(load.kind in KEEP_USERS and not load.unknown for load in own) else []
     if not (loads := of_words or keep):
         return series.asked(record.properties, "users", first_s)
     line = _together(loads, first_s)

@@ -85,6 +85,21 @@ def test_a_thread_group_asks_for_a_curve(
 
 
 @pytest.mark.parametrize(
+    ("forever", "loops", "ends"),
+    [("false", "3", True), ("false", "${n}", True), ("false", "-1", False), ("true", "3", False)],
+)
+def test_users_of_a_schedule_may_end_by_their_loops(forever: str, loops: str, ends: bool, tmp_path: Path) -> None:
+    group = element(f"{APC}.threads.UltimateThreadGroup", "g", {}, ("ultimatethreadgroupdata", [(4, 0, 2, 6, 0)]))
+    controller = (
+        f"<elementProp name='ThreadGroup.main_controller'><boolProp name='LoopController.continue_forever'>{forever}"
+        f"</boolProp><stringProp name='LoopController.loops'>{loops}</stringProp></elementProp>"
+    )
+    xml = group.replace("<collectionProp name='ultimate", f"{controller}<collectionProp name='ultimate")
+    (load,) = read(xml + f"<hashTree>{SAMPLER}</hashTree>", tmp_path)
+    assert (load.total, bool(load.unknown)) == (4, ends)
+
+
+@pytest.mark.parametrize(
     ("xml", "total", "points"),
     [
         (timer("ConstantThroughputTimer", 120, calcMode=1), None, [(0, 2)]),

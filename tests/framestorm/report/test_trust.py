@@ -178,6 +178,7 @@ LOOPS = Load("loops", "ThreadGroup", "users", curve={"x": [0, 1], "y": [0, 40]},
         ([PEAK, BASE], 9, 10),
         ([replace(BASE, start_s=None)], 3, 4),
         ([PEAK, replace(LOOPS, is_aside=True)], 5, 6),
+        ([replace(PEAK, unknown="its end: that of its loops")], 2, None),
         ([PEAK, LOOPS], 5, None),  # those of the other group may have ended
         ([PEAK, replace(BASE, start_s=None)], 5, None),
     ],
