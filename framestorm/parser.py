@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class AddCriteria(argparse.Action):
-    """Add a criterion to those before it, or with `@FILE` those of a file, a line each."""
+    """Add a criterion to the list; `@FILE` adds the criteria of a file, one a line."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None

@@ -13,7 +13,7 @@ from framestorm.load import poisson, trace
 from framestorm.load.text import Points, parse
 from framestorm.model.load import LoadModel
 from framestorm.model.plan import Plan
-from framestorm.model.units import plural
+from framestorm.model.units import listed, plural
 
 # JMeter's property with a load that it cannot read from the plan's properties, by this file: jmx/java/Load.java.
 PROPERTY, FILE = "framestorm.load", "load.txt"
@@ -43,7 +43,7 @@ class KitLoad:
 
     @property
     def total(self) -> int:
-        """All arrivals, or the most users at the same time."""
+        """The number of arrivals, or the highest number of users at the same time."""
         if self.model == "users":
             return int(max(y for _, y in self.points))
         return math.ceil(self.area - 1e-9) if self.seed is None else poisson.count(self.area, self.seed)
@@ -57,6 +57,11 @@ class KitLoad:
         return ((next_x - x) * (y + next_y) / 2 for (x, y), (next_x, next_y) in pairwise(self.points))
 
     @property
+    def of_kind(self) -> str:
+        """The kind of thread group that it is of: any other group of the plan has a load of its own."""
+        return "ThreadGroup" if self.model == "arrivals" else "ConcurrencyThreadGroup"
+
+    @property
     def is_plain(self) -> bool:
         """Whether JMeter reads it from the plan's own properties."""
         return not self.words and self.seed is None
@@ -65,7 +70,7 @@ class KitLoad:
     def written(self) -> str:
         """As JMeter reads it from FILE."""
         seed = () if self.seed is None else (f"seed={self.seed}",)
-        return " ".join((*(f"{x!r}:{y!r}" for x, y in self.points), *seed))
+        return " ".join((self.model, *(f"{x!r}:{y!r}" for x, y in self.points), *seed))
 
     @property
     def curve(self) -> Points:
@@ -111,6 +116,29 @@ def read(plan: Plan, values: Mapping[str, str]) -> KitLoad | None:
             "ask for a lower rate or a shorter time"
         )
     return load
+
+
+def resolve(
+    plan: Plan, properties: Mapping[str, str], given: Mapping[str, str]
+) -> tuple[KitLoad | None, dict[str, str]]:
+    """Read a load as `read`, and return the properties with it: one in words takes the place of the short forms.
+
+    Raises:
+        UsageError: as `read`; a short form is given beside the words; or they might be of several thread groups.
+    """
+    load, others = read(plan, properties), dict(properties)
+    if load is None or not load.words or plan.load is None:
+        return load, others
+    if both := [f"-J{name}" for name in given if load.takes_place_of(name)]:
+        raise UsageError(f"-J{plan.load.name} is the whole load: leave out {listed(both)}")
+    groups = [each.get("testname", "") for each in plan.elements if each.tag.rpartition(".")[2] == load.of_kind]
+    if len(groups) > 1:
+        raise UsageError(
+            f"-J{plan.load.name} is the load of one {load.of_kind}, and {plan.path.name} has {len(groups)}: "
+            f"{listed(groups)}"
+        )
+    others = {name: value for name, value in others.items() if not load.takes_place_of(name)}
+    return load, others | ({USERS: str(load.total)} if load.model == "users" else {})
 
 
 def _read(plan: Plan, values: Mapping[str, str]) -> KitLoad | None:

@@ -2,12 +2,13 @@
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from framestorm.load import kit_load
 from framestorm.load.fields import Fields, UnknownValueError, curve
+from framestorm.load.kit_load import KitLoad
 from framestorm.load.thread_groups import KINDS, kind_of
 from framestorm.load.timers import AMONG_ALL_THREADS, OF_ALL_THREADS, OF_EACH_THREAD, mode_of
 from framestorm.model import plan as plans
@@ -37,8 +38,11 @@ def read_loads(plan: Plan, fragments: Iterable[ET.Element], values: Mapping[str,
         first = Load(name, tag, "users", groups=(name,), is_aside=is_aside, start_s=None if waits else 0.0)
         load = _read(group.element, first, known, values)
         loads[id(group.element)] = replace(load, labels=_of_each_arrival(group)) if load.is_open else load
-    if plan.is_for_kit and (of_kit := _of_kit(plan, values)) is not None:
-        loads = {key: load if load.is_aside else of_kit(load) for key, load in loads.items()}
+    if plan.is_for_kit and (of_kit := kit_load.read(plan, values)) is not None:
+        limit = values.get("concurrency_limit", "")
+        loads = {
+            key: _of_kit(load, of_kit, limit) if load.kind == of_kit.of_kind else load for key, load in loads.items()
+        }
     timers = []
     for place in places:
         if (kind := kind_of(place.element)) is None or place.element.tag.endswith("ThreadGroup"):
@@ -127,14 +131,10 @@ def _read(element: ET.Element, load: Load, known: Known, values: Mapping[str, st
         return replace(load, unknown=f"{text} is known only during the run")
 
 
-def _of_kit(plan: Plan, values: Mapping[str, str]) -> Callable[[Load], Load] | None:
-    """Read the load of one of the kit's plans from its properties; None where its thread groups have it."""
-    of_kit = kit_load.read(plan, values)
-    if of_kit is None:
-        return None
+def _of_kit(load: Load, of_kit: KitLoad, limit: str) -> Load:
+    """The load of a thread group that the properties of one of the kit's plans have."""
     is_arrivals = of_kit.model == "arrivals"
-    limit = values.get("concurrency_limit", "")
-    return lambda load: replace(
+    return replace(
         load,
         model=of_kit.model,
         total=of_kit.total,

@@ -1,4 +1,4 @@
-"""A load as people write it: `10/s for 30 s, to 200/s in 2 min`, or `0 to 50 users in 1 min, 50 users for 5 min`."""
+"""Loads as people write them: `10/s for 30 s, to 200/s in 2 min`, or `0 to 50 users in 1 min, 50 users for 5 min`."""
 
 import difflib
 import re
@@ -21,7 +21,7 @@ _SEPARATOR = re.compile(r"\s*(?:,\s*then\s+|,|;|\n|\bthen\s+)\s*")
 
 
 def _segment(level: str, start: str) -> re.Pattern[str]:
-    """A part of a load, with its levels; one that it begins with may be without the unit of that it leads to."""
+    """The form of one part of a load. The level at its start may leave out the unit, which is then that of its end."""
     return re.compile(
         rf"(?:(?P<hold>{level})\s+for\s+(?P<hold_time>{_TIME})"
         rf"|pause\s+(?:for\s+)?(?P<pause>{_TIME})"
@@ -85,7 +85,7 @@ def _segments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _level(text: str, model: LoadModel, other: str = "") -> float:
-    """Read users, or arrivals per second; a rate without a unit has that of the other one."""
+    """Read a number of users, or of arrivals per second; a rate without a unit has the unit of `other`."""
     number, unit = _RATE_PARTS.findall(text)[0]
     unit = unit or (_RATE_PARTS.findall(other) or [("", "")])[0][1]
     return float(number) / (_unit_s(unit) if unit and model == "arrivals" else 1.0)

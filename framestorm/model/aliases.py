@@ -6,7 +6,7 @@ from collections.abc import Container
 # By our word: theirs, without underscores. A word may lead to several of ours; a plan has the first that it has.
 WORDS = {
     "users": "threads numthreads vus vu virtualusers concurrency concurrent concurrentusers clients usercount",
-    "rate_per_s": "rps rate qps tps throughput arrivalrate targetrate requestspersecond rates requestrate rpm",
+    "rate_per_s": "rps rate qps tps throughput arrivalrate arrivals targetrate requestspersecond rates requestrate rpm",
     "load": "stages scenario profile shape steps schedule",
     "arrivals": "distribution arrivalprocess pattern interarrival",
     "seed": "randomseed",

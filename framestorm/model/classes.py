@@ -9,6 +9,8 @@ from framestorm import paths
 # A line `name=value` or `name,name=value`, without JMeter's own settings, which begin with _, and without properties.
 _LINE = re.compile(r"^(?![_#])([\w.$,]+)=([\w.$]+)\s*$", re.MULTILINE)
 
+Tables = tuple[dict[str, str], dict[str, str], dict[str, str]]
+
 
 def short_name(name: str) -> str:
     """The first of JMeter's short names for a class, given by any of them or as the class; the name itself without one.
@@ -20,16 +22,21 @@ def short_name(name: str) -> str:
     return shorts.get(upgrades.get(of_class, of_class), name)
 
 
+def _tables() -> Tables:
+    # A plan is read before JMeter is installed, too: to know what it needs.
+    return _read_tables(paths.JMETER_HOME / "bin") if (paths.JMETER_HOME / "bin").exists() else ({}, {}, {})
+
+
 @cache
-def _tables() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+def _read_tables(folder: Path) -> Tables:
     """The class of each short name, the first short name of each class, and what old classes are called now."""
     classes: dict[str, str] = {}
     shorts: dict[str, str] = {}
-    for names, of_class in _LINE.findall(_text(paths.JMETER_HOME / "bin" / "saveservice.properties")):
+    for names, of_class in _LINE.findall(_text(folder / "saveservice.properties")):
         classes |= dict.fromkeys(names.split(","), of_class)
         shorts.setdefault(of_class, names.split(",")[0])
-    return classes, shorts, dict(_LINE.findall(_text(paths.JMETER_HOME / "bin" / "upgrade.properties")))
+    return classes, shorts, dict(_LINE.findall(_text(folder / "upgrade.properties")))
 
 
 def _text(path: Path) -> str:
-    return path.read_text(encoding="latin1") if path.exists() else ""
+    return path.read_text(encoding="latin1")

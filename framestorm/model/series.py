@@ -52,7 +52,7 @@ class OverTime:
 class SuccessOverTime:
     """Percent of samples without error by bin of the start, and by host those started per second: ok, and failed.
 
-    closed_model: users wait for answers.
+    closed_model: users wait for answers. last_width_s: of the last bin, None if that is as wide as the others.
     """
 
     width_s: float
@@ -60,12 +60,12 @@ class SuccessOverTime:
     x: list[float]
     ratio: Values
     hosts: dict[str, Curves]
+    last_width_s: float | None = None
 
     @property
     def widths_s(self) -> list[float]:
-        """The width of each bin: the last one is longer or shorter than the others."""
-        whole = [self.width_s] * (len(self.x) - 1)
-        return [*whole, 2 * (self.x[-1] - self.x[-2]) - self.width_s if whole else self.width_s]
+        """The width of each bin."""
+        return [*[self.width_s] * (len(self.x) - 1), self.last_width_s or self.width_s]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a run's loads ask for that come by a schedule, together and each: that of open thread groups, or of timers."""
+"""What the schedules of a run ask for, together and each by itself: those of open thread groups, or of timers."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise

@@ -216,7 +216,7 @@ def _throughput(
     failed = [round(sum(rate or 0.0 for rate in rates), 3) for rates in by_host]
     if any(failed):
         traces.append(bar | {"y": failed, "name": "failed", "marker": {"color": BAD}})
-    by = " by the host that sent them" if len(hosts) > 1 else ""
+    by = ", by the host that sent them" if len(hosts) > 1 else ""
     caption = f"{label.capitalize()}s by their start, in each {_seconds(data.width_s)}{by}."
     if data.closed_model:
         caption += f" A user sends its next {label} only after the last answer: a slow function gets less load."

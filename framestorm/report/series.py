@@ -133,6 +133,7 @@ def success_over_time(samples: pl.LazyFrame, bins: TimeBins) -> model.SuccessOve
             str(host): {name: spread(part, name, bins.n, empty=0.0) for name in ("ok", "failed")}
             for (host,), part in sorted(rates.partition_by("host", as_dict=True).items())
         },
+        last_width_s=round(bins.last_s, 6),
     )
 
 

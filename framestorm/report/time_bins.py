@@ -11,7 +11,7 @@ BIN_WIDTHS_S = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7
 
 
 class TimeBins(NamedTuple):
-    """Bins of equal width that begin with the load; the last one has the rest, and is up to half a width off."""
+    """Bins of equal width from the start of the load on. The last one takes the rest, so it may be half a width off."""
 
     start_s: float
     width_s: float

@@ -122,7 +122,7 @@ class Prepared:
     target: str = ""
 
     def write_load(self) -> None:
-        """Write a load that JMeter cannot read from the plan's properties into the folder of the run."""
+        """Write the load into the run's folder if JMeter cannot read it from the plan's properties."""
         if self.kit_load is not None and kit_load.PROPERTY in self.jmeter_values:
             (self.run_dir / kit_load.FILE).write_text(self.kit_load.written)
 
@@ -200,7 +200,7 @@ def prepare(options: RunOptions, run_dir: Path, function_url: str | None = None,
     properties = complete(plan, properties, options.given, is_over_slaves=is_over_slaves, is_for_gui=options.is_for_gui)
     for sentence in [] if options.is_for_gui else literal_secrets(options.given, is_for_kit=plan.is_for_kit):
         note(sentence)
-    of_kit = _kit_load(plan, properties, options.given)
+    of_kit, properties = kit_load.resolve(plan, properties, options.given)
     if of_kit is not None and not of_kit.is_plain:
         jmeter_values[kit_load.PROPERTY] = kit_load.reference(run_dir.absolute())
     if not options.is_for_gui and {properties.get(name) for name in ("ramp_s", "hold_s")} == {"0"}:
@@ -359,23 +359,6 @@ def jmeter_names() -> frozenset[str]:
     files += [paths.JMX / f"{name}.properties" for name in ("user", "kit")]
     text = "\n".join(path.read_text(errors="replace") for path in files)
     return frozenset(re.findall(r"^#?\s*([\w.-]+)\s*=", text, flags=re.MULTILINE))
-
-
-def _kit_load(plan: Plan, properties: dict[str, str], given: Mapping[str, str]) -> KitLoad | None:
-    """Return the load that the properties of a plan of the kit ask for; one in words takes the place of the others.
-
-    Raises:
-        UsageError: the words are not understood, or one of those properties is given too.
-    """
-    load = kit_load.read(plan, properties)
-    if load is not None and load.words:
-        if both := [f"-J{name}" for name in given if load.takes_place_of(name)]:
-            raise UsageError(f"-Jload is the whole load: leave out {units.listed(both)}")
-        for name in [name for name in properties if load.takes_place_of(name)]:
-            del properties[name]
-        if load.model == "users":
-            properties[kit_load.USERS] = str(load.total)
-    return load
 
 
 def _filled_in(plan: Plan, properties: Mapping[str, str], run_dir: Path) -> dict[str, str]:

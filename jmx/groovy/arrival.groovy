@@ -74,7 +74,7 @@ class Arrivals { // loaded anew for each run
         double rampS = vars.get('ramp_s') as double
         double overS = rampS + (vars.get('hold_s') as double)
         String seed = vars.get('arrivals') == 'poisson' ? "seed=${vars.get('seed')} " : ''
-        return "0:0 $rampS:$ratePerS $rampS:$ratePerS $overS:$ratePerS ${seed}0/1"
+        return "arrivals 0:0 $rampS:$ratePerS $rampS:$ratePerS $overS:$ratePerS ${seed}0/1"
     }
 
     static synchronized Arrivals of(JMeterContext ctx, JMeterVariables vars, Logger log) {

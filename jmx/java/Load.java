@@ -6,16 +6,17 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * A load over time, as framestorm/load/kit_load.py writes it: {@code 0.0:10.0 30.0:10.0 seed=7 1/2} has the corners of its
- * line (seconds since the start, and arrivals per second or users; straight between them, and a jump where two have one
- * time), the seed of arrivals that come at random, and which part of it is this JMeter's own: the second of two. Before the
- * part, {@code @path} may stand for a file with the rest.
+ * A load over time, as framestorm/load/kit_load.py writes it: {@code arrivals 0.0:10.0 30.0:10.0 seed=7 1/2}. It has
+ * arrivals or users; the corners of its line (seconds since the start, and arrivals per second or users; straight between
+ * them, and a jump where two have one time); the seed of arrivals that come at random; and which part of it is this JMeter's
+ * own, here the second of two. {@code @path} may stand for a file with all but the part.
  */
 public final class Load {
     public static final String PROPERTY = "framestorm.load";
 
     final long first; // of all arrivals or users, those that are this JMeter's own
     final long step;
+    final boolean isOfUsers;
     final Long seed; // null if arrivals come evenly
     private final double[] atS;
     private final double[] levels;
@@ -32,12 +33,13 @@ public final class Load {
         String last = words[words.length - 1];
         boolean hasSeed = last.startsWith("seed=");
         seed = hasSeed ? Long.valueOf(last.substring("seed=".length())) : null;
-        int corners = words.length - (hasSeed ? 1 : 0);
+        isOfUsers = words[0].equals("users");
+        int corners = words.length - (hasSeed ? 2 : 1);
         atS = new double[corners];
         levels = new double[corners];
         areas = new double[corners];
         for (int at = 0; at < corners; at++) {
-            String[] corner = words[at].split(":");
+            String[] corner = words[at + 1].split(":");
             atS[at] = Double.parseDouble(corner[0]);
             levels[at] = Double.parseDouble(corner[1]);
             areas[at] = at == 0 ? 0 : areas[at - 1] + (atS[at] - atS[at - 1]) * (levels[at - 1] + levels[at]) / 2;
@@ -81,9 +83,10 @@ public final class Load {
 
     /** Find the times by which areas are reached, in their order. */
     final class Walk {
+        double rate; // at the last of these times
         private int at = 1;
 
-        /** Seconds since the start; the rate then is `rate`. */
+        /** The time by which an area is reached, in seconds since the start. */
         double timeS(double area) {
             while (at < atS.length - 1 && areas[at] <= area) {
                 at++;
@@ -93,8 +96,6 @@ public final class Load {
             // Of the two forms of the root, the one without a difference of large numbers.
             return atS[at - 1] + (left == 0 ? 0 : 2 * left / (levels[at - 1] + rate));
         }
-
-        double rate;
 
         private double slope() {
             return (levels[at] - levels[at - 1]) / (atS[at] - atS[at - 1]);

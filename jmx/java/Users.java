@@ -16,13 +16,18 @@ public final class Users extends ConcurrencyThreadGroup {
     private static final long serialVersionUID = 1L;
     private static final long LOOK_EVERY_MS = 10;
 
-    private final Load load = new Load(JMeterUtils.getProperty(Load.PROPERTY));
+    private final Load load = asked();
     private final Object ended = new Object();
     private long startNs;
     private int leaving; // users that were told to end and are still among the threads
 
+    /** Whether the run has a load of users in words. */
     static boolean isAsked() {
-        return JMeterUtils.getProperty(Load.PROPERTY) != null;
+        return JMeterUtils.getProperty(Load.PROPERTY) != null && asked().isOfUsers;
+    }
+
+    private static Load asked() {
+        return new Load(JMeterUtils.getProperty(Load.PROPERTY));
     }
 
     private int own(double users) {

@@ -84,7 +84,7 @@ COUNTED = {"n_warnings": "warnings", "n_missing": "missing"}
 # That samples failed or timed out was a warning, and is a note now: there are fewer of them, also of studies.
 FEWER = re.compile(r".*\.(n_)?warnings(\.(value|low|high))?")
 # Bins of charts began with a round second of the run, so that the first and the last were partly filled: they begin
-# with the load now. The points that the charts draw beside them are the same.
+# with the load now. The points that the charts draw beside them are the same, and so is the number of samples in them.
 BINNED = re.compile(
     r"\.series\.(labels\.[^.]+\.)?(over_time\.(x|mid|high)|success_over_time\.(x|ratio|hosts\..*))(\.\d+)?"
 )
@@ -167,6 +167,21 @@ def of_old(items: Any, old: list[Any]) -> list[Any]:
 def is_near(old: Any, new: Any, where: str) -> bool:
     are_floats = isinstance(old, float) and isinstance(new, float)
     return are_floats and NEAR.fullmatch(where) is not None and math.isclose(old, new, rel_tol=RELATIVE)
+
+
+@pytest.mark.parametrize("name", EXPECTED["runs"])
+def test_bins_of_a_run_have_all_of_its_samples(kept: Path, name: str) -> None:
+    """As many as the bins had that began elsewhere, ok and failed, of each host."""
+    old, new = EXPECTED["runs"][name]["series"], summary_of(kept / "runs" / name).series
+    pairs = [(old, new), *((of, new.labels[label]) for label, of in old.get("labels", {}).items())]
+    rated = [(of["success_over_time"], now.success_over_time) for of, now in pairs if of.get("success_over_time")]
+    assert rated
+    for of, now in rated:
+        assert now is not None and of["hosts"].keys() == now.hosts.keys()
+        for host, curves in of["hosts"].items():
+            for what, rates in curves.items():
+                n = sum(rate * width_s for rate, width_s in zip(now.hosts[host][what], now.widths_s, strict=True))
+                assert n == pytest.approx(sum(rates) * of["width_s"], abs=0.02), (host, what)
 
 
 @pytest.mark.parametrize("name", EXPECTED["runs"])

@@ -191,7 +191,7 @@ def test_jmeter_alone_refuses_a_load_in_words(run_plan: RunPlan, stand_in: Start
 
 def test_a_schedule_of_several_rates_is_kept_and_shared(run_plan: RunPlan, stand_in: StartServer) -> None:
     """20/s for 1 s, a pause of 1 s, then up from 0 to 20/s: of its arrivals every third, from the second on."""
-    load = {"framestorm.load": "0.0:20.0 1.0:20.0 1.0:0.0 2.0:0.0 2.0:0.0 3.0:20.0 1/3"}
+    load = {"framestorm.load": "arrivals 0.0:20.0 1.0:20.0 1.0:0.0 2.0:0.0 2.0:0.0 3.0:20.0 1/3"}
     run = run_plan("request-rate", url=stand_in().url, rate_per_s=1000, hold_s=1000, **load)
     assert '{"type":"arrivals","due":10,"dropped":0}' in run.text("jmeter.log")
     due_ms = sorted(int(row["intended_ms"]) for row in run.rows())
@@ -212,7 +212,7 @@ args.each { text ->
 
 
 def due_times(load: KitLoad, folder: Path) -> list[list[float]]:
-    """When arrivals are due, in s since the start: those of one JMeter alone, then those of each of three."""
+    """When arrivals are due, in s since the start: of one JMeter alone, then of each of three together."""
     (folder / kit_load.FILE).write_text(load.written)
     texts = [kit_load.reference(folder), *(kit_load.reference(folder, number, 3) for number in range(3))]
     done = subprocess.run(groovy("-e", DRAWN, *texts), capture_output=True, text=True, check=False)
@@ -248,7 +248,7 @@ def test_arrivals_at_random_are_a_poisson_process_over_any_number_of_jmeters(tmp
 
 def test_users_follow_a_load(run_plan: RunPlan, stand_in: StartServer) -> None:
     """6 users for 1 s, up to 12 in 1 s and on for 2 s, a pause of 2 s, then 3 for 2 s: of them every second."""
-    load = {"framestorm.load": "0.0:6.0 1.0:6.0 1.0:6.0 2.0:12.0 4.0:12.0 4.0:0.0 6.0:0.0 6.0:3.0 8.0:3.0 1/2"}
+    load = {"framestorm.load": "users 0.0:6.0 1.0:6.0 1.0:6.0 2.0:12.0 4.0:12.0 4.0:0.0 6.0:0.0 6.0:3.0 8.0:3.0 1/2"}
     run = run_plan("requests", url=stand_in({"delay_s": 0.05}).url, users=100, hold_s=1000, **load)
     rows = sorted((int(row["timeStamp"]), int(row["allThreads"])) for row in run.rows())
     # Well within each part: a user that is too many ends with its request.

@@ -1,4 +1,4 @@
-"""What names with several addresses mean for a run: clients do not spread their requests over them."""
+"""Notes on names with several addresses: clients do not spread their requests over the addresses."""
 
 from framestorm.model.summary import Summary
 from framestorm.model.units import count, listed, plural

@@ -60,15 +60,15 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
             "request-rate",
             {"load": "10/s for 2 s", "concurrency_limit": "9"},
             [{"concurrency_limit": "5"}, {"concurrency_limit": "4"}],
-            "0.0:10.0 2.0:10.0",
+            "arrivals 0.0:10.0 2.0:10.0",
         ),
         (
             "request-rate",
             {"rate_per_s": "10", "hold_s": "2", "arrivals": "poisson", "concurrency_limit": "9"},
             [{"concurrency_limit": "5"}, {"concurrency_limit": "4"}],
-            "0.0:0.0 0.0:10.0 0.0:10.0 2.0:10.0 seed=1",
+            "arrivals 0.0:0.0 0.0:10.0 0.0:10.0 2.0:10.0 seed=1",
         ),
-        ("requests", {"load": "5 users for 2 s"}, [{"users": "3"}, {"users": "2"}], "0.0:5.0 2.0:5.0"),
+        ("requests", {"load": "5 users for 2 s"}, [{"users": "3"}, {"users": "2"}], "users 0.0:5.0 2.0:5.0"),
     ],
 )
 def test_slaves_take_the_arrivals_and_users_of_a_load_in_turn(

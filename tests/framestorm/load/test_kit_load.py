@@ -1,11 +1,15 @@
 """The load of the kit's plans, by their properties."""
 
+from pathlib import Path
+
 import pytest
 
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.load import kit_load
+from framestorm.load.reading import read_loads
 from framestorm.model import plan as plans
+from framestorm.model.plan import Plan
 
 
 @pytest.mark.parametrize(
@@ -14,20 +18,20 @@ from framestorm.model import plan as plans
         (
             "request-rate",
             {"rate_per_s": "10", "ramp_s": "2", "hold_s": "3", "arrivals": "even", "seed": "1"},
-            ("arrivals", 40, True, "0.0:0.0 2.0:10.0 2.0:10.0 5.0:10.0"),
+            ("arrivals", 40, True, "arrivals 0.0:0.0 2.0:10.0 2.0:10.0 5.0:10.0"),
         ),
         # Of some 40, of which the same seed always gives as many.
         (
             "request-rate",
             {"rate_per_s": "10", "ramp_s": "2", "hold_s": "3", "arrivals": "poisson", "seed": "7"},
-            ("arrivals", 37, False, "0.0:0.0 2.0:10.0 2.0:10.0 5.0:10.0 seed=7"),
+            ("arrivals", 37, False, "arrivals 0.0:0.0 2.0:10.0 2.0:10.0 5.0:10.0 seed=7"),
         ),
         (
             "request-rate",
             {"load": "10/s for 30.5 s", "arrivals": "even", "seed": "1"},
-            ("arrivals", 305, False, "0.0:10.0 30.5:10.0"),
+            ("arrivals", 305, False, "arrivals 0.0:10.0 30.5:10.0"),
         ),
-        ("requests", {"load": "0 to 50 users in 1 min"}, ("users", 50, False, "0.0:0.0 60.0:50.0")),
+        ("requests", {"load": "0 to 50 users in 1 min"}, ("users", 50, False, "users 0.0:0.0 60.0:50.0")),
     ],
 )
 def test_what_the_properties_ask_for(plan: str, values: dict[str, str], expected: tuple[str, int, bool, str]) -> None:
@@ -53,4 +57,33 @@ def test_each_of_several_jmeters_has_its_part_of_the_same_file() -> None:
     assert [kit_load.reference("/runs/a b", number, 2) for number in range(2)] == [
         "@/runs/a b/load.txt 0/2",
         "@/runs/a b/load.txt 1/2",
+    ]
+
+
+GROUP = "com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup"
+MORE = f'<{GROUP} testname="more"><stringProp name="TargetLevel">3</stringProp></{GROUP}><hashTree/>'
+
+
+def with_another_group(name: str, before: str, folder: Path) -> Plan:
+    """A plan of the kit to which its user has added users."""
+    path = folder / "more.jmx"
+    path.write_text((paths.JMX / f"{name}.jmx").read_text().replace(f"<{before} ", f"{MORE}<{before} ", 1))
+    return plans.read(path)
+
+
+def test_a_load_in_words_is_that_of_one_thread_group(tmp_path: Path) -> None:
+    plan = with_another_group("requests", GROUP, tmp_path)
+    with pytest.raises(
+        UsageError, match=r"the load of one ConcurrencyThreadGroup, and more\.jmx has 2: more and users"
+    ):
+        kit_load.resolve(plan, {"load": "5 users for 1 s"}, {})
+
+
+def test_other_thread_groups_of_a_plan_with_a_rate_have_their_own_load(tmp_path: Path) -> None:
+    plan = with_another_group("request-rate", "ThreadGroup", tmp_path)
+    values = {"rate_per_s": "10", "ramp_s": "0", "hold_s": "3", "concurrency_limit": "9"}
+    loads = [load for load in read_loads(plan, (), values) if not load.is_aside]
+    assert [(load.name, load.model, load.total) for load in loads] == [
+        ("more", "users", 3),
+        ("arrivals", "arrivals", 30),
     ]

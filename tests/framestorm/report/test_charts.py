@@ -235,7 +235,7 @@ def test_rates_are_bars_by_host() -> None:
     assert [(trace["name"], trace["y"]) for trace in chart.traces] == [
         ("a", [1, 0]), ("b", [2, 0]), ("failed", [0.3, 0]), ("asked for", [3, 3]),
     ]  # fmt: skip
-    assert chart.caption.startswith("Frames by their start, in each second by the host that sent them. ")
+    assert chart.caption.startswith("Frames by their start, in each second, by the host that sent them. ")
     assert chart.caption.endswith(" Dashed: the arrival rate that the plan's settings ask for.")
     assert chart.layout == {"barmode": "stack"}
 
