@@ -47,13 +47,13 @@ make_venv() {
     local python
     python=$(find_python) || install_packages python3
     python=$(find_python) || fail "Python 3.11 or later is needed, $(python3 --version 2>&1 || true) was found"
-    "$python" -c 'import ensurepip, venv' 2>/dev/null || install_packages python3-venv
+    "$python" -P -c 'import ensurepip, venv' 2>/dev/null || install_packages python3-venv
     printf 'framestorm: making the Python environment of the conductor (first use only)\n' >&2
     rm -rf -- "$VENV"
-    "$python" -m venv "$VENV"
+    "$python" -P -m venv "$VENV"
     # --no-compile: half the time; Python compiles what it imports, once, which is a sixth of the files.
     # --no-deps: the lock is complete; where it has a package that another needs with extras, pip would take a newer one.
-    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --no-compile \
+    "$VENV/bin/python" -P -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --no-compile \
         -r "$LOCK"
     sha256sum <"$LOCK" >"$STAMP"
 }
@@ -73,7 +73,8 @@ main() {
             venv_is_made || make_venv
         ) 9>"$LOCAL/lock"
     fi
-    PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}" exec "$VENV/bin/python" -m framestorm "$@"
+    # -P, here and wherever -m is: else a json.py in the folder that it is started in would be Python's own.
+    PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}" exec "$VENV/bin/python" -P -m framestorm "$@"
 }
 
 main "$@"

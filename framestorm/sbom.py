@@ -29,7 +29,9 @@ def main(words: Sequence[str]) -> int:
     shutil.copy(setup.JMETER_SBOM.output, folder)
     for lock in LOCKS:
         file = folder / f"python-{lock.parent.name}.cdx.json"
-        setup.call([setup.SBOM_VENV.output / "bin" / "python", "-m", "cyclonedx_py", "requirements", lock, "-o", file])
+        setup.call(
+            [setup.SBOM_VENV.output / "bin" / "python", "-P", "-m", "cyclonedx_py", "requirements", lock, "-o", file]
+        )
     for piece in parts.GO_PIECES:
         if os.access(piece.output, os.X_OK) and piece.output.parent == layout.BIN:
             file = folder / f"go-{piece.output.name}.cdx.json"

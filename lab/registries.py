@@ -26,7 +26,7 @@ def urls() -> list[str]:
 
 def _pip_settings() -> dict[str, str]:
     """pip's settings for indexes here, by name without its section."""
-    lines = run(sys.executable, "-m", "pip", "config", "list").splitlines()
+    lines = run(sys.executable, "-P", "-m", "pip", "config", "list").splitlines()
     settings = {name.rpartition(".")[2]: value.strip("'") for name, _, value in (line.partition("=") for line in lines)}
     return {name: value for name, value in settings.items() if name in ("index-url", "extra-index-url")}
 

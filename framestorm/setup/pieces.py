@@ -170,13 +170,13 @@ def pip_install(python: Path, lock: Path, *options: str | Path) -> None:
     If pip looked at the dependencies itself, it would refuse a package[extra] as soon as there is a newer one.
     """
     how = ("--disable-pip-version-check", "--no-deps", "--require-hashes")
-    call([python, "-m", "pip", "install", *how, *options, "-r", lock])
+    call([python, "-P", "-m", "pip", "install", *how, *options, "-r", lock])
 
 
 def make_venv(folder: Path, lock: Path, *options: str) -> None:
     """Make a new Python environment, replacing any old one, with the packages of a lock file."""
     shutil.rmtree(folder, ignore_errors=True)
-    call([sys.executable, "-m", "venv", folder])
+    call([sys.executable, "-P", "-m", "venv", folder])
     pip_install(folder / "bin" / "python", lock, *options)
 
 

@@ -121,7 +121,7 @@ def test_a_password_leaves_the_list_of_processes(
 ) -> None:
     def start(_: str, command: list[str], environment: dict[str, str]) -> None:
         assert environment[PROXY_PASSWORD] == "x"
-        raise SystemExit(" ".join(command[3:]))
+        raise SystemExit(" ".join(command[command.index("framestorm") + 1 :]))
 
     monkeypatch.setattr(os, "execve", start)
     if again is None:

@@ -50,3 +50,12 @@ def test_a_checkout_of_someone_else(tmp_path: Path) -> None:
     done = subprocess.run([tmp_path / "run.sh"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"{tmp_path}/.local cannot be written to" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_modules_of_the_folder_that_it_is_started_in_are_not_python_s(tmp_path: Path) -> None:
+    for name in ("json", "random", "framestorm"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not that of Python')\n")
+    done = subprocess.run(
+        [paths.ROOT / "run.sh", "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("framestorm ")
