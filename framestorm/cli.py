@@ -21,7 +21,7 @@ from framestorm.parser import AddCriteria, Parser
 from framestorm.plain import say, visible
 
 if TYPE_CHECKING:
-    from framestorm.run.preparation import RunOptions
+    from framestorm.run.options import RunOptions
 
 EXIT_STATUS = (
     "exit status: 0 passed, 1 the run could not be done, 2 wrong usage, 3 criteria failed, "
@@ -179,7 +179,7 @@ def _run(words: Sequence[str]) -> int:
     is_check = options.check
     del options.check
     run = _options(options, words)
-    setup.ensure(pieces.of_run(run))
+    setup.ensure(pieces.of_run(run.what, run.where))
     if is_check:
         print(visible("\n".join(conductor.check(run))))
         return 0
@@ -200,9 +200,9 @@ def _gui(words: Sequence[str]) -> int:
     _hide_password(options, ("gui", *words))
     options.plan = options.plan_word or options.plan
     del options.plan_word
-    run = _options(options, words)
-    setup.ensure(pieces.of_run(run))
-    open_gui(run)
+    what = _options(options, words).what
+    setup.ensure(pieces.of_run(what))
+    open_gui(what)
     return 0
 
 
@@ -316,7 +316,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
 
 def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     from framestorm.platform.base import DEFAULT_PORT
-    from framestorm.run.preparation import DEFAULT_PLAN
+    from framestorm.run.options import DEFAULT_PLAN
 
     parser.add_argument(
         "-t", "--testfile", metavar="PLAN", dest="plan", type=Path, default=DEFAULT_PLAN,
@@ -418,7 +418,7 @@ def _add_judgement(parser: argparse.ArgumentParser) -> None:
 def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
     """The options of a run: each word of the command line has the name of its field."""
     from framestorm.run import properties
-    from framestorm.run.preparation import RunOptions
+    from framestorm.run.options import RunOptions
 
     # A plan as seen from here, or from the checkout when run.sh is called from elsewhere.
     is_elsewhere = not options.plan.exists() and (paths.ROOT / options.plan).exists()
@@ -432,7 +432,7 @@ def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
         if options.slaves == "-r":
             options.slaves = options.given.get("remote_hosts") or "slaves"
         options.criteria, options.extra = tuple(options.criteria), properties.assigned(extra, "-G")
-    return RunOptions(**vars(options), command=("./run.sh", *words))
+    return RunOptions.of(**vars(options), command=("./run.sh", *words))
 
 
 def _report(

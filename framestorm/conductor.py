@@ -28,7 +28,9 @@ from framestorm.results.jtl_file import has_rows
 from framestorm.run import http2, jmeter, structure
 from framestorm.run.live.view import LiveView
 from framestorm.run.load import LocalLoad, check_scripts
-from framestorm.run.preparation import Prepared, RunOptions, prepare
+from framestorm.run.options import Output, RunOptions, What, Where
+from framestorm.run.output import check_output
+from framestorm.run.preparation import Prepared, check_criteria, prepare
 
 RECORD = "run.json"
 POLL_S = 0.2
@@ -81,13 +83,13 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
     with ExitStack() as stack:
         stack.enter_context(interrupts.caught())  # before there is a folder that they could leave behind
         while not _made(prepared.run_dir):
-            if options.run_dir is not None:
+            if options.output.run_dir is not None:
                 raise UsageError(f"{prepared.run_dir} was made by another run; choose another folder with -o")
             prepared, hosts = _prepare(options)
         run_dir, plan = prepared.run_dir, prepared.plan
         load = stack.enter_context(closing(Fleet(prepared, hosts) if hosts else LocalLoad(prepared)))
         try:
-            begun = _begun(prepared)
+            begun = _begun(prepared, options.output)
             files.write(run_dir / RECORD, begun, indent=2)
             prepared.write_load()
             load.start()
@@ -100,7 +102,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         process = JMeterProcess(load.arguments)
         began_s = time.monotonic()
         begun = replace(begun, started_ms=now_ms(), hosts=load.hosts(), rmi=load.rmi(), jmeter=process)
-        if options.whole_plan:
+        if options.where.whole_plan:
             slaves = sum(host.role == "slave" for host in begun.hosts)
             begun = replace(begun, loads=tuple(each.on_each_of(max(1, slaves)) for each in begun.loads))
         files.write(run_dir / RECORD, begun, indent=2)
@@ -132,7 +134,10 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         )
         files.sync_all(run_dir)
         files.write(run_dir / RECORD, ended, indent=2)
-    for name, letter, copy in (("samples.jtl", "-l", options.samples_copy), ("jmeter.log", "-j", options.log_copy)):
+    for name, letter, copy in (
+        ("samples.jtl", "-l", options.output.samples_copy),
+        ("jmeter.log", "-j", options.output.log_copy),
+    ):
         if copy is not None and (run_dir / name).exists():
             try:
                 copy.parent.mkdir(parents=True, exist_ok=True)
@@ -180,14 +185,14 @@ def check(options: RunOptions) -> list[str]:
     for name in plan.settable:
         if prepared.kit_load and prepared.kit_load.words and prepared.kit_load.takes_place_of(name):
             continue
-        value = prepared.properties.get(name, "as JMeter works it out")
-        is_given = name in prepared.options.given
+        value = prepared.settings.properties.get(name, "as JMeter works it out")
+        is_given = name in prepared.settings.given
         if not is_given and not plan.settable[name].has_default:
             lines.append(f"property: {name} has no default: give -J{name}=")
         else:
             lines.append(f"property: {name}={value}" + ("" if is_given else " (default)"))
     lines += [f"load: {load.name}: {words_of(load)}" for load in prepared.loads if not load.is_aside]
-    lines += [f"property of JMeter: {name}={value}" for name, value in prepared.jmeter_values.items()]
+    lines += [f"property of JMeter: {name}={value}" for name, value in prepared.settings.of_jmeter.items()]
     lines += [f"file: {paths.shown(path.resolve())}" for path in needs.files if path.exists()]
     lines += [f"file whose name is known only during the run: {text}" for text in needs.unknown]
     lines += (
@@ -204,53 +209,56 @@ def check(options: RunOptions) -> list[str]:
 
 def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
     """Make the checks of a run that need no host of the inventory."""
-    run_dir = options.run_dir.absolute() if options.run_dir else paths.new_dashboard(options.plan.stem)
-    hosts = find_hosts(options.inventory, options.slaves) if options.slaves is not None else None
-    plan = plans.read(options.plan)
+    what, where, output = options.what, options.where, options.output
+    run_dir = output.run_dir.absolute() if output.run_dir else paths.new_dashboard(what.plan.stem)
+    hosts = find_hosts(where.inventory, where.slaves) if where.slaves is not None else None
+    plan = plans.read(what.plan)
     if hosts is not None:
-        _check_for_slaves(options, plan, hosts)
-    prepared = prepare(options, run_dir, hosts.function_url if hosts else None, plan)
+        _check_for_slaves(what, where, plan, hosts)
+    check_output(run_dir, output.samples_copy, output.log_copy)
+    check_criteria(plan, output.criteria)
+    prepared = prepare(what, run_dir, where, hosts.function_url if hosts else None, plan)
     structure.check_elements(plan.path.name, plan.root)
     for path, fragment in prepared.needs.fragments.items():
         structure.check_elements(path.name, fragment)
     return prepared, hosts
 
 
-def _check_for_slaves(options: RunOptions, plan: Plan, hosts: Hosts) -> None:
-    if options.influxdb_url is not None:
+def _check_for_slaves(what: What, where: Where, plan: Plan, hosts: Hosts) -> None:
+    if what.influxdb_url is not None:
         raise UsageError("--influxdb works on one machine; for slaves add the Backend Listener to the plan in the GUI")
-    if options.whole_plan and plan.totals:
-        raise UsageError(f"--whole-plan: {options.plan.name} declares its totals, which are split over the slaves")
+    if where.whole_plan and plan.totals:
+        raise UsageError(f"--whole-plan: {what.plan.name} declares its totals, which are split over the slaves")
     if len(hosts.slaves) > 1 and plan.is_for_kit and not plan.totals:
         names = ", ".join(host.name for host in hosts.slaves)
         raise UsageError(
-            f"{options.plan.name} has no total to split over {len(hosts.slaves)} slaves ({names}): name one with -R"
+            f"{what.plan.name} has no total to split over {len(hosts.slaves)} slaves ({names}): name one with -R"
         )
     url = plan.url
-    if url and facets.EMBEDDED in url.facets and url.name not in options.given and hosts.function_url is None:
-        raise UsageError(f"[function] of {options.inventory} is empty: give the function under test as -J{url.name}=")
+    if url and facets.EMBEDDED in url.facets and url.name not in what.given and hosts.function_url is None:
+        raise UsageError(f"[function] of {where.inventory} is empty: give the function under test as -J{url.name}=")
 
 
-def _begun(prepared: Prepared) -> Record:
+def _begun(prepared: Prepared, output: Output) -> Record:
     """The record of a run that begins now."""
-    options, platform = prepared.options, prepared.platform
+    settings, platform = prepared.settings, prepared.platform
     return Record(
         kit=machine.kit(),
-        plan=paths.shown(options.plan.resolve()),
-        title=options.title,
-        command=tuple(options.command),
+        plan=paths.shown(prepared.plan.path.resolve()),
+        title=output.title,
+        command=output.command,
         state="running",
         pid=os.getpid(),
         started_ms=now_ms(),
         label=prepared.plan.label,
         has_users=prepared.plan.has_users,
         has_journal=prepared.plan.has_journal,
-        properties=dict(prepared.properties),
-        given={**options.given, **options.extra},
+        properties=dict(settings.properties),
+        given={**settings.given, **settings.extra},
         loads=prepared.loads,
         names=prepared.names,
-        criteria=options.criteria,
-        accepts_overload=options.accepts_overload,
+        criteria=output.criteria,
+        accepts_overload=output.accepts_overload,
         target=Target(platform.kind, platform.url or None, platform.settings_as_text()),
         versions=machine.versions(),
     )

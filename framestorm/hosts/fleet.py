@@ -94,7 +94,7 @@ class Fleet:
         faults = preflight.faults(self._members(), members, self._prepared.target)
         reasons = [reason for member in self._members() for reason in faults[member]]
         able = [member for member in members if not faults[member]]
-        may_go_on = self._prepared.options.without_faulty and able and not (self.master and faults[self.master])
+        may_go_on = self._prepared.where.without_faulty and able and not (self.master and faults[self.master])
         if reasons and not may_go_on:
             hint = "\n(--continue-without leaves these slaves out)"
             raise FramestormError("the run cannot start:\n  " + "\n  ".join(reasons) + (hint if able else ""))
@@ -111,8 +111,8 @@ class Fleet:
             note(f"{slave.host.name}: {name.before_load}")
 
     def _share_out(self) -> None:
-        parts = shares.split(self._prepared.plan, self._prepared.values, len(self.slaves))
-        self._totals = {name: self._prepared.values[name] for name in parts[0]}
+        parts = shares.split(self._prepared.plan, self._prepared.settings.values, len(self.slaves))
+        self._totals = {name: self._prepared.settings.values[name] for name in parts[0]}
         for member, part in zip(self.slaves, parts, strict=True):
             member.share = part
             if part.get("users") == "0":
@@ -121,9 +121,11 @@ class Fleet:
         self.slaves = [member for member in self.slaves if member.share.get("users") != "0"]
 
     def _check_capacity(self) -> None:
-        options, asked = self._prepared.options, self._prepared.asked
-        part = asked if options.whole_plan else asked.of_each(len(self.slaves))
-        refuse(preflight.shortages(self.slaves, part), "a slave cannot hold its users", options)
+        asked = self._prepared.asked
+        part = asked if self._prepared.where.whole_plan else asked.of_each(len(self.slaves))
+        refuse(
+            preflight.shortages(self.slaves, part), "a slave cannot hold its users", anyway=self._prepared.what.anyway
+        )
 
     def _watch_function(self) -> None:
         """Let the function's host report its resource usage; a run does not depend on that."""
@@ -203,7 +205,7 @@ class Fleet:
                 continue
             loss = self._loss(member)
             print(visible(loss), file=sys.stderr, flush=True)
-            if member is self.master or not self._prepared.options.continue_on_loss:
+            if member is self.master or not self._prepared.where.continue_on_loss:
                 return loss
         if self.function is not None and (reason := self.function.look()):
             note(f"the CPU use of {self.function.host.name} is no longer recorded: {reason}")

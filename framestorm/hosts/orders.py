@@ -13,7 +13,8 @@ from framestorm.hosts.parcel import Parcel
 from framestorm.load import kit_load
 from framestorm.model.run import Rmi
 from framestorm.run import jmeter, properties
-from framestorm.run.preparation import Prepared, jmeter_names, kit_settings
+from framestorm.run.preparation import Prepared
+from framestorm.run.settings import jmeter_names, kit_settings
 from framestorm.run.video import cut_words
 
 # Written by the playbook: RMI's ports and, with SSL, its key; the second file is a host's own copy.
@@ -34,7 +35,10 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     described = slave.facts.described
     run_dir = _run_dir(prepared, slave)
     of_plan = parcel.values_on(number, f"{run_dir}/{parcels.FOLDER}")
-    values = {**prepared.values, **{name: slave.share[name] for name in prepared.values if name in slave.share}}
+    values = {
+        **prepared.settings.values,
+        **{name: slave.share[name] for name in prepared.settings.values if name in slave.share},
+    }
     files: dict[str, Path | bytes] = {**parcel.files_of(number)}
     video = described.video
     video_name = prepared.plan.video.name if prepared.plan.video else ""
@@ -55,13 +59,13 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     values_there = {name: paths_there.get(name, value) for name, value in values.items()}
     # The slaves need to know which variables samples carry, the controller how to write them.
     of_slaves = {"sample_variables", *kit_settings(prepared.plan)}
-    values_there |= {name: value for name, value in prepared.jmeter_values.items() if name in of_slaves}
-    if kit_load.PROPERTY in prepared.jmeter_values and prepared.kit_load is not None:
+    values_there |= {name: value for name, value in prepared.settings.of_jmeter.items() if name in of_slaves}
+    if kit_load.PROPERTY in prepared.settings.of_jmeter and prepared.kit_load is not None:
         files[kit_load.FILE] = prepared.kit_load.written.encode()
         values_there[kit_load.PROPERTY] = kit_load.reference(run_dir, number, parcel.division.slaves)
     # What JMeter does not have is read by the plan, though perhaps where it cannot be seen, as in a script.
-    of_scripts = {name: value for name, value in prepared.options.given.items() if name not in jmeter_names()}
-    files["run.properties"] = properties.written({**of_scripts, **values_there, **prepared.options.extra, **of_plan})
+    of_scripts = {name: value for name, value in prepared.settings.given.items() if name not in jmeter_names()}
+    files["run.properties"] = properties.written({**of_scripts, **values_there, **prepared.settings.extra, **of_plan})
     tls = parcel.tls_on(f"{run_dir}/{parcels.FOLDER}")
     files |= {"system.properties": properties.written(tls)} if tls else {}
     cut = cut_words(video, values, described.cache) if video_name else None
@@ -80,7 +84,7 @@ def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slav
     described = master.facts.described
     run_dir = _run_dir(prepared, master)
     files, words = parcel.files_of_controller(), []
-    for number, word in enumerate(prepared.options.for_jmeter):
+    for number, word in enumerate(prepared.what.for_jmeter):
         is_file = word[1] in "pqS"
         words.append(f"{word[:2]}{run_dir}/settings-{number}" if is_file else word)
         files |= {f"settings-{number}": Path(word[2:])} if is_file else {}
@@ -88,7 +92,7 @@ def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slav
         Path(f"{run_dir}/{parcels.FOLDER}/{parcel.plan.name}"),
         {
             "tree": f"{run_dir}/tree.xml",
-            **prepared.jmeter_values,
+            **prepared.settings.of_jmeter,
             **parcel.class_paths_on(f"{run_dir}/{parcels.FOLDER}"),
             **parcel.of_fragments,
         },
@@ -104,9 +108,9 @@ def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slav
 
 def controller_command(prepared: Prepared, parcel: Parcel, slaves: Sequence[Member]) -> list[str]:
     """The command that runs JMeter's controller on this machine."""
-    tree = {name: value for name, value in prepared.values.items() if name == "tree"}
-    values = {**tree, **prepared.jmeter_values, **parcel.of_fragments}
-    words = prepared.options.for_jmeter
+    tree = {name: value for name, value in prepared.settings.values.items() if name == "tree"}
+    values = {**tree, **prepared.settings.of_jmeter, **parcel.of_fragments}
+    words = prepared.what.for_jmeter
     command = jmeter.run_command(parcel.plan, values, prepared.run_dir, None, jmeter.CONTROLLING, words)
     own_address = _own_address(slaves[0].host.address)
     return [*command, *remote_options(_addresses(slaves), own_address, CONTROLLER_PROPERTIES)]

@@ -110,10 +110,9 @@ class _Packer:
     def __init__(self, prepared: Prepared, slaves: int, folder: Path, master: str) -> None:
         self._prepared = prepared
         self._master = master
-        self._options = prepared.options
         self._slaves = slaves
         self._plan = prepared.plan.path.absolute()
-        self._values = {**self._options.given, **self._options.extra}
+        self._values = {**prepared.settings.given, **prepared.settings.extra}
         plan = folder / FOLDER / self._plan.name
         self.parcel = Parcel(folder, plan, Division(slaves), parts=[{} for _ in range(slaves)])
         self._places: dict[Path, str] = {}
@@ -149,9 +148,9 @@ class _Packer:
 
     def _divide(self, elements: list[ET.Element], known: Known) -> None:
         """Divide what the plan asks for; of a plan that declares its totals, what else it has once for all users."""
-        if self._options.whole_plan:
+        if self._prepared.where.whole_plan:
             return
-        values = {**self._prepared.values, **self._values}
+        values = {**self._prepared.settings.values, **self._values}
         if not self._prepared.plan.is_for_kit:
             self.parcel.division = shares.divide(elements, known, values, self._slaves)
         else:
@@ -196,7 +195,7 @@ class _Packer:
             self.parcel.class_paths.setdefault("search_paths", []).append(place)
             return named.text
         self._add(named.path, place)
-        if named.is_data_set and self._options.split_csv:
+        if named.is_data_set and self._prepared.where.split_csv:
             has_header = not plans.field_text(named.element, "variableNames").strip()
             has_header |= plans.field_text(named.element, "ignoreFirstLine") == "true"
             # The plug-in's data set always reads quotes.
@@ -219,7 +218,7 @@ class _Packer:
 
     def _take_keys(self) -> None:
         """Add the key stores and trust stores that -D and -S name; Java opens them before JMeter reads the plan."""
-        for name, value in proxy.system_properties(self._options.jmeter_options).items():
+        for name, value in proxy.system_properties(self._prepared.what.jmeter_options).items():
             if name.startswith("javax.net.ssl."):
                 is_file = name.endswith("Store") and Path(value).is_file()
                 self.parcel.tls[name] = self._take_named(value) if is_file else value
@@ -246,7 +245,7 @@ class _Packer:
             if _PROPERTY_FILES.fullmatch(name) and Path(value).is_file():
                 self.parcel.references[name] = self._take_named(value)
         for name, each in self._prepared.plan.settable.items():
-            value = self._prepared.values.get(name, "")
+            value = self._prepared.settings.values.get(name, "")
             if facets.FORM in each.facets and value:
                 self.parcel.references[name] = form.with_paths(value, self._take_named)
             elif facets.FILE in each.facets and value.startswith("@"):
@@ -257,7 +256,7 @@ class _Packer:
         path = Path(name)
         place = self._place(path)
         self._add(path, place)
-        if path.is_file() and self._options.split_csv and path.suffix in (".csv", ".jsonl"):
+        if path.is_file() and self._prepared.where.split_csv and path.suffix in (".csv", ".jsonl"):
             self._split(place, path, [], has_header=path.suffix == ".csv", may_be_quoted=path.suffix == ".csv")
         return f"{_THERE}/{place}"
 
@@ -300,7 +299,7 @@ class _Packer:
 
     def _find_secrets(self, elements: list[ET.Element]) -> None:
         files = [path.read_text(errors="replace") for path in self._templates]
-        names = {name for text in (*self._prepared.values.values(), *files) for name in SECRET.findall(text)}
+        names = {name for text in (*self._prepared.settings.values.values(), *files) for name in SECRET.findall(text)}
         for text in (*files, *(text for element in elements for text in element.itertext())):
             names |= {name for match in _ENVIRONMENT.findall(text) for name in match if name}
         self.parcel.secrets = {name: os.environ[name] for name in sorted(names) if name in os.environ}

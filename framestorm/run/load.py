@@ -27,7 +27,9 @@ from framestorm.model.run import Host, Loss, Rmi, Role
 from framestorm.platform.base import Platform, Reading
 from framestorm.results.jmeter_log import read_log
 from framestorm.run import influxdb, jmeter, properties
-from framestorm.run.preparation import Prepared, RunOptions, prepare
+from framestorm.run.options import What
+from framestorm.run.output import check_output
+from framestorm.run.preparation import Prepared, prepare
 from framestorm.run.resources import log_resources
 
 METRICS = "metrics.csv"
@@ -53,21 +55,20 @@ class LocalLoad:
 
     def start(self) -> None:
         """Start target and JMeter; raises FramestormError, in which case no request was sent."""
-        run_dir, options = self._prepared.run_dir, self._prepared.options
+        run_dir, what, settings = self._prepared.run_dir, self._prepared.what, self._prepared.settings
         plan = self._prepared.plan.path
-        if name := self._prepared.values.get("client_server"):
+        if name := settings.values.get("client_server"):
             self._clients = _Clients(name, run_dir)
             self._stack.enter_context(self._clients)
-        if options.influxdb_url:
-            plan = self._stack.enter_context(influxdb.with_listener(plan, options.influxdb_url))
+        if what.influxdb_url:
+            plan = self._stack.enter_context(influxdb.with_listener(plan, what.influxdb_url))
         target = self._stack.enter_context(self._platform.serving(run_dir))
         self._has_target = bool(target)
         if self._clients is not None:
             self._clients.wait_until_ready()
         # At its end, JMeter would wait for what threads are left: a minute for those of an Open Model Thread Group.
-        values = {"jmeterengine.force.system.exit": "true", **self._prepared.values}
-        values |= {**self._prepared.jmeter_values, **options.extra}
-        words = self._stack.enter_context(options_for_jmeter(options))
+        values = {"jmeterengine.force.system.exit": "true", **settings.values, **settings.of_jmeter, **settings.extra}
+        words = self._stack.enter_context(options_for_jmeter(what))
         java_options = jmeter.under_load(self._prepared.asked.heap_bytes)
         command = jmeter.run_command(plan, values, run_dir, None, java_options, words)
         self.arguments = tuple(command[1:])
@@ -135,18 +136,18 @@ class LocalLoad:
 
 
 @contextmanager
-def options_for_jmeter(options: RunOptions) -> Iterator[list[str]]:
+def options_for_jmeter(what: What) -> Iterator[list[str]]:
     """JMeter's own options of a command line, the proxy's password in a file that only this user may read.
 
     JMeter's -a would show it in the list of processes, and JMeter writes it to its log.
     """
-    if options.proxy_password is None:
-        yield options.for_jmeter
+    if what.proxy_password is None:
+        yield what.for_jmeter
         return
     with tempfile.NamedTemporaryFile(suffix=".properties") as file:
-        file.write(properties.written({"http.proxyPass": options.proxy_password}))
+        file.write(properties.written({"http.proxyPass": what.proxy_password}))
         file.flush()
-        yield [*options.for_jmeter, "-q", file.name]
+        yield [*what.for_jmeter, "-q", file.name]
 
 
 class _Clients(Guarded):
@@ -200,7 +201,7 @@ def check_scripts(prepared: Prepared) -> None:
     """
     folder = prepared.plan.path.absolute().parent
     root = copy.deepcopy(prepared.plan.root)
-    known = Known(plans.enabled_elements(root), prepared.values, folder)
+    known = Known(plans.enabled_elements(root), prepared.settings.values, folder)
     top = root.find("hashTree")
     if not prepared.plan.is_for_kit or top is None or len(top) < 2 or top[0].tag != "TestPlan":
         return
@@ -213,8 +214,8 @@ def check_scripts(prepared: Prepared) -> None:
     with tempfile.TemporaryDirectory(prefix="framestorm-check-") as scratch:
         plan = Path(scratch) / "plan.jmx"
         plans.write(root, plan)
-        values = {**prepared.values, **prepared.jmeter_values, "framestorm.warm_up": "false"}
-        words = prepared.options.for_jmeter
+        values = {**prepared.settings.values, **prepared.settings.of_jmeter, "framestorm.warm_up": "false"}
+        words = prepared.what.for_jmeter
         command = jmeter.run_command(plan, values, plan.parent, java_options=jmeter.QUICK_START, words=words)
         with (plan.parent / "jmeter.out").open("wb") as output:
             try:
@@ -248,20 +249,23 @@ def _is_of_kit(sampler: ET.Element, known: Known) -> bool:
     return bool(script) and Path(script or "").resolve().is_relative_to(paths.JMX / "groovy")
 
 
-def open_gui(options: RunOptions) -> None:
+def open_gui(what: What) -> None:
     """Open a plan in JMeter's GUI with the target and properties of a run, and wait until the window is closed.
 
     The folder keeps the results of the window's runs: tree.xml and journal.jsonl, to which each run appends.
     """
-    run_dir = paths.new_dashboard(f"{options.plan.stem}-gui")
-    prepared = prepare(options, run_dir)
+    run_dir = paths.new_dashboard(f"{what.plan.stem}-gui")
+    check_output(run_dir, None, None)
+    prepared = prepare(what, run_dir)
     run_dir.mkdir(parents=True)
     prepared.write_load()
-    name = prepared.values.get("client_server")
+    name = prepared.settings.values.get("client_server")
     clients = _Clients(name, run_dir) if name else nullcontext()
-    with prepared.platform.serving(run_dir), clients, options_for_jmeter(options) as words:
+    with prepared.platform.serving(run_dir), clients, options_for_jmeter(what) as words:
         print(f"opening JMeter's window; runs in it write their files to {paths.shown(run_dir)}", file=sys.stderr)
-        command = jmeter.gui_command(options.plan, {**prepared.values, **prepared.jmeter_values}, run_dir, words)
+        command = jmeter.gui_command(
+            what.plan, {**prepared.settings.values, **prepared.settings.of_jmeter}, run_dir, words
+        )
         process = subprocess.run(command, env=jmeter.environment(), capture_output=True, text=True, check=False)
     if process.returncode != 0:
         output = process.stderr.strip() or process.stdout.strip()

@@ -6,7 +6,8 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
-from framestorm.run.preparation import RunOptions
+from framestorm.platform.base import Site
+from framestorm.run.options import HERE, What, Where
 from framestorm.run.target import find_platform
 from framestorm.setup import pieces as setup
 from framestorm.setup.pieces import Piece
@@ -23,16 +24,16 @@ def of_plan(plan: Plan, given: Mapping[str, str]) -> list[Piece]:
     return pieces
 
 
-def of_run(options: RunOptions) -> list[Piece]:
+def of_run(what: What, where: Where = HERE) -> list[Piece]:
     """List what the run with these options needs; without those of a study's platform.
 
     Raises:
         UsageError: the plan cannot be read, or an address is wrong.
     """
-    plan = plans.read(options.plan)
-    given = {name: plans.trim(value) for name, value in options.given.items()}
-    url = given.get(plan.url.name) or None if plan.url else None
-    platform = find_platform(plan, {**plan.defaults, **given}, url, options.site)
+    plan = plans.read(what.plan)
+    given = {name: plans.trim(value) for name, value in what.given.items()}
+    given = {name: value for name, value in given.items() if value}
+    platform = find_platform(plan, given, Site(what.port, over_slaves=where.is_over_slaves))
     of_target = platform.pieces() if platform.runs_with_load else ()
-    of_slaves = [setup.ANSIBLE_VENV] if options.slaves is not None else []
+    of_slaves = [setup.ANSIBLE_VENV] if where.is_over_slaves else []
     return [*of_plan(plan, given), *of_target, *of_slaves]

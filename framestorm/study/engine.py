@@ -14,7 +14,7 @@ from framestorm.model.run import Record
 from framestorm.platform.registry import Platforms
 from framestorm.report import build
 from framestorm.run import dashboard
-from framestorm.run.preparation import RunOptions
+from framestorm.run.options import Output, RunOptions, What, Where
 from framestorm.study.design import matrix
 from framestorm.study.design.folder import COMPLETE, FAILED, LOG, PARTIAL, RUNNING, STOPPED, Point, RunLine, StudyFolder
 
@@ -154,17 +154,12 @@ class Engine:
 
     def _options(self, platforms: Platforms, point: Point, run_dir: Path) -> RunOptions:
         """The options of a run, after applying the target settings of its point."""
+        plan, platform = paths.ROOT / point.plan, platforms.prepare(point.target)
         return RunOptions(
-            plan=paths.ROOT / point.plan,
-            given=point.properties,
-            criteria=(NO_CRITERION,),
-            accepts_overload=True,  # a study looks for it: its answers say in how many runs it was
-            run_dir=run_dir,
-            slaves=self._record.slaves,
-            inventory=Path(self._record.inventory),
-            port=self._record.port,
-            platform=platforms.prepare(point.target),
-            command=self._record.command,
+            What(plan, point.properties, port=self._record.port, platform=platform),
+            Where(self._record.slaves, Path(self._record.inventory)),
+            # A study looks for overload: its answers say in how many runs there was some.
+            Output(run_dir, criteria=(NO_CRITERION,), accepts_overload=True, command=self._record.command),
         )
 
     def _run(self, options: RunOptions) -> str | None:

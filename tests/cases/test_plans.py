@@ -9,7 +9,8 @@ from framestorm import cli
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
 from framestorm.run import influxdb
-from framestorm.run.preparation import RunOptions, prepare
+from framestorm.run.options import What
+from framestorm.run.preparation import prepare
 from tests.run import foreign
 from tests.runs import RunSh
 from tests.stand_in import StartServer
@@ -24,7 +25,7 @@ class Checked:
         self.refusal = ""
         capsys.readouterr()
         try:
-            prepare(RunOptions(plan, given=given, anyway=anyway), plan.parent / "run")
+            prepare(What(plan, given=given, anyway=anyway), plan.parent / "run")
         except UsageError as error:
             self.refusal = str(error)
         self.notes = [line.removeprefix("note: ") for line in capsys.readouterr().err.splitlines()]

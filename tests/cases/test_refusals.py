@@ -7,7 +7,7 @@ import pytest
 
 from framestorm import cli, conductor
 from framestorm.run import proxy
-from framestorm.run.preparation import RunOptions
+from framestorm.run.options import Output, RunOptions, What
 from tests.run.foreign import THREADS, script, write_plan
 from tests.runs import RunFiles
 from tests.stand_in import StartServer
@@ -173,7 +173,7 @@ def test_a_jar_of_another_machine_may_not_be_needed(
 ) -> None:
     server = stand_in({"body": b"ok"})
     plan = case("user-classpath-of-another-machine.jmx", tmp_path, server.server_port)
-    run = RunFiles(conductor.run(RunOptions(Path(plan), run_dir=tmp_path / "run")))
+    run = RunFiles(conductor.run(RunOptions(What(Path(plan)), output=Output(tmp_path / "run"))))
     assert run.json("run.json")["state"] == "complete" and len(server.received) == 2
     shown = capsys.readouterr().err
     assert "there is no file E:\\apache-jmeter-5.2.1\\lib\\mysql" in shown and "E:/" not in shown
@@ -187,7 +187,7 @@ def test_the_groups_that_lack_no_file_run_if_asked_to(
     assert cli.main(["-t", plan, "-o", "run"]) == 2
     shown = capsys.readouterr().err
     assert "\n  CSVDataSet 'csv': there is no file /home/author/users.csv\n" in shown and "--anyway" in shown
-    run = RunFiles(conductor.run(RunOptions(Path(plan), run_dir=tmp_path / "run", anyway=True)))
+    run = RunFiles(conductor.run(RunOptions(What(Path(plan), anyway=True), output=Output(tmp_path / "run"))))
     assert "CSVDataSet 'csv': there is no file /home/author/users.csv" in capsys.readouterr().err
     assert run.json("run.json")["state"] == "complete" and len(server.received) == 2
 

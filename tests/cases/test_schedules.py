@@ -10,8 +10,9 @@ from framestorm.hosts import shares
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import Known
 from framestorm.probe import Limits
-from framestorm.run import preparation
-from framestorm.run.preparation import RunOptions, prepare
+from framestorm.run import preparation, target
+from framestorm.run.options import What
+from framestorm.run.preparation import prepare
 from tests.runs import RunFiles
 from tests.stand_in import StartServer
 
@@ -84,11 +85,11 @@ def test_a_machine_has_to_hold_the_largest_of_groups_that_run_one_after_the_othe
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preparation, "limits", lambda: Limits(open_files=20_000))
-    monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
+    monkeypatch.setattr(target, "check_reachable", lambda *_: None)
     plan = tmp_path / "serial-many.jmx"
     plan.write_text((CASES / plan.name).read_text())
-    options = RunOptions(plan, given={"n": "9000"})
-    assert prepare(options, tmp_path / "run").asked.threads == 9_000
+    what = What(plan, given={"n": "9000"})
+    assert prepare(what, tmp_path / "run").asked.threads == 9_000
     plan.write_text(plan.read_text().replace('serialize_threadgroups">true', 'serialize_threadgroups">false'))
     with pytest.raises(UsageError, match="27,000 users need"):
-        prepare(options, tmp_path / "run")
+        prepare(what, tmp_path / "run")

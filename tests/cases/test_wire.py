@@ -14,7 +14,7 @@ from framestorm import cli, conductor, paths, report
 from framestorm.load.reading import read_loads
 from framestorm.model import plan as plans
 from framestorm.run import needs
-from framestorm.run.preparation import RunOptions
+from framestorm.run.options import Output, RunOptions, What
 from tests.odd_server import SETTINGS_FRAME, OddServer, answer, compressed_answers, serving_oddly
 from tests.runs import RunFiles
 from tests.stand_in import make_certificate
@@ -31,7 +31,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def labels_of(name: str, folder: Path, **given: object) -> tuple[RunFiles, dict[str, Any]]:
     """Run a plan of this folder; its labels in summary.json."""
     words = {key: str(value) for key, value in given.items()}
-    run = RunFiles(conductor.run(RunOptions(CASES / f"{name}.jmx", words, run_dir=folder / "run")))
+    run = RunFiles(conductor.run(RunOptions(What(CASES / f"{name}.jmx", words), output=Output(folder / "run"))))
     report.build(run.folder)
     return run, run.json("summary.json")["labels"]
 

@@ -17,7 +17,7 @@ import pytest
 
 from framestorm import conductor, paths, report
 from framestorm.run.jmeter import BASE_PACKAGES, QUICK_START
-from framestorm.run.preparation import RunOptions
+from framestorm.run.options import Output, RunOptions, What
 from tests.foreign import independent
 from tests.foreign.site import Site, card_gateway
 from tests.runs import RunFiles
@@ -166,7 +166,7 @@ def test_every_label_has_the_figures_of_the_file(foreign: Foreign, start_servers
     stop = threading.Timer(JMETER_TIMEOUT_S, os.kill, (os.getpid(), signal.SIGINT))
     stop.start()
     try:
-        run = RunFiles(conductor.run(RunOptions(plan, given, run_dir=tmp_path / "run")))
+        run = RunFiles(conductor.run(RunOptions(What(plan, given), output=Output(tmp_path / "run"))))
     finally:
         stop.cancel()
     report.build(run.folder)

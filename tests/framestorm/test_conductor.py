@@ -12,11 +12,11 @@ from framestorm.conductor import _check_for_slaves
 from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.inventory import Host, Hosts
 from framestorm.model import files, plan, run
-from framestorm.run import jmeter, preparation
+from framestorm.run import jmeter, target
 from framestorm.run.load import LocalLoad
-from framestorm.run.preparation import RunOptions
+from framestorm.run.options import Output, RunOptions, What, Where
 
-REQUESTS = RunOptions(paths.JMX / "requests.jmx", {"url": "http://127.0.0.1:9/", "body": "x"})
+REQUESTS = RunOptions(What(paths.JMX / "requests.jmx", {"url": "http://127.0.0.1:9/", "body": "x"}))
 
 
 def hosts(count: int, functions: int = 1) -> Hosts:
@@ -29,7 +29,7 @@ def hosts(count: int, functions: int = 1) -> Hosts:
 @pytest.fixture(autouse=True)
 def _nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any function is taken to be reachable, and a program that ends at once runs in place of JMeter."""
-    monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
+    monkeypatch.setattr(target, "check_reachable", lambda *_: None)
     monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["true"])
 
 
@@ -44,16 +44,16 @@ def _nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_slaves_cannot_take(name: str, given: dict[str, str], there: Hosts, words: str | None) -> None:
-    options = RunOptions(plan=paths.JMX / f"{name}.jmx", given=given, slaves="slaves")
+    what = What(paths.JMX / f"{name}.jmx", given)
     with pytest.raises(UsageError, match=words) if words else nullcontext():
-        _check_for_slaves(options, plan.read(options.plan), there)
+        _check_for_slaves(what, Where("slaves"), plan.read(what.plan), there)
 
 
 def test_the_record_has_the_hosts_as_the_load_left_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their clocks are measured again."""
     offsets_ms = iter((0.0, 5000.0))
     monkeypatch.setattr(LocalLoad, "hosts", lambda _: (run.Host("a", "generator", clock_offset_ms=next(offsets_ms)),))
-    run_dir = conductor.run(replace(REQUESTS, run_dir=tmp_path / "run"))
+    run_dir = conductor.run(replace(REQUESTS, output=Output(tmp_path / "run")))
     assert [host.clock_offset_ms for host in files.read(run_dir / "run.json", run.Record).hosts] == [5000.0]
 
 
@@ -62,7 +62,7 @@ def test_a_clock_that_is_set_during_a_run_is_recorded(tmp_path: Path, monkeypatc
     set_by = {"ms": 0}
     monkeypatch.setattr(conductor, "now_ms", lambda: int(time.time() * 1000) + set_by["ms"])
     monkeypatch.setattr(LocalLoad, "wait", lambda *_: set_by.update(ms=-3_600_000) or 0)
-    run_dir = conductor.run(replace(REQUESTS, run_dir=tmp_path / "run"))
+    run_dir = conductor.run(replace(REQUESTS, output=Output(tmp_path / "run")))
     assert files.read(run_dir / "run.json", run.Record).clock_step_ms == pytest.approx(-3_600_000, abs=50)
 
 
@@ -72,7 +72,7 @@ def test_two_runs_in_one_second_have_a_folder_each(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(time, "strftime", lambda *_: "20260101T000000Z")
     name = "requests-20260101T000000Z"
     made = [conductor.run(REQUESTS), conductor.run(REQUESTS)]
-    monkeypatch.setattr(preparation, "check_reachable", lambda *_: (tmp_path / f"{name}-3").mkdir(exist_ok=True))
+    monkeypatch.setattr(target, "check_reachable", lambda *_: (tmp_path / f"{name}-3").mkdir(exist_ok=True))
     made.append(conductor.run(REQUESTS))
     assert [path.name for path in made] == [name, f"{name}-2", f"{name}-4"]
     assert list((tmp_path / f"{name}-3").iterdir()) == []
@@ -87,15 +87,15 @@ def test_an_interrupt_as_the_folder_is_made_leaves_none(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(conductor, "_made", make)
     with pytest.raises(FramestormError, match="stopped by SIGINT before the run began"):
-        conductor.run(replace(REQUESTS, run_dir=tmp_path / "run"))
+        conductor.run(replace(REQUESTS, output=Output(tmp_path / "run")))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_another_run_makes_meanwhile_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "run"
-    monkeypatch.setattr(preparation, "check_reachable", lambda *_: folder.mkdir())
+    monkeypatch.setattr(target, "check_reachable", lambda *_: folder.mkdir())
     with pytest.raises(UsageError, match="was made by another run"):
-        conductor.run(replace(REQUESTS, run_dir=folder))
+        conductor.run(replace(REQUESTS, output=Output(folder)))
     assert list(folder.iterdir()) == []
 
 
@@ -108,7 +108,7 @@ def test_a_run_that_has_rows_was_not_refused(rows: str, tmp_path: Path, monkeypa
     (left / "samples.jtl").write_text(f"timeStamp,elapsed,label\n{rows}")
     monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["cp", "-r", f"{left}/.", str(run_dir)])
     with nullcontext() if rows else pytest.raises(UsageError, match="an answer"):
-        conductor.run(replace(REQUESTS, run_dir=run_dir))
+        conductor.run(replace(REQUESTS, output=Output(run_dir)))
     assert run_dir.exists() == bool(rows)
 
 
@@ -117,5 +117,6 @@ def test_a_run_that_has_rows_was_not_refused(rows: str, tmp_path: Path, monkeypa
 )
 def test_how_jmeter_ended_is_recorded(command: str, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["sh", "-c", command])
-    record = files.read(conductor.run(replace(REQUESTS, run_dir=tmp_path / "run")) / "run.json", run.Record)
+    run_dir = conductor.run(replace(REQUESTS, output=Output(tmp_path / "run")))
+    record = files.read(run_dir / "run.json", run.Record)
     assert f"JMeter {how}" in (record.reason or "")

@@ -21,8 +21,8 @@ from framestorm.model.summary import Summary
 from framestorm.report import build
 from framestorm.results.clients import read_clients
 from framestorm.results.reading import RAW_FILES
-from framestorm.run import jmeter, preparation
-from framestorm.run.preparation import RunOptions
+from framestorm.run import jmeter, target, video
+from framestorm.run.options import Output, RunOptions, What
 from framestorm.study.answers import results
 from framestorm.study.answers.results import RunFigures
 from framestorm.study.design import matrix
@@ -64,9 +64,10 @@ def make_run(folder: Path) -> None:
     """A run and its report, by a JMeter that replays the raw files."""
     replay = [sys.executable, "-I", "-S", "-c", REPLAY, str(folder.parent / "raw"), str(folder / "run")]
     jmeter.run_command = lambda *_, **__: replay
-    preparation.check_reachable = lambda *_: None
-    preparation.video.cut = lambda video, properties: Path("/here/frames")
-    conductor.run(RunOptions(paths.JMX / "face-blur.jmx", {"url": "http://127.0.0.1:9/x"}, run_dir=folder / "run"))
+    target.check_reachable = lambda *_: None
+    video.cut = lambda video, properties: Path("/here/frames")
+    what = What(paths.JMX / "face-blur.jmx", {"url": "http://127.0.0.1:9/x"})
+    conductor.run(RunOptions(what, output=Output(folder / "run")))
 
 
 def make_run_on_disk(folder: Path) -> None:
@@ -145,9 +146,9 @@ def figures_of_run(run_dir: Path, *_: object) -> RunFigures:
 
 
 def run_point(_: Engine, options: RunOptions) -> None:
-    assert options.run_dir is not None
-    options.run_dir.mkdir()
-    (options.run_dir / "figure").write_text(options.given["users"])
+    assert options.output.run_dir is not None
+    options.output.run_dir.mkdir()
+    (options.output.run_dir / "figure").write_text(options.what.given["users"])
 
 
 def make_study(folder: Path) -> None:

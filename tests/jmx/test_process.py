@@ -13,7 +13,8 @@ from framestorm.errors import UsageError
 from framestorm.paths import JMX
 from framestorm.results.reading import read_results
 from framestorm.results.table import causes
-from framestorm.run.preparation import RunOptions, prepare
+from framestorm.run.options import What
+from framestorm.run.preparation import prepare
 from tests.jmx.conftest import RunPlan
 
 # Prints one of the files of a folder, and ends with the status that its name begins with.
@@ -128,14 +129,14 @@ def test_a_script_without_its_interpreter_is_refused(first: str, why: str | None
     script.write_bytes(f"{first}\nexit 0\n".encode())
     script.chmod(0o755)
     with pytest.raises(UsageError, match=why) if why else nullcontext():
-        prepare(RunOptions(JMX / "process.jmx", {"command": str(script)}), tmp_path / "run")
+        prepare(What(JMX / "process.jmx", {"command": str(script)}), tmp_path / "run")
 
 
 def test_a_program_that_is_not_there_is_refused(tmp_path: Path) -> None:
     for command in ("no-such-program", "./no-such-program", str(Path(__file__))):
-        options = RunOptions(JMX / "process.jmx", {"command": command})
+        what = What(JMX / "process.jmx", {"command": command})
         with pytest.raises(UsageError, match="no executable program"):
-            prepare(options, tmp_path / "run")
-    options = RunOptions(JMX / "process.jmx", {"command": "sh", "arguments": "-c ${env:HOME}"})
+            prepare(what, tmp_path / "run")
+    what = What(JMX / "process.jmx", {"command": "sh", "arguments": "-c ${env:HOME}"})
     with pytest.raises(UsageError, match="read HOME from its environment"):
-        prepare(options, tmp_path / "run")
+        prepare(what, tmp_path / "run")

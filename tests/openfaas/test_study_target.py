@@ -12,7 +12,7 @@ from framestorm.platform.base import Site
 from framestorm.platform.openfaas import balancers, config, gateway, platform, services, stack
 from framestorm.platform.openfaas.layout import GATEWAY_URL, PROVIDER_URL
 from framestorm.platform.openfaas.platform import OpenFaas, OpenFaasSettings
-from framestorm.run.preparation import RunOptions
+from framestorm.run.options import Output, RunOptions, What
 from tests.openfaas.conftest import post
 
 
@@ -102,7 +102,8 @@ def test_a_run_past_the_gateway_keeps_the_metrics_of_its_function(local, tmp_pat
     local.prepare(target(function="cpu", cpu="250m"))
     url = local.prepare(target(route="haproxy", replicas=2))
     plan = paths.JMX / "requests.jmx"
-    run_dir: Path = conductor.run(RunOptions(plan, {"url": url, "users": "1", "hold_s": "4"}, run_dir=tmp_path / "run"))
+    what = What(plan, {"url": url, "users": "1", "hold_s": "4"})
+    run_dir: Path = conductor.run(RunOptions(what, output=Output(tmp_path / "run")))
     with (run_dir / "metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["function"] for row in rows} == {"noop"}

@@ -9,7 +9,8 @@ import pytest
 
 from framestorm import paths
 from framestorm.run.jmeter import environment, run_command
-from framestorm.run.preparation import RunOptions, prepare
+from framestorm.run.options import What
+from framestorm.run.preparation import prepare
 from tests.run.foreign import ARRIVALS, CONCURRENCY, REQUEST, THREADS, script, write_plan
 from tests.runs import RunSh
 from tests.stand_in import StartServer
@@ -89,8 +90,8 @@ def test_jars_of_a_user_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with zipfile.ZipFile(paths.JARS / "twice.jar", "w") as jar:
         jar.write(tmp_path / CLASS, CLASS)
     plan = write_plan(tmp_path / "theirs.jmx", script("log.info('it is ${__twice(ab)}')"), loops=1)
-    prepared = prepare(RunOptions(plan), tmp_path / "run")
-    command = run_command(plan, prepared.jmeter_values, tmp_path)
+    prepared = prepare(What(plan), tmp_path / "run")
+    command = run_command(plan, prepared.settings.of_jmeter, tmp_path)
     subprocess.run(command, env=environment(), check=True, capture_output=True)
     assert "it is abab" in (tmp_path / "jmeter.log").read_text()
 

@@ -16,8 +16,9 @@ from framestorm.hosts.inventory import Host, Hosts
 from framestorm.hosts.member import Delivery, HostError
 from framestorm.hosts.messages import Beat, Begin, Description, Do, Facts, Order, Ready
 from framestorm.probe import Limits
-from framestorm.run import preparation
-from framestorm.run.preparation import RunOptions, prepare
+from framestorm.run import target, video
+from framestorm.run.options import What, Where
+from framestorm.run.preparation import prepare
 
 DESCRIBED = Description(client="/kit/client/client.py", runs="/runs", rmi_port=8001)
 
@@ -84,8 +85,8 @@ class FakeMember:
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fleet]:
     """A fleet of slaves and a master that has begun."""
-    monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
-    monkeypatch.setattr(preparation.video, "cut", lambda video, properties: Path("/here/frames"))
+    monkeypatch.setattr(target, "check_reachable", lambda *_: None)
+    monkeypatch.setattr(video, "cut", lambda video, properties: Path("/here/frames"))
     monkeypatch.setattr(fleet, "Member", FakeMember)
     monkeypatch.setattr(
         fleet.preflight,
@@ -106,7 +107,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fleet
         faults.update({name: f"{name} is bad" for name in bad})
         run_dir = tmp_path / "run7"
         given = {"url": "http://192.0.2.9/f", "users": users}
-        prepared = prepare(RunOptions(paths.JMX / "face-blur.jmx", given, slaves="slaves", **options), run_dir)
+        prepared = prepare(What(paths.JMX / "face-blur.jmx", given), run_dir, Where("slaves", **options))
         run_dir.mkdir()
         hosts = [Host(f"slave{number}", (), f"192.0.2.{number}") for number in range(1, slaves + 1)]
         made = Fleet(prepared, Hosts(hosts, master, [Host("function1", (), "192.0.2.9")]))

@@ -13,8 +13,9 @@ from framestorm.hosts import orders, parcel, shares
 from framestorm.hosts.inventory import Host
 from framestorm.hosts.member import Delivery, Member
 from framestorm.hosts.messages import Description
-from framestorm.run import preparation
-from framestorm.run.preparation import Prepared, RunOptions, prepare
+from framestorm.run import target, video
+from framestorm.run.options import What, Where
+from framestorm.run.preparation import Prepared, prepare
 from framestorm.run.properties import written
 
 DESCRIBED = Description(
@@ -41,14 +42,12 @@ def properties(delivery: Delivery) -> dict[str, str]:
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
-    monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
-    monkeypatch.setattr(preparation.video, "cut", lambda video, properties: Path("/here/frames"))
+    monkeypatch.setattr(target, "check_reachable", lambda *_: None)
+    monkeypatch.setattr(video, "cut", lambda video, properties: Path("/here/frames"))
 
     def make(plan: str = "face-blur", run: str = "run7", **given: str) -> Prepared:
-        options = RunOptions(
-            paths.JMX / f"{plan}.jmx", {"url": "http://192.0.2.9/f", **given}, slaves="slaves", extra={"own": "1"}
-        )
-        return prepare(options, tmp_path / run)
+        what = What(paths.JMX / f"{plan}.jmx", {"url": "http://192.0.2.9/f", **given}, {"own": "1"})
+        return prepare(what, tmp_path / run, Where("slaves"))
 
     return make
 
@@ -75,7 +74,7 @@ def test_slaves_take_the_arrivals_and_users_of_a_load_in_turn(
     make, plan: str, given: dict[str, str], shares_of: list[dict[str, str]], written: str
 ) -> None:
     prepared = make(plan, **given)
-    assert shares.split(prepared.plan, prepared.values, 2) == shares_of
+    assert shares.split(prepared.plan, prepared.settings.values, 2) == shares_of
     with tempfile.TemporaryDirectory() as folder:
         of_two = parcel.make(prepared, 2, Path(folder))
         deliveries = [orders.slave_delivery(prepared, of_two, n, member(f"s{n}", "192.0.2.1")) for n in range(2)]
@@ -150,8 +149,8 @@ def test_the_master_gets_plan_and_slaves(make, tmp_path: Path) -> None:
     prepared = make()
     (tmp_path / "of java").write_text("")
     given = ("-Done=1", f"-S{tmp_path}/of java", "-Ltwo")
-    options = replace(prepared.options, jmeter_options=given, property_files=(Path("/mine"),))
-    prepared = replace(prepared, options=options)
+    what = replace(prepared.what, jmeter_options=given, property_files=(Path("/mine"),))
+    prepared = replace(prepared, what=what)
     contents = parcel.make(prepared, 2, tmp_path / "parcel", "master1")
     order = orders.controller_delivery(prepared, contents, member("master1", "192.0.2.5"), slaves)
     plan = {"plan/face-blur.jmx": tmp_path / "parcel" / "plan" / "face-blur.jmx"}

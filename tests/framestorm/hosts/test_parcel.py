@@ -12,8 +12,9 @@ from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.hosts import parcel
 from framestorm.hosts.parcel import Parcel
-from framestorm.run import preparation
-from framestorm.run.preparation import RunOptions, prepare
+from framestorm.run import target
+from framestorm.run.options import RunOptions
+from framestorm.run.preparation import prepare
 
 GROUP = """<{tag} testname="load"><stringProp name="ThreadGroup.num_threads">3</stringProp>
 <elementProp name="ThreadGroup.main_controller" elementType="LoopController">
@@ -44,7 +45,7 @@ Pack = Callable[..., Parcel]
 @pytest.fixture
 def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pack:
     """Make the parcel of a plan with these elements, in the folder `plans`, for two slaves."""
-    monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
+    monkeypatch.setattr(target, "check_reachable", lambda *_: None)
     (tmp_path / "plans" / "data").mkdir(parents=True)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -55,7 +56,8 @@ def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pack:
         if plan is None:
             plan = tmp_path / "plans" / "mine.jmx"
             plan.write_text(PLAN.format(elements="".join(elements)))
-        prepared = prepare(RunOptions(plan, slaves="slaves", **options), tmp_path / "run")
+        asked = RunOptions.of(plan=plan, slaves="slaves", **options)
+        prepared = prepare(asked.what, tmp_path / "run", asked.where)
         return parcel.make(prepared, 2, tmp_path / folder, master)
 
     return make

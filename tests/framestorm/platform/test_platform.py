@@ -19,7 +19,7 @@ from framestorm.platform import registry
 from framestorm.platform.base import Check, Count, Platform, Reading, SettingError, Settings, Site
 from framestorm.platform.registry import Platforms
 from framestorm.run import jmeter
-from framestorm.run.preparation import RunOptions
+from framestorm.run.options import Output, RunOptions, What
 from framestorm.study import readiness
 from framestorm.study.design import matrix
 from framestorm.study.design.folder import StudyFolder, StudyRecord
@@ -75,7 +75,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
     monkeypatch.setitem(registry.PLATFORMS, "fake", Fake)
     monkeypatch.setattr(Fake, "calls", [])
     # Nothing listens where it says it does.
-    monkeypatch.setattr("framestorm.run.preparation.check_reachable", lambda *_: None)
+    monkeypatch.setattr("framestorm.run.target.check_reachable", lambda *_: None)
     return Fake
 
 
@@ -83,7 +83,7 @@ def run_with(platform: Platform[Any], run_dir: Path, monkeypatch: pytest.MonkeyP
     """A run whose JMeter only waits."""
     command = [sys.executable, "-c", f"import time; time.sleep({seconds})"]
     monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: command)
-    options = RunOptions(paths.JMX / "requests.jmx", run_dir=run_dir, platform=platform)
+    options = RunOptions(What(paths.JMX / "requests.jmx", platform=platform), output=Output(run_dir))
     return files.read(conductor.run(options) / "run.json", Record)
 
 
@@ -122,8 +122,8 @@ def test_the_points_of_a_study_are_prepared_on_it(tmp_path: Path, monkeypatch: p
     urls = []
 
     def run(_self: Engine, options: RunOptions) -> str:
-        urls.append(options.platform.url if options.platform else None)
-        options.run_dir.mkdir()
+        urls.append(options.what.platform.url if options.what.platform else None)
+        options.output.run_dir.mkdir()
         return "measured nothing"
 
     monkeypatch.setattr(Engine, "_run", run)

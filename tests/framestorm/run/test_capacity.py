@@ -13,9 +13,10 @@ from framestorm.guard import Guarded
 from framestorm.load.reading import read_loads
 from framestorm.model import plan as plans
 from framestorm.probe import Limits
-from framestorm.run import jmeter, preparation
+from framestorm.run import jmeter, preparation, target
 from framestorm.run.capacity import GIB, MIB, Demand, asked_of, shortages
-from framestorm.run.preparation import RunOptions, prepare
+from framestorm.run.options import What, Where
+from framestorm.run.preparation import prepare
 
 ENOUGH = Limits(8 * GIB, 32_768, 20_000, 28_232)
 FORKS = Demand(1_000, 1_000, 6 * MIB)
@@ -64,14 +65,14 @@ def test_too_many_users_are_refused_unless_asked_for_anyway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(preparation, "limits", lambda: ENOUGH)
-    monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
-    options = RunOptions(paths.JMX / "requests.jmx", given={"url": "http://h/f", "users": "30000"})
+    monkeypatch.setattr(target, "check_reachable", lambda *_: None)
+    what = What(paths.JMX / "requests.jmx", given={"url": "http://h/f", "users": "30000"})
     with pytest.raises(UsageError, match=r"open files: 30,000 users need 60,250, but only 20,000 .*(?s:.)*--anyway"):
-        prepare(options, tmp_path / "run")
-    assert prepare(replace(options, anyway=True), tmp_path / "run").asked.threads == 30_000
+        prepare(what, tmp_path / "run")
+    assert prepare(replace(what, anyway=True), tmp_path / "run").asked.threads == 30_000
     assert "open files" in capsys.readouterr().err
     # Slaves start them.
-    assert prepare(replace(options, slaves="slaves"), tmp_path / "run").asked.threads == 30_000
+    assert prepare(what, tmp_path / "run", Where("slaves")).asked.threads == 30_000
 
 
 def test_this_machine_tells_what_it_has() -> None:

@@ -26,7 +26,8 @@ def test_a_window_in_which_nothing_ran_leaves_no_folder(
         return SimpleNamespace(returncode=0)
 
     platform = SimpleNamespace(serving=lambda _: nullcontext())
-    prepared = SimpleNamespace(values={}, jmeter_values={}, platform=platform, write_load=lambda: None)
+    settings = SimpleNamespace(values={}, of_jmeter={})
+    prepared = SimpleNamespace(settings=settings, platform=platform, write_load=lambda: None)
     monkeypatch.setattr(paths, "new_dashboard", lambda _: folder)
     monkeypatch.setattr(load, "prepare", lambda *_: prepared)
     monkeypatch.setattr(load, "options_for_jmeter", lambda _: nullcontext([]))

@@ -13,7 +13,8 @@ from framestorm.platform.base import Reading, Site
 from framestorm.platform.registry import NoPlatform
 from framestorm.run import jmeter
 from framestorm.run.load import LocalLoad, save_metrics
-from framestorm.run.preparation import RunOptions, prepare
+from framestorm.run.options import What
+from framestorm.run.preparation import prepare
 
 # A user's process of a plan of its own: told to end, it hands in what it has.
 CLIENT = """
@@ -36,7 +37,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         run_dir = tmp_path / "run"
         monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["sh", "-c", f"cd {run_dir}; {script}"])
         run_dir.mkdir()
-        prepared = prepare(RunOptions(paths.JMX / "tasks.jmx"), run_dir.with_name("other"))
+        prepared = prepare(What(paths.JMX / "tasks.jmx"), run_dir.with_name("other"))
         loads.append(LocalLoad(type(prepared)(**{**vars(prepared), "run_dir": run_dir})))
         loads[-1].start()
         return loads[-1]

@@ -2,7 +2,7 @@ import pytest
 
 from framestorm import paths
 from framestorm.run import pieces
-from framestorm.run.preparation import RunOptions
+from framestorm.run.options import What, Where
 from framestorm.setup.pieces import ANSIBLE_VENV, CLIENT_VENV, FACE_GRAPH, FOR_A_RUN, FUNCTION_VENV, SAMPLE_VIDEO, Piece
 
 CLIENT, DEMO_FUNCTION = {CLIENT_VENV}, {FUNCTION_VENV, FACE_GRAPH}
@@ -25,16 +25,16 @@ URL = {"url": "http://127.0.0.1:1/"}
     ],
 )
 def test_a_run_needs_what_its_plan_and_its_target_name(plan: str, given: dict[str, str], more: set[Piece]) -> None:
-    needed = pieces.of_run(RunOptions(paths.JMX / f"{plan}.jmx", given))
+    needed = pieces.of_run(What(paths.JMX / f"{plan}.jmx", given))
     assert {each.name for each in needed} == {each.name for each in {*FOR_A_RUN, *more}}
 
 
 def test_over_slaves_the_function_is_elsewhere() -> None:
-    needed = pieces.of_run(RunOptions(paths.JMX / "requests.jmx", URL, slaves="slaves"))
+    needed = pieces.of_run(What(paths.JMX / "requests.jmx", URL), Where("slaves"))
     assert needed == [*FOR_A_RUN, ANSIBLE_VENV]
-    demo = pieces.of_run(RunOptions(paths.JMX / "face-blur.jmx", slaves="slaves"))
+    demo = pieces.of_run(What(paths.JMX / "face-blur.jmx"), Where("slaves"))
     assert demo == [*FOR_A_RUN, CLIENT_VENV, SAMPLE_VIDEO, ANSIBLE_VENV]
 
 
 def test_a_plan_of_ones_own_needs_jmeter_only() -> None:
-    assert pieces.of_run(RunOptions(paths.ROOT / "tests" / "cases" / "blank-users.jmx")) == [*FOR_A_RUN]
+    assert pieces.of_run(What(paths.ROOT / "tests" / "cases" / "blank-users.jmx")) == [*FOR_A_RUN]

@@ -10,21 +10,22 @@ import pytest
 from framestorm import endpoint, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import plan as plans
-from framestorm.run import influxdb, preparation
+from framestorm.run import influxdb, output, preparation, settings, target, video
 from framestorm.run import properties as java_properties
-from framestorm.run.preparation import RunOptions, prepare
+from framestorm.run.options import What, Where
+from framestorm.run.preparation import check_criteria, prepare
 from tests.run import foreign
 
 
 @pytest.fixture(autouse=True)
 def no_services(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preparation.Embedded, "_check_port", lambda *_: None)
-    monkeypatch.setattr(preparation, "check_reachable", lambda *_: None)
-    monkeypatch.setattr(preparation.video, "cut", lambda video, properties: Path("/cache") / properties["encoding"])
+    monkeypatch.setattr(target, "check_reachable", lambda *_: None)
+    monkeypatch.setattr(video, "cut", lambda video, properties: Path("/cache") / properties["encoding"])
 
 
-def options(name: str, **given: str) -> RunOptions:
-    return RunOptions(plan=paths.JMX / f"{name}.jmx", given=given)
+def what(name: str, **given: str) -> What:
+    return What(plan=paths.JMX / f"{name}.jmx", given=given)
 
 
 @pytest.mark.parametrize(
@@ -41,22 +42,21 @@ def options(name: str, **given: str) -> RunOptions:
 def test_where_the_function_is(
     name: str, given: dict[str, str], slaves: str | None, kind: str, url: str, tmp_path: Path
 ) -> None:
-    asked = RunOptions(plan=paths.JMX / f"{name}.jmx", given=given, slaves=slaves)
-    prepared = prepare(asked, tmp_path / "run", "http://inventory/f")
-    assert (prepared.platform.kind, prepared.platform.url, prepared.values["url"]) == (kind, url, url)
+    prepared = prepare(what(name, **given), tmp_path / "run", Where(slaves), "http://inventory/f")
+    assert (prepared.platform.kind, prepared.platform.url, prepared.settings.values["url"]) == (kind, url, url)
 
 
 @pytest.mark.parametrize(("name", "given"), [("requests", {}), ("tasks", {"mode": "push"})])
 def test_a_url_that_is_needed_is_not_guessed(name: str, given: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="-Jurl="):
-        prepare(options(name, **given), tmp_path / "run", "http://inventory/f")
-    in_gui = RunOptions(plan=paths.JMX / f"{name}.jmx", given=given, is_for_gui=True)
+        prepare(what(name, **given), tmp_path / "run", function_url="http://inventory/f")
+    in_gui = What(plan=paths.JMX / f"{name}.jmx", given=given, is_for_gui=True)
     assert prepare(in_gui, tmp_path / "run").platform.url == ""
 
 
 def test_a_plan_is_edited_without_its_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparation, "check_reachable", endpoint.check_reachable)
-    asked = options("requests", url="https://127.0.0.1:1/f")
+    monkeypatch.setattr(target, "check_reachable", endpoint.check_reachable)
+    asked = what("requests", url="https://127.0.0.1:1/f")
     with pytest.raises(FramestormError, match="nothing answers at 127"):
         prepare(asked, tmp_path / "run")
     assert prepare(replace(asked, is_for_gui=True), tmp_path / "run").platform.url == "https://127.0.0.1:1/f"
@@ -66,45 +66,47 @@ def test_a_plan_is_edited_without_its_function(tmp_path: Path, monkeypatch: pyte
 def test_slaves_may_reach_a_function_that_this_machine_does_not(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparation, "check_reachable", endpoint.check_reachable)
-    asked = replace(options("requests", url=url), slaves="slaves")
-    assert prepare(asked, tmp_path / "run").target == "127.0.0.1:1"
+    monkeypatch.setattr(target, "check_reachable", endpoint.check_reachable)
+    asked, where = what("requests", url=url), Where("slaves")
+    assert prepare(asked, tmp_path / "run", where).target == "127.0.0.1:1"
     asked = replace(asked, given={**asked.given, "proxy": "user:word@127.0.0.2:3128"})
-    assert prepare(asked, tmp_path / "run").target == "127.0.0.2:3128"
+    assert prepare(asked, tmp_path / "run", where).target == "127.0.0.2:3128"
 
 
 @pytest.mark.parametrize("path", sorted(paths.JMX.glob("*.jmx")), ids=lambda path: path.stem)
 def test_only_what_the_plan_declares_is_filled_in(path: Path, tmp_path: Path) -> None:
     plan = plans.read(path)
     program = {"command": "sh"} if "command" in plan.settable else {}
-    prepared = prepare(options(path.stem, url="http://h/f", **program), tmp_path / "run")
-    assert prepared.values.keys() == {*plan.filled_in, *plan.settable}
-    assert prepared.properties.keys() == set(plan.settable)
-    assert prepared.jmeter_values["sample_variables"] == ",".join((*plan.sample_variables, "elapsed_us", "sample_kind"))
-    assert prepared.values["tree"] == str(tmp_path / "run" / "tree.xml")
+    prepared = prepare(what(path.stem, url="http://h/f", **program), tmp_path / "run")
+    assert prepared.settings.values.keys() == {*plan.filled_in, *plan.settable}
+    assert prepared.settings.properties.keys() == set(plan.settable)
+    assert prepared.settings.of_jmeter["sample_variables"] == ",".join(
+        (*plan.sample_variables, "elapsed_us", "sample_kind")
+    )
+    assert prepared.settings.values["tree"] == str(tmp_path / "run" / "tree.xml")
 
 
 def test_the_video_is_cut_as_it_is_sent(tmp_path: Path) -> None:
-    prepared = prepare(options("face-blur-http", video="mine.mp4", encoding="jpeg"), tmp_path / "run")
-    assert prepared.values["frame_dir"] == "/cache/jpeg"
-    assert prepared.properties["video"] == str(Path("mine.mp4").absolute())
-    assert prepare(options("face-blur"), tmp_path / "run").properties["video"] == str(paths.SAMPLE_VIDEO)
+    prepared = prepare(what("face-blur-http", video="mine.mp4", encoding="jpeg"), tmp_path / "run")
+    assert prepared.settings.values["frame_dir"] == "/cache/jpeg"
+    assert prepared.settings.properties["video"] == str(Path("mine.mp4").absolute())
+    assert prepare(what("face-blur"), tmp_path / "run").settings.properties["video"] == str(paths.SAMPLE_VIDEO)
 
 
 def test_a_plan_may_not_ask_for_what_is_not_there(tmp_path: Path) -> None:
     text = (paths.JMX / "face-blur.jmx").read_text().replace("__P(python,", "__P(interpreter,")
     (tmp_path / "plan.jmx").write_text(text)
     with pytest.raises(UsageError, match=r"interpreter, .*python, client_dir"):
-        prepare(RunOptions(plan=tmp_path / "plan.jmx"), tmp_path / "run")
+        prepare(What(plan=tmp_path / "plan.jmx"), tmp_path / "run")
 
 
 def test_jmeters_own_properties_are_passed_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = {"summariser.interval": "6", "server_port": "1", "my.own": "x"}
     of_rows = {"jmeter.save.saveservice.output_format": "xml"}
-    prepared = prepare(options("face-blur", users="4", hold_s="", **given, **of_rows), tmp_path / "run")
-    own = {**preparation.kit_settings(prepared.plan), "sample_variables": "elapsed_us,sample_kind"}
-    assert prepared.jmeter_values == {**given, **own}
-    assert (prepared.properties["users"], prepared.properties["hold_s"]) == ("4", "30")
+    prepared = prepare(what("face-blur", users="4", hold_s="", **given, **of_rows), tmp_path / "run")
+    own = {**settings.kit_settings(prepared.plan), "sample_variables": "elapsed_us,sample_kind"}
+    assert prepared.settings.of_jmeter == {**given, **own}
+    assert (prepared.settings.properties["users"], prepared.settings.properties["hold_s"]) == ("4", "30")
     notes = capsys.readouterr().err
     assert "-Jmy.own" in notes and "server_port" not in notes
     assert "left out: jmeter.save.saveservice.output_format" in notes and "-Jhold_s without a value" in notes
@@ -115,7 +117,7 @@ def test_jmeters_own_properties_are_passed_on(tmp_path: Path, capsys: pytest.Cap
 )
 def test_other_properties_are_refused(given: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"-J{next(iter(given))}="):
-        prepare(options("face-blur", **given), tmp_path / "run")
+        prepare(what("face-blur", **given), tmp_path / "run")
 
 
 @pytest.mark.parametrize("plan", ["face-blur", "video-per-user", "face-blur-http", "requests", "request-rate"])
@@ -135,17 +137,17 @@ def test_headers_that_no_plan_can_send_are_refused(
     Path("headers").write_text("X-Key: ${env:KEY_NOT_SET}\n")
     monkeypatch.setenv("KEY_OF_HEADERS", "s3cr3t\n")
     with pytest.raises(UsageError, match=rf"-Jheaders: .*{why}") as refusal:
-        prepare(options(plan, url="http://127.0.0.1:9/", headers=headers), tmp_path / "run")
+        prepare(what(plan, url="http://127.0.0.1:9/", headers=headers), tmp_path / "run")
     assert "s3cr3t" not in str(refusal.value)
 
 
 def test_a_plan_made_in_jmeter_may_read_any_property(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = {"url": "http://h/f", "of_a_script": "1"}
-    asked = RunOptions(paths.ROOT / "tests" / "run" / "shop.jmx", given=given, is_for_gui=True)
+    asked = What(paths.ROOT / "tests" / "run" / "shop.jmx", given=given, is_for_gui=True)
     prepared = prepare(asked, tmp_path / "run")
-    assert prepared.properties["url"] == "http://h/f"
-    assert prepared.jmeter_values == {"of_a_script": "1", "sample_variables": "elapsed_us,sample_kind"}
-    assert prepared.values == {"url": "http://h/f"}, "JMeter works out its defaults"
+    assert prepared.settings.properties["url"] == "http://h/f"
+    assert prepared.settings.of_jmeter == {"of_a_script": "1", "sample_variables": "elapsed_us,sample_kind"}
+    assert prepared.settings.values == {"url": "http://h/f"}, "JMeter works out its defaults"
     assert "-Jof_a_script" in capsys.readouterr().err
 
 
@@ -165,7 +167,7 @@ def test_only_a_property_that_nobody_reads_is_noted(
         (tmp_path / name).write_text(text)
     (tmp_path / "a.groovy").write_text('log.info(props["of_file"])')
     given = dict.fromkeys(("of_script", "of_fragment", "of_file", "of_nobody"), "1")
-    prepare(RunOptions(tmp_path / "mine.jmx", given=given, is_for_gui=True), tmp_path / "run")
+    prepare(What(tmp_path / "mine.jmx", given=given, is_for_gui=True), tmp_path / "run")
     notes = capsys.readouterr().err
     assert [name for name in given if name in notes] == ["of_nobody"]
 
@@ -186,7 +188,7 @@ def test_a_criterion_names_any_label_that_the_page_may_show(tmp_path: Path) -> N
         set_up += "<hashTree><DebugSampler testname='log in'/><hashTree/></hashTree>"
         path.write_text(path.read_text().replace("<ThreadGroup ", f"{set_up}<ThreadGroup ", 1))
         try:
-            prepare(RunOptions(path, criteria=(f"{criterion} p95 > 1 s",)), tmp_path / "run")
+            check_criteria(plans.read(path), [f"{criterion} p95 > 1 s"])
         except UsageError as error:
             return str(error)
         return ""
@@ -205,7 +207,7 @@ def test_users_that_jmeter_would_not_start_are_refused(tmp_path: Path) -> None:
     def reason(old: str, new: str, **given: str) -> str:
         path.write_text(text.replace(old, new))
         try:
-            prepare(RunOptions(path, given=given), tmp_path / "run")
+            prepare(What(path, given=given), tmp_path / "run")
         except UsageError as error:
             return str(error)
         return ""
@@ -230,19 +232,19 @@ def test_what_files_of_properties_set_counts_as_in_jmeter(tmp_path: Path, capsys
     file = tmp_path / "my.properties"
     file.write_text("base=\nframestorm.warm_up=false\nsampleresult.timestamp.start=false\n")
     given = java_properties.read(file)
-    prepared = prepare(RunOptions(path, given=given, property_files=(file,)), tmp_path / "run")
-    assert prepared.properties["base"] == "" and "base" not in prepared.values
-    assert prepared.jmeter_values["framestorm.warm_up"] == "false"
-    assert "sampleresult.timestamp.start" not in prepared.jmeter_values, "samples.jtl has the starts of samples"
+    prepared = prepare(What(path, given=given, property_files=(file,)), tmp_path / "run")
+    assert prepared.settings.properties["base"] == "" and "base" not in prepared.settings.values
+    assert prepared.settings.of_jmeter["framestorm.warm_up"] == "false"
+    assert "sampleresult.timestamp.start" not in prepared.settings.of_jmeter, "samples.jtl has the starts of samples"
     assert "-Jbase" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "letter"), [("samples_copy", "-l"), ("log_copy", "-j")])
 def test_where_files_cannot_be_copied_is_found_before_the_load(name: str, letter: str, tmp_path: Path) -> None:
     (tmp_path / "a-file").touch()
-    asked = replace(options("face-blur"), **{name: tmp_path / "a-file" / "copy"})
+    copies = dict.fromkeys(("samples_copy", "log_copy"), None) | {name: tmp_path / "a-file" / "copy"}
     with pytest.raises(FramestormError, match=letter):
-        prepare(asked, tmp_path / "run")
+        output.check_output(tmp_path / "run", **copies)
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link to a file", "link to nothing"])
@@ -255,9 +257,9 @@ def test_what_is_there_already_is_refused_before_the_load(kind: str, tmp_path: P
     else:
         there.symlink_to("/dev/full" if kind == "link to a file" else tmp_path / "nowhere")
     with pytest.raises(UsageError, match="there exists; a run makes its own folder"):
-        prepare(options("face-blur"), there)
+        output.check_output(there, None, None)
     with pytest.raises(UsageError, match="there: the file exists"):
-        prepare(replace(options("face-blur"), samples_copy=there), tmp_path / "run")
+        output.check_output(tmp_path / "run", there, None)
 
 
 def test_a_listener_is_added_beside_the_plan_without_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,20 +277,20 @@ def test_a_file_is_found_from_where_it_was_named(tmp_path: Path, monkeypatch: py
     (tmp_path / "scan.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
     given = {"url": "http://127.0.0.1:1/", "body": "@scan.json"}
-    options = RunOptions(paths.JMX / "requests.jmx", given=given, is_for_gui=True)
-    assert prepare(options, tmp_path / "run").values["body"] == f"@{tmp_path / 'scan.json'}"
+    asked = What(paths.JMX / "requests.jmx", given=given, is_for_gui=True)
+    assert prepare(asked, tmp_path / "run").settings.values["body"] == f"@{tmp_path / 'scan.json'}"
     with pytest.raises(UsageError, match=r"no file or folder .*none\.json"):
-        prepare(replace(options, given=given | {"body": "@none.json"}), tmp_path / "run")
+        prepare(replace(asked, given=given | {"body": "@none.json"}), tmp_path / "run")
 
 
 def test_a_secret_stays_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"url": "http://127.0.0.1:1/", "headers": "Authorization: ${env:TOKEN}"}
-    options = RunOptions(paths.JMX / "requests.jmx", given=given, is_for_gui=True)
+    asked = What(paths.JMX / "requests.jmx", given=given, is_for_gui=True)
     monkeypatch.delenv("TOKEN", raising=False)
     with pytest.raises(UsageError, match="export TOKEN="):
-        prepare(options, tmp_path / "run")
+        prepare(asked, tmp_path / "run")
     monkeypatch.setenv("TOKEN", "a-secret")
-    assert "a-secret" not in str(prepare(options, tmp_path / "run"))
+    assert "a-secret" not in str(prepare(asked, tmp_path / "run"))
 
 
 @pytest.mark.parametrize(
@@ -299,8 +301,8 @@ def test_a_secret_stays_in_the_environment(tmp_path: Path, monkeypatch: pytest.M
     ],
 )
 def test_names_of_figures(text: str, expected: str, tmp_path: Path) -> None:
-    chosen = options("requests", url="http://h/f", figures=text)
-    assert prepare(chosen, tmp_path / "run").values["figures"] == expected
+    chosen = what("requests", url="http://h/f", figures=text)
+    assert prepare(chosen, tmp_path / "run").settings.values["figures"] == expected
 
 
 @pytest.mark.parametrize(
@@ -315,13 +317,13 @@ def test_names_of_figures(text: str, expected: str, tmp_path: Path) -> None:
 )
 def test_names_of_figures_that_are_refused(text: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=reason):
-        prepare(options("requests", url="http://h/f", figures=text), tmp_path / "run")
+        prepare(what("requests", url="http://h/f", figures=text), tmp_path / "run")
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").touch()
     with pytest.raises(UsageError, match="empty"):
-        prepare(options("requests", url="http://h/f", rows=f"@{tmp_path}/rows.csv"), tmp_path / "run")
+        prepare(what("requests", url="http://h/f", rows=f"@{tmp_path}/rows.csv"), tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -332,8 +334,8 @@ def test_a_certificate_has_to_be_for_the_name_in_a_host_header(
     headers: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str] = []
-    monkeypatch.setattr(preparation, "check_certificate", lambda *words: names.append(words[-1]))
-    prepare(options("requests", url="https://127.0.0.1:9/", headers=headers), tmp_path / "run")
+    monkeypatch.setattr(target, "check_certificate", lambda *words: names.append(words[-1]))
+    prepare(what("requests", url="https://127.0.0.1:9/", headers=headers), tmp_path / "run")
     assert names == [name]
 
 
@@ -343,15 +345,15 @@ def test_the_zone_of_an_address_is_refused_where_jmeter_sends_itself(
 ) -> None:
     url = "http://[fe80::1%25lo]:9/f"
     with pytest.raises(UsageError, match="IPv6 address with a zone") if is_refused else nullcontext():
-        assert prepare(options(plan, url=url), tmp_path / "run").properties["url"] == url
+        assert prepare(what(plan, url=url), tmp_path / "run").settings.properties["url"] == url
 
 
 def test_a_load_in_words_takes_the_place_of_rate_ramp_and_hold(tmp_path: Path) -> None:
     url = {"url": "http://127.0.0.1:1/f", "load": "10/s for 2 s, to 50/s in 4 s"}
-    prepared = prepare(RunOptions(paths.JMX / "request-rate.jmx", url, slaves="slaves"), tmp_path / "run")
-    assert not {"rate_per_s", "ramp_s", "hold_s"} & prepared.properties.keys()
+    prepared = prepare(What(paths.JMX / "request-rate.jmx", url), tmp_path / "run", Where("slaves"))
+    assert not {"rate_per_s", "ramp_s", "hold_s"} & prepared.settings.properties.keys()
     (load,) = (each for each in prepared.loads if not each.is_aside)
     assert (load.model, load.total, load.length_s, load.at(4)) == ("arrivals", 140, 6, 30)
-    both = RunOptions(paths.JMX / "request-rate.jmx", {**url, "rate_per_s": "5", "hold_s": "1"}, slaves="slaves")
+    both = What(paths.JMX / "request-rate.jmx", {**url, "rate_per_s": "5", "hold_s": "1"})
     with pytest.raises(UsageError, match="-Jload is the whole load: leave out -Jrate_per_s and -Jhold_s"):
-        prepare(both, tmp_path / "run")
+        prepare(both, tmp_path / "run", Where("slaves"))

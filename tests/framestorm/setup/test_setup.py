@@ -10,7 +10,7 @@ import pytest
 
 from framestorm import paths
 from framestorm.errors import FramestormError
-from framestorm.run import jmeter, output, preparation
+from framestorm.run import jmeter, output
 from framestorm.setup import pieces as setup
 
 
@@ -80,7 +80,7 @@ def test_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     usage = output.shutil.disk_usage(tmp_path)
     monkeypatch.setattr(output.shutil, "disk_usage", lambda path: usage._replace(free=1 << 20))
     with pytest.raises(FramestormError, match="1 MiB left"):
-        preparation.prepare(preparation.RunOptions(), tmp_path / "run")
+        output.check_output(tmp_path / "run", None, None)
 
 
 def test_pieces_are_made_side_by_side_but_after_what_they_need(piece: setup.Piece) -> None:

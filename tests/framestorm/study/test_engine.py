@@ -14,7 +14,7 @@ from framestorm.model import files
 from framestorm.model.run import Record
 from framestorm.model.study import Study
 from framestorm.model.summary import Verdict
-from framestorm.run.preparation import RunOptions
+from framestorm.run.options import RunOptions, What
 from framestorm.study import engine, readiness
 from framestorm.study.answers import results
 from framestorm.study.answers.results import RunFigures
@@ -62,11 +62,11 @@ def make(begin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
         made = Made(StudyFolder.create(tmp_path / "made", begin(**changes)))
 
         def run(_self: Engine, options: RunOptions) -> None:
-            users = options.given["users"]
+            users = options.what.given["users"]
             made.users.append(users)
             figure = mean_ms(users, made.users.count(users) - 1)
-            options.run_dir.mkdir()
-            (options.run_dir / "figure").write_text(str(figure))
+            options.output.run_dir.mkdir()
+            (options.output.run_dir / "figure").write_text(str(figure))
 
         def figures_of_run(run_dir: Path, *_: object) -> RunFigures:
             return RunFigures({"mean_ms": float((run_dir / "figure").read_text()), "n": 1}, {}, ())
@@ -228,7 +228,7 @@ def test_which_runs_count(make, monkeypatch, tmp_path, state, word, why):
     monkeypatch.setattr(engine, "build", lambda _: Verdict(word, 0, "samples were lost"))
     run = Engine._run
     made = make(lambda _users, _before: 1.0)
-    assert run(Engine(StudyFolder(made.where.path), None), RunOptions(plan=tmp_path / "x.jmx")) == why
+    assert run(Engine(StudyFolder(made.where.path), None), RunOptions(What(tmp_path / "x.jmx"))) == why
 
 
 def test_what_is_left_is_estimated_ever_better(make, capsys):

@@ -1,0 +1,103 @@
+"""The options of a run: what is run, where its load is made, and what it leaves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+from framestorm import paths
+from framestorm.platform.base import DEFAULT_PORT, Platform
+
+DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
+
+
+@dataclass(frozen=True)
+class What:
+    """A plan, and what is set for it; `given`: its properties, also by the files of -q, `property_files`.
+
+    extra: the properties of -G; jmeter_options: further words for JMeter.
+    port: that of the embedded target.
+    platform: already has the settings to measure; if None, it is found by the url or is the embedded target.
+    anyway: what a check would refuse is a note.
+    """
+
+    plan: Path = DEFAULT_PLAN
+    given: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+    property_files: tuple[Path, ...] = ()
+    jmeter_options: tuple[str, ...] = ()
+    proxy_password: str | None = field(default=None, repr=False)
+    influxdb_url: str | None = None
+    port: int = DEFAULT_PORT
+    platform: Platform[Any] | None = None
+    anyway: bool = False
+    is_for_gui: bool = False
+
+    @property
+    def all_property_files(self) -> list[Path]:
+        """JMeter's property files, in the order in which it reads them."""
+        return [*(Path(word[2:]) for word in self.jmeter_options if word.startswith("-p")), *self.property_files]
+
+    @property
+    def for_jmeter(self) -> list[str]:
+        """JMeter's own options, in the order in which it has to read them."""
+        return [*self.jmeter_options, *(f"-q{path}" for path in self.property_files)]
+
+
+@dataclass(frozen=True)
+class Where:
+    """The hosts that make the load: `slaves` are those of the inventory, and None is this machine."""
+
+    slaves: str | None = None
+    inventory: Path = paths.INVENTORY
+    without_faulty: bool = False
+    continue_on_loss: bool = False
+    split_csv: bool = False
+    whole_plan: bool = False
+
+    @property
+    def is_over_slaves(self) -> bool:
+        """Whether other hosts make the load."""
+        return self.slaves is not None
+
+
+HERE = Where()
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a run leaves, and what it has to meet; `command`: how people called it."""
+
+    run_dir: Path | None = None
+    samples_copy: Path | None = None
+    log_copy: Path | None = None
+    title: str | None = None
+    criteria: tuple[str, ...] = ()
+    accepts_overload: bool = False
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of a command line, in three parts."""
+
+    what: What = field(default_factory=What)
+    where: Where = HERE
+    output: Output = field(default_factory=Output)
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """The options with these values; each has the name of a field of one of the parts.
+
+        Raises:
+            TypeError: no part has such a field.
+        """
+        parts = {
+            part: {each.name: values.pop(each.name) for each in fields(part) if each.name in values} for part in PARTS
+        }
+        if values:
+            raise TypeError(f"no option of a run: {', '.join(values)}")
+        return cls(*(part(**of_part) for part, of_part in parts.items()))
+
+
+PARTS: tuple[Any, ...] = (What, Where, Output)
