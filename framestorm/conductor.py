@@ -259,7 +259,7 @@ def _begun(prepared: Prepared, output: Output) -> Record:
         names=prepared.names,
         criteria=output.criteria,
         accepts_overload=output.accepts_overload,
-        target=Target(platform.kind, platform.url or None, platform.settings_as_text()),
+        target=Target(platform.kind, prepared.url or None, platform.settings_as_text()),
         versions=machine.versions(),
     )
 

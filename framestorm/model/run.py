@@ -123,8 +123,8 @@ class Record:
 
     @property
     def url(self) -> str | None:
-        """The address of the function under test."""
-        return self.properties.get("url") or (self.target.url if self.target else None)
+        """The address of the function under test; of a plan that does not say which it is, that of its only server."""
+        return self.target.url if self.target else None
 
     @property
     def is_open_model(self) -> bool:

@@ -62,6 +62,12 @@ class Prepared:
     names: tuple[Name, ...] = ()
     target: str = ""
 
+    @property
+    def url(self) -> str:
+        """The address of the function under test, or of the only server that the plan calls; empty if not known."""
+        urls = {address.url for address in self.called}
+        return self.platform.url or (urls.pop() if len(urls) == 1 else "")
+
     def write_load(self) -> None:
         """Write the load into the run's folder if JMeter cannot read it from the plan's properties."""
         if self.kit_load is not None and kit_load.PROPERTY in self.settings.of_jmeter:

@@ -173,8 +173,9 @@ def _point(study: Study, places: Mapping[str, int]) -> Point:
     except UsageError as error:
         raise PointError(plan_place, str(error)) from None
     properties = {str(key[1]): each for key, each in settings.items() if key[0] == "properties"}
-    if "url" in properties:
-        value, place = properties["url"]
+    url = of_plan.url
+    if url is not None and url.name in properties:
+        value, place = properties[url.name]
         what = "the address of the function is set by the target, not by a property; "
         raise PointError(place, f"{what}give target: {{kind: url, url: {as_text(value)}}}")
     resolver = _Resolver(factors, properties, of_plan)
@@ -192,7 +193,6 @@ def _point(study: Study, places: Mapping[str, int]) -> Point:
         where = settings.get(("target", error.name), settings.get(("target", "kind"), (None, ("target",))))[1]
         raise PointError(where, error.what, error.allowed, error.seen) from None
     _check_properties(of_plan, plan, texts, {name: where for name, (_, where) in properties.items()})
-    url = of_plan.url
     needs_url = url and facets.EMBEDDED not in url.facets and url.is_needed({**of_plan.defaults, **texts})
     if needs_url and not PLATFORMS[typed.kind].serves_any_function:
         what = f"{plan} can send to any function, but target.kind {typed.kind} serves only its own; give another kind"
@@ -222,7 +222,7 @@ def _settings(level: Level) -> Iterator[tuple[YamlPath, Any]]:
 
 def _check_properties(of_plan: Plan, plan: str, texts: Mapping[str, str], places: Mapping[str, YamlPath]) -> None:
     """Check that the plan has the properties and that their values are in range."""
-    allowed = sorted(set(of_plan.settable) - {"url"})
+    allowed = sorted(each.name for each in of_plan.settable.values() if each is not of_plan.url)
     for name, place in places.items():
         if "." not in name and name not in allowed:
             raise PointError(place, f"{plan} has no property {name!r}", allowed, name)
@@ -241,7 +241,8 @@ class _Resolver:
     ) -> None:
         self._factors = factors
         self._properties = properties
-        self._defaults = {name: default for name, default in of_plan.defaults.items() if name != "url"}
+        url = of_plan.url
+        self._defaults = {name: default for name, default in of_plan.defaults.items() if not url or name != url.name}
         self._under_way: list[str] = []
 
     def value(self, name: str) -> Any:

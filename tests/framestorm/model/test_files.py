@@ -4,7 +4,7 @@ import pytest
 
 from framestorm.model import files
 from framestorm.model.files import FORMAT, FileError, FormatError
-from framestorm.model.run import Record, Target
+from framestorm.model.run import Record
 
 
 def test_an_older_format_is_refused_by_its_number(tmp_path: Path) -> None:
@@ -14,12 +14,6 @@ def test_an_older_format_is_refused_by_its_number(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace(f'"format":{FORMAT}', f'"format":{FORMAT - 1}'))
     with pytest.raises(FormatError, match=rf"run.json has format {FORMAT - 1}; this version reads format {FORMAT}"):
         files.read(path, Record)
-
-
-def test_the_address_of_a_run_is_the_plans_before_the_targets() -> None:
-    assert Record(properties={"url": "of the plan"}).url == "of the plan"
-    assert Record(properties={"url": "of the plan"}, target=Target("url", "of the target")).url == "of the plan"
-    assert Record(target=Target("url", "of the target")).url == "of the target"
 
 
 @pytest.mark.parametrize(
