@@ -19,7 +19,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.hosts.orders import CONTROLLER_PROPERTIES, remote_options
 from framestorm.run import jmeter
-from lab.hosts import CONTROLLER_ADDRESS, Host
+from lab.hosts import CONTROLLER_ADDRESS, LabHost
 
 PLAN = Path(__file__).with_name("rows.jmx")
 ROWS = 16 * 12_500
@@ -103,7 +103,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name, deployed(Path(name)) as inventory:
         folder = Path(name)
         _, alone, _ = rows_per_s(folder / "alone")
-        over = remote_options([f"{Host('slave1').address}:8001"], CONTROLLER_ADDRESS, CONTROLLER_PROPERTIES)
+        over = remote_options([f"{LabHost('slave1').address}:8001"], CONTROLLER_ADDRESS, CONTROLLER_PROPERTIES)
         whole, sent, came = rows_per_s(folder / "slave", *over)
         missed |= sent < WANTED_ROWS_PER_S or came != ROWS
         print(f"rows with the tree kept, once warm: {sent:.0f}/s over one slave, {sent / alone:.2f} of none")

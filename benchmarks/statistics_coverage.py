@@ -28,7 +28,7 @@ from framestorm.stats.means import is_enough, student, welch, without_repetition
 from framestorm.stats.percentiles import Sample, interval_ranks
 from framestorm.stats.scalability import fit_usl
 from framestorm.stats.shares import design_effect, wilson
-from framestorm.study.answers.samples import Times
+from framestorm.study.answers.samples import OrderedTimes
 
 Floats = NDArray[np.float64]
 Ends = tuple[float | None, float | None]
@@ -161,7 +161,7 @@ def within_runs() -> Iterator[Case]:
 def run_of_times(times: Floats) -> RunSide:
     """A run as it is compared, its samples one after the other."""
     ended = np.cumsum(times)
-    series = {"": Times(times, np.zeros(times.size, dtype=np.bool_))}
+    series = {"": OrderedTimes(times, np.zeros(times.size, dtype=np.bool_))}
     measured = Measured(series, np.ones(times.size, dtype=np.bool_), ended, (0.0, ended[-1]))
     return RunSide("", (Run(Path(), {}, None, by_label={None: measured}),))
 

@@ -26,7 +26,7 @@ class LabError(Exception):
 
 
 @dataclass(frozen=True)
-class Host:
+class LabHost:
     """One host of the lab; its files are below `.local/lab/hosts/NAME`."""
 
     name: str
@@ -57,18 +57,18 @@ class Host:
         return self.folder / "console.log"
 
 
-def planned(slaves: int = DEFAULT_SLAVES, outsider: bool = False) -> list[Host]:
+def planned(slaves: int = DEFAULT_SLAVES, outsider: bool = False) -> list[LabHost]:
     """The hosts of a lab with so many slaves, in the order they are shown."""
     if not 0 <= slaves <= MAX_SLAVES:
         raise LabError(f"--slaves {slaves}: a lab has 0 to {MAX_SLAVES} slaves")
     names = ["master1", *(f"slave{number}" for number in range(1, slaves + 1)), "function1"]
-    return [Host(name) for name in [*names, *(["outsider"] if outsider else [])]]
+    return [LabHost(name) for name in [*names, *(["outsider"] if outsider else [])]]
 
 
-def existing() -> list[Host]:
+def existing() -> list[LabHost]:
     """The hosts that have a disk, running or not."""
     folder = HOME / "hosts"
     if not folder.is_dir():
         return []
-    hosts = [Host(entry.name) for entry in folder.iterdir() if (entry / "disk").is_dir()]
+    hosts = [LabHost(entry.name) for entry in folder.iterdir() if (entry / "disk").is_dir()]
     return sorted(hosts, key=lambda host: [int(part) for part in host.address.split(".")])

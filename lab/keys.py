@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from lab.hosts import HOME, USER, Host
+from lab.hosts import HOME, USER, LabHost
 from lab.network import run
 
 FOLDER = HOME / "ssh"
@@ -21,7 +21,7 @@ def ensure() -> None:
         _generate(KEY, "framestorm lab")
 
 
-def give(host: Host) -> None:
+def give(host: LabHost) -> None:
     """Give a host its own key and let the lab's key in; remember the host's so that ssh can check it."""
     folder = host.disk / "etc/ssh"
     folder.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def _generate(path: Path, comment: str) -> None:
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path))
 
 
-def ssh(host: Host, *command: str) -> list[str]:
+def ssh(host: LabHost, *command: str) -> list[str]:
     """The command line that runs `command` on a host."""
     options = {
         "BatchMode": "yes",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from framestorm import paths
 from lab import base, groups, keys, network, registries
-from lab.hosts import HOME, Host, LabError, existing, planned
+from lab.hosts import HOME, LabError, LabHost, existing, planned
 
 BOOT_S = 60  # how long a host may take to answer; 3 s are usual
 
@@ -22,7 +22,7 @@ BOOT_S = 60  # how long a host may take to answer; 3 s are usual
 class HostStatus:
     """The state of a host: as systemd names it (running, degraded, starting), or stopped, or unreachable."""
 
-    host: Host
+    host: LabHost
     state: str
     ssh: bool
 
@@ -79,7 +79,7 @@ def up(slaves: int, outsider: bool = False, with_registries: bool = False) -> li
     return states
 
 
-def _start(host: Host, system: os.PathLike[str], with_registries: bool = False) -> None:
+def _start(host: LabHost, system: os.PathLike[str], with_registries: bool = False) -> None:
     if groups.processes(host.name):
         return
     if not (host.folder / "complete").exists():
@@ -97,7 +97,7 @@ def _start(host: Host, system: os.PathLike[str], with_registries: bool = False) 
     groups.start(host.name, command, host.console)
 
 
-def _make_disk(host: Host, system: os.PathLike[str], with_registries: bool) -> None:
+def _make_disk(host: LabHost, system: os.PathLike[str], with_registries: bool) -> None:
     """Make a host's disk, with its own name, address and keys."""
     for folder in (host.disk, host.folder / "work", host.folder / "root"):
         folder.mkdir(parents=True)
@@ -116,7 +116,7 @@ def _make_disk(host: Host, system: os.PathLike[str], with_registries: bool) -> N
     (host.folder / "complete").touch()
 
 
-def _wait(host: Host, system: os.PathLike[str]) -> HostStatus:
+def _wait(host: LabHost, system: os.PathLike[str]) -> HostStatus:
     """Wait until systemd on the host has started everything."""
     deadline = time.monotonic() + BOOT_S
     started_again = False
@@ -133,7 +133,7 @@ def _wait(host: Host, system: os.PathLike[str]) -> HostStatus:
     return status
 
 
-def status_of(host: Host) -> HostStatus:
+def status_of(host: LabHost) -> HostStatus:
     """The state of one host."""
     if not groups.processes(host.name):
         return HostStatus(host, "stopped", ssh=False)

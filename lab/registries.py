@@ -8,7 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from lab.hosts import CONTROLLER_ADDRESS, USER, Host
+from lab.hosts import CONTROLLER_ADDRESS, USER, LabHost
 from lab.network import PROXY_PORT, run
 
 CERTIFICATES = "/etc/ssl/lab.crt"  # what this machine trusts; base.py puts it there
@@ -56,7 +56,7 @@ def _maven_urls() -> list[str]:
     return re.findall(r"<url>\s*(https?://[^<\s]+)", text)
 
 
-def configure(host: Host) -> None:
+def configure(host: LabHost) -> None:
     """Let pip and Maven on a host that is not started yet use the proxy, with this machine's indexes and mirrors."""
     pip = {"proxy": f"http://{CONTROLLER_ADDRESS}:{PROXY_PORT}", "cert": CERTIFICATES, **_pip_settings()}
     settings = host.disk / "etc/pip.conf"

@@ -15,7 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from framestorm import paths
 from lab import keys
-from lab.hosts import Host
+from lab.hosts import LabHost
 from tests.runs import RunSh
 from tests.stand_in import StartServer, serving
 
@@ -69,13 +69,15 @@ class Lab:
     before: dict[str, frozenset[int]]  # ports that answered before anything was deployed
 
     def ssh(self, host: str, command: str, check: bool = True) -> str:
-        done = subprocess.run(keys.ssh(Host(host), command), capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(
+            keys.ssh(LabHost(host), command), capture_output=True, text=True, check=False, timeout=120
+        )
         assert done.returncode == 0 or not check, f"{host}: {command}: {done.returncode}: {done.stderr}{done.stdout}"
         return done.stdout
 
     def scan(self, source: str, target: str, ports: str = "1-65535") -> frozenset[int]:
         """TCP ports of `target` that answer to `source`."""
-        command = keys.ssh(Host(source), "python3", "-", Host(target).address, ports)
+        command = keys.ssh(LabHost(source), "python3", "-", LabHost(target).address, ports)
         done = subprocess.run(command, input=SCAN.read_bytes(), capture_output=True, check=True, timeout=120)
         return frozenset(int(port) for port in done.stdout.split())
 

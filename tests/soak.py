@@ -23,7 +23,7 @@ from pathlib import Path
 
 import psutil
 
-from framestorm.hosts.inventory import Host
+from framestorm.hosts.inventory import InventoryHost
 from framestorm.hosts.member import ANSWER_WITHIN_S, Member
 from framestorm.hosts.messages import Do, Ready
 from framestorm.machine import wait_until
@@ -39,7 +39,7 @@ USERS = ("-Jusers=2", "-Jramp_s=0", "-Jsleep_s=0.05")
 
 
 @dataclass(frozen=True)
-class Here(Host):
+class Here(InventoryHost):
     """This machine as a host, reached without ssh and without root, and described by a file of its own."""
 
     described: Path = Path()

@@ -11,14 +11,14 @@ from framestorm.compare.questions import ONE_ONLY, Questions
 from framestorm.compare.runs import Run, RunSide, settings_of
 from framestorm.compare.sides import StudySide
 from framestorm.inference.contrasts import share_without_time
-from framestorm.model.comparison import Setting
+from framestorm.model.comparison import DifferentSetting
 from framestorm.model.run import Host, Kit, Record
 from framestorm.model.summary import Doubt
 from framestorm.model.units import count, listed, percent, plural, size
 from framestorm.report.document import value
 from framestorm.results.reading import read_run
 
-Settings = dict[str, tuple[str, ...]]
+SettingTexts = dict[str, tuple[str, ...]]
 
 
 OVERLOADED: Doubt = "overloaded"
@@ -151,14 +151,16 @@ def of_run(run: Run) -> list[str]:
     return sentences + [f"{run.name}: {sentence}" for sentence in run.summary.warnings]
 
 
-def changes(old: RunSide | StudySide, new: RunSide | StudySide) -> list[Setting]:
+def changes(old: RunSide | StudySide, new: RunSide | StudySide) -> list[DifferentSetting]:
     """What differs in the settings of two sides, in the order in which one looks for it."""
     a, b = _settings(old, new), _settings(new, old)
     names = dict.fromkeys([*a, *b])
-    return [Setting(name, a.get(name, ()), b.get(name, ())) for name in names if a.get(name, ()) != b.get(name, ())]
+    return [
+        DifferentSetting(name, a.get(name, ()), b.get(name, ())) for name in names if a.get(name, ()) != b.get(name, ())
+    ]
 
 
-def of_settings(changed: Iterable[Setting], labels: tuple[str, str]) -> list[str]:
+def of_settings(changed: Iterable[DifferentSetting], labels: tuple[str, str]) -> list[str]:
     """Differences that may explain the figures in place of what one meant to change."""
     by_kind: dict[str, list[str]] = {}
     for change in changed:
@@ -171,7 +173,7 @@ def of_settings(changed: Iterable[Setting], labels: tuple[str, str]) -> list[str
     ]
 
 
-def _settings(side: RunSide | StudySide, other: RunSide | StudySide) -> Settings:
+def _settings(side: RunSide | StudySide, other: RunSide | StudySide) -> SettingTexts:
     if isinstance(side, RunSide):
         return _gathered(_of_run(run) for run in side.runs)
     shared = side.points.keys() & other.points.keys() if isinstance(other, StudySide) else ()
@@ -217,7 +219,7 @@ def _host(host: Host) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _of_study(side: StudySide, shared: Iterable[str]) -> Settings:
+def _of_study(side: StudySide, shared: Iterable[str]) -> SettingTexts:
     """A study's settings: those of the points that both have (what a factor sets is the point's), and its machines."""
     points = [side.points[key] for key in shared]
     gathered = _gathered(_of_load(point.plan, point.properties, point.target.model_dump()) for point in points)
@@ -239,7 +241,7 @@ def _records(side: StudySide) -> list[Record]:
     return read or [Record(kit=side.study.kit)]
 
 
-def _gathered(each: Iterable[Mapping[str, str]]) -> Settings:
+def _gathered(each: Iterable[Mapping[str, str]]) -> SettingTexts:
     """The distinct values of each setting, sorted."""
     values: dict[str, set[str]] = {}
     for settings in each:

@@ -15,20 +15,20 @@ from framestorm.inference.contrasts import Threshold, judge_differences, judge_t
 from framestorm.inference.wording import contrast_sentence
 from framestorm.machine import kit, now_ms
 from framestorm.model.comparison import (
+    ComparedSide,
     Comparison,
+    ComparisonVerdict,
     Contrast,
     Curve,
     JudgedThreshold,
     Link,
-    Side,
     SideComparison,
     Undecided,
-    Verdict,
 )
 from framestorm.model.metric import RESPONSE, metric
 from framestorm.model.units import listed, plural
 from framestorm.report.junit import suite_name
-from framestorm.study.answers.samples import Times
+from framestorm.study.answers.samples import OrderedTimes
 
 EXIT_MISSING, EXIT_REGRESSION, EXIT_UNDECIDED = 1, 3, 5
 MAIN_OF_RUNS = ("median_ms", "p95_ms", "success")
@@ -120,19 +120,19 @@ def _side_comparison(
     )
 
 
-def _verdict(judged: Sequence[JudgedThreshold], undecided: Undecided, overloaded: Sequence[str]) -> Verdict:
+def _verdict(judged: Sequence[JudgedThreshold], undecided: Undecided, overloaded: Sequence[str]) -> ComparisonVerdict:
     regressions = [each.text for each in judged if each.state == "regression"]
     missing = [f"{each.text} ({each.why})" for each in judged if each.state == "missing"]
     n_open = sum(each.is_undecided for each in judged)
     queues = f"; {listed([*overloaded])} {'was' if len(overloaded) == 1 else 'were'} overloaded" if overloaded else ""
     if regressions:
         text = f"{plural(len(regressions), 'regression')} beyond the threshold: {_first_of(regressions)}"
-        return Verdict("regression", EXIT_REGRESSION, text + queues)
+        return ComparisonVerdict("regression", EXIT_REGRESSION, text + queues)
     if missing:
-        return Verdict("missing", EXIT_MISSING, _first_of(missing) + queues)
+        return ComparisonVerdict("missing", EXIT_MISSING, _first_of(missing) + queues)
     text = "no worsening beyond a threshold was shown"
     if not n_open:
-        return Verdict("none", 0, f"{text}, and every interval is within its threshold{queues}")
+        return ComparisonVerdict("none", 0, f"{text}, and every interval is within its threshold{queues}")
     if n_open < len(judged):
         text += f"; {n_open} of {plural(len(judged), 'check')} could not be decided{queues}"
     elif overloaded:
@@ -140,19 +140,19 @@ def _verdict(judged: Sequence[JudgedThreshold], undecided: Undecided, overloaded
     else:
         text = "insufficient data: too few samples or repetitions to decide any threshold"
     if undecided == "fail":
-        return Verdict("inconclusive", EXIT_UNDECIDED, f"{text}, which counts as failed (--undecided fail)")
-    return Verdict("inconclusive" if n_open == len(judged) else "none", 0, text)
+        return ComparisonVerdict("inconclusive", EXIT_UNDECIDED, f"{text}, which counts as failed (--undecided fail)")
+    return ComparisonVerdict("inconclusive" if n_open == len(judged) else "none", 0, text)
 
 
 def _first_of(texts: Sequence[str]) -> str:
     return texts[0] + (f", and {len(texts) - 1} more" if len(texts) > 1 else "")
 
 
-def _side(side: RunSide | StudySide, out_dir: Path) -> Side:
+def _side(side: RunSide | StudySide, out_dir: Path) -> ComparedSide:
     links = [Link(folder.name, os.path.relpath(folder / "index.html", out_dir)) for folder in side.folders]
     runs = side.runs if isinstance(side, RunSide) else ()
     warnings = [each for run in runs for each in caveats.of_run(run)]
-    return Side(side.label, side.name, links, side.extent, warnings, caveats.is_overloaded(side))
+    return ComparedSide(side.label, side.name, links, side.extent, warnings, caveats.is_overloaded(side))
 
 
 def _curve(side: RunSide) -> Curve:
@@ -160,7 +160,7 @@ def _curve(side: RunSide) -> Curve:
     measured = [run.of() for run in side.runs]
     n = sum(of.right.size for of in measured)
     parts = [of.times[RESPONSE] for of in measured if RESPONSE in of.times]
-    times = Times.together([Times(np.empty(0), np.empty(0, dtype=bool)), *parts])
+    times = OrderedTimes.together([OrderedTimes(np.empty(0), np.empty(0, dtype=bool)), *parts])
     full = np.sort(times.full_ms)
     shown = np.linspace(0, full.size - 1, min(CURVE_POINTS, full.size)).astype(int)
     ranks = sorted(set(shown.tolist()))

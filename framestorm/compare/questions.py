@@ -31,7 +31,7 @@ from framestorm.stats.evidence import (
 )
 from framestorm.stats.means import welch
 from framestorm.stats.shares import design_effect
-from framestorm.study.answers.samples import Times
+from framestorm.study.answers.samples import OrderedTimes
 
 # Fewer show too little of their spread for a claim.
 LEAST_SAMPLES = 20
@@ -124,7 +124,7 @@ def least_samples(statistic: str) -> int:
     return max(LEAST_SAMPLES, round(100 * LEAST_BEYOND / min(percent, 100 - percent)))
 
 
-def resamples_of_times(times: Times, seed: list[int], statistic: str) -> Resamples | None:
+def resamples_of_times(times: OrderedTimes, seed: list[int], statistic: str) -> Resamples | None:
     """Resamples of the mean or a percentile; None with too few samples.
 
     Their interval includes the rounding error of times in whole ms.

@@ -19,7 +19,7 @@ from framestorm.results.jtl import read_jtl, read_users
 from framestorm.results.reading import read_run
 from framestorm.results.table import rate_per_s, serving_ms
 from framestorm.stats.checks import Flags, Floats
-from framestorm.study.answers.samples import Samples, Times, read_samples
+from framestorm.study.answers.samples import OrderedTimes, Samples, read_samples
 from framestorm.study.design.folder import StudyFolder
 
 STATISTICS = ("mean", *PERCENTILES)
@@ -34,7 +34,7 @@ class Measured:
     these could come.
     """
 
-    times: dict[str, Times]
+    times: dict[str, OrderedTimes]
     right: Flags
     ended_ms: Floats
     serving_ms: tuple[float, float] | None
@@ -142,9 +142,9 @@ class RunSide:
         known = {number: figure for number, figure in figures.items() if figure}
         return known if len(known) == len(self.runs) else {}
 
-    def times(self, label: str | None, series: str) -> Times:
+    def times(self, label: str | None, series: str) -> OrderedTimes:
         """The times of all runs together."""
-        return Times.together([run.of(label).times[series] for run in self.runs])
+        return OrderedTimes.together([run.of(label).times[series] for run in self.runs])
 
 
 def read_compared(folder: Path) -> Run:
@@ -173,13 +173,13 @@ def read_compared(folder: Path) -> Run:
     return Run(folder, record, summary, _target(folder, record), {None: of_main})
 
 
-def _users(folder: Path, record: Record) -> Times:
+def _users(folder: Path, record: Record) -> OrderedTimes:
     """Times of successful users and, as lower bounds, of users that timed out; measured by JMeter."""
     jtl = read_jtl(folder, record)
     if jtl.rows is None or not jtl.labels[USER]:
-        return Times(np.empty(0), np.empty(0, dtype=bool))
+        return OrderedTimes(np.empty(0), np.empty(0, dtype=bool))
     users = read_users(jtl).sort("start_ms").filter(pl.col("ok") | pl.col("censored"))
-    return Times.of(users, pl.col("elapsed_ms"), ~pl.col("ok"))
+    return OrderedTimes.of(users, pl.col("elapsed_ms"), ~pl.col("ok"))
 
 
 def settings_of(target: Target) -> dict[str, Any]:

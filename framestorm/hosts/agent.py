@@ -83,7 +83,7 @@ class Agent:
             answer(messages.Resolved(probe.addresses(order.hosts, order.port)))
         elif isinstance(order, messages.Open):
             self.open(order)
-        elif isinstance(order, messages.Piece):
+        elif isinstance(order, messages.FilePiece):
             self.take(order)
         elif isinstance(order, messages.Begin):
             self.begin(order)
@@ -103,7 +103,7 @@ class Agent:
             self.host = messages.Description(**json.loads(DESCRIPTION.read_text()))
         except (OSError, ValueError, TypeError) as error:
             raise CannotError(f"its {DESCRIPTION} cannot be read ({error}); run ./run.sh deploy") from None
-        facts = messages.Facts(
+        facts = messages.HostFacts(
             described=self.host,
             hostname=socket.gethostname(),
             java=probe.java_version(),
@@ -149,7 +149,7 @@ class Agent:
                 raise CannotError(f"the run's folder cannot be made: {error}") from None
         self.tell_time()
 
-    def take(self, order: messages.Piece) -> None:
+    def take(self, order: messages.FilePiece) -> None:
         """Add the next piece to a file of the run; after the last one, compare the whole with its digest."""
         run_dir = self._opened_dir()
         path = run_dir / order.file
@@ -245,7 +245,7 @@ class Agent:
 
     def serve(self) -> None:
         """Take orders until they end; whatever ends them, leave the host idle."""
-        lines = messages.Lines(sys.stdin.fileno())
+        lines = messages.DescriptorLines(sys.stdin.fileno())
         beaten_s = time.monotonic()
         try:
             while True:

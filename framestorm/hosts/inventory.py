@@ -21,7 +21,7 @@ CONNECT_TIMEOUT_S = 5
 
 
 @dataclass(frozen=True)
-class Host:
+class InventoryHost:
     """One host of the inventory with the variables that a run needs, as ansible/hosts.py prints them."""
 
     name: str
@@ -56,7 +56,7 @@ class Host:
         return self.ansible_connection == "local" or self.address in own_addresses()
 
 
-def find(inventory: Path, pattern: str) -> list[Host]:
+def find(inventory: Path, pattern: str) -> list[InventoryHost]:
     """The hosts that an Ansible pattern, or a list of addresses, names.
 
     Raises:
@@ -75,16 +75,16 @@ def find(inventory: Path, pattern: str) -> list[Host]:
     if done.returncode != 0:
         words = [line for line in done.stderr.splitlines() if not line.startswith("[WARNING]")]
         raise UsageError(f"-R {pattern}: {' '.join(words).strip()}")
-    return TypeAdapter(list[Host]).validate_json(done.stdout)
+    return TypeAdapter(list[InventoryHost]).validate_json(done.stdout)
 
 
 @dataclass(frozen=True)
 class Hosts:
     """Who takes part in a run over slaves; no master means that JMeter's controller runs on this machine."""
 
-    slaves: list[Host]
-    master: Host | None
-    functions: list[Host]
+    slaves: list[InventoryHost]
+    master: InventoryHost | None
+    functions: list[InventoryHost]
 
     @property
     def function_url(self) -> str | None:
@@ -95,7 +95,7 @@ class Hosts:
         host = f"[{address}]" if ":" in address else address
         return f"http://{host}:{self.functions[0].framestorm_function_port}/function/face-blur"
 
-    def function_at(self, url: str) -> Host | None:
+    def function_at(self, url: str) -> InventoryHost | None:
         """The function's host that a URL leads to; None when the inventory has none, or it is in the run anyway."""
         name = urllib.parse.urlsplit(url).hostname
         candidates = (host for host in self.functions if name in {host.name, host.address, host.ansible_host})

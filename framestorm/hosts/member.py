@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 from framestorm import client_server, probe
 from framestorm.errors import FramestormError
 from framestorm.hosts import agent, fence, messages
-from framestorm.hosts.inventory import Host
+from framestorm.hosts.inventory import InventoryHost
 
 # Reads as many bytes as the first line says, modules by their names, and runs the last one: the agent needs no
 # installation and is never out of date.
@@ -80,9 +80,9 @@ class Delivery:
 class Member:
     """The conductor's end of one agent."""
 
-    def __init__(self, host: Host, run_dir: Path) -> None:
+    def __init__(self, host: InventoryHost, run_dir: Path) -> None:
         self.host = host
-        self.facts = messages.Facts()
+        self.facts = messages.HostFacts()
         self.share: dict[str, str] = {}
         self.clock_offset_ms = 0.0
         self.lost: str | None = None
@@ -105,7 +105,7 @@ class Member:
             start_new_session=True,
         )
         assert self._agent.stdout is not None  # noqa: S101 - it is a pipe
-        self._lines = messages.Lines(self._agent.stdout.fileno())
+        self._lines = messages.DescriptorLines(self._agent.stdout.fileno())
         self._sizes: dict[str, int] = {}
         self._send_lock = threading.Lock()
         self._closed = threading.Event()  # no more orders
@@ -177,7 +177,7 @@ class Member:
 
     def learn(self, kit_files: Sequence[str]) -> None:
         """Ask the host for its facts and measure its clock; for `kit_files` see messages.TellFacts."""
-        self.facts = self.ask(messages.TellFacts(list(kit_files)), messages.Facts, ANSWER_WITHIN_S)
+        self.facts = self.ask(messages.TellFacts(list(kit_files)), messages.HostFacts, ANSWER_WITHIN_S)
         self.measure_clock()
 
     def why_unreached(self, target: str) -> str | None:
@@ -337,7 +337,7 @@ def _whole(text: str) -> int:
     return int(_number(text))
 
 
-def _pieces(name: str, source: Path | bytes) -> Iterator[messages.Piece]:
+def _pieces(name: str, source: Path | bytes) -> Iterator[messages.FilePiece]:
     """A file in pieces, the last one with the digest of the whole; an empty file is one empty piece."""
     digest = hashlib.sha256()
     with io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file:
@@ -345,7 +345,7 @@ def _pieces(name: str, source: Path | bytes) -> Iterator[messages.Piece]:
         while True:
             digest.update(data)
             following = file.read(messages.PIECE_BYTES)
-            yield messages.Piece(name, base64.b64encode(data).decode(), "" if following else digest.hexdigest())
+            yield messages.FilePiece(name, base64.b64encode(data).decode(), "" if following else digest.hexdigest())
             if not following:
                 return
             data = following

@@ -75,7 +75,7 @@ class Open:
 
 
 @dataclass(frozen=True)
-class Piece:
+class FilePiece:
     """The next bytes of a file in the run's folder, in base64; the last piece has the digest of the whole file."""
 
     file: str
@@ -109,7 +109,7 @@ class Do:
     what: Doing
 
 
-Order = TellFacts | Connect | Resolve | Open | Piece | Begin | Do
+Order = TellFacts | Connect | Resolve | Open | FilePiece | Begin | Do
 
 
 # Answers
@@ -119,7 +119,7 @@ AT_LEAST_0, AT_LEAST_1 = {"ge": 0}, {"ge": 1}
 
 
 @dataclass(frozen=True)
-class Facts:
+class HostFacts:
     """Answer to TellFacts.
 
     kit, additions: digests of the kit's files there, and of what it adds to JMeter. unit: the LoadState of its server's
@@ -163,7 +163,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Got:
-    """Answer to a Piece: it is written, and where it was the last one, the digest is right."""
+    """Answer to a FilePiece: it is written, and where it was the last one, the digest is right."""
 
     file: str
 
@@ -208,7 +208,7 @@ class Done:
     lines: dict[str, int] = field(default_factory=dict)
 
 
-Answer = Facts | Connected | Resolved | Ready | Got | Failed | Chunk | Beat | Done
+Answer = HostFacts | Connected | Resolved | Ready | Got | Failed | Chunk | Beat | Done
 ORDERS: dict[str, type[Order]] = {each.__name__: each for each in get_args(Order)}
 ANSWERS: dict[str, type[Answer]] = {each.__name__: each for each in get_args(Answer)}
 
@@ -234,7 +234,7 @@ def order(line: bytes) -> Order:
     return order
 
 
-class Lines:
+class DescriptorLines:
     """The lines of a descriptor, as they come."""
 
     def __init__(self, descriptor: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from framestorm import paths, probe
 from framestorm.hosts.member import HostError, Member, together
-from framestorm.hosts.messages import Facts
+from framestorm.hosts.messages import HostFacts
 from framestorm.run import capacity
 from framestorm.run.capacity import Demand
 from framestorm.run.output import NEEDED_DISK_BYTES
@@ -30,7 +30,7 @@ def faults(members: Sequence[Member], slaves: Sequence[Member], target: str) -> 
     reached = [member for member in members if not reasons[member]]
     versions = [member.facts.java for member in reached]
     java = max(versions, key=versions.count, default=None)
-    here = Facts(
+    here = HostFacts(
         jmeter=probe.jmeter_version(paths.JMETER_HOME),
         kit=probe.digest(paths.ROOT, files),
         additions=probe.additions(paths.JMETER_HOME),
@@ -74,7 +74,7 @@ def _learn(member: Member, files: Sequence[str]) -> str | None:
     return None
 
 
-def _faults(member: Member, java: str | None, here: Facts, ssl: bool) -> list[str]:
+def _faults(member: Member, java: str | None, here: HostFacts, ssl: bool) -> list[str]:
     """The reasons why a host with known facts and clock cannot take part, each with the remedy; empty if it can.
 
     here: this machine's own facts, as far as the host's must be the same.

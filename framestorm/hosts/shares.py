@@ -8,7 +8,7 @@ from framestorm.hosts import one_per_jvm, schedules
 from framestorm.hosts.division import Division, holder, number_text, parts, title
 from framestorm.load import kit_load, timers
 from framestorm.load.fields import Fields
-from framestorm.load.thread_groups import Kind, kind_of
+from framestorm.load.thread_groups import LoadKind, kind_of
 from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known
 
@@ -70,7 +70,7 @@ def divide_ones(elements: Sequence[ET.Element], known: Known, values: Mapping[st
     return division
 
 
-def _divide_fields(fields: Fields, kind: Kind, division: Division) -> None:
+def _divide_fields(fields: Fields, kind: LoadKind, division: Division) -> None:
     # "This thread only": the timer's rate is that of each thread.
     if fields.element.tag == "ConstantThroughputTimer" and timers.mode_of(fields) in timers.OF_EACH_THREAD:
         return

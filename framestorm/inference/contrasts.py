@@ -14,11 +14,11 @@ from framestorm.model.comparison import (
     NOT_SIGNIFICANT,
     Bound,
     Change,
-    Claim,
+    ChangeWord,
     Contrast,
     JudgedThreshold,
     SideFigure,
-    State,
+    ThresholdState,
 )
 from framestorm.model.metric import Metric, Worse, metric
 from framestorm.stats.effects import magnitude
@@ -28,7 +28,7 @@ OPEN = "neither end of its interval is known: too few samples, or timeouts hide 
 NOT_IN_FAMILY = "alone it would be a regression; not significant after correction for multiple comparisons"
 # Errors other than timeouts have no time: if their share is larger, times describe only the remaining samples.
 MANY_FAILED = 0.01
-TIME_CLAIMS: dict[Worse, Claim] = {"higher": "slower", "lower": "faster"}
+TIME_CLAIMS: dict[Worse, ChangeWord] = {"higher": "slower", "lower": "faster"}
 BOUNDS: dict[tuple[bool, bool], Bound] = {
     (False, False): "exact", (False, True): "at least", (True, False): "at most", (True, True): "unknown",
 }  # fmt: skip
@@ -206,14 +206,14 @@ def judge_thresholds(
 
 
 def _judged(
-    threshold: Threshold, of: Question | Missing, state: State, why: str | None, change: str
+    threshold: Threshold, of: Question | Missing, state: ThresholdState, why: str | None, change: str
 ) -> JudgedThreshold:
     where = f" at {of.point}" if of.point else ""
     text = f"{of.side}, {metric(of.metric).label}{where}: {change}"
     return JudgedThreshold(threshold.text, of.metric, threshold.limit, of.side, of.point, state, why, text)
 
 
-def _state_of(threshold: Threshold, question: Question) -> tuple[State, str | None]:
+def _state_of(threshold: Threshold, question: Question) -> tuple[ThresholdState, str | None]:
     """The result if no regression was shown."""
     if threshold.scale not in question.evidence:
         return "not compared", question.why

@@ -17,7 +17,7 @@ _FEEDBACK = re.compile(r"\$\{__tstFeedback\((?P<words>[^()]*)\)\}")
 
 
 @dataclass(frozen=True)
-class Kind:
+class LoadKind:
     """A class of thread groups or timers: what it asks for, and which of its fields have a total over all slaves.
 
     totals: fields with a total, by their names. table: a field with rows, and the columns in which they have a total.
@@ -31,7 +31,7 @@ class Kind:
     steps: tuple[tuple[str, str], ...] = ()
 
 
-def kind_of(element: ET.Element) -> Kind | None:
+def kind_of(element: ET.Element) -> LoadKind | None:
     """The kind of an element, None if it asks for no load."""
     return KINDS.get(element.tag.rpartition(".")[2])
 
@@ -152,24 +152,24 @@ def _of_ultimate(fields: Fields, load: Load) -> Load:
 
 
 _LIMIT: dict[str, Total] = {"ConcurrencyLimit": "most users at the same time"}
-_OF_THREADS = Kind("users", _of_threads, {"ThreadGroup.num_threads": "users"})
-KINDS: dict[str, Kind] = {
+_OF_THREADS = LoadKind("users", _of_threads, {"ThreadGroup.num_threads": "users"})
+KINDS: dict[str, LoadKind] = {
     "ThreadGroup": _OF_THREADS,
     # Each slave sets up and tears down for itself, so their users are no total.
     "SetupThreadGroup": replace(_OF_THREADS, totals={}),
     "PostThreadGroup": replace(_OF_THREADS, totals={}),
-    "ConcurrencyThreadGroup": Kind("users", _of_concurrency, {"TargetLevel": "users"}),
-    "ArrivalsThreadGroup": Kind("arrivals", _of_arrivals, {"TargetLevel": "rate", **_LIMIT}),
-    "FreeFormArrivalsThreadGroup": Kind("arrivals", _of_free_form, _LIMIT, table=("Schedule", (0, 1))),
-    "OpenModelThreadGroup": Kind("arrivals", _of_open_model),
-    "SteppingThreadGroup": Kind(
+    "ConcurrencyThreadGroup": LoadKind("users", _of_concurrency, {"TargetLevel": "users"}),
+    "ArrivalsThreadGroup": LoadKind("arrivals", _of_arrivals, {"TargetLevel": "rate", **_LIMIT}),
+    "FreeFormArrivalsThreadGroup": LoadKind("arrivals", _of_free_form, _LIMIT, table=("Schedule", (0, 1))),
+    "OpenModelThreadGroup": LoadKind("arrivals", _of_open_model),
+    "SteppingThreadGroup": LoadKind(
         "users",
         _of_stepping,
         {"ThreadGroup.num_threads": "users", "Start users count burst": "users of the first step"},
         steps=(("Start users count", "Start users period"), ("Stop users count", "Stop users period")),
     ),
-    "UltimateThreadGroup": Kind("users", _of_ultimate, table=("ultimatethreadgroupdata", (0,))),
-    "ConstantThroughputTimer": Kind("arrivals", timers.of_constant_timer, {"throughput": "rate"}),
-    "PreciseThroughputTimer": Kind("arrivals", timers.of_precise_timer, {"throughput": "rate"}),
-    "VariableThroughputTimer": Kind("arrivals", timers.of_shaping_timer, table=("load_profile", (0, 1))),
+    "UltimateThreadGroup": LoadKind("users", _of_ultimate, table=("ultimatethreadgroupdata", (0,))),
+    "ConstantThroughputTimer": LoadKind("arrivals", timers.of_constant_timer, {"throughput": "rate"}),
+    "PreciseThroughputTimer": LoadKind("arrivals", timers.of_precise_timer, {"throughput": "rate"}),
+    "VariableThroughputTimer": LoadKind("arrivals", timers.of_shaping_timer, table=("load_profile", (0, 1))),
 }

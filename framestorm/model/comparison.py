@@ -10,12 +10,12 @@ from framestorm.stats.evidence import Scale
 
 Bound = Literal["exact", "at least", "at most", "unknown"]
 Undecided = Literal["pass", "fail"]
-Claim = Literal["slower", "faster", "higher", "lower", "no significant difference", "not compared"]
-State = Literal["regression", "missing", "within", "inconclusive", "not compared"]
-VerdictWord = Literal["regression", "missing", "none", "inconclusive"]
+ChangeWord = Literal["slower", "faster", "higher", "lower", "no significant difference", "not compared"]
+ThresholdState = Literal["regression", "missing", "within", "inconclusive", "not compared"]
+ComparisonWord = Literal["regression", "missing", "none", "inconclusive"]
 NEUTRAL: dict[Scale, float] = {"ratio": 1.0, "difference": 0.0}
-NOT_SIGNIFICANT: Claim = "no significant difference"
-NOT_COMPARED: Claim = "not compared"
+NOT_SIGNIFICANT: ChangeWord = "no significant difference"
+NOT_COMPARED: ChangeWord = "not compared"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Contrast:
     scale: Scale
     bound: Bound
     p_value: float | None
-    claim: Claim
+    claim: ChangeWord
     is_worse: bool | None
     cliffs_delta: float | None
     cliffs_magnitude: str | None
@@ -84,7 +84,7 @@ class JudgedThreshold:
     limit: float
     side: str
     point: str | None
-    state: State
+    state: ThresholdState
     why: str | None
     text: str
     needed: str | None = None
@@ -96,10 +96,10 @@ class JudgedThreshold:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ComparisonVerdict:
     """The result of the comparison: one word, run.sh's exit status, and a sentence."""
 
-    word: VerdictWord
+    word: ComparisonWord
     exit_status: int
     text: str
 
@@ -113,7 +113,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparedSide:
     """One side: its letter and name, its runs or its study, how much data it has, and cautions.
 
     is_overloaded: a run of it was, so that its times are those of a queue.
@@ -128,7 +128,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Setting:
+class DifferentSetting:
     """A setting whose values differ; if one side has several values, its runs or points differ."""
 
     name: str
@@ -147,7 +147,7 @@ class SideComparison:
     label: str
     against: str
     answers: list[str]
-    changes: list[Setting]
+    changes: list[DifferentSetting]
     warnings: list[str]
     overall: list[Contrast]
     points: list[Contrast]
@@ -181,8 +181,8 @@ class Comparison:
     kit: Kit
     made_ms: float
     command: tuple[str, ...]
-    verdict: Verdict
-    sides: list[Side]
+    verdict: ComparisonVerdict
+    sides: list[ComparedSide]
     comparisons: list[SideComparison]
     thresholds: list[JudgedThreshold]
     curves: list[Curve]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Verdict = Literal["confirmed", "rejected", "inconclusive"]
-CONFIRMED: Verdict = "confirmed"
-REJECTED: Verdict = "rejected"
-INCONCLUSIVE: Verdict = "inconclusive"
+HypothesisVerdict = Literal["confirmed", "rejected", "inconclusive"]
+CONFIRMED: HypothesisVerdict = "confirmed"
+REJECTED: HypothesisVerdict = "rejected"
+INCONCLUSIVE: HypothesisVerdict = "inconclusive"
 FORMS = '"< 0.9", "> 0", "<= 3", ">= 2" or "= 1 within 5 %"'
 _NUMBER = r"-?[0-9.]+(?:e-?[0-9]+)?"
 PATTERN = rf"^\s*(?:([<>]=?)\s*({_NUMBER})|=\s*(-?[0-9.]+)\s+within\s+([0-9.]+)\s*%)\s*$"
@@ -27,7 +27,7 @@ class Expectation:
         """Whether it is the very limit, which does not meet it: 1 of `< 1`."""
         return value in (math.nextafter(self.low, -math.inf), math.nextafter(self.high, math.inf))
 
-    def verdict(self, low: float | None, high: float | None) -> Verdict:
+    def verdict(self, low: float | None, high: float | None) -> HypothesisVerdict:
         """Confirmed if the whole interval meets it, rejected if the whole of it fails, else inconclusive.
 
         An end that is not known is as far away as can be.
@@ -38,7 +38,7 @@ class Expectation:
         return REJECTED if high < self.low or low > self.high else INCONCLUSIVE
 
 
-def whole_verdict(verdicts: Sequence[Verdict], *, one_is_enough: bool = False) -> Verdict:
+def whole_verdict(verdicts: Sequence[HypothesisVerdict], *, one_is_enough: bool = False) -> HypothesisVerdict:
     """Confirmed if all are (or one, where that is enough), rejected if one is (or all), else inconclusive."""
     enough, all_ = (any, all) if one_is_enough else (all, any)
     if enough(verdict == CONFIRMED for verdict in verdicts):

@@ -9,9 +9,9 @@ from framestorm.model import units
 from framestorm.model.criteria import EACH, OPERATORS, OVERLOAD, Criterion
 from framestorm.model.metric import COUNT_METRICS, LOAD_METRICS, Metric, metric, quoted
 from framestorm.model.overload import Queue
-from framestorm.stats.estimate import Bound, Estimate, Times
+from framestorm.stats.estimate import AnyTimes, Estimate, EstimateBound
 
-State = Literal["passed", "failed", "unjudged"]
+JudgedState = Literal["passed", "failed", "unjudged"]
 NO_SCHEDULE = "the load comes by no schedule that is known"
 
 
@@ -23,7 +23,7 @@ class Group:
     n: int = 0
     ok: int = 0
     rate_per_s: float | None = None
-    samples: Mapping[str, Times] = field(default_factory=dict)
+    samples: Mapping[str, AnyTimes] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
 
     def unit(self, series: str) -> str:
@@ -56,10 +56,10 @@ class LoadFigures:
 class Judgement(Criterion):
     """A criterion and its result; `measured` is the figure in words, `why` a sentence unless it passed."""
 
-    state: State
+    state: JudgedState
     measured: str
     value: float | None
-    bound: Bound | None
+    bound: EstimateBound | None
     why: str
 
 
@@ -77,7 +77,7 @@ def judge(criterion: Criterion, groups: Mapping[str, Group], load: LoadFigures |
         return _judge_load(criterion, load or LoadFigures())
     group = groups.get(criterion.label) or Group(criterion.label)
     holds, figure = OPERATORS[criterion.op], _measure(criterion, group)
-    state: State = "unjudged"
+    state: JudgedState = "unjudged"
     if figure is None:
         label = quoted(criterion.label)
         what = f"no sample of {label} has this figure" if group.n else f"there is no sample of {label}"
@@ -97,8 +97,8 @@ def judge(criterion: Criterion, groups: Mapping[str, Group], load: LoadFigures |
 
 
 def _judge_load(criterion: Criterion, load: LoadFigures) -> Judgement:
-    def judged(state: State, measured: str, value: float | None, why: str) -> Judgement:
-        bound: Bound | None = None if value is None else "exact"
+    def judged(state: JudgedState, measured: str, value: float | None, why: str) -> Judgement:
+        bound: EstimateBound | None = None if value is None else "exact"
         return Judgement(**vars(criterion), state=state, measured=measured, value=value, bound=bound, why=why)
 
     if criterion.metric == OVERLOAD:
@@ -109,7 +109,7 @@ def _judge_load(criterion: Criterion, load: LoadFigures) -> Judgement:
         if load.is_overloaded is None:
             why = f"{load.why.rstrip('.')}, so it cannot be judged and counts as failed"
             return judged("unjudged", measured or "not known", None, why)
-        state: State = "failed" if load.is_overloaded else "passed"
+        state: JudgedState = "failed" if load.is_overloaded else "passed"
         return judged(state, measured, float(load.is_overloaded), load.why if load.is_overloaded else "")
     value, about = _of_load(criterion, load), metric(LOAD_METRICS[criterion.metric])
     if value is None:

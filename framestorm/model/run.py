@@ -7,7 +7,7 @@ from framestorm.model.files import FORMAT
 from framestorm.model.load import Load
 from framestorm.model.name import Name
 
-State = Literal["running", "complete", "stopped", "failed"]
+RunState = Literal["running", "complete", "stopped", "failed"]
 Role = Literal["generator", "generator and target", "slave", "master", "target"]
 
 
@@ -97,7 +97,7 @@ class Record:
     source: str | None = None
     title: str | None = None
     command: tuple[str, ...] = ()
-    state: State | None = None
+    state: RunState | None = None
     reason: str | None = None
     pid: int | None = None
     started_ms: float | None = None

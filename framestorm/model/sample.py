@@ -37,7 +37,7 @@ IS_SUB_RESULT = "is_sub_result"
 # sub-result (a redirect, an embedded resource) is part of the row before it. The end of its thread can cut a
 # transaction off.
 TRANSACTION, SUB_RESULT, CUT_TRANSACTION = "transaction", "sub-result", "cut-transaction"
-Kind = Literal["sampler", "transaction", "sub-result"]
+SampleKind = Literal["sampler", "transaction", "sub-result"]
 # Names in tables, criteria and metrics of what is calculated from the common fields.
 OTHER_SERIES = ("rtt", "warm", "cold", "open", "outside", "timed_out")
 # The labels of the kit's own plans that are nouns; in other plans, a label may be any text.

@@ -80,26 +80,28 @@ def catalogue_name(words: str, *, main_label: str = "") -> str:
 
 
 MetricName = Annotated[str, Field(min_length=1), AfterValidator(catalogue_name), Meaning(METRIC)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*$"), Meaning("letters, digits, _ and ., a letter first")]
+FactorName = Annotated[
+    str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*$"), Meaning("letters, digits, _ and ., a letter first")
+]
 LevelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"), Meaning("letters, digits and . _ + -")]
-Plan = Annotated[str, Field(pattern=r"\.jmx$"), Meaning("a path from the checkout's root that ends in .jmx")]
+PlanPath = Annotated[str, Field(pattern=r"\.jmx$"), Meaning("a path from the checkout's root that ends in .jmx")]
 Flag = Annotated[bool, Field(strict=True), Meaning("true or false")]
 Above0 = Annotated[Finite, Field(gt=0), Meaning("a number above 0")]
 AtLeast0 = Annotated[Finite, Field(ge=0), Meaning("a number of at least 0")]
 Repetitions = Annotated[int, Field(strict=True, ge=1, le=1000), Meaning("a whole number from 1 to 1000")]
-Expression = Annotated[str, Field(pattern="^="), Meaning("arithmetic that starts with =")]
-NumberOrExpression = Annotated[Above0 | Expression, Meaning("a number above 0, or arithmetic that starts with =")]
+ExpressionText = Annotated[str, Field(pattern="^="), Meaning("arithmetic that starts with =")]
+NumberOrExpression = Annotated[Above0 | ExpressionText, Meaning("a number above 0, or arithmetic that starts with =")]
 Value = Annotated[
     Annotated[bool, Field(strict=True)] | Annotated[int, Field(strict=True)] | Finite | str,
     Meaning("a number, a text, true or false"),
 ]
-Values = Annotated[tuple[Value, ...], Field(min_length=1)]
+LevelValues = Annotated[tuple[Value, ...], Field(min_length=1)]
 Pair = Annotated[tuple[Value, Value], Meaning("two levels")]
 Properties = dict[str, Value]
 # The settings of a target by name; what each may be, its platform declares.
-Setting = Annotated[Value | dict[str, Value] | None, Meaning("a value, or a mapping of values")]
-Settings = dict[str, Setting]
-Where = dict[str, Annotated[Value | Values, Meaning("a level, or a list of levels")]]
+TargetValue = Annotated[Value | dict[str, Value] | None, Meaning("a value, or a mapping of values")]
+TargetValues = dict[str, TargetValue]
+PointsWhere = dict[str, Annotated[Value | LevelValues, Meaning("a level, or a list of levels")]]
 
 
 def matches(factors: Mapping[str, Value], where: Mapping[str, Value | tuple[Value, ...]]) -> bool:
@@ -146,8 +148,8 @@ class Level(Noun):
     """What one level of a factor sets; a text that starts with = is calculated for each point."""
 
     properties: Properties = Field(default={}, description="Properties of the plan.")
-    target: Settings = Field(default={}, description="Settings of the target.")
-    plan: Plan | None = Field(default=None, description="Another plan.")
+    target: TargetValues = Field(default={}, description="Settings of the target.")
+    plan: PlanPath | None = Field(default=None, description="Another plan.")
     run_s: NumberOrExpression | None = Field(
         default=None, description="s: how long a run takes at this level, in place of the study's run_s."
     )
@@ -158,7 +160,7 @@ class Factor(RootModel[tuple[Value, ...] | dict[str, Level]]):
 
     model_config = ConfigDict(frozen=True)
     root: Annotated[
-        Annotated[Values, Tag(PLAIN)] | Annotated[dict[LevelName, Level], Field(min_length=1), Tag(MAPPING)],
+        Annotated[LevelValues, Tag(PLAIN)] | Annotated[dict[LevelName, Level], Field(min_length=1), Tag(MAPPING)],
         either(list | tuple, "a list of values, or a mapping from level to what it sets"),
     ]
 
@@ -185,8 +187,8 @@ class Factor(RootModel[tuple[Value, ...] | dict[str, Level]]):
         return Level(properties={name: value}) if setting == name else Level(target={setting: value})
 
 
-Factors = dict[Name, Factor]
-Blocks = Annotated[tuple[dict[str, Values], ...], Field(min_length=1)]
+Factors = dict[FactorName, Factor]
+Blocks = Annotated[tuple[dict[str, LevelValues], ...], Field(min_length=1)]
 
 
 class StopRule(Noun):
@@ -213,12 +215,12 @@ class Against(Noun):
 
 
 Derived = Annotated[
-    Annotated[Expression, Tag(PLAIN)] | Annotated[Against, Tag(MAPPING)],
+    Annotated[ExpressionText, Tag(PLAIN)] | Annotated[Against, Tag(MAPPING)],
     either(str, "arithmetic that starts with =, or a comparison with another point"),
 ]
 
 
-class Knee(Noun):
+class KneeClaim(Noun):
     """The smallest value of a factor at and above which a metric falls short of the offered rate."""
 
     over: Text = Field(description="A factor with numbers.")
@@ -233,13 +235,13 @@ class Claim(Noun):
     """A figure of the study, and the expected value."""
 
     metric: MetricName = Field(description="A metric, derived or of one run.")
-    where: Where = Field(default={}, description="The points that the claim is about.")
+    where: PointsWhere = Field(default={}, description="The points that the claim is about.")
     compare: Annotated[dict[str, Pair], Field(min_length=1, max_length=1)] | None = Field(
         default=None, description="A factor and two of its levels: the first against the second."
     )
     as_: Literal["ratio", "difference"] = Field(default="ratio", alias="as", description="How the two are compared.")
     trend: Text | None = Field(default=None, description="A factor with numbers: the claim is about the slope over it.")
-    knee: Knee | None = Field(
+    knee: KneeClaim | None = Field(
         default=None,
         description="The claim is about the smallest value of a factor at and above which the metric falls short.",
     )
@@ -262,7 +264,7 @@ class Hypothesis(Noun):
     any: Flag = Field(default=False, description="true: one confirmed claim is enough; false: all are needed.")
 
 
-class Chart(Noun):
+class ChartDefinition(Noun):
     """A chart of the study's page."""
 
     title: Text = Field(description="Its heading.")
@@ -278,7 +280,7 @@ class Chart(Noun):
     lines: Text | None = Field(default=None, description="A factor with a line, or a colour of bars, for each level.")
     panels: Text | None = Field(default=None, description="A factor with a chart for each level.")
     rows: Text | None = Field(default=None, description="Of per-frame: a factor with a row for each level.")
-    where: Where = Field(default={}, description="The points shown.")
+    where: PointsWhere = Field(default={}, description="The points shown.")
     log: Literal["x", "y", "xy"] | None = Field(default=None, description="Logarithmic axes.")
     caption: Text | None = Field(default=None, description="A sentence below it.")
 
@@ -314,8 +316,8 @@ class Study(Noun):
     name: SkipJsonSchema[str] = ""
     title: Text = Field(description="Heading of the study's page.")
     question: Text = Field(description="What the study asks, in a sentence or two.")
-    plan: Plan = Field(description="The JMeter plan, from the checkout's root: jmx/….")
-    target: Settings = Field(default={}, description="What is under test; levels of factors may change any of it.")
+    plan: PlanPath = Field(description="The JMeter plan, from the checkout's root: jmx/….")
+    target: TargetValues = Field(default={}, description="What is under test; levels of factors may change any of it.")
     properties: Properties = Field(default={}, description="Properties of the plan that are the same in all points.")
     factors: Annotated[Factors, Field(min_length=1)] = Field(
         description="What varies: a name and its levels. The name of a property of the plan, or of the target "
@@ -355,7 +357,7 @@ class Study(Noun):
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)] = Field(
         description="Metrics in the page's table, the main one first."
     )
-    derived: dict[Name, Derived] = Field(
+    derived: dict[FactorName, Derived] = Field(
         default={},
         description="The study's own metrics: arithmetic over metrics (one of a label in quotes: 'login p95'), "
         "properties and factors of the same run, or a comparison of each run with the mean of the runs (same "
@@ -364,7 +366,7 @@ class Study(Noun):
     hypotheses: tuple[Hypothesis, ...] = Field(
         default=(), description="Hypotheses, each with the claims on figures that decide it."
     )
-    charts: tuple[Chart, ...] = Field(
+    charts: tuple[ChartDefinition, ...] = Field(
         default=(),
         description="Charts of the page, in their order. Without charts: one of each of `metrics`, over up to three "
         "factors.",

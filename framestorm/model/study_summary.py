@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from framestorm.model.expectation import Verdict
+from framestorm.model.expectation import HypothesisVerdict
 from framestorm.model.study import Value
 from framestorm.model.summary import Doubt
 from framestorm.stats.estimate import Estimate
@@ -42,7 +42,7 @@ class ClaimAnswer:
     n: repetitions; cells: the points, or pairs of points, that the figure is of; notes: what a reader has to know.
     """
 
-    verdict: Verdict
+    verdict: HypothesisVerdict
     sentence: str
     kind: str
     metric: str
@@ -65,7 +65,7 @@ class HypothesisAnswer:
     name: str
     text: str
     published: str | None
-    verdict: Verdict
+    verdict: HypothesisVerdict
     any: bool
     claims: list[ClaimAnswer]
 

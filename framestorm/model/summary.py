@@ -14,7 +14,7 @@ from framestorm.model.files import FORMAT, schema, write_text
 from framestorm.model.judgement import Judgement
 from framestorm.model.overload import Overload, Rates
 from framestorm.model.run import Record
-from framestorm.model.sample import Kind, noun
+from framestorm.model.sample import SampleKind, noun
 from framestorm.model.series import Series
 from framestorm.stats.estimate import Estimate
 
@@ -105,7 +105,7 @@ class LabelSummary:
     success_high: float | None
     rate_per_s: float | None
     times: dict[str, Times]
-    kind: Kind = "sampler"
+    kind: SampleKind = "sampler"
     completed_per_s: float | None = None
     received_bytes_per_s: float | None = None
     sent_bytes_per_s: float | None = None
@@ -192,7 +192,7 @@ class ShortOfReplicas:
 
 
 @dataclass(frozen=True)
-class Replica:
+class ReplicaUsage:
     """Resource usage of one replica; None if not known."""
 
     name: str
@@ -227,7 +227,7 @@ class FunctionSummary:
     memory_max_bytes: float | None
     received_bytes_per_s: float | None
     sent_bytes_per_s: float | None
-    replicas: list[Replica]
+    replicas: list[ReplicaUsage]
     short_s: float
     short_worst: ShortOfReplicas | None
     lost: int

@@ -1,7 +1,7 @@
 """A platform: where the function under test runs, how its settings are applied, and which metrics it provides.
 
-A new platform is a module or package in this room with a subclass of `Settings` and one of `Platform`, and a line in
-`registry.py`.
+A new platform is a module or package in this room with a subclass of `TargetSettings` and one of `Platform`, and a line
+in `registry.py`.
 """
 
 import json
@@ -63,7 +63,7 @@ CountOrNone = Annotated[int, Field(ge=0), BeforeValidator(_whole), Meaning("a wh
 ANY_URL = ", as in target: {kind: url, url: http://example.com/function}"
 
 
-class Settings(BaseModel):
+class TargetSettings(BaseModel):
     """How a target is set up, as a study's points give it: `kind` names the platform, the rest is the platform's own.
 
     The fields of a subclass are what study.yml may set there: name, type, default, description.
@@ -156,7 +156,7 @@ def attempt(what: str, words: str, action: Callable[[], object]) -> Check:
     return Check(what, True, words)
 
 
-S = TypeVar("S", bound=Settings)
+S = TypeVar("S", bound=TargetSettings)
 
 
 class Platform(ABC, Generic[S]):
@@ -170,7 +170,7 @@ class Platform(ABC, Generic[S]):
     """
 
     kind: ClassVar[str]
-    settings: ClassVar[type[Settings]]
+    settings: ClassVar[type[TargetSettings]]
     serves_any_function: ClassVar[bool] = True
     takes_gateway: ClassVar[bool] = False
     runs_with_load: ClassVar[bool] = False

@@ -12,14 +12,14 @@ from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.guard import Guarded
 from framestorm.machine import LOOPBACK, answers, last_lines, port_holder, wait_until
-from framestorm.platform.base import Check, Platform, Settings, attempt
+from framestorm.platform.base import Check, Platform, TargetSettings, attempt
 from framestorm.setup.pieces import FACE_GRAPH, FUNCTION_VENV, Piece
 
 LOG = "target.log"
 READY_WITHIN_S = 90.0
 
 
-class EmbeddedSettings(Settings):
+class EmbeddedSettings(TargetSettings):
     """The embedded target has no settings."""
 
     kind: Literal["embedded"] = "embedded"

@@ -10,12 +10,12 @@ from pydantic import BeforeValidator, Field, SerializeAsAny
 from framestorm.endpoint import check_reachable, host_and_port
 from framestorm.errors import FramestormError
 from framestorm.model.study import Text
-from framestorm.platform.base import Check, Platform, SettingError, Settings, Site, attempt
+from framestorm.platform.base import Check, Platform, SettingError, Site, TargetSettings, attempt
 from framestorm.platform.embedded import Embedded
 from framestorm.platform.openfaas.platform import OpenFaas
 
 
-class UrlSettings(Settings):
+class UrlSettings(TargetSettings):
     """Settings of a function of which only the address is known."""
 
     kind: Literal["url"] = "url"
@@ -36,16 +36,16 @@ class Url(Platform[UrlSettings]):
         return settings.url
 
 
-class NoPlatform(Platform[Settings]):
+class NoPlatform(Platform[TargetSettings]):
     """No function under test: the plan has no url, or its users do the work themselves."""
 
     kind = "none"
-    settings = Settings
+    settings = TargetSettings
 
-    def checks(self, points: Mapping[str, Settings], usual: Mapping[str, object]) -> Iterator[Check]:
+    def checks(self, points: Mapping[str, TargetSettings], usual: Mapping[str, object]) -> Iterator[Check]:
         yield from ()
 
-    def _bring_to(self, settings: Settings) -> str:
+    def _bring_to(self, settings: TargetSettings) -> str:
         return ""
 
 
@@ -54,7 +54,7 @@ PLATFORMS: dict[str, type[Platform[Any]]] = {each.kind: each for each in (OpenFa
 DEFAULT_KIND = OpenFaas.kind
 
 
-def settings_of(values: Mapping[str, object]) -> type[Settings]:
+def settings_of(values: Mapping[str, object]) -> type[TargetSettings]:
     """The settings class for the `kind` in the values of a target; one with an address needs none."""
     kind = values.get("kind", Url.kind if "url" in values else DEFAULT_KIND)
     if not isinstance(kind, str) or kind not in PLATFORMS:
@@ -62,7 +62,7 @@ def settings_of(values: Mapping[str, object]) -> type[Settings]:
     return PLATFORMS[kind].settings
 
 
-def read(values: Mapping[str, object]) -> Settings:
+def read(values: Mapping[str, object]) -> TargetSettings:
     """The checked settings of a target from a point's values, for the platform of their `kind`.
 
     Raises:
@@ -71,9 +71,9 @@ def read(values: Mapping[str, object]) -> Settings:
     return settings_of(values).read(values)
 
 
-def typed(values: object) -> Settings:
-    """Settings read from a file, without `Settings.check`, which may have become stricter since."""
-    if isinstance(values, Settings):
+def typed(values: object) -> TargetSettings:
+    """Settings read from a file, without `TargetSettings.check`, which may have become stricter since."""
+    if isinstance(values, TargetSettings):
         return values
     if not isinstance(values, Mapping):
         raise ValueError("a target is a mapping")
@@ -81,7 +81,7 @@ def typed(values: object) -> Settings:
 
 
 # A field of this type stores the settings of any platform in a file and reads them back.
-AnySettings = Annotated[SerializeAsAny[Settings], BeforeValidator(typed)]
+AnySettings = Annotated[SerializeAsAny[TargetSettings], BeforeValidator(typed)]
 
 
 def at(url: str) -> Platform[Any]:
@@ -113,7 +113,7 @@ class Platforms:
             self._open[kind] = PLATFORMS[kind](self._site, self._folder)
         return self._open[kind]
 
-    def prepare(self, target: Settings) -> Platform[Any]:
+    def prepare(self, target: TargetSettings) -> Platform[Any]:
         """The platform of a target, after applying the target's settings."""
         platform = self.of(target.kind)
         platform.prepare(target)

@@ -9,7 +9,7 @@ import polars as pl
 from framestorm.model import summary as model
 from framestorm.model.criteria import ALL, EACH, OVERLOAD, USER, parse
 from framestorm.model.judgement import Group, Judgement, for_each, judge
-from framestorm.model.sample import Kind, noun
+from framestorm.model.sample import SampleKind, noun
 from framestorm.model.series import Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
@@ -46,7 +46,7 @@ FILES = {
 MARKED_STALLS = 5
 MAX_LABELS = 200  # with a row of their own
 MAX_CHARTED = 20  # with charts of their own
-OTHERS: dict[Kind, str] = {"sampler": "labels", "transaction": "transactions", "sub-result": "sub-results"}
+OTHERS: dict[SampleKind, str] = {"sampler": "labels", "transaction": "transactions", "sub-result": "sub-results"}
 ALWAYS_MADE = frozenset({"samples.csv", "summary.json", "junit.xml"})
 EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3, "partial": 4}
 
@@ -207,7 +207,7 @@ def _labels(
     """
     labels, groups, at_rate = {}, {}, results.is_at_rate
 
-    def add(group: Group, table: pl.LazyFrame, kind: Kind = "sampler", of_labels: int = 1) -> None:
+    def add(group: Group, table: pl.LazyFrame, kind: SampleKind = "sampler", of_labels: int = 1) -> None:
         groups[group.label] = group
         labels[group.label] = _label_summary(group, table, kind, of_labels, at_rate=at_rate)
 
@@ -233,7 +233,7 @@ def _labels(
 
 
 def _label_summary(
-    group: Group, table: pl.LazyFrame, kind: Kind, of_labels: int, *, at_rate: bool
+    group: Group, table: pl.LazyFrame, kind: SampleKind, of_labels: int, *, at_rate: bool
 ) -> model.LabelSummary:
     """Summarise one label; `table` has its samples. All of its rates are over the same time."""
     low, high = wilson(group.ok, group.n) or (None, None)

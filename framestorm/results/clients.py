@@ -23,7 +23,7 @@ from framestorm.results.lines import PLACE, Batch, LineReader, parsed
 from framestorm.results.tree import TreeReader, TreeSample
 
 Indices = NDArray[np.signedinteger]
-Flags = NDArray[np.uint8]
+ByteFlags = NDArray[np.uint8]
 BATCH_BYTES = 1 << 23
 VIDEO_CHARACTERS = 12  # of its SHA-256, in client/user.py
 LONGEST_CAUSE = 200  # as of samples in jmx/groovy/user.groovy
@@ -53,11 +53,11 @@ class UserHistory:
     # For each of its samples, by index: IN_TREE, IN_JOURNAL, both flags, or 0.
     sources: bytearray = field(default_factory=bytearray)
 
-    def add(self, indices: Indices, source: int) -> Flags:
+    def add(self, indices: Indices, source: int) -> ByteFlags:
         """Record that the samples with those indices are in that source; returns the sources recorded before each."""
         self.sources.extend(bytes(max(0, int(indices.max()) + 1 - len(self.sources))))
         sources = np.frombuffer(self.sources, np.uint8)
-        before: Flags = sources[indices]
+        before: ByteFlags = sources[indices]
         if (indices[1:] <= indices[:-1]).any():
             is_repeated = np.ones(indices.size, bool)
             is_repeated[np.unique(indices, return_index=True)[1]] = False
@@ -113,7 +113,7 @@ def read_clients(run_dir: Path, table: Path) -> ClientFiles:
     body = table.with_name(f"{table.name}.body")
     try:
         with body.open("wb") as file, ThreadPoolExecutor(2) as threads:
-            reader = _Reader(_Rows(file), _Worker(threads), _Worker(threads))
+            reader = _Reader(_RowBuffer(file), _Worker(threads), _Worker(threads))
             tree = TreeReader(reader.tree_lines, reader.tree_user)
             reader.files.tree_problem = tree.read(run_dir / "tree.xml")
             reader.read_pending()
@@ -132,7 +132,7 @@ def read_clients(run_dir: Path, table: Path) -> ClientFiles:
     return files
 
 
-class _Rows:
+class _RowBuffer:
     """Rows of samples.csv. A further figure that comes later than the first row is a further column of all rows."""
 
     def __init__(self, body: IO[bytes]) -> None:
@@ -186,7 +186,7 @@ class _Worker(Generic[T]):
 class _Reader:
     """Finds lines, reads them and writes their rows in parallel: the library releases the interpreter's lock."""
 
-    def __init__(self, rows: _Rows, reading: _Worker[Any], writing: _Worker[None]) -> None:
+    def __init__(self, rows: _RowBuffer, reading: _Worker[Any], writing: _Worker[None]) -> None:
         self.files = ClientFiles()
         self.rows = rows
         self._reader = LineReader()
@@ -312,7 +312,7 @@ class _Reader:
             user.ok = line.get("ok") is True
             _end(user, line)
 
-    def _mark(self, keys: pl.DataFrame, source: int, host: Callable[[int], str | None]) -> Flags:
+    def _mark(self, keys: pl.DataFrame, source: int, host: Callable[[int], str | None]) -> ByteFlags:
         """Record where the samples are; returns the sources recorded before each. `host`: of a new user by its row."""
         of_users = keys.with_row_index("row").group_by("user", maintain_order=True).agg("row", "index")
         rows, indices = (of_users[name].explode().to_numpy() for name in ("row", "index"))

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import polars as pl
 
 from framestorm.model.series import Curves, ReplicaLine, ReplicasOverTime, ReplicaUse, Values
-from framestorm.model.summary import FunctionSummary, Range, Replica, ShortOfReplicas, VanishedReplicas
+from framestorm.model.summary import FunctionSummary, Range, ReplicaUsage, ShortOfReplicas, VanishedReplicas
 from framestorm.results.table import known, scan_rows, spread, sum_known
 
 SCHEMA = {
@@ -35,10 +35,10 @@ MAX_FUNCTIONS = 4  # with lines of their own
 MAX_REPLICAS = 8
 MAX_BINS = 600
 DEFAULT_STEP_MS = 2000.0
-Span = tuple[float, float]
+SpanMs = tuple[float, float]
 
 
-def read_metrics(path: Path, url: str | None, span: Span | None) -> pl.DataFrame:
+def read_metrics(path: Path, url: str | None, span: SpanMs | None) -> pl.DataFrame:
     """Rows around the time of the load, with rates of counters, of the function in `url` (of all if it names none)."""
     rows = scan_rows(path, SCHEMA, optional="detail")
     if span is not None:
@@ -77,7 +77,7 @@ def function_of(url: str | None) -> str:
     return words[-1].partition(".")[0] if words else ""
 
 
-def summarise_replicas(metrics: pl.DataFrame, span: Span | None, origin_ms: float) -> list[FunctionSummary]:
+def summarise_replicas(metrics: pl.DataFrame, span: SpanMs | None, origin_ms: float) -> list[FunctionSummary]:
     """A summary of each function's replicas under load, by name."""
     if span is not None:
         under_load = metrics.filter(pl.col("time_ms").is_between(*span))
@@ -122,7 +122,7 @@ def _function(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: floa
     )
 
 
-def _replicas(rows: pl.DataFrame) -> list[Replica]:
+def _replicas(rows: pl.DataFrame) -> list[ReplicaUsage]:
     """Resource usage of each replica of one function, in the order of their first scrapes.
 
     cores_mean, received_bytes_per_s, sent_bytes_per_s: over the whole time of `rows`, so that the figures of all
@@ -133,7 +133,7 @@ def _replicas(rows: pl.DataFrame) -> list[Replica]:
     for name in _first_seen(_of(rows, *RATES, "in_flight", "memory_bytes").filter(pl.col("detail") != "")):
         own = rows.filter(pl.col("detail") == name)
         replicas.append(
-            Replica(
+            ReplicaUsage(
                 name=name,
                 cores_mean=_growth(_of(own, "cpu_s"), whole_s),
                 throttled_mean=_growth(_of(own, "cpu_throttled_s"), _length_s(_of(own, "cpu_throttled_s"))),
@@ -156,7 +156,7 @@ def _growth(rows: pl.DataFrame, over_s: float) -> float | None:
     return max(0.0, float(rows["value"][-1] - rows["value"][0])) / over_s
 
 
-def _grown(rows: pl.DataFrame, counter: str, without: Sequence[Span] = ()) -> float | None:
+def _grown(rows: pl.DataFrame, counter: str, without: Sequence[SpanMs] = ()) -> float | None:
     """The growth of a provider's counter, which restarts at 0 with each deployment; None if there is no counter.
 
     without: times whose growth does not count.
@@ -185,13 +185,13 @@ def _counts(rows: pl.DataFrame) -> pl.DataFrame:
     return both.sort("time_ms") if ready.height else both.clear()
 
 
-def _short(rows: pl.DataFrame, scaling: Sequence[Span]) -> pl.DataFrame:
+def _short(rows: pl.DataFrame, scaling: Sequence[SpanMs]) -> pl.DataFrame:
     """Of `_counts` the moments when fewer replicas were ready than wanted, but for those when it was scaled up."""
     short = _counts(rows).filter(pl.col("ready") < pl.col("wanted"))
     return short.filter(~pl.any_horizontal(pl.lit(value=False), *(pl.col("time_ms").is_between(*s) for s in scaling)))
 
 
-def _scaling_up(rows: pl.DataFrame) -> list[Span]:
+def _scaling_up(rows: pl.DataFrame) -> list[SpanMs]:
     """From each rise of the replicas wanted until all were ready, if none of those before was missing meanwhile."""
     spans = []
     began: tuple[float, float] | None = None

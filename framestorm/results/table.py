@@ -17,7 +17,7 @@ from framestorm.model import metric
 from framestorm.model.cause import CAUSES, is_known
 from framestorm.model.criteria import ALL, USER
 from framestorm.model.judgement import Group
-from framestorm.model.sample import SUB_RESULT, TRANSACTION, Kind, is_figure_name, is_measured
+from framestorm.model.sample import SUB_RESULT, TRANSACTION, SampleKind, is_figure_name, is_measured
 from framestorm.model.series import Values
 from framestorm.results.clients import UserHistory
 from framestorm.results.times import LAST_MS
@@ -145,7 +145,7 @@ OTHER_CAUSES = "other causes"
 class Label(NamedTuple):
     """What the samples of one label are, and how many."""
 
-    kind: Kind
+    kind: SampleKind
     n: int
 
 
@@ -154,7 +154,7 @@ def labels_of(samples: pl.LazyFrame) -> dict[str, Label]:
     found: dict[str, Label] = {}
     counted = samples.group_by("label", "source", maintain_order=True).len()
     for label, source, n in counted.cast({"label": pl.String, "source": pl.String}).collect().iter_rows():
-        kind: Kind = source if source in (TRANSACTION, SUB_RESULT) else "sampler"
+        kind: SampleKind = source if source in (TRANSACTION, SUB_RESULT) else "sampler"
         before = found.get(label, Label(kind, 0))
         if before.kind == kind:
             found[label] = Label(kind, before.n + n)
@@ -176,7 +176,7 @@ def of_label(samples: pl.LazyFrame, label: str) -> pl.LazyFrame:
     return samples.filter(is_of_label & IS_OWN if own or label == ALL else is_of_label)
 
 
-def of_labels(samples: pl.LazyFrame, labels: Collection[str], kind: Kind) -> pl.LazyFrame:
+def of_labels(samples: pl.LazyFrame, labels: Collection[str], kind: SampleKind) -> pl.LazyFrame:
     """The samples of several labels of one kind together."""
     is_of_kind = IS_OWN if kind == "sampler" else pl.col("source") == kind
     return samples.filter(is_of_kind & pl.col("label").cast(pl.String).is_in(list(labels)))

@@ -10,10 +10,10 @@ from framestorm.probe import addresses
 from framestorm.run.needs import Address
 from framestorm.run.proxy import Proxies
 
-Resolve = Callable[[Sequence[str], int], dict[str, str | None]]
+Resolver = Callable[[Sequence[str], int], dict[str, str | None]]
 
 
-def several(plan: Plan, called: Sequence[Address], proxies: Proxies, resolve: Resolve = addresses) -> tuple[Name, ...]:
+def several(plan: Plan, called: Sequence[Address], proxies: Proxies, resolve: Resolver = addresses) -> tuple[Name, ...]:
     """The names with several addresses that a plan sends requests to, or its proxies.
 
     resolve: looks up the addresses of hosts on the machine that sends.
@@ -22,14 +22,14 @@ def several(plan: Plan, called: Sequence[Address], proxies: Proxies, resolve: Re
     return tuple(name for name in each_of(called, proxies, resolve) if len(name.addresses) > 1)
 
 
-def _of_clients(called: Sequence[Address], _: Proxies, resolve: Resolve) -> Iterator[Name]:
+def _of_clients(called: Sequence[Address], _: Proxies, resolve: Resolver) -> Iterator[Name]:
     """Those of Python clients, which try them in the resolver's order."""
     for address in called:
         target = address.proxy or "{}:{}".format(*host_and_port(address.url))
         yield Name(target, _resolved(target, (), resolve))
 
 
-def _of_jmeter(called: Sequence[Address], proxies: Proxies, resolve: Resolve) -> Iterator[Name]:
+def _of_jmeter(called: Sequence[Address], proxies: Proxies, resolve: Resolver) -> Iterator[Name]:
     """Those of JMeter's samplers."""
     told = set[str]()
     for address in called:
@@ -46,7 +46,7 @@ def _of_jmeter(called: Sequence[Address], proxies: Proxies, resolve: Resolve) ->
         yield Name(target, every if hosts else _ordered(every, proxies.system), address.is_java_client)
 
 
-def _resolved(target: str, hosts: Sequence[str], resolve: Resolve) -> dict[str, str | None]:
+def _resolved(target: str, hosts: Sequence[str], resolve: Resolver) -> dict[str, str | None]:
     """The addresses of the name in host:port; `hosts`: what the plan itself has for the name."""
     host, _, port = target.rpartition(":")
     return resolve(hosts or (host.strip("[]"),), int(port))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
 
-Bound = Literal["exact", "lower", "unsure"]
+EstimateBound = Literal["exact", "lower", "unsure"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Estimate:
     high: float | None = None
     n: int = 0
     method: str = ""
-    bound: Bound = "exact"
+    bound: EstimateBound = "exact"
     few: bool = False
 
 
@@ -37,7 +37,7 @@ def nearest_rank(n: int, percent: str) -> int:
     return max(1, math.ceil(Fraction(percent) / 100 * n))
 
 
-class Times(Protocol):
+class AnyTimes(Protocol):
     """Times of which figures can be asked; None where there are no samples."""
 
     def percentile(self, percent: str) -> Estimate | None: ...

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from framestorm.stats.checks import LEVEL, Floats
-from framestorm.stats.estimate import Bound, Estimate, nearest_rank
+from framestorm.stats.estimate import Estimate, EstimateBound, nearest_rank
 
 
 class Sample:
@@ -72,7 +72,7 @@ class Sample:
     def _value(self, rank: int) -> float:
         return float(self._values[np.searchsorted(self._ranks, rank)])
 
-    def _bound(self, rank: int) -> Bound:
+    def _bound(self, rank: int) -> EstimateBound:
         return "exact" if rank <= self._exact_ranks else "lower"
 
 

@@ -10,7 +10,7 @@ from framestorm import paths
 from framestorm.hosts.orders import CONTROLLER_PROPERTIES
 from framestorm.machine import wait_until
 from lab import faults
-from lab.hosts import Host
+from lab.hosts import LabHost
 from tests.conftest import Lab, ansible_tool
 from tests.runs import RunSh
 
@@ -120,8 +120,8 @@ def test_a_row_travels_without_the_servers_class_path(deployed: Lab, tmp_path: P
 
 
 def test_the_server_comes_back_after_kill_and_reboot(deployed: Lab, tmp_path: Path) -> None:
-    faults.kill(Host("slave1"), "NewDriver --server")
-    faults.reboot(Host("slave2"))
+    faults.kill(LabHost("slave1"), "NewDriver --server")
+    faults.reboot(LabHost("slave2"))
     ready = "Bound to RMI registry"
     log = "cat /var/log/framestorm/jmeter-server.log"
     for host in ("slave1", "slave2"):

@@ -14,10 +14,10 @@ import pytest
 from framestorm import paths
 from framestorm.machine import listens, wait_until
 from lab import keys
-from lab.hosts import Host
+from lab.hosts import LabHost
 from tests.runs import RunSh
 
-ELSEWHERE, FORWARDED, GUARDED = (Host(f"slave{n}") for n in (4, 5, 6))  # no other test uses them
+ELSEWHERE, FORWARDED, GUARDED = (LabHost(f"slave{n}") for n in (4, 5, 6))  # no other test uses them
 PORT, FORWARDING_PORT = 2222, 2299
 INVENTORY = f"""\
 [slaves]
@@ -33,7 +33,7 @@ ansible_ssh_common_args=-o UserKnownHostsFile={paths.LOCAL}/lab/ssh/known_hosts 
 OWN_RULES = "ufw allow 22/tcp comment 'ours'\nufw allow from 192.0.2.0/24 to any port 8001:8003 proto tcp"
 
 
-def ssh(host: Host, command: str, port: int = 22) -> str:
+def ssh(host: LabHost, command: str, port: int = 22) -> str:
     """What a command prints on a host, by a connection of its own."""
     words = keys.ssh(host, command)
     words[1:1] = ["-p", str(port), "-o", "ControlMaster=no", "-o", "StrictHostKeyChecking=no"]
@@ -63,7 +63,7 @@ def inventory(
         forwarding.terminate()
 
 
-def rules(host: Host, port: int = 22) -> list[str]:
+def rules(host: LabHost, port: int = 22) -> list[str]:
     return [line for line in ssh(host, "sudo ufw show added", port).splitlines() if line.startswith("ufw ")]
 
 

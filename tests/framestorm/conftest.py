@@ -11,7 +11,7 @@ import pytest
 
 from framestorm.model.run import Record
 from framestorm.model.series import Series
-from framestorm.model.summary import Facts, FunctionSummary, LabelSummary, Replica, Summary, Verdict
+from framestorm.model.summary import Facts, FunctionSummary, LabelSummary, ReplicaUsage, Summary, Verdict
 
 CHROMIUM_FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -41,7 +41,7 @@ def own_text(page: str) -> str:
 def function_of(*replicas: dict[str, float | None], **fields: Any) -> FunctionSummary:
     """A function of which nothing is known but what is given, with its replicas."""
     names = ("name", "cores_mean", "throttled_mean", "memory_max_bytes", "received_bytes_per_s", "sent_bytes_per_s")
-    made = [Replica(**dict.fromkeys(names[1:]) | replica, name=f"r{n}") for n, replica in enumerate(replicas)]
+    made = [ReplicaUsage(**dict.fromkeys(names[1:]) | replica, name=f"r{n}") for n, replica in enumerate(replicas)]
     blank = dict.fromkeys((*names[1:], "wanted", "ready", "in_flight_max", "cores_max", "short_worst"))
     counts = {"seen": len(made), "short_s": 0.0, "lost": 0, "vanished": []}
     return FunctionSummary(**{**blank, **counts, "function": "face-blur", "replicas": made, **fields})

@@ -10,7 +10,7 @@ import pytest
 from framestorm import conductor, paths
 from framestorm.conductor import _check_for_slaves
 from framestorm.errors import FramestormError, UsageError
-from framestorm.hosts.inventory import Host, Hosts
+from framestorm.hosts.inventory import Hosts, InventoryHost
 from framestorm.model import files, plan, run
 from framestorm.run import jmeter, target
 from framestorm.run.load import LocalLoad
@@ -20,8 +20,8 @@ REQUESTS = RunOptions(What(paths.JMX / "requests.jmx", {"url": "http://127.0.0.1
 
 
 def hosts(count: int, functions: int = 1) -> Hosts:
-    def host(name: str) -> Host:
-        return Host(name, (), "192.0.2.1")
+    def host(name: str) -> InventoryHost:
+        return InventoryHost(name, (), "192.0.2.1")
 
     return Hosts([host(f"slave{number}") for number in range(count)], None, [host("function1")] * functions)
 

@@ -12,10 +12,10 @@ import pytest
 
 from framestorm.paths import ROOT
 from lab import keys
-from lab.hosts import Host
+from lab.hosts import LabHost
 from tests.runs import RunSh
 
-HOST = Host("slave3")  # no inventory names it
+HOST = LabHost("slave3")  # no inventory names it
 SET_UP_WITHIN_S = 900
 # Of this machine the host has the addresses of its registries and the certificates that it trusts; no file of a cache.
 SERVE = "python3 -m http.server --bind 127.0.0.1 8000 >/dev/null 2>&1 & trap 'kill %1' EXIT"

@@ -16,7 +16,7 @@ from framestorm.machine import wait_until
 from lab import groups, keys, network
 from lab.__main__ import main
 from lab.base import Archive, unpack
-from lab.hosts import HOME, Host, LabError, planned
+from lab.hosts import HOME, LabError, LabHost, planned
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 Traces = tuple[list[str], list[str], list[int], bool]
@@ -39,7 +39,7 @@ def boot_time(host: str) -> str:
 
 
 def ssh(host: str, command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(keys.ssh(Host(host), command), capture_output=True, text=True, check=False)
+    return subprocess.run(keys.ssh(LabHost(host), command), capture_output=True, text=True, check=False)
 
 
 def lines(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
@@ -147,4 +147,4 @@ def test_hosts_have_addresses_of_their_own() -> None:
     hosts = planned(slaves=50, outsider=True)
     assert len({host.address for host in hosts}) == len(hosts) == 53
     with pytest.raises(LabError, match="no host of a lab is called 'slave51'"):
-        Host("slave51")
+        LabHost("slave51")

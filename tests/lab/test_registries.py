@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lab import registries
-from lab.hosts import Host
+from lab.hosts import LabHost
 
 MAVEN = """<settings><!-- <mirror><url>http://commented.example/</url></mirror> --><mirrors>
 <mirror><id>ours</id><mirrorOf>*</mirrorOf><url>https://maven.example/all</url></mirror>
@@ -43,9 +43,9 @@ def test_a_host_gets_the_proxy_and_the_same_registries(
 ) -> None:
     maven_settings.write_text(MAVEN)
     monkeypatch.setenv("PIP_INDEX_URL", "https://pip.example/simple")
-    monkeypatch.setattr(Host, "folder", tmp_path)
+    monkeypatch.setattr(LabHost, "folder", tmp_path)
     monkeypatch.setattr(registries.shutil, "chown", lambda *_: None)
-    registries.configure(Host("master1"))
+    registries.configure(LabHost("master1"))
     pip = (tmp_path / "disk/etc/pip.conf").read_text().splitlines()
     assert {"proxy = http://198.18.0.254:3128", "index-url = https://pip.example/simple"} < set(pip)
     maven = (tmp_path / "disk/home/tester/.m2/settings.xml").read_text()

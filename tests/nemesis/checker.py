@@ -14,7 +14,7 @@ from framestorm.model import files
 from framestorm.model.run import Record
 from framestorm.model.summary import Summary
 from lab import faults, keys
-from lab.hosts import Host
+from lab.hosts import LabHost
 from tests.nemesis.faults import NUMBERED
 from tests.nemesis.scheme import USERS, Attack
 from tests.runs import Running
@@ -112,10 +112,10 @@ def wait_for_lab() -> None:
     """Wait until no host has anything of a run left, and each slave's server waits for the next one."""
     words = "! pgrep -f '/client/client[.]py|framestorm-agen[t]' && systemctl is-system-running"
     for name in ("slave1", "slave2", "master1"):
-        faults.reconnect(Host(name))
+        faults.reconnect(LabHost(name))
 
         def is_idle(name: str = name) -> bool:
-            command = keys.ssh(Host(name), words)
+            command = keys.ssh(LabHost(name), words)
             return subprocess.run(command, capture_output=True, check=False, timeout=30).returncode == 0
 
         promise(wait_until(is_idle, IDLE_WITHIN_S, 1), f"{name} is not idle {IDLE_WITHIN_S} s later")

@@ -15,7 +15,7 @@ import psutil
 
 from framestorm.hosts.member import NAME as AGENT_NAME
 from lab import faults
-from lab.hosts import Host, LabError
+from lab.hosts import LabError, LabHost
 from tests.nemesis.scheme import HOLD_S, PLANS, Attack, Scheme
 from tests.nemesis.witness import MOODS
 
@@ -86,7 +86,9 @@ def remount(disk: Path, size_bytes: int) -> None:
     subprocess.run(["mount", "-o", f"remount,size={size_bytes}", disk], check=True)
 
 
-def in_lab(begin: Callable[[Host], object], end: Callable[[Host], object] = lambda host: None) -> Callable[..., object]:
+def in_lab(
+    begin: Callable[[LabHost], object], end: Callable[[LabHost], object] = lambda host: None
+) -> Callable[..., object]:
     def strike(attack: Attack) -> None:
         # A process that has ended already cannot be hit.
         with suppress(LabError), attack.lasting(lambda: begin(attack.slave), lambda: end(attack.slave)):
@@ -95,7 +97,7 @@ def in_lab(begin: Callable[[Host], object], end: Callable[[Host], object] = lamb
     return strike
 
 
-def signal_agent(host: Host, number: signal.Signals) -> None:
+def signal_agent(host: LabHost, number: signal.Signals) -> None:
     """Send a signal to the agent alone: not to sudo, which started it, nor to the fence, which it started."""
     agents = faults.matching(host, "framestorm-agent")
     agents = [pid for pid in agents if Path(f"/proc/{pid}/comm").read_text().startswith("python3")]
@@ -149,7 +151,7 @@ FAULTS: dict[str, Fault] = {
     ),
     SLAVE_DISK_FULL: Fault(in_lab(lambda host: faults.fill_disk(host, RUNS)), locally=False),
     "slave rebooted": Fault(in_lab(faults.reboot), locally=False),
-    "controller killed": Fault(in_lab(lambda _: faults.kill(Host("master1"), JMETER)), locally=False),
+    "controller killed": Fault(in_lab(lambda _: faults.kill(LabHost("master1"), JMETER)), locally=False),
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from framestorm.machine import wait_until
 from lab import faults
-from lab.hosts import CONTROLLER_ADDRESS, Host
+from lab.hosts import CONTROLLER_ADDRESS, LabHost
 from tests.nemesis.checker import end, judge, promise, wait_for_lab
 from tests.nemesis.faults import DISK_BYTES, FAULTS, RUNS, SLAVE_DISK_FULL, remount
 from tests.nemesis.scheme import CLIENT, HOLD_S, PLANS, Attack, Scheme
@@ -29,7 +29,7 @@ def suffer(scheme: Scheme, folder: Path) -> str:
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder / "disk"], check=True)
             stack.callback(subprocess.run, ["umount", "--lazy", folder / "disk"], check=True)
         if scheme.fault == SLAVE_DISK_FULL:
-            for host in (Host("slave1"), Host("slave2")):
+            for host in (LabHost("slave1"), LabHost("slave2")):
                 faults.mount_disk(host, RUNS, DISK_BYTES)
                 stack.callback(faults.unmount_disk, host, RUNS)
         attack = begin(scheme, run_sh, stack, "disk/run" if scheme.fault.startswith("disk full") else "run")

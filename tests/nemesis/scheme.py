@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import psutil
 
 from framestorm.machine import wait_until
-from lab.hosts import Host
+from lab.hosts import LabHost
 from tests.nemesis.witness import Witness
 from tests.runs import Running, RunSh
 
@@ -96,8 +96,8 @@ class Attack:
         return found[int(self.scheme.pick * len(found))] if found else None
 
     @property
-    def slave(self) -> Host:
-        return Host(("slave1", "slave2")[int(self.scheme.pick * 2)])
+    def slave(self) -> LabHost:
+        return LabHost(("slave1", "slave2")[int(self.scheme.pick * 2)])
 
     @contextmanager
     def lasting(self, begin: Callable[[], object], end: Callable[[], object]) -> Iterator[None]:

@@ -127,4 +127,4 @@ def test_a_taken_port_is_named():
 def test_a_part_that_ends_at_once_is_told_with_its_last_words(tmp_path, command, words):
     program = services.Program("broken", command, lambda: False)
     with pytest.raises(FramestormError, match=words):
-        services.start(program, services.State("none"), tmp_path / "state.json")
+        services.start(program, services.StartedServices("none"), tmp_path / "state.json")

@@ -8,12 +8,12 @@ import pytest
 
 from framestorm.machine import wait_until
 from lab import faults
-from lab.hosts import Host
+from lab.hosts import LabHost
 from tests.conftest import Lab
 from tests.nemesis.faults import signal_agent
 from tests.runs import Running, RunSh
 
-SLAVE2 = Host("slave2")
+SLAVE2 = LabHost("slave2")
 SERVER = "ApacheJMeter.jar"
 LONG = ("-R", "slaves", "-Jusers=4", "-Jramp_s=0", "-Jhold_s=90", "-Jsleep_s=0.2", "-Jencoding=jpeg")
 SHORT = ("-t", "jmx/video-per-user.jmx", "-Jramp_s=0", "-Jframes=2")

@@ -12,7 +12,7 @@ from PIL import Image
 from framestorm import paths, probe
 from framestorm.load import poisson
 from lab import faults
-from lab.hosts import Host
+from lab.hosts import LabHost
 from tests.conftest import Lab
 from tests.runs import COMPLETE, RunFiles, RunSh, write_study
 
@@ -99,17 +99,17 @@ def test_a_video_of_100_mb_arrives_over_a_slow_network(run_sh: RunSh, deployed: 
     with video.open("ab") as file:  # an MP4 box without meaning
         file.write((100 << 20).to_bytes(4, "big") + b"free")
         file.truncate(file.tell() - 8 + (100 << 20))
-    faults.slow_down(Host("slave2"), "50mbit")
+    faults.slow_down(LabHost("slave2"), "50mbit")
     try:
         words = ("-t", "jmx/video-per-user.jmx", "-Jusers=2", "-Jramp_s=0", "-Jframes=2", "-Jmin_faces=0")
         done = run_sh("-R", "slaves", *words, f"-Jvideo={video}")
     finally:
-        faults.speed_up(Host("slave2"))
+        faults.speed_up(LabHost("slave2"))
     assert done.count("label", "Hostname")["frame", "slave2"] == 2
 
 
 def test_a_slave_on_a_slow_and_lossy_network(run_sh: RunSh, deployed: Lab) -> None:
-    slave = Host("slave2")
+    slave = LabHost("slave2")
     faults.slow_down(slave, "10mbit")
     faults.move_away(slave, delay_ms=100, loss=0.02)
     try:

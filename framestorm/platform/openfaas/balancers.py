@@ -10,7 +10,7 @@ from framestorm.machine import answers
 from framestorm.model import files
 from framestorm.platform.openfaas import gateway, services
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, HOST
-from framestorm.platform.openfaas.services import Program, Service, State
+from framestorm.platform.openfaas.services import Program, Service, StartedServices
 
 FOLDER = HOME / "balancers"
 STATE = HOME / "balancers.json"
@@ -18,7 +18,7 @@ POLICIES = ("round-robin", "least-connections")
 
 
 @dataclass(frozen=True)
-class Kind:
+class BalancerKind:
     """One kind of balancer; `policies` maps each policy to the word for it in the balancer's configuration."""
 
     port: int
@@ -31,9 +31,9 @@ class Kind:
 
 
 KINDS = {
-    "redirect": Kind(8091, "_/status", {"round-robin": ""}),
-    "nginx": Kind(8092, "_/ready", {"round-robin": "", "least-connections": "least_conn;"}),
-    "haproxy": Kind(8093, "_/ready", {"round-robin": "roundrobin", "least-connections": "leastconn"}),
+    "redirect": BalancerKind(8091, "_/status", {"round-robin": ""}),
+    "nginx": BalancerKind(8092, "_/ready", {"round-robin": "", "least-connections": "least_conn;"}),
+    "haproxy": BalancerKind(8093, "_/ready", {"round-robin": "roundrobin", "least-connections": "leastconn"}),
 }
 
 
@@ -69,7 +69,7 @@ def start(kind: str, function: str, policy: str = POLICIES[0]) -> str:
     program = Program(kind, command, lambda: answers(f"{balancer.url}{balancer.ready_path}"), (balancer.port,))
     services.check_ports_free([program])
     files.write(_file(kind), wanted)
-    services.start(program, State("none", running()), STATE)
+    services.start(program, StartedServices("none", running()), STATE)
     return balancer.url
 
 
@@ -115,4 +115,4 @@ def stop(*kinds: str) -> None:
     services.end([service for kind, service in before.items() if kind in kinds], grace_s=3.0)
     left = {kind: service for kind, service in before.items() if kind not in kinds}
     if left != before:
-        files.write(STATE, State("none", left))
+        files.write(STATE, StartedServices("none", left))

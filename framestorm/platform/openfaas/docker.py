@@ -19,7 +19,7 @@ from framestorm.machine import wait_until
 from framestorm.platform.openfaas import parts, services
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, INSTANCE
 from framestorm.platform.openfaas.parts import Image, Places, catalogue
-from framestorm.platform.openfaas.services import Program, State
+from framestorm.platform.openfaas.services import Program, StartedServices
 from framestorm.setup import packages
 from framestorm.setup import pieces as setup
 from framestorm.setup.pieces import Piece
@@ -113,7 +113,7 @@ def _start_engine() -> None:
     options: list[str | Path] = ["--data-root", DATA, "--exec-root", EXEC_ROOT, "--pidfile", PID_FILE]
     # Containers are reached over the bridge from this machine only: its firewall rules are not changed.
     options += ["--iptables=false", "--ip-forward=false", "--ip-masq=false", "--bip", BRIDGE_ADDRESS]
-    services.start(Program("dockerd", ["dockerd", *options], is_running), State("docker"), STATE)
+    services.start(Program("dockerd", ["dockerd", *options], is_running), StartedServices("docker"), STATE)
 
 
 def stop_engine() -> None:

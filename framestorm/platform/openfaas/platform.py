@@ -26,13 +26,13 @@ from framestorm.platform.base import (
     Platform,
     Reading,
     SettingError,
-    Settings,
     Site,
+    TargetSettings,
     attempt,
 )
 from framestorm.platform.openfaas import balancers, config, gateway, metrics, parts, services, stack
 from framestorm.platform.openfaas.layout import GATEWAY_PORT, GATEWAY_URL, LOGS, PROVIDER_PORT, PROVIDER_URL, STACK
-from framestorm.platform.openfaas.services import Service, State
+from framestorm.platform.openfaas.services import Service, StartedServices
 from framestorm.setup.pieces import Piece
 
 BACKEND = "process"
@@ -59,7 +59,7 @@ Cores = Annotated[
 Bytes = Annotated[str, Field(pattern=r"^[0-9]*\.?[0-9]+([KMG]i|[kKMGmg])?$"), Meaning("a number of bytes (512Mi)")]
 
 
-class OpenFaasSettings(Settings):
+class OpenFaasSettings(TargetSettings):
     """Settings of a function of the local OpenFaaS, or of one elsewhere, which stays unchanged."""
 
     kind: Literal["openfaas"] = "openfaas"
@@ -252,7 +252,7 @@ class OpenFaas(Platform[OpenFaasSettings]):
             raise FramestormError("a function is deployed for a study only, whose folder keeps its stack file")
         return self.folder
 
-    def _is_ours(self, started: State) -> bool:
+    def _is_ours(self, started: StartedServices) -> bool:
         """Whether this study started it, perhaps before it was killed and resumed."""
         mark = self._study / MARK
         return mark.exists() and files.read(mark, Service) == started.services.get("provider")

@@ -49,7 +49,7 @@ def _started_s(pid: int) -> float:
 
 
 @dataclass(frozen=True)
-class State:
+class StartedServices:
     """What was started, by name in the order of starting; `backend` is how replicas of the local OpenFaaS run."""
 
     backend: str
@@ -60,9 +60,9 @@ class State:
         return [name for name, service in self.services.items() if service.process() is None]
 
 
-def read(path: Path = STATE) -> State | None:
+def read(path: Path = STATE) -> StartedServices | None:
     """The state of the started services; None if nothing was started."""
-    return files.read(path, State) if path.exists() else None
+    return files.read(path, StartedServices) if path.exists() else None
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def check_ports_free(wanted: Iterable[Program]) -> None:
                 raise FramestormError(f"port {port} of the {program.name} is taken by {holder}; end that first")
 
 
-def start(program: Program, before: State, path: Path = STATE) -> State:
+def start(program: Program, before: StartedServices, path: Path = STATE) -> StartedServices:
     """Start a program with its output in its log, wait until it is ready, and return the new state, saved in `path`.
 
     Raises:
@@ -112,7 +112,7 @@ def start(program: Program, before: State, path: Path = STATE) -> State:
             raise FramestormError(f"{program.name} cannot be started: there is no {program.command[0]}") from None
     try:
         # Saved before it is ready: if this process is killed now, the next start still knows the program.
-        started = State(before.backend, {**before.services, program.name: of(process.pid)})
+        started = StartedServices(before.backend, {**before.services, program.name: of(process.pid)})
         files.write(path, started, indent=2)
         wait_until(lambda: process.poll() is not None or program.ready(), READY_WITHIN_S, POLL_S)
         if process.returncode is not None:

@@ -11,12 +11,12 @@ from framestorm.errors import FramestormError
 from framestorm.machine import last_lines
 from framestorm.platform.openfaas import balancers, config, docker, parts, services
 from framestorm.platform.openfaas.layout import HOME, INSTANCE, LOGS, PROVIDER_STATE, STATE
-from framestorm.platform.openfaas.services import State
+from framestorm.platform.openfaas.services import StartedServices
 from framestorm.probe import CGROUPS
 from framestorm.setup import pieces as setup
 
 
-def up(backend: str) -> State:
+def up(backend: str) -> StartedServices:
     """Set up what is missing and start every part; what runs already and is whole is left as it is.
 
     Raises:
@@ -39,7 +39,7 @@ def up(backend: str) -> State:
             docker.make_images()
         config.write()
         services.check_ports_free(programs)
-        started = State(backend)
+        started = StartedServices(backend)
         try:
             for program in programs:
                 started = services.start(program, started)
@@ -61,7 +61,7 @@ def down() -> list[str]:
 def _end() -> list[str]:
     """End exactly what was started, also what a killed part left behind; functions are there again after `up`."""
     balancers.stop(*balancers.running())
-    before = services.read() or State("none")
+    before = services.read() or StartedServices("none")
     running = [name for name, service in before.services.items() if service.process() is not None]
     # The gateway first: no new requests; the provider last, it lets those under way finish.
     for name in reversed(list(before.services)):

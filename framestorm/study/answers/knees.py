@@ -8,7 +8,7 @@ import numpy as np
 
 from framestorm.inference import wording
 from framestorm.model import study as design
-from framestorm.model.expectation import INCONCLUSIVE, Verdict, whole_verdict
+from framestorm.model.expectation import INCONCLUSIVE, HypothesisVerdict, whole_verdict
 from framestorm.model.metric import metric as metric_of
 from framestorm.model.study import Claim, Value
 from framestorm.model.study_summary import ClaimAnswer, LawCurve, ScalabilityLine
@@ -50,12 +50,12 @@ def _lines(study: StudyResults, points: Sequence[Point], over: str, metric: str)
         yield line
 
 
-def judge_knee(study: StudyResults, claim: Claim, asked: design.Knee) -> ClaimAnswer:
+def judge_knee(study: StudyResults, claim: Claim, asked: design.KneeClaim) -> ClaimAnswer:
     """Judge a claim on where a metric stops following a factor; if it is about several lines, each has to meet it."""
     over, within, points = asked.over, asked.within_percent / 100, study.matching(claim.where)
     fixed = [name for name, levels in claim.where.items() if not isinstance(levels, tuple)]
     parts, notes, n = [], [], 0
-    verdicts: list[Verdict] = []
+    verdicts: list[HypothesisVerdict] = []
     knees: list[Knee] = []
     for line in _lines(study, points, over, claim.metric):
         name = wording.settings({name: value for name, value in line.factors.items() if name not in fixed})

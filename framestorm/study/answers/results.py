@@ -26,14 +26,14 @@ from framestorm.model.metric import (
 from framestorm.model.study import Study
 from framestorm.model.summary import Summary
 from framestorm.results.table import known, rate_per_s, serving_ms, span_ms, sum_known
-from framestorm.stats.estimate import Bound, Estimate
-from framestorm.study.answers.rows import Number, ResultRow, RunFigures, asked_metrics, derive, inputs
+from framestorm.stats.estimate import Estimate, EstimateBound
+from framestorm.study.answers.rows import FigureValue, ResultRow, RunFigures, asked_metrics, derive, inputs
 from framestorm.study.answers.samples import Samples, read_samples
 from framestorm.study.design.folder import FAILED, StudyFolder
 from framestorm.study.design.matrix import as_number
 
-LOWER: Bound = "lower"
-UNSURE: Bound = "unsure"
+LOWER: EstimateBound = "lower"
+UNSURE: EstimateBound = "unsure"
 USER_FIGURES = {column(USER, statistic): statistic for statistic in ("mean", "median", "p95")}
 
 
@@ -109,13 +109,13 @@ def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str, asked: Col
 
 def _of_samples(
     samples: Samples, asked: Collection[str], summary: Summary
-) -> tuple[dict[str, Number], dict[str, Bound]]:
+) -> tuple[dict[str, FigureValue], dict[str, EstimateBound]]:
     """What the samples of one label give alone."""
     times, bounds = _times(samples, asked)
     return {**_counts(samples), **times, **_rates(samples, at_rate=summary.is_at_rate)}, bounds
 
 
-def _counts(samples: Samples) -> dict[str, Number]:
+def _counts(samples: Samples) -> dict[str, FigureValue]:
     kept = samples.kept
     n, ok = kept.height, int(kept["ok"].sum())
     return {
@@ -126,9 +126,9 @@ def _counts(samples: Samples) -> dict[str, Number]:
     }  # fmt: skip
 
 
-def _times(samples: Samples, asked: Collection[str]) -> tuple[dict[str, Number], dict[str, Bound]]:
-    values: dict[str, Number] = {}
-    bounds: dict[str, Bound] = {}
+def _times(samples: Samples, asked: Collection[str]) -> tuple[dict[str, FigureValue], dict[str, EstimateBound]]:
+    values: dict[str, FigureValue] = {}
+    bounds: dict[str, EstimateBound] = {}
     series = [RESPONSE, OPEN, OUTSIDE, *samples.figures()]
     further = [metric(name) for name in asked]
     series += [name for name in (WARM, COLD) if name in {about.series for about in further}]
@@ -159,7 +159,7 @@ def _times(samples: Samples, asked: Collection[str]) -> tuple[dict[str, Number],
     return values, bounds
 
 
-def _users(summary: Summary, asked: Collection[str]) -> tuple[dict[str, Number], dict[str, Bound]]:
+def _users(summary: Summary, asked: Collection[str]) -> tuple[dict[str, FigureValue], dict[str, EstimateBound]]:
     users = summary.users
     if not users:
         return {}, {}
@@ -176,7 +176,7 @@ def _users(summary: Summary, asked: Collection[str]) -> tuple[dict[str, Number],
     )
 
 
-def _of_run(summary: Summary) -> dict[str, Number]:
+def _of_run(summary: Summary) -> dict[str, FigureValue]:
     asked = as_number(summary.run.properties.get("rate_per_s"))
     return {
         "asked_per_s": summary.facts.rates.asked_per_s if asked is None else float(asked),
@@ -187,12 +187,12 @@ def _of_run(summary: Summary) -> dict[str, Number]:
     }
 
 
-def _rates(samples: Samples, *, at_rate: bool) -> dict[str, Number]:
+def _rates(samples: Samples, *, at_rate: bool) -> dict[str, FigureValue]:
     loaded = samples.loaded
     span = span_ms(loaded.lazy(), "rtt_ms")
     if span is None:
         return {}
-    rates: dict[str, Number] = {"total_s": (span[1] - span[0]) / 1000}
+    rates: dict[str, FigureValue] = {"total_s": (span[1] - span[0]) / 1000}
     rates["served_per_s"] = rate_per_s(int(loaded["ok"].sum()), serving_ms(loaded.lazy(), at_rate=at_rate))
     starts_s = float(loaded.select(pl.col("start_ms").max() - pl.col("start_ms").min()).item()) / 1000
     if starts_s > 0:
@@ -201,7 +201,7 @@ def _rates(samples: Samples, *, at_rate: bool) -> dict[str, Number]:
     return rates
 
 
-def _workers(samples: Samples, summary: Summary) -> dict[str, Number]:
+def _workers(samples: Samples, summary: Summary) -> dict[str, FigureValue]:
     named = samples.loaded["worker"].drop_nulls()
     ready = max((each.ready.max for each in summary.functions if each.ready), default=None)
     if not named.len():
@@ -217,7 +217,7 @@ def _workers(samples: Samples, summary: Summary) -> dict[str, Number]:
     }
 
 
-def _machines(summary: Summary) -> dict[str, Number]:
+def _machines(summary: Summary) -> dict[str, FigureValue]:
     functions = summary.functions
     targets, generators, hosts = (
         [machine for machine in summary.machines if machine.part == part] for part in ("target", "generator", "host")

@@ -14,12 +14,12 @@ from framestorm.model.files import replacing
 from framestorm.model.metric import METRICS
 from framestorm.model.study import Derived, Study, Value
 from framestorm.model.summary import Doubt
-from framestorm.stats.estimate import Bound
+from framestorm.stats.estimate import EstimateBound
 from framestorm.study.design.expressions import ExpressionError, parse
 from framestorm.study.design.folder import COMPLETE, Point, RunLine, StudyRecord
 from framestorm.study.design.matrix import as_number, as_text
 
-Number = float | int | bool | None
+FigureValue = float | int | bool | None
 FILE = "results.csv"
 
 
@@ -32,8 +32,8 @@ class RunFigures:
     doubts: kinds of serious warnings in the run's own report.
     """
 
-    metrics: dict[str, Number] = field(default_factory=dict)
-    bounds: dict[str, Bound] = field(default_factory=dict)
+    metrics: dict[str, FigureValue] = field(default_factory=dict)
+    bounds: dict[str, EstimateBound] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
 
 

@@ -32,7 +32,7 @@ WITH_CUT = (RESPONSE, OPEN)
 
 
 @dataclass(frozen=True)
-class Times:
+class OrderedTimes:
     """Times in ms in the order of their starts; `cut` marks those that are only lower bounds (timeouts)."""
 
     values_ms: Floats
@@ -44,7 +44,7 @@ class Times:
         return cls(timed["time"].to_numpy(), timed["cut"].to_numpy())
 
     @classmethod
-    def together(cls, parts: Sequence["Times"]) -> Self:
+    def together(cls, parts: Sequence["OrderedTimes"]) -> Self:
         """The times of several runs together."""
         return cls(np.concatenate([part.values_ms for part in parts]), np.concatenate([part.cut for part in parts]))
 
@@ -70,7 +70,7 @@ class Times:
         """How many successive times are resampled together."""
         return choose_block(self.values_ms)
 
-    def cliffs_delta(self, other: "Times") -> float:
+    def cliffs_delta(self, other: "OrderedTimes") -> float:
         """Cliff's delta: how much more often a time of these is longer than one of `other` than shorter."""
         return cliffs_delta(self.full_ms, self.cut_ms, other.full_ms, other.cut_ms)
 
@@ -95,11 +95,11 @@ class Samples:
         """The further figures that samples carry and that are numbers."""
         return figures(self.kept.lazy())
 
-    def times(self, series: str) -> Times:
+    def times(self, series: str) -> OrderedTimes:
         """Times of the samples without error; for response times also, as lower bounds, of those that timed out."""
         is_counted = pl.col("ok") | pl.col("timed_out") if series in WITH_CUT else pl.col("ok")
         time = TIMES.get(series, pl.col(series) if series in self.kept.columns else pl.lit(None))
-        return Times.of(self.kept.filter(is_counted), time, pl.col("timed_out"))
+        return OrderedTimes.of(self.kept.filter(is_counted), time, pl.col("timed_out"))
 
 
 @lru_cache(maxsize=8)

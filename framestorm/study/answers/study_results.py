@@ -7,18 +7,18 @@ import numpy as np
 
 from framestorm.model.metric import METRICS, RESPONSE, USER, is_of_run, is_rounded, percentile, split_label
 from framestorm.model.metric import metric as metric_of
-from framestorm.model.study import Derived, Where, matches
+from framestorm.model.study import Derived, PointsWhere, matches
 from framestorm.model.study_summary import Basis, PointRun, PointState, PointSummary, RestrictedMean
 from framestorm.model.summary import Doubt
 from framestorm.stats.bootstrap import draw
 from framestorm.stats.checks import Ends, clipped, hull
-from framestorm.stats.estimate import Bound, Estimate
+from framestorm.stats.estimate import Estimate, EstimateBound
 from framestorm.stats.evidence import rounding_ms
 from framestorm.stats.means import student
 from framestorm.stats.shares import design_effect, wilson
 from framestorm.study.answers.results import result_rows
 from framestorm.study.answers.rows import ResultRow, inputs, may_be_negative, points_behind
-from framestorm.study.answers.samples import Samples, Times, read_samples
+from framestorm.study.answers.samples import OrderedTimes, Samples, read_samples
 from framestorm.study.design.folder import Point, StudyFolder
 
 # Summed over a point's runs, not averaged.
@@ -47,12 +47,12 @@ class StudyResults:
         definition, label = self.record.definition, split_label(metric)[0]
         return read_samples(self.folder / row.line.run, definition.warm_up_s, definition.temperature, label)
 
-    def times(self, rows: Sequence[ResultRow], metric: str) -> Times:
+    def times(self, rows: Sequence[ResultRow], metric: str) -> OrderedTimes:
         """The times of complete runs together that a metric is a statistic of."""
         series = metric_of(metric).series or RESPONSE
-        return Times.together([self.samples(row, metric).times(series) for row in rows])
+        return OrderedTimes.together([self.samples(row, metric).times(series) for row in rows])
 
-    def matching(self, where: Where) -> list[Point]:
+    def matching(self, where: PointsWhere) -> list[Point]:
         """The points with these levels; of a factor one level is meant, or any of a list."""
         return [point for point in self.points if matches(point.factors, where)]
 
@@ -116,7 +116,7 @@ def estimate(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> Est
         return None
     values = [float(row.metrics[metric] or 0) for row in valued]
     kinds = {row.bounds.get(metric) for row in valued}
-    bound: Bound = "unsure" if "unsure" in kinds else "lower" if "lower" in kinds else "exact"
+    bound: EstimateBound = "unsure" if "unsure" in kinds else "lower" if "lower" in kinds else "exact"
     if metric_of(metric).counted_by and metric_of(metric).is_share:
         value, ends, method = _share(study, metric, valued, values)
     elif len(values) > 1:
@@ -196,6 +196,6 @@ def _restricted_mean(study: StudyResults, rows: Sequence[ResultRow]) -> Restrict
     if not any(row.bounds.get("mean_ms") for row in rows):
         return None
     times = [study.times([row], "mean_ms") for row in rows]
-    limit_ms = float(Times.together(times).cut_ms.min())
+    limit_ms = float(OrderedTimes.together(times).cut_ms.min())
     means = [np.minimum(run.values_ms, limit_ms).mean() for run in times if run.n]
     return RestrictedMean(student(means), limit_ms)

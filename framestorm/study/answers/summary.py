@@ -9,12 +9,12 @@ from typing import Any, Literal
 import polars as pl
 
 from framestorm.model import study as design
-from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED, Verdict
+from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED, HypothesisVerdict
 from framestorm.model.files import FORMAT, read
 from framestorm.model.metric import BY_NAME, PERCENTILES, is_of_run, metric, quoted, split_label
 from framestorm.model.run import Host, Record
 from framestorm.model.sample import is_length
-from framestorm.model.study import Chart, Value
+from framestorm.model.study import ChartDefinition, Value
 from framestorm.model.study_summary import (
     HypothesisAnswer,
     IndexBand,
@@ -28,7 +28,7 @@ from framestorm.model.summary import RunFile, Summary
 from framestorm.model.units import is_number
 from framestorm.report.series import BAND_ENDS, MAX_INDEX_BINS, band_of
 from framestorm.results.reading import read_run
-from framestorm.stats.estimate import Bound, Estimate
+from framestorm.stats.estimate import Estimate, EstimateBound
 from framestorm.study.answers.claims import answer
 from framestorm.study.answers.knees import scalability
 from framestorm.study.answers.rows import asked_metrics
@@ -54,7 +54,7 @@ class StudySummary:
     levels: dict[str, list[Value]]
     levels_run: dict[str, list[Value]]
     progress: Progress
-    verdicts: dict[Verdict, int]
+    verdicts: dict[HypothesisVerdict, int]
     hypotheses: list[HypothesisAnswer]
     points: list[PointSummary]
     published: list[PublishedPoint] | None
@@ -194,7 +194,7 @@ def _published(row: Mapping[str, str | None], definition: design.Study) -> Publi
             # A percentile among the samples that timed out is only the time waited: a lower bound.
             success, percentile = as_number(row.get("success") or ""), PERCENTILES.get(name.removesuffix("_ms"))
             is_beyond = percentile is not None and success is not None and float(percentile) > 100 * success
-            bound: Bound = "lower" if is_cut and (name == "mean_ms" or is_beyond) else "exact"
+            bound: EstimateBound = "lower" if is_cut and (name == "mean_ms" or is_beyond) else "exact"
             figures[name] = Estimate(float(number), n=1, bound=bound)
     return PublishedPoint(factors, figures)
 
@@ -208,7 +208,7 @@ def _level(text: str, levels: Sequence[Value]) -> Value:
     return number if number is not None and not any(isinstance(level, str) for level in levels) else text
 
 
-def times_by_index(study: StudyResults, chart: Chart) -> list[IndexCell]:
+def times_by_index(study: StudyResults, chart: ChartDefinition) -> list[IndexCell]:
     """By level of `panels` and `rows`: median and 5 % to 95 % of all users and repetitions, by index and figure.
 
     A response that timed out counts with the time waited; further figures are of the samples without error.

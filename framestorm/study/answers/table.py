@@ -26,7 +26,7 @@ SUCCESS = "success"
 # Why a cell is left out.
 EMPTY, NO_RATIO, HIDDEN = "no run has a value", "a figure of 0 has no ratio", "timeouts hide the variation"
 # How timeouts affect a value: whether the true one may be smaller, and whether it may be larger.
-Open = tuple[bool, bool]
+OpenEnds = tuple[bool, bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ def read_table(study: StudyResults, claim: Claim, *, without_cut: bool) -> Table
     """
     table = Table(as_ratio=claim.compare is not None and claim.as_ == "ratio")
     rows: dict[Cell, dict[int, float]] = {}
-    cut: dict[Cell, Open] = {}
+    cut: dict[Cell, OpenEnds] = {}
     for cell in _cells(study, claim):
         values, open_to, has_no_ratio = _row(study, cell, claim.metric, as_ratio=table.as_ratio)
         if not values or has_no_ratio or (any(open_to) and without_cut):
@@ -116,7 +116,7 @@ def _rest(factors: Mapping[str, Value], factor: str) -> tuple[tuple[str, str], .
     return tuple((name, str(value)) for name, value in factors.items() if name != factor)
 
 
-def _row(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[dict[int, float], Open, bool]:
+def _row(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[dict[int, float], OpenEnds, bool]:
     """The values by repetition, how timeouts affect them, and whether one of the figures has no ratio."""
     values: dict[int, float] = {}
     below = above = has_no_ratio = False

@@ -9,13 +9,23 @@ from typing import Any
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.metric import METRICS, RESULT_COLUMNS, is_of_run, metric, split_label
-from framestorm.model.study import DEFINITION, Against, Chart, Claim, Quick, StopRule, Study, Value, catalogue_name
+from framestorm.model.study import (
+    DEFINITION,
+    Against,
+    ChartDefinition,
+    Claim,
+    Quick,
+    StopRule,
+    Study,
+    Value,
+    catalogue_name,
+)
 from framestorm.study.design import expressions, matrix, yaml_lines
 from framestorm.study.design import folder as folders
 from framestorm.study.design.expressions import ExpressionError
 from framestorm.study.design.yaml_lines import PointError, Problems, YamlPath, shown_place, validated
 
-Levels = Mapping[str, Sequence[Value]]
+FactorLevels = Mapping[str, Sequence[Value]]
 # Keys that may change after the runs: how runs are judged and shown, not how they were made.
 CHANGEABLE = (
     "title", "question", "metrics", "derived", "hypotheses", "charts", "published", "published_from",
@@ -136,7 +146,7 @@ class _Checks:
     levels: for each factor, the levels that claims and charts may name.
     """
 
-    def __init__(self, study: Study, levels: Levels, problems: Problems) -> None:
+    def __init__(self, study: Study, levels: FactorLevels, problems: Problems) -> None:
         self.study = study
         self.levels = levels
         self.problems = problems
@@ -240,7 +250,7 @@ class _Checks:
             where = (*place, "as")
             self.problems.add(where, f"{shown_place(where)} without compare: say what is compared")
 
-    def _chart(self, chart: Chart, place: YamlPath) -> None:
+    def _chart(self, chart: ChartDefinition, place: YamlPath) -> None:
         for key, name in (("x", chart.x), ("lines", chart.lines), ("panels", chart.panels), ("rows", chart.rows)):
             if name is not None:
                 self._factor(name, (*place, key))

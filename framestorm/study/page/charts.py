@@ -65,7 +65,7 @@ def study_charts(summary: StudySummary) -> list[Chart]:
     return charts
 
 
-def _usual_charts(summary: StudySummary) -> list[design.Chart]:
+def _usual_charts(summary: StudySummary) -> list[design.ChartDefinition]:
     """One of each metric of the table, if it can show all factors: along the axis, as lines and as panels."""
     # A factor of one level would be an axis or a legend with nothing to tell apart.
     varied = {name: levels for name, levels in summary.levels.items() if len(levels) > 1} or summary.levels
@@ -75,7 +75,10 @@ def _usual_charts(summary: StudySummary) -> list[design.Chart]:
     asked = {"kind": "lines" if all(map(is_number, levels[0])) else "bars"}
     asked |= dict(zip(("x", "lines", "panels"), varied, strict=False))
     metrics = [name for name in summary.study.definition.metrics if GIVEN_BY.get(name) not in varied]
-    return [design.Chart.model_validate({"title": metric(name).title, "metric": name, **asked}) for name in metrics]
+    return [
+        design.ChartDefinition.model_validate({"title": metric(name).title, "metric": name, **asked})
+        for name in metrics
+    ]
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class _Scale:
 class _Drawing:
     """One chart of lines or bars."""
 
-    def __init__(self, summary: StudySummary, asked: design.Chart) -> None:
+    def __init__(self, summary: StudySummary, asked: design.ChartDefinition) -> None:
         self.asked = asked
         self.metrics: tuple[str, ...] = asked.metrics or (str(asked.metric),)
         self.x = str(asked.x)
@@ -337,7 +340,7 @@ def _line_name(factor: str, level: Any) -> str:
     return text if wording.speaks(text) else wording.named_level(factor, level)
 
 
-def _by_index_chart(asked: design.Chart, cells: Sequence[IndexCell]) -> Chart | None:
+def _by_index_chart(asked: design.ChartDefinition, cells: Sequence[IndexCell]) -> Chart | None:
     """Times by index, a row for each level of a factor, with a choice of the level of `panels`; the last is chosen."""
     if not cells:
         return None

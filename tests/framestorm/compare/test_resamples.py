@@ -7,17 +7,17 @@ from benchmarks.compare_itself import claims, made_up
 from framestorm.compare import questions
 from framestorm.compare.runs import STATISTICS
 from framestorm.stats.bootstrap import Resamples
-from framestorm.study.answers.samples import Times
+from framestorm.study.answers.samples import OrderedTimes
 
 SEED = questions.seed(0, "")
 
 
-def full(values: Any) -> Times:
+def full(values: Any) -> OrderedTimes:
     row = np.asarray(values, dtype=float)
-    return Times(row, np.zeros(row.size, dtype=bool))
+    return OrderedTimes(row, np.zeros(row.size, dtype=bool))
 
 
-def resamples(times: Times, statistic: str) -> Resamples:
+def resamples(times: OrderedTimes, statistic: str) -> Resamples:
     drawn = questions.resamples_of_times(times, SEED, statistic)
     assert drawn
     return drawn
@@ -46,7 +46,9 @@ def test_a_percentile_needs_samples_beyond_it(n: int, there: set[str]) -> None:
 
 def test_time_outs_are_lower_bounds() -> None:
     cut = np.random.default_rng(3).permutation(240) < 40
-    mean, median, p95 = (resamples(Times(np.where(cut, 1000.0, 50.0), cut), of) for of in ("mean", "median", "p95"))
+    mean, median, p95 = (
+        resamples(OrderedTimes(np.where(cut, 1000.0, 50.0), cut), of) for of in ("mean", "median", "p95")
+    )
     assert np.isinf(mean.most).all() and np.isfinite(mean.least).all()
     assert (median.most == 51.0).all(), "whole ms: one may be hidden"
     assert np.isinf(p95.most).mean() > 0.9

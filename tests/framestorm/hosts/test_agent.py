@@ -25,7 +25,7 @@ import pytest
 from framestorm import client_server, paths, probe
 from framestorm.hosts import agent, messages
 from framestorm.hosts.agent import Agent, CannotError
-from framestorm.hosts.messages import Beat, Begin, Chunk, Description, Done, Got, Lines, Open, Piece
+from framestorm.hosts.messages import Beat, Begin, Chunk, Description, DescriptorLines, Done, FilePiece, Got, Open
 from framestorm.machine import wait_until
 from tests import fuzz
 
@@ -41,7 +41,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def test_lines_come_whole_however_they_are_cut(pipe: tuple[int, int]) -> None:
-    lines, read = Lines(pipe[0]), []
+    lines, read = DescriptorLines(pipe[0]), []
     for part in (b"one\ntw", b"o", b"\n", b"\nthree\nfo"):
         os.write(pipe[1], part)
         read += lines.wait(1)
@@ -51,7 +51,7 @@ def test_lines_come_whole_however_they_are_cut(pipe: tuple[int, int]) -> None:
 
 def test_a_line_without_end_is_refused(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "LINE_AT_MOST_BYTES", 10)
-    lines = Lines(pipe[0])
+    lines = DescriptorLines(pipe[0])
     os.write(pipe[1], b"x" * 10)
     assert lines.wait(1) == []
     os.write(pipe[1], b"x")
@@ -60,7 +60,7 @@ def test_a_line_without_end_is_refused(pipe: tuple[int, int], monkeypatch: pytes
 
 
 def test_a_part_of_a_line_is_a_sign_of_life_too(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = Lines(pipe[0])
+    lines = DescriptorLines(pipe[0])
     later = time.monotonic() + 100
     monkeypatch.setattr(messages.time, "monotonic", lambda: later)
     assert lines.wait(0) == []
@@ -112,8 +112,8 @@ def begin(command: str) -> Begin:
     return Begin({"tree.xml": "tree.xml"}, ["/bin/sh", "-c", command])
 
 
-def piece(file: str, content: bytes, digest: str = "") -> Piece:
-    return Piece(file, base64.b64encode(content).decode(), digest)
+def piece(file: str, content: bytes, digest: str = "") -> FilePiece:
+    return FilePiece(file, base64.b64encode(content).decode(), digest)
 
 
 def test_a_controller_runs_and_its_files_are_handed_in(
@@ -386,7 +386,7 @@ def test_facts_are_those_of_this_machine(
     (tmp_path / "a").write_text("x")
     on_host.tell_facts(messages.TellFacts(["a"]))
     (facts,) = answers
-    assert isinstance(facts, messages.Facts)
+    assert isinstance(facts, messages.HostFacts)
     assert (facts.described, facts.cores) == (described, os.cpu_count())
     assert facts.memory_bytes == psutil.virtual_memory().total
     assert facts.jmeter == probe.jmeter_version(paths.JMETER_HOME) is not None

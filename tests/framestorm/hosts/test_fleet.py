@@ -12,9 +12,9 @@ from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.hosts import fleet
 from framestorm.hosts.fleet import Fleet, finished_hosts
-from framestorm.hosts.inventory import Host, Hosts
+from framestorm.hosts.inventory import Hosts, InventoryHost
 from framestorm.hosts.member import Delivery, HostError
-from framestorm.hosts.messages import Beat, Begin, Description, Do, Facts, Order, Ready
+from framestorm.hosts.messages import Beat, Begin, Description, Do, HostFacts, Order, Ready
 from framestorm.probe import Limits
 from framestorm.run import target, video
 from framestorm.run.options import What, Where
@@ -30,9 +30,9 @@ class FakeMember:
     cut_off: frozenset[tuple[str, str]] = frozenset()  # from host:port
     addresses_there: Mapping[tuple[str, str], dict[str, str | None]] = {}  # by the host's name, and what it looks up
 
-    def __init__(self, host: Host, run_dir: Path) -> None:
+    def __init__(self, host: InventoryHost, run_dir: Path) -> None:
         self.host, self.run_dir = host, run_dir
-        self.facts = Facts(DESCRIBED, host.name, limits=self.limits)
+        self.facts = HostFacts(DESCRIBED, host.name, limits=self.limits)
         self.share: dict[str, str] = {}
         self.clock_offset_ms = 0.12345
         self.set_by_ms = 0.0
@@ -101,7 +101,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fleet
         slaves: int = 2,
         users: str = "4",
         bad: tuple[str, ...] = (),
-        master: Host | None = Host("master1", (), "192.0.2.8"),  # noqa: B008 - it is frozen
+        master: InventoryHost | None = InventoryHost("master1", (), "192.0.2.8"),  # noqa: B008 - it is frozen
         **options: Any,
     ) -> Fleet:
         faults.update({name: f"{name} is bad" for name in bad})
@@ -109,8 +109,8 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Fleet
         given = {"url": "http://192.0.2.9/f", "users": users}
         prepared = prepare(What(paths.JMX / "face-blur.jmx", given), run_dir, Where("slaves", **options))
         run_dir.mkdir()
-        hosts = [Host(f"slave{number}", (), f"192.0.2.{number}") for number in range(1, slaves + 1)]
-        made = Fleet(prepared, Hosts(hosts, master, [Host("function1", (), "192.0.2.9")]))
+        hosts = [InventoryHost(f"slave{number}", (), f"192.0.2.{number}") for number in range(1, slaves + 1)]
+        made = Fleet(prepared, Hosts(hosts, master, [InventoryHost("function1", (), "192.0.2.9")]))
         made.start()
         return made
 

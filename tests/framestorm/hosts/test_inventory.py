@@ -8,11 +8,11 @@ import pytest
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.hosts import inventory
-from framestorm.hosts.inventory import Host, Hosts
+from framestorm.hosts.inventory import Hosts, InventoryHost
 
 
-def host(name: str, address: str, ssh_host: str = "203.0.113.9") -> Host:
-    return Host(name, (), ssh_host, address)
+def host(name: str, address: str, ssh_host: str = "203.0.113.9") -> InventoryHost:
+    return InventoryHost(name, (), ssh_host, address)
 
 
 SLAVE, FUNCTION = host("slave1", "10.0.0.11"), host("function1", "10.0.0.3", "203.0.113.3")
@@ -29,7 +29,7 @@ SLAVE, FUNCTION = host("slave1", "10.0.0.11"), host("function1", "10.0.0.3", "20
         ("", None),
     ],
 )
-def test_the_functions_host_is_known_by_the_url(url: str, found: Host | None) -> None:
+def test_the_functions_host_is_known_by_the_url(url: str, found: InventoryHost | None) -> None:
     hosts = Hosts([SLAVE], None, [FUNCTION, SLAVE])
     assert hosts.function_at(url) == found
     assert hosts.function_url == "http://10.0.0.3:8080/function/face-blur"
@@ -41,7 +41,7 @@ def test_an_empty_group_has_no_url() -> None:
 
 def test_an_address_is_no_option_of_ssh(tmp_path: Path) -> None:
     made = tmp_path / "made"
-    command = Host("slave1", (), f"-oProxyCommand=touch {made}").ssh("localhost")
+    command = InventoryHost("slave1", (), f"-oProxyCommand=touch {made}").ssh("localhost")
     assert subprocess.run(command, capture_output=True, timeout=20, check=False).returncode != 0
     assert not made.exists()
 
@@ -56,7 +56,7 @@ def test_an_address_is_no_option_of_ssh(tmp_path: Path) -> None:
     ],
 )
 def test_ssh_has_the_variables_of_the_inventory(variables: dict[str, Any], options: list[str]) -> None:
-    command = Host("slave1", (), "203.0.113.9", **variables).ssh("true")
+    command = InventoryHost("slave1", (), "203.0.113.9", **variables).ssh("true")
     always = ["ssh", "-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={inventory.CONNECT_TIMEOUT_S}"]
     assert command == [*always, *options, "--", "203.0.113.9", "true"]
 
@@ -71,7 +71,7 @@ def test_ssh_has_the_variables_of_the_inventory(variables: dict[str, Any], optio
     ],
 )
 def test_this_machine_is_known(address: str, connection: str | None, is_here: bool) -> None:
-    assert Host("slave1", (), address, ansible_connection=connection).is_here() == is_here
+    assert InventoryHost("slave1", (), address, ansible_connection=connection).is_here() == is_here
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ def test_hosts_between_which_jmeter_talks_have_ipv4(ansible: Path) -> None:
     (ansible / "hosts").write_text(json.dumps([slave]))
     with pytest.raises(UsageError, match=r"s1 has the IPv6 address fd00::1: .* set its framestorm_address"):
         inventory.find_hosts(ansible / "inventory.ini", "slaves")
-    function = Host("f1", ("function",), "fd00::3")
+    function = InventoryHost("f1", ("function",), "fd00::3")
     there = Hosts([SLAVE], None, [function])
     assert there.function_url == "http://[fd00::3]:8080/function/face-blur"
     assert there.function_at(there.function_url) == function

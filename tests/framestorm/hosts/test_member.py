@@ -16,16 +16,16 @@ import pytest
 
 from framestorm.hosts import member as member_module
 from framestorm.hosts import messages
-from framestorm.hosts.inventory import Host
+from framestorm.hosts.inventory import InventoryHost
 from framestorm.hosts.member import Delivery, HostError, Member
-from framestorm.hosts.messages import Begin, Chunk, Done, Facts, Failed, Open
+from framestorm.hosts.messages import Begin, Chunk, Done, Failed, HostFacts, Open
 from tests import fuzz
 
 LISTEN = Member._listen
 
 
 @dataclass(frozen=True)
-class Here(Host):
+class Here(InventoryHost):
     """This machine as a host, reached without ssh and without root; `command` takes the place of the agent."""
 
     command: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ def test_a_host_that_was_not_deployed_says_so(member: Member) -> None:
     if Path("/etc/framestorm/host.json").exists():
         pytest.skip("this machine is a host of a deployment")
     with pytest.raises(HostError, match=r"slave1: its /etc/framestorm/host.json cannot be read.*run ./run.sh deploy"):
-        member.ask(messages.TellFacts([]), Facts, 20)
+        member.ask(messages.TellFacts([]), HostFacts, 20)
 
 
 def test_a_host_is_lost_from_its_last_sign_of_life_on(member: Member) -> None:
@@ -171,7 +171,7 @@ sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))  # the agent's source
 arrived = hashlib.sha256()
 for line in sys.stdin.buffer:
     order = json.loads(line)
-    answer = {"Open": "Ready", "Piece": "Got", "Begin": "Ready"}.get(order["type"])
+    answer = {"Open": "Ready", "FilePiece": "Got", "Begin": "Ready"}.get(order["type"])
     if answer is None:
         continue
     if answer == "Got":
@@ -193,17 +193,17 @@ def test_a_file_goes_in_pieces_of_bounded_size(
 
     def sent(order: messages.Order) -> bytes:
         sizes.append(len(line(order)))
-        digests.extend([order.digest] if isinstance(order, messages.Piece) else [])
+        digests.extend([order.digest] if isinstance(order, messages.FilePiece) else [])
         return line(order)
 
     monkeypatch.setattr(messages, "line", sent)
     member = running(sys.executable, "-c", OBEYS)
     size = video.stat().st_size
-    member.facts = Facts(free_bytes=max(0, size - 1))
+    member.facts = HostFacts(free_bytes=max(0, size - 1))
     match = f"files need {size >> 20} MiB, but only {max(0, size - 1) >> 20} MiB of its disk are free"
     with pytest.raises(HostError, match=match) if pieces else nullcontext():
         member.deliver(Delivery(Open("run", "me"), {"video": video}, Begin({})))
-    member.facts = Facts(free_bytes=size)
+    member.facts = HostFacts(free_bytes=size)
     member.deliver(Delivery(Open("run", "me"), {"video": video}, Begin({})))
     assert max(sizes) < 2 * messages.PIECE_BYTES
     assert digests[-1] == hashlib.sha256(video.read_bytes()).hexdigest()
@@ -229,7 +229,7 @@ def test_a_loss_is_told_in_the_agent_s_own_words(saying: Callable[..., Member]) 
     failed = Failed("the disk is full")
     assert saying(failed).look() == "the disk is full"
     with pytest.raises(HostError, match="slave1: the disk is full"):
-        saying(failed).ask(messages.TellFacts([]), Facts, 20)
+        saying(failed).ask(messages.TellFacts([]), HostFacts, 20)
 
 
 def test_a_host_that_is_not_reached_is_told_in_the_words_of_ssh(running: Callable[..., Member]) -> None:
@@ -264,9 +264,9 @@ def test_only_files_that_were_ordered_are_taken(name: str, saying: Callable[...,
 @pytest.mark.parametrize(
     "answer",
     [
-        Facts(cores=0),
-        Facts(cores=-5),
-        Facts(memory_bytes=-1),
+        HostFacts(cores=0),
+        HostFacts(cores=-5),
+        HostFacts(memory_bytes=-1),
         messages.Beat(1.0, 1.0, 1, -1, 1.0, 1, 1.0),
         messages.Beat(1.0, -1.0, 1, 1, 1.0, 1, 1.0),
         Done({"journal.jsonl": -1}),
@@ -289,7 +289,7 @@ def test_a_disk_that_is_full_here_is_no_loss_of_the_host(saying: Callable[..., M
 @pytest.mark.parametrize(
     "answer",
     [b"no JSON\n", b"[]\n", b'{"type": "Nonsense"}\n', b'{"type": "Beat"}\n',
-     b'{"type": "Facts", "described": {"rmi_port": "many"}}\n',
+     b'{"type": "HostFacts", "described": {"rmi_port": "many"}}\n',
      *(b'{"type": "Ready", "time_ms": %s}\n' % number
        for number in (b"NaN", b"-Infinity", b"1e999", b"9" * 400, b"%d" % 2**53, b"-%d" % 2**53))],
 )  # fmt: skip
@@ -301,7 +301,7 @@ def test_a_conductor_outlives_every_answer_with_its_memory(
     saying: Callable[..., Member], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = [
-        Facts(),
+        HostFacts(),
         messages.Ready(1.0),
         messages.Got("x"),
         Failed("x"),

@@ -10,7 +10,7 @@ import pytest
 
 from framestorm import paths
 from framestorm.hosts import orders, parcel, shares
-from framestorm.hosts.inventory import Host
+from framestorm.hosts.inventory import InventoryHost
 from framestorm.hosts.member import Delivery, Member
 from framestorm.hosts.messages import Description
 from framestorm.run import target, video
@@ -26,7 +26,7 @@ DESCRIBED = Description(
 
 def member(name: str, address: str, **share: str) -> Member:
     facts = SimpleNamespace(described=DESCRIBED)
-    return cast(Member, SimpleNamespace(host=Host(name, (), address), facts=facts, share=share))
+    return cast(Member, SimpleNamespace(host=InventoryHost(name, (), address), facts=facts, share=share))
 
 
 def delivery(prepared: Prepared, slave: Member) -> Delivery:

@@ -9,12 +9,12 @@ import pytest
 
 from framestorm import paths, probe
 from framestorm.hosts import preflight
-from framestorm.hosts.inventory import Host
+from framestorm.hosts.inventory import InventoryHost
 from framestorm.hosts.member import HostError, Member
-from framestorm.hosts.messages import Description, Facts
+from framestorm.hosts.messages import Description, HostFacts
 
 DESCRIBED = Description(name="slave1", address="192.0.2.1", unit="server.service")
-GOOD = Facts(DESCRIBED, "slave1", "17", "5.5", "", "loaded", "additions", free_bytes=2**33)
+GOOD = HostFacts(DESCRIBED, "slave1", "17", "5.5", "", "loaded", "additions", free_bytes=2**33)
 
 
 class FakeMember(SimpleNamespace):
@@ -36,7 +36,7 @@ def member(
     name: str = "slave1", offset_ms: float = 0.0, silent: bool = False, is_cut_off: bool = False, **facts: Any
 ) -> Member:
     told = replace(GOOD, **{"hostname": name, **facts})
-    fake = FakeMember(host=Host(name, (), "192.0.2.1"), facts=told, clock_offset_ms=offset_ms, silent=silent)
+    fake = FakeMember(host=InventoryHost(name, (), "192.0.2.1"), facts=told, clock_offset_ms=offset_ms, silent=silent)
     fake.is_cut_off = is_cut_off
     return cast(Member, fake)
 

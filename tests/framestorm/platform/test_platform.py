@@ -16,7 +16,7 @@ from framestorm.model import files
 from framestorm.model.run import Record
 from framestorm.model.study import Study
 from framestorm.platform import registry
-from framestorm.platform.base import Check, Count, Platform, Reading, SettingError, Settings, Site
+from framestorm.platform.base import Check, Count, Platform, Reading, SettingError, Site, TargetSettings
 from framestorm.platform.registry import Platforms
 from framestorm.run import jmeter
 from framestorm.run.options import Output, RunOptions, What
@@ -30,7 +30,7 @@ TARGET = {"kind": "fake", "service": "echo"}
 STUDY = PLAIN | {"target": TARGET, "factors": {"target.scale": [1, 2]}, "repetitions": 1}
 
 
-class FakeSettings(Settings):
+class FakeSettings(TargetSettings):
     kind: Literal["fake"] = "fake"
     service: str
     scale: Count = 1

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from framestorm.model.study import Chart as Asked
+from framestorm.model.study import ChartDefinition as Asked
 from framestorm.model.study import Value, matches
 from framestorm.model.study_summary import LawCurve, PublishedPoint, ScalabilityLine
 from framestorm.report.figure import INK, MAIN, Chart
