@@ -5,8 +5,10 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.PushbackInputStream;
 import java.net.SocketTimeoutException;
+import org.apache.http.Header;
 import org.apache.http.HttpEntity;
 import org.apache.http.HttpResponse;
+import org.apache.http.ProtocolException;
 import org.apache.http.client.entity.DecompressingEntity;
 import org.apache.http.client.entity.InputStreamFactory;
 import org.apache.http.entity.HttpEntityWrapper;
@@ -15,11 +17,20 @@ import org.apache.http.entity.HttpEntityWrapper;
  * Takes a content coding, such as gzip, off an answer. One of 0 bytes is empty, whatever coding its head names; and an error
  * whose text cannot be decoded is that error.
  */
-public final class Coding {
+final class Coding {
     private static final int ERRORS = 400;
+    private static final int MOST = 5;
 
-    /** Called by HttpClient for each answer: the text of an error ends where it cannot be decoded any more. */
-    public static void keepError(HttpResponse response) {
+    /** Refuse an answer that names more codings than a server has use for: thousands fill the stack. */
+    static void checkCount(HttpResponse response) throws ProtocolException {
+        Header codings = response.getEntity() == null ? null : response.getEntity().getContentEncoding();
+        if (codings != null && codings.getElements().length > MOST) {
+            throw new ProtocolException("more than " + MOST + " content codings");
+        }
+    }
+
+    /** Have the text of an error end where it cannot be decoded any more. */
+    static void keepError(HttpResponse response) {
         HttpEntity entity = response.getEntity();
         if (entity instanceof DecompressingEntity && response.getStatusLine().getStatusCode() >= ERRORS) {
             response.setEntity(new HttpEntityWrapper(entity) {
@@ -31,8 +42,8 @@ public final class Coding {
         }
     }
 
-    /** Called by HttpClient when the first byte of an answer is read. */
-    public static InputStream decoded(InputStreamFactory coding, InputStream body) throws IOException {
+    /** What a coding makes of a body: nothing of nothing. */
+    static InputStream decoded(InputStreamFactory coding, InputStream body) throws IOException {
         PushbackInputStream coded = new PushbackInputStream(body);
         int first = coded.read();
         if (first < 0) {

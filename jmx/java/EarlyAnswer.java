@@ -3,7 +3,6 @@ package framestorm;
 import java.io.FilterOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
-import java.lang.reflect.Proxy;
 import java.net.Socket;
 import java.net.SocketException;
 import java.util.Arrays;
@@ -13,7 +12,6 @@ import java.util.concurrent.TimeUnit;
 import javax.net.ssl.SSLException;
 import javax.net.ssl.SSLSocket;
 import org.apache.http.HttpClientConnection;
-import org.apache.http.HttpConnectionMetrics;
 import org.apache.http.HttpEntity;
 import org.apache.http.HttpEntityEnclosingRequest;
 import org.apache.http.HttpException;
@@ -23,100 +21,83 @@ import org.apache.http.conn.ManagedHttpClientConnection;
 import org.apache.http.entity.ByteArrayEntity;
 import org.apache.http.entity.HttpEntityWrapper;
 import org.apache.http.message.BasicHttpEntityEnclosingRequest;
-import org.apache.http.protocol.HttpContext;
-import org.apache.http.protocol.HttpCoreContext;
 
 /**
  * The answer of a server that does not wait for the whole body, such as a 413 for one that is too large. HttpClient 4
  * writes the whole body before it reads: if the server closes meanwhile, the answer stays unread in the socket, and if it
- * neither reads nor closes, the request never ends. Called by HttpClient's request executor in place of its own methods.
+ * neither reads nor closes, the request never ends.
  */
-public final class EarlyAnswer {
-    private static final String NAME = "framestorm.early_answer";
-    private static final String METRICS = "__jmeter.M__"; // where HTTPHC4Impl looks for the bytes received
+final class EarlyAnswer {
     private static final int MOST_BYTES = 1 << 20;
     private static final long STALLED_NS = TimeUnit.MILLISECONDS.toNanos(100);
     private static final long LOOK_EVERY_MS = 50;
     private static final Set<EarlyAnswer> UNDER_WAY = ConcurrentHashMap.newKeySet();
     private static Thread watch;
 
-    private final HttpClientConnection connection;
-    private final long bytes;
+    private final ManagedHttpClientConnection connection;
+    private final HttpEntityEnclosingRequest request;
+    private boolean isBegun;
     private long sentBytes;
     private volatile long writingSinceNs; // 0: not in a call that may wait
     private boolean isSent;
     private IOException failure;
-    private HttpResponse head; // read while the body was still to be sent
-    private long headBytes;
+    private volatile HttpResponse head; // read while the body was still to be sent
 
-    /** Send a request's body. A failure is kept until the answer has been looked for. */
-    public static void send(HttpClientConnection connection, HttpEntityEnclosingRequest request)
-            throws IOException, HttpException {
-        boolean isOfPool = connection instanceof ManagedHttpClientConnection && connection instanceof HttpContext;
-        if (!isOfPool || request.getEntity() == null) {
-            connection.sendRequestEntity(request);
-            return;
-        }
-        EarlyAnswer early = new EarlyAnswer(connection, request.getEntity());
+    /** What may be answered before the whole body of this request is sent; null if it has none. */
+    static EarlyAnswer of(HttpRequest request, HttpClientConnection connection) {
+        boolean hasBody = request instanceof HttpEntityEnclosingRequest
+            && ((HttpEntityEnclosingRequest) request).getEntity() != null;
+        // The connections of a pool are such.
+        return hasBody
+            ? new EarlyAnswer((HttpEntityEnclosingRequest) request, (ManagedHttpClientConnection) connection) : null;
+    }
+
+    private EarlyAnswer(HttpEntityEnclosingRequest request, ManagedHttpClientConnection connection) {
+        this.request = request;
+        this.connection = connection;
+    }
+
+    /** The request to send: the same, with a body that is watched. */
+    HttpEntityEnclosingRequest request() {
         // The connection takes the length of the body from the headers.
         HttpEntityEnclosingRequest watched = new BasicHttpEntityEnclosingRequest(request.getRequestLine());
         watched.setHeaders(request.getAllHeaders());
-        watched.setEntity(early.new Watched(request.getEntity()));
-        UNDER_WAY.add(early);
-        startWatch();
-        try {
-            connection.sendRequestEntity(watched);
-            early.flush();
-        } catch (SocketException | SSLException error) {
-            if (!connection.isOpen() && early.head == null) { // it was closed here: a time-out, or the run is stopped
-                throw error;
-            }
-            early.failure = error;
-        } finally {
-            UNDER_WAY.remove(early);
-            early.end();
-        }
-        ((HttpContext) connection).setAttribute(NAME, early);
+        watched.setEntity(new Watched(request.getEntity()));
+        return watched;
     }
 
-    /** Whether the body could not be sent, so that there is nothing to flush. */
-    public static boolean isKept(HttpClientConnection connection) {
-        return connection instanceof HttpContext && ((HttpContext) connection).getAttribute(NAME) != null;
+    /** Whether an answer may explain why the body could not be sent: the error is kept until one has been looked for. */
+    boolean mayExplain(IOException error) {
+        boolean isOfConnection = error instanceof SocketException || error instanceof SSLException;
+        boolean isClosedHere = !connection.isOpen() && head == null; // a time-out, or the run is stopped
+        failure = isBegun && isOfConnection && !isClosedHere ? error : null;
+        return failure != null;
     }
 
-    /** The answer to a body that could not be sent, or that has come while it was sent; null of any other. */
-    public static HttpResponse receive(HttpRequest request, HttpClientConnection connection, HttpContext context)
-            throws IOException, HttpException {
-        Object kept = connection instanceof HttpContext ? ((HttpContext) connection).removeAttribute(NAME) : null;
-        EarlyAnswer early = (EarlyAnswer) kept;
-        if (early == null || early.failure == null && early.head == null) {
-            return null;
-        }
-        if (early.headBytes > 0) {
-            addToMetrics(context, early.headBytes);
-        }
-        return early.failure == null ? early.received(request) : early.last(request, context);
-    }
-
-    private EarlyAnswer(HttpClientConnection connection, HttpEntity body) {
-        this.connection = connection;
-        this.bytes = body.getContentLength();
-    }
-
-    private synchronized void end() {
-        isSent = true;
-    }
-
-    private void flush() throws IOException {
-        writingSinceNs = System.nanoTime();
-        try {
-            connection.flush();
-        } finally {
-            writingSinceNs = 0;
+    /** No more is sent. */
+    void end() {
+        UNDER_WAY.remove(this);
+        synchronized (this) {
+            isSent = true;
         }
     }
 
-    private HttpResponse received(HttpRequest request) throws IOException, HttpException {
+    /** Whether its head was read while the body was sent. */
+    boolean isRead() {
+        return head != null;
+    }
+
+    /** Whether it has to be read now. */
+    boolean isExpected() {
+        return head != null || failure != null;
+    }
+
+    /** Read it, or throw why the body could not be sent. */
+    HttpResponse receive() throws IOException, HttpException {
+        return failure == null ? received() : last();
+    }
+
+    private HttpResponse received() throws IOException, HttpException {
         HttpResponse response = head;
         while (response == null || response.getStatusLine().getStatusCode() < 200) {
             response = connection.receiveResponseHeader();
@@ -130,9 +111,9 @@ public final class EarlyAnswer {
     }
 
     /** The last answer of this connection, which is closed: the server would take the next request for the body's rest. */
-    private HttpResponse last(HttpRequest request, HttpContext context) throws IOException, HttpException {
+    private HttpResponse last() throws IOException {
         try {
-            HttpResponse response = received(request);
+            HttpResponse response = received();
             HttpEntity entity = response.getEntity();
             if (entity != null) {
                 ByteArrayEntity whole = new ByteArrayEntity(beginning(entity));
@@ -142,7 +123,6 @@ public final class EarlyAnswer {
             }
             return response;
         } catch (IOException | HttpException none) { // a reset has destroyed it, or there was none
-            context.setAttribute(HttpCoreContext.HTTP_REQ_SENT, Boolean.FALSE); // for those who let JMeter retry
             throw IdleConnection.explained(connection, failure, progress());
         } finally {
             connection.shutdown(); // to close it in order would send what is left of the body
@@ -165,6 +145,7 @@ public final class EarlyAnswer {
     }
 
     private String progress() {
+        long bytes = request.getEntity().getContentLength();
         return "the server closed while the body was sent (" + sentBytes + " of "
             + (bytes < 0 ? "unknown" : String.valueOf(bytes)) + " bytes): a size limit?";
     }
@@ -177,12 +158,11 @@ public final class EarlyAnswer {
             return;
         }
         HttpResponse response = connection.receiveResponseHeader();
-        headBytes = connection.getMetrics().getReceivedBytesCount();
         if (response.getStatusLine().getStatusCode() >= 200) {
             head = response;
         }
         if (response.getStatusLine().getStatusCode() >= 400) {
-            Socket socket = ((ManagedHttpClientConnection) connection).getSocket();
+            Socket socket = connection.getSocket();
             if (socket instanceof SSLSocket) { // it would wait for the sender to end the stream in order
                 connection.shutdown();
             } else {
@@ -215,18 +195,6 @@ public final class EarlyAnswer {
         }
     }
 
-    /** JMeter sets the count of bytes to 0 when a request has been sent. */
-    private static void addToMetrics(HttpContext context, long bytes) {
-        Object metrics = context.getAttribute(METRICS);
-        if (metrics != null) {
-            context.setAttribute(METRICS, Proxy.newProxyInstance(EarlyAnswer.class.getClassLoader(),
-                new Class<?>[] {HttpConnectionMetrics.class}, (proxy, method, arguments) -> {
-                    Object value = method.invoke(metrics, arguments);
-                    return "getReceivedBytesCount".equals(method.getName()) ? (Long) value + bytes : value;
-                }));
-        }
-    }
-
     /** The body, which counts what of it has been sent. */
     private final class Watched extends HttpEntityWrapper {
         private Watched(HttpEntity body) {
@@ -235,6 +203,9 @@ public final class EarlyAnswer {
 
         @Override
         public void writeTo(OutputStream to) throws IOException {
+            isBegun = true;
+            UNDER_WAY.add(EarlyAnswer.this);
+            startWatch();
             super.writeTo(new FilterOutputStream(to) {
                 @Override
                 public void write(byte[] from, int at, int length) throws IOException {
@@ -252,6 +223,7 @@ public final class EarlyAnswer {
                     write(new byte[] {(byte) one}, 0, 1);
                 }
             });
+            writingSinceNs = System.nanoTime(); // what is left in buffers
         }
     }
 }

@@ -11,10 +11,9 @@ import org.apache.http.protocol.HttpContext;
 
 /**
  * Tells a connection that the server had closed while it was idle from one that broke under a request. Both look the same
- * to JMeter, which keeps a connection for the next request and does not know that the server has closed it. Called by
- * HttpClient's request executor.
+ * to JMeter, which keeps a connection for the next request and does not know that the server has closed it.
  */
-public final class IdleConnection {
+final class IdleConnection {
     private static final String BEGAN = "framestorm.began_ns";
     private static final String ANSWERED = "framestorm.answered_ns";
     private static final long IDLE_NS = TimeUnit.MILLISECONDS.toNanos(100);
@@ -22,17 +21,17 @@ public final class IdleConnection {
     private static final long AT_ONCE_NS = TimeUnit.MILLISECONDS.toNanos(50);
 
     /** A request is about to be sent. */
-    public static void begin(HttpClientConnection connection) {
+    static void begin(HttpClientConnection connection) {
         note(connection, BEGAN);
     }
 
     /** The head of its answer has been read. */
-    public static void answered(HttpClientConnection connection) {
+    static void answered(HttpClientConnection connection) {
         note(connection, ANSWERED);
     }
 
     /** The error, with what explains it if the connection had been idle. */
-    public static IOException explained(HttpClientConnection connection, IOException error) {
+    static IOException explained(HttpClientConnection connection, IOException error) {
         return explained(connection, error, null);
     }
 

@@ -9,24 +9,26 @@ import javassist.ClassPool;
 import javassist.CtClass;
 import javassist.CtField;
 import javassist.CtMethod;
+import javassist.expr.Expr;
 import javassist.expr.ExprEditor;
 import javassist.expr.MethodCall;
+import javassist.expr.NewExpr;
 import javax.script.Compilable;
 import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes twenty classes of JMeter and its HTTP client anew, at set-up, for the jar that JMeter finds before its own: samples
- * know their time in microseconds, rows say which are of sub-results, and only those of
- * samples.jtl do, a test begins with a warm-up, scripts cost less, a
- * controller hears its slaves alone, stop messages are files, answers and the output of programs have limits, a redirect
- * takes no secrets along, a sample tells of its Sample Timeout, an answer is read before the whole body is sent, of a
- * connection that was idle and of HTTP/2 it is said, an empty answer is empty in any coding, and a Host header arrives as it
- * was given. Compiles the kit's scripts beside them.
+ * Makes thirteen classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time in
+ * microseconds, rows say which are of sub-results, and only those of samples.jtl do, a test begins with a warm-up, scripts
+ * cost less, a controller hears its slaves alone, stop messages are files, bodies of answers and the output of programs have
+ * limits, a sample tells of its Sample Timeout, a Host header arrives as it was given, and the client of the HTTP sampler is
+ * KitHttpClient's. Compiles the kit's scripts beside them.
  * Arguments: the folder for the classes, then the classes in Groovy that scripts use, then the scripts.
  */
 final class Patch {
     private static final String SAMPLES = "org.apache.jmeter.samplers.";
+    private static final String HTTP = "org.apache.jmeter.protocol.http.sampler.";
+    private static final String NEW = "<init>"; // Java's name of a constructor
 
     public static void main(String[] arguments) throws Exception {
         ClassPool pool = ClassPool.getDefault();
@@ -54,30 +56,10 @@ final class Patch {
         main.getDeclaredMethod("startUdpDdaemon").insertBefore("if (framestorm.StopFiles.watch($1)) return;");
         replace(main.getDeclaredMethod("runNonGui"), "org.apache.jmeter.reporters.ResultCollector", "setFilename",
             "$proceed($$); $0.getSaveConfig().isOfKit = true;");
-        // Without limits, a head without end fills the memory, and one that names thousands of codings the stack.
-        CtClass limits = pool.get("org.apache.http.config.MessageConstraints$Builder");
-        limits.getDeclaredConstructor(new CtClass[0]).insertAfter("maxLineLength = 65536; maxHeaderCount = 200;");
-        CtClass codings = pool.get("org.apache.http.client.protocol.ResponseContentEncoding");
-        codings.getDeclaredMethod("process").insertBefore(
-            "if ($1.getEntity() != null && $1.getEntity().getContentEncoding() != null"
-            + " && $1.getEntity().getContentEncoding().getElements().length > 5)"
-            + " throw new org.apache.http.ProtocolException(\"more than 5 content codings\");");
-        codings.getDeclaredMethod("process").insertAfter("framestorm.Coding.keepError($1);");
-        CtClass redirects = pool.get("org.apache.http.impl.client.DefaultRedirectStrategy");
-        redirects.getDeclaredMethod("getRedirect")
-            .insertAfter("framestorm.Redirects.setHeaders((org.apache.http.client.methods.HttpUriRequest) $1, $_);");
-        CtClass bodies = pool.get("org.apache.jmeter.protocol.http.sampler.HTTPSamplerBase");
+        CtClass bodies = pool.get(HTTP + "HTTPSamplerBase");
+        // Both HTTP samplers, HttpClient4's and Java's, call it: JMeter's own limit is for each answer, whatever others hold.
         bodies.getDeclaredMethod("readResponse").insertBefore("$2 = framestorm.Body.of($2);");
-        CtClass executor = patchedExecutor(pool.get("org.apache.http.protocol.HttpRequestExecutor"));
-        CtClass decompression = pool.get("org.apache.http.client.entity.LazyDecompressingInputStream");
-        replaceCalls(decompression.getDeclaredMethod("initWrapper"), "org.apache.http.client.entity.InputStreamFactory",
-            "create", "framestorm.Coding.decoded($0, $1)");
-        CtClass heads = pool.get("org.apache.http.impl.conn.DefaultHttpResponseParser");
-        replace(heads.getDeclaredMethod("parseHead"), "org.apache.http.message.LineParser", "hasProtocolVersion",
-            "$_ = $proceed($$); if (!$_) framestorm.Http2.refuse($1);");
-        CtClass sampler = patchedSampler(pool.get("org.apache.jmeter.protocol.http.sampler.HTTPHC4Impl"));
-        CtClass sockets = pool.get("org.apache.http.conn.ssl.SSLConnectionSocketFactory");
-        sockets.getDeclaredMethod("createLayeredSocket").insertBefore("$2 = framestorm.HostHeader.serverName($2, $4);");
+        CtClass http = patchedHttpSampler(pool.get(HTTP + "HTTPHC4Impl"));
         CtClass output = pool.get("org.apache.jorphan.exec.StreamCopier");
         replaceCalls(output.getDeclaredMethod("run"), "org.apache.commons.io.IOUtils", "copyLarge", "framestorm.Output.copy($$)");
         CtClass thread = pool.get("org.apache.jmeter.threads.JMeterThread");
@@ -90,8 +72,7 @@ final class Patch {
         replace(tree.getDeclaredMethod("setAttributes"), "com.thoughtworks.xstream.io.HierarchicalStreamWriter",
             "addAttribute", "if ($2 != null && !framestorm.KitColumns.has($1)) $proceed($$);");
         List<CtClass> all = List.of(
-            result, event, form, rows, engine, script, rmi, main, limits, codings, redirects, bodies,
-            executor, decompression, heads, sampler, sockets, output, thread, tree);
+            result, event, form, rows, engine, script, rmi, main, bodies, http, output, thread, tree);
         for (CtClass each : all) {
             each.writeFile(arguments[0]);
         }
@@ -178,30 +159,21 @@ final class Patch {
         return script;
     }
 
-    /** There is no setting of HttpClient for its request executor that JMeter would pass on. */
-    private static CtClass patchedExecutor(CtClass executor) throws Exception {
-        String connection = "org.apache.http.HttpClientConnection";
-        CtClass error = executor.getClassPool().get("java.io.IOException");
-        CtMethod send = executor.getDeclaredMethod("doSendRequest");
-        replace(send, connection, "sendRequestEntity", "framestorm.EarlyAnswer.send($0, $1);");
-        replace(send, connection, "flush", "if (!framestorm.EarlyAnswer.isKept($0)) $proceed();");
-        send.insertBefore("framestorm.IdleConnection.begin($2); framestorm.Peers.count($2, $3);");
-        CtMethod receive = executor.getDeclaredMethod("doReceiveResponse");
-        receive.insertBefore("{ org.apache.http.HttpResponse early = framestorm.EarlyAnswer.receive($1, $2, $3);"
-            + " if (early != null) return early; }");
-        receive.insertAfter("framestorm.IdleConnection.answered($2);");
-        for (CtMethod each : List.of(send, receive)) {
-            each.addCatch("throw framestorm.IdleConnection.explained($2, $e);", error);
-        }
-        return executor;
-    }
-
-    /** JMeter adds the port of the URL to a Host header that has none; servers that route by name know the name alone. */
-    private static CtClass patchedSampler(CtClass sampler) throws Exception {
-        CtMethod headers = sampler.getDeclaredMethod("setConnectionHeaders");
-        replace(headers, sampler.getName(), "getPortFromHostHeader", "$_ = -1;");
+    /** JMeter has no setting by which its HttpClient could be another: see KitHttpClient. */
+    private static CtClass patchedHttpSampler(CtClass http) throws Exception {
+        String kit = "framestorm.KitHttpClient.";
+        CtMethod client = http.getDeclaredMethod("setupClient");
+        replace(client, http.getName() + "$JMeterDefaultHttpClientConnectionOperator", NEW,
+            "$_ = $proceed(" + kit + "sockets($1), $2, $3);");
+        replace(client, "org.apache.http.impl.conn.PoolingHttpClientConnectionManager", NEW,
+            "$_ = $proceed($1, " + kit + "CONNECTIONS, $3, $4);");
+        replaceCalls(client, "org.apache.http.impl.client.HttpClientBuilder", "build", kit + "build($0)");
+        http.getDeclaredMethod("createLookupRegistry").insertAfter("$_ = " + kit + "decoders($_);");
+        // JMeter adds the port of the URL to a Host header that has none; servers that route by name know the name alone.
+        CtMethod headers = http.getDeclaredMethod("setConnectionHeaders");
+        replace(headers, http.getName(), "getPortFromHostHeader", "$_ = -1;");
         replace(headers, String.class.getName(), "replaceFirst", "$_ = $0;");
-        return sampler;
+        return http;
     }
 
     /** Replace the calls of one method of a class, within a method of JMeter, by another expression. */
@@ -215,7 +187,16 @@ final class Patch {
         method.instrument(new ExprEditor() {
             @Override
             public void edit(MethodCall call) throws CannotCompileException {
-                if (call.getClassName().equals(called) && call.getMethodName().equals(name)) {
+                edit(call, call.getClassName(), call.getMethodName());
+            }
+
+            @Override
+            public void edit(NewExpr call) throws CannotCompileException {
+                edit(call, call.getClassName(), NEW);
+            }
+
+            private void edit(Expr call, String className, String methodName) throws CannotCompileException {
+                if (className.equals(called) && methodName.equals(name)) {
                     call.replace(statement);
                     calls.incrementAndGet();
                 }

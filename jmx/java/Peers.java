@@ -21,9 +21,9 @@ import org.slf4j.LoggerFactory;
 /**
  * Counts the requests to each address of a name, which no sample has. HttpClient tries the addresses of a name in their order
  * and keeps to the first that takes a connection. Says at the end of the test in JMeter's log what it counted, for
- * framestorm/results/jmeter_log.py. Called by HttpClient's request executor.
+ * framestorm/results/jmeter_log.py.
  */
-public final class Peers implements TestStateListener {
+final class Peers implements TestStateListener {
     private static final Logger LOG = LoggerFactory.getLogger(Peers.class);
     private static final int MOST = 1000;
     private static final Map<Map.Entry<HttpHost, InetAddress>, LongAdder> COUNTS = new ConcurrentHashMap<>();
@@ -34,7 +34,7 @@ public final class Peers implements TestStateListener {
     }
 
     /** A request is about to be sent. */
-    public static void count(HttpClientConnection connection, HttpContext context) {
+    static void count(HttpClientConnection connection, HttpContext context) {
         Object route = context.getAttribute(HttpClientContext.HTTP_ROUTE);
         if (!(route instanceof RouteInfo) || !(connection instanceof HttpInetConnection) || !connection.isOpen()) {
             return;

@@ -8,8 +8,13 @@ import java.util.Objects;
 import java.util.Set;
 import org.apache.http.Header;
 import org.apache.http.HttpHost;
+import org.apache.http.HttpRequest;
+import org.apache.http.HttpResponse;
+import org.apache.http.ProtocolException;
 import org.apache.http.client.methods.HttpUriRequest;
 import org.apache.http.client.utils.URIUtils;
+import org.apache.http.impl.client.LaxRedirectStrategy;
+import org.apache.http.protocol.HttpContext;
 import org.apache.jmeter.threads.JMeterContextService;
 import org.apache.jmeter.threads.JMeterVariables;
 
@@ -18,11 +23,19 @@ import org.apache.jmeter.threads.JMeterVariables;
  * It does so for requests that jmx/groovy/request.groovy prepared, whose secrets are known; JMeter sends all headers on.
  * A Host header of one's own is no other address's, in any plan.
  */
-public final class Redirects {
+final class Redirects extends LaxRedirectStrategy {
     private static final Set<String> SECRET = Set.of("authorization", "cookie", "proxy-authorization");
 
+    @Override
+    public HttpUriRequest getRedirect(HttpRequest request, HttpResponse response, HttpContext context)
+            throws ProtocolException {
+        HttpUriRequest next = super.getRedirect(request, response, context);
+        setHeaders((HttpUriRequest) request, next);
+        return next;
+    }
+
     /** Give the request that follows a redirect those headers of the request before it that it may have. */
-    public static void setHeaders(HttpUriRequest before, HttpUriRequest next) {
+    static void setHeaders(HttpUriRequest before, HttpUriRequest next) {
         JMeterVariables variables = JMeterContextService.getContext().getVariables();
         Object secrets = variables == null ? null : variables.getObject("secrets");
         if (secrets != null || before.containsHeader("Host")) {
@@ -46,8 +59,5 @@ public final class Redirects {
         HttpHost host = URIUtils.extractHost(uri);
         boolean isDefault = host != null && host.getPort() == ("https".equals(host.getSchemeName()) ? 443 : 80);
         return isDefault ? new HttpHost(host.getHostName(), -1, host.getSchemeName()) : host;
-    }
-
-    private Redirects() {
     }
 }
