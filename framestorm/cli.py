@@ -398,7 +398,8 @@ def _hide_password(options: argparse.Namespace, words: Sequence[str]) -> None:
         if hidden == list(words):  # argparse knows more forms, such as --pass=PASSWORD
             raise UsageError("the proxy's password is given as -a PASSWORD or --password=PASSWORD")
         again = [sys.executable, "-P", "-m", "framestorm", *hidden]
-        os.execve(sys.executable, again, {**os.environ, PROXY_PASSWORD: password})  # noqa: S606 - no shell
+        environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), PROXY_PASSWORD: password}
+        os.execve(sys.executable, again, environment)  # noqa: S606 - no shell
 
 
 def _add_judgement(parser: argparse.ArgumentParser) -> None:
