@@ -20,11 +20,12 @@ from framestorm.run.video import cut_words
 # Written by the playbook: RMI's ports and, with SSL, its key; the second file is a host's own copy.
 CONTROLLER_PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
 HOST_PROPERTIES = Path("/etc/framestorm/jmeter.properties")
-MODE = "Standard"
+MODE = "framestorm.GroupSender"  # jmx/java/GroupSender.java
 # https://jmeter.apache.org/usermanual/remote-test.html#sendmode; why Asynch lost rows is not known.
 WHY = (
-    "complete rows have priority over speed. Standard sends every complete sample, with response data, before its "
-    "thread continues: if a slave is lost, only its samples in flight are lost. Batch, Hold and DiskStore keep "
+    "complete rows have priority over speed. GroupSender sends every complete sample, with response data, before its "
+    "thread continues, as JMeter's Standard does, and what several threads have ready in one call: if a slave is lost, "
+    "only its samples in flight are lost. Batch, Hold and DiskStore keep "
     "finished samples on the slave for a while, and they would be lost with it; Asynch lost some even without that; "
     "the Stripped modes drop the response data, and Statistical drops the samples."
 )
@@ -173,4 +174,4 @@ def rmi(slaves: Iterable[Description]) -> Rmi:
     ports = sorted({host.rmi_port for host in hosts})
     # The values set in ansible/roles/jmeter/templates/jmeter.properties.j2.
     of_slaves = ", ".join(f"{port} and {port + 1}" if ssl else f"{port}" for port in ports)
-    return Rmi(MODE, WHY, ssl, of_slaves, "any" if ssl else f"{ports[0] + 1} and {ports[0] + 2}")
+    return Rmi(MODE.rpartition(".")[2], WHY, ssl, of_slaves, "any" if ssl else f"{ports[0] + 1} and {ports[0] + 2}")

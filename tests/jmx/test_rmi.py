@@ -46,6 +46,75 @@ for (sent in [*objects.collect(written), huge]) {
 """
 
 
+SEND = """
+org.apache.jmeter.util.JMeterUtils.loadJMeterProperties(args[0])
+def calls = new java.util.concurrent.LinkedBlockingQueue()
+def mayReturn = new java.util.concurrent.Semaphore(0)
+def gone = new java.rmi.RemoteException('gone', new ConnectException('refused'))
+def failure = { names -> Eval.xy(names, gone, args[1]) }
+def controller = [processBatch: { batch ->
+    def names = batch.collect { it.threadGroup }.sort()
+    calls.add(names)
+    mayReturn.acquireUninterruptibly()
+    def error = failure(names)
+    if (error) throw error
+}] as org.apache.jmeter.samplers.RemoteSampleListener
+def sender = new framestorm.GroupSender(controller)
+def ended = new java.util.concurrent.LinkedBlockingQueue()
+def start = { name -> Thread.start {
+    String how = 'goes on'
+    try {
+        sender.sampleOccurred(new org.apache.jmeter.samplers.SampleEvent(null, name))
+    } catch (org.apache.jorphan.util.JMeterError error) {
+        how = error.message
+    }
+    ended.add("$name $how")
+} }
+def waits = { Thread.State state = it.state; state == Thread.State.WAITING }
+start('a')
+println calls.take()
+def others = ['b', 'c', 'd'].collect(start)
+while (!others.every(waits)) Thread.onSpinWait()
+others[0].interrupt()
+println([calls.size(), ended.size()])
+mayReturn.release()
+println ended.take()
+println calls.take()
+println ended.size()
+mayReturn.release(4)
+println((1..3).collect { ended.take() }.sort())
+println calls.sort()
+"""
+
+
+def lines_of_sender(failure: str) -> list[str]:
+    """What is seen of four threads; failure: that of a call, in Groovy, with its samples `x`."""
+    done = subprocess.run(groovy("-e", SEND, SETTINGS, failure), capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def test_threads_go_on_when_the_controller_has_their_samples_which_go_in_one_call() -> None:
+    assert lines_of_sender("null") == [
+        "[a]", "[0, 0]", "a goes on", "[b, c, d]", "0", "[b goes on, c goes on, d goes on]", "[]"
+    ]  # fmt: skip
+
+
+def test_every_thread_hears_that_its_controller_is_gone() -> None:
+    lines = lines_of_sender("y")
+    lost = "{} Could not return sample"
+    assert lines[2] == lost.format("a")
+    assert lines[5:] == [f"[{', '.join(map(lost.format, 'bcd'))}]", "[]"]
+
+
+def test_a_sample_that_cannot_be_read_takes_no_other_with_it() -> None:
+    unread = "new java.rmi.ServerException('', new java.rmi.UnmarshalException(''))"
+    assert lines_of_sender(f"'c' in x ? {unread} : null")[-2:] == [
+        "[b goes on, c goes on, d goes on]", "[[b], [c], [d]]"
+    ]  # fmt: skip
+    # What the controller read may be in its files already.
+    assert lines_of_sender("new java.rmi.ServerException('', new IOException())")[-1] == "[]"
+
+
 def test_a_controller_makes_samples_of_what_it_is_sent_and_nothing_else() -> None:
     command = groovy("-e", READ, SETTINGS, options=jmeter.CONTROLLING)
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -75,8 +75,8 @@ def test_five_users_on_two_slaves_are_three_and_two(
     assert hosts["function1"]["role"] == "target"
     assert all(abs(host["clock_offset_ms"]) < 100 for host in hosts.values())
     rmi = run["rmi"]
-    assert (rmi["mode"], rmi["ssl"], rmi["slave_ports"]) == ("Standard", False, "8001")
-    assert "-Jmode=Standard" in run["jmeter"]["arguments"]
+    assert (rmi["mode"], rmi["ssl"], rmi["slave_ports"]) == ("GroupSender", False, "8001")
+    assert "-Jmode=framestorm.GroupSender" in run["jmeter"]["arguments"]
     assert rmi["why"] in html.unescape(done.text("index.html"))
     counts = {
         row["host"]: [row[name] for name in ("sent", "in_tree", "in_samples", "shown")] for row in summary["hosts"]

@@ -159,7 +159,7 @@ def test_the_master_gets_plan_and_slaves(make, tmp_path: Path) -> None:
     words = " ".join(order.begin.command)
     assert "-R 192.0.2.1:8001,192.0.2.2:8001" in words
     assert "-Done=1 -S/state/runs/run7/settings-1 -Ltwo -q/state/runs/run7/settings-3" in words
-    assert "-Djava.rmi.server.hostname=192.0.2.5" in words and "-Jmode=Standard" in words
+    assert "-Djava.rmi.server.hostname=192.0.2.5" in words and "-Jmode=framestorm.GroupSender" in words
     assert "-Dframestorm.slaves=192.0.2.1,192.0.2.2 " in words
     assert "-t /state/runs/run7/plan/face-blur.jmx" in words
     assert set(order.begin.follow) == {"samples.jtl", "tree.xml", "jmeter.log", "jmeter.out"}
@@ -178,4 +178,4 @@ def test_properties_are_as_java_reads_them(value: str, text: str) -> None:
 )
 def test_ports_and_mode(ports: tuple[int, ...], ssl: bool, of_slaves: str, of_controller: str) -> None:
     way = orders.rmi(Description(rmi_port=port, rmi_ssl=ssl) for port in ports)
-    assert (way.mode, way.ssl, way.slave_ports, way.controller_ports) == ("Standard", ssl, of_slaves, of_controller)
+    assert (way.mode, way.ssl, way.slave_ports, way.controller_ports) == ("GroupSender", ssl, of_slaves, of_controller)

@@ -345,7 +345,7 @@ def test_a_slave_without_figures_of_its_machine(slave_lost: Any) -> None:
 def test_how_samples_came_is_told_with_the_reason(slave_lost: Any) -> None:
     way = orders.rmi([Description(rmi_port=8001)])
     _, page = summary_and_page(slave_lost.write_slaves(SHARES, {}, rmi=asdict(way)))
-    assert re.search(r"Standard, ports 8001 on slaves,\s+8002 and 8003 on the controller", page)
+    assert re.search(r"GroupSender, ports 8001 on slaves,\s+8002 and 8003 on the controller", page)
     assert "complete rows have priority over speed" in page
 
 
