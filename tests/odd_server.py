@@ -87,6 +87,10 @@ class Connection(socketserver.BaseRequestHandler):
         path, headers, rest = self._head()
         with self.server.lock:
             self.server.received.append((path, headers))
+        if self.server.tunnel is not None and not path.startswith("/"):
+            self.request.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            self.request = self.server.tunnel.wrap_socket(self.request, server_side=True)
+            return True
         match path:
             case "/413/close":  # with unread data: the kernel resets the connection
                 self.request.sendall(TOO_LARGE)
@@ -132,6 +136,7 @@ class OddServer(socketserver.ThreadingTCPServer):
     """replies: what answers a path; greeting: what a client gets first; idle_s: until an idle connection is closed.
 
     is_http2_only: a connection on which HTTP/1.1 is spoken is closed.
+    tunnel: what a CONNECT leads to; it ends in this server.
     """
 
     allow_reuse_address = True
@@ -147,13 +152,14 @@ class OddServer(socketserver.ThreadingTCPServer):
         is_http2_only: bool = False,
         idle_s: float | None = None,
         context: ssl.SSLContext | None = None,
+        tunnel: ssl.SSLContext | None = None,
         family: socket.AddressFamily = socket.AF_INET,
         host: str = "127.0.0.1",
     ) -> None:
         self.address_family = family
         super().__init__((host, port), Connection)
         self.replies, self.greeting, self.idle_s, self.context = replies, greeting, idle_s, context
-        self.is_http2_only = is_http2_only
+        self.is_http2_only, self.tunnel = is_http2_only, tunnel
         self.received: list[tuple[str, dict[str, str]]] = []
         self.lock = threading.Lock()
         self.released = threading.Event()

@@ -7,6 +7,8 @@ import org.apache.http.HttpException;
 import org.apache.http.HttpRequest;
 import org.apache.http.HttpResponse;
 import org.apache.http.protocol.HttpContext;
+import org.apache.http.protocol.HttpCoreContext;
+import org.apache.http.protocol.HttpProcessor;
 import org.apache.http.protocol.HttpRequestExecutor;
 
 /**
@@ -17,6 +19,15 @@ final class RequestExecutor extends HttpRequestExecutor {
     // Where HTTPHC4Impl looks for the bytes of a sample.
     private static final String SENT_BYTES = "__jmeter.S_B__";
     private static final String METRICS = "__jmeter.M__";
+
+    /** Called for the CONNECT to a proxy: the request that the tunnel is for stays that of the context, as for TlsSockets. */
+    @Override
+    public void preProcess(HttpRequest connect, HttpProcessor processor, HttpContext context)
+            throws IOException, HttpException {
+        Object request = context.getAttribute(HttpCoreContext.HTTP_REQUEST);
+        super.preProcess(connect, processor, context);
+        context.setAttribute(HttpCoreContext.HTTP_REQUEST, request);
+    }
 
     @Override
     protected HttpResponse doSendRequest(HttpRequest request, HttpClientConnection connection, HttpContext context)

@@ -201,17 +201,24 @@ def test_a_host_header_arrives_as_it_was_given_and_so_does_its_name_in_the_hands
         }.get(path)
         return answer(b"", f"Location: {where}", status="302 Found") if where else answer()
 
-    encrypted, other = OddServer(context=context), OddServer()
-    with serving_oddly(OddServer(replies)) as server, serving_oddly(encrypted), serving_oddly(other):
-        _, labels = labels_of("host-header", tmp_path, port=server.port, tls_port=encrypted.port)
+    encrypted, other, proxy = OddServer(context=context), OddServer(), OddServer(tunnel=context)
+    with (
+        serving_oddly(OddServer(replies)) as server,
+        serving_oddly(encrypted),
+        serving_oddly(other),
+        serving_oddly(proxy),
+    ):
+        ports = {"port": server.port, "tls_port": encrypted.port, "proxy_port": proxy.port}
+        _, labels = labels_of("host-header", tmp_path, **ports)
     assert set(causes(labels).values()) == {None}
     hosts = Counter((path, headers["host"]) for path, headers in server.received)
     name = "hello.default.example.com"
     redirected = {(path, name): 1 for path in ("/relative", "/absolute", "/elsewhere")}
     assert hosts == {("/ok", name): 3, **redirected, ("/port", "here.example:80"): 1}
     assert [headers["host"] for _, headers in other.received] == [f"127.0.0.1:{other.port}"]
-    assert [each for each in names if each is not None] == [name]  # before the load, an address alone is asked
+    assert [each for each in names if each is not None] == [name, name]  # before the load, an address alone is asked
     assert [headers["host"] for _, headers in encrypted.received] == [name]
+    assert [headers["host"] for _, headers in proxy.received] == [f"127.0.0.1:{encrypted.port}", name]
 
 
 def test_a_machine_whose_own_name_leads_nowhere_has_its_xml_files(tmp_path: Path) -> None:

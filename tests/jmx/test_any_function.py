@@ -305,6 +305,29 @@ def test_what_users_held_that_have_ended_is_free() -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["false", "true"]
 
 
+READ = """
+import org.apache.jmeter.protocol.http.sampler.HTTPSamplerProxy
+import org.apache.jmeter.util.JMeterUtils
+
+JMeterUtils.loadJMeterProperties(args[0])
+JMeterUtils.setProperty('framestorm.bodies_part_of_heap', '0.1')
+def sampler = new HTTPSamplerProxy(args[1])
+sampler.method = 'GET'
+sampler.path = args[2]
+def result = sampler.sample()
+println "${result.responseCode} ${result.responseData.length < 8 << 20} ${framestorm.Body.cut}"
+"""
+
+
+@pytest.mark.parametrize("implementation", ["HttpClient4", "Java"])
+def test_answers_are_limited_in_both_of_jmeters_http_samplers(implementation: str, stand_in: StartServer) -> None:
+    server = stand_in({"body": b"x" * (8 << 20)})
+    settings = paths.JMETER_HOME / "bin" / "jmeter.properties"
+    command = groovy("-e", READ, settings, implementation, server.url, options=("-Xmx64m",))
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["200", "true", "true"]
+
+
 def test_what_is_beyond_32_mib_of_an_answer_is_not_looked_at(run_plan: RunPlan, stand_in: StartServer) -> None:
     server = stand_in({"body": b"x" * (33 << 20) + b"the end"})
     load = {"method": "GET", "users": 1, "ramp_s": 0, "hold_s": 1}
