@@ -29,7 +29,9 @@ CONNECT_WITHIN_S = 5.0
 MOST_AT_ONCE = 16  # connections
 CGROUPS = Path("/sys/fs/cgroup")
 # In a JMeter's home; and within it, a file with the digest of what it was made of.
-ADDITIONS, ADDITIONS_OF = "lib/framestorm.jar", "framestorm/made-of"
+# The kit's own classes, which JMeter takes for a plug-in; and those of JMeter that the kit has made anew.
+ADDITIONS, ADDITIONS_OF = "lib/ext/framestorm-plugin.jar", "framestorm/made-of"
+PATCHES = "lib/framestorm.jar"
 # The files with a limit and with what is used of it, by what they limit; those of cgroups v1 come second.
 CGROUP_FILES = {
     "memory": (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")),

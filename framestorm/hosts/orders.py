@@ -137,6 +137,7 @@ def remote_options(addresses: Sequence[str], own_address: str, settings: Path) -
         f"-Dframestorm.slaves={','.join(address.rpartition(':')[0] for address in addresses)}",
         "-R",
         ",".join(addresses),
+        f"-Jframestorm.servers={','.join(addresses)}",
         f"-Jmode={MODE}",
     ]
 

@@ -28,9 +28,9 @@ def _types(field: Line) -> set[type]:
 COMMON = {name: _kinds(field)[0] for name, field in SCHEMA["properties"].items() if name != "type"}
 # What the results add to each line: the machine it came from, JMeter's thread, and the file that it was read from.
 ORIGIN = ("host", "thread", "source")
-# Columns that the kit adds to samples.jtl (jmx/java/Patch.java): JMeter cuts its times off at whole ms, and it writes
+# Columns that the kit adds to samples.jtl (jmx/java/Rows.java): JMeter cuts its times off at whole ms, and it writes
 # sub-results and transactions as rows like others.
-ELAPSED_US, SAMPLE_KIND = "elapsed_us", "sample_kind"
+KIT_COLUMNS = ELAPSED_US, SAMPLE_KIND = "elapsed_us", "sample_kind"
 # In files of versions before 2026-11-25, which told transactions by their message as JMeter does.
 IS_SUB_RESULT = "is_sub_result"
 # Kinds of rows that are not samples of their own: a Transaction Controller's is made of its samplers' rows, and a

@@ -91,9 +91,19 @@ def run_command(
     """
     return [
         *java_command("-Djava.awt.headless=true", *java_options, home=home, words=words),
-        *("-n", "-t", str(plan), "-l", str(run_dir / "samples.jtl"), "-j", str(run_dir / "jmeter.log")),
-        *assignments({**properties, "framestorm.stop_files": str(run_dir)}),
+        *("-n", "-t", str(plan), "-j", str(run_dir / "jmeter.log")),
+        *assignments({**properties, **of_run(run_dir)}),
     ]
+
+
+def of_run(run_dir: Path) -> dict[str, str]:
+    """The properties by which the kit writes samples.jtl (jmx/java/Rows.java) and stops the test (StopFiles.java).
+
+    JMeter's option -l would write another file. JMeter opens no port for stop messages, which any account could send
+    ("To disable, set the port to 1000 or less").
+    """
+    samples = {"framestorm.samples": str(run_dir / "samples.jtl")}
+    return {**samples, "framestorm.stop_files": str(run_dir), "jmeterengine.nongui.port": "0"}
 
 
 def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path, words: Sequence[str] = ()) -> list[str]:

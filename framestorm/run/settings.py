@@ -12,7 +12,7 @@ from framestorm.errors import UsageError
 from framestorm.load import kit_load
 from framestorm.load.kit_load import KitLoad
 from framestorm.model.plan import Plan, trim
-from framestorm.model.sample import ELAPSED_US, SAMPLE_KIND
+from framestorm.model.sample import KIT_COLUMNS
 from framestorm.plain import note
 from framestorm.run import jmeter, values, video
 from framestorm.run import properties as java_properties
@@ -70,8 +70,9 @@ def read_settings(plan: Plan, what: What) -> Settings:
         others = of_jmeter.get("search_paths") or of_files.get("search_paths")
         of_jmeter["search_paths"] = ";".join([str(paths.JARS), *([others] if others else [])])
     of_user = filter(None, set_by_user.get("sample_variables", "").split(","))
-    columns = dict.fromkeys((*plan.sample_variables, *of_user, ELAPSED_US, SAMPLE_KIND))
-    of_jmeter["sample_variables"] = ",".join(columns)
+    # The kit's own columns are written beside the variables, to samples.jtl alone.
+    if columns := dict.fromkeys(name for name in (*plan.sample_variables, *of_user) if name not in KIT_COLUMNS):
+        of_jmeter["sample_variables"] = ",".join(columns)
     of_plan = {name: value for name, value in given.items() if name in plan.settable}
     return Settings(
         given=given,

@@ -141,14 +141,15 @@ def _make_jmeter_sbom(piece: Piece) -> None:
 
 
 def _make_additions(piece: Piece) -> None:
-    """Compile jmx/java and jmx/groovy into a jar that JMeter finds before its own classes.
+    """Compile jmx/java and jmx/groovy into a plug-in of JMeter, and patch classes for a jar that precedes its own.
 
     Needs no development kit of Java.
     """
     java = paths.JAVA_HOME / "bin" / "java"
-    libraries = [path for path in sorted(paths.JMETER_HOME.glob("lib/**/*.jar")) if path != piece.output]
+    patches = paths.JMETER_HOME / probe.PATCHES
+    libraries = [path for path in sorted(paths.JMETER_HOME.glob("lib/**/*.jar")) if path not in {patches, piece.output}]
     with tempfile.TemporaryDirectory(prefix="additions-", dir=paths.LOCAL) as scratch:
-        classes = Path(scratch) / "classes"
+        classes, patched = Path(scratch) / "classes", Path(scratch) / "patched"
         copying = ("org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy", f"-Dartifact={JAVASSIST}")
         _call_maven([*copying, f"-DoutputDirectory={scratch}"])
         check_digests(Path(scratch), paths.JMX / "patch.sha256")
@@ -156,12 +157,22 @@ def _make_additions(piece: Piece) -> None:
         compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", class_path, "-d", classes)
         call([java, *compiler, *(path for path in piece.inputs if path.suffix == ".java")])
         scripts = (path for path in piece.inputs if path.suffix == ".groovy")
-        call([java, "-cp", class_path, "framestorm.Patch", classes, *scripts])
+        call([java, "-cp", class_path, "framestorm.Patch", patched, classes, *scripts])
         # Slaves must have the same; the jar itself is another each time that it is made.
         made_of = probe.digest(paths.ROOT, [str(path) for path in piece.inputs])
         (classes / probe.ADDITIONS_OF).write_text(str(made_of))
-        jar = shutil.make_archive(f"{scratch}/additions", "zip", classes)
-        Path(jar).replace(piece.output)  # at once: a JMeter may be starting
+        for folder, jar in ((patched, patches), (classes, piece.output)):
+            # At once: a JMeter may be starting.
+            Path(shutil.make_archive(f"{scratch}/additions", "zip", folder)).replace(jar)
+    # The file in which JMeter has plug-ins name what reads plans.
+    converters = paths.JMETER_HOME / "bin" / "saveservice.properties"
+    text = converters.read_text(encoding="utf-8")
+    if (own := "\n_framestorm.TreeConverter=") not in text:
+        if (theirs := "\n_org.apache.jmeter.save.converters.HashTreeConverter=") not in text:
+            raise FramestormError(
+                f"{paths.shown(converters)} does not have {theirs.strip()}: JMeter is of another version"
+            )
+        converters.write_text(text.replace(theirs, own), encoding="utf-8")
 
 
 def pip_install(python: Path, lock: Path, *options: str | Path) -> None:

@@ -11,10 +11,10 @@ import java.util.function.Supplier;
 import kg.apc.jmeter.timers.VariableThroughputTimer;
 import org.apache.jmeter.modifiers.SampleTimeout;
 import org.apache.jmeter.testelement.TestElement;
+import org.apache.jmeter.testelement.TestStateListener;
 import org.apache.jmeter.testelement.property.PropertyIterator;
 import org.apache.jmeter.threads.ThreadGroup;
 import org.apache.jmeter.threads.openmodel.OpenModelThreadGroup;
-import org.apache.jmeter.timers.ConstantThroughputTimer;
 import org.apache.jmeter.timers.poissonarrivals.PreciseThroughputTimer;
 import org.apache.jorphan.collections.HashTree;
 import org.slf4j.Logger;
@@ -34,7 +34,7 @@ final class Elements {
         SampleTimeout.class, SampleTimeouts.Timeout::new,
         ParallelSampler.class, Parallel::new);
 
-    /** Exchange them; `listeners` are those of the test, which hear of its start and end. */
+    /** Exchange them; those that hear of the start and end of the test are added to `listeners`. */
     static void exchange(HashTree test, Collection<Object> listeners) {
         Schedules.begin();
         try {
@@ -51,11 +51,9 @@ final class Elements {
             if (other != null) {
                 TestElement instead = copy((TestElement) each, other.get());
                 tree.replaceKey(each, instead);
-                if (listeners.removeIf(listener -> listener == each)) {
+                if (instead instanceof TestStateListener) {
                     listeners.add(instead);
                 }
-            } else if (each.getClass() == ConstantThroughputTimer.class) {
-                Schedules.setMode((ConstantThroughputTimer) each);
             } else if (each.getClass() == ThreadGroup.class) {
                 long shiftMs = ((ThreadGroup) each).getPropertyAsLong(Schedules.Shift.NAME, 0);
                 if (shiftMs > 0) {

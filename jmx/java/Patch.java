@@ -18,12 +18,12 @@ import javax.script.CompiledScript;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes thirteen classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time in
- * microseconds, rows say which are of sub-results, and only those of samples.jtl do, a test begins with a warm-up, scripts
- * cost less, a controller hears its slaves alone, stop messages are files, bodies of answers and the output of programs have
- * limits, a sample tells of its Sample Timeout, a Host header arrives as it was given, and the client of the HTTP sampler is
- * KitHttpClient's. Compiles the kit's scripts beside them.
- * Arguments: the folder for the classes, then the classes in Groovy that scripts use, then the scripts.
+ * Makes seven classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time in
+ * microseconds and transactions their end, a sample tells of its Sample Timeout, scripts cost less, a controller hears its
+ * slaves alone, bodies of answers and the output of programs have limits, a Host header arrives as it was given, and the client
+ * of the HTTP sampler is KitHttpClient's. All else that the kit does in JMeter is done by JMeter's own doors: see Beginning,
+ * TreeConverter and Elements. Compiles the kit's scripts.
+ * Arguments: the folders for the patched classes and for the kit's own, then the classes in Groovy that scripts use, then the scripts.
  */
 final class Patch {
     private static final String SAMPLES = "org.apache.jmeter.samplers.";
@@ -33,29 +33,11 @@ final class Patch {
     public static void main(String[] arguments) throws Exception {
         ClassPool pool = ClassPool.getDefault();
         CtClass result = patchedResult(pool.get(SAMPLES + "SampleResult"));
-        CtClass event = patchedEvent(pool.get(SAMPLES + "SampleEvent"));
-        CtClass form = pool.get(SAMPLES + "SampleSaveConfiguration");
-        // For KitColumns: in the copy for a run over slaves, too, and in no plan that the GUI saves.
-        form.addField(CtField.make("public transient boolean isOfKit;", form));
-        CtClass rows = patchedRows(pool.get("org.apache.jmeter.save.CSVSaveService"));
-        CtClass engine = pool.get("org.apache.jmeter.engine.StandardJMeterEngine");
-        // Functions are replaced by then, and nothing has been started.
-        engine.getDeclaredMethod("notifyTestListenersOfStart").insertBefore(
-            "framestorm.WarmUp.run(test, $1.getSearchResults(), this);");
-        // Scripts and plug-ins stop a test without a word; it may be stopped by what is no thread of the plan, too.
-        engine.getDeclaredMethod("stopTest", new CtClass[] {CtClass.booleanType}).insertBefore(
-            "if (org.apache.jmeter.threads.JMeterContextService.getContext().getThread() != null)"
-            + " log.info(\"Stop Test\" + ($1 ? \" Now\" : \"\") + \" asked for at \" + System.currentTimeMillis()"
-            + " + \" by thread: \" + Thread.currentThread().getName());");
         CtClass script = patchedScript(pool.get("org.apache.jmeter.util.JSR223TestElement"));
         CtClass rmi = pool.get("org.apache.jmeter.rmi.RmiUtils");
         // With SSL, who has no key of the deployment is refused by that.
         rmi.getDeclaredMethod("createServerSocketFactory")
             .insertBefore("if (SSL_DISABLED && framestorm.FromSlaves.isAsked()) return new framestorm.FromSlaves();");
-        CtClass main = pool.get("org.apache.jmeter.JMeter");
-        main.getDeclaredMethod("startUdpDdaemon").insertBefore("if (framestorm.StopFiles.watch($1)) return;");
-        replace(main.getDeclaredMethod("runNonGui"), "org.apache.jmeter.reporters.ResultCollector", "setFilename",
-            "$proceed($$); $0.getSaveConfig().isOfKit = true;");
         CtClass bodies = pool.get(HTTP + "HTTPSamplerBase");
         // Both HTTP samplers, HttpClient4's and Java's, call it: JMeter's own limit is for each answer, whatever others hold.
         bodies.getDeclaredMethod("readResponse").insertBefore("$2 = framestorm.Body.of($2);");
@@ -66,27 +48,21 @@ final class Patch {
         thread.getDeclaredMethod("doSampling").insertAfter("framestorm.SampleTimeouts.tell($2, $_);");
         thread.getDeclaredMethod("doEndTransactionSampler")
             .insertBefore("$1.getTransactionResult().transaction = $1.isTransactionDone() ? 1 : 2;");
-        CtClass tree = pool.get("org.apache.jmeter.save.converters.SampleResultConverter");
-        // The tree itself shows what is a sub-result, and a listener of any plan writes one. A machine whose name leads to no
-        // address has none: XML fails at a value that is null, and the file would stay empty.
-        replace(tree.getDeclaredMethod("setAttributes"), "com.thoughtworks.xstream.io.HierarchicalStreamWriter",
-            "addAttribute", "if ($2 != null && !framestorm.KitColumns.has($1)) $proceed($$);");
-        List<CtClass> all = List.of(
-            result, event, form, rows, engine, script, rmi, main, bodies, http, output, thread, tree);
+        List<CtClass> all = List.of(result, script, rmi, bodies, http, output, thread);
         for (CtClass each : all) {
             each.writeFile(arguments[0]);
         }
-        for (String each : List.of(arguments).subList(1, arguments.length)) {
-            Scripts.compileInto(Path.of(arguments[0]), Path.of(each));
+        for (String each : List.of(arguments).subList(2, arguments.length)) {
+            Scripts.compileInto(Path.of(arguments[1]), Path.of(each));
         }
     }
 
     /** JMeter cuts the clock's nanoseconds off at whole ms: here the result keeps them beside, where it was read. */
     private static CtClass patchedResult(CtClass result) throws Exception {
-        for (String name : List.of("nowNs", "startNs", "endNs")) {
-            // Not sent to the controller of slaves: the column is filled where the sample was taken.
-            result.addField(CtField.make("private transient long " + name + ";", result));
-        }
+        result.addField(CtField.make("private transient long nowNs;", result));
+        // Slaves send them to the controller, which writes the rows.
+        result.addField(CtField.make("private long startNs;", result));
+        result.addField(CtField.make("private long endNs;", result));
         // Of the sample of a transaction, for SampleKinds; slaves send it.
         result.addField(CtField.make("public int transaction;", result));
         result.getDeclaredMethod("currentTimeInMillis").setBody(
@@ -110,29 +86,6 @@ final class Patch {
             + " return startNs != 0L && Math.abs(us - 1000L * elapsedTime) < 1000L ? Long.toString(us) : null; }",
             result));
         return result;
-    }
-
-    /** The column elapsed_us, where the property sample_variables asks for it, comes from the result. */
-    private static CtClass patchedEvent(CtClass event) throws Exception {
-        event.getDeclaredMethod("saveVars").insertAfter(
-            "for (int i = 0; i < variableNames.length; i++)"
-            + " if (\"elapsed_us\".equals(variableNames[i])) values[i] = result.elapsedUs();");
-        return event;
-    }
-
-    /** The column sample_kind, where the property sample_variables asks for it: JMeter gives each sub-result a row. In samples.jtl only. */
-    private static CtClass patchedRows(CtClass rows) throws Exception {
-        CtClass[] parameters = rows.getClassPool().get(new String[] {
-            SAMPLES + "SampleEvent", SAMPLES + "SampleResult", SAMPLES + "SampleSaveConfiguration", "java.lang.String"});
-        CtMethod write = rows.getDeclaredMethod("resultToDelimitedString", parameters);
-        replaceCalls(write, SAMPLES + "SampleEvent", "getVarValue",
-            "(\"sample_kind\".equals(" + SAMPLES + "SampleEvent.getVarName($1)) ? framestorm.SampleKinds.of(event, sample)"
-            + " : $proceed($$))");
-        CtMethod names = rows.getDeclaredMethod("printableFieldNamesToString", new CtClass[] {parameters[2]});
-        for (CtMethod each : List.of(names, write)) {
-            replaceCalls(each, SAMPLES + "SampleEvent", "getVarCount", "framestorm.KitColumns.count(saveConfig.isOfKit)");
-        }
-        return rows;
     }
 
     /**

@@ -75,7 +75,7 @@ public final class WarmUp {
     private static final Set<String> OF_KIT = Set.of(MAKES_REQUEST, "answer.groovy");
     private static final String BODY = "{\"warm\": \"up\"}";
 
-    /** Called by JMeter's engine, on each machine that makes load. */
+    /** Called by TestStart, on each machine that makes load; `listeners` get those that hear of the start and end of the test. */
     public static void run(HashTree plan, Collection<Object> listeners, StandardJMeterEngine engine) {
         Elements.exchange(plan, listeners);
         Unreplaced.listen(plan, listeners);

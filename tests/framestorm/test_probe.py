@@ -67,7 +67,7 @@ def test_a_missing_file_has_no_digest(tmp_path: Path) -> None:
 @pytest.mark.parametrize("jar", [None, b"no jar", {"framestorm/other": "x"}, {probe.ADDITIONS_OF: "a1"}])
 def test_additions_to_jmeter_say_what_they_were_made_of(jar: bytes | dict[str, str] | None, tmp_path: Path) -> None:
     path = tmp_path / probe.ADDITIONS
-    path.parent.mkdir()
+    path.parent.mkdir(parents=True)
     if isinstance(jar, bytes):
         path.write_bytes(jar)
     elif jar:

@@ -11,12 +11,12 @@ from framestorm import paths, probe
 from framestorm.model import plan as plans
 from framestorm.model.sample import COMMON, SCHEMA
 from framestorm.run.dashboard import make_dashboard
-from framestorm.run.jmeter import QUICK_START
+from framestorm.run.jmeter import QUICK_START, of_run
 from tests.runs import RunFiles
 
 JMETER_TIMEOUT_S = 120
-# Java takes the jars of a folder in any order; the kit's has classes of others.
-OWN_JARS = ("bin/ApacheJMeter.jar", probe.ADDITIONS)
+# Java takes the jars of a folder in any order; the patched classes are in two of them.
+OWN_JARS = ("bin/ApacheJMeter.jar", probe.PATCHES)
 StartPlan = Callable[..., subprocess.Popen[bytes]]
 
 
@@ -70,15 +70,15 @@ def start_plan(tmp_path: Path) -> Iterator[StartPlan]:
             "tree": tmp_path / "tree.xml",
             "stop": tmp_path / "stop",
             "sample_variables": ",".join(plans.read(path).sample_variables),
-            "framestorm.stop_files": tmp_path,
             # JMeter sets the clock of its samples anew at this interval, by some milliseconds on a busy machine.
             "sampleresult.nanoThreadSleep": 600_000,
+            **of_run(tmp_path),
             **properties,
         }
         command = [paths.JAVA_HOME / "bin" / "java", "-Xmx512m", *QUICK_START, "-jar"]
         command += [paths.JMETER_HOME / "bin" / "ApacheJMeter.jar", "-n", "-t", path]
         command += ["-q", paths.JMX / "user.properties", "-q", paths.JMX / "kit.properties"]
-        command += ["-l", tmp_path / "samples.jtl", "-j", tmp_path / "jmeter.log"]
+        command += ["-j", tmp_path / "jmeter.log"]
         command += [f"-J{name}={value}" for name, value in properties.items()]
         started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=tmp_path))
         return started[-1]

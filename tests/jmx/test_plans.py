@@ -203,7 +203,7 @@ def test_jmeter_has_all_modules_and_the_common_plug_ins() -> None:
 
 def test_scripts_are_compiled_at_set_up() -> None:
     digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (JMX / "groovy").iterdir()}
-    with zipfile.ZipFile(HOME / "lib" / "framestorm.jar") as jar:
+    with zipfile.ZipFile(HOME / probe.ADDITIONS) as jar:
         compiled = {Path(name).parts[2] for name in jar.namelist() if name.endswith("/script.class")}
         made_of = jar.read(probe.ADDITIONS_OF).decode()
     assert compiled == digests

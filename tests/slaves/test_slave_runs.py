@@ -40,7 +40,7 @@ OF_OTHER_JARS = """
 def jar = new java.util.zip.ZipFile(args[0])
 def names = jar.entries()*.name.findAll { it.endsWith('.class') && !it.startsWith('framestorm/') }
 def classes = names.collect { Class.forName(it[0..-7].replace('/', '.'), false, getClass().classLoader) }
-println names.size() > 10 ? classes*.protectionDomain*.codeSource*.location*.path.unique().join(' ') : names
+println names.size() > 2 ? classes*.protectionDomain*.codeSource*.location*.path.unique().join(' ') : names
 """
 
 
@@ -48,7 +48,7 @@ def test_a_slave_has_the_classes_of_the_kit_before_those_of_other_jars(deployed:
     """Java takes the jars of a folder in any order."""
     unit = deployed.ssh("slave1", "systemctl show --property ExecStart framestorm-jmeter-server")
     (class_path,) = re.findall(r" -cp (\S+) ", unit)
-    own = "/opt/framestorm/jmeter/" + probe.ADDITIONS
+    own = "/opt/framestorm/jmeter/" + probe.PATCHES
     assert class_path.split(":").index(own) < class_path.split(":").index("/opt/framestorm/jmeter/lib/*")
     java = f"java -cp '{class_path}' groovy.ui.GroovyMain -e {shlex.quote(OF_OTHER_JARS)} {own}"
     assert deployed.ssh("slave1", java).split() == [own]

@@ -80,9 +80,7 @@ def test_only_what_the_plan_declares_is_filled_in(path: Path, tmp_path: Path) ->
     prepared = prepare(what(path.stem, url="http://h/f", **program), tmp_path / "run")
     assert prepared.settings.values.keys() == {*plan.filled_in, *plan.settable}
     assert prepared.settings.properties.keys() == set(plan.settable)
-    assert prepared.settings.of_jmeter["sample_variables"] == ",".join(
-        (*plan.sample_variables, "elapsed_us", "sample_kind")
-    )
+    assert prepared.settings.of_jmeter.get("sample_variables", "") == ",".join(plan.sample_variables)
     assert prepared.settings.values["tree"] == str(tmp_path / "run" / "tree.xml")
 
 
@@ -104,8 +102,7 @@ def test_jmeters_own_properties_are_passed_on(tmp_path: Path, capsys: pytest.Cap
     given = {"summariser.interval": "6", "server_port": "1", "my.own": "x"}
     of_rows = {"jmeter.save.saveservice.output_format": "xml"}
     prepared = prepare(what("face-blur", users="4", hold_s="", **given, **of_rows), tmp_path / "run")
-    own = {**settings.kit_settings(prepared.plan), "sample_variables": "elapsed_us,sample_kind"}
-    assert prepared.settings.of_jmeter == {**given, **own}
+    assert prepared.settings.of_jmeter == {**given, **settings.kit_settings(prepared.plan)}
     assert (prepared.settings.properties["users"], prepared.settings.properties["hold_s"]) == ("4", "30")
     notes = capsys.readouterr().err
     assert "-Jmy.own" in notes and "server_port" not in notes
@@ -146,7 +143,7 @@ def test_a_plan_made_in_jmeter_may_read_any_property(tmp_path: Path, capsys: pyt
     asked = What(paths.ROOT / "tests" / "run" / "shop.jmx", given=given, is_for_gui=True)
     prepared = prepare(asked, tmp_path / "run")
     assert prepared.settings.properties["url"] == "http://h/f"
-    assert prepared.settings.of_jmeter == {"of_a_script": "1", "sample_variables": "elapsed_us,sample_kind"}
+    assert prepared.settings.of_jmeter == {"of_a_script": "1"}
     assert prepared.settings.values == {"url": "http://h/f"}, "JMeter works out its defaults"
     assert "-Jof_a_script" in capsys.readouterr().err
 

@@ -1,0 +1,133 @@
+package framestorm;
+
+import java.io.BufferedWriter;
+import java.io.File;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.OutputStreamWriter;
+import java.io.UncheckedIOException;
+import java.io.Writer;
+import java.nio.charset.StandardCharsets;
+import org.apache.jmeter.engine.util.NoThreadClone;
+import org.apache.jmeter.samplers.Remoteable;
+import org.apache.jmeter.samplers.SampleEvent;
+import org.apache.jmeter.samplers.SampleListener;
+import org.apache.jmeter.samplers.SampleResult;
+import org.apache.jmeter.samplers.SampleSaveConfiguration;
+import org.apache.jmeter.save.CSVSaveService;
+import org.apache.jmeter.testelement.AbstractTestElement;
+import org.apache.jmeter.testelement.TestStateListener;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Writes samples.jtl: JMeter's CSV, whose listener of `-l` knows no column of a class, with elapsed_us and what each row is
+ * (SampleKinds). Listeners of the plan write what they would without the kit. Over slaves it hears in the controller.
+ */
+public final class Rows extends AbstractTestElement
+        implements SampleListener, TestStateListener, Remoteable, NoThreadClone {
+    private static final long serialVersionUID = 1L;
+    private static final Logger LOG = LoggerFactory.getLogger(Rows.class);
+    private static final String FILE = "Rows.file";
+    private static final int DEEPEST = 10; // as in CSVSaveService
+    private static final Object LOCK = new Object();
+    // The controller of slaves has a clone for each of them, and all write to one file.
+    private static Writer out;
+    private static int tests;
+
+    static Rows into(String file) {
+        Rows rows = new Rows();
+        rows.setName("samples.jtl");
+        rows.setProperty(FILE, file);
+        return rows;
+    }
+
+    @Override
+    public void testStarted() {
+        synchronized (LOCK) {
+            if (tests++ == 0) {
+                open(new File(getPropertyAsString(FILE)));
+            }
+        }
+    }
+
+    @Override
+    public void testStarted(String host) {
+        testStarted();
+    }
+
+    @Override
+    public void testEnded() {
+        synchronized (LOCK) {
+            if (--tests == 0 && out != null) {
+                try {
+                    out.close();
+                } catch (IOException error) {
+                    LOG.error("cannot close {}", getPropertyAsString(FILE), error);
+                }
+                out = null;
+            }
+        }
+    }
+
+    @Override
+    public void testEnded(String host) {
+        testEnded();
+    }
+
+    @Override
+    public void sampleOccurred(SampleEvent event) {
+        if (event.getResult().markFile(getPropertyAsString(FILE))) {
+            return; // it has been written: listeners may hear of a sample twice
+        }
+        StringBuilder rows = new StringBuilder();
+        add(rows, event, event.getResult(), SampleSaveConfiguration.staticConfig(), 0);
+        synchronized (LOCK) {
+            if (out == null) {
+                LOG.error("a sample came after the end of the test and is lost: {}", event.getResult().getSampleLabel());
+                return;
+            }
+            try {
+                out.append(rows).flush(); // the rows of a killed run are on disk
+            } catch (IOException error) {
+                LOG.error("cannot write to {}", getPropertyAsString(FILE), error);
+            }
+        }
+    }
+
+    @Override
+    public void sampleStarted(SampleEvent event) { }
+
+    @Override
+    public void sampleStopped(SampleEvent event) { }
+
+    private static void add(StringBuilder rows, SampleEvent event, SampleResult result, SampleSaveConfiguration form, int depth) {
+        rows.append(CSVSaveService.resultToDelimitedString(event, result, form, form.getDelimiter()));
+        if (Microseconds.ARE_KEPT) {
+            String us = Microseconds.of(event.getResult());
+            rows.append(form.getDelimiter()).append(us == null ? "" : us);
+            rows.append(form.getDelimiter()).append(SampleKinds.of(event, result));
+        }
+        rows.append('\n');
+        if (form.saveSubresults() && depth <= DEEPEST) {
+            for (SampleResult each : result.getSubResults()) {
+                add(rows, event, each, form, depth + 1);
+            }
+        }
+    }
+
+    private static void open(File file) {
+        try {
+            boolean isNew = file.length() == 0;
+            out = new BufferedWriter(new OutputStreamWriter(new FileOutputStream(file, true), StandardCharsets.UTF_8));
+            if (isNew) {
+                SampleSaveConfiguration form = SampleSaveConfiguration.staticConfig();
+                String of = form.getDelimiter() + "\"";
+                out.append(CSVSaveService.printableFieldNamesToString(form));
+                out.append(Microseconds.ARE_KEPT ? of + "elapsed_us\"" + of + "sample_kind\"\n" : "\n").flush();
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+package framestorm;
+
+import com.thoughtworks.xstream.converters.UnmarshallingContext;
+import com.thoughtworks.xstream.io.HierarchicalStreamReader;
+import com.thoughtworks.xstream.mapper.Mapper;
+import java.util.List;
+import org.apache.jmeter.save.converters.HashTreeConverter;
+import org.apache.jmeter.testelement.TestPlan;
+import org.apache.jmeter.timers.ConstantThroughputTimer;
+import org.apache.jmeter.util.JMeterUtils;
+import org.apache.jorphan.collections.HashTree;
+
+/**
+ * Reads the tree of a plan, by its line in JMeter's saveservice.properties: a run gets the listener that writes samples.jtl, where
+ * the property framestorm.samples names that file. Over slaves this is the controller, before it sends them the tree.
+ */
+public final class TreeConverter extends HashTreeConverter {
+    public TreeConverter(Mapper mapper) {
+        super(mapper);
+        HostName.find();
+    }
+
+    @Override
+    public Object unmarshal(HierarchicalStreamReader reader, UnmarshallingContext context) {
+        HashTree tree = (HashTree) super.unmarshal(reader, context);
+        String samples = JMeterUtils.getPropDefault("framestorm.samples", "");
+        for (Object each : List.copyOf(tree.list())) {
+            if (each instanceof ConstantThroughputTimer) {
+                Schedules.setMode((ConstantThroughputTimer) each);
+            } else if (each instanceof TestPlan && !samples.isEmpty()) {
+                tree.getTree(each).add(Rows.into(samples));
+                tree.getTree(each).add(new HostName());
+            }
+        }
+        return tree;
+    }
+}
