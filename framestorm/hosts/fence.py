@@ -28,27 +28,26 @@ class Fence:
             with contextlib.suppress(BaseException):
                 os.close(self._write)
                 os.closerange(0, 3)  # or ssh would wait for this process
-                if self._watch(read, agent_pid, frozen_at_most_s):
-                    make_idle()
-                    # sudo stops itself when its command is stopped, and would never see that this has ended.
-                    os.kill(sudo_pid, signal.SIGCONT)
+                self._watch(read, agent_pid, frozen_at_most_s)
+                make_idle()
+                # sudo stops itself when its command is stopped, and would never see that this has ended.
+                os.kill(sudo_pid, signal.SIGCONT)
                 status = 0
             os._exit(status)
         os.close(read)
 
     def dismiss(self) -> None:
         """End the watch: the host is idle."""
-        os.write(self._write, b".")
-        os.close(self._write)
+        os.kill(self._pid, signal.SIGKILL)  # it may be frozen
         os.waitpid(self._pid, 0)
+        os.close(self._write)
 
     @staticmethod
-    def _watch(read: int, agent_pid: int, frozen_at_most_s: float) -> bool:
-        """Wait until the agent ends, and kill it if it stays frozen; return False if it dismissed the watch."""
+    def _watch(read: int, agent_pid: int, frozen_at_most_s: float) -> None:
+        """Wait until the agent ends, and kill it if it stays frozen."""
         ran_s = time.monotonic()
         while not select.select([read], [], [], LOOK_EVERY_S)[0]:
             if probe.stat(str(agent_pid))[:1] not in (["T"], ["t"]):
                 ran_s = time.monotonic()
             elif time.monotonic() - ran_s > frozen_at_most_s:
                 os.kill(agent_pid, signal.SIGKILL)
-        return not os.read(read, 1)

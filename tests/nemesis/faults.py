@@ -101,8 +101,9 @@ def signal_agent(host: LabHost, number: signal.Signals) -> None:
     """Send a signal to the agent alone: not to sudo, which started it, nor to the fence, which it started."""
     agents = faults.matching(host, "framestorm-agent")
     agents = [pid for pid in agents if Path(f"/proc/{pid}/comm").read_text().startswith("python3")]
-    if agents:
-        os.kill(min(agents), number)
+    for pid in agents:
+        if psutil.Process(pid).ppid() not in agents:  # the fence's is the agent
+            os.kill(pid, number)
 
 
 CONDUCTOR, JMETER, GUARD = "", "ApacheJMeter.jar", r"/guard\.py"

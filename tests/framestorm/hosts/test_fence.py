@@ -24,7 +24,7 @@ import os, sys
 from pathlib import Path
 from framestorm.hosts import fence
 fence = fence.Fence(lambda: Path(sys.argv[1]).touch(), 1.0)
-print(os.getpid(), flush=True)
+print(os.getpid(), fence._pid, flush=True)
 sys.stdin.read(1)
 fence.dismiss()
 """
@@ -38,7 +38,7 @@ def test_the_host_becomes_idle_without_its_agent(
     command = [sys.executable, "-c", SUDO, AGENT, made_idle]
     with subprocess.Popen(command, cwd=paths.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as sudo:
         assert sudo.stdout is not None and sudo.stdin is not None
-        agent_pid = int(sudo.stdout.readline())
+        agent_pid = int(sudo.stdout.readline().split()[0])
         if number is None:
             sudo.stdin.close()
         else:
@@ -49,3 +49,19 @@ def test_the_host_becomes_idle_without_its_agent(
             sudo.kill()
     assert wait_until(made_idle.exists, 30 if is_fenced else 0) == is_fenced
     assert wait_until(lambda: probe.stat(str(agent_pid))[:1] in ([], ["Z"]), 20)
+
+
+def test_a_frozen_fence_holds_no_agent_back(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SUDO, AGENT, tmp_path / "idle"]
+    with subprocess.Popen(command, cwd=paths.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as sudo:
+        assert sudo.stdout is not None and sudo.stdin is not None
+        _, fence_pid = map(int, sudo.stdout.readline().split())
+        os.kill(fence_pid, signal.SIGSTOP)
+        sudo.stdin.close()
+        try:
+            assert sudo.wait(30) == 0
+        finally:
+            if probe.stat(str(fence_pid)):
+                os.kill(fence_pid, signal.SIGKILL)
+            sudo.kill()
+    assert not (tmp_path / "idle").exists()
