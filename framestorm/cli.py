@@ -130,6 +130,10 @@ def _run(words: Sequence[str]) -> int:
         help="run although the host cannot hold so many users, or the plan lacks files or may do nothing",
     )
     parser.add_argument(
+        "--unpatched", dest="is_unpatched", action="store_true",
+        help="run JMeter with none of its classes patched, on this machine; the run says what it then lacks",
+    )  # fmt: skip
+    parser.add_argument(
         "--influxdb", metavar="URL", dest="influxdb_url",
         help="let JMeter's Backend Listener write to this InfluxDB during the run (a token: INFLUXDB_TOKEN)",
     )  # fmt: skip

@@ -25,7 +25,7 @@ from framestorm.plain import note
 from framestorm.report.load_words import words_of
 from framestorm.results.jmeter_log import read_log
 from framestorm.results.jtl_file import has_rows
-from framestorm.run import http2, jmeter, structure
+from framestorm.run import http2, jmeter, patches, structure
 from framestorm.run.live.view import LiveView
 from framestorm.run.load import LocalLoad, check_scripts
 from framestorm.run.options import Output, RunOptions, What, Where
@@ -216,6 +216,8 @@ def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
     if hosts is not None:
         _check_for_slaves(what, where, plan, hosts)
     check_output(run_dir, output.samples_copy, output.log_copy)
+    if what.is_unpatched:
+        note(f"--unpatched: {'; '.join(patches.missing())}")
     check_criteria(plan, output.criteria)
     prepared = prepare(what, run_dir, where, hosts.function_url if hosts else None, plan)
     structure.check_elements(plan.path.name, plan.root)
@@ -227,6 +229,8 @@ def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
 def _check_for_slaves(what: What, where: Where, plan: Plan, hosts: Hosts) -> None:
     if what.influxdb_url is not None:
         raise UsageError("--influxdb works on one machine; for slaves add the Backend Listener to the plan in the GUI")
+    if what.is_unpatched:
+        raise UsageError("--unpatched works on one machine; JMeter's server on a slave starts with the patched classes")
     if where.whole_plan and plan.totals:
         raise UsageError(f"--whole-plan: {what.plan.name} declares its totals, which are split over the slaves")
     if len(hosts.slaves) > 1 and plan.is_for_kit and not plan.totals:
@@ -261,6 +265,7 @@ def _begun(prepared: Prepared, output: Output) -> Record:
         accepts_overload=output.accepts_overload,
         target=Target(platform.kind, prepared.url or None, platform.settings_as_text()),
         versions=machine.versions(),
+        unpatched=patches.missing() if prepared.what.is_unpatched else (),
     )
 
 

@@ -20,6 +20,7 @@ STUDIES = ROOT / "studies"
 DASHBOARDS = ROOT / "dashboards"
 
 JMETER_HOME = LOCAL / "jmeter"
+UNPATCHED_HOME = LOCAL / "jmeter-unpatched"
 JAVA_HOME = LOCAL / "java"
 CLIENT_PYTHON = LOCAL / "client-venv" / "bin" / "python"
 FUNCTION_PYTHON = LOCAL / "function-venv" / "bin" / "python"

@@ -89,6 +89,7 @@ class Record:
     http2_only: the servers, as scheme://host:port, that broke every connection, and speak HTTP/2.
     names: those that requests go to, where a name has several addresses.
     title: what people call the run; None: the name of its folder.
+    unpatched: what the run lacks because no class of JMeter was patched; empty where the kit's were.
     """
 
     format: int = FORMAT
@@ -120,6 +121,7 @@ class Record:
     rmi: Rmi | None = None
     versions: dict[str, str | None] = field(default_factory=dict)
     jmeter: JMeterProcess = field(default_factory=JMeterProcess)
+    unpatched: tuple[str, ...] = ()
 
     @property
     def url(self) -> str | None:

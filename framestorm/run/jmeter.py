@@ -84,13 +84,15 @@ def run_command(
     home: Home | None = None,
     java_options: Sequence[str] = UNDER_LOAD,
     words: Sequence[str] = (),
+    *,
+    is_unpatched: bool = False,
 ) -> list[str]:
     """The command that runs a plan without the GUI into a run's folder, where `probe.stop_jmeter` stops it.
 
     home: that of another host; words: further options of JMeter, which `properties` may overrule.
     """
     return [
-        *java_command("-Djava.awt.headless=true", *java_options, home=home, words=words),
+        *java_command("-Djava.awt.headless=true", *java_options, home=home, words=words, is_unpatched=is_unpatched),
         *("-n", "-t", str(plan), "-j", str(run_dir / "jmeter.log")),
         *assignments({**properties, **of_run(run_dir)}),
     ]
@@ -130,7 +132,9 @@ def failure(run_dir: Path) -> str:
     return f": {', '.join(dict.fromkeys(words))[:MOST_CHARACTERS]}" if words else ""
 
 
-def java_command(*options: str, home: Home | None = None, words: Sequence[str] = ()) -> list[str]:
+def java_command(
+    *options: str, home: Home | None = None, words: Sequence[str] = (), is_unpatched: bool = False
+) -> list[str]:
     """The beginning of JMeter's command lines: Java with its options, JMeter, and its settings for every run.
 
     home: that of another host; words: further options of JMeter.
@@ -144,7 +148,8 @@ def java_command(*options: str, home: Home | None = None, words: Sequence[str] =
     heap, of_user = HEAP, ""
     if home is None:
         heap, of_user = os.environ.get("HEAP") or HEAP, " ".join(os.environ.get(name, "") for name in JAVA_VARIABLES)
-    home = home or Home(str(java), str(paths.JMETER_HOME), str(paths.JMX / "user.properties"))
+    own = paths.UNPATCHED_HOME if is_unpatched else paths.JMETER_HOME
+    home = home or Home(str(java), str(own), str(paths.JMX / "user.properties"))
     return [
         *(home.java, "-server", *heap.split()),
         *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in BASE_PACKAGES),

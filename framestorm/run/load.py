@@ -70,7 +70,7 @@ class LocalLoad:
         values = {"jmeterengine.force.system.exit": "true", **settings.values, **settings.of_jmeter, **settings.extra}
         words = self._stack.enter_context(options_for_jmeter(what))
         java_options = jmeter.under_load(self._prepared.asked.heap_bytes)
-        command = jmeter.run_command(plan, values, run_dir, None, java_options, words)
+        command = jmeter.run_command(plan, values, run_dir, None, java_options, words, is_unpatched=what.is_unpatched)
         self.arguments = tuple(command[1:])
         self._jmeter = self._stack.enter_context(Guarded(command, run_dir / "jmeter.out", jmeter.environment()))
         parts = {"generator": self._processes, **{name: part.processes for name, part in target.items()}}

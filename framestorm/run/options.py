@@ -19,6 +19,7 @@ class What:
     port: that of the embedded target.
     platform: already has the settings to measure; if None, it is found by the url or is the embedded target.
     anyway: what a check would refuse is a note.
+    is_unpatched: JMeter runs with none of its classes patched.
     """
 
     plan: Path = DEFAULT_PLAN
@@ -31,6 +32,7 @@ class What:
     port: int = DEFAULT_PORT
     platform: Platform[Any] | None = None
     anyway: bool = False
+    is_unpatched: bool = False
     is_for_gui: bool = False
 
     @property

@@ -157,7 +157,7 @@ def _make_additions(piece: Piece) -> None:
         compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", class_path, "-d", classes)
         call([java, *compiler, *(path for path in piece.inputs if path.suffix == ".java")])
         scripts = (path for path in piece.inputs if path.suffix == ".groovy")
-        call([java, "-cp", class_path, "framestorm.Patch", patched, classes, *scripts])
+        call([java, "-cp", class_path, "framestorm.Patch", patched, classes, paths.JMX / "patches.json", *scripts])
         # Slaves must have the same; the jar itself is another each time that it is made.
         made_of = probe.digest(paths.ROOT, [str(path) for path in piece.inputs])
         (classes / probe.ADDITIONS_OF).write_text(str(made_of))
@@ -173,6 +173,21 @@ def _make_additions(piece: Piece) -> None:
                 f"{paths.shown(converters)} does not have {theirs.strip()}: JMeter is of another version"
             )
         converters.write_text(text.replace(theirs, own), encoding="utf-8")
+
+
+def _make_unpatched(piece: Piece) -> None:
+    """Make a home of JMeter that is the kit's without the patched classes, of links: JMeter takes all jars of lib/."""
+    shutil.rmtree(piece.output, ignore_errors=True)
+    for folder in ("bin", "lib", "lib/ext", "lib/junit"):
+        (piece.output / folder).mkdir(parents=True)
+        for path in (paths.JMETER_HOME / folder).iterdir():
+            if folder == "bin" or path.is_file():
+                (piece.output / folder / path.name).symlink_to(path)
+    (piece.output / probe.PATCHES).unlink()
+    # By which JMeter finds its home, links followed.
+    start = Path("bin", "ApacheJMeter.jar")
+    (piece.output / start).unlink()
+    shutil.copy2(paths.JMETER_HOME / start, piece.output / start)
 
 
 def pip_install(python: Path, lock: Path, *options: str | Path) -> None:
@@ -218,10 +233,21 @@ ADDITIONS = Piece(
     "additions to JMeter: microseconds, warm-up, compiled scripts, limits, no open ports",
     # Made anew after JMeter's home, which is replaced as a whole.
     # Scripts come after the classes that they use.
-    (*sorted(paths.JMX.glob("java/*")), *sorted(paths.JMX.glob("groovy/*.groovy")), paths.JMX / "pom.xml"),
+    (
+        *(*sorted(paths.JMX.glob("java/*")), *sorted(paths.JMX.glob("groovy/*.groovy"))),
+        *(paths.JMX / "patches.json", paths.JMX / "pom.xml"),
+    ),
     paths.JMETER_HOME / probe.ADDITIONS,
     _make_additions,
     (JMETER,),
+)
+UNPATCHED = Piece(
+    "jmeter-unpatched",
+    "JMeter without the classes that the kit patches",
+    ADDITIONS.inputs,
+    paths.UNPATCHED_HOME,
+    _make_unpatched,
+    (ADDITIONS,),
 )
 CLIENT_VENV = _venv("client", "Python environment of the frame client", paths.CLIENT / "requirements.txt")
 FUNCTION_VENV = _venv(

@@ -1,8 +1,10 @@
 package framestorm;
 
+import groovy.json.JsonSlurper;
 import java.io.File;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import javassist.CannotCompileException;
 import javassist.ClassPool;
@@ -23,7 +25,7 @@ import org.slf4j.LoggerFactory;
  * slaves alone, bodies of answers and the output of programs have limits, a Host header arrives as it was given, and the client
  * of the HTTP sampler is KitHttpClient's. All else that the kit does in JMeter is done by JMeter's own doors: see Beginning,
  * TreeConverter and Elements. Compiles the kit's scripts.
- * Arguments: the folders for the patched classes and for the kit's own, then the classes in Groovy that scripts use, then the scripts.
+ * Arguments: the folders for the patched classes and for the kit's own, the reasons for patches, then the classes in Groovy that scripts use, then the scripts.
  */
 final class Patch {
     private static final String SAMPLES = "org.apache.jmeter.samplers.";
@@ -49,10 +51,14 @@ final class Patch {
         thread.getDeclaredMethod("doEndTransactionSampler")
             .insertBefore("$1.getTransactionResult().transaction = $1.isTransactionDone() ? 1 : 2;");
         List<CtClass> all = List.of(result, script, rmi, bodies, http, output, thread);
+        Map<?, ?> reasons = (Map<?, ?>) new JsonSlurper().parse(new File(arguments[2]));
         for (CtClass each : all) {
+            if (!reasons.containsKey(each.getName())) {
+                throw new IllegalStateException(arguments[2] + " does not say why " + each.getName() + " is patched");
+            }
             each.writeFile(arguments[0]);
         }
-        for (String each : List.of(arguments).subList(2, arguments.length)) {
+        for (String each : List.of(arguments).subList(3, arguments.length)) {
             Scripts.compileInto(Path.of(arguments[1]), Path.of(each));
         }
     }

@@ -10,7 +10,10 @@ import org.apache.jmeter.samplers.SampleResult;
  * none. The words are those of framestorm/model/sample.py.
  */
 public final class SampleKinds {
-    /** The field that Patch adds to SampleResult: 0, or of the result of a transaction 1, or 2 if that was cut off. */
+    /**
+     * The field that Patch adds to SampleResult: 0, or of the result of a transaction 1, or 2 if that was cut off. Without the patch
+     * there is none.
+     */
     private static final Field TRANSACTION = transactionField();
     private static final int CUT = 2;
 
@@ -36,7 +39,9 @@ public final class SampleKinds {
     /** Mark the result of a transaction that is complete. */
     static void setTransaction(SampleResult result) {
         try {
-            TRANSACTION.setInt(result, 1);
+            if (TRANSACTION != null) {
+                TRANSACTION.setInt(result, 1);
+            }
         } catch (IllegalAccessException error) {
             throw new IllegalStateException(error);
         }
@@ -57,8 +62,8 @@ public final class SampleKinds {
     private static Field transactionField() {
         try {
             return SampleResult.class.getField("transaction");
-        } catch (NoSuchFieldException error) {
-            throw new IllegalStateException(error);
+        } catch (NoSuchFieldException unpatched) {
+            return null;
         }
     }
 

@@ -45,6 +45,7 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         warnings=[sentence for _, sentences in by_kind for sentence in sentences],
         notes=[
             *accepted(summary),
+            *figures.unpatched(summary),
             *figures.times(summary),
             *names(summary),
             *figures.counted_together(summary),

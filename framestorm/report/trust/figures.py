@@ -112,12 +112,19 @@ def facts(summary: Summary) -> list[str]:
             f"samples.jtl lacks {listed(absent)}, so this is not known: {listed([*unknown])}. "
             "Plans and -q files set such columns by jmeter.save.saveservice properties."
         )
-    if SAMPLE_KIND in facts.absent_columns and summary.users is None:
+    if SAMPLE_KIND in facts.absent_columns and summary.users is None and not summary.run.unpatched:
         sentences.append(
             "samples.jtl does not say which of its rows are sub-results (redirects, embedded resources), so all of "
             "them are counted as samples: it was not written by JMeter as ./run.sh starts it."
         )
     return sentences
+
+
+def unpatched(summary: Summary) -> list[str]:
+    return [
+        f"No class of JMeter was patched (--unpatched): {'; '.join(summary.run.unpatched)}."
+        for _ in summary.run.unpatched[:1]
+    ]
 
 
 def counted_together(summary: Summary) -> list[str]:
