@@ -52,7 +52,7 @@ def jmeter() -> Files:
 
 def kit() -> Files:
     """What a slave needs of the checkout, laid out as there, and the default clip."""
-    files = _tree(REPO / "client", "*.p[yl]", "client/") + _tree(REPO / "jmx" / "groovy", under="jmx/groovy/")
+    files = _tree(REPO / "client", "*.p[yl]", "client/")
     return files + _tree(REPO / "jmx", "user.properties", "jmx/") + [("video/sample.mp4", LOCAL / "sample.mp4")]
 
 

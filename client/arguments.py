@@ -35,7 +35,7 @@ def count(least: int) -> Callable[[str], int]:
 
 
 def statuses(text: str) -> frozenset[int]:
-    """The HTTP statuses of a list such as 2xx,304 or 200-299, as jmx/groovy/answer.groovy reads it."""
+    """The HTTP statuses of a list such as 2xx,304 or 200-299, as jmx/java/plan/Statuses.java reads it."""
     chosen: set[int] = set()
     for each in map(str.strip, text.split(",")):
         if re.fullmatch(r"[1-5xX][0-9xX]{2}", each):

@@ -16,7 +16,7 @@ _NOT_IN_HEADER = re.compile(r"[^\t -~\xa0-\xff]")
 
 
 def given() -> dict[str, str]:
-    """Return the headers of FRAMESTORM_HEADERS, as jmx/java/Given.groovy reads them; raise ValueError for others.
+    """Return the headers of FRAMESTORM_HEADERS, as jmx/java/plan/Given.java reads them; raise ValueError for others.
 
     Of a name that is given twice the values are joined. The length of a body is the client's own matter.
     """

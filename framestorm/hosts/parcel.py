@@ -177,11 +177,9 @@ class _Packer:
     def _take(self, named: NamedFile) -> str:
         """Put a file into the parcel; returns the text that replaces its path in the plan."""
         if named.path is None:
-            # The scripts of the kit's own plans choose among files that the slaves have.
-            if not self._prepared.plan.is_for_kit:
-                self.parcel.notes.append(
-                    f"not sent to the slaves, because its name is known only during the run: {named.shown}"
-                )
+            self.parcel.notes.append(
+                f"not sent to the slaves, because its name is known only during the run: {named.shown}"
+            )
             return named.text
         # One that is missing here is made by a thread group that sets up.
         if not named.path.exists():

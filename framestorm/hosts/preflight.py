@@ -14,7 +14,7 @@ DEPLOY = "run ./run.sh deploy"
 
 
 def kit_files() -> list[str]:
-    """The files of the checkout that a slave must have as they are here; a plan's scripts go with it."""
+    """The files of the checkout that a slave must have as they are here."""
     files = [*sorted(paths.CLIENT.glob("*.p[yl]")), paths.JMX / "user.properties"]
     return [str(path.relative_to(paths.ROOT)) for path in files]
 

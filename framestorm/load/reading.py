@@ -114,7 +114,7 @@ def _of_each_arrival(group: PacedPlace) -> tuple[str, ...]:
 def _once(tree: ET.Element) -> Iterator[str]:
     """The labels of the samplers that are run once each time that what is in this hashTree is run."""
     for child, below in _children(tree):
-        if child.tag.endswith(plans.SAMPLERS) and not plans.is_script_of_kit(child):
+        if child.tag.endswith(plans.SAMPLERS) and not plans.is_call_of_kit(child):
             yield child.get("testname", "")
         elif child.tag in _RUN_ONCE and below is not None:
             yield from _once(below)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# As jmx/groovy/request.groovy reads them; a test compares the two. JMeter 5.5 cannot write names beyond ASCII.
+# As jmx/java/plan/Form.java reads them; a test compares the two. JMeter 5.5 cannot write names beyond ASCII.
 _FIELD = re.compile(r"(?as)([!-<>-~][ -<>-~]*)=([@<]?)(.*?)((?:;type=[\w.+-]+/[^;=]+(?:; *charset=[\w-]+)?)?)")
 _LINE_END = re.compile(r"\r\n|[\r\n]|\\n")  # splitlines() also splits at characters that a value may have
 

@@ -22,7 +22,8 @@ SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler_", "HTTPSampler2_")  # how t
 _OF_OTHER_FILES = {"IncludeController", "ModuleController"}
 _THAT_NAME_SAMPLES = {"JSR223Sampler", "BeanShellSampler", "JavaSampler"}
 _SCRIPTS = ("JSR223", "BeanShell", "BSF")
-_OF_NAMES = re.compile("[sS]ampleLabel|SubResult")
+KIT_CALL = "framestorm.plan."  # how the script of an element begins that calls a class of the kit
+_OF_NAMES = re.compile(r"[sS]ampleLabel|SubResult|framestorm\.plan\.User")
 # References to control characters, and the characters that stand for them here: XML allows these, and no text has them.
 _ILLEGAL = re.compile(r"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
 _FIRST_STAND_IN = 0xFDD0
@@ -205,7 +206,7 @@ def read(path: Path) -> Plan:
         element.get("testname", "")
         for element, group in elements
         if element.tag == "TransactionController"
-        or (group.startswith(_ASIDE) and element.tag.endswith(SAMPLERS) and not is_script_of_kit(element))
+        or (group.startswith(_ASIDE) and element.tag.endswith(SAMPLERS) and not is_call_of_kit(element))
     ]
     are_fixed = not any("${" in label for label in (*labels, *others))
     are_here = not any(element.tag in _OF_OTHER_FILES for element, group in elements if group)
@@ -234,9 +235,9 @@ def read(path: Path) -> Plan:
     )
 
 
-def is_script_of_kit(sampler: ET.Element) -> bool:
-    """Whether a sampler only runs a script of the kit's own, which leaves no sample."""
-    return sampler.tag == "JSR223Sampler" and field_text(sampler, "filename").startswith("${scripts}/")
+def is_call_of_kit(sampler: ET.Element) -> bool:
+    """Whether a sampler only calls a class of the kit (jmx/java/plan), which leaves no sample."""
+    return sampler.tag == "JSR223Sampler" and field_text(sampler, "script").startswith(KIT_CALL)
 
 
 def _may_name_samples(element: ET.Element) -> bool:

@@ -37,7 +37,6 @@ _BESIDE = re.compile(r".*CSVDataSet.*|IncludeController.*|SmtpSampler.*|.* File\
 _SEQUENCE = re.compile(r"\$\{__StringFromFile\([^,()]*,[^,()]*,\s*[^,()\s]")
 _PROPERTY = re.compile(r"\$\{__(P|property)\(((?:[^(){}$]|\([^(){}$,]*\))*)\)\}")
 _VARIABLE = re.compile(r"\$\{(?!__)([^{}$()\\]+)\}")
-BASE_DIR = "${__groovy(org.apache.jmeter.services.FileServer.getFileServer().getBaseDir())}"
 
 
 class Known:
@@ -64,7 +63,6 @@ class Known:
         """The text as JMeter will have it; None if that is known only under load."""
         for _ in range(10):
             before = text
-            text = text.replace(BASE_DIR, str(self._folder))
             text = _PROPERTY.sub(self._property, text)
             text = _VARIABLE.sub(self._variable, text)
             if text == before:

@@ -53,6 +53,14 @@ _NOT_SETTING = re.compile(r".*(ThreadGroup|Timer|Listener|Collector|Gui|Visualiz
 _PUT = re.compile(r"\bvars\s*\.\s*put(?:Object)?\s*\(\s*|\bvars\s*\[\s*")
 _LITERAL = re.compile(r"""(["'])((?:(?!\1)[^\\\n])*)\1""")
 _GET = re.compile(r"\.\s*(?:get|getObject|getProperty|remove)\s*\(\s*$")
+# What the kit's classes set that plans call (jmx/java/plan); a test compares the two.
+OF_KIT = {
+    "Answer": ("further_figures", "index", "intended_ms", "handler_ms", "model_ms", "cold", "faces", "worker"),
+    "Frames": ("index", "frame_file", "content_type", "accept"),
+    "Pacer": ("intended_ms",),
+    "Requests": ("index", "request_url", "filling"),
+}
+_OF_KIT = re.compile(re.escape(plans.KIT_CALL) + r"(\w+)")
 # A script that hands the variables to other code, or sets many at once.
 _ANY = re.compile(r"\bvars\s*\.\s*putAll|\bgetVariables\s*\(|\bJMeterVariables\b|[(,]\s*vars\s*[,)]|\bevaluate\s*\(")
 
@@ -207,6 +215,9 @@ def _add_functions(text: str, place: Place, defined: Definitions) -> None:
 def _add_script(text: str, place: Place, defined: Definitions) -> None:
     """Names that a script puts; every text in quotes may be one, if only the run knows what it is used for."""
     defined.is_open |= bool(_ANY.search(text))
+    for call in _OF_KIT.finditer(text):
+        for name in OF_KIT.get(call[1], ()):
+            defined.add(name, place)
     for put in _PUT.finditer(text):
         literal = _LITERAL.match(text, put.end())
         if literal is None:

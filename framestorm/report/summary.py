@@ -108,7 +108,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             videos=dict(Counter(user.video for user in results.clients.users.values() if user.video)),
             arrivals=results.log.arrivals,
             dropped=results.log.dropped,
-            # Asked to stop, the kit's own scripts do it.
+            # Asked to stop, the kit's own classes do it.
             stopped_by=results.log.stopped_by if record.stopping_ms is None else None,
             out_of_memory=results.log.out_of_memory,
             stalls=stalled,

@@ -1,4 +1,4 @@
-"""What JMeter says of a run in its logs: its own messages, and those of the kit's scripts and classes there."""
+"""What JMeter says of a run in its logs: its own messages, and those of the kit's classes there."""
 
 import json
 import math
@@ -18,10 +18,10 @@ LOGS = ("jmeter.log", "jmeter-server-*.log")
 # A message begins after time, level and logger. What is within another is not read: it may be what a client printed.
 _MESSAGE = rb"^(?:\S+ \S+ )?[A-Z]+ [^:\n]*: "
 # A script of the plan may log anything, such as an answer that looks like one of these: each is taken as it is or not.
-# What jmx/groovy/request.groovy and answer.groovy say of properties that they cannot use, before the first request.
+# What jmx/java/plan/Refusal.java says of properties that they cannot use, before the first request.
 _TEXT = rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _REFUSED = re.compile(rb'%b\{"type":"refused","why":(%b)\}$' % (_MESSAGE, _TEXT), re.MULTILINE)
-# The message of jmx/groovy/arrival.groovy, and that of jmeter-plugins' Arrivals Thread Group (jmx/java/Arrivals.java).
+# The message of jmx/java/plan/Pacer.java, and that of jmeter-plugins' Arrivals Thread Group (jmx/java/Arrivals.java).
 _NUMBER = rb"(\d{1,15})\b"
 _ARRIVALS = re.compile(
     rb'%b\{"type":"arrivals","due":%b,"dropped":%b(?:,"group":(%b))?\}' % (_MESSAGE, _NUMBER, _NUMBER, _TEXT),
@@ -36,7 +36,7 @@ _STALL = re.compile(
 # The message of jmx/java/Schedules.java about a schedule that ends the threads of its group, in their samples too.
 _GROUP_END = re.compile(rb'%b\{"type":"group_end","at_ms":%b,"group":(%b)\}' % (_MESSAGE, _NUMBER, _TEXT), re.MULTILINE)
 _OUT_OF_MEMORY = re.compile(rb"OutOfMemoryError: [\w :'-]{1,80}")
-# What jmx/groovy/user.groovy quotes of a client, which may have printed an error of a Java of its own.
+# What jmx/java/plan/User.java quotes of a client, which may have printed an error of a Java of its own.
 _OF_CLIENT = b": user failed: "
 # By an error after which the thread group stops the test, a script or plug-in (jmx/java/Patch.java), or a Flow Control
 # Action.

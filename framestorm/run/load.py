@@ -1,7 +1,8 @@
-"""JMeter on this machine: a run's load, the scripts that set a plan up alone, and a plan in JMeter's GUI."""
+"""JMeter on this machine: a run's load, the checks of a plan's set-up alone, and a plan in JMeter's GUI."""
 
 import copy
 import csv
+import re
 import shutil
 import socket
 import subprocess
@@ -22,7 +23,6 @@ from framestorm.guard import Guarded
 from framestorm.load import kit_load
 from framestorm.machine import LOOPBACK, in_background, now_ms
 from framestorm.model import plan as plans
-from framestorm.model.plan_files import BASE_DIR, Known
 from framestorm.model.run import Host, Loss, Rmi, Role
 from framestorm.platform.base import Platform, Reading
 from framestorm.results.jmeter_log import read_log
@@ -33,7 +33,9 @@ from framestorm.run.preparation import Prepared, prepare
 from framestorm.run.resources import log_resources
 
 METRICS = "metrics.csv"
-SET_UP_S = 120  # for the scripts that set a plan up
+SET_UP_S = 120  # for the checks of a plan's set-up
+# What a set-up calls that looks at properties (jmx/java/plan).
+_CHECKS = re.compile(re.escape(plans.KIT_CALL) + r"(Requests|Answer)\.check\b")
 
 
 class LocalLoad:
@@ -193,24 +195,20 @@ def save_metrics(platform: Platform[Any], run_dir: Path, start_ms: float, end_ms
 
 
 def check_scripts(prepared: Prepared) -> None:
-    """Run in JMeter what a plan's set-up runs of the kit's scripts, and nothing else of the plan: nothing is sent.
+    """Run in JMeter the checks of the kit's that a plan's set-up calls, and nothing else of the plan: nothing is sent.
 
     Raises:
-        UsageError: a script cannot use a property.
+        UsageError: a property cannot be used.
         FramestormError: JMeter cannot run them.
     """
-    folder = prepared.plan.path.absolute().parent
     root = copy.deepcopy(prepared.plan.root)
-    known = Known(plans.enabled_elements(root), prepared.settings.values, folder)
     top = root.find("hashTree")
     if not prepared.plan.is_for_kit or top is None or len(top) < 2 or top[0].tag != "TestPlan":
         return
     del top[2:]
-    _keep_set_up(top[1], known)
+    _keep_checks(top[1])
     if top.find(".//JSR223Sampler") is None:
         return
-    for each in root.iter():
-        each.text = (each.text or "").replace(BASE_DIR, str(folder))
     with tempfile.TemporaryDirectory(prefix="framestorm-check-") as scratch:
         plan = Path(scratch) / "plan.jmx"
         plans.write(root, plan)
@@ -223,30 +221,25 @@ def check_scripts(prepared: Prepared) -> None:
                     command, stdout=output, stderr=output, env=jmeter.environment(), timeout=SET_UP_S, check=False
                 )
             except subprocess.TimeoutExpired:
-                raise FramestormError(f"the scripts that set the plan up took more than {SET_UP_S} s") from None
+                raise FramestormError(f"the checks of the plan's set-up took more than {SET_UP_S} s") from None
         if refusal := read_log(plan.parent).refusal:
             raise UsageError(refusal)
         if done.returncode:
-            raise FramestormError(f"JMeter cannot run the scripts that set the plan up{jmeter.failure(plan.parent)}")
+            raise FramestormError(f"JMeter cannot run the checks of the plan's set-up{jmeter.failure(plan.parent)}")
 
 
-def _keep_set_up(tree: ET.Element, known: Known) -> None:
-    """Reduce a test plan to its variables and to the setUp Thread Groups that run the kit's scripts."""
+def _keep_checks(tree: ET.Element) -> None:
+    """Reduce a test plan to its variables and to the setUp Thread Groups that check properties by the kit's classes."""
     for element, below in zip(tree[::2], tree[1::2], strict=False):
         is_enabled = element.get("enabled") != "false"
         if is_enabled and element.tag == "SetupThreadGroup":
             for sampler, others in zip(below[::2], below[1::2], strict=False):
-                if not _is_of_kit(sampler, known):
+                if not _CHECKS.match(plans.field_text(sampler, "script")):
                     below.remove(sampler)
                     below.remove(others)
         elif not (is_enabled and element.tag == "Arguments"):
             tree.remove(element)
             tree.remove(below)
-
-
-def _is_of_kit(sampler: ET.Element, known: Known) -> bool:
-    script = known.value(plans.field_text(sampler, "filename")) if sampler.tag == "JSR223Sampler" else None
-    return bool(script) and Path(script or "").resolve().is_relative_to(paths.JMX / "groovy")
 
 
 def open_gui(what: What) -> None:

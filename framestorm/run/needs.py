@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
 from framestorm.model import units
@@ -22,6 +21,8 @@ from framestorm.run.proxy import Proxies
 _NEVER_EMPTY = ("CSVDataSet", "RandomCSVDataSetConfig", "JSR223", "BeanShell", "BSF", "IncludeController")
 # The path of a drive, which no other machine has.
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]")
+# The scripts of the kit's plans before their elements called classes.
+_OLD_SCRIPT = re.compile(r"\$\{scripts\}/(answer|arrival|frame|request|stop|user)\.groovy")
 # The last two are those of old plans.
 _HTTP_SAMPLERS = ("HTTPSamplerProxy", "HTTPSampler_", "HTTPSampler2_")
 _HTTP = ("domain", "port", "protocol", "path", "proxyHost", "proxyPort", "implementation")
@@ -91,11 +92,10 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
                 fragments[named.path] = plans.parse(named.path)
                 roots.append(fragments[named.path])
                 _note_encoding(named.path)
-    missing = [named.path for named in found.values() if _is_script_of_kit(named) and _problem(named, folder)]
-    if missing and plan.is_for_kit and not is_for_gui:
+    if old := next((named.text for named in every if _OLD_SCRIPT.fullmatch(named.text)), None):
         raise UsageError(
-            f"{plan.path.name} cannot run: it is a copy of a plan of the kit, whose scripts are not beside it "
-            f"(there is no file {missing[0]}); make your plan by ./run.sh new, or keep the copy in jmx/"
+            f"{plan.path.name} is a copy of a plan of an earlier version, whose script {old} is now a class: make it "
+            "anew by ./run.sh new, or take over the JSR223 elements and the set-up of the plan in jmx/"
         )
     problems = {named: problem for named in found.values() if (problem := _problem(named, folder))}
     for named in [each for each in problems if each.is_of_class_path]:
@@ -105,7 +105,11 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
     if problems:
         lines = [_line(named, problem) for named, problem in problems.items()]
         # A thread group that sets up may write files for the others.
-        may_come = any(element.tag == "SetupThreadGroup" for element in elements)
+        may_come = any(
+            group == "SetupThreadGroup" and not plans.is_call_of_kit(element)
+            for root in roots
+            for element, group in plans.enabled(root, "")
+        )
         if not (is_for_gui or may_come or anyway):
             raise UsageError("\n  ".join([f"{plan.path.name} lacks files:", *lines, "--anyway runs it as it is"]))
         for line in lines:
@@ -121,7 +125,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
         samplers=tuple(
             each.get("testname", "")
             for each in elements
-            if each.tag.endswith(plans.SAMPLERS) and not plans.is_script_of_kit(each)
+            if each.tag.endswith(plans.SAMPLERS) and not plans.is_call_of_kit(each)
         ),
         files=tuple(dict.fromkeys(named.path for named in found.values() if named.path is not None)),
         unknown=tuple(name for name, named in found.items() if named.path is None),
@@ -132,12 +136,6 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
             *(_text(named.path) for named in found.values() if named.is_script and named.path is not None),
         ),
     )
-
-
-def _is_script_of_kit(named: NamedFile) -> bool:
-    """Whether it is a script of the kit by its name: nothing makes one of these before the load."""
-    path = named.path
-    return path is not None and path.parent.name == "groovy" and (paths.JMX / "groovy" / path.name).is_file()
 
 
 def _text(path: Path) -> str:

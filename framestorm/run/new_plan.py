@@ -6,7 +6,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
 
-from framestorm import paths
 from framestorm.endpoint import proxy_url
 from framestorm.errors import UsageError
 from framestorm.model import form
@@ -71,15 +70,12 @@ def write(plan: Path, command: str, base: Path) -> list[Path]:
 
 
 def _with_defaults(base: Path, plan: Path, values: Mapping[str, str]) -> "ET.ElementTree[ET.Element]":
-    """The base with its new name, where its scripts are from there, and other defaults of its properties."""
+    """The base with its new name and other defaults of its properties."""
     tree = ET.parse(base)  # noqa: S314 - one of the kit's
-    scripts = os.path.relpath(paths.JMX / "groovy", plan.absolute().parent)
     for element in tree.iter():
         text = element.text or ""
         if element.tag == "TestPlan":
             element.set("testname", plan.stem)
-        elif text.endswith("}/groovy"):
-            element.text = text.removesuffix("groovy") + scripts
         elif (match := _DEFAULT.fullmatch(text)) and match[1] in values:
             element.text = _call(match[1], values[match[1]])
     return tree

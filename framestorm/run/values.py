@@ -11,7 +11,7 @@ from framestorm.model import facets, form
 from framestorm.model.plan import Plan
 from framestorm.model.sample import is_figure_name, is_measured
 
-# Resolved by jmx/java/Given.groovy and the clients when a request is sent: no file or process list has the value.
+# Resolved by jmx/java/plan/Secrets.java and the clients when a request is sent: no file or process list has the value.
 SECRET = re.compile(r"\$\{env:(\w+)\}")
 _HEADER = re.compile(r"(?P<name>[!#-'*+.^`|~\w-]+)\s*:(?P<value>.*)", re.ASCII)
 _NOT_IN_HEADER = re.compile(r"[^\t -~\xa0-\xff]")
@@ -79,7 +79,7 @@ def _file_reference(name: str, reference: str, folder: Path) -> str:
 
 
 def headers_of(text: str) -> list[tuple[str, str]]:
-    """Read headers as clients and scripts do that send them: client/headers.py and jmx/java/Given.groovy.
+    """Read headers as clients and plans do that send them: client/headers.py and jmx/java/plan/Given.java.
 
     Raises:
         UsageError: they refuse them.

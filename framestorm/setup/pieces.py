@@ -141,7 +141,7 @@ def _make_jmeter_sbom(piece: Piece) -> None:
 
 
 def _make_additions(piece: Piece) -> None:
-    """Compile jmx/java and jmx/groovy into a plug-in of JMeter, and patch classes for a jar that precedes its own.
+    """Compile jmx/java into a plug-in of JMeter, and patch classes for a jar that precedes its own.
 
     Needs no development kit of Java.
     """
@@ -156,8 +156,7 @@ def _make_additions(piece: Piece) -> None:
         class_path = os.pathsep.join(map(str, [*libraries, *Path(scratch).glob("*.jar"), classes]))
         compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", class_path, "-d", classes)
         call([java, *compiler, *(path for path in piece.inputs if path.suffix == ".java")])
-        scripts = (path for path in piece.inputs if path.suffix == ".groovy")
-        call([java, "-cp", class_path, "framestorm.Patch", patched, classes, paths.JMX / "patches.json", *scripts])
+        call([java, "-cp", class_path, "framestorm.Patch", patched, paths.JMX / "patches.json"])
         # Slaves must have the same; the jar itself is another each time that it is made.
         made_of = probe.digest(paths.ROOT, [str(path) for path in piece.inputs])
         (classes / probe.ADDITIONS_OF).write_text(str(made_of))
@@ -230,13 +229,9 @@ JMETER = Piece(
 )
 ADDITIONS = Piece(
     "jmeter-additions",
-    "additions to JMeter: microseconds, warm-up, compiled scripts, limits, no open ports",
+    "additions to JMeter: what plans call, microseconds, warm-up, limits, no open ports",
     # Made anew after JMeter's home, which is replaced as a whole.
-    # Scripts come after the classes that they use.
-    (
-        *(*sorted(paths.JMX.glob("java/*")), *sorted(paths.JMX.glob("groovy/*.groovy"))),
-        *(paths.JMX / "patches.json", paths.JMX / "pom.xml"),
-    ),
+    (*sorted(paths.JMX.glob("java/**/*.java")), paths.JMX / "patches.json", paths.JMX / "pom.xml"),
     paths.JMETER_HOME / probe.ADDITIONS,
     _make_additions,
     (JMETER,),

@@ -145,7 +145,7 @@ final class Arrivals {
         return dropped;
     }
 
-    /** As jmx/groovy/arrival.groovy says it; the plug-in keeps to itself what it drops. */
+    /** As plan/Pacer.java says it; the plug-in keeps to itself what it drops. */
     private static void tell(ArrivalsThreadGroup group, long dropped, long due) {
         LOG.info("{\"type\":\"arrivals\",\"due\":{},\"dropped\":{},\"group\":{}}", due, dropped,
             JsonOutput.toJson(group.getName()));

@@ -4,6 +4,7 @@ import com.blazemeter.jmeter.controller.ParallelSampler;
 import com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup;
 import com.blazemeter.jmeter.threads.arrivals.FreeFormArrivalsThreadGroup;
 import com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup;
+import framestorm.plan.Call;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
@@ -16,6 +17,7 @@ import org.apache.jmeter.testelement.property.PropertyIterator;
 import org.apache.jmeter.threads.ThreadGroup;
 import org.apache.jmeter.threads.openmodel.OpenModelThreadGroup;
 import org.apache.jmeter.timers.poissonarrivals.PreciseThroughputTimer;
+import org.apache.jmeter.util.JSR223TestElement;
 import org.apache.jorphan.collections.HashTree;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -47,7 +49,7 @@ final class Elements {
     private static void exchangeIn(HashTree tree, Collection<Object> listeners) {
         for (Object each : List.copyOf(tree.list())) {
             exchangeIn(tree.getTree(each), listeners);
-            Supplier<TestElement> other = other(each.getClass());
+            Supplier<TestElement> other = other(each);
             if (other != null) {
                 TestElement instead = copy((TestElement) each, other.get());
                 tree.replaceKey(each, instead);
@@ -65,7 +67,11 @@ final class Elements {
         }
     }
 
-    private static Supplier<TestElement> other(Class<?> kind) {
+    private static Supplier<TestElement> other(Object element) {
+        if (element instanceof JSR223TestElement) {
+            return Call.element((JSR223TestElement) element);
+        }
+        Class<?> kind = element.getClass();
         return kind == ConcurrencyThreadGroup.class && Users.isAsked() ? Users::new : OTHERS.get(kind);
     }
 

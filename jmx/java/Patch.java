@@ -2,7 +2,6 @@ package framestorm;
 
 import groovy.json.JsonSlurper;
 import java.io.File;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -15,17 +14,13 @@ import javassist.expr.Expr;
 import javassist.expr.ExprEditor;
 import javassist.expr.MethodCall;
 import javassist.expr.NewExpr;
-import javax.script.Compilable;
-import javax.script.CompiledScript;
-import org.slf4j.LoggerFactory;
 
 /**
- * Makes seven classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time in
- * microseconds and transactions their end, a sample tells of its Sample Timeout, scripts cost less, a controller hears its
- * slaves alone, bodies of answers and the output of programs have limits, a Host header arrives as it was given, and the client
- * of the HTTP sampler is KitHttpClient's. All else that the kit does in JMeter is done by JMeter's own doors: see Beginning,
- * TreeConverter and Elements. Compiles the kit's scripts.
- * Arguments: the folders for the patched classes and for the kit's own, the reasons for patches, then the classes in Groovy that scripts use, then the scripts.
+ * Makes six classes of JMeter anew, at set-up, for the jar that JMeter finds before its own: samples know their time in
+ * microseconds and transactions their end, a sample tells of its Sample Timeout, a controller hears its slaves alone, bodies of
+ * answers and the output of programs have limits, a Host header arrives as it was given, and the client of the HTTP sampler is
+ * KitHttpClient's. All else that the kit does in JMeter is done by JMeter's own doors: see Beginning, TreeConverter and Elements.
+ * Arguments: the folder for the patched classes, the reasons for patches.
  */
 final class Patch {
     private static final String SAMPLES = "org.apache.jmeter.samplers.";
@@ -35,7 +30,6 @@ final class Patch {
     public static void main(String[] arguments) throws Exception {
         ClassPool pool = ClassPool.getDefault();
         CtClass result = patchedResult(pool.get(SAMPLES + "SampleResult"));
-        CtClass script = patchedScript(pool.get("org.apache.jmeter.util.JSR223TestElement"));
         CtClass rmi = pool.get("org.apache.jmeter.rmi.RmiUtils");
         // With SSL, who has no key of the deployment is refused by that.
         rmi.getDeclaredMethod("createServerSocketFactory")
@@ -50,16 +44,13 @@ final class Patch {
         thread.getDeclaredMethod("doSampling").insertAfter("framestorm.SampleTimeouts.tell($2, $_);");
         thread.getDeclaredMethod("doEndTransactionSampler")
             .insertBefore("$1.getTransactionResult().transaction = $1.isTransactionDone() ? 1 : 2;");
-        List<CtClass> all = List.of(result, script, rmi, bodies, http, output, thread);
-        Map<?, ?> reasons = (Map<?, ?>) new JsonSlurper().parse(new File(arguments[2]));
+        List<CtClass> all = List.of(result, rmi, bodies, http, output, thread);
+        Map<?, ?> reasons = (Map<?, ?>) new JsonSlurper().parse(new File(arguments[1]));
         for (CtClass each : all) {
             if (!reasons.containsKey(each.getName())) {
-                throw new IllegalStateException(arguments[2] + " does not say why " + each.getName() + " is patched");
+                throw new IllegalStateException(arguments[1] + " does not say why " + each.getName() + " is patched");
             }
             each.writeFile(arguments[0]);
-        }
-        for (String each : List.of(arguments).subList(3, arguments.length)) {
-            Scripts.compileInto(Path.of(arguments[1]), Path.of(each));
         }
     }
 
@@ -92,30 +83,6 @@ final class Patch {
             + " return startNs != 0L && Math.abs(us - 1000L * elapsedTime) < 1000L ? Long.toString(us) : null; }",
             result));
         return result;
-    }
-
-    /**
-     * JMeter makes a script engine for each call of a script, which is most of the garbage of a request. Of a script that
-     * it keeps compiled it only asks the engine whether it compiles: one for all does. See Scripts for how it is run.
-     */
-    private static CtClass patchedScript(CtClass script) throws Exception {
-        script.addField(CtField.make("private static volatile javax.script.ScriptEngine groovy;", script));
-        script.addMethod(CtMethod.make(
-            "private boolean isKept() { String file = getFilename(); return \"groovy\".equals(getScriptLanguage())"
-            + " && (file != null && !file.isEmpty() || !\"false\".equals(cacheKey)); }",
-            script));
-        CtMethod getter = script.getDeclaredMethod("getScriptEngine");
-        getter.insertBefore("if (groovy != null && isKept()) return groovy;");
-        getter.insertAfter("if (isKept()) groovy = $_;");
-        CtMethod run = script.getDeclaredMethod("processFileOrScript");
-        replaceCalls(run, Compilable.class.getName(), "compile", "framestorm.Scripts.compile($0, $1)");
-        replaceCalls(run, CompiledScript.class.getName(), "eval", "framestorm.Scripts.run($0, $1)");
-        for (String question : List.of("exists", "canRead", "lastModified")) {
-            replaceCalls(run, File.class.getName(), question, "framestorm.ScriptFile.of($0)." + question + "()");
-        }
-        replaceCalls(script.getDeclaredMethod("populateBindings"), LoggerFactory.class.getName(), "getLogger",
-            "framestorm.Scripts.logger($1)");
-        return script;
     }
 
     /** JMeter has no setting by which its HttpClient could be another: see KitHttpClient. */

@@ -20,7 +20,7 @@ import org.apache.jmeter.threads.JMeterVariables;
 
 /**
  * Keeps secrets in headers from the address that a redirect leads to, if that is another one, as curl and browsers do.
- * It does so for requests that jmx/groovy/request.groovy prepared, whose secrets are known; JMeter sends all headers on.
+ * It does so for requests that plan/Requests.java prepared, whose secrets are known; JMeter sends all headers on.
  * A Host header of one's own is no other address's, in any plan.
  */
 final class Redirects extends LaxRedirectStrategy {

@@ -1,5 +1,6 @@
 package framestorm;
 
+import framestorm.plan.Call;
 import java.io.BufferedInputStream;
 import java.io.EOFException;
 import java.io.IOException;
@@ -15,13 +16,13 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collection;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import javax.script.Compilable;
 import javax.script.CompiledScript;
 import javax.script.ScriptEngine;
@@ -35,7 +36,6 @@ import org.apache.jmeter.protocol.http.control.Header;
 import org.apache.jmeter.protocol.http.control.HeaderManager;
 import org.apache.jmeter.protocol.http.sampler.HTTPSamplerBase;
 import org.apache.jmeter.protocol.http.sampler.HTTPSamplerProxy;
-import org.apache.jmeter.protocol.java.sampler.JSR223Sampler;
 import org.apache.jmeter.samplers.SampleEvent;
 import org.apache.jmeter.samplers.SampleListener;
 import org.apache.jmeter.samplers.SampleResult;
@@ -60,7 +60,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Has Java load and compile what a plan's first samples need, before the first of them: else it would be charged to the
  * function. Nothing is sent to the function: samplers of the same kinds as the plan's send to a sink in this process.
- * Scripts of a plan may have side effects, so none is run but those of the kit that make a request and judge its answer.
+ * Scripts of a plan may have side effects, so none is run but the kit's own calls that make a request and judge its answer.
  */
 public final class WarmUp {
     private static final Logger LOG = LoggerFactory.getLogger(WarmUp.class);
@@ -70,9 +70,6 @@ public final class WarmUp {
     private static final int REQUESTS_PER_THREAD = 60;
     private static final int AT_MOST_S = 2;
     private static final int LINE_AT_MOST = 8192; // any account of this machine may connect
-    // The set-up of a plan runs the first of them alone, and so begins with its first data row again.
-    private static final String MAKES_REQUEST = "request.groovy";
-    private static final Set<String> OF_KIT = Set.of(MAKES_REQUEST, "answer.groovy");
     private static final String BODY = "{\"warm\": \"up\"}";
 
     /** Called by TestStart, on each machine that makes load; `listeners` get those that hear of the start and end of the test. */
@@ -89,11 +86,10 @@ public final class WarmUp {
             // JMeter adds a plan's class path after this, and a script is compiled otherwise without its classes.
             boolean isComplete =
                     elements(plan, TestPlan.class).stream().allMatch(each -> each.getTestPlanClasspath().isEmpty());
-            Map<JSR223TestElement, String> scripts = new LinkedHashMap<>();
-            for (JSR223TestElement each : isComplete ? elements(plan, JSR223TestElement.class) : Set.<JSR223TestElement>of()) {
-                String name = compiled(each);
-                if (name != null) {
-                    scripts.put(each, name);
+            Collection<JSR223TestElement> scripts = elements(plan, JSR223TestElement.class);
+            if (isComplete) {
+                for (JSR223TestElement each : scripts) {
+                    compile(each);
                 }
             }
             int requests = 0;
@@ -101,7 +97,7 @@ public final class WarmUp {
             // HttpClient would send them to the proxy that these properties name, which must not get any.
             boolean hasProxy = !System.getProperty("http.proxyHost", "").isEmpty();
             if (!samplers.isEmpty() && !hasProxy) {
-                requests = request(samplers.iterator().next(), runnable(scripts));
+                requests = request(samplers.iterator().next(), runnable(plan, !scripts.isEmpty()));
             }
             LOG.info("warmed up by {} requests to itself in {} ms", requests, (System.nanoTime() - startNs) / 1_000_000);
         } catch (IOException | ReflectiveOperationException | RuntimeException error) {
@@ -115,54 +111,47 @@ public final class WarmUp {
         return search.getSearchResults();
     }
 
-    /**
-     * Compile a script into JMeter's cache, without running it. Returns null if it has not been compiled, else the name of
-     * the kit's script that it is, else nothing.
-     */
+    /** Compile a script into JMeter's cache, without running it. */
     @SuppressWarnings("unchecked")
-    private static String compiled(JSR223TestElement element) throws ReflectiveOperationException {
+    private static void compile(JSR223TestElement element) throws ReflectiveOperationException {
         JSR223TestElement script = (JSR223TestElement) element.clone();
         try {
             TestBeanHelper.prepare(script);
             ScriptEngine engine = JSR223TestElement.getInstance().getEngineByName(script.getScriptLanguage());
             if (!(engine instanceof Compilable) || !"groovy".equals(script.getScriptLanguage())) {
-                return null;
+                return;
             }
             Field field = JSR223TestElement.class.getDeclaredField("compiledScriptsCache");
             field.setAccessible(true);
             Map<String, CompiledScript> cache = (Map<String, CompiledScript>) field.get(null);
             String text = script.getScript();
             String key = null;
-            String name = "";
             if (script.getFilename() != null && !script.getFilename().isEmpty()) {
                 Path file = Path.of(script.getFilename()).toAbsolutePath();
                 text = Files.readString(file);
                 key = "groovy#" + file + "#" + file.toFile().lastModified();
-                name = Scripts.isOfKit(text) ? file.getFileName().toString() : "";
             } else if (!"false".equals(script.getCacheKey())) {
                 key = DigestUtils.md5Hex(text);
             }
             if (key != null && !cache.containsKey(key)) {
-                cache.put(key, Scripts.compile((Compilable) engine, text));
+                cache.put(key, ((Compilable) engine).compile(text));
             }
-            return name;
         } catch (IOException | ScriptException | RuntimeException error) {
             LOG.info("{} is compiled when it is first run: {}", element.getName(), error.toString());
-            return null;
         }
     }
 
-    /** Of the plan's scripts those that may be run with requests to the sink; others in their place, if there are none. */
-    private static List<TestElement> runnable(Map<JSR223TestElement, String> scripts) {
-        boolean isMadeAnew = scripts.entrySet().stream()
-            .anyMatch(each -> each.getKey() instanceof JSR223Sampler && each.getValue().equals(MAKES_REQUEST));
+    /** What of the plan may be run with requests to the sink: the kit's calls; else scripts in place of the plan's. */
+    private static List<TestElement> runnable(HashTree plan, boolean hasScripts) {
+        List<TestElement> calls = Stream.concat(elements(plan, Call.Before.class).stream(), elements(plan, Call.After.class).stream())
+            .filter(each -> Set.of(Call.MAKES_REQUEST, Call.JUDGES_ANSWER).contains(Call.line(each)))
+            .map(each -> (TestElement) each.clone()).collect(Collectors.toList());
         String proxy = JMeterContextService.getContext().getVariables().get("proxy");
-        if (isMadeAnew && (proxy == null || proxy.isEmpty())) {
-            return scripts.entrySet().stream()
-                .filter(each -> !(each.getKey() instanceof JSR223Sampler) && OF_KIT.contains(each.getValue()))
-                .map(each -> (TestElement) each.getKey().clone()).collect(Collectors.toList());
+        boolean isMade = calls.stream().anyMatch(each -> Call.line(each).equals(Call.MAKES_REQUEST));
+        if (isMade && (proxy == null || proxy.isEmpty())) {
+            return calls;
         }
-        return scripts.isEmpty() ? List.of() : List.of(script(new JSR223PreProcessor()), script(new JSR223PostProcessor()));
+        return !hasScripts ? List.of() : List.of(script(new JSR223PreProcessor()), script(new JSR223PostProcessor()));
     }
 
     /** Run a thread group of requests to a sink, as JMeter would run one of the plan's; how many were answered. */

@@ -1,6 +1,5 @@
 """Every plan of the kit as JMeter reads it, and JMeter's own home; test_runs.py runs them, test_gui.py saves them."""
 
-import hashlib
 import json
 import re
 import subprocess
@@ -14,6 +13,7 @@ import pytest
 from framestorm import probe
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
+from framestorm.model.variables import OF_KIT
 from framestorm.paths import JMETER_HOME as HOME
 from framestorm.paths import JMX, ROOT
 from framestorm.setup import pieces
@@ -21,7 +21,7 @@ from tests.jmx.conftest import groovy
 
 PLANS = sorted(JMX.glob("*.jmx"))
 COMMAND = 'exec timeout --kill-after=5 "$@" 2>>"$0"'
-# What answer.groovy reads only where a plan sends frames, has arrivals, or is for any function.
+# What Answer.java and User.java read only where a plan sends frames, has arrivals, or is for any function.
 OF_SOME_PLANS = {
     "client_server", "accept", "min_faces", "index", "intended_ms", "method", "expect_status", "expect", "reject",
     "figures",
@@ -36,6 +36,7 @@ MAY_DIFFER = {
     ("SystemSampler", "user"): {"SystemSampler.arguments", "SystemSampler.environment", "TestPlan.comments"},
     ("JSR223PostProcessor", "answer"): {"TestPlan.comments"},
     ("ResultCollector", "View Results Tree"): {"saveConfig"},
+    ("JSR223Sampler", "needs framestorm-plugin.jar in lib/ext of JMeter"): {"script", "TestPlan.comments"},
 }
 every_plan = pytest.mark.parametrize("plan", PLANS, ids=lambda path: path.stem)
 
@@ -127,24 +128,54 @@ def test_no_host_nor_absolute_path(plan: Path, elements: list[Element]) -> None:
 def test_every_variable_used_is_defined(plan: Path, elements: list[Element]) -> None:
     of_plan = [element for element in elements if element.plan == plan]
     text = "\n".join(text for element in of_plan for text in element.texts)
-    scripts = set(re.findall(r"\$\{scripts\}/(\w+\.groovy)", text))
-    code = "".join((JMX / "groovy" / script).read_text() for script in scripts)
+    classes = set(re.findall(r"framestorm\.plan\.(\w+)\.", text))
+    code = "".join((JMX / "java/plan" / f"{name}.java").read_text() for name in classes)
     variables = {name for element in of_plan if element.kind == "Arguments" for name in element.properties}
-    put = set(re.findall(r"vars\.put\('(\w+)'", code))
-    used = set(re.findall(r"\$\{(\w+)\}", text)) | set(re.findall(r"vars\.get\([\"'](\w+)[\"']\)", text + code))
+    put = {name for each in classes for name in OF_KIT.get(each, ())}
+    used = set(re.findall(r"\$\{(\w+)\}", text)) | set(
+        re.findall(r'\b(?:vars|ofUser|getVariables\(\))\.get\("(\w+)"\)', text + code)
+    )
     assert used - put - OF_SOME_PLANS <= variables
-    has_default = set(re.findall(r"property\(vars, '(\w+)'", code))
+    has_default = set(re.findall(r'property\((?:\w+, )?"(\w+)"', code))
     read_by_framestorm = {"load", "speed", "video", "ca", "label", "sample_variables", "TestPlan.comments"}
     assert variables - used - has_default <= read_by_framestorm, "a variable that nothing reads"
 
 
-@every_plan
-def test_scripts_are_files_compiled_once(plan: Path) -> None:
-    for element in ET.parse(plan).getroot().iter():  # noqa: S314
-        if element.tag.startswith("JSR223"):
-            fields = {field.get("name"): field.text or "" for field in element}
-            assert (fields["script"], fields["cacheKey"]) == ("", "true")
-            assert (JMX / fields["filename"].replace("${scripts}", "groovy")).is_file()
+def test_what_classes_set_is_known_before_the_load() -> None:
+    for path in (JMX / "java" / "plan").glob("*.java"):
+        put = set(re.findall(r'\b(?:vars|ofUser)\.put(?:Object)?\("(\w+)"', path.read_text()))
+        assert put <= {*OF_KIT.get(path.stem, ())}, path.name
+
+
+CALLS = """
+import framestorm.Elements
+import org.apache.jmeter.save.SaveService
+import org.apache.jmeter.util.JMeterUtils
+import org.apache.jmeter.util.JSR223TestElement
+import org.apache.jorphan.collections.SearchByClass
+
+JMeterUtils.setJMeterHome(args[0])
+JMeterUtils.loadJMeterProperties(args[0] + "/bin/jmeter.properties")
+args.tail().each { plan ->
+    def tree = SaveService.loadTree(new File(plan))
+    def left = { def search = new SearchByClass(JSR223TestElement); tree.traverse(search); search.searchResults }
+    def before = left().size()
+    Elements.exchange(tree, [])
+    println("$before ${left().size()}")
+}
+"""
+
+
+def test_a_run_calls_the_classes_without_a_script(tmp_path: Path) -> None:
+    """In place of the elements whose whole script is a call; one that does more stays a script."""
+    of_user = tmp_path / "of-user.jmx"
+    text = (JMX / "process.jmx").read_text()
+    of_user.write_text(text.replace("framestorm.plan.User.read(ctx)<", "framestorm.plan.User.read(ctx); log.info('')<"))
+    done = subprocess.run(groovy("-e", CALLS, HOME, *PLANS, of_user), capture_output=True, text=True, check=False)
+    counts = [[*map(int, line.split())] for line in done.stdout.splitlines()]
+    assert len(counts) == len(PLANS) + 1, done.stderr
+    assert all(before > 0 and left == 0 for before, left in counts[:-1])
+    assert counts[-1][1] == 1
 
 
 @every_plan
@@ -201,12 +232,9 @@ def test_jmeter_has_all_modules_and_the_common_plug_ins() -> None:
     assert done.stdout.split() == CLASSES.split(), done.stderr
 
 
-def test_scripts_are_compiled_at_set_up() -> None:
-    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (JMX / "groovy").iterdir()}
+def test_the_jar_says_which_sources_it_is_made_of() -> None:
     with zipfile.ZipFile(HOME / probe.ADDITIONS) as jar:
-        compiled = {Path(name).parts[2] for name in jar.namelist() if name.endswith("/script.class")}
         made_of = jar.read(probe.ADDITIONS_OF).decode()
-    assert compiled == digests
     assert made_of == probe.digest(ROOT, [str(path) for path in pieces.ADDITIONS.inputs]), "slaves have the same"
 
 

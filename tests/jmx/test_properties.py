@@ -1,4 +1,4 @@
-"""What the plans' scripts make of properties: a form as the conductor reads it too, mistakes, conditions."""
+"""What the classes that plans call make of properties: a form as the conductor reads it too, mistakes, conditions."""
 
 import json
 import subprocess
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from framestorm.model import form
-from framestorm.paths import JMETER_HOME, JMX
+from framestorm.paths import JMETER_HOME
 from tests.jmx.conftest import groovy
 
-OfScripts = Callable[[Iterable[dict[str, Any]]], list[dict[str, Any]]]
+OfClasses = Callable[[Iterable[dict[str, Any]]], list[dict[str, Any]]]
 
 # The fields of each form (name, sign, value, content type), or None if it is refused. Its file `f` holds "text".
 FORMS: dict[str, list[tuple[str, str, str, str]] | None] = {
@@ -53,11 +53,11 @@ def test_the_conductor_reads_a_form(text: str) -> None:
 
 
 @pytest.fixture
-def of_scripts(tmp_path: Path) -> OfScripts:
-    """What the scripts make of each of some properties: why they refuse it, its form, and what its answer meets."""
+def of_classes(tmp_path: Path) -> OfClasses:
+    """What the classes make of each of some properties: why they refuse it, its form, and what its answer meets."""
 
     def run(each: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        command = groovy(Path(__file__).with_name("properties.groovy"), JMETER_HOME, JMX / "groovy", tmp_path)
+        command = groovy(Path(__file__).with_name("properties.groovy"), JMETER_HOME, tmp_path)
         lines = "\n".join(map(json.dumps, each))
         done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -66,7 +66,7 @@ def of_scripts(tmp_path: Path) -> OfScripts:
     return run
 
 
-def test_the_script_reads_the_same(of_scripts: OfScripts, tmp_path: Path) -> None:
+def test_the_class_reads_the_same(of_classes: OfClasses, tmp_path: Path) -> None:
     (tmp_path / "f").write_text("text")
     expected = [
         fields
@@ -76,8 +76,15 @@ def test_the_script_reads_the_same(of_scripts: OfScripts, tmp_path: Path) -> Non
         ]
         for fields in FORMS.values()
     ]
-    forms = [each["form"] for each in of_scripts({"form": text} for text in FORMS)]
+    forms = [each["form"] for each in of_classes({"form": text} for text in FORMS)]
     assert dict(zip(FORMS, forms, strict=True)) == dict(zip(FORMS, expected, strict=True))
+
+
+def test_classes_keep_what_they_are_given() -> None:
+    """The numbers of clients' lines, the times of headers, what is made for one test."""
+    command = groovy(Path(__file__).with_name("classes.groovy"), JMETER_HOME)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 MISTAKES = [
@@ -108,7 +115,7 @@ MISTAKES = [
 ]
 
 
-def test_mistakes_are_found_before_the_load(of_scripts: OfScripts, tmp_path: Path) -> None:
+def test_mistakes_are_found_before_the_load(of_classes: OfClasses, tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("name\n")
     (tmp_path / "semicolons.csv").write_text("a;b\n1;2\n")
     (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
@@ -116,20 +123,20 @@ def test_mistakes_are_found_before_the_load(of_scripts: OfScripts, tmp_path: Pat
     (tmp_path / "latin.csv").write_bytes(b"a\nJos\xe9\n")
     (tmp_path / "names.jsonl").write_text('{"a": "Jos\\u00e9"}\n{"a": "\\u20ac"}\n')
     (tmp_path / "rows.jsonl").write_text('{"a": 1}\nno JSON\n')
-    found = of_scripts(properties for properties, _ in MISTAKES)
+    found = of_classes(properties for properties, _ in MISTAKES)
     for (properties, reason), each in zip(MISTAKES, found, strict=True):
         assert reason in (each["why"] or ""), properties
 
 
-def test_what_an_answer_meets(of_scripts: OfScripts) -> None:
+def test_what_an_answer_meets(of_classes: OfClasses) -> None:
     met = ["$.faces[0]", "$..state", "$.state == done", "regex:f.ces", "text:$", "jsonpath:$.faces", '"done"']
     others = ["$.faces[1]", "$.state == gone", "//faces", "xpath:count(//a) = 0", "regex:^f", "text:DONE", "$.a.b"]
     answer = '{"faces": [1], "state": "done", "cost": "$1"}'
-    assert of_scripts([{"conditions": [*met, *others], "answer": answer}])[0]["met"] == met
+    assert of_classes([{"conditions": [*met, *others], "answer": answer}])[0]["met"] == met
     numbers = ["$.n == 2", "$.n != 3", "$.n >= 2", "$.n <= 2.0", "$.n > 1e0", "$.list[?(@.n > 1 && @.n == 2)].n < 3"]
     not_met = ["$.n > 2", "$.n < 2", "$.n != 2", "$.m >= 0", "$.text > 0", "$.n > {column}", "$.list[?(@.n > 2)].n > 0"]
     answer = '{"n": 2, "text": "7 a", "list": [{"n": 1}, {"n": 2}]}'
-    assert of_scripts([{"conditions": [*numbers, *not_met], "answer": answer}])[0]["met"] == numbers
+    assert of_classes([{"conditions": [*numbers, *not_met], "answer": answer}])[0]["met"] == numbers
     same = ["$.p == 10", "$.p == 10.0", "$.p == 1e1", "$.e == 10", "$.i == 10.0", "$.z == 0", "$.z == -0", "$.d == 0.1"]
     same += ["$.c == 1234567890.12", "$.b == 9007199254740993", "$.h == 12345678901234567890", "$.s == 1.5E-7"]
     same += ["$.text == 10", "$.b != 9007199254740992", "$.p != 10.1", "$.i < 1e999"]
@@ -138,12 +145,12 @@ def test_what_an_answer_meets(of_scripts: OfScripts) -> None:
         '{"p": 10.0, "e": 1e1, "i": 10, "z": -0.0, "d": 0.10000000000000001, "c": 1234567890.12, "s": 0.00000015, '
         '"b": 9007199254740993, "h": 12345678901234567890, "text": "10"}'
     )
-    assert of_scripts([{"conditions": [*same, *other], "answer": exact}])[0]["met"] == same
+    assert of_classes([{"conditions": [*same, *other], "answer": exact}])[0]["met"] == same
     of_row = ["$.text == {column}", "{column}", "$.n < {column}", "//a[.='{column}']"]
     answers = [{"conditions": of_row, "answer": answer, "column": column} for column in ("7 a", "3")]
-    assert [each["met"] for each in of_scripts(answers)] == [
+    assert [each["met"] for each in of_classes(answers)] == [
         ["$.text == {column}", "{column}"],
         ["$.n < {column}"],
     ]
     of_page = ["//b[.='2']", "xpath:count(//b) = 1", "//c", "xpath:count(//b) = 2", "$.a"]
-    assert of_scripts([{"conditions": of_page, "answer": "<a><b>2</b></a>"}])[0]["met"] == of_page[:2]
+    assert of_classes([{"conditions": of_page, "answer": "<a><b>2</b></a>"}])[0]["met"] == of_page[:2]

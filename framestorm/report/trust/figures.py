@@ -96,7 +96,7 @@ def facts(summary: Summary) -> list[str]:
             f"{plural(facts.from_killed_users, summary.unit)} of users that JMeter ended (user_timeout_s) are known "
             "from the journal only."
         )
-    # Separated as jmx/groovy/answer.groovy reads them.
+    # Separated as jmx/java/plan/JsonFigures.java reads them.
     wanted = re.findall(r"(?:^|,)\s*(\w+)\s*=\s*\$", summary.run.properties.get("figures", ""))
     absent = [name for name in wanted if name not in summary.main.figures]
     if absent and summary.main.ok:

@@ -13,7 +13,7 @@ from framestorm.run.live.tally import RECENT_S
 _MESSAGE = rb"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) INFO [^:\n]*: "
 # JMeter's message as it starts a thread group that is neither set-up nor tear-down.
 _STARTED = re.compile(rb"%bStarting ThreadGroup: \d+ : (.*)" % _MESSAGE, re.MULTILINE)
-# What jmx/groovy/arrival.groovy says once a second, the first time as its schedule begins.
+# What jmx/java/plan/Pacer.java says once a second, the first time as its schedule begins.
 _ARRIVALS = re.compile(
     rb'%b\{"type":"arrivals so far","sent":(\d{1,15}),"dropped":(\d{1,15}),"in_flight":(\d{1,15})\}' % _MESSAGE,
     re.MULTILINE,

@@ -9,7 +9,7 @@ import pytest
 from framestorm import paths
 from framestorm.model.cause import CAUSES, TIMEOUTS, WORD, Side, describe, request_cause, transaction_cause, user_cause
 
-# Words of clients, which are also those of Groovy, have their rows; these are made by the results themselves.
+# Words of clients, which are also those of plans, have their rows; these are made by the results themselves.
 BY_RESULTS = {"error", "never-ended", "failed-check"}
 STATUS = {word for word in CAUSES if word.startswith("status-")}
 MODULES = ("answer", "caller", "dispatch", "pool", "send", "user", "verify", "lines")
@@ -39,18 +39,23 @@ def is_word(value: object) -> bool:
     return isinstance(value, str) and bool(WORD.fullmatch(value)) and (value in CAUSES or "-" in value)
 
 
-def groovy_words() -> set[str]:
-    """What the plans' scripts return or choose as a cause."""
-    texts = [(paths.JMX / "groovy" / f"{name}.groovy").read_text() for name in ("answer", "user")]
-    literals = chain.from_iterable(re.findall(r"(?:return|\?|(?<!\w):) '([a-z][a-z0-9-]*)'", text) for text in texts)
+def java_words() -> set[str]:
+    """What the classes that plans call return or choose as a cause."""
+    texts = [
+        (paths.JMX / "java/plan" / f"{name}.java").read_text()
+        for name in ("Answer", "Breakage", "ClientSample", "Picture", "User")
+    ]
+    literals = chain.from_iterable(
+        re.findall(r'(?:return|\?|(?<!\w):) "([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"', text) for text in texts
+    )
     return set(literals)
 
 
 def test_clients_and_plans_say_the_words_of_the_table() -> None:
     headers = {"x-call-id", "x-duration-seconds", "x-worker", "image-format"}
     assert client_words() - headers - CAUSES.keys() == set()
-    assert groovy_words() - CAUSES.keys() == set()
-    assert CAUSES.keys() - client_words() - groovy_words() == BY_RESULTS | STATUS
+    assert java_words() - CAUSES.keys() == set()
+    assert CAUSES.keys() - client_words() - java_words() == BY_RESULTS | STATUS
 
 
 @pytest.mark.parametrize("word", sorted(CAUSES))

@@ -9,7 +9,7 @@ from framestorm.results.stalls import read_stalls, samples_during
 
 ORIGIN_MS = 1_790_000_000_000.0
 LOAD = (ORIGIN_MS + 1000, ORIGIN_MS + 9900)
-# What jmx/groovy/user.groovy says of a line that a client printed.
+# What jmx/java/plan/User.java says of a line that a client printed.
 USER_FAILED = "2026-11-23 22:43:00,123 WARN o.a.j.e.J.client output: user failed: 1 lines of its client: line 1, a: "
 ARRIVALS = '{"type":"arrivals","due":7,"dropped":1}'
 REFUSED = '{"type":"refused","why":"a"}'

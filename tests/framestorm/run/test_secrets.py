@@ -58,9 +58,12 @@ def test_another_plan_reads_the_environment_by_a_function() -> None:
 
 
 @pytest.mark.parametrize("name", ["requests", "request-rate", "face-blur"])
-def test_a_copy_of_a_kit_plan_elsewhere_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_copy_of_a_kit_plan_of_an_earlier_version_is_refused(name: str, tmp_path: Path) -> None:
     copy = tmp_path / "mine.jmx"
-    copy.write_text((paths.JMX / f"{name}.jmx").read_text())
-    with pytest.raises(UsageError, match=r"mine.jmx cannot run: .*make your plan by ./run.sh new"):
+    text = (paths.JMX / f"{name}.jmx").read_text()
+    copy.write_text(text)
+    look(plans.read(copy), {})
+    script = '<stringProp name="filename">${scripts}/stop.groovy</stringProp>'
+    copy.write_text(text.replace('<stringProp name="filename"></stringProp>', script, 1))
+    with pytest.raises(UsageError, match=r"mine.jmx is a copy .*stop.groovy is now a class: .*run.sh new"):
         look(plans.read(copy), {})
-    look(plans.read(copy), {}, is_for_gui=True)

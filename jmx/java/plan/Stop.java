@@ -1,0 +1,33 @@
+package framestorm.plan;
+
+import com.blazemeter.jmeter.threads.AbstractDynamicThreadGroup;
+import java.io.File;
+import java.util.List;
+import org.apache.jmeter.threads.AbstractThreadGroup;
+import org.apache.jmeter.threads.JMeterContext;
+
+/**
+ * Stops a run gently once the conductor's stop file is there: nobody new starts, users under way finish and are counted.
+ * JMeter's own Shutdown message would not do: the Concurrency and Arrivals groups answer it by interrupting their users, and
+ * the engine closes the result files before these have handed in their samples.
+ */
+public final class Stop {
+    /** Called before and after a user's sampler. */
+    public static void check(JMeterContext ctx) {
+        if (!new File(ctx.getVariables().get("stop")).exists()) {
+            return;
+        }
+        AbstractThreadGroup group = ctx.getThreadGroup();
+        if (group instanceof AbstractDynamicThreadGroup) {
+            // Read again for each new user: without them the group takes 0 s and 1 s (not minutes), and its time is over.
+            // A value set here would last until JMeter restores the group's fields, after the next sample.
+            List.of("RampUp", "Hold", "Unit").forEach(group::removeProperty);
+        } else {
+            ctx.getEngine().askThreadsToStop(); // the plain Thread Group does as it is asked
+        }
+        ctx.getThread().stop(); // before the sampler: it is not run; after it: the thread would have ended anyway
+    }
+
+    private Stop() {
+    }
+}
