@@ -163,15 +163,20 @@ def _make_additions(piece: Piece) -> None:
         for folder, jar in ((patched, patches), (classes, piece.output)):
             # At once: a JMeter may be starting.
             Path(shutil.make_archive(f"{scratch}/additions", "zip", folder)).replace(jar)
-    # The file in which JMeter has plug-ins name what reads plans.
+        _name_converter(Path(scratch))
+
+
+def _name_converter(scratch: Path) -> None:
+    """Name the class that reads plans in the file in which JMeter has plug-ins do so: jmx/java/TreeConverter.java."""
     converters = paths.JMETER_HOME / "bin" / "saveservice.properties"
     text = converters.read_text(encoding="utf-8")
-    if (own := "\n_framestorm.TreeConverter=") not in text:
-        if (theirs := "\n_org.apache.jmeter.save.converters.HashTreeConverter=") not in text:
-            raise FramestormError(
-                f"{paths.shown(converters)} does not have {theirs.strip()}: JMeter is of another version"
-            )
-        converters.write_text(text.replace(theirs, own), encoding="utf-8")
+    own, theirs = "\n_framestorm.TreeConverter=", "\n_org.apache.jmeter.save.converters.HashTreeConverter="
+    if own not in text and theirs not in text:
+        raise FramestormError(f"{paths.shown(converters)} does not have {theirs.strip()}: JMeter is of another version")
+    written = scratch / converters.name
+    written.write_text(text.replace(theirs, own), encoding="utf-8")
+    shutil.copymode(converters, written)
+    written.replace(converters)  # at once: a JMeter may be starting
 
 
 def _make_unpatched(piece: Piece) -> None:
