@@ -27,7 +27,7 @@ from framestorm.results.jmeter_log import read_log
 from framestorm.results.jtl_file import has_rows
 from framestorm.run import http2, jmeter, patches, structure
 from framestorm.run.live.view import LiveView
-from framestorm.run.load import LocalLoad, check_scripts
+from framestorm.run.load import LocalLoad, check_properties
 from framestorm.run.options import Output, RunOptions, What, Where
 from framestorm.run.output import check_output
 from framestorm.run.preparation import Prepared, check_criteria, prepare
@@ -179,7 +179,7 @@ def check(options: RunOptions) -> list[str]:
     if not plan.is_for_kit and hosts is None:
         for address, way in ways.items():
             check_reachable(address.url, way, address.hosts)
-    check_scripts(prepared)
+    check_properties(prepared)
     lines = [f"plan: {paths.shown(plan.path.resolve())}"]
     lines += [f"sampler: {name}" for name in dict.fromkeys(needs.samplers)]
     for name in plan.settable:

@@ -194,7 +194,7 @@ def save_metrics(platform: Platform[Any], run_dir: Path, start_ms: float, end_ms
     return []
 
 
-def check_scripts(prepared: Prepared) -> None:
+def check_properties(prepared: Prepared) -> None:
     """Run in JMeter the checks of the kit's that a plan's set-up calls, and nothing else of the plan: nothing is sent.
 
     Raises:

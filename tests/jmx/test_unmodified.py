@@ -89,11 +89,13 @@ def test_without_the_jar_one_sample_says_what_to_do(home: Path, plan: str, stand
     assert server.requests == []
 
 
-def test_with_the_classes_in_lib_ext_a_call_is_a_script(home: Path, stand_in: StartServer) -> None:
+@pytest.mark.parametrize("is_script", [False, True], ids=["exchanged", "script"])
+def test_with_the_jar_in_lib_ext_the_plan_runs(home: Path, stand_in: StartServer, is_script: bool) -> None:
+    """As a script, too, which it is if nothing has JMeter exchange it: the classes of framestorm.functions do."""
     server = stand_in({"body": b"ok", "content_type": "text/plain"})
     with zipfile.ZipFile(JMETER_HOME / probe.ADDITIONS) as jar, zipfile.ZipFile(home / "lib/ext/f.jar", "w") as own:
         for name in jar.namelist():
-            if not name.startswith("framestorm/functions/"):  # which has JMeter call the kit
+            if not (is_script and name.startswith("framestorm/functions/")):
                 own.writestr(name, jar.read(name))
     done = run(home, "request-rate", url=server.url, rate_per_s=20, hold_s=1, expect="ok")
     rows = done.rows()

@@ -174,7 +174,7 @@ def test_a_criterion_names_a_plans_own_labels_user_and_all(tmp_path: Path) -> No
     plan = foreign.write_plan(tmp_path / "own.jmx", scripts)
     assert plans.read(plan).known_labels == {"user (label)", "all (label)", "all"}
     assert plans.read(paths.JMX / "face-blur.jmx").known_labels == {"user", "frame", "all"}
-    assert plans.read(paths.JMX / "requests.jmx").known_labels == {"request", "all"}, "not the kit's own scripts"
+    assert plans.read(paths.JMX / "requests.jmx").known_labels == {"request", "all"}, "not the kit's own calls"
 
 
 def test_a_criterion_names_any_label_that_the_page_may_show(tmp_path: Path) -> None:
