@@ -26,7 +26,7 @@ ROWS = 16 * 12_500
 SLAVES = 4
 RATE_PER_S = 80
 HOLD_S = 20
-WANTED_OF_STANDARD = 2
+WANTED_OF_STANDARD = 1.3
 ANSWER = json.dumps({"image": "eA==", "faces": [], "timings_ms": {"model": 0, "total": 0}, "cold": False}).encode()
 
 

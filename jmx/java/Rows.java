@@ -9,6 +9,7 @@ import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import org.apache.jmeter.engine.util.NoThreadClone;
+import org.apache.jmeter.reporters.Summariser;
 import org.apache.jmeter.samplers.Remoteable;
 import org.apache.jmeter.samplers.SampleEvent;
 import org.apache.jmeter.samplers.SampleListener;
@@ -17,47 +18,72 @@ import org.apache.jmeter.samplers.SampleSaveConfiguration;
 import org.apache.jmeter.save.CSVSaveService;
 import org.apache.jmeter.testelement.AbstractTestElement;
 import org.apache.jmeter.testelement.TestStateListener;
+import org.apache.jmeter.util.JMeterUtils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Writes samples.jtl: JMeter's CSV, whose listener of `-l` knows no column of a class, with elapsed_us and what each row is
- * (SampleKinds). Listeners of the plan write what they would without the kit. Over slaves it hears in the controller.
+ * (SampleKinds). Listeners of the plan write what they would without the kit. Over slaves it hears in the controller. As that
+ * of `-l` it tells JMeter's summariser of each sample: as a listener of its own, that would be sent every sample once more.
  */
 public final class Rows extends AbstractTestElement
         implements SampleListener, TestStateListener, Remoteable, NoThreadClone {
     private static final long serialVersionUID = 1L;
     private static final Logger LOG = LoggerFactory.getLogger(Rows.class);
     private static final String FILE = "Rows.file";
+    private static final String SUMMARISER = "summariser.name";
     private static final int DEEPEST = 10; // as in CSVSaveService
     private static final Object LOCK = new Object();
     // The controller of slaves has a clone for each of them, and all write to one file.
     private static Writer out;
     private static int tests;
+    private transient Summariser summariser;
 
     static Rows into(String file) {
         Rows rows = new Rows();
+        String name = JMeterUtils.getPropDefault(SUMMARISER, "");
+        rows.summariser = name.isEmpty() ? null : new Summariser(name);
+        JMeterUtils.setProperty(SUMMARISER, ""); // JMeter looks there once it has the tree
         rows.setName("samples.jtl");
         rows.setProperty(FILE, file);
         return rows;
     }
 
     @Override
+    public Object clone() {
+        Rows clone = (Rows) super.clone();
+        clone.summariser = summariser;
+        return clone;
+    }
+
+    @Override
     public void testStarted() {
+        testStarted("local");
+    }
+
+    @Override
+    public void testStarted(String host) {
         synchronized (LOCK) {
             if (tests++ == 0) {
                 open(new File(getPropertyAsString(FILE)));
             }
         }
-    }
-
-    @Override
-    public void testStarted(String host) {
-        testStarted();
+        if (summariser != null) {
+            summariser.testStarted(host);
+        }
     }
 
     @Override
     public void testEnded() {
+        testEnded("local");
+    }
+
+    @Override
+    public void testEnded(String host) {
+        if (summariser != null) {
+            summariser.testEnded(host);
+        }
         synchronized (LOCK) {
             if (--tests == 0 && out != null) {
                 try {
@@ -71,12 +97,10 @@ public final class Rows extends AbstractTestElement
     }
 
     @Override
-    public void testEnded(String host) {
-        testEnded();
-    }
-
-    @Override
     public void sampleOccurred(SampleEvent event) {
+        if (summariser != null) {
+            summariser.sampleOccurred(event);
+        }
         if (event.getResult().markFile(getPropertyAsString(FILE))) {
             return; // it has been written: listeners may hear of a sample twice
         }

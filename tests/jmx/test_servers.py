@@ -1,5 +1,6 @@
 """What a JMeter server and its controller do for a run over slaves: one machine is all of them here."""
 
+import re
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -61,6 +62,10 @@ def test_a_server_runs_one_test_after_the_other_and_a_file_at_the_controller_sto
         kinds = run.count("label", "sample_kind")
         assert set(kinds) == {("script", "sample"), ("script-0", "sub-result"), ("last", "sample")}
         assert rows is None or sum(kinds.values()) == rows
+        # As a listener of its own, the summariser would have every sample sent once more.
+        assert "Creating summariser" not in run.text("jmeter.out")
+        counted = re.findall(r"Summariser: summary =\s+(\d+) in", run.text("jmeter.log"))
+        assert int(counted[-1]) == kinds["script", "sample"] + kinds["last", "sample"]
         # JMeter sets the clock of its samples anew now and then, and a time across that is in whole milliseconds.
         assert any(row["elapsed_us"] for row in run.rows() if row["label"] == "last")
     log = (tmp_path / "server.log").read_text()
