@@ -32,8 +32,10 @@ def test_a_streaming_answer_in_python(
     assert len(rows) == len(server.received) >= 4
     assert {(row["label"], row["ok"], row["tokens"]) for row in rows} == {("chat", "true", "3")}
     for row in rows:
-        assert 0 < float(row["ttft_ms"]) < float(row["rtt_ms"]) - 150
+        assert 0 < float(row["ttft_ms"]) <= float(row["rtt_ms"])
         assert float(row["tokens_per_s"]) == pytest.approx(3000 / float(row["rtt_ms"]))
+    # A machine that is busy may read the first token late, but not each time.
+    assert any(float(row["ttft_ms"]) < float(row["rtt_ms"]) - 150 for row in rows)
     summary = done.json("summary.json")
     assert (summary["label"], summary["missing"], summary["verdict"]["word"]) == ("chat", [], "pass")
     assert summary["labels"]["chat"]["times"]["ttft"]["n"] == len(rows)

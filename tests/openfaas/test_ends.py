@@ -60,7 +60,7 @@ from framestorm.model import files
 from framestorm.platform.openfaas import services, stack
 stack.setup.ensure = lambda pieces: None
 if sys.argv[2] == "crashed":
-    files.write(stack.STATE, services.State("process", {"provider": services.Service(1, 0.0)}))
+    files.write(stack.STATE, services.StartedServices("process", {"provider": services.Service(1, 0.0)}))
 try:
     stack.up("process")
 except FramestormError as error:

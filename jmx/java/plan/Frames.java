@@ -1,5 +1,6 @@
 package framestorm.plan;
 
+import framestorm.Running;
 import java.io.File;
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -34,7 +35,10 @@ public final class Frames {
             Refusal.stop(ctx);
             throw error;
         }
-        frames.prepare((HTTPSamplerBase) ctx.getCurrentSampler(), vars);
+        // A thread that was stopped before its sampler takes no frame from those whose arrival is still to be sent.
+        if (Running.goesOn(ctx.getThread())) {
+            frames.prepare((HTTPSamplerBase) ctx.getCurrentSampler(), vars);
+        }
     }
 
     private Frames(JMeterVariables vars) throws IOException {
