@@ -49,7 +49,7 @@ def with_given(usual: Mapping[str, str], others: Mapping[str, str]) -> dict[str,
 def server_name(headers: Mapping[str, str]) -> str | None:
     """Return the name in the Host header, as a TLS handshake has it: without a port; None if there is no such header.
 
-    Gateways that route by name look at both (jmx/java/HostHeader.java does the same for JMeter's samplers).
+    Gateways that route by name look at both (jmx/java/TlsSockets.java does the same for JMeter's samplers).
     """
     host = next((value for name, value in headers.items() if name.lower() == "host"), "")
     return _PORT.sub("", host).strip("[]") or None

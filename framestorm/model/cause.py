@@ -11,7 +11,7 @@ from enum import StrEnum
 WORD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LONGEST_DETAIL = 120
 _FROM_EXCEPTION = {
-    # As jmx/java/EarlyAnswer.java, IdleConnection.java and Http2.java say it; the second is of Java's own HTTP client.
+    # By EarlyAnswer.java, IdleConnection.java and HeadParser.java in jmx/java; the second is of Java's own HTTP client.
     "closed-early": re.compile(
         r"the server closed while the body was sent(?: \(\d+ of (?P<detail>\d+ bytes)\))?|error writing to server"
     ),

@@ -1,4 +1,4 @@
-"""What JMeter says of a run in its logs: its own messages, and those of the kit's classes there."""
+"""JMeter's logs of a run: the messages of JMeter itself, and those of the kit's classes in it."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""JMeter on this machine: a run's load, the checks of a plan's set-up alone, and a plan in JMeter's GUI."""
+"""JMeter on this machine: the load of a run, the set-up of a plan by itself, and a plan in the GUI."""
 
 import copy
 import csv

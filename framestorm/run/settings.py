@@ -19,6 +19,9 @@ from framestorm.run import properties as java_properties
 from framestorm.run.needs import Needs
 from framestorm.run.options import What
 
+# Which classes JMeter takes for functions, and the kit's own (jmx/java/Beginning.java).
+_WHERE_FUNCTIONS_ARE, _START = "classfinder.functions.contain", "framestorm.functions.Beginning"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -57,6 +60,12 @@ def read_settings(plan: Plan, what: What) -> Settings:
     for name in empty:
         note(f"-J{name} without a value: the plan's default counts, as in JMeter")
     set_by_user = {**of_files, **what.given, **what.extra}
+    own_functions = set_by_user.get(_WHERE_FUNCTIONS_ARE)
+    if own_functions is not None and own_functions not in _START:
+        raise UsageError(
+            f"{_WHERE_FUNCTIONS_ARE}={own_functions}: JMeter would not find {_START}, by which the kit begins a test; "
+            "leave the property out, or give a value that is part of this name, such as .functions."
+        )
     if overruled := sorted(name for name, value in _row_settings().items() if set_by_user.get(name, value) != value):
         note(f"the form of samples.jtl is fixed; left out: {', '.join(overruled)}")
     given = {
@@ -146,7 +155,7 @@ def fill_in(settings: Settings, plan: Plan, run_dir: Path) -> Settings:
 
 
 def note_unknown(settings: Settings, needs: Needs) -> None:
-    """Note the properties of the command line that neither the plan nor JMeter has."""
+    """Note each property of the command line that neither the plan nor JMeter knows."""
     for name in settings.given.keys() & settings.of_jmeter.keys() - jmeter_names():
         if not needs.has_property(name):
             what = f"neither the plan nor JMeter's property files have {name}"

@@ -83,7 +83,7 @@ class Way:
 
     @property
     def first(self) -> str:
-        """Where the requests go first, as host:port: what slaves have to reach."""
+        """The first host:port on the way, which slaves have to reach."""
         return self.proxy or "{}:{}".format(*host_and_port(self.url))
 
     @property
@@ -151,7 +151,7 @@ def way_to(url: str, settings: Settings, proxies: Proxies) -> Way:
 
 
 def _server_name(plan: Plan, properties: Mapping[str, str]) -> str:
-    """The name in the Host header, as JMeter's handshake has it (HostHeader.java); empty without one.
+    """The name in the Host header, as JMeter's handshake has it (TlsSockets.java); empty without one.
 
     A name that comes from a row is not known here.
     """

@@ -243,7 +243,7 @@ ADDITIONS = Piece(
 )
 UNPATCHED = Piece(
     "jmeter-unpatched",
-    "JMeter without the classes that the kit patches",
+    "JMeter without the patched classes",
     ADDITIONS.inputs,
     paths.UNPATCHED_HOME,
     _make_unpatched,

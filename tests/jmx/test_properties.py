@@ -54,7 +54,7 @@ def test_the_conductor_reads_a_form(text: str) -> None:
 
 @pytest.fixture
 def of_classes(tmp_path: Path) -> OfClasses:
-    """What the classes make of each of some properties: why they refuse it, its form, and what its answer meets."""
+    """Each text, judged by the class that reads it: why it is refused, its form, and what its answer meets."""
 
     def run(each: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         command = groovy(Path(__file__).with_name("properties.groovy"), JMETER_HOME, tmp_path)

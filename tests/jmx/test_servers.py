@@ -1,4 +1,4 @@
-"""What a JMeter server and its controller do for a run over slaves: one machine is all of them here."""
+"""A JMeter server and its controller in a run over slaves, both on this machine."""
 
 import re
 import socket

@@ -236,6 +236,18 @@ def test_what_files_of_properties_set_counts_as_in_jmeter(tmp_path: Path, capsys
     assert "-Jbase" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("where", ["given", "extra", "of a file"])
+def test_functions_are_not_looked_for_where_the_kit_s_is_not(where: str, tmp_path: Path) -> None:
+    path = foreign.write_plan(tmp_path / "their.jmx", foreign.REQUEST.format(url="http://h/"))
+    (tmp_path / "my.properties").write_text("classfinder.functions.contain=.mine.\n")
+    values = {"classfinder.functions.contain": ".mine."}
+    options = {"property_files": (tmp_path / "my.properties",)} if where == "of a file" else {where: values}
+    with pytest.raises(UsageError, match=r"contain=\.mine\.: JMeter would not find framestorm\.functions\.Beginning"):
+        prepare(What(path, **options), tmp_path / "run")
+    allowed = {"classfinder.functions.contain": ".functions."}
+    assert prepare(What(path, allowed), tmp_path / "run").settings.given == allowed
+
+
 @pytest.mark.parametrize(("name", "letter"), [("samples_copy", "-l"), ("log_copy", "-j")])
 def test_where_files_cannot_be_copied_is_found_before_the_load(name: str, letter: str, tmp_path: Path) -> None:
     (tmp_path / "a-file").touch()
