@@ -205,7 +205,7 @@ def _gui(words: Sequence[str]) -> int:
     options.plan = options.plan_word or options.plan
     del options.plan_word
     what = _options(options, words).what
-    setup.ensure(pieces.of_run(what))
+    setup.ensure([*pieces.of_run(what), setup.FOR_WINDOWS])
     open_gui(what)
     return 0
 

@@ -77,7 +77,8 @@ def _set_up() -> None:
     packages.install([*TEST_PACKAGES, *lab_base.TOOLS, *parts.needed_packages(), *docker.needed_packages()])
     # What takes longest begins first.
     pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR]
-    pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, setup.TEST_JARS, parts.KIND, *sbom.PIECES]
+    pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, parts.KIND]
+    pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES]
     if os.geteuid() != 0:
         setup.ensure(pieces)
         return

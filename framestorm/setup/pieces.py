@@ -26,6 +26,7 @@ from framestorm.setup import packages
 
 STAMPS = paths.LOCAL / "stamps"
 LOG = paths.LOCAL / "setup.log"
+JVMS = Path("/usr/lib/jvm")
 # One piece downloads while another is unpacked and a third is compiled.
 AT_ONCE = 3
 # Two Mavens that fill one local repository can break each other's files.
@@ -77,20 +78,33 @@ def call(command: Sequence[str | Path]) -> None:
 def _make_java(piece: Piece) -> None:
     """Link a Java 17, the version this JMeter is tested with, whatever the machine's default is."""
     if _java_17() is None:
+        # Maven, which is needed next, comes along: a second apt-get would read and unpack for seconds more.
+        packages.install(["openjdk-17-jre-headless", *([] if shutil.which("mvn") else ["maven"])])
+    _link_java(_java_17(), "openjdk-17-jre-headless")
+
+
+def _make_java_windows(_piece: Piece) -> None:
+    """Link a Java 17 that can open windows, which JMeter's GUI needs and a run does not."""
+    if _java_17(JAVA_WINDOWS) is None:
         packages.install(["openjdk-17-jre"])
-    home = _java_17()
+    _link_java(_java_17(JAVA_WINDOWS), "openjdk-17-jre")
+
+
+def _link_java(home: Path | None, package: str) -> None:
     if home is None:
-        raise FramestormError("no Java 17 was found; install openjdk-17-jre, or point JAVA_HOME at one")
-    piece.output.unlink(missing_ok=True)
-    piece.output.symlink_to(home)
+        raise FramestormError(f"no Java 17 was found; install {package}, or point JAVA_HOME at one")
+    draft = paths.JAVA_HOME.with_name(f"{paths.JAVA_HOME.name}.new")
+    draft.unlink(missing_ok=True)
+    draft.symlink_to(home)
+    draft.replace(paths.JAVA_HOME)  # at once: a Java may be starting
 
 
-def _java_17() -> Path | None:
+def _java_17(part: Path = Path("bin", "java")) -> Path | None:
+    """Find a Java 17 that has this part."""
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
-    homes += sorted(Path("/usr/lib/jvm").glob("*17*")) if Path("/usr/lib/jvm").is_dir() else []
+    homes += sorted(JVMS.glob("*17*"))
     for home in homes:
-        # The full runtime: JMeter's GUI needs libawt_xawt, which the headless package leaves out.
-        if (home / "bin" / "java").exists() and (home / "lib" / "libawt_xawt.so").exists():
+        if (home / "bin" / "java").exists() and (home / part).exists():
             release = (home / "release").read_text() if (home / "release").exists() else ""
             if 'JAVA_VERSION="17' in release:
                 return home
@@ -229,6 +243,11 @@ JAVASSIST = "org.javassist:javassist:3.30.2-GA"
 CYCLONEDX = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
 GRAPH = paths.FACE_BLUR / "graph"
 JAVA = Piece("java", "Java 17", (), paths.JAVA_HOME, _make_java)
+# What Debian's headless package leaves out.
+JAVA_WINDOWS = Path("lib", "libawt_xawt.so")
+FOR_WINDOWS = Piece(
+    "java-windows", "windows of Java 17", (), paths.JAVA_HOME / JAVA_WINDOWS, _make_java_windows, (JAVA,)
+)
 JMETER = Piece(
     "jmeter", "JMeter 5.5 with its plug-ins", (paths.JMX / "pom.xml",), paths.JMETER_HOME, _make_by_maven, (JAVA,)
 )

@@ -4,6 +4,7 @@ import queue
 import sys
 import threading
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,31 @@ def test_a_lock_holds_when_a_newer_release_of_a_package_with_extras_is_there(
         Path(sys.executable), lock, "--no-index", "--find-links", tmp_path, "--target", tmp_path / "there"
     )
     assert {path.name for path in (tmp_path / "there").iterdir()} == {"car-1.0.dist-info", "engine-1.0.dist-info"}
+
+
+def test_a_run_needs_no_java_with_windows_and_the_gui_finds_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for home, files in (("headless", ()), ("full", (setup.JAVA_WINDOWS,))):
+        for file in (Path("bin", "java"), *files):
+            (tmp_path / home / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / home / file).touch()
+        (tmp_path / home / "release").write_text('JAVA_VERSION="17.0.9"\n')
+    link = tmp_path / "java"
+    monkeypatch.setattr(paths, "LOCAL", tmp_path)
+    monkeypatch.setattr(paths, "JAVA_HOME", link)
+    monkeypatch.setattr(setup, "STAMPS", tmp_path / "stamps")
+    # The packages, in place of apt: what is asked for is there afterwards.
+    monkeypatch.setattr(setup.packages, "install", lambda names: monkeypatch.setenv("JAVA_HOME", str(homes[names[0]])))
+    homes = {"openjdk-17-jre-headless": tmp_path / "headless", "openjdk-17-jre": tmp_path / "full"}
+    monkeypatch.setattr(setup, "JVMS", tmp_path / "none")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    for_windows = replace(setup.FOR_WINDOWS, output=link / setup.JAVA_WINDOWS)
+    java = replace(setup.JAVA, output=link)
+    setup.ensure([java])
+    assert link.resolve().name == "headless"
+    setup.ensure([java, for_windows])
+    assert link.resolve().name == "full"
+    capsys.readouterr()
+    setup.ensure([java, for_windows])
+    assert not capsys.readouterr().err
