@@ -173,7 +173,9 @@ def _renamed(columns: Sequence[str]) -> dict[str, str]:
 
 def _time_format(raw: pl.LazyFrame) -> str | None:
     """The format of times that are not epoch milliseconds; None if they are, or if it is not known."""
-    first = raw.select(pl.col("timeStamp").drop_nulls().first()).collect().item()
+    # Not by `first`, for which the whole file would be read.
+    times = raw.select("timeStamp").drop_nulls().head(1).collect(engine="streaming")["timeStamp"]
+    first = times[0] if times.len() else None
     if first is None or re.fullmatch(r"-?\d+", first):
         return None
     for each in TIME_FORMATS:

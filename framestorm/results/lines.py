@@ -53,11 +53,12 @@ class _Form:
         names = names[: max(names.index("user"), names.index("index")) + 1]
         return rf"^\{{{', ?'.join(map(self._field, names))}"
 
-    def read(self, lines: bytes) -> pl.DataFrame:
-        """The fields of samples of this form in columns."""
+    def read(self, lines: pl.DataFrame, text: bytes) -> pl.DataFrame:
+        """The fields of samples of this form in columns, with their places; `text` has the lines."""
         schema = {name: _DTYPES[kind] for name, kind in self.kinds.items() if kind != "null"}
-        values = pl.read_ndjson(io.BytesIO(lines), schema=schema)
-        return values.select(pl.col(name) if name in schema else pl.lit(None).alias(name) for name in self.kinds)
+        values = pl.read_ndjson(io.BytesIO(text), schema=schema)
+        fields = (pl.col(name) if name in schema else pl.lit(None).alias(name) for name in self.kinds)
+        return values.select(*fields, lines[PLACE])
 
     def _field(self, name: str) -> str:
         value = _VALUES.get(name) or rf"(?:{_PATTERNS[self.kinds[name]]}{'' if name in _NEVER_NULL else '|null'})"
@@ -74,19 +75,13 @@ class Batch:
 
     keys: pl.DataFrame
     others: dict[int, Line]
-    _text: bytes
-    _regular: list[tuple[_Form, pl.DataFrame]]
+    _regular: list[pl.DataFrame]
     _single: dict[int, Line]
 
     def samples(self, places: pl.Series) -> pl.DataFrame:
         """The samples at those places, in order: place, and a column for each field."""
-        parts = []
-        for form, lines in self._regular:
-            chosen = lines.filter(pl.col(PLACE).is_in(places.implode()))
-            if chosen.height:
-                is_all = chosen.height == self.keys.height and not self.others
-                text = self._text if is_all else "\n".join(chosen["line"]).encode()
-                parts.append(form.read(text).with_columns(chosen[PLACE]))
+        chosen = (samples.filter(pl.col(PLACE).is_in(places.implode())) for samples in self._regular)
+        parts = [samples for samples in chosen if samples.height]
         for place in sorted(self._single.keys() & set(places)) if self._single else ():
             texts = {name: _cell(value) for name, value in self._single[place].items()}
             row = pl.DataFrame([texts], schema=dict.fromkeys(texts, pl.String))
@@ -115,13 +110,13 @@ class LineReader:
 
     def read(self, text: bytes) -> Batch:
         """Read whole lines."""
-        lines = pl.DataFrame({"line": _lines(text)}).with_row_index(PLACE)
-        is_known = self._is_known(lines["line"])
-        known, rest = lines.filter(is_known), lines.filter(~is_known)
-        regular = []
+        every = pl.DataFrame({"line": _lines(text)}).with_row_index(PLACE)
+        is_known = self._is_known(every["line"])
+        known, rest = every.filter(is_known), every.filter(~is_known)
+        of_forms = []
         for form in self._forms.values():
             lines, rest = _split(form, rest)
-            regular.append((form, lines))
+            of_forms.append((form, lines))
         others: dict[int, Line] = {}
         single: dict[int, Line] = {}
         while rest.height:
@@ -132,20 +127,25 @@ class LineReader:
                     others[place] = line
                 elif learned := self._learned(line):
                     lines, rest = _split(learned, unread[number:])
-                    regular.append((learned, lines))
+                    of_forms.append((learned, lines))
                     break
                 else:
                     single[place] = line
             else:
                 break
-        self._hashes += [_hashes(lines["line"]) for _, lines in regular]
-        keys = [_keys(form, lines) for form, lines in regular if lines.height]
+        regular = []
+        for form, lines in of_forms:
+            self._hashes.append(_hashes(lines["line"]))
+            if lines.height:
+                of_form = text if lines.height == every.height else "\n".join(lines["line"]).encode()
+                regular.append(form.read(lines, of_form))
+        keys = [samples.select(PLACE, "user", pl.col("index").cast(pl.Int32)) for samples in regular]
         for form in self._forms.values() if known.height else ():
             keys.append(_keys(form, known).drop_nulls())
             known = known.filter(~pl.col(PLACE).is_in(keys[-1][PLACE].implode()))
         rows = [(place, line["user"], line["index"]) for place, line in single.items()]
         keys.append(pl.DataFrame(rows, schema={PLACE: pl.UInt32, "user": pl.String, "index": pl.Int32}, orient="row"))
-        return Batch(pl.concat(keys).sort(PLACE), others, text, regular, single)
+        return Batch(pl.concat(keys).sort(PLACE), others, regular, single)
 
     def _is_known(self, lines: pl.Series) -> pl.Series:
         """Whether the lines have been read in the files before."""
@@ -182,7 +182,7 @@ def parsed(text: str) -> Line:
 
 
 def _keys(form: _Form, lines: pl.DataFrame) -> pl.DataFrame:
-    """Place, user and index of lines that are samples of that form, or begin like them."""
+    """Place, user and index of lines that begin like samples of that form; null of others."""
     keys = lines.select(PLACE, pl.col("line").str.extract_groups(form.key()).alias("key")).unnest("key")
     return keys.select(PLACE, "user", pl.col("index").cast(pl.Int32))
 
