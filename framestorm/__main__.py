@@ -27,7 +27,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-# Needed to find this package, not for what it starts: frame clients and functions have environments of their own.
+# Needed to find this package, not for what it starts: clients and functions have environments of their own.
 os.environ.pop("PYTHONPATH", None)
 
 if IS_HEARD:

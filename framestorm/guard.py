@@ -4,7 +4,7 @@
 
 `Guarded` starts a command under this file, run as a script of its own. The script's standard input is the conductor's
 end of a pipe: when that closes, because the conductor stops it or was itself killed, the command and every process that
-came of it are ended. As a child subreaper it also inherits those whose parents are gone: a frame client that JMeter
+came of it are ended. As a child subreaper it also inherits those whose parents are gone: a client that JMeter
 left behind at its sampler's time-out.
 """
 

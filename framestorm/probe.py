@@ -75,7 +75,7 @@ class Usage(NamedTuple):
 
 
 def usage(pids: Iterable[int]) -> Usage:
-    """Usage of running processes and of their ended children, so that short-lived frame clients count too.
+    """Usage of running processes and of their ended children, so that short-lived clients count too.
 
     The accounting of a systemd unit would be enough, but not every container has it.
     """

@@ -1,5 +1,7 @@
 """Why a sample failed: one table of causes, each with its sentence and the side that it speaks of.
 
+Those of the answers that only the kit's own clients and plans understand are declared in client/sample.json.
+
 A cause is a word of lower-case letters, digits and hyphens. `status-NNN` and `exit-N` are made of a number and have no
 row of their own. After some words stands what JMeter said, such as `failed-check: Test failed: text expected ...`.
 """
@@ -7,6 +9,8 @@ row of their own. After some words stands what JMeter said, such as `failed-chec
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from framestorm.model.sample import SCHEMA
 
 WORD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LONGEST_DETAIL = 120
@@ -71,6 +75,7 @@ class Cause:
     is_timeout: bool = False
 
 
+_OF_CLIENTS: dict[str, dict[str, str]] = SCHEMA["$defs"]["causes"]["words"]
 CAUSES = {
     cause.word: cause
     for cause in (
@@ -93,11 +98,6 @@ CAUSES = {
             "unknown-coding", "the answer is compressed in a way that nobody asked for or can read here", Side.FUNCTION
         ),
         Cause("not-json", "the answer is not JSON", Side.FUNCTION),
-        Cause("not-image", "the answer contains no image", Side.FUNCTION),
-        Cause("wrong-size", "the image has another size", Side.FUNCTION),
-        Cause("not-blurred", "a reported face is unchanged", Side.FUNCTION),
-        Cause("changed-outside", "the image is changed outside of the faces", Side.FUNCTION),
-        Cause("too-few-faces", "fewer faces reported than the image has", Side.FUNCTION),
         Cause("redirected-as-get", "a redirect turned the request into a GET without its body", Side.FUNCTION),
         Cause("expect-not-met", "the answer does not meet the plan's property expect", Side.FUNCTION),
         Cause("reject-met", "the answer meets the plan's property reject", Side.FUNCTION),
@@ -107,7 +107,6 @@ CAUSES = {
         Cause("never-ended", "the user started and never ended", Side.GENERATOR),
         Cause("user-timeout", "the user exceeded user_timeout_s", Side.FUNCTION, is_timeout=True),
         Cause("not-started", "the client could not be started", Side.GENERATOR),
-        Cause("no-frames", "the user could not read the video or its frames, see client.log", Side.GENERATOR),
         Cause("client-server-ended", "the client server ended or hung, and its users with it", Side.GENERATOR),
         Cause("not-json-lines", "the client printed unexpected output", Side.GENERATOR),
         Cause("worker-ended", "a process of the local pool was killed", Side.GENERATOR),
@@ -121,6 +120,7 @@ CAUSES = {
         Cause("exception", "the sampler ended with an exception", Side.GENERATOR),
         Cause("error", "the sampler reported an error", Side.FUNCTION),
         Cause("unknown", "no cause was recorded", Side.FUNCTION),
+        *(Cause(word, each["description"], Side(each["side"])) for word, each in _OF_CLIENTS.items()),
     )
 }
 TIMEOUTS = frozenset(cause.word for cause in CAUSES.values() if cause.is_timeout)

@@ -11,7 +11,7 @@ of the figure; that of a figure in ms may be left out. After a figure whose name
 label: `answered rate < 79/s`. The criterion `overload` is one word: the function did not keep up with a load that comes
 by a schedule. It is added to all others unless `--accept-overload` is given.
 
-A criterion names what must NOT hold: `frame p95 > 2 s` fails the run if the 95th percentile is above 2 s. One that
+A criterion names what must NOT hold: `request p95 > 2 s` fails the run if the 95th percentile is above 2 s. One that
 cannot be judged (no samples; a timeout hides the figure) fails too and says why: missing data is never a pass.
 """
 
@@ -39,14 +39,14 @@ from framestorm.model.metric import (
     unit,
     unquoted,
 )
-from framestorm.model.sample import is_figure_name
+from framestorm.model.sample import TIMES, is_figure_name
 
 USER, OVERLOAD = "user", "overload"
 ALL, EACH = "all", "*"  # the samples of all samplers, and each label for itself
 USER_SERIES = ("duration",)
 # In the catalogue: metrics of users, and series by the words of criteria.
 USER_METRICS = {"success": "user_success", "n": "users"}
-SERIES = {"": RESPONSE, "rtt": RESPONSE, "duration": USER, "handler": "handler_ms", "model": "model_ms"}
+SERIES = {"": RESPONSE, "rtt": RESPONSE, "duration": USER, **{name.removesuffix("_ms"): name for name in TIMES}}
 METRICS_HELP = "success, errors, mean, median, p50 … p99.9 (any pX), min, max, rate, n"
 LOAD_METRICS_HELP = "asked rate, answered rate, in_flight, dropped"
 TIME_UNITS = {"ms": 1.0, "s": 1000.0, "min": 60_000.0}
@@ -75,7 +75,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
-EXAMPLES = "'frame p95 > 2 s', 'frame success < 99 %', 'user mean > 30 s', 'answered rate < 79/s'"
+EXAMPLES = "'request p95 > 2 s', 'request success < 99 %', 'user mean > 30 s', 'answered rate < 79/s'"
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _WORD = re.compile(rf"\s*({IN_QUOTES}|[<>=!]+|{_NUMBER.pattern}|%|/?[^\W\d][\w.,-]*|\S)")
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from framestorm.model import units
+from framestorm.model.sample import DECLARED, TIMES
 from framestorm.model.units import NBSP
 from framestorm.plain import as_label
 
@@ -33,13 +34,12 @@ SERIES = {
     WARM: ("warm response time", "response time of the warm samples"),
     COLD: ("cold response time", "response time of the cold samples"),
     USER: ("user time", "time of a user from start to end"),
-    "handler_ms": ("handler time", "time in the function's handler"),
-    "model_ms": ("model time", "time in the model"),
+    **{name: (DECLARED[name]["title"], DECLARED[name]["description"]) for name in TIMES},
 }
 TIMES_OF_SAMPLES = (RESPONSE, OPEN, OUTSIDE, WARM, COLD, USER)
 # The words of criteria: series that everyone knows, statistics of a series, and metrics of all samples, by their names
 # in the catalogue.
-COMMON_SERIES = ("rtt", "warm", "cold", "outside", "handler", "model")
+COMMON_SERIES = ("rtt", "warm", "cold", "outside", *(name.removesuffix("_ms") for name in TIMES))
 TIME_METRICS = ("mean", "median", "min", "max")
 COUNT_METRICS = {"success": "success", "errors": "failed", "rate": "served_per_s", "n": "n"}
 # Those of the whole load; after a rate may stand the word `rate`.
@@ -194,8 +194,7 @@ CATALOGUE = (
     ),
     *_times(OPEN, "mean", "median", "p95", "p99"),
     *_times(OUTSIDE, "mean", "median", "p95", "p99", "sd"),
-    *_times("handler_ms", "mean", "median", "p95", "p99", "sd"),
-    *_times("model_ms", "mean", "median", "p95", "p99", "sd"),
+    *(each for name in TIMES for each in _times(name, "mean", "median", "p95", "p99", "sd")),
     Metric("users", "", "users", "users that ran"),
     Metric("user_success", "share", "success rate of users", "share of the users without any error", "lower", "users"),
     *_times(USER, "mean", "median", "p95"),

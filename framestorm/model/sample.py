@@ -1,4 +1,4 @@
-"""A sample's line: its common fields, as client/sample.json declares them for clients, plans and readers alike."""
+"""A sample's line: its fields, as client/sample.json declares them for clients, plans and readers alike."""
 
 import json
 import math
@@ -26,6 +26,14 @@ def _types(field: Line) -> set[type]:
 
 # The kind of each common field, without null: string, integer, number or boolean.
 COMMON = {name: _kinds(field)[0] for name, field in SCHEMA["properties"].items() if name != "type"}
+# The further figures that the kit's own clients declare: their types, and the words for them.
+DECLARED: Line = SCHEMA["$defs"]["figures"]["properties"]
+TIMES = tuple(name for name, field in DECLARED.items() if field["type"] == "number")
+# By figure: what each sample of JMeter's own samplers that has it has too.
+IMPLIED: dict[str, Line] = {
+    figure: {name: DECLARED[name]["default"] for name in names}
+    for figure, names in SCHEMA["$defs"]["figures"]["dependentRequired"].items()
+}
 # What the results add to each line: the machine it came from, JMeter's thread, and the file that it was read from.
 ORIGIN = ("host", "thread", "source")
 # Columns that the kit adds to samples.jtl (jmx/java/Rows.java): JMeter cuts its times off at whole ms, and it writes
@@ -41,7 +49,7 @@ SampleKind = Literal["sampler", "transaction", "sub-result"]
 # Names in tables, criteria and metrics of what is calculated from the common fields.
 OTHER_SERIES = ("rtt", "warm", "cold", "open", "outside", "timed_out")
 # The labels of the kit's own plans that are nouns; in other plans, a label may be any text.
-_NOUNS = ("frame", "request", "task")
+_NOUNS: list[str] = SCHEMA["properties"]["label"]["examples"]
 INDEX_LIMIT: int = SCHEMA["properties"]["index"]["maximum"]
 _REQUIRED = tuple(SCHEMA["required"])
 _TYPES = {name: _types(SCHEMA["properties"][name]) for name in COMMON}

@@ -310,7 +310,7 @@ class Reached:
 class Facts:
     """What the warnings are made of.
 
-    videos: how many users sent each video, by how its SHA-256 begins.
+    videos: how many users sent each input, by how its SHA-256 begins.
     arrivals: how many requests were due by the schedule, None if there was no schedule.
     stopped_by: which thread or element of the plan stopped the test, None if it ran to its end.
     out_of_memory: what JMeter's logs say of memory or threads that it did not get.

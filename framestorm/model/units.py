@@ -75,7 +75,7 @@ def cores(n: float) -> str:
 
 
 def plural(n: int, noun: str, nouns: str | None = None) -> str:
-    """`1 frame`, `2 frames`."""
+    """`1 request`, `2 requests`."""
     return f"{count(n)} {noun if n == 1 else nouns or noun + 's'}"
 
 

@@ -105,7 +105,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         facts=model.Facts(
             unverified=height(samples.filter(pl.col("ok") & ~pl.col("verified"))),
             from_killed_users=results.clients.from_killed_users,
-            videos=dict(Counter(user.video for user in results.clients.users.values() if user.video)),
+            videos=dict(Counter(user.input for user in results.clients.users.values() if user.input)),
             arrivals=results.log.arrivals,
             dropped=results.log.dropped,
             # Asked to stop, the kit's own classes do it.

@@ -25,7 +25,7 @@ from framestorm.results.tree import TreeReader, TreeSample
 Indices = NDArray[np.signedinteger]
 ByteFlags = NDArray[np.uint8]
 BATCH_BYTES = 1 << 23
-VIDEO_CHARACTERS = 12  # of its SHA-256, in client/user.py
+INPUT, INPUT_CHARACTERS = "video", 12  # in a user's last line, the beginning of its SHA-256 (client/user.py)
 LONGEST_CAUSE = 200  # as of samples in jmx/java/plan/ClientSample.java
 T = TypeVar("T")
 IN_TREE, IN_JOURNAL = 1, 2
@@ -36,7 +36,7 @@ TREE, JOURNAL, OUTPUT = "tree.xml", "the journal", "the clients' output"
 class UserHistory:
     """What is known about one user; elapsed_ms is JMeter's (the whole process) or, without it, the client's own.
 
-    video: how the SHA-256 of the video that it sent begins.
+    input: how the SHA-256 of what it sent begins.
     """
 
     user: str
@@ -46,7 +46,7 @@ class UserHistory:
     ok: bool | None = None
     cause: str | None = None
     causes: tuple[str, ...] = ()
-    video: str | None = None
+    input: str | None = None
     planned_samples: int = 0
     in_tree: bool = False
     has_last_line: bool = False
@@ -71,7 +71,7 @@ class UserHistory:
 
     @property
     def was_killed(self) -> bool:
-        """Whether a frame client ended without a word of its own, and not by its timeout."""
+        """Whether a client ended without a word of its own, and not by its timeout."""
         cut_off = self.in_tree and not self.has_last_line and self.planned_samples > 0
         return cut_off and (self.cause or "").startswith("exit-")
 
@@ -349,8 +349,8 @@ def _is_of_user(line: Line, *types: str) -> bool:
 
 def _end(user: UserHistory, last_line: Line) -> None:
     user.has_last_line = True
-    causes, cause, video = (last_line.get(name) for name in ("causes", "cause", "video"))
-    user.video = video[:VIDEO_CHARACTERS] if isinstance(video, str) else None
+    causes, cause, digest = (last_line.get(name) for name in ("causes", "cause", INPUT))
+    user.input = digest[:INPUT_CHARACTERS] if isinstance(digest, str) else None
     user.cause = " ".join(cause.split())[:LONGEST_CAUSE] if isinstance(cause, str) else None
     user.causes = tuple(causes) if isinstance(causes, dict) and causes else (user.cause,) if user.cause else ()
 

@@ -22,6 +22,7 @@ from framestorm.model.sample import (
     COMMON,
     CUT_TRANSACTION,
     ELAPSED_US,
+    IMPLIED,
     IS_SUB_RESULT,
     ORIGIN,
     SAMPLE_KIND,
@@ -218,8 +219,9 @@ def write_samples(
     assert jtl.rows is not None  # noqa: S101 - the caller has seen such rows
     rows = jtl.rows if without is None else jtl.rows.filter(pl.col("label") != without)
     further: dict[str, pl.Expr] = {}
-    if "faces" in jtl.figures:
-        further["verified"] = pl.when(pl.col("faces").is_not_null()).then(pl.lit(value=False))
+    for figure in jtl.figures:
+        for name, value in IMPLIED.get(figure, {}).items():
+            further[name] = pl.when(pl.col(figure).is_not_null()).then(pl.lit(value))
     further |= {name: _number(name) if is_length(name) else pl.col(name) for name in jtl.figures}
     for name, column in JMETER_TIMES.items():
         if column not in jtl.absent and name not in further:

@@ -16,7 +16,7 @@ from framestorm.model import metric
 from framestorm.model.cause import CAUSES, is_known
 from framestorm.model.criteria import ALL, USER
 from framestorm.model.judgement import Group
-from framestorm.model.sample import SUB_RESULT, TRANSACTION, SampleKind, is_figure_name, is_measured
+from framestorm.model.sample import DECLARED, SUB_RESULT, TRANSACTION, SampleKind, is_figure_name, is_measured
 from framestorm.model.series import Values
 from framestorm.results.clients import UserHistory
 from framestorm.results.spool import spooled
@@ -26,7 +26,7 @@ from framestorm.stats.percentiles import Sample
 
 Schema = dict[str, type[pl.DataType]]
 LARGEST = 1e100  # the sums of greater numbers, or of their squares, are none
-# The common columns that later steps ask for, and further figures that they ask for by name: null where no sample has
+# The common columns that later steps ask for, and the figures that clients declare: null where no sample has
 # them, for not every plan knows who answered, or whether it was a cold start.
 COLUMNS: Schema = {
     "label": pl.Categorical, "user": pl.Categorical, "index": pl.Int32, "intended_ms": pl.Float64,
@@ -34,10 +34,8 @@ COLUMNS: Schema = {
     "host": pl.Categorical, "source": pl.Categorical, "status": pl.Int32,
     "received_bytes": pl.Int64, "sent_bytes": pl.Int64,
 }  # fmt: skip
-FIGURES: Schema = {
-    "handler_ms": pl.Float64, "model_ms": pl.Float64, "cold": pl.Boolean, "verified": pl.Boolean,
-    "worker": pl.Categorical,
-}  # fmt: skip
+_TYPES: Schema = {"number": pl.Float64, "boolean": pl.Boolean, "string": pl.Categorical}
+FIGURES = {name: _TYPES[field["type"]] for name, field in DECLARED.items()}
 USER_SCHEMA: Schema = {"user": pl.String, "host": pl.String, "start_ms": pl.Float64, "elapsed_ms": pl.Float64}
 USER_SCHEMA |= {"ok": pl.Boolean, "cause": pl.String, "censored": pl.Boolean, "ended": pl.Boolean}
 

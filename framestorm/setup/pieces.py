@@ -268,7 +268,7 @@ UNPATCHED = Piece(
     _make_unpatched,
     (ADDITIONS,),
 )
-CLIENT_VENV = _venv("client", "Python environment of the frame client", paths.CLIENT / "requirements.txt")
+CLIENT_VENV = _venv("client", "Python environment of the client", paths.CLIENT / "requirements.txt")
 FUNCTION_VENV = _venv(
     "function", "Python environment of the function, with TensorFlow", paths.FACE_BLUR / "requirements.txt"
 )

@@ -23,7 +23,7 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         ("stopped", load.stopped(summary)),
         ("element_failed", elements.errors(summary)),
         ("unreplaced", elements.unreplaced(summary)),
-        (None, figures.videos(summary)),
+        (None, figures.inputs(summary)),
         ("not_offered", [*load.arrivals(summary), *load.schedules(summary), *load.users(summary)]),
         (None, machines.saturation(summary)),
         (None, machines.stalls(summary)),

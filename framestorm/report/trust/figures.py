@@ -3,7 +3,7 @@
 import re
 
 from framestorm.model.criteria import USER
-from framestorm.model.sample import SAMPLE_KIND
+from framestorm.model.sample import DECLARED, SAMPLE_KIND
 from framestorm.model.summary import Summary
 from framestorm.model.units import count, listed, percent, plural
 from framestorm.plain import as_label
@@ -12,14 +12,14 @@ from framestorm.results.jtl import MISSING
 MIN_N = {"p90": 10, "p95": 20, "p99": 100}
 
 
-def videos(summary: Summary) -> list[str]:
-    videos = summary.facts.videos
-    if len(videos) < 2:
+def inputs(summary: Summary) -> list[str]:
+    inputs = summary.facts.videos
+    if len(inputs) < 2:
         return []
-    sent = listed([f"{plural(users, 'user')} {video}…" for video, users in videos.items()])
+    sent = listed([f"{plural(users, 'user')} {digest}…" for digest, users in inputs.items()])
     return [
-        f"Users sent {len(videos)} different videos, by their SHA-256: {sent}. Unless the plan itself has several, the "
-        "file was replaced during the run. The figures are of all of them together: repeat the run with one video."
+        f"Users sent {len(inputs)} different inputs, by their SHA-256: {sent}. Unless the plan itself has several, the "
+        "file was replaced during the run. The figures are of all of them together: repeat the run with one input."
     ]
 
 
@@ -86,11 +86,9 @@ def facts(summary: Summary) -> list[str]:
             "plug-in can set it, and as a sampler has that failed before it began. Such samples are counted as "
             "succeeded or failed, and are not in response times and charts."
         )
-    if facts.unverified and "video" in summary.run.properties:
-        sentences.append(
-            f"{count(facts.unverified)} of the answers count as correct without a check of the image: verify_share is "
-            "below 1, or the plan does not use the frame client."
-        )
+    note = DECLARED["verified"]["note"]
+    if facts.unverified and note["property"] in summary.run.properties:
+        sentences.append(f"{count(facts.unverified)} {note['text']}")
     if facts.from_killed_users:
         sentences.append(
             f"{plural(facts.from_killed_users, summary.unit)} of users that JMeter ended (user_timeout_s) are known "

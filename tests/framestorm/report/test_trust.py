@@ -384,12 +384,12 @@ def test_a_plan_that_stops_the_test_is_told(three_users: Any, line: str, by: str
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_a_video_that_was_replaced_is_told(three_users: Any, is_replaced: bool) -> None:
+def test_an_input_that_was_replaced_is_told(three_users: Any, is_replaced: bool) -> None:
     three_users.users[0].end["video"] = None  # it was stopped before it opened one
     if is_replaced:
         three_users.users[2].end["video"] = "fedcba987654"
     summary, page = summary_and_page(three_users.write())
-    told = [warning for warning in warning_text(summary).splitlines() if "different videos" in warning]
+    told = [warning for warning in warning_text(summary).splitlines() if "different inputs" in warning]
     assert [warning in page for warning in told] == [True] * is_replaced
     assert all("1 user 0123456789ab…" in warning and "1 user fedcba987654…" in warning for warning in told)
 
