@@ -46,7 +46,7 @@ FROZEN_AFTER_S = 5.0
 READ_WITHIN_S = 5.0
 ANSWER_WITHIN_S = 20.0
 HAND_IN_WITHIN_S = 1800.0
-BEGIN_WITHIN_S = 300.0  # its own video is cut there
+BEGIN_WITHIN_S = 300.0  # what the plan sends is made there
 # A file goes in pieces, each of which is acknowledged: so many are under way, for a network with a long delay, and a
 # slow one has so long for the next of them.
 PIECES_UNDER_WAY = 16

@@ -12,10 +12,9 @@ from framestorm.hosts.messages import Begin, Description, Open
 from framestorm.hosts.parcel import Parcel
 from framestorm.load import kit_load
 from framestorm.model.run import Rmi
-from framestorm.run import jmeter, properties
+from framestorm.run import jmeter, properties, video
 from framestorm.run.preparation import Prepared
 from framestorm.run.settings import jmeter_names, kit_settings
-from framestorm.run.video import cut_words
 
 # Written by the playbook: RMI's ports and, with SSL, its key; the second file is a host's own copy.
 CONTROLLER_PROPERTIES = paths.LOCAL / "deploy" / "jmeter.properties"
@@ -41,18 +40,14 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
         **{name: slave.share[name] for name in prepared.settings.values if name in slave.share},
     }
     files: dict[str, Path | bytes] = {**parcel.files_of(number)}
-    video = described.video
-    video_name = prepared.plan.video.name if prepared.plan.video else ""
-    if video_name and Path(values[video_name]) != paths.SAMPLE_VIDEO:
-        source = Path(values[video_name])
-        video = f"{run_dir}/video{source.suffix}"
-        files[f"video{source.suffix}"] = source
+    sent = video.on_slave(prepared.plan, values, run_dir, described.video, described.cache)
+    files |= sent.files
     paths_there = {
         "python": described.python,
         "client_dir": str(PurePosixPath(described.client).parent),
         "client_server": client_server.new_name(run_dir),
         "cache": described.cache,
-        video_name: video,
+        **sent.values,
         "client_log": f"{run_dir}/client.log",
         "journal": f"{run_dir}/journal.jsonl",
         "stop": f"{run_dir}/stop",
@@ -69,7 +64,6 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
     files["run.properties"] = properties.written({**of_scripts, **values_there, **prepared.settings.extra, **of_plan})
     tls = parcel.tls_on(f"{run_dir}/{parcels.FOLDER}")
     files |= {"system.properties": properties.written(tls)} if tls else {}
-    cut = cut_words(video, values, described.cache) if video_name else None
     name = slave.host.name
     follow = {
         f"journal-{name}.jsonl": "journal.jsonl",
@@ -77,7 +71,7 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
         f"jmeter-server-{name}.log": described.log,
     }
     server = values_there.get("client_server")
-    return Delivery(_open(prepared), files, Begin(follow, cut=cut, secrets=parcel.secrets, client_server=server))
+    return Delivery(_open(prepared), files, Begin(follow, cut=sent.cut, secrets=parcel.secrets, client_server=server))
 
 
 def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slaves: Sequence[Member]) -> Delivery:

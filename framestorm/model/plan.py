@@ -12,7 +12,7 @@ from framestorm.errors import UsageError
 from framestorm.model import aliases, units
 from framestorm.model.classes import short_name
 from framestorm.model.criteria import ALL, OF_TRANSACTION, USER, own_label
-from framestorm.model.facets import CONSTANT, FILLED_IN, KIT_FACET, LOAD, TOTAL, URL, VIDEO, Property, described
+from framestorm.model.facets import CONSTANT, FILLED_IN, KIT_FACET, LOAD, TOTAL, URL, Property, described
 
 # Of what a load is, where one value is not enough.
 SEVERAL = {"rate_per_s": "5/s for 30 s, to 60/s in 1 min", "users": "5 users for 30 s, to 60 users in 1 min"}
@@ -91,17 +91,16 @@ class Plan:
     @property
     def url(self) -> Property | None:
         """The property with the address of the function under test."""
-        return next((each for each in self.settable.values() if URL in each.facets), None)
+        return self.having(URL)
 
     @property
     def load(self) -> Property | None:
         """The property with the load in words."""
-        return next((each for each in self.settable.values() if LOAD in each.facets), None)
+        return self.having(LOAD)
 
-    @property
-    def video(self) -> Property | None:
-        """The property with the video whose frames are sent."""
-        return next((each for each in self.settable.values() if VIDEO in each.facets), None)
+    def having(self, facet: str) -> Property | None:
+        """The first property that has a facet."""
+        return next((each for each in self.settable.values() if facet in each.facets), None)
 
     @property
     def defaults(self) -> dict[str, str]:

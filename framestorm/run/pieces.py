@@ -5,6 +5,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.model import plan as plans
+from framestorm.model.facets import VIDEO
 from framestorm.model.plan import Plan
 from framestorm.platform.base import Site
 from framestorm.run.options import HERE, What, Where
@@ -14,14 +15,15 @@ from framestorm.setup.pieces import Piece
 
 
 def of_plan(plan: Plan, given: Mapping[str, str]) -> list[Piece]:
-    """List what a plan needs if these of its properties are set: the Python client, and the sample video."""
-    pieces = [*setup.FOR_A_RUN]
-    if plan.video is not None or "python" in plan.filled_in:
-        pieces.append(setup.CLIENT_VENV)
-    if plan.video is not None:
-        video = given.get(plan.video.name) or plan.video.default or ""
-        pieces += [setup.SAMPLE_VIDEO] if paths.ROOT / Path(video).expanduser() == paths.SAMPLE_VIDEO else []
-    return pieces
+    """List what a plan needs if these of its properties are set: the Python client, and the files that they name."""
+    is_by_client = "python" in plan.filled_in or plan.having(VIDEO) is not None
+    values = {**plan.defaults, **given}.values()
+    named = {paths.ROOT / (Path(value).expanduser() if value.startswith("~/") else value) for value in values}
+    return [
+        *setup.FOR_A_RUN,
+        *([setup.CLIENT_VENV] if is_by_client else []),
+        *(piece for piece in setup.FACE_BLUR if piece.output in named),
+    ]
 
 
 def of_run(what: What, where: Where = HERE) -> list[Piece]:

@@ -77,7 +77,7 @@ class Prepared:
 def prepare(
     what: What, run_dir: Path, where: Where = HERE, function_url: str | None = None, plan: Plan | None = None
 ) -> Prepared:
-    """Check plan, properties and target, cut the video, and work out the values of all properties.
+    """Check plan, properties and target, make what the plan sends, and work out the values of all properties.
 
     Args:
         what: the plan, and what is set for it.

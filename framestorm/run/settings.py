@@ -106,10 +106,7 @@ def complete(settings: Settings, plan: Plan, url: str, *, is_over_slaves: bool, 
                 f"-J{plan.url.name}={url}: JMeter's HTTP client cannot send to an IPv6 address with a zone. "
                 "Use an address without one, or give the address a name in /etc/hosts"
             )
-    if plan.video is not None:
-        name = plan.video.name
-        path = Path(settings.given[name]).expanduser().absolute() if name in settings.given else None
-        properties[name] = str(path or paths.ROOT / properties[name])
+    properties |= video.absolute(plan, properties, settings.given)
     completed = values.complete(plan, properties, settings.given, is_over_slaves=is_over_slaves, is_for_gui=is_for_gui)
     return replace(settings, properties=completed)
 
@@ -132,7 +129,7 @@ def fill_in(settings: Settings, plan: Plan, run_dir: Path) -> Settings:
 
     Raises:
         UsageError: the plan asks for a value that Framestorm does not have.
-        FramestormError: the video cannot be cut.
+        FramestormError: what the plan sends cannot be made.
     """
     own = {
         "python": paths.CLIENT_PYTHON,
@@ -144,8 +141,7 @@ def fill_in(settings: Settings, plan: Plan, run_dir: Path) -> Settings:
         "tree": run_dir / "tree.xml",
         "stop": run_dir / "stop",
     }
-    if plan.video is not None:
-        own["frame_dir"] = video.cut(Path(settings.properties[plan.video.name]), settings.properties)
+    own |= video.fill_in(plan, settings.properties)
     if unknown := [name for name in plan.filled_in if name not in own]:
         raise UsageError(f"{plan.path.name}: Framestorm cannot fill in {unknown[0]}, but only {', '.join(own)}")
     # JMeter itself reads the defaults of a plan that is not made for the kit, and the files of -q.

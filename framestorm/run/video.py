@@ -4,12 +4,49 @@ import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from framestorm import paths
 from framestorm.errors import FramestormError
+from framestorm.model.facets import VIDEO
+from framestorm.model.plan import Plan
 from framestorm.plain import note
 
 DEFAULT_ENCODING = "png-base64"
+
+
+class OnSlave(NamedTuple):
+    """The video on a slave: the property with its path there, its file if it goes along, and how it is cut there."""
+
+    values: dict[str, str]
+    files: dict[str, Path]
+    cut: list[str] | None
+
+
+def absolute(plan: Plan, properties: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return the plan's video with its path made absolute: one that is set is relative to the working folder."""
+    each = plan.having(VIDEO)
+    if each is None:
+        return {}
+    path = Path(given[each.name]).expanduser().absolute() if each.name in given else paths.ROOT / properties[each.name]
+    return {each.name: str(path)}
+
+
+def fill_in(plan: Plan, properties: Mapping[str, str]) -> dict[str, Path]:
+    """Cut the plan's video, if it has one, and return the folder of the frames by the name that plans have for it."""
+    each = plan.having(VIDEO)
+    return {"frame_dir": cut(Path(properties[each.name]), properties)} if each is not None else {}
+
+
+def on_slave(plan: Plan, values: Mapping[str, str], run_dir: str, sample: str, cache: str) -> OnSlave:
+    """Return what a slave gets of the plan's video; it has the sample video, and a cache, already."""
+    each = plan.having(VIDEO)
+    if each is None:
+        return OnSlave({}, {}, None)
+    source = Path(values[each.name])
+    files = {} if source == paths.SAMPLE_VIDEO else {f"video{source.suffix}": source}
+    there = next((f"{run_dir}/{name}" for name in files), sample)
+    return OnSlave({each.name: there}, files, cut_words(there, values, cache))
 
 
 def cut_words(video: str | Path, properties: Mapping[str, str], cache: str | Path) -> list[str]:

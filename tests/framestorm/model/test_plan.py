@@ -7,7 +7,7 @@ import pytest
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
-from framestorm.model.facets import EMBEDDED
+from framestorm.model.facets import EMBEDDED, VIDEO
 from framestorm.model.plan import Plan
 
 WritePlan = Callable[..., Plan]
@@ -141,8 +141,8 @@ def test_what_a_plan_asks_of_the_kit(write_plan: WritePlan) -> None:
         label=("purchase", "the label [read by Framestorm]"),
         sample_variables=("a,b", "columns [read by Framestorm]"),
     )
-    assert plan.url and plan.video
-    assert (plan.url.name, plan.video.name, plan.filled_in) == ("target", "film", ("stop",))
+    assert plan.url and (video := plan.having(VIDEO))
+    assert (plan.url.name, video.name, plan.filled_in) == ("target", "film", ("stop",))
     assert (plan.label, plan.sample_variables) == ("purchase", ("a", "b"))
     assert not plan.url.is_needed({"mode": "local"}) and plan.url.is_needed({"mode": "remote"})
     assert "stop" not in plan.defaults and EMBEDDED not in plan.url.facets

@@ -15,6 +15,7 @@ URL = {"url": "http://127.0.0.1:1/"}
         ("requests", URL, set()),
         ("request-rate", URL, set()),
         ("process", {}, set()),
+        ("process", {"arguments": ".local/sample.mp4"}, {SAMPLE_VIDEO}),
         ("face-blur", {}, {*CLIENT, SAMPLE_VIDEO, *DEMO_FUNCTION}),
         ("face-blur", {"url": ""}, {*CLIENT, SAMPLE_VIDEO, *DEMO_FUNCTION}),
         ("face-blur", URL, {*CLIENT, SAMPLE_VIDEO}),
@@ -27,6 +28,11 @@ URL = {"url": "http://127.0.0.1:1/"}
 def test_a_run_needs_what_its_plan_and_its_target_name(plan: str, given: dict[str, str], more: set[Piece]) -> None:
     needed = pieces.of_run(What(paths.JMX / f"{plan}.jmx", given))
     assert {each.name for each in needed} == {each.name for each in {*FOR_A_RUN, *more}}
+
+
+def test_a_file_of_the_kit_may_be_named_from_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(paths.LOCAL))
+    assert SAMPLE_VIDEO in pieces.of_run(What(paths.JMX / "face-blur.jmx", {**URL, "video": "~/sample.mp4"}))
 
 
 def test_over_slaves_the_function_is_elsewhere() -> None:
