@@ -41,12 +41,12 @@ class Measured:
 
     @classmethod
     def of(cls, samples: Samples, *, at_rate: bool) -> Self:
-        frames = samples.loaded
+        loaded = samples.loaded
         times = {series: samples.times(series) for series in (RESPONSE, *samples.figures())}
-        ok = frames.filter("ok")
+        ok = loaded.filter("ok")
         ended_ms = (ok["start_ms"] + ok["rtt_ms"]).drop_nulls().sort().to_numpy()
         known = {series: of_series for series, of_series in times.items() if of_series.n}
-        return cls(known, frames["ok"].to_numpy(), ended_ms, serving_ms(frames.lazy(), at_rate=at_rate))
+        return cls(known, loaded["ok"].to_numpy(), ended_ms, serving_ms(loaded.lazy(), at_rate=at_rate))
 
     def figure(self, name: str) -> SideFigure | None:
         """A metric of theirs, if it is known; a percentile that is simply the largest sample is not."""

@@ -310,7 +310,7 @@ class Agent:
         self.lock.flush()
 
     def _cut(self, words: list[str], run_dir: Path) -> None:
-        """Have the frames ready before any user starts, and tell the plan where they are."""
+        """Cut the input before any user starts, and tell the plan where its parts are."""
         command = [*self._setpriv(), self.host.python, f"{self.host.folder}/client/frames.py", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:

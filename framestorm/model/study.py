@@ -270,7 +270,7 @@ class ChartDefinition(Noun):
     title: Text = Field(description="Its heading.")
     kind: Literal["lines", "bars", "per-frame"] = Field(
         default="lines",
-        description="per-frame: response time, handler and model by frame index, a row for each level of `rows`.",
+        description="per-frame: times of samples by their index within a user, a row for each level of `rows`.",
     )
     metric: MetricName | None = Field(default=None, description="A metric.")
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)] | None = Field(
@@ -283,6 +283,11 @@ class ChartDefinition(Noun):
     where: PointsWhere = Field(default={}, description="The points shown.")
     log: Literal["x", "y", "xy"] | None = Field(default=None, description="Logarithmic axes.")
     caption: Text | None = Field(default=None, description="A sentence below it.")
+
+    @property
+    def is_by_index(self) -> bool:
+        """Whether it shows samples by their index within a user, and not a metric of each point."""
+        return self.kind == "per-frame"
 
 
 class Nothing(Noun):

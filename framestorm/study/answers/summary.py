@@ -36,7 +36,6 @@ from framestorm.study.answers.study_results import StudyResults, summarise_point
 from framestorm.study.design.folder import FILES, StudyRecord
 from framestorm.study.design.matrix import as_number, as_text
 
-# Figures of charts of kind per-frame.
 RESPONSE_TIME = "rtt_ms"
 MADE_HERE = frozenset({"results.csv", "summary.json", "junit.xml"})
 
@@ -46,7 +45,7 @@ class StudySummary:
     """The content of a study's summary.json.
 
     levels: all levels of each factor in order, including those that only the published study has; levels_run: the
-    levels that points have. by_index: the data of charts of kind per-frame, by the chart's number. unmeasured: what
+    levels that points have. by_index: the data of charts by index, by the chart's number. unmeasured: what
     study.yml asks about and no run has. mixed: which of hosts and versions are not the same in all runs.
     """
 
@@ -89,9 +88,7 @@ def summarise(study: StudyResults) -> StudySummary:
         published=published,
         scalability=scalability(study),
         by_index={
-            number: times_by_index(study, chart)
-            for number, chart in enumerate(definition.charts)
-            if chart.kind == "per-frame"
+            number: times_by_index(study, chart) for number, chart in enumerate(definition.charts) if chart.is_by_index
         },
         hosts=records[0].hosts,
         versions=records[0].versions,

@@ -259,10 +259,10 @@ class _Checks:
             self._metric(chart.metric, self.metrics, (*place, "metric"))
         for number, name in enumerate(chart.metrics or ()):
             self._metric(name, self.metrics, (*place, "metrics", number))
-        needed, axis = ("rows", chart.rows) if chart.kind == "per-frame" else ("x", chart.x)
+        needed, axis = ("rows", chart.rows) if chart.is_by_index else ("x", chart.x)
         if axis is None:
             self.problems.add(place, f"{needed} is missing in {shown_place(place)}, a chart of kind {chart.kind}")
-        if chart.kind != "per-frame" and bool(chart.metric) == bool(chart.metrics):
+        if not chart.is_by_index and bool(chart.metric) == bool(chart.metrics):
             self.problems.add(place, f"{shown_place(place)} needs either metric or metrics")
         if chart.lines and len(chart.metrics or ()) > 1:
             what = f"{shown_place(place)} has a line for each metric; it cannot have lines too"

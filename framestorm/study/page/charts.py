@@ -55,7 +55,7 @@ def study_charts(summary: StudySummary) -> list[Chart]:
     """The charts that study.yml asks for, or else the usual ones, where there is something to draw."""
     charts = []
     for number, asked in enumerate(summary.study.definition.charts or _usual_charts(summary)):
-        if asked.kind == "per-frame":
+        if asked.is_by_index:
             chart = _by_index_chart(asked, summary.by_index.get(number, []))
         else:
             chart = _Drawing(summary, asked).chart()
