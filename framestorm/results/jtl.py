@@ -34,7 +34,6 @@ from framestorm.model.sample import (
 from framestorm.results.cells import inert
 from framestorm.results.groups import is_of_groups
 from framestorm.results.jtl_file import DEFAULT, OTHERS_OF_JMETER, JtlFile, open_jtl
-from framestorm.results.spool import spooled
 from framestorm.results.times import PossibleTimes
 
 OPTIONAL = (
@@ -65,7 +64,7 @@ _TEXT = ("responseCode", "responseMessage", "failureMessage")
 JTL = "jtl"
 # What a row is. JMeter's own files, and those of older versions of the kit, know a transaction by its message.
 _NO_URL = pl.col("URL").fill_null("null") == "null"
-_SOURCE = (
+SOURCE = (
     pl.when(pl.col(SAMPLE_KIND).is_in([TRANSACTION, CUT_TRANSACTION, SUB_RESULT]))
     .then(pl.col(SAMPLE_KIND))
     .when(pl.col(SAMPLE_KIND).is_null() & _NO_URL & pl.col("responseMessage").str.contains(TRANSACTION_MESSAGE))
@@ -75,7 +74,6 @@ _SOURCE = (
     .otherwise(pl.lit(JTL))
     .alias("source")
 )
-SOURCE = pl.col("source")
 
 
 @dataclass
@@ -121,22 +119,19 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     for name in (ALL,) if record.may_have_users else (ALL, USER):
         # Not by `replace`, for which all rows would be in memory.
         label = pl.when(label == name).then(pl.lit(own_label(name))).otherwise(label)
-    rows = spooled(
-        raw.select(
-            _number("timeStamp").alias("start_ms"),
-            _elapsed_ms(columns).alias("rtt_ms"),
-            label.alias("label"),
-            _flag("success").alias("ok"),
-            *(pl.col(name) if name in columns else pl.lit(None, pl.String).alias(name) for name in OPTIONAL),
-            # JMeter writes a variable that was never set as "null".
-            *(pl.when(~pl.col(name).is_in(["null", "", name])).then(pl.col(name)).alias(name) for name in figures),
-            *(pl.col(PACKED).str.extract(rf'"{name}":(-?[0-9][0-9.eE+-]*)').alias(name) for name in packed),
-        ).with_columns(
-            pl.col("Hostname").fill_null(record.hosts[0].name if record.hosts else THIS_HOST).alias("host"),
-            pl.col("threadName").fill_null("").alias("thread"),
-            pl.col(*_TEXT).fill_null(""),
-            _SOURCE,
-        )
+    rows = raw.select(
+        _number("timeStamp").alias("start_ms"),
+        _elapsed_ms(columns).alias("rtt_ms"),
+        label.alias("label"),
+        _flag("success").alias("ok"),
+        *(pl.col(name) if name in columns else pl.lit(None, pl.String).alias(name) for name in OPTIONAL),
+        # JMeter writes a variable that was never set as "null".
+        *(pl.when(~pl.col(name).is_in(["null", "", name])).then(pl.col(name)).alias(name) for name in figures),
+        *(pl.col(PACKED).str.extract(rf'"{name}":(-?[0-9][0-9.eE+-]*)').alias(name) for name in packed),
+    ).with_columns(
+        pl.col("Hostname").fill_null(record.hosts[0].name if record.hosts else THIS_HOST).alias("host"),
+        pl.col("threadName").fill_null("").alias("thread"),
+        pl.col(*_TEXT).fill_null(""),
     )
     with_start = "timeStamp" in columns
     needed = ("rtt_ms", "ok", *(("start_ms",) if with_start else ()))
@@ -144,7 +139,8 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     possible = PossibleTimes.of(record, rows.select("start_ms"))
     rows = rows.with_columns(good, possible.holds(with_start=with_start).alias("_has_time"))
     rows = rows.with_columns(pl.when("_has_time").then(name).alias(name) for name in ("start_ms", "rtt_ms"))
-    counted = rows.group_by("label", "host", "source", "_good").len().sort("label").collect(engine="streaming")
+    keys = ("label", "host", SOURCE, "_good")
+    counted = rows.group_by(*keys).len().sort("label").collect(engine="streaming")
     has_kinds = bool({SAMPLE_KIND, IS_SUB_RESULT} & {*columns})
     absent = (*(name for name in MISSING if name not in columns), *(() if has_kinds else (SAMPLE_KIND,)))
     # A recorder names a transaction as its first request.

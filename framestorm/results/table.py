@@ -3,6 +3,7 @@
 Each step reads only the columns that it needs: the samples of a long run are never all in memory.
 """
 
+import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
@@ -19,7 +20,6 @@ from framestorm.model.judgement import Group
 from framestorm.model.sample import DECLARED, SUB_RESULT, TRANSACTION, SampleKind, is_figure_name, is_measured
 from framestorm.model.series import Values
 from framestorm.results.clients import UserHistory
-from framestorm.results.spool import spooled
 from framestorm.results.times import LAST_MS
 from framestorm.stats.checks import Floats
 from framestorm.stats.percentiles import Sample
@@ -86,6 +86,8 @@ def _measured(columns: Schema) -> Iterator[pl.Expr]:
 def read_table(path: Path) -> pl.LazyFrame:
     """The columns of samples.csv that the report needs, and every further figure whose values are numbers >= 0.
 
+    They are kept by column in a temporary file without a name, which is gone when the table is.
+
     `timed_out`: the response time is only a lower bound. A sample cut off by the run's stop did not fail by its own
     slowness: it is a failure, but no time of it is used. A 504 is the platform's timeout and as much a lower bound as
     the client's.
@@ -110,7 +112,13 @@ def read_table(path: Path) -> pl.LazyFrame:
     marked = samples.with_columns(pl.col("ok", "censored").fill_null(value=False)).with_columns(
         (timed_out & ~pl.col("ok") & pl.col("rtt_ms").is_not_null()).alias("timed_out")
     )
-    table = spooled(marked)
+    with tempfile.TemporaryFile() as file:
+        try:
+            marked.sink_parquet(file, compression="lz4", statistics=False)
+        except pl.exceptions.ComputeError as error:
+            raise OSError(f"a temporary file in {tempfile.gettempdir()}: {error}") from error
+        file.seek(0)
+        table = pl.scan_parquet(file)
     numbers = {name: pl.col(name).cast(pl.Float64, strict=False) for name in further}
     is_number = {name: (value >= 0) & (value < LARGEST) for name, value in numbers.items()}
     are_numbers = table.select(
