@@ -410,7 +410,7 @@ def _add_judgement(parser: argparse.ArgumentParser) -> None:
     """Add what a run and its report have in common: criteria, and a title."""
     parser.add_argument(
         "--fail-if", metavar="CRITERION", dest="criteria", action=AddCriteria, default=[],
-        help="fail the run on a condition such as 'request p95 > 2 s' or 'user success < 99 %%'; may be repeated; "
+        help="fail the run on a condition such as 'p95 > 2 s' or 'user success < 99 %%'; may be repeated; "
         "@FILE: those of a file, a line each",
     )  # fmt: skip
     parser.add_argument("--title", metavar="TEXT", help="a title for the page and junit.xml, such as 'OCR, nightly'")

@@ -11,7 +11,7 @@ of the figure; that of a figure in ms may be left out. After a figure whose name
 label: `answered rate < 79/s`. The criterion `overload` is one word: the function did not keep up with a load that comes
 by a schedule. It is added to all others unless `--accept-overload` is given.
 
-A criterion names what must NOT hold: `request p95 > 2 s` fails the run if the 95th percentile is above 2 s. One that
+A criterion names what must NOT hold: `p95 > 2 s` fails the run if the 95th percentile is above 2 s. One that
 cannot be judged (no samples; a timeout hides the figure) fails too and says why: missing data is never a pass.
 """
 
@@ -75,7 +75,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
-EXAMPLES = "'request p95 > 2 s', 'request success < 99 %', 'user mean > 30 s', 'answered rate < 79/s'"
+EXAMPLES = "'p95 > 2 s', 'success < 99 %', 'user mean > 30 s', 'answered rate < 79/s'"
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _WORD = re.compile(rf"\s*({IN_QUOTES}|[<>=!]+|{_NUMBER.pattern}|%|/?[^\W\d][\w.,-]*|\S)")
 
