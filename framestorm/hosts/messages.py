@@ -87,7 +87,7 @@ class FilePiece:
 class Begin:
     """Start JMeter's server, or the controller by its `command`; the run's files are there.
 
-    follow: files to send as they grow, by their name on the conductor. cut: options of what cuts the input.
+    follow: files to send as they grow, by their name on the conductor. cut: options of the program that cuts the input.
     secrets: further variables of the server's environment. client_server: the name of the one to start, if any.
     """
 

@@ -1,4 +1,4 @@
-"""JMeter's logs of a run: the messages of JMeter itself, and those of the kit's classes in it."""
+"""JMeter's logs of a run: the messages of JMeter and of the kit's classes in it."""
 
 import json
 import math

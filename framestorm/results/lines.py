@@ -182,7 +182,7 @@ def parsed(text: str) -> Line:
 
 
 def _keys(form: _Form, lines: pl.DataFrame) -> pl.DataFrame:
-    """Place, user and index of lines that begin like samples of that form; null of others."""
+    """Read place, user and index of each line; null where a line does not begin like a sample of that form."""
     keys = lines.select(PLACE, pl.col("line").str.extract_groups(form.key()).alias("key")).unnest("key")
     return keys.select(PLACE, "user", pl.col("index").cast(pl.Int32))
 

@@ -50,7 +50,7 @@ def under_load(heap_bytes: int) -> tuple[str, ...]:
 
 
 def environment() -> dict[str, str]:
-    """The environment of JMeter and of the clients it starts; Java decodes its command line by LC_CTYPE."""
+    """The environment of JMeter and its clients; LC_CTYPE is UTF-8, because Java decodes its command line by it."""
     own = {**os.environ, "JMETER_HOME": str(paths.JMETER_HOME), "LC_CTYPE": "C.UTF-8"}
     if locale := own.pop("LC_ALL", ""):  # it would overrule LC_CTYPE
         own["LANG"] = locale

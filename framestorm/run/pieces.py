@@ -15,7 +15,7 @@ from framestorm.setup.pieces import Piece
 
 
 def of_plan(plan: Plan, given: Mapping[str, str]) -> list[Piece]:
-    """List what a plan needs if these of its properties are set: the Python client, and the files that they name."""
+    """List the pieces for a plan with these properties: the Python client, and the files of set-up that they name."""
     is_by_client = "python" in plan.filled_in or plan.having(VIDEO) is not None
     values = {**plan.defaults, **given}.values()
     named = {paths.ROOT / (Path(value).expanduser() if value.startswith("~/") else value) for value in values}

@@ -16,7 +16,11 @@ DEFAULT_ENCODING = "png-base64"
 
 
 class OnSlave(NamedTuple):
-    """The video on a slave: the property with its path there, its file if it goes along, and how it is cut there."""
+    """A plan's video on a slave.
+
+    values: the property with its path there. files: the file to send; none for the sample video, which is there. cut:
+    the options of client/frames.py there; None for a plan without a video.
+    """
 
     values: dict[str, str]
     files: dict[str, Path]
@@ -24,7 +28,10 @@ class OnSlave(NamedTuple):
 
 
 def absolute(plan: Plan, properties: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the plan's video with its path made absolute: one that is set is relative to the working folder."""
+    """Return the property of the plan's video with an absolute path.
+
+    A path that the user gives is relative to the working folder, the plan's default to the project.
+    """
     each = plan.having(VIDEO)
     if each is None:
         return {}
@@ -39,7 +46,7 @@ def fill_in(plan: Plan, properties: Mapping[str, str]) -> dict[str, Path]:
 
 
 def on_slave(plan: Plan, values: Mapping[str, str], run_dir: str, sample: str, cache: str) -> OnSlave:
-    """Return what a slave gets of the plan's video; it has the sample video, and a cache, already."""
+    """Return what a slave needs for the plan's video; each slave has the sample video and a cache already."""
     each = plan.having(VIDEO)
     if each is None:
         return OnSlave({}, {}, None)

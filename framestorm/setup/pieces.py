@@ -75,7 +75,7 @@ def call(command: Sequence[str | Path]) -> None:
         raise FramestormError(f"set-up failed in `{command[0]} …`, whole output in {paths.shown(LOG)}:\n{tail}")
 
 
-def _make_java(piece: Piece) -> None:
+def _make_java(_piece: Piece) -> None:
     """Link a Java 17, the version this JMeter is tested with, whatever the machine's default is."""
     if _java_17() is None:
         # Maven, which is needed next, comes along: a second apt-get would read and unpack for seconds more.
@@ -99,12 +99,12 @@ def _link_java(home: Path | None, package: str) -> None:
     draft.replace(paths.JAVA_HOME)  # at once: a Java may be starting
 
 
-def _java_17(part: Path = Path("bin", "java")) -> Path | None:
-    """Find a Java 17 that has this part."""
+def _java_17(*parts: Path) -> Path | None:
+    """Find the home of a Java 17 that has these files too."""
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     homes += sorted(JVMS.glob("*17*"))
     for home in homes:
-        if (home / "bin" / "java").exists() and (home / part).exists():
+        if all((home / each).exists() for each in (Path("bin", "java"), *parts)):
             release = (home / "release").read_text() if (home / "release").exists() else ""
             if 'JAVA_VERSION="17' in release:
                 return home

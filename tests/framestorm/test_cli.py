@@ -11,6 +11,7 @@ import pytest
 
 from framestorm import paths
 from framestorm.cli import LEVELS, PROXY_PASSWORD, VERBS, main
+from framestorm.run import load
 from framestorm.setup import packages, pieces
 
 
@@ -190,3 +191,12 @@ def test_a_terminal_that_lacks_a_character_gets_its_number() -> None:
         [sys.executable, "-c", program], cwd=paths.ROOT, env=environment, capture_output=True, check=True
     )
     assert done.stdout == b"p99 3 s\\u2020\n"
+
+
+def test_the_gui_alone_needs_java_s_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[pieces.Piece] = []
+    monkeypatch.setattr(pieces, "ensure", asked.extend)
+    monkeypatch.setattr(load, "open_gui", lambda _: None)
+    assert _main("gui", "-t", "jmx/requests.jmx", "-Jurl=http://127.0.0.1:9/") == 0
+    assert {*pieces.FOR_A_RUN, pieces.FOR_WINDOWS} <= {*asked}
+    assert pieces.FOR_WINDOWS not in pieces.FOR_A_RUN

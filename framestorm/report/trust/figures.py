@@ -13,13 +13,14 @@ MIN_N = {"p90": 10, "p95": 20, "p99": 100}
 
 
 def inputs(summary: Summary) -> list[str]:
-    inputs = summary.facts.videos
-    if len(inputs) < 2:
+    users_by_digest = summary.facts.videos
+    if len(users_by_digest) < 2:
         return []
-    sent = listed([f"{plural(users, 'user')} {digest}…" for digest, users in inputs.items()])
+    sent = listed([f"{plural(users, 'user')} {digest}…" for digest, users in users_by_digest.items()])
     return [
-        f"Users sent {len(inputs)} different inputs, by their SHA-256: {sent}. Unless the plan itself has several, the "
-        "file was replaced during the run. The figures are of all of them together: repeat the run with one input."
+        f"Users sent {len(users_by_digest)} different inputs, by their SHA-256: {sent}. Unless the plan itself has "
+        "several, the file was replaced during the run. The figures are of all of them together: repeat the run with "
+        "one input."
     ]
 
 
