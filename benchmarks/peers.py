@@ -30,6 +30,7 @@ from framestorm.machine import LOOPBACK, listens, wait_until
 from framestorm.platform.openfaas import parts
 from framestorm.run import jmeter
 from framestorm.setup import pieces as setup
+from framestorm.setup.log import call
 from framestorm.setup.pieces import Piece
 
 PLAN = paths.JMX / "request-rate.jmx"
@@ -52,7 +53,7 @@ export const handleSummary = (data) => ({{ [__ENV.OUT]: JSON.stringify(data.metr
 def _make(piece: Piece) -> None:
     environment = [f"{name}={value}" for name, value in parts.go_environment().items()]
     module = piece.inputs[0].parent
-    setup.call(["env", *environment, parts.GO, "-C", module, "build", "-ldflags=-s -w", "-o", piece.output, "tool"])
+    call(["env", *environment, parts.GO, "-C", module, "build", "-ldflags=-s -w", "-o", piece.output, "tool"])
 
 
 def _peer(name: str, after: Piece) -> Piece:

@@ -9,6 +9,7 @@ from framestorm import paths
 from framestorm.parser import Parser
 from framestorm.platform.openfaas import layout, parts
 from framestorm.setup import pieces as setup
+from framestorm.setup.log import call
 
 PIECES = (setup.JMETER_SBOM, *parts.GO_PIECES, parts.SBOM_TOOL, setup.SBOM_VENV)
 LOCKS = tuple(
@@ -29,13 +30,11 @@ def main(words: Sequence[str]) -> int:
     shutil.copy(setup.JMETER_SBOM.output, folder)
     for lock in LOCKS:
         file = folder / f"python-{lock.parent.name}.cdx.json"
-        setup.call(
-            [setup.SBOM_VENV.output / "bin" / "python", "-P", "-m", "cyclonedx_py", "requirements", lock, "-o", file]
-        )
+        call([setup.SBOM_VENV.output / "bin" / "python", "-P", "-m", "cyclonedx_py", "requirements", lock, "-o", file])
     for piece in parts.GO_PIECES:
         if os.access(piece.output, os.X_OK) and piece.output.parent == layout.BIN:
             file = folder / f"go-{piece.output.name}.cdx.json"
-            setup.call([parts.SBOM_TOOL.output, "bin", "-json", "-output", file, piece.output])
+            call([parts.SBOM_TOOL.output, "bin", "-json", "-output", file, piece.output])
     for file in sorted(folder.glob("*.cdx.json")):
         print(f"wrote {paths.shown(file)}")
     return 0

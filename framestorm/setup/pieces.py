@@ -8,11 +8,10 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -22,15 +21,13 @@ from pathlib import Path
 
 from framestorm import paths, probe
 from framestorm.errors import FramestormError
-from framestorm.setup import packages
+from framestorm.setup import jars, packages
+from framestorm.setup.log import call, say
 
 STAMPS = paths.LOCAL / "stamps"
-LOG = paths.LOCAL / "setup.log"
 JVMS = Path("/usr/lib/jvm")
 # One piece downloads while another is unpacked and a third is compiled.
 AT_ONCE = 3
-# Two Mavens that fill one local repository can break each other's files.
-_MAVEN = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -60,19 +57,6 @@ class Piece:
             return self.output.exists() and self.stamp.read_text() == self.fingerprint()
         except FileNotFoundError:
             return False
-
-
-def call(command: Sequence[str | Path]) -> None:
-    """Run a command that makes a piece, with its output in the set-up log; raises FramestormError if it fails."""
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
-    )
-    # Written in one go after the command has ended, because other pieces are made at the same time.
-    with LOG.open("ab") as log:
-        log.write(f"$ {' '.join(str(word) for word in command)}\n".encode() + done.stdout)
-    if done.returncode != 0:
-        tail = "\n".join(done.stdout.decode(errors="replace").splitlines()[-12:])
-        raise FramestormError(f"set-up failed in `{command[0]} …`, whole output in {paths.shown(LOG)}:\n{tail}")
 
 
 def _make_java(_piece: Piece) -> None:
@@ -111,47 +95,36 @@ def _java_17(*parts: Path) -> Path | None:
     return None
 
 
-def _call_maven(words: Sequence[str | Path]) -> None:
-    if shutil.which("mvn") is None:
-        packages.install(["maven"])
-    with _MAVEN:
-        call(["mvn", "-q", "-B", "-C", *words])
+def _make_jmeter(piece: Piece) -> None:
+    with _draft(piece.output) as home:
+        jars.fill(home, piece.inputs[0])
+        # jmeter.properties, saveservice.properties, log4j2.xml, templates/ and report-template/.
+        with zipfile.ZipFile(next(home.glob("set-up/ApacheJMeter_config-*.jar"))) as config:
+            config.extractall(home, [name for name in config.namelist() if name.startswith("bin/")])
+        (home / "lib" / "junit").mkdir()  # JMeter looks for it at start
 
 
-def _make_by_maven(piece: Piece) -> None:
-    """Let a pom.xml fill the folder that it calls its home."""
-    # Built in a temporary folder: otherwise old jars would remain, and a run may be reading the present folder.
-    draft = piece.output.with_name(f"{piece.output.name}.new")
-    shutil.rmtree(draft, ignore_errors=True)
-    pom = piece.inputs[0]
-    _call_maven(["-f", pom, "package", f"-Dhome={draft}"])
-    check_digests(draft, pom.with_name("jars.sha256"))
-    shutil.rmtree(piece.output, ignore_errors=True)
-    draft.rename(piece.output)
+def _make_test_jars(piece: Piece) -> None:
+    with _draft(piece.output) as home:
+        jars.fill(home, piece.inputs[0])
 
 
-def check_digests(home: Path, pinned: Path) -> None:
-    """Compare jars with the pinned digests, a file as sha256sum writes it; a jar that it does not list is named.
+@contextmanager
+def _draft(output: Path) -> Iterator[Path]:
+    """Yield the path of a folder that replaces `output` once it is filled.
 
-    Raises:
-        FramestormError: a jar differs from the pinned one: it was changed at the repository or on its way.
+    If the folder itself were filled, old files would remain, and a run may be reading it.
     """
-    if not pinned.exists():
-        return
-    lines = (line.split(maxsplit=1) for line in pinned.read_text().splitlines())
-    digests = {name.lstrip("*"): digest for digest, name in lines}
-    jars = {path.relative_to(home).as_posix(): path for path in sorted(home.glob("**/*.jar"))}
-    for name in jars.keys() & digests.keys():
-        found = hashlib.sha256(jars[name].read_bytes()).hexdigest()
-        if found != digests[name]:
-            raise FramestormError(f"{name} has the SHA-256 {found}, and {paths.shown(pinned)} says {digests[name]}")
-    if unknown := sorted(jars.keys() - digests.keys()):
-        _say(f"note: {paths.shown(pinned)} has no digest of {', '.join(unknown)}\n")
+    draft = output.with_name(f"{output.name}.new")
+    shutil.rmtree(draft, ignore_errors=True)
+    yield draft
+    shutil.rmtree(output, ignore_errors=True)
+    draft.rename(output)
 
 
 def _make_jmeter_sbom(piece: Piece) -> None:
     options = (f"-DoutputDirectory={piece.output.parent}", f"-DoutputName={piece.output.stem}", "-DoutputFormat=json")
-    _call_maven(["-f", piece.inputs[0], CYCLONEDX, *options])
+    jars.call_maven("-f", piece.inputs[0], CYCLONEDX, *options)
 
 
 def _make_additions(piece: Piece) -> None:
@@ -164,10 +137,7 @@ def _make_additions(piece: Piece) -> None:
     libraries = [path for path in sorted(paths.JMETER_HOME.glob("lib/**/*.jar")) if path not in {patches, piece.output}]
     with tempfile.TemporaryDirectory(prefix="additions-", dir=paths.LOCAL) as scratch:
         classes, patched = Path(scratch) / "classes", Path(scratch) / "patched"
-        copying = ("org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy", f"-Dartifact={JAVASSIST}")
-        _call_maven([*copying, f"-DoutputDirectory={scratch}"])
-        check_digests(Path(scratch), paths.JMX / "patch.sha256")
-        class_path = os.pathsep.join(map(str, [*libraries, *Path(scratch).glob("*.jar"), classes]))
+        class_path = os.pathsep.join(map(str, [*libraries, *paths.JMETER_HOME.glob("set-up/*.jar"), classes]))
         compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", class_path, "-d", classes)
         call([java, *compiler, *(path for path in piece.inputs if path.suffix == ".java")])
         call([java, "-cp", class_path, "framestorm.Patch", patched, paths.JMX / "patches.json"])
@@ -238,8 +208,6 @@ def _venv(name: str, title: str, lock: Path, *options: str) -> Piece:
 _COMPILED_LATER = "--no-compile"
 
 
-# Changes JMeter's classes at set-up only.
-JAVASSIST = "org.javassist:javassist:3.30.2-GA"
 CYCLONEDX = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
 GRAPH = paths.FACE_BLUR / "graph"
 JAVA = Piece("java", "Java 17", (), paths.JAVA_HOME, _make_java)
@@ -249,7 +217,12 @@ FOR_WINDOWS = Piece(
     "java-windows", "windows of Java 17", (), paths.JAVA_HOME / JAVA_WINDOWS, _make_java_windows, (JAVA,)
 )
 JMETER = Piece(
-    "jmeter", "JMeter 5.5 with its plug-ins", (paths.JMX / "pom.xml",), paths.JMETER_HOME, _make_by_maven, (JAVA,)
+    "jmeter",
+    "JMeter 5.5 with its plug-ins",
+    (paths.JMX / "pom.xml", paths.JMX / "jars.lock"),
+    paths.JMETER_HOME,
+    _make_jmeter,
+    (JAVA,),
 )
 ADDITIONS = Piece(
     "jmeter-additions",
@@ -296,9 +269,13 @@ ANSIBLE_TEST_VENV = _venv(
     _COMPILED_LATER,
 )
 TEST_JARS = Piece(
-    "test-jars", "jars of the tests' plans", (paths.ROOT / "tests" / "foreign" / "pom.xml",), paths.TEST_JARS,
-    _make_by_maven, (JAVA,),
-)  # fmt: skip
+    "test-jars",
+    "jars of the tests' plans",
+    (paths.ROOT / "tests/foreign/pom.xml", paths.ROOT / "tests/foreign/jars.lock"),
+    paths.TEST_JARS,
+    _make_test_jars,
+    (JAVA,),
+)
 JMETER_SBOM = Piece(
     "jmeter-sbom",
     "list of JMeter's jars",
@@ -343,12 +320,12 @@ def ensure(pieces: Sequence[Piece]) -> None:
 
 
 def _make(piece: Piece, position: str) -> None:
-    _say(f"set-up {position}: {piece.title} …\n")
+    say(f"set-up {position}: {piece.title} …\n")
     started_s = time.monotonic()
     piece.stamp.unlink(missing_ok=True)
     piece.make(piece)
     piece.stamp.write_text(piece.fingerprint())
-    _say(f"set-up {position}: made in {time.monotonic() - started_s:.0f} s\n")
+    say(f"set-up {position}: made in {time.monotonic() - started_s:.0f} s\n")
 
 
 @contextmanager
@@ -358,11 +335,6 @@ def _locked() -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _say(f"waiting for another set-up of this checkout to finish ({paths.shown(paths.LOCAL / 'lock')})\n")
+            say(f"waiting for another set-up of this checkout to finish ({paths.shown(paths.LOCAL / 'lock')})\n")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()

@@ -206,7 +206,7 @@ def test_pom_pins_versions_and_names_no_registry() -> None:
     pom = (JMX / "pom.xml").read_text()
     assert "<repositor" not in pom
     versions = re.findall(r"<version>([^<]*)</version>", pom)
-    assert all(re.fullmatch(r"[\d.]+|\$\{jmeter\.version\}", version) for version in versions), versions
+    assert all(re.fullmatch(r"[\d.]+(-GA)?|\$\{jmeter\.version\}", version) for version in versions), versions
     artifacts = re.findall(r"<(?:dependency|plugin|artifactItem)>", pom)
     assert len(versions) == len(artifacts) + 1  # and the project's own
 

@@ -22,6 +22,7 @@ from framestorm.platform.openfaas.parts import Image, Places, catalogue
 from framestorm.platform.openfaas.services import Program, StartedServices
 from framestorm.setup import packages
 from framestorm.setup import pieces as setup
+from framestorm.setup.log import LOG
 from framestorm.setup.pieces import Piece
 
 # Files of an engine that this kit starts, separate from those of a user's own engine.
@@ -232,7 +233,7 @@ def _make_base(tag: str) -> None:
     root = HOME / "base"
     shutil.rmtree(root, ignore_errors=True)
     try:
-        with setup.LOG.open("ab") as log:
+        with LOG.open("ab") as log:
             base.unpack(root, PACKAGES, base.archives(), log)
     except LabError as error:
         raise FramestormError(str(error)) from None

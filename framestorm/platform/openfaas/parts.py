@@ -14,6 +14,7 @@ from framestorm.errors import FramestormError
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, HOST, SOURCE
 from framestorm.setup import packages
 from framestorm.setup import pieces as setup
+from framestorm.setup.log import call
 from framestorm.setup.pieces import Piece
 
 # Each in a folder of function/openfaas/parts/ whose go.mod names it as its tool, and go.sum pins all it is made from.
@@ -72,12 +73,12 @@ def go_environment() -> dict[str, str]:
 def _make_program(piece: Piece, module: Path, package: str) -> None:
     BIN.mkdir(parents=True, exist_ok=True)
     into: str | Path = f"{BIN}{os.sep}" if package == "tool" else piece.output
-    setup.call(_go(module, "build", "-ldflags=-s -w", "-o", into, package))
+    call(_go(module, "build", "-ldflags=-s -w", "-o", into, package))
 
 
 def _make_gateway(piece: Piece, module: Path) -> None:
     """The gateway from its own sources, but for one thing: its main names no address to listen on, and so takes all."""
-    setup.call(_go(module, "mod", "download", GATEWAY_MODULE))
+    call(_go(module, "mod", "download", GATEWAY_MODULE))
     list_folder = _go(module, "list", "-m", "-f", "{{.Dir}}", GATEWAY_MODULE)
     folder = subprocess.run(list_folder, capture_output=True, text=True, check=True).stdout.strip()
     sources = HOME / "gateway-source"
@@ -94,7 +95,7 @@ def _make_gateway(piece: Piece, module: Path) -> None:
     go_mod.write_text(f"{(module / 'go.mod').read_text()}\nreplace {GATEWAY_MODULE} => {sources}\n")
     shutil.copyfile(module / "go.sum", sources / "build.sum")
     BIN.mkdir(parents=True, exist_ok=True)
-    setup.call(_go(module, "build", f"-modfile={go_mod}", "-ldflags=-s -w", "-o", f"{BIN}{os.sep}", "tool"))
+    call(_go(module, "build", f"-modfile={go_mod}", "-ldflags=-s -w", "-o", f"{BIN}{os.sep}", "tool"))
 
 
 def _go(module: Path, *words: str | Path) -> list[str | Path]:
@@ -148,7 +149,7 @@ def _make_packages(piece: Piece) -> None:
 
 def _make_java_noop(piece: Piece) -> None:
     JAVA_CLASSES.mkdir(parents=True, exist_ok=True)
-    setup.call(["javac", "--release", "17", "-d", JAVA_CLASSES, piece.inputs[0]])
+    call(["javac", "--release", "17", "-d", JAVA_CLASSES, piece.inputs[0]])
 
 
 GO_PIECES = _go_pieces()

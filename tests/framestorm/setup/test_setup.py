@@ -12,6 +12,7 @@ import pytest
 from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.run import jmeter, output
+from framestorm.setup import log
 from framestorm.setup import pieces as setup
 
 
@@ -60,7 +61,7 @@ def test_an_interrupted_piece_is_made_again(piece: setup.Piece) -> None:
 
 def test_set_up_that_waits_for_another_says_so(piece: setup.Piece, monkeypatch: pytest.MonkeyPatch) -> None:
     messages: queue.Queue[str] = queue.Queue()
-    monkeypatch.setattr(setup, "_say", messages.put)
+    monkeypatch.setattr(setup, "say", messages.put)
     with (paths.LOCAL / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         waiting = threading.Thread(target=setup.ensure, args=([piece],))
@@ -129,7 +130,7 @@ def test_a_lock_holds_when_a_newer_release_of_a_package_with_extras_is_there(
     wheel("engine", "1.1", "Provides-Extra: fast")
     lock = tmp_path / "lock.txt"
     lock.write_text(pinned)
-    monkeypatch.setattr(setup, "LOG", tmp_path / "log")
+    monkeypatch.setattr(log, "LOG", tmp_path / "log")
     setup.pip_install(
         Path(sys.executable), lock, "--no-index", "--find-links", tmp_path, "--target", tmp_path / "there"
     )

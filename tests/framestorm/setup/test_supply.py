@@ -1,4 +1,4 @@
-"""What comes from elsewhere: jars are compared with pinned digests, and all of it can be listed."""
+"""What comes from elsewhere: jars are fetched and compared by lock files, and all of it can be listed."""
 
 import hashlib
 import json
@@ -6,33 +6,78 @@ from pathlib import Path
 
 import pytest
 
-from framestorm import cli, probe
+from framestorm import cli, paths, probe
 from framestorm.errors import FramestormError
-from framestorm.setup import pieces as setup
+from framestorm.setup import jars
+
+LISTING = """
+The following files have been resolved:
+   org.apache.jmeter:ApacheJMeter:jar:5.5:compile -- module ApacheJMeter (auto)
+   org.xmlresolver:xmlresolver:jar:data:4.2.0:runtime -- module org.xmlresolver.data [auto]
+   org.javassist:javassist:jar:3.30.2-GA:provided -- module org.javassist
+   junit:junit:jar:4.13.2:test -- module junit (auto)
+"""
 
 
-def test_a_changed_jar_is_refused_and_an_unknown_one_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def pom(tmp_path: Path) -> Path:
+    """A pom.xml with the lock file of one jar, which set-up has fetched already."""
+    pom = tmp_path / "pom.xml"
+    pom.write_text("<project/>")
+    [javassist] = [jar for jar in jars.Lock.of(paths.JMX / "pom.xml").jars if "javassist" in jar.path]
+    lock = f"# {hashlib.sha256(pom.read_bytes()).hexdigest()}\n{javassist.sha256} lib/a.jar {javassist.coordinates}\n"
+    pom.with_name("jars.lock").write_text(lock)
+    return pom
+
+
+def test_jars_are_fetched_by_their_lock_file(tmp_path: Path, pom: Path) -> None:
+    jars.fill(tmp_path / "home", pom)
+    assert [path.name for path in (tmp_path / "home").rglob("*") if path.is_file()] == ["a.jar"]
+
+
+def test_a_jar_that_differs_from_its_lock_file_is_refused(tmp_path: Path, pom: Path) -> None:
+    lock = pom.with_name("jars.lock")
+    pinned = jars.Lock.of(pom).jars[0].sha256
+    lock.write_text(lock.read_text().replace(pinned, "0" * 64))
+    with pytest.raises(FramestormError, match=rf"lib/a\.jar has the SHA-256 {pinned}, and its jars\.lock says 0000"):
+        jars.fill(tmp_path / "home", pom)
+
+
+def test_a_pom_that_was_changed_is_resolved_by_maven(
+    tmp_path: Path, pom: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home, pinned = tmp_path / "home", tmp_path / "jars.sha256"
-    (home / "lib").mkdir(parents=True)
-    (home / "lib" / "a.jar").write_bytes(b"a")
-    (home / "lib" / "own.jar").write_bytes(b"own")
-    pinned.write_text(f"{hashlib.sha256(b'a').hexdigest()}  lib/a.jar\n")
-    setup.check_digests(home, pinned)
-    assert "lib/own.jar" in capsys.readouterr().err
-    (home / "lib" / "a.jar").write_bytes(b"b")
-    with pytest.raises(FramestormError, match=r"lib/a\.jar has the SHA-256"):
-        setup.check_digests(home, pinned)
+    def package(*words: str | Path) -> None:
+        assert words == ("-f", pom, "package", f"-Dhome={tmp_path}")
+        (tmp_path / "own.jar").write_bytes(b"own")
+
+    monkeypatch.setattr(jars, "call_maven", package)
+    pom.write_text("<project></project>")
+    jars.fill(tmp_path, pom)
+    said = capsys.readouterr().err
+    assert "pom.xml is not the one of its jars.lock" in said and "no jars.lock has a digest of own.jar" in said
 
 
-def test_the_pinned_jars_are_those_of_the_home() -> None:
-    lines = (setup.paths.JMX / "jars.sha256").read_text().splitlines()
-    home = setup.paths.JMETER_HOME
+@pytest.mark.parametrize(
+    ("pom", "home"),
+    [(paths.JMX / "pom.xml", paths.JMETER_HOME), (paths.ROOT / "tests/foreign/pom.xml", paths.TEST_JARS)],
+)
+def test_the_locked_jars_are_those_of_the_home(pom: Path, home: Path) -> None:
+    lock = jars.Lock.of(pom)
+    assert lock.pom == hashlib.sha256(pom.read_bytes()).hexdigest(), f"run python -m framestorm.setup.jars {pom}"
     made = {path.relative_to(home).as_posix() for path in home.glob("**/*.jar")} - {probe.ADDITIONS, probe.PATCHES}
-    assert {line.split()[1] for line in lines} == made
-    _, name, version = setup.JAVASSIST.split(":")
-    assert (setup.paths.JMX / "patch.sha256").read_text().split()[1] == f"{name}-{version}.jar"
+    assert {jar.path for jar in lock.jars} == made
+
+
+def test_coordinates_are_read_from_the_list_of_maven() -> None:
+    names = {
+        "ApacheJMeter": "org.apache.jmeter:ApacheJMeter:jar:5.5",
+        "ApacheJMeter-5.5": "org.apache.jmeter:ApacheJMeter:jar:5.5",
+        "xmlresolver-data": "org.xmlresolver:xmlresolver:jar:data:4.2.0",
+        "xmlresolver-4.2.0-data": "org.xmlresolver:xmlresolver:jar:data:4.2.0",
+        "javassist": "org.javassist:javassist:jar:3.30.2-GA",
+        "javassist-3.30.2-GA": "org.javassist:javassist:jar:3.30.2-GA",
+    }
+    assert jars.coordinates_by_name(LISTING) == {f"{name}.jar": coordinates for name, coordinates in names.items()}
 
 
 def test_software_is_listed(tmp_path: Path) -> None:

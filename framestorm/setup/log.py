@@ -1,0 +1,30 @@
+"""What set-up tells: its commands with their output in a log, and a line for the user on stderr."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from framestorm import paths
+from framestorm.errors import FramestormError
+
+LOG = paths.LOCAL / "setup.log"
+
+
+def call(command: Sequence[str | Path]) -> None:
+    """Run a command that makes a piece, with its output in the set-up log; raises FramestormError if it fails."""
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
+    )
+    # Written in one go after the command has ended, because other pieces are made at the same time.
+    with LOG.open("ab") as log:
+        log.write(f"$ {' '.join(str(word) for word in command)}\n".encode() + done.stdout)
+    if done.returncode != 0:
+        tail = "\n".join(done.stdout.decode(errors="replace").splitlines()[-12:])
+        raise FramestormError(f"set-up failed in `{command[0]} …`, whole output in {paths.shown(LOG)}:\n{tail}")
+
+
+def say(text: str) -> None:
+    """Print a line on stderr at once."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
