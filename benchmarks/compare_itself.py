@@ -16,11 +16,11 @@ import polars as pl
 from framestorm.compare.questions import of_runs
 from framestorm.compare.runs import Measured, Run, RunSide
 from framestorm.compare.sides import read_sides
-from framestorm.inference.contrasts import judge_differences
+from framestorm.judge.contrasts import judge_differences
 from framestorm.model.comparison import NOT_COMPARED, NOT_SIGNIFICANT
 from framestorm.model.run import Record
+from framestorm.results.samples import Samples
 from framestorm.results.table import read_table
-from framestorm.study.answers.samples import Samples
 
 PIECES = 60
 WANTED = 0.95

@@ -22,13 +22,13 @@ from scipy import signal, stats
 
 from framestorm.compare import questions
 from framestorm.compare.runs import Measured, Run, RunSide
+from framestorm.results.samples import OrderedTimes
 from framestorm.stats.bootstrap import draw
 from framestorm.stats.evidence import of_shares, over_repetitions
 from framestorm.stats.means import is_enough, student, welch, without_repetition
 from framestorm.stats.percentiles import Sample, interval_ranks
 from framestorm.stats.scalability import fit_usl
 from framestorm.stats.shares import design_effect, wilson
-from framestorm.study.answers.samples import OrderedTimes
 
 Floats = NDArray[np.float64]
 Ends = tuple[float | None, float | None]

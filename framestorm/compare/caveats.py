@@ -10,7 +10,7 @@ from typing import Any
 from framestorm.compare.questions import ONE_ONLY, Questions
 from framestorm.compare.runs import Run, RunSide, settings_of
 from framestorm.compare.sides import StudySide
-from framestorm.inference.contrasts import share_without_time
+from framestorm.judge.contrasts import share_without_time
 from framestorm.model.comparison import DifferentSetting
 from framestorm.model.run import Host, Kit, Record
 from framestorm.model.summary import Doubt

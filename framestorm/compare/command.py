@@ -9,7 +9,7 @@ from framestorm.compare.comparing import compare
 from framestorm.compare.page import junit_xml, page_html, terminal_text
 from framestorm.compare.sides import Sides, StudySide, factors_text, levels, read_sides
 from framestorm.errors import FramestormError, UsageError
-from framestorm.inference.contrasts import Threshold
+from framestorm.judge.contrasts import Threshold
 from framestorm.model.files import dump, write_text
 from framestorm.model.metric import Worse, metric, quoted, split_label
 from framestorm.model.study import catalogue_name

@@ -11,8 +11,8 @@ from framestorm.compare import caveats
 from framestorm.compare.questions import Questions, of_runs, of_studies
 from framestorm.compare.runs import RunSide
 from framestorm.compare.sides import Sides, StudySide
-from framestorm.inference.contrasts import Threshold, judge_differences, judge_thresholds
-from framestorm.inference.wording import contrast_sentence
+from framestorm.judge.contrasts import Threshold, judge_differences, judge_thresholds
+from framestorm.judge.wording import contrast_sentence
 from framestorm.machine import kit, now_ms
 from framestorm.model.comparison import (
     ComparedSide,
@@ -28,7 +28,7 @@ from framestorm.model.comparison import (
 from framestorm.model.metric import RESPONSE, metric
 from framestorm.model.units import listed, plural
 from framestorm.report.junit import suite_name
-from framestorm.study.answers.samples import OrderedTimes
+from framestorm.results.samples import OrderedTimes
 
 EXIT_MISSING, EXIT_REGRESSION, EXIT_UNDECIDED = 1, 3, 5
 MAIN_OF_RUNS = ("median_ms", "p95_ms", "success")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from framestorm.inference import wording
+from framestorm.judge import wording
 from framestorm.model import units
 from framestorm.model.comparison import (
     NOT_COMPARED,

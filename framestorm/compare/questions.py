@@ -14,11 +14,12 @@ import numpy as np
 from framestorm.compare.runs import RATE, STATISTICS, SUCCESS, Measured, Run, RunSide
 from framestorm.compare.sides import StudySide
 from framestorm.errors import FramestormError
-from framestorm.inference.contrasts import Missing, Question
+from framestorm.judge.contrasts import Missing, Question
 from framestorm.model.comparison import SideFigure
 from framestorm.model.metric import column, is_of_run, is_rounded, metric, percentile, split_label
 from framestorm.model.units import plural
 from framestorm.results.jtl import JMETER_TIMES
+from framestorm.results.samples import OrderedTimes
 from framestorm.stats.bootstrap import Resamples, draw
 from framestorm.stats.evidence import (
     Evidence,
@@ -31,7 +32,6 @@ from framestorm.stats.evidence import (
 )
 from framestorm.stats.means import welch
 from framestorm.stats.shares import design_effect
-from framestorm.study.answers.samples import OrderedTimes
 
 # Fewer show too little of their spread for a claim.
 LEAST_SAMPLES = 20

@@ -15,12 +15,12 @@ from framestorm.model.metric import PERCENTILES, RESPONSE, USER, column, metric,
 from framestorm.model.run import Record, Target
 from framestorm.model.summary import Summary
 from framestorm.model.units import plural
+from framestorm.points.folder import StudyFolder
 from framestorm.results.jtl import read_jtl, read_users
 from framestorm.results.reading import read_run
+from framestorm.results.samples import OrderedTimes, Samples, read_samples
 from framestorm.results.table import rate_per_s, serving_ms
 from framestorm.stats.checks import Flags, Floats
-from framestorm.study.answers.samples import OrderedTimes, Samples, read_samples
-from framestorm.study.design.folder import StudyFolder
 
 STATISTICS = ("mean", *PERCENTILES)
 SUCCESS, RATE = "success", "served_per_s"

@@ -15,15 +15,14 @@ from framestorm.model.files import FileError, read
 from framestorm.model.metric import split_label
 from framestorm.model.study import Value
 from framestorm.model.summary import Doubt
-from framestorm.model.units import plural
+from framestorm.model.units import as_number, as_text, plural
 from framestorm.plain import note
+from framestorm.points.folder import COMPLETE, FILE, Point, StudyRecord
+from framestorm.points.results_csv import FILE as RESULTS
+from framestorm.points.results_csv import names_cut_off
+from framestorm.points.run_figures import figures_or_why_not
 from framestorm.report import build
 from framestorm.results.imported import import_jtl
-from framestorm.study.answers.results import figures_or_why_not
-from framestorm.study.answers.rows import FILE as RESULTS
-from framestorm.study.answers.rows import names_cut_off
-from framestorm.study.design.folder import COMPLETE, FILE, Point, StudyRecord
-from framestorm.study.design.matrix import as_number, as_text
 
 RUN, STUDY = "run.json", FILE
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -14,6 +14,27 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def as_number(value: object) -> int | float | None:
+    """The value as a number if it is one, or a text that is one; else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    for kind in (int, float):
+        try:
+            return kind(value) if isinstance(value, str) else value
+        except ValueError:
+            continue
+    return None
+
+
+def as_text(value: object) -> str:
+    """A value in the form of a JMeter property."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value)
+
+
 def significant(value: float, digits: int = 3) -> str:
     """`value` with `digits` significant digits, without an exponent, with thousands separators."""
     if value == 0:

@@ -18,11 +18,12 @@ from framestorm.model.study import DEFINITION
 from framestorm.parser import Parser
 from framestorm.plain import note, say, visible
 from framestorm.platform.base import DEFAULT_PORT, Check
+from framestorm.points import folder
+from framestorm.points.folder import COMPLETE, Overrides, Resumption, StudyFolder, StudyRecord
 from framestorm.run import properties
 from framestorm.setup import pieces as setup
 from framestorm.study import readiness
-from framestorm.study.design import folder, matrix, reading
-from framestorm.study.design.folder import COMPLETE, Overrides, Resumption, StudyFolder, StudyRecord
+from framestorm.study.design import matrix, reading
 from framestorm.study.design.yaml_lines import choices
 
 EXIT_STATUS = (

@@ -12,11 +12,11 @@ from framestorm.model import files
 from framestorm.model.metric import is_of_run
 from framestorm.model.run import Record
 from framestorm.platform.registry import Platforms
+from framestorm.points.folder import COMPLETE, FAILED, LOG, PARTIAL, RUNNING, STOPPED, Point, RunLine, StudyFolder
 from framestorm.report import build
 from framestorm.run import dashboard
 from framestorm.run.options import Output, RunOptions, What, Where
 from framestorm.study.design import matrix
-from framestorm.study.design.folder import COMPLETE, FAILED, LOG, PARTIAL, RUNNING, STOPPED, Point, RunLine, StudyFolder
 
 # A criterion that never fails: in a study, errors are results and do not fail a run.
 NO_CRITERION = "success < 0 %"
@@ -97,10 +97,10 @@ class Engine:
 
     def _figures(self, run_name: str) -> tuple[dict[str, float], str | None]:
         """The metrics of a run, or why they cannot be read; its files are read only once."""
-        from framestorm.study.answers import results
+        from framestorm.points import run_figures
 
         if run_name not in self._read:
-            figures, why = results.figures_or_why_not(self._folder.path / run_name, self._study)
+            figures, why = run_figures.figures_or_why_not(self._folder.path / run_name, self._study)
             metrics = {name: float(value) for name, value in figures.metrics.items() if value is not None}
             self._read[run_name] = metrics, why
         return self._read[run_name]

@@ -12,10 +12,10 @@ from framestorm.model.study import Study
 from framestorm.model.units import plural
 from framestorm.platform.base import Check, Platform, attempt
 from framestorm.platform.registry import PLATFORMS, Platforms
+from framestorm.points.folder import Point, StudyRecord
 from framestorm.run.pieces import of_plan
 from framestorm.setup import pieces as setup
 from framestorm.study.design import matrix, reading
-from framestorm.study.design.folder import Point, StudyRecord
 
 
 def checks(study: StudyRecord, folder: Path) -> Iterator[Check]:

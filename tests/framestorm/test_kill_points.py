@@ -18,15 +18,15 @@ from framestorm.model import files
 from framestorm.model.run import Record
 from framestorm.model.study import Study
 from framestorm.model.summary import Summary
+from framestorm.points import run_figures
+from framestorm.points.folder import COMPLETE, StudyFolder, StudyRecord
+from framestorm.points.run_figures import RunFigures
 from framestorm.report import build
 from framestorm.results.clients import read_clients
 from framestorm.results.reading import RAW_FILES
 from framestorm.run import jmeter, target, video
 from framestorm.run.options import Output, RunOptions, What
-from framestorm.study.answers import results
-from framestorm.study.answers.results import RunFigures
 from framestorm.study.design import matrix
-from framestorm.study.design.folder import COMPLETE, StudyFolder, StudyRecord
 from framestorm.study.engine import Engine
 from tests import kill_points
 from tests.client.conftest import write_video
@@ -154,7 +154,7 @@ def run_point(_: Engine, options: RunOptions) -> None:
 def make_study(folder: Path) -> None:
     """A study of two points, made or gone on with; each run is a file of one figure."""
     Engine._run = run_point  # type: ignore[assignment]
-    results.figures_of_run = figures_of_run
+    run_figures.figures_of_run = figures_of_run
     where = folder / "study"
     if not where.exists():
         content = PLAIN | {"name": "killed", "target": {"kind": "url", "url": "http://127.0.0.1:9/x"}, "repetitions": 1}
@@ -166,7 +166,7 @@ def make_study(folder: Path) -> None:
 
 def test_a_study_killed_at_any_write_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Engine, "_run", run_point)
-    monkeypatch.setattr(results, "figures_of_run", figures_of_run)
+    monkeypatch.setattr(run_figures, "figures_of_run", figures_of_run)
     states = []
     for folder in at_each_write(make_study, tmp_path):
         where = folder / "study"

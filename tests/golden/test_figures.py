@@ -24,8 +24,8 @@ from framestorm.compare import command as compare
 from framestorm.model.comparison import Comparison
 from framestorm.model.files import read
 from framestorm.model.summary import Summary
-from framestorm.study.answers.summary import StudySummary
 from framestorm.study.page import page as study_page
+from framestorm.study.summary import StudySummary
 
 HERE = Path(__file__).parent
 # Figures that were wrong, by where they are, and what they are instead.

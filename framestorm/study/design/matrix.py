@@ -13,13 +13,13 @@ from framestorm.model import facets
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.study import Level, Study, Value
-from framestorm.model.units import duration
+from framestorm.model.units import as_number, as_text, duration
 from framestorm.platform import registry
 from framestorm.platform.base import SettingError
 from framestorm.platform.registry import PLATFORMS
-from framestorm.study.design import expressions
-from framestorm.study.design.expressions import ExpressionError, Number
-from framestorm.study.design.folder import Overrides, Point
+from framestorm.points import expressions
+from framestorm.points.expressions import ExpressionError, Number
+from framestorm.points.folder import Overrides, Point
 from framestorm.study.design.yaml_lines import PointError, YamlPath, choices
 
 # Time of a run in addition to its load: start and end of JMeter, its dashboard, the report, settings of the target.
@@ -127,27 +127,6 @@ def read_plan(plan: str) -> Plan:
         UsageError: the plan is missing or wrong.
     """
     return plans.read(paths.ROOT / plan)
-
-
-def as_number(value: object) -> Number | None:
-    """The value as a number if it is one, or a text that is one; else None."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    for kind in (int, float):
-        try:
-            return kind(value) if isinstance(value, str) else value
-        except ValueError:
-            continue
-    return None
-
-
-def as_text(value: object) -> str:
-    """A value in the form of a JMeter property."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    return str(value)
 
 
 def _point(study: Study, places: Mapping[str, int]) -> Point:

@@ -20,9 +20,11 @@ from framestorm.model.study import (
     Value,
     catalogue_name,
 )
-from framestorm.study.design import expressions, matrix, yaml_lines
-from framestorm.study.design import folder as folders
-from framestorm.study.design.expressions import ExpressionError
+from framestorm.model.units import as_number, as_text
+from framestorm.points import expressions
+from framestorm.points import folder as folders
+from framestorm.points.expressions import ExpressionError
+from framestorm.study.design import matrix, yaml_lines
 from framestorm.study.design.yaml_lines import PointError, Problems, YamlPath, shown_place, validated
 
 FactorLevels = Mapping[str, Sequence[Value]]
@@ -179,7 +181,7 @@ class _Checks:
                 continue
             texts: dict[str, Value] = {}
             for number, value in enumerate(factor.values):
-                text = matrix.as_text(value)
+                text = as_text(value)
                 if text in texts:
                     both = f"{json.dumps(texts[text])} and {json.dumps(value)}"
                     self.problems.add((*place, number), f"{both} are the same level of {name}; leave one out")
@@ -217,7 +219,7 @@ class _Checks:
         """Names of properties and of factors with numbers."""
         names = set(self.study.properties)
         for name, factor in self.study.factors.items():
-            names |= {name} if any(matrix.as_number(value) is not None for value in factor.values) else set()
+            names |= {name} if any(as_number(value) is not None for value in factor.values) else set()
             names |= {property_ for value in factor.values for property_ in factor.level(name, value).properties}
         return sorted(names)
 
@@ -230,7 +232,7 @@ class _Checks:
             where = (*place, *key)
             if name is None or not self._factor(name, where):
                 continue
-            if any(matrix.as_number(level) is None for level in self.levels[name]):
+            if any(as_number(level) is None for level in self.levels[name]):
                 self.problems.add(where, f"{shown_place(where)} is {name}, whose levels are not numbers")
         if claim.pair and claim.pair[1] == claim.pair[2]:
             where = (*place, "compare")
@@ -296,10 +298,10 @@ class _Checks:
         for name, wanted in where.items():
             if not self._factor(name, (*place, name)):
                 continue
-            texts = {matrix.as_text(level): level for level in self.levels[name]}
+            texts = {as_text(level): level for level in self.levels[name]}
             for index, value in enumerate(wanted if isinstance(wanted, tuple) else (wanted,)):
                 at = (*place, name, index) if isinstance(wanted, tuple) else (*place, name)
-                text = matrix.as_text(value)
+                text = as_text(value)
                 what = f"unknown level {text!r} of {name} in {shown_place(at)}"
                 if text not in texts:
                     self.problems.add(at, what, texts, text)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from framestorm.inference import wording
+from framestorm.judge import wording
 from framestorm.model import study as design
 from framestorm.model.metric import figure_label, metric
 from framestorm.model.study import Value, matches
@@ -26,7 +26,7 @@ from framestorm.report.figure import (
     colour_of,
     line,
 )
-from framestorm.study.answers.summary import StudySummary
+from framestorm.study.summary import StudySummary
 
 # Panels whose tops differ by more have axes of their own: on a common one the lower would be flat.
 COMMON_AXIS_RATIO = 4

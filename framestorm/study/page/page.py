@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from framestorm import paths
-from framestorm.inference import wording
+from framestorm.judge import wording
 from framestorm.model import units
 from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED
 from framestorm.model.files import write, write_text
@@ -12,16 +12,16 @@ from framestorm.model.study import matches
 from framestorm.model.study_summary import Basis, HypothesisAnswer, PointSummary
 from framestorm.model.summary import Doubt
 from framestorm.model.units import plural
+from framestorm.points.folder import STOPPED, StudyFolder, StudyRecord
+from framestorm.points.results_csv import write_rows
+from framestorm.points.study_results import StudyResults
 from framestorm.report.document import render
 from framestorm.report.junit import Case, suite_xml
 from framestorm.results.reading import ReportError
 from framestorm.stats.estimate import Estimate
-from framestorm.study.answers.rows import write_rows
-from framestorm.study.answers.study_results import StudyResults
-from framestorm.study.answers.summary import StudySummary, summarise
-from framestorm.study.design.folder import STOPPED, StudyFolder, StudyRecord
 from framestorm.study.design.reading import record_now
 from framestorm.study.page.charts import study_charts
+from framestorm.study.summary import StudySummary, summarise
 
 # A verdict's class in the style sheet.
 LOOKS = {CONFIRMED: "pass", REJECTED: "fail", INCONCLUSIVE: "partial"}

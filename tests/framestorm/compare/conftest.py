@@ -12,10 +12,10 @@ from framestorm.cli import main
 from framestorm.model.files import write
 from framestorm.model.run import Kit
 from framestorm.model.study import Study
+from framestorm.points.folder import RunLine, StudyRecord
+from framestorm.points.results_csv import ResultRow, write_rows
 from framestorm.report import build
-from framestorm.study.answers.rows import ResultRow, write_rows
 from framestorm.study.design import matrix
-from framestorm.study.design.folder import RunLine, StudyRecord
 from tests.framestorm.study.conftest import PLAIN, START_MS, FakeResult, frames_of, timed_out, write_run
 
 JTL_HEADER = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage,Hostname"

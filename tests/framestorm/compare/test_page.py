@@ -6,7 +6,7 @@ import pytest
 
 from framestorm.cli import main
 from framestorm.compare.page import charts, page_html
-from framestorm.inference.wording import ratio as ratio_text
+from framestorm.judge.wording import ratio as ratio_text
 from framestorm.model import files
 from framestorm.model.comparison import Comparison
 from tests.framestorm.compare.conftest import Make, steady

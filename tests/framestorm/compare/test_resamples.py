@@ -6,8 +6,8 @@ import pytest
 from benchmarks.compare_itself import claims, made_up
 from framestorm.compare import questions
 from framestorm.compare.runs import STATISTICS
+from framestorm.results.samples import OrderedTimes
 from framestorm.stats.bootstrap import Resamples
-from framestorm.study.answers.samples import OrderedTimes
 
 SEED = questions.seed(0, "")
 

@@ -18,11 +18,11 @@ from framestorm.model.study import Study
 from framestorm.platform import registry
 from framestorm.platform.base import Check, Count, Platform, Reading, SettingError, Site, TargetSettings
 from framestorm.platform.registry import Platforms
+from framestorm.points.folder import StudyFolder, StudyRecord
 from framestorm.run import jmeter
 from framestorm.run.options import Output, RunOptions, What
 from framestorm.study import readiness
 from framestorm.study.design import matrix
-from framestorm.study.design.folder import StudyFolder, StudyRecord
 from framestorm.study.engine import Engine
 from tests.framestorm.study.conftest import PLAIN
 

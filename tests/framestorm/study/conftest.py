@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
+from framestorm.judge import claims
 from framestorm.model.files import write
 from framestorm.model.run import Host, Record
 from framestorm.model.sample import COMMON, ORIGIN
 from framestorm.model.study import Claim
 from framestorm.model.study_summary import ClaimAnswer
-from framestorm.study.answers import claims
-from framestorm.study.answers.study_results import StudyResults
+from framestorm.points.folder import Point, RunLine, StudyFolder, StudyRecord
+from framestorm.points.study_results import StudyResults
 from framestorm.study.design import matrix, reading
-from framestorm.study.design.folder import Point, RunLine, StudyFolder, StudyRecord
 from tests.framestorm.conftest import summary_of
 
 BOTH = {"users": [1, 2], "way": {"fork": {}, "kept-alive": {}}}

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from scipy import stats
 
+from framestorm.judge.knees import scalability
+from framestorm.judge.point_figures import summarise_points
 from framestorm.model.study_summary import PointRun
+from framestorm.points.folder import StudyFolder
+from framestorm.points.study_results import StudyResults
 from framestorm.stats.shares import wilson
-from framestorm.study.answers.knees import scalability
-from framestorm.study.answers.study_results import StudyResults, summarise_points
-from framestorm.study.answers.summary import _level, summarise
-from framestorm.study.design.folder import StudyFolder
+from framestorm.study.summary import _level, summarise
 from tests.framestorm.study.conftest import FakeResult, frames_of, timed_out
 
 Make = Callable[..., StudyResults]

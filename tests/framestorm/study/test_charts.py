@@ -11,8 +11,8 @@ from framestorm.model.study import Value, matches
 from framestorm.model.study_summary import LawCurve, PublishedPoint, ScalabilityLine
 from framestorm.report.figure import INK, MAIN, Chart
 from framestorm.stats.estimate import Estimate
-from framestorm.study.answers.summary import StudySummary
 from framestorm.study.page import charts
+from framestorm.study.summary import StudySummary
 
 E = Estimate
 Figures = Mapping[Value, Estimate]

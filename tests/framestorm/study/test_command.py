@@ -9,11 +9,11 @@ import yaml
 
 from framestorm import paths
 from framestorm.errors import UsageError
+from framestorm.points import run_figures
+from framestorm.points.folder import COMPLETE, FAILED, RunLine, StudyFolder
 from framestorm.setup import pieces as setup
 from framestorm.study import command, readiness
-from framestorm.study.answers import results
 from framestorm.study.command import Ended
-from framestorm.study.design.folder import COMPLETE, FAILED, RunLine, StudyFolder
 from tests.framestorm.study.conftest import PLAIN
 
 STUDY = PLAIN | {"plan": "jmx/video-per-user.jmx", "repetitions": 2}
@@ -95,7 +95,7 @@ def test_a_dry_run_says_what_would_be_refused(write: Callable[..., str], capsys:
 def test_a_dry_run_of_resume_lists_what_is_left(
     ran: list[Any], write: Callable[..., str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "figures_of_run", lambda *_: results.RunFigures())
+    monkeypatch.setattr(run_figures, "figures_of_run", lambda *_: run_figures.RunFigures())
     study = write(order="as-listed")
     ask(study)
     where = ran[0]

@@ -14,12 +14,12 @@ from framestorm.model import files
 from framestorm.model.run import Record
 from framestorm.model.study import Study
 from framestorm.model.summary import Verdict
+from framestorm.points import folder, run_figures
+from framestorm.points.folder import StudyFolder, StudyRecord
+from framestorm.points.run_figures import RunFigures
 from framestorm.run.options import RunOptions, What
 from framestorm.study import engine, readiness
-from framestorm.study.answers import results
-from framestorm.study.answers.results import RunFigures
-from framestorm.study.design import folder, matrix
-from framestorm.study.design.folder import StudyFolder, StudyRecord
+from framestorm.study.design import matrix
 from framestorm.study.engine import Engine
 from tests.framestorm.study.conftest import PLAIN
 
@@ -72,7 +72,7 @@ def make(begin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
             return RunFigures({"mean_ms": float((run_dir / "figure").read_text()), "n": 1}, {}, ())
 
         monkeypatch.setattr(Engine, "_run", run)
-        monkeypatch.setattr(results, "figures_of_run", figures_of_run)
+        monkeypatch.setattr(run_figures, "figures_of_run", figures_of_run)
         return made
 
     return make
@@ -159,8 +159,8 @@ def test_runs_whose_files_are_lost_are_said_and_made_again(make, capsys):
 def test_what_is_complete_is_read_once(make, monkeypatch):
     made = make(lambda users, before: 1.0 + before, stop={"metric": "mean_ms", "within_percent": 1, "at_most": 8})
     made.run()
-    read, of_run = [], results.figures_of_run
-    monkeypatch.setattr(results, "figures_of_run", lambda *words: read.append(words) or of_run(*words))
+    read, of_run = [], run_figures.figures_of_run
+    monkeypatch.setattr(run_figures, "figures_of_run", lambda *words: read.append(words) or of_run(*words))
     made.run()
     assert len(read) == 3 * 8
 
@@ -201,7 +201,7 @@ def test_what_is_refused_of_the_first_run_ends_it_at_once(make):
 )
 def test_a_run_without_figures_does_not_count(make, monkeypatch, figures, words):
     made = make(lambda users, before: 1.0, warm_up_s=9)
-    monkeypatch.setattr(results, "figures_of_run", figures)
+    monkeypatch.setattr(run_figures, "figures_of_run", figures)
     made.run()
     assert set(made.states) == {"failed"}
     assert words in next(iter(made.where.lines().values())).reason

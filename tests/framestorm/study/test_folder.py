@@ -8,8 +8,9 @@ import pytest
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model.study import Study
-from framestorm.study.design import folder, matrix
-from framestorm.study.design.folder import COMPLETE, FAILED, Point, RunLine, StudyFolder, StudyRecord
+from framestorm.points import folder
+from framestorm.points.folder import COMPLETE, FAILED, Point, RunLine, StudyFolder, StudyRecord
+from framestorm.study.design import matrix
 from tests.framestorm.study.conftest import PLAIN
 
 STUDY = Study.model_validate({**PLAIN, "published": "published.csv", "name": "kept"})

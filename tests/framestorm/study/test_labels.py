@@ -8,10 +8,10 @@ import pytest
 
 from framestorm.model.files import dump
 from framestorm.model.summary import LabelSummary
-from framestorm.study.answers.study_results import StudyResults
-from framestorm.study.answers.summary import summarise
-from framestorm.study.design.folder import StudyFolder
+from framestorm.points.folder import StudyFolder
+from framestorm.points.study_results import StudyResults
 from framestorm.study.page import page
+from framestorm.study.summary import summarise
 from tests.framestorm.study.conftest import FakeResult, frames_of
 
 LABELS = ("all", "log in", "search")

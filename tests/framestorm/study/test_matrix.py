@@ -4,8 +4,9 @@ import pytest
 
 from framestorm.errors import UsageError
 from framestorm.model.study import Study
+from framestorm.model.units import as_text
+from framestorm.points.folder import Overrides
 from framestorm.study.design import matrix
-from framestorm.study.design.folder import Overrides
 from framestorm.study.design.yaml_lines import PointError
 
 CONTENT = {
@@ -114,7 +115,7 @@ def test_the_embedded_target_is_not_of_every_plan(plan, properties, is_right):
     ("value", "text"), [(True, "true"), (4.0, "4"), (2.5, "2.5"), (3, "3"), ("a b", "a b"), (1e300, "1e+300")]
 )
 def test_values_as_jmeter_has_them(value, text):
-    assert matrix.as_text(value) == text
+    assert as_text(value) == text
 
 
 def test_each_repetition_is_shuffled_anew_and_the_seed_says_how():

@@ -12,10 +12,9 @@ from framestorm import paths
 from framestorm.model import files
 from framestorm.model.study import Study
 from framestorm.model.summary import Doubt, LabelSummary, Times
+from framestorm.points.folder import Overrides, StudyFolder
 from framestorm.stats.estimate import Estimate
-from framestorm.study.answers.summary import StudySummary, read_published
 from framestorm.study.design import reading
-from framestorm.study.design.folder import Overrides, StudyFolder
 from framestorm.study.page.charts import study_charts
 from framestorm.study.page.page import (
     DOUBTS,
@@ -27,6 +26,7 @@ from framestorm.study.page.page import (
     repeating_command,
     terminal_text,
 )
+from framestorm.study.summary import StudySummary, read_published
 from tests.framestorm.conftest import function_of, own_text
 from tests.framestorm.study.conftest import PLAIN, FakeResult, frames_of
 

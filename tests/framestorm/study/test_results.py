@@ -10,11 +10,11 @@ from framestorm.model.files import read
 from framestorm.model.metric import METRICS, RESULT_COLUMNS
 from framestorm.model.study import Study
 from framestorm.model.summary import Facts, Range, Summary
+from framestorm.points.folder import StudyFolder
+from framestorm.points.results_csv import write_rows
+from framestorm.points.run_figures import figures_of_run, figures_or_why_not, result_rows
 from framestorm.report import build as build_run
-from framestorm.study.answers.results import figures_of_run, figures_or_why_not, result_rows
-from framestorm.study.answers.rows import write_rows
-from framestorm.study.answers.samples import read_samples
-from framestorm.study.design.folder import StudyFolder
+from framestorm.results.samples import read_samples
 from tests.framestorm.conftest import function_of
 from tests.framestorm.study.conftest import PLAIN, FakeResult, frames_of, timed_out
 

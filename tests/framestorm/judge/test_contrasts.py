@@ -6,7 +6,7 @@ import pytest
 
 from framestorm.compare.command import parse_threshold
 from framestorm.compare.page import table
-from framestorm.inference.contrasts import (
+from framestorm.judge.contrasts import (
     OPEN,
     Question,
     Threshold,
@@ -14,7 +14,7 @@ from framestorm.inference.contrasts import (
     judge_thresholds,
     share_without_time,
 )
-from framestorm.inference.wording import change_and_interval, contrast_claim, contrast_sentence, interval, level
+from framestorm.judge.wording import change_and_interval, contrast_claim, contrast_sentence, interval, level
 from framestorm.model.comparison import Contrast, JudgedThreshold, SideFigure
 from framestorm.stats.bootstrap import Resamples
 from framestorm.stats.evidence import over_repetitions

@@ -6,8 +6,8 @@ Both kinds of claims are corrected for multiple comparisons (Holm).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from framestorm.inference.needed import needed
-from framestorm.inference.wording import change_and_interval
+from framestorm.judge.needed import needed
+from framestorm.judge.wording import change_and_interval
 from framestorm.model.comparison import (
     NEUTRAL,
     NOT_COMPARED,

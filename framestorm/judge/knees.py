@@ -6,18 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from framestorm.inference import wording
+from framestorm.judge import wording
+from framestorm.judge.cells import Cell, groups
 from framestorm.model import study as design
 from framestorm.model.expectation import INCONCLUSIVE, HypothesisVerdict, whole_verdict
 from framestorm.model.metric import metric as metric_of
 from framestorm.model.study import Claim, Value
 from framestorm.model.study_summary import ClaimAnswer, LawCurve, ScalabilityLine
-from framestorm.model.units import is_number, plural
+from framestorm.model.units import as_number, is_number, plural
+from framestorm.points.folder import Point
+from framestorm.points.study_results import StudyResults
 from framestorm.stats.scalability import FEWEST_LOADS, Knee, fit_usl, knee
-from framestorm.study.answers.study_results import StudyResults
-from framestorm.study.answers.table import Cell, groups
-from framestorm.study.design.folder import Point
-from framestorm.study.design.matrix import as_number
 
 WITHIN = 0.05
 SERVED = "served_per_s"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from framestorm.study.design.expressions import ExpressionError, parse
+from framestorm.points.expressions import ExpressionError, parse
 
 NAMES = {"users": 4, "hold_s": 2.5, "none": 0, "target.replicas": 3}
 

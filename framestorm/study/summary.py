@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 import polars as pl
 
+from framestorm.judge.claims import answer
+from framestorm.judge.knees import scalability
+from framestorm.judge.point_figures import summarise_points
 from framestorm.model import study as design
 from framestorm.model.expectation import CONFIRMED, INCONCLUSIVE, REJECTED, HypothesisVerdict
 from framestorm.model.files import FORMAT, read
@@ -25,16 +28,13 @@ from framestorm.model.study_summary import (
     ScalabilityLine,
 )
 from framestorm.model.summary import RunFile, Summary
-from framestorm.model.units import is_number
+from framestorm.model.units import as_number, as_text, is_number
+from framestorm.points.derived import asked_metrics
+from framestorm.points.folder import FILES, StudyRecord
+from framestorm.points.study_results import StudyResults
 from framestorm.report.series import BAND_ENDS, MAX_INDEX_BINS, band_of
 from framestorm.results.reading import read_run
 from framestorm.stats.estimate import Estimate, EstimateBound
-from framestorm.study.answers.claims import answer
-from framestorm.study.answers.knees import scalability
-from framestorm.study.answers.rows import asked_metrics
-from framestorm.study.answers.study_results import StudyResults, summarise_points
-from framestorm.study.design.folder import FILES, StudyRecord
-from framestorm.study.design.matrix import as_number, as_text
 
 RESPONSE_TIME = "rtt_ms"
 MADE_HERE = frozenset({"results.csv", "summary.json", "junit.xml"})

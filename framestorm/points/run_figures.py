@@ -25,12 +25,13 @@ from framestorm.model.metric import (
 )
 from framestorm.model.study import Study
 from framestorm.model.summary import Summary
+from framestorm.model.units import as_number
+from framestorm.points.derived import asked_metrics, derive, inputs
+from framestorm.points.folder import FAILED, StudyFolder
+from framestorm.points.results_csv import FigureValue, ResultRow, RunFigures
+from framestorm.results.samples import Samples, read_samples
 from framestorm.results.table import known, rate_per_s, serving_ms, span_ms, sum_known
 from framestorm.stats.estimate import Estimate, EstimateBound
-from framestorm.study.answers.rows import FigureValue, ResultRow, RunFigures, asked_metrics, derive, inputs
-from framestorm.study.answers.samples import Samples, read_samples
-from framestorm.study.design.folder import FAILED, StudyFolder
-from framestorm.study.design.matrix import as_number
 
 LOWER: EstimateBound = "lower"
 UNSURE: EstimateBound = "unsure"

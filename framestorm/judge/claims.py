@@ -5,25 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from framestorm.inference import wording
-from framestorm.inference.contrasts import share_without_time
-from framestorm.model.expectation import INCONCLUSIVE, REJECTED, whole_verdict
-from framestorm.model.metric import beside, split_label
-from framestorm.model.metric import metric as metric_of
-from framestorm.model.study import Claim, Hypothesis
-from framestorm.model.study_summary import ClaimAnswer, EffectSize, HypothesisAnswer
-from framestorm.model.units import percent, plural
-from framestorm.stats.bootstrap import Resamples
-from framestorm.stats.checks import LEVEL, Ends, Floats, clipped, hull
-from framestorm.stats.effects import hedges_g, magnitude
-from framestorm.stats.estimate import Estimate
-from framestorm.stats.evidence import LARGEST_LOG
-from framestorm.stats.means import student, without_repetition
-from framestorm.stats.shares import margins
-from framestorm.study.answers.knees import judge_knee
-from framestorm.study.answers.rows import inputs
-from framestorm.study.answers.study_results import StudyResults, limits, sample_statistic, share_of
-from framestorm.study.answers.table import (
+from framestorm.judge import wording
+from framestorm.judge.cells import (
     EMPTY,
     HIDDEN,
     NO_RATIO,
@@ -33,7 +16,25 @@ from framestorm.study.answers.table import (
     read_table,
     resamples_of,
 )
-from framestorm.study.design.folder import Point
+from framestorm.judge.contrasts import share_without_time
+from framestorm.judge.knees import judge_knee
+from framestorm.judge.point_figures import limits, sample_statistic, share_of
+from framestorm.model.expectation import INCONCLUSIVE, REJECTED, whole_verdict
+from framestorm.model.metric import beside, split_label
+from framestorm.model.metric import metric as metric_of
+from framestorm.model.study import Claim, Hypothesis
+from framestorm.model.study_summary import ClaimAnswer, EffectSize, HypothesisAnswer
+from framestorm.model.units import percent, plural
+from framestorm.points.derived import inputs
+from framestorm.points.folder import Point
+from framestorm.points.study_results import StudyResults
+from framestorm.stats.bootstrap import Resamples
+from framestorm.stats.checks import LEVEL, Ends, Floats, clipped, hull
+from framestorm.stats.effects import hedges_g, magnitude
+from framestorm.stats.estimate import Estimate
+from framestorm.stats.evidence import LARGEST_LOG
+from framestorm.stats.means import student, without_repetition
+from framestorm.stats.shares import margins
 
 MAX_NAMED = 4
 

@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from framestorm.inference import wording
+from framestorm.judge import wording
+from framestorm.judge.point_figures import repeats_whole_ms, sample_statistic
 from framestorm.model.metric import is_rounded, split_label
 from framestorm.model.study import Against, Claim, Value
+from framestorm.points.derived import AGAINST, inputs, names_of, others
+from framestorm.points.expressions import ExpressionError, parse
+from framestorm.points.folder import Point
+from framestorm.points.results_csv import ResultRow
+from framestorm.points.study_results import StudyResults
 from framestorm.stats.bootstrap import choose_block, draw
 from framestorm.stats.checks import Floats
 from framestorm.stats.evidence import log_ratio_ends, rounding_ms
-from framestorm.study.answers.rows import AGAINST, ResultRow, inputs, names_of, others
-from framestorm.study.answers.study_results import StudyResults, repeats_whole_ms, sample_statistic
-from framestorm.study.design.expressions import ExpressionError, parse
-from framestorm.study.design.folder import Point
 
 # A repetition with this share of its cells or less is left out: most of its values would have to be estimated.
 LEAST_SHARE = 0.5
