@@ -24,8 +24,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Writes samples.jtl: JMeter's CSV, whose listener of `-l` knows no column of a class, with elapsed_us and what each row is
- * (SampleKinds). Listeners of the plan write what they would without the kit. Over slaves it hears in the controller. As that
- * of `-l` it tells JMeter's summariser of each sample: as a listener of its own, that would be sent every sample once more.
+ * (SampleKinds). Listeners of the plan write what they would without the kit. Over slaves it hears in the controller, and
+ * passes samples on to those listeners of the plan that hear of every sample (Recipient). As that of `-l` it tells JMeter's
+ * summariser of each sample: as a listener of its own, that would be sent every sample once more.
  */
 public final class Rows extends AbstractTestElement
         implements SampleListener, TestStateListener, Remoteable, NoThreadClone {
@@ -39,6 +40,7 @@ public final class Rows extends AbstractTestElement
     private static Writer out;
     private static int tests;
     private transient Summariser summariser;
+    private transient String host;
 
     static Rows into(String file) {
         Rows rows = new Rows();
@@ -64,6 +66,7 @@ public final class Rows extends AbstractTestElement
 
     @Override
     public void testStarted(String host) {
+        this.host = host;
         synchronized (LOCK) {
             if (tests++ == 0) {
                 open(new File(getPropertyAsString(FILE)));
@@ -101,6 +104,7 @@ public final class Rows extends AbstractTestElement
         if (summariser != null) {
             summariser.sampleOccurred(event);
         }
+        Recipient.of(host).forEach(each -> each.sampleOccurred(event));
         if (event.getResult().markFile(getPropertyAsString(FILE))) {
             return; // it has been written: listeners may hear of a sample twice
         }

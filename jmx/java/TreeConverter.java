@@ -4,6 +4,7 @@ import com.thoughtworks.xstream.converters.UnmarshallingContext;
 import com.thoughtworks.xstream.io.HierarchicalStreamReader;
 import com.thoughtworks.xstream.mapper.Mapper;
 import java.util.List;
+import org.apache.jmeter.reporters.ResultCollector;
 import org.apache.jmeter.save.converters.HashTreeConverter;
 import org.apache.jmeter.testelement.TestPlan;
 import org.apache.jmeter.timers.ConstantThroughputTimer;
@@ -28,10 +29,23 @@ public final class TreeConverter extends HashTreeConverter {
             if (each instanceof ConstantThroughputTimer) {
                 Schedules.setMode((ConstantThroughputTimer) each);
             } else if (each instanceof TestPlan && !samples.isEmpty()) {
-                tree.getTree(each).add(Rows.into(samples));
-                tree.getTree(each).add(new HostName());
+                HashTree plan = tree.getTree(each);
+                HashTree ofRows = plan.add(Rows.into(samples));
+                if (FromSlaves.isAsked()) {
+                    moveListeners(plan, ofRows);
+                }
+                plan.add(new HostName());
             }
         }
         return tree;
+    }
+
+    private static void moveListeners(HashTree plan, HashTree to) {
+        for (Object each : List.copyOf(plan.list())) {
+            if (each.getClass() == ResultCollector.class && plan.getTree(each).isEmpty()) {
+                plan.remove(each);
+                to.add(new Recipient((ResultCollector) each));
+            }
+        }
     }
 }

@@ -1,7 +1,10 @@
 """Who may connect to the controller of a run over slaves, and what it reads."""
 
+import csv
+import re
 import socket
 import subprocess
+from pathlib import Path
 
 from framestorm import paths
 from framestorm.run import jmeter
@@ -87,6 +90,49 @@ println calls.sort()
 """
 
 
+# Two slaves, each with its clone of the tree, as JMeter's controller has them; the second outlives the first.
+TWO_SLAVES = """
+import org.apache.jmeter.samplers.*
+import org.apache.jmeter.testelement.TestStateListener
+org.apache.jmeter.util.JMeterUtils.setJMeterHome(args[2])
+org.apache.jmeter.util.JMeterUtils.loadJMeterProperties(args[0])
+org.apache.jmeter.util.JMeterUtils.setProperty('framestorm.samples', 'samples.jtl')
+def tree = org.apache.jmeter.save.SaveService.loadTree(new File(args[1]))
+def clone = {
+    def cloner = new org.apache.jorphan.collections.HashTree[1]
+    def copy = new org.apache.jmeter.engine.TreeCloner(false)
+    tree.traverse(copy)
+    copy.clonedTree
+}
+def slaves = ['a', 'b'].collectEntries { [it, clone()] }
+def listeners = { type, test ->
+    def found = new org.apache.jorphan.collections.SearchByClass(type)
+    test.traverse(found)
+    found.searchResults
+}
+// What samples go to: those directly below the test plan.
+def hearing = { test -> test.getTree(test.list()[0]).list().findAll { it instanceof SampleListener } }
+println hearing(slaves.a)*.name
+def send = { slave, label ->
+    def result = SampleResult.createTestSample(1L)
+    result.sampleLabel = label
+    result.successful = label != 'second'
+    hearing(slaves[slave])*.sampleOccurred(new SampleEvent(result, 'users'))
+}
+slaves.each { slave, test -> listeners(TestStateListener, test)*.testStarted(slave) }
+send('a', 'first')
+send('b', 'second')
+listeners(TestStateListener, slaves.a)*.testEnded('a')
+send('b', 'third')
+listeners(TestStateListener, slaves.b)*.testEnded('b')
+"""
+LISTENER = """
+<ResultCollector testclass="ResultCollector" guiclass="x" testname="{}" enabled="true"><boolProp name="ResultCollector.error_logging">{}</boolProp>{}
+<stringProp name="filename">{}</stringProp></ResultCollector>"""
+FORM = """<objProp><name>saveConfig</name><value class="SampleSaveConfiguration"><label>true</label><xml>true</xml>
+</value></objProp>"""
+
+
 def lines_of_sender(failure: str) -> list[str]:
     """What is seen of four threads; failure: that of a call, in Groovy, with its samples `x`."""
     done = subprocess.run(groovy("-e", SEND, SETTINGS, failure), capture_output=True, text=True, check=True)
@@ -135,3 +181,30 @@ def test_a_controller_hears_its_slaves_alone_and_at_one_address() -> None:
             assert elsewhere.connect_ex(("127.0.0.4", port)) != 0
         with socket.create_connection(("127.0.0.1", port), 10, ("127.0.0.3", 0)):
             assert controller.stdout.read().split() == ["127.0.0.3"]
+
+
+def test_a_slave_sends_a_sample_once_and_every_listener_of_the_plan_has_it(tmp_path: Path) -> None:
+    listeners = [("tree.xml", "false", FORM), ("errors.csv", "true", ""), ("log.csv", "false", "")]
+    elements = [LISTENER.format(name, is_for_errors, form, name) for name, is_for_errors, form in listeners]
+    of_group = LISTENER.format("of a group", "false", "", "group.csv")
+    plan = tmp_path / "plan.jmx"
+    plan.write_text(
+        '<jmeterTestPlan version="1.2" properties="5.0" jmeter="5.5"><hashTree>'
+        '<TestPlan testclass="TestPlan" guiclass="x" testname="plan" enabled="true"/><hashTree>'
+        f"{'<hashTree/>'.join(elements)}<hashTree/>"
+        '<ThreadGroup testclass="ThreadGroup" guiclass="x" testname="users" enabled="true"/>'
+        f"<hashTree>{of_group}<hashTree/></hashTree></hashTree></hashTree></jmeterTestPlan>"
+    )
+    words = ("-e", TWO_SLAVES, SETTINGS, plan, paths.JMETER_HOME)
+    command = groovy(*words, options=("-Dframestorm.slaves=127.0.0.2,127.0.0.3",))
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines()[0] == "[samples.jtl]", "what samples are sent to"
+    labels = ["first", "second", "third"]
+    assert _labels(tmp_path / "samples.jtl") == _labels(tmp_path / "log.csv") == labels
+    assert re.findall(r'<sample .*lb="(.*?)"', (tmp_path / "tree.xml").read_text()) == labels
+    assert _labels(tmp_path / "errors.csv") == ["second"]
+
+
+def _labels(file: Path) -> list[str]:
+    with file.open(newline="") as rows:
+        return [row["label"] for row in csv.DictReader(rows)]
