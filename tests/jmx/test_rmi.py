@@ -127,7 +127,8 @@ send('b', 'third')
 listeners(TestStateListener, slaves.b)*.testEnded('b')
 """
 LISTENER = """
-<ResultCollector testclass="ResultCollector" guiclass="x" testname="{}" enabled="true"><boolProp name="ResultCollector.error_logging">{}</boolProp>{}
+<ResultCollector testclass="ResultCollector" guiclass="x" testname="{}" enabled="true">
+<boolProp name="ResultCollector.error_logging">{}</boolProp>{}
 <stringProp name="filename">{}</stringProp></ResultCollector>"""
 FORM = """<objProp><name>saveConfig</name><value class="SampleSaveConfiguration"><label>true</label><xml>true</xml>
 </value></objProp>"""
