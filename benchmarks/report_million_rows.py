@@ -71,10 +71,12 @@ def user_files(
     number: int, starts_ms: list[float], rtts_ms: list[float], tree: IO[str], jtl: IO[str]
 ) -> list[tuple[float, str]]:
     """Write one user to the tree and the rows, as JMeter does; returns the user's journal lines, each with its time."""
-    thread, end_ms = f"users-ThreadStarter 1-{number}", starts_ms[-1] + rtts_ms[-1]
+    thread, end_ms = f"users-ThreadStarter 1-{number}", max(map(sum, zip(starts_ms, rtts_ms, strict=True)))
     name, ok = f"host-{number}-{starts_ms[0]:.0f}", max(rtts_ms) < TIMEOUT_MS
     lines, samples, rows = [], [], []
-    for index, (start_ms, rtt_ms) in enumerate(zip(starts_ms, rtts_ms, strict=True)):
+    # A client writes a line as the answer comes.
+    for index in sorted(range(len(starts_ms)), key=lambda each: starts_ms[each] + rtts_ms[each]):
+        start_ms, rtt_ms = starts_ms[index], rtts_ms[index]
         is_ok = rtt_ms < TIMEOUT_MS
         status, cause, handler_ms = (200, None, round(rtt_ms * 0.8, 3)) if is_ok else (None, "timeout", None)
         line = json.dumps(
@@ -112,7 +114,7 @@ def user_files(
         "null,0,host,0,0\n"
     )
     jtl.writelines(rows)
-    answered_ms = [start_ms + rtt_ms for start_ms, rtt_ms in zip(starts_ms, rtts_ms, strict=True)]
+    answered_ms = sorted(start_ms + rtt_ms for start_ms, rtt_ms in zip(starts_ms, rtts_ms, strict=True))
     return list(zip([starts_ms[0], *answered_ms, end_ms + 1], [first, *lines, last], strict=True))
 
 

@@ -81,7 +81,8 @@ class Jtl:
     """The readable part of samples.jtl; `rows` is None if there is none.
 
     figures: the columns that are further figures; absent: the columns that it lacks; labels: how many rows have each;
-        counts: of rows by label, host and source; assumed: sentences on what the file does not say itself.
+        counts: of rows by label, host and source; ok, elapsed_ms: by label, how many are without error, and the sum of
+        their times; assumed: sentences on what the file does not say itself.
     cut: how many transactions of each label the end of their threads cut off, which are no samples and not in rows.
     """
 
@@ -91,6 +92,8 @@ class Jtl:
     absent: tuple[str, ...] = ()
     labels: Counter[str] = field(default_factory=Counter)
     counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    ok: Counter[str] = field(default_factory=Counter)
+    elapsed_ms: dict[str, float] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
     bad_rows: int = 0
     cut: Counter[str] = field(default_factory=Counter)
@@ -140,7 +143,10 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     rows = rows.with_columns(good, possible.holds(with_start=with_start).alias("_has_time"))
     rows = rows.with_columns(pl.when("_has_time").then(name).alias(name) for name in ("start_ms", "rtt_ms"))
     keys = ("label", "host", SOURCE, "_good")
-    counted = rows.group_by(*keys).len().sort("label").collect(engine="streaming")
+    # The sum of the times is not known if one of them cannot be.
+    sum_ms = pl.when(pl.col("rtt_ms").null_count() == 0).then(pl.col("rtt_ms").sum()).otherwise(float("nan"))
+    sums = rows.group_by(*keys).agg(pl.len(), pl.col("ok").sum(), sum_ms.alias("ms"))
+    counted = sums.sort("label").collect(engine="streaming")
     has_kinds = bool({SAMPLE_KIND, IS_SUB_RESULT} & {*columns})
     absent = (*(name for name in MISSING if name not in columns), *(() if has_kinds else (SAMPLE_KIND,)))
     # A recorder names a transaction as its first request.
@@ -152,7 +158,7 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
         rows = rows.with_columns(pl.when(is_shared).then(own_name).otherwise("label").alias("label"))
     rows = rows.filter(pl.col("_good") & (SOURCE != CUT_TRANSACTION))
     jtl = Jtl(problem, rows, (*figures, *packed), absent, assumed=opened.assumed)
-    for label, host, source, is_good, n in counted.iter_rows():
+    for label, host, source, is_good, n, ok, ms in counted.iter_rows():
         name = label + OF_TRANSACTION if source == TRANSACTION and label in shared else label
         if not is_good:
             jtl.bad_rows += n
@@ -161,6 +167,8 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
         else:
             jtl.counts[name, host, source] = jtl.counts.get((name, host, source), 0) + n
             jtl.labels[name] += n
+            jtl.ok[name] += ok
+            jtl.elapsed_ms[name] = jtl.elapsed_ms.get(name, 0) + ms
     return jtl
 
 

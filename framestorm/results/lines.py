@@ -8,9 +8,7 @@ import io
 import json
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from framestorm.model.sample import COMMON, INDEX_LIMIT, SCHEMA, Line, is_sample
 
@@ -23,12 +21,17 @@ _PATTERNS = {
     "string": _TEXT, "integer": _INTEGER, "number": rf"{_INTEGER}(?:\.[0-9]{{1,17}})?", "boolean": "true|false",
     "null": "null",
 }  # fmt: skip
-_DTYPES = {"string": pl.String, "integer": pl.Int64, "number": pl.Float64, "boolean": pl.Boolean}
+_Dtypes = dict[str, type[pl.DataType]]
+_DTYPES: _Dtypes = {
+    "string": pl.String,
+    "integer": pl.Int64,
+    "number": pl.Float64,
+    "boolean": pl.Boolean,
+}
 _KINDS = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _VALUES = {
     "type": '"sample"',
-    "user": rf'"(?P<user>{_TEXT[1:-1]})"',
-    "index": rf"(?P<index>0|[1-9][0-9]{{0,{len(str(INDEX_LIMIT)) - 1}}})",
+    "index": f"(?:0|[1-9][0-9]{{0,{len(str(INDEX_LIMIT)) - 1}}})",
 }
 _NEVER_NULL = {name for name, declared in SCHEMA["properties"].items() if "null" not in declared.get("type", ())}
 
@@ -47,16 +50,13 @@ class _Form:
         """What only a sample of this form looks like."""
         return rf"^\{{{', ?'.join(map(self._field, self.kinds))}\}}$"
 
-    def key(self) -> str:
-        """What such a sample begins with, up to its user and index, which are the groups."""
-        names = list(self.kinds)
-        names = names[: max(names.index("user"), names.index("index")) + 1]
-        return rf"^\{{{', ?'.join(map(self._field, names))}"
-
-    def read(self, lines: pl.DataFrame, text: bytes) -> pl.DataFrame:
-        """The fields of samples of this form in columns, with their places; `text` has the lines."""
+    def read(self, lines: pl.DataFrame, n: int, text: bytes) -> pl.DataFrame:
+        """The fields of samples of this form in columns, with their places; `text` has n lines, these among them."""
         schema = {name: _DTYPES[kind] for name, kind in self.kinds.items() if kind != "null"}
-        values = pl.read_ndjson(io.BytesIO(text), schema=schema)
+        values = _read_among(lines, n, text, schema) if 2 * lines.height > n else None
+        if values is None:
+            joined = lines["line"].str.join("\n").item()
+            values = pl.read_ndjson(io.BytesIO(joined.encode()), schema=schema)
         fields = (pl.col(name) if name in schema else pl.lit(None).alias(name) for name in self.kinds)
         return values.select(*fields, lines[PLACE])
 
@@ -69,7 +69,7 @@ class _Form:
 class Batch:
     """Some thousand lines.
 
-    keys: PLACE (the line's number from 0), user and index of each sample, in the order of the lines.
+    keys: PLACE (the line's number from 0), user, index and ok of each sample, in the order of the lines.
     others: the lines that are not samples, by place; empty ones are not JSON objects either.
     """
 
@@ -80,7 +80,8 @@ class Batch:
 
     def samples(self, places: pl.Series) -> pl.DataFrame:
         """The samples at those places, in order: place, and a column for each field."""
-        chosen = (samples.filter(pl.col(PLACE).is_in(places.implode())) for samples in self._regular)
+        is_all = places.len() == self.keys.height
+        chosen = (of if is_all else of.filter(pl.col(PLACE).is_in(places.implode())) for of in self._regular)
         parts = [samples for samples in chosen if samples.height]
         for place in sorted(self._single.keys() & set(places)) if self._single else ():
             texts = {name: _cell(value) for name, value in self._single[place].items()}
@@ -95,24 +96,11 @@ class LineReader:
     def __init__(self) -> None:
         self.names: dict[str, None] = dict.fromkeys(COMMON)
         self._forms: dict[tuple[tuple[str, str], ...], _Form] = {}
-        # Hashes of lines of a form, and those of all files but the current one in order.
-        self._hashes: list[NDArray[np.uint64]] = []
-        self._known = np.empty(0, np.uint64)
-
-    def next_file(self) -> None:
-        """Of lines that come again in the files after this, only user and index are read: what they are is known.
-
-        They are known by a hash of 64 bits: of a thousand million broken lines, less than one is taken for whole.
-        """
-        self._known = np.concatenate([self._known, *self._hashes])
-        self._known.sort()
-        self._hashes = []
 
     def read(self, text: bytes) -> Batch:
         """Read whole lines."""
         every = pl.DataFrame({"line": _lines(text)}).with_row_index(PLACE)
-        is_known = self._is_known(every["line"])
-        known, rest = every.filter(is_known), every.filter(~is_known)
+        rest = every
         of_forms = []
         for form in self._forms.values():
             lines, rest = _split(form, rest)
@@ -133,31 +121,12 @@ class LineReader:
                     single[place] = line
             else:
                 break
-        regular = []
-        for form, lines in of_forms:
-            self._hashes.append(_hashes(lines["line"]))
-            if lines.height:
-                of_form = text if lines.height == every.height else "\n".join(lines["line"]).encode()
-                regular.append(form.read(lines, of_form))
-        keys = [samples.select(PLACE, "user", pl.col("index").cast(pl.Int32)) for samples in regular]
-        for form in self._forms.values() if known.height else ():
-            keys.append(_keys(form, known).drop_nulls())
-            known = known.filter(~pl.col(PLACE).is_in(keys[-1][PLACE].implode()))
-        rows = [(place, line["user"], line["index"]) for place, line in single.items()]
-        keys.append(pl.DataFrame(rows, schema={PLACE: pl.UInt32, "user": pl.String, "index": pl.Int32}, orient="row"))
+        regular = [form.read(lines, every.height, text) for form, lines in of_forms if lines.height]
+        keys = [samples.select(PLACE, "user", pl.col("index").cast(pl.Int32), "ok") for samples in regular]
+        rows = [(place, line["user"], line["index"], line["ok"]) for place, line in single.items()]
+        schema = {PLACE: pl.UInt32, "user": pl.String, "index": pl.Int32, "ok": pl.Boolean}
+        keys.append(pl.DataFrame(rows, schema=schema, orient="row"))
         return Batch(pl.concat(keys).sort(PLACE), others, regular, single)
-
-    def _is_known(self, lines: pl.Series) -> pl.Series:
-        """Whether the lines have been read in the files before."""
-        hashes = _hashes(lines)
-        if not self._known.size:
-            return pl.repeat(False, hashes.size, dtype=pl.Boolean, eager=True)
-        # By their order, because it is faster to look up neighbours in memory.
-        order = np.argsort(hashes)
-        place = np.searchsorted(self._known, hashes[order])
-        is_known = np.empty(hashes.size, bool)
-        is_known[order] = self._known.take(place, mode="clip") == hashes[order]
-        return pl.Series(is_known)
 
     def _learned(self, line: Line) -> _Form | None:
         """The form of a line if it is new."""
@@ -181,15 +150,14 @@ def parsed(text: str) -> Line:
     return line if isinstance(line, dict) else {}
 
 
-def _keys(form: _Form, lines: pl.DataFrame) -> pl.DataFrame:
-    """Read place, user and index of each line; null where a line does not begin like a sample of that form."""
-    keys = lines.select(PLACE, pl.col("line").str.extract_groups(form.key()).alias("key")).unnest("key")
-    return keys.select(PLACE, "user", pl.col("index").cast(pl.Int32))
-
-
-def _hashes(lines: pl.Series) -> NDArray[np.uint64]:
-    hashes: NDArray[np.uint64] = lines.hash().to_numpy()
-    return hashes
+def _read_among(lines: pl.DataFrame, n: int, text: bytes, schema: _Dtypes) -> pl.DataFrame | None:
+    """Read these lines of a text of n lines, which is faster than a text of them alone; None if others prevent it."""
+    try:
+        values = pl.read_ndjson(io.BytesIO(text), schema=schema)
+    except pl.exceptions.PolarsError:
+        return None
+    # An empty line is none.
+    return values[lines[PLACE]] if values.height == n else None
 
 
 def _lines(text: bytes) -> pl.Series:

@@ -6,6 +6,7 @@ Any missing data makes a run partial; missing data is never estimated.
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +18,11 @@ from framestorm.model.files import FileError, FormatError, read, replacing
 from framestorm.model.run import Record
 from framestorm.model.sample import SUB_RESULT
 from framestorm.model.units import count, plural
-from framestorm.results.clients import IN_JOURNAL, IN_TREE, OUTPUT, ClientFiles, read_clients
+from framestorm.results.clients import OUTPUT, ClientFiles, read_clients
 from framestorm.results.jmeter_log import JMeterLog, read_log
 from framestorm.results.jtl import JTL, Jtl, read_jtl, read_users, write_samples
 from framestorm.results.table import IS_OWN, Label, height, labels_of, of_label, read_table, users_table
+from framestorm.results.users import IN_BOTH, IN_JOURNAL, IN_TREE
 
 SAMPLES = "samples.csv"
 RAW_FILES = ("tree.xml", "journal.jsonl", "samples.jtl", SAMPLES, "run.json")
@@ -106,11 +108,12 @@ def read_results(run_dir: Path) -> RunResults:
     """
     record, problem = read_run(run_dir)
     path = run_dir / SAMPLES
-    jtl = read_jtl(run_dir, record)
-    log = read_log(run_dir)
-    with replacing(path) as table:
-        has_users = record.may_have_users and bool(jtl.labels[USER])
+    with replacing(path) as table, ThreadPoolExecutor(1) as thread:
+        reading = thread.submit(read_jtl, run_dir, record)
+        log = read_log(run_dir)
         clients = read_clients(run_dir, table)
+        jtl = reading.result()
+        has_users = record.may_have_users and bool(jtl.labels[USER])
         users = users_table(clients.users.values())
         if not clients.users and jtl.rows is not None:
             users = read_users(jtl) if has_users else users
@@ -205,14 +208,28 @@ def _client_files(results: RunResults) -> list[str]:
     unknown = sum(user.sources.count(IN_TREE) for user in clients.users.values())
     if clients.has_journal and unknown:
         sentences.append(f"{plural(unknown, label)} of tree.xml {'is' if unknown == 1 else 'are'} not in the journal")
+    if clients.judged_twice:
+        differ = plural(clients.judged_twice, "user")
+        sentences.append(f"tree.xml and the journal count different errors of {differ} (the journal's are used)")
     for where, n in clients.bad_lines.items():
         example = f", such as {clients.bad_line}" if where == OUTPUT and clients.bad_line else ""
         sentences += [f"{plural(n, 'line')} of {where} cannot be read{example}"] if n else []
     sentences += [f"{plural(n, label)} of {where} arrived twice (counted once)" for where, n in clients.twice.items()]
-    rows = sum(jtl.labels[name] for name in clients.labels or [label])
-    if jtl.rows is not None and not clients.tree_problem and rows != clients.from_tree:
+    labels = list(clients.labels or [label])
+    rows = sum(jtl.labels[name] for name in labels)
+    if jtl.rows is None or clients.tree_problem:
+        return sentences
+    if rows != clients.from_tree:
         in_tree = plural(clients.from_tree, label)
         sentences.append(f"samples.jtl has {count(rows)} rows labelled {label}, but tree.xml has {in_tree}")
+    elif not clients.from_journal:
+        ok, elapsed_ms = (sum(sums.get(name, 0) for name in labels) for sums in (jtl.ok, jtl.elapsed_ms))
+        # JMeter rounds each time to a millisecond.
+        if ok != clients.ok or abs(elapsed_ms - clients.rtt_ms) > rows:
+            sentences.append(
+                f"samples.jtl has {count(ok)} rows labelled {label} without error and {elapsed_ms / 1000:,.1f} s of "
+                f"response time, but the clients' lines {count(clients.ok)} and {clients.rtt_ms / 1000:,.1f} s"
+            )
     return sentences
 
 
@@ -220,7 +237,7 @@ def reconciliation(results: RunResults) -> dict[str, Counter[str]]:
     """By host: its users, and its samples sent (journal), in_tree (received) and in_samples (samples.jtl)."""
     hosts: dict[str, Counter[str]] = {}
     for user in results.clients.users.values():
-        in_both = user.sources.count(IN_TREE | IN_JOURNAL)
+        in_both = user.sources.count(IN_BOTH)
         hosts.setdefault(user.host, Counter()).update(
             users=1,
             sent=in_both + user.sources.count(IN_JOURNAL),

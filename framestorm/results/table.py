@@ -19,8 +19,8 @@ from framestorm.model.criteria import ALL, USER
 from framestorm.model.judgement import Group
 from framestorm.model.sample import DECLARED, SUB_RESULT, TRANSACTION, SampleKind, is_figure_name, is_measured
 from framestorm.model.series import Values
-from framestorm.results.clients import UserHistory
 from framestorm.results.times import LAST_MS
+from framestorm.results.users import UserHistory
 from framestorm.stats.checks import Floats
 from framestorm.stats.percentiles import Sample
 

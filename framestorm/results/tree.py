@@ -1,7 +1,7 @@
 """JMeter's XML result tree, read as a stream: users with their samples, in constant memory, even if cut off.
 
-Nearly all of a tree are samples of users in the very form in which JMeter writes them. Their lines are taken from the
-bytes; the XML parser reads only what is around them, and whatever has another form.
+Nearly all of a tree are samples of users in the very form in which JMeter writes them. These are counted in the bytes,
+or their lines taken from there; the XML parser reads only what is around them, and whatever has another form.
 """
 
 import re
@@ -23,6 +23,9 @@ _OF_USER = re.compile(
     rb'    <responseData class="java.lang.String">([^<]++)</responseData>\n  </sample>\n'
 )
 LINES_OF_SAMPLE, TAGS_OF_SAMPLE = 3, 4
+# What each has once, but for the closing tags' two signs `<`: its text, its end, and its success.
+_LINE_START = b'">\n    <responseData class="java.lang.String">{"type":"sample",'
+_SAMPLE_END, _IS_OK = b"</responseData>\n  </sample>\n", b'" s="true" lb="'
 # Around the output of a user's process, which comes after its samples.
 _OUTPUT_START, _OUTPUT_END = b'  <responseData class="java.lang.String">', b"</responseData>\n"
 _MARKUP = (b">", b"&", b"\r")
@@ -34,12 +37,20 @@ _REFERENCE_BYTES = 12
 
 @dataclass
 class TreeSample:
-    """One sample of the tree: its attributes as JMeter names them, its response data, how many samples are in it."""
+    """One sample of the tree: its attributes as JMeter names them, and its response data.
+
+    Of a user: number: which of the tree's users it is, from 1; samples, ok: how many are in it, and how many of these
+        without error; line: one of their lines; has_lines: all of them are asked for.
+    """
 
     attributes: dict[str, str]
     depth: int
+    number: int = 0
     text: list[str] = field(default_factory=list)
     samples: int = 0
+    ok: int = 0
+    line: str = ""
+    has_lines: bool = False
 
     @property
     def is_user(self) -> bool:
@@ -47,14 +58,22 @@ class TreeSample:
 
 
 class TreeReader:
-    """Calls on_lines(lines, user's sample) for samples of a user, and on_user(sample) as the user ends.
+    """Counts the samples of users, calls on_user(sample) as each user ends, and on_lines for those with `has_lines`.
 
-    Lines are given in bulk, each with its line break. Those of a user whose own sample was cut off are still given.
+    on_lines(lines, user's sample) gets lines in bulk, each with its line break. At the end of a tree that is cut off, a
+    user that is still open has its samples too: `unfinished`.
     """
 
-    def __init__(self, on_lines: Callable[[bytes, TreeSample], None], on_user: Callable[[TreeSample], None]) -> None:
+    def __init__(
+        self,
+        on_user: Callable[[TreeSample], object],
+        on_lines: Callable[[bytes, TreeSample], None],
+        has_lines: Callable[[int], bool],
+    ) -> None:
         self._on_lines = on_lines
         self._on_user = on_user
+        self._has_lines = has_lines
+        self._users = 0
         self._open: list[TreeSample] = []
         self._depth = 0
         self._in_data = False
@@ -90,19 +109,21 @@ class TreeReader:
             return f"tree.xml is cut off or damaged at line {line}, byte {byte:,}; all before it was used"
         return None
 
+    @property
+    def unfinished(self) -> list[TreeSample]:
+        """The users whose own samples have no end."""
+        return [sample for sample in self._open if sample.is_user]
+
     def _take(self, chunk: bytes) -> bytes:
-        """Take lines from the chunk, and parse what is between them; returns what the next chunk may complete."""
+        """Take samples from the chunk, and parse what is between them; returns what the next chunk may complete."""
         position = 0
         start = chunk.find(_SAMPLE_START)
         while start >= 0:
-            end, lines = start, []
-            while match := _OF_USER.match(chunk, end):
-                lines.append(match[1])
-                end = match.end()
-            if lines:
+            end = _end_of_samples(chunk, start)
+            if end > start:
                 self._parse(chunk[position:start])
-                position = end = end + self._give(lines, chunk, start, end)
-            start = chunk.find(_SAMPLE_START, end + (not lines))
+                position = end = self._take_samples(chunk, start, end)
+            start = chunk.find(_SAMPLE_START, max(end, start + 1))
         cut = chunk.rfind(b"\n  <sample ", max(position - 1, len(chunk) - MAX_SAMPLE_BYTES)) + 1
         if not cut:
             # A reference may lie across two chunks: hold back what could be the start of one.
@@ -111,26 +132,36 @@ class TreeReader:
         self._parse(chunk[position:cut])
         return chunk[cut:]
 
-    def _give(self, lines: list[bytes], chunk: bytes, start: int, end: int) -> int:
-        """Give the lines, from that part of the chunk, and take the output after them; returns its length."""
+    def _take_samples(self, chunk: bytes, start: int, end: int) -> int:
+        """Take the samples in that part of the chunk, and the output after them; returns where they end."""
         user = self._open[-1] if self._open else None
-        samples = chunk[start:end]
         # Also when the parser has an unfinished comment or the like, which swallows them.
         is_content = self._parser.CurrentByteIndex == self._parsed_bytes
-        can_take = is_content and _is_plain(samples, len(lines))
-        if user is None or not user.is_user or user.depth != self._depth or not can_take:
-            self._parse(samples)
-            return 0
-        user.samples += len(lines)
-        self._on_lines(b"\n".join([*lines, b""]), user)
+        n = 0
+        if user is not None and user.is_user and user.depth == self._depth and is_content:
+            n = self._give(user, chunk[start:end]) if user.has_lines else _count(user, chunk, start, end)
+        if user is None or not n:
+            self._parse(chunk[start:end])
+            return end
         output = _plain_output(chunk, end)
         if output:
             # Only its last line is asked for: all others are those of the samples.
             last = max(output.rfind(b"\n{"), len(_OUTPUT_START))
             user.text.append(output[last : -len(_OUTPUT_END)].translate(_CONTROL).decode())
         self._taken_bytes += end - start + len(output)
-        self._taken_lines += LINES_OF_SAMPLE * len(lines) + output.count(b"\n")
-        return len(output)
+        self._taken_lines += LINES_OF_SAMPLE * n + output.count(b"\n")
+        return end + len(output)
+
+    def _give(self, user: TreeSample, samples: bytes) -> int:
+        """Give the lines of a user's samples; returns their number, 0 if they need the parser."""
+        lines = _OF_USER.findall(samples)
+        if not _is_plain(samples, len(lines)):
+            return 0
+        user.samples += len(lines)
+        user.ok += samples.count(_IS_OK)
+        user.line = lines[-1].decode()
+        self._on_lines(b"\n".join([*lines, b""]), user)
+        return len(lines)
 
     def _parse(self, data: bytes, *, is_last: bool = False) -> None:
         data = _clean(data)
@@ -140,7 +171,11 @@ class TreeReader:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if name in ("sample", "httpSample"):
-            self._open.append(TreeSample(attributes, self._depth))
+            sample = TreeSample(attributes, self._depth)
+            self._users += sample.is_user
+            if sample.is_user:
+                sample.number, sample.has_lines = self._users, self._has_lines(self._users)
+            self._open.append(sample)
         elif name == "responseData" and self._open:
             self._in_data = True
 
@@ -161,14 +196,41 @@ class TreeReader:
                 self._on_user(sample)
             elif user is not None:
                 user.samples += 1
+                user.ok += sample.attributes.get("s") == "true"
                 # No line has a line break within a text, nor a tab; between its fields they mean the same.
-                self._on_lines("".join(sample.text).replace("\n", "\t").encode() + b"\n", user)
+                line = "".join(sample.text).replace("\n", "\t")
+                user.line = line
+                if user.has_lines:
+                    self._on_lines(line.encode() + b"\n", user)
 
     def _step(self, depth: int) -> None:
         self._depth += depth
 
     def _refuse(self, *_: object) -> None:
         raise xml.parsers.expat.ExpatError("a document type is not expected here")
+
+
+def _end_of_samples(chunk: bytes, start: int) -> int:
+    """Find where the samples from there end: at the output of their user, or as far as the chunk has them whole."""
+    output = chunk.find(b"\n" + _OUTPUT_START, start)
+    if output >= 0:
+        return output + 1
+    last = chunk.rfind(_SAMPLE_END, start)
+    return start if last < 0 else last + len(_SAMPLE_END)
+
+
+def _count(user: TreeSample, chunk: bytes, start: int, end: int) -> int:
+    """Count the samples in that part of the chunk, all of which are the user's; 0 if some are of another form."""
+    n = chunk.count(_LINE_START, start, end)
+    tags = chunk.count(b"<", start, end)
+    is_usual = chunk.count(_SAMPLE_END, start, end) == n and tags == TAGS_OF_SAMPLE * n
+    if not n or not is_usual or chunk.find(b"&", start, end) >= 0:
+        return 0
+    line = chunk.rfind(_LINE_START, start, end)
+    user.line = chunk[chunk.find(b"{", line) : chunk.find(b"<", line + len(_LINE_START))].decode(errors="replace")
+    user.samples += n
+    user.ok += chunk.count(_IS_OK, start, end)
+    return n
 
 
 def _is_plain(samples: bytes, n: int) -> bool:

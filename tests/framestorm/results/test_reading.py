@@ -14,6 +14,7 @@ import pytest
 from framestorm.model.files import write
 from framestorm.model.run import Record
 from framestorm.report.summary import summarise
+from framestorm.results import clients
 from framestorm.results.reading import main_label, missing, read_results, reconciliation
 from framestorm.results.table import causes, height, sample_group, user_group
 from tests.framestorm.results.conftest import START_MS, frame_line, write_rows
@@ -374,3 +375,77 @@ def test_hosts_are_told_apart(fake_run: Any) -> None:
     assert missing(results) == []
     counts = {"users": 2, "sent": 10, "in_tree": 10, "in_samples": 10}
     assert reconciliation(results) == {"slave1": counts, "slave2": counts}
+
+
+def test_the_journals_line_is_the_raw_form_of_a_sample(fake_run: Any) -> None:
+    """The tree is counted against the journal and not read; a run without a journal has its samples from the tree."""
+    fake_run.user([{"rtt_ms": 40.0}, {"rtt_ms": 50.0}])
+    folder = fake_run.write()
+    edit_lines(folder / "tree.xml", lambda rows: [row.replace('"rtt_ms":50.0', '"rtt_ms":60.0') for row in rows])
+    for expected in ([40, 50], [40, 60]):
+        results = read_results(folder)
+        assert results.samples.select("rtt_ms").collect()["rtt_ms"].to_list() == expected
+        (folder / "journal.jsonl").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "sentence"),
+    [
+        ("tree.xml", 's="true" lb="frame"', 's="false" lb="frame"', "tree.xml and the journal count different errors"),
+        ("samples.jtl", ",true,", ",false,", "samples.jtl has 2 rows labelled frame without error and 0.1 s"),
+        ("samples.jtl", ",40,frame", ",1040,frame", "samples.jtl has 3 rows labelled frame without error and 1.1 s"),
+    ],
+)
+def test_errors_and_times_are_counted_against_the_journal(
+    fake_run: Any, name: str, old: str, new: str, sentence: str
+) -> None:
+    fake_run.user([{}, {}, {}])
+    folder = fake_run.write()
+
+    def changed(rows: list[str]) -> list[str]:
+        number = next(n for n, row in enumerate(rows) if old in row and "frame" in row)
+        return [row.replace(old, new) if n == number else row for n, row in enumerate(rows)]
+
+    assert missing(read_results(folder)) == []
+    edit_lines(folder / name, changed)
+    (told,) = missing(read_results(folder))
+    assert told.startswith(sentence)
+
+
+@pytest.mark.parametrize("most", [0, 30])
+def test_samples_that_wait_for_their_users_are_bounded(
+    three_users: Any, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Tree and journal lack different samples of a user: all of them are found, in a long run as in a short one."""
+    for n in (4, 6):
+        three_users.user([{} for _ in range(n)], end=False)
+    three_users.user([{} for _ in range(3)], arrived=False)
+    folder = three_users.write()
+
+    def without_some(start: str, end: str) -> Callable[[list[str]], list[str]]:
+        def edit(rows: list[str]) -> list[str]:
+            text, users = "".join(rows), three_users.users
+            for user, index in ((users[0], 4), (users[4], 2)):
+                at = text.index(f'"user":"{user.name}","index":{index},')
+                first, last = text.rindex(start, 0, at), text.index(end, at) + len(end)
+                text = text[:first] + text[last:]
+            return text.splitlines(keepends=True)
+
+        return edit
+
+    edit_lines(folder / "tree.xml", without_some("  <sample ", "  </sample>\n"))
+    edit_lines(folder / "journal.jsonl", lambda rows: [row for n, row in enumerate(rows) if n not in (20, 50)])
+    whole = read_results(folder)
+    rows = sorted((folder / "samples.csv").read_text().splitlines())
+    monkeypatch.setattr(clients, "BATCH_BYTES", 2000)
+    monkeypatch.setattr(clients, "MAX_IN_ORDER", most // 2)
+    monkeypatch.setattr(clients, "MAX_WAITING", most)
+    results = read_results(folder)
+    assert missing(results) == missing(whole)
+    assert any(
+        "1 frame of tree.xml is not" in text or "2 frames of tree.xml are not" in text for text in missing(whole)
+    )
+    assert len(rows) == 1 + 111 + 4 + 6 + 3
+    assert sorted((folder / "samples.csv").read_text().splitlines()) == rows
+    sources = [{name: user.sources for name, user in each.clients.users.items()} for each in (results, whole)]
+    assert sources[0] == sources[1]
