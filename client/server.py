@@ -244,7 +244,7 @@ def _make_shared(words: tuple[str, ...]) -> Shared:
 
 
 def _read_order(launcher: int) -> Order | None:
-    """Read what `perl launch.pl SERVER PYTHON PROGRAM [ARG ...]` has been started with.
+    """Read the command line of a launcher, `perl launch.pl SERVER PYTHON PROGRAM [ARG ...]`.
 
     Return None if it is for another program or interpreter. Raise OSError if it is gone, or its outputs have no path.
     """

@@ -255,7 +255,7 @@ def show(unit: str, name: str) -> str:
 
 
 def java_version() -> str | None:
-    """The version of the Java that is on the path."""
+    """Return the version of the Java on the PATH."""
     try:
         match = re.search(r'version "([^"]+)"', output("java", "-version"))
     except FileNotFoundError:

@@ -156,7 +156,7 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
 
 
 class Server(TcpWSGIServer):  # type: ignore[misc]
-    """One listening socket; `run` serves until SIGTERM, SIGINT or `stop`, then until what is under way is answered."""
+    """One listening socket; `run` serves until SIGTERM, SIGINT or `stop`, and then answers the requests in progress."""
 
     channel_class = _Channel
 

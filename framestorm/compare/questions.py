@@ -255,11 +255,11 @@ def _at(old: StudySide, new: StudySide, point: str, name: str, is_paired: bool) 
 
 
 def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], is_paired: bool) -> Question | None:
-    """One metric over all points of which something is known on both sides: of each repetition the mean over points.
+    """Return the question about a metric over all points that both sides have: its mean over points, by repetition.
 
-    The geometric mean, so that each point counts by its ratio and not by its size; the arithmetic one of shares and of
-    what may be 0. Only repetitions that have all these points count. With one repetition a side, how far the points
-    differ stands in for how far repetitions do, as in `stats.means.without_repetition`.
+    The mean is geometric, so that each point counts by its ratio and not by its size, and arithmetic for shares and for
+    values that may be 0. Repetitions that lack one of these points do not count. With one repetition a side, the
+    variation between points takes the place of that between repetitions, as in `stats.means.without_repetition`.
     """
     figures = {key: (old.figures(key, name), new.figures(key, name)) for key in shared}
     known = {key: sides for key, sides in figures.items() if all(sides)}

@@ -70,7 +70,7 @@ class HostError(FramestormError):
 
 @dataclass(frozen=True)
 class Delivery:
-    """All that a host gets for a run: the files by their path in the run's folder, each a file here or its content."""
+    """The files that a host gets for a run, by their path in the run's folder; each is a local file or its content."""
 
     open: messages.Open
     files: Mapping[str, Path | bytes]

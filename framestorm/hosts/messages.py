@@ -122,8 +122,8 @@ AT_LEAST_0, AT_LEAST_1 = {"ge": 0}, {"ge": 1}
 class HostFacts:
     """Answer to TellFacts.
 
-    kit, additions: digests of the kit's files there, and of what it adds to JMeter. unit: the LoadState of its server's
-    unit. busy_with: the run that uses it.
+    kit: digest of the kit's files on the host. additions: digest of the kit's additions to JMeter. unit: LoadState of
+    the unit of JMeter's server. busy_with: the run that uses the host.
     """
 
     described: Description = field(default_factory=Description)

@@ -24,7 +24,7 @@ class Expectation:
     high: float
 
     def excludes(self, value: float) -> bool:
-        """Whether it is the very limit, which does not meet it: 1 of `< 1`."""
+        """Return whether a value is just outside of the expected range, as 1 is of `< 1`."""
         return value in (math.nextafter(self.low, -math.inf), math.nextafter(self.high, math.inf))
 
     def verdict(self, low: float | None, high: float | None) -> HypothesisVerdict:

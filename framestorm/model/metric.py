@@ -1,4 +1,4 @@
-"""Metrics of a run, declared once: name, unit, meaning, which direction is worse, and the samples that a share is of.
+"""Metrics of a run, declared once: name, unit, meaning, worse direction, and for a share the samples that it counts.
 
 Criteria, studies (study.yml, results.csv), comparisons and pages use them. A statistic of a series has the names of
 both: `mean_ms` and `p95_ms` are of the response time, `handler_p95_ms` is of the figure handler_ms that samples carry,

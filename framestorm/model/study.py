@@ -105,7 +105,7 @@ PointsWhere = dict[str, Annotated[Value | LevelValues, Meaning("a level, or a li
 
 
 def matches(factors: Mapping[str, Value], where: Mapping[str, Value | tuple[Value, ...]]) -> bool:
-    """Whether a point has these levels; of a factor one level is meant, or any of a list; 1 and true are two."""
+    """Return whether a point has these levels; a list of levels stands for any of them; 1 and true differ."""
 
     def has(name: str, level: Value) -> bool:
         return factors.get(name) == level and isinstance(factors.get(name), bool) == isinstance(level, bool)

@@ -27,7 +27,8 @@ class EffectSize:
 class Basis:
     """The runs that a claim's figure is made of.
 
-    runs: how many; failed: runs of the same points that are in no figure; doubts: by how many of `runs` have them.
+    runs: their number. failed: number of failed runs of the same points, which are in no figure. doubts: kinds of
+    doubt, each with the number of `runs` that have it.
     """
 
     runs: int = 0

@@ -10,7 +10,7 @@ MOST_IN_SENTENCE, LINE_LENGTH = 6, 100
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a number; true and false are none."""
+    """Return whether a value is a number; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

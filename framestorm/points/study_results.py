@@ -40,7 +40,7 @@ class StudyResults:
         return OrderedTimes.together([self.samples(row, metric).times(series) for row in rows])
 
     def matching(self, where: PointsWhere) -> list[Point]:
-        """The points with these levels; of a factor one level is meant, or any of a list."""
+        """Return the points with these levels; a list of levels stands for any of them."""
         return [point for point in self.points if matches(point.factors, where)]
 
     def runs(self, point: Point, repetitions: Sequence[int]) -> list[ResultRow]:

@@ -36,7 +36,7 @@ FILLED = {"fill": "tozeroy", "fillcolor": BAND}
 
 
 class Drawing(NamedTuple):
-    """How a metric of replicas is drawn; `units` has for each unit the smallest value that it is used for."""
+    """How a metric of replicas is drawn; `units` maps each unit to the smallest value that is shown in it."""
 
     title: str
     axis: str

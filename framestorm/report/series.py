@@ -218,7 +218,7 @@ def in_flight(
     label: str,
     asked: model.Curves,
 ) -> model.InFlight | None:
-    """How many users (or, in a plan without, samples) were under way at each moment; `asked` is of users."""
+    """Return the users in progress at each moment, or samples if the plan has no users; `asked` is of users."""
     is_of_users = height(users) > 0
     what, table, length = ("users", users, "elapsed_ms") if is_of_users else (f"{label}s", samples, "rtt_ms")
     starts = table.filter(pl.col("start_ms").is_not_null())

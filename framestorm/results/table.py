@@ -41,10 +41,11 @@ USER_SCHEMA |= {"ok": pl.Boolean, "cause": pl.String, "censored": pl.Boolean, "e
 
 
 def scan_rows(path: Path, schema: Schema, optional: str) -> pl.LazyFrame:
-    """The columns of a CSV file, without broken rows; nothing if the file or a column is missing.
+    """Return the columns of a CSV file without its broken rows; no rows if the file or a column is missing.
 
-    optional: the column that may be missing, and whose values may be; a text is empty then. A row without another
-        value is broken.
+    A row is broken if it lacks a value of a column other than `optional`.
+
+    optional: the one column that may be missing or lack values; its texts are empty then.
     """
     if not path.exists() or not path.stat().st_size:
         return pl.LazyFrame(schema=schema)
@@ -279,10 +280,10 @@ def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None =
 
 
 def causes(table: pl.LazyFrame) -> tuple[dict[str, int], dict[str, int]]:
-    """Failures by cause, most frequent first; and those by causes that are too many to be shown, by their first word.
+    """Return the number of failures of each cause, most frequent first; rarer causes are counted by their first word.
 
-    The words that the kit knows are always among the first; of those with a detail, and of a client's own, the most
-    frequent.
+    The kit's own causes are always in the first table. Of causes with a detail and of a client's own causes, it has
+    the most frequent.
     """
     counted = (
         table.filter(~pl.col("ok"))

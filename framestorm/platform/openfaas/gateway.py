@@ -90,9 +90,9 @@ def deploy(stack_file: Path, words: Sequence[str] = (), quiet: bool = False) -> 
     """Check a stack file, then deploy it by faas-cli.
 
     Args:
-        stack_file: as faas-cli reads it.
+        stack_file: a file in the format of faas-cli.
         words: further options of `faas-cli deploy`.
-        quiet: its output only where it fails.
+        quiet: print the output of faas-cli only if it fails.
 
     Raises:
         UsageError: the file is wrong; nothing was deployed.
