@@ -94,3 +94,19 @@ def is_sample(line: object) -> TypeGuard[Line]:
             return False
     index: int = line["index"]
     return 0 <= index <= INDEX_LIMIT
+
+
+def parsed(text: str) -> Line:
+    """The JSON object that a line holds; empty if it holds none."""
+    try:
+        line = json.loads(text)
+        if "\\u" in text:
+            json.dumps(line, ensure_ascii=False).encode()  # half a character is not text
+    except (ValueError, RecursionError):
+        return {}
+    return line if isinstance(line, dict) else {}
+
+
+def is_of_user(line: Line, *types: str) -> bool:
+    """Whether a line is a user's own, of one of these types."""
+    return line.get("type") in types and isinstance(line.get("user"), str)

@@ -15,11 +15,11 @@ from typing import Generic, TypeVar
 import numpy as np
 import polars as pl
 
-from framestorm.model.sample import Line, is_sample
-from framestorm.results.lines import PLACE, Batch, LineReader, parsed
+from framestorm.model.sample import Line, is_of_user, is_sample, parsed
+from framestorm.results.lines import PLACE, Batch, LineReader
 from framestorm.results.rows import RowBuffer, Waiting
 from framestorm.results.tree import TreeReader, TreeSample
-from framestorm.results.users import IN_BOTH, IN_JOURNAL, IN_TREE, ByteFlags, Indices, UserHistory, finite, is_of_user
+from framestorm.results.users import IN_BOTH, IN_JOURNAL, IN_TREE, ByteFlags, Indices, UserHistory, finite
 
 BATCH_BYTES = 1 << 23
 # Samples of the journal that wait until it and the tree are known to have the same of their user: more are written in

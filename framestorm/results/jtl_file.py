@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from framestorm.model.units import plural
+from framestorm.results.growing import end_of_rows
 
 NEEDED = ("elapsed", "label", "success")
 # In JMeter's order, with all that it writes by default; older versions have fewer.
@@ -201,13 +202,8 @@ def whole_rows(source: Path | io.BytesIO) -> int:
     n_bytes = position = quotes = 0
     with source.open("rb") if isinstance(source, Path) else source as file:
         while chunk := file.read(CHUNK_BYTES):
-            pieces = chunk.split(b'"')
-            end = position = position + len(chunk)
-            for number, piece in reversed(list(enumerate(pieces))):
-                end -= len(piece)
-                if (quotes + number) % 2 == 0 and b"\n" in piece:
-                    n_bytes = end + piece.rindex(b"\n") + 1
-                    break
-                end -= 1
-            quotes += len(pieces) - 1
+            if end := end_of_rows(chunk, quotes):
+                n_bytes = position + end
+            quotes += chunk.count(b'"')
+            position += len(chunk)
     return n_bytes

@@ -5,12 +5,11 @@ are samples by the schema beyond doubt; only those are read by the library, and 
 """
 
 import io
-import json
 from dataclasses import dataclass
 
 import polars as pl
 
-from framestorm.model.sample import COMMON, INDEX_LIMIT, SCHEMA, Line, is_sample
+from framestorm.model.sample import COMMON, INDEX_LIMIT, SCHEMA, Line, is_sample, parsed
 
 MAX_FORMS = 16
 PLACE = "_place"  # no figure begins like this
@@ -137,17 +136,6 @@ class LineReader:
             return None
         self._forms[key] = form
         return form
-
-
-def parsed(text: str) -> Line:
-    """The JSON object that a line holds; empty if it holds none."""
-    try:
-        line = json.loads(text)
-        if "\\u" in text:
-            json.dumps(line, ensure_ascii=False).encode()  # half a character is not text
-    except (ValueError, RecursionError):
-        return {}
-    return line if isinstance(line, dict) else {}
 
 
 def _read_among(lines: pl.DataFrame, n: int, text: bytes, schema: _Dtypes) -> pl.DataFrame | None:

@@ -155,11 +155,6 @@ class UserHistory:
         self.causes = tuple(causes) if isinstance(causes, dict) and causes else (self.cause,) if self.cause else ()
 
 
-def is_of_user(line: Line, *types: str) -> bool:
-    """Whether a line is a user's own, of one of these types."""
-    return line.get("type") in types and isinstance(line.get("user"), str)
-
-
 def finite(value: object) -> float | None:
     """A value as a finite number; None if it is none."""
     try:

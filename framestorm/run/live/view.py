@@ -19,7 +19,8 @@ from framestorm.model import criteria, files, judgement, units
 from framestorm.model.run import Record
 from framestorm.model.sample import noun
 from framestorm.plain import as_label
-from framestorm.run.live.counts import OTHER_LABELS, Counts, shown
+from framestorm.results.growing import shown
+from framestorm.run.live.counts import OTHER_LABELS, Counts
 from framestorm.run.live.outlook import Log, Outlook
 from framestorm.run.live.tally import RECENT_S, Tally
 

@@ -5,13 +5,15 @@ import io
 import json
 import re
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from framestorm.run.live.tally import Counted, Tally, kept
+from framestorm.results.interval import Interval, Key, kept
+from framestorm.run.live.tally import Counted, Tally
 from framestorm.run.live.view import LiveView
 from framestorm.stats.percentiles import Sample
 
@@ -20,6 +22,7 @@ HOSTS = [
     {"name": "vm-8", "inventory_name": "slave2", "role": "slave", "cores": 4},
     {"name": "vm-9", "inventory_name": "function1", "role": "target", "cores": 8},
 ]
+SAMPLE = {"type": "sample", "label": "frame", "user": "a-1-2", "index": 0, "rtt_ms": 20.0, "ok": True, "cause": None}
 JTL = ("timeStamp", "elapsed", "responseCode", "responseMessage", "success", "allThreads", "Hostname")
 
 
@@ -66,6 +69,13 @@ def answered(n: int, at_s: float, *, ok: bool = True, rtt_ms: int = 50) -> list[
     return [(start_ms, rtt_ms, 200 if ok else 503, "OK" if ok else "status-503", str(ok).lower(), 20, "vm-7")] * n
 
 
+def add(tally: Tally, end_s: float, ms: float, cause: str | None = None) -> None:
+    """Count a sample that ended then."""
+    interval = Interval(Key(int(end_s), "request", "sampler", ""))
+    interval.add(end_s - ms / 1000, ms, cause)
+    tally.take(interval)
+
+
 def log_line(at_s: float, text: str) -> str:
     """A line of jmeter.log."""
     local = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_s))
@@ -78,7 +88,7 @@ def log_line(at_s: float, text: str) -> str:
 def test_recent_percentiles_are_nearest_ranks_as_in_the_report(times: Any, p50: float, p95: float) -> None:
     tally = Tally()
     for rtt_ms in times:
-        tally.add(1000.0, rtt_ms, None)
+        add(tally, 1000.0, rtt_ms)
     assert tally.recent_times(1005.0, "50", "95") == [p50, p95]
 
 
@@ -88,14 +98,14 @@ def test_recent_percentiles_are_nearest_ranks_as_in_the_report(times: Any, p50: 
 def test_a_rate_is_of_the_time_since_the_first_answer(n: int, after_s: float, per_s: float) -> None:
     tally = Tally()
     for number in range(n):
-        tally.add(1000.0 + after_s * number / n, 50, None)
+        add(tally, 1000.0 + after_s * number / n, 50)
     assert tally.answers_per_s(1000.0 + after_s, 1000.0) == pytest.approx(per_s, rel=0.02)
 
 
 def test_a_rate_later_is_of_the_last_seconds() -> None:
     tally = Tally()
     for ms in range(0, 40_000, 10):  # 100/s, then nothing
-        tally.add(1000 + ms / 1000, 5, None)
+        add(tally, 1000 + ms / 1000, 5)
     assert tally.answers_per_s(1040.0, 1000.0) == pytest.approx(100, rel=0.02)
     assert tally.answers_per_s(1040.7, 1000.0) == pytest.approx(93, rel=0.03)
     assert tally.answers_per_s(1055.0, 1000.0) == 0
@@ -113,8 +123,8 @@ def test_failed_answers_are_answers(tmp_path: Path) -> None:
 
 def test_a_time_that_times_out_is_no_recent_time() -> None:
     tally = Tally()
-    tally.add(1000.0, 5, None)
-    tally.add(1000.0, 25_000, "timeout")
+    add(tally, 1000.0, 5)
+    add(tally, 1000.0, 25_000, "timeout")
     assert (tally.recent_times(1009.9, "50", "95"), tally.recent_times(1010.0, "50")) == ([5, 5], [None])
     assert (tally.samples, tally.errors, tally.causes) == (2, 1, {"timeout": 1})
 
@@ -122,7 +132,7 @@ def test_a_time_that_times_out_is_no_recent_time() -> None:
 def test_so_many_different_messages_are_counted_by_their_first_word() -> None:
     tally = Tally()
     for number in range(5000):
-        tally.add(1000.0, 5, f"failed-check: {number} expected")
+        add(tally, 1000.0, 5, f"failed-check: {number} expected")
     assert len(tally.causes) <= 1001 and tally.causes["failed-check"] == 4000
 
 
@@ -136,10 +146,7 @@ def test_figures_so_far_are_those_of_the_report(cut: list[float]) -> None:
     import numpy as np
 
     full = [float(each * each % 97) for each in range(200)]
-    counted, sample = Counted(), Sample(np.array(full), np.array(cut))
-    for is_cut, times in ((False, full), (True, cut)):
-        for ms in times:
-            counted.add(ms, 1, is_cut=is_cut)
+    counted, sample = Counted(Counter(full), Counter(cut)), Sample(np.array(full), np.array(cut))
     for percent in ("50", "95", "99"):
         so_far, at_the_end = counted.percentile(percent), sample.percentile(percent)
         assert so_far and at_the_end and (so_far.value, so_far.bound) == (at_the_end.value, at_the_end.bound)
@@ -306,9 +313,9 @@ def test_so_many_labels_as_requests_do_not_fill_the_memory(tmp_path: Path) -> No
 def test_criteria_of_users_and_of_each_label(tmp_path: Path) -> None:
     now_ms = time.time() * 1000
     write_run(tmp_path, criteria=["user success < 100 %", "* max > 1 s"], label="frame", started_ms=now_ms - 20_000)
-    sample = {"type": "sample", "label": "frame", "start_ms": now_ms - 9000, "rtt_ms": 1500.0, "cause": None}
-    user = {"type": "user", "ok": True, "start_ms": now_ms - 9000, "duration_ms": 5000, "cause": None}
-    lines = [{"type": "start", "start_ms": now_ms - 9000}, sample, user]
+    sample = {**SAMPLE, "start_ms": now_ms - 9000, "rtt_ms": 1500.0}
+    user = {"type": "user", "user": "a-1-2", "ok": True, "start_ms": now_ms - 9000, "duration_ms": 5000, "cause": None}
+    lines = [{"type": "start", "user": "a-1-2", "start_ms": now_ms - 9000}, sample, user]
     (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     view = view_of(tmp_path, has_journal=True, label="frame")
     assert view._criteria_so_far() == [
@@ -394,16 +401,18 @@ def test_a_label_that_is_empty_has_a_name(tmp_path: Path) -> None:
 
 def test_a_journal_is_followed_as_it_grows(tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
-    sample = {"type": "sample", "start_ms": time.time() * 1000, "rtt_ms": 20.0, "cause": None}
+    sample = {**SAMPLE, "start_ms": time.time() * 1000}
+    start = {"type": "start", "user": "a-1-2"}
     view = LiveView(tmp_path, has_journal=True, label="frame")
     view.read()
-    lines = [{"type": "start"}, {"type": "start"}, sample, {**sample, "cause": "status-500"}]
-    journal.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"type": "sam')
+    lines = [start, start, sample, {**sample, "index": 1, "ok": False, "cause": "status-500"}]
+    last = json.dumps({**sample, "index": 2})
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines) + last[:20])
     view.read()
     tally = view.counts.whole
     assert (tally.users_now, tally.users_done, tally.samples, tally.errors) == (2, 0, 2, 1)
     with journal.open("a") as file:
-        file.write('ple", "start_ms": 1, "rtt_ms": 1, "cause": null}\nnot json\n7\n{"type": "user", "ok": false}\n')
+        file.write(f'{last[20:]}\nnot json\n7\n{{"type": "user", "user": "a-1-2", "ok": false}}\n')
     view.read()
     assert (tally.users_now, tally.users_done, tally.users_failed, tally.samples) == (1, 1, 1, 3)
 
@@ -496,11 +505,18 @@ def test_an_ordinary_terminal_shows_headings_and_causes_whole(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "line",
-    ["[" * 100_000, '{"type":"sample","start_ms":1' + "0" * 400 + ',"rtt_ms":1,"cause":null}', "1" * 5000, '"a"'],
-    ids=["deep", "late", "long number", "text"],
+    [
+        "[" * 100_000,
+        '{"type":"sample","label":"a","user":"b","index":1,"ok":true,"start_ms":1' + "0" * 400 + ',"rtt_ms":1}',
+        '{"type":"user","user":"b","duration_ms":1' + "0" * 400 + "}",
+        '{"type":"user","user":"b","duration_ms":"1","start_ms":[],"ok":7}',
+        "1" * 5000,
+        '"a"',
+    ],
+    ids=["deep", "late", "long", "texts", "long number", "text"],
 )
 def test_what_a_slave_may_send_does_not_end_the_view(line: str, tmp_path: Path) -> None:
-    sample = {"type": "sample", "start_ms": time.time() * 1000, "rtt_ms": 20.0, "cause": 5, "label": 7}
+    sample = {**SAMPLE, "start_ms": time.time() * 1000, "ok": False, "cause": "5"}
     (tmp_path / "journal-slave1.jsonl").write_text(f"{line}\n{json.dumps(sample)}\n")
     view = LiveView(tmp_path, has_journal=True, label="frame")
     view.read()
