@@ -9,12 +9,13 @@ none, over all their metrics together. Without a RUN one is made up whose respon
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 
 from framestorm.compare.questions import of_runs
-from framestorm.compare.runs import Measured, Run, RunSide
+from framestorm.compare.runs import Run, RunSide
 from framestorm.compare.sides import read_sides
 from framestorm.judge.contrasts import judge_differences
 from framestorm.model.comparison import NOT_COMPARED, NOT_SIGNIFICANT
@@ -60,8 +61,8 @@ def halves(frames: pl.DataFrame, random: np.random.Generator) -> tuple[Run, Run]
                 pieces.append(part.with_columns(pl.col("start_ms") - at_ms[piece] + clock_ms))
                 clock_ms += at_ms[piece + 1] - at_ms[piece]
         half = pl.concat(pieces)
-        measured = Measured.of(Samples(half, half, half.height), at_rate=False)
-        made.append(Run(Path("half"), Record(), None, by_label={None: measured}))  # type: ignore[arg-type]
+        samples, summary = Samples(half, half, half.height), SimpleNamespace(is_at_rate=False)
+        made.append(Run(Path("half"), Record(), summary, by_label={None: samples}))  # type: ignore[arg-type]
     return made[0], made[1]
 
 

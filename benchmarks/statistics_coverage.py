@@ -15,14 +15,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from scipy import signal, stats
 
 from framestorm.compare import questions
-from framestorm.compare.runs import Measured, Run, RunSide
-from framestorm.results.samples import OrderedTimes
+from framestorm.compare.runs import Run, RunSide
+from framestorm.judge import differences
+from framestorm.model.run import Record
+from framestorm.results.samples import Samples
 from framestorm.stats.bootstrap import draw
 from framestorm.stats.evidence import of_shares, over_repetitions
 from framestorm.stats.means import is_enough, student, welch, without_repetition
@@ -161,13 +165,13 @@ def within_runs() -> Iterator[Case]:
 def run_of_times(times: Floats) -> RunSide:
     """A run as it is compared, its samples one after the other."""
     ended = np.cumsum(times)
-    series = {"": OrderedTimes(times, np.zeros(times.size, dtype=np.bool_))}
-    measured = Measured(series, np.ones(times.size, dtype=np.bool_), ended, (0.0, ended[-1]))
-    return RunSide("", (Run(Path(), {}, None, by_label={None: measured}),))
+    table = pl.DataFrame({"start_ms": ended - times, "rtt_ms": times, "ok": True, "timed_out": False})
+    samples, summary = Samples(table, table, table.height), SimpleNamespace(is_at_rate=False)
+    return RunSide("", (Run(Path(), Record(), summary, by_label={None: samples}),))  # type: ignore[arg-type]
 
 
 def between_runs() -> Iterator[Case]:
-    questions.RESAMPLES = RESAMPLES
+    differences.RESAMPLES = RESAMPLES
     for metric, truth, n in (
         ("mean_ms", SLOWER, 100),
         ("mean_ms", SLOWER, 300),

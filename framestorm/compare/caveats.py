@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from framestorm.compare.questions import ONE_ONLY, Questions
+from framestorm.compare.questions import Questions
 from framestorm.compare.runs import Run, RunSide, settings_of
 from framestorm.compare.sides import StudySide
 from framestorm.judge.contrasts import share_without_time
+from framestorm.judge.differences import ONE_ONLY
 from framestorm.model.comparison import DifferentSetting
 from framestorm.model.run import Host, Kit, Record
 from framestorm.model.summary import Doubt
@@ -42,17 +43,13 @@ def between(old: RunSide | StudySide, new: RunSide | StudySide, asked: Questions
 
 def is_overloaded(side: RunSide | StudySide) -> bool:
     """Whether a function did not keep up with a side's load, in any run of it."""
-    if isinstance(side, RunSide):
-        return any(OVERLOADED in run.summary.doubts for run in side.runs)
     return bool(side.points_with(OVERLOADED))
 
 
 def are_queues(old: RunSide | StudySide, new: RunSide | StudySide, point: str | None) -> bool:
     """Whether times of both sides, at a point or over all, are those of queues: then they are not the function's."""
-    if isinstance(old, StudySide) and isinstance(new, StudySide):
-        both = old.points_with(OVERLOADED) & new.points_with(OVERLOADED)
-        return bool(both) and ({point} if point else old.points.keys() & new.points.keys()) <= both
-    return is_overloaded(old) and is_overloaded(new)
+    both = old.points_with(OVERLOADED) & new.points_with(OVERLOADED)
+    return bool(both) and ({point} if point else old.points.keys() & new.points.keys()) <= both
 
 
 def _of_overload(old: RunSide | StudySide, new: RunSide | StudySide) -> list[str]:

@@ -157,9 +157,8 @@ def _side(side: RunSide | StudySide, out_dir: Path) -> ComparedSide:
 
 def _curve(side: RunSide) -> Curve:
     """Share of all samples that ended without error within a time, all repetitions together."""
-    measured = [run.of() for run in side.runs]
-    n = sum(of.right.size for of in measured)
-    parts = [of.times[RESPONSE] for of in measured if RESPONSE in of.times]
+    n = sum(run.of().right.size for run in side.runs)
+    parts = [run.times()[RESPONSE] for run in side.runs if RESPONSE in run.times()]
     times = OrderedTimes.together([OrderedTimes(np.empty(0), np.empty(0, dtype=bool)), *parts])
     full = np.sort(times.full_ms)
     shown = np.linspace(0, full.size - 1, min(CURVE_POINTS, full.size)).astype(int)

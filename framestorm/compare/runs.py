@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,78 +13,71 @@ from framestorm.model.comparison import SideFigure
 from framestorm.model.files import FileError, FormatError, read
 from framestorm.model.metric import PERCENTILES, RESPONSE, USER, column, metric, percentile, split_label
 from framestorm.model.run import Record, Target
-from framestorm.model.summary import Summary
+from framestorm.model.summary import Doubt, Summary
 from framestorm.model.units import plural
 from framestorm.points.folder import StudyFolder
 from framestorm.results.jtl import read_jtl, read_users
 from framestorm.results.reading import read_run
 from framestorm.results.samples import OrderedTimes, Samples, read_samples
-from framestorm.results.table import rate_per_s, serving_ms
-from framestorm.stats.checks import Flags, Floats
+from framestorm.results.table import rate_per_s
 
 STATISTICS = ("mean", *PERCENTILES)
+# The key of a point without a factor.
+ONE_POINT = "the one point"
 SUCCESS, RATE = "success", "served_per_s"
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What the samples of one label of a run show.
-
-    times: by series; right: whether each sample is without error; ended_ms: the end of each that is; serving_ms: when
-    these could come.
-    """
-
-    times: dict[str, OrderedTimes]
-    right: Flags
-    ended_ms: Floats
-    serving_ms: tuple[float, float] | None
-
-    @classmethod
-    def of(cls, samples: Samples, *, at_rate: bool) -> Self:
-        loaded = samples.loaded
-        times = {series: samples.times(series) for series in (RESPONSE, *samples.figures())}
-        ok = loaded.filter("ok")
-        ended_ms = (ok["start_ms"] + ok["rtt_ms"]).drop_nulls().sort().to_numpy()
-        known = {series: of_series for series, of_series in times.items() if of_series.n}
-        return cls(known, loaded["ok"].to_numpy(), ended_ms, serving_ms(loaded.lazy(), at_rate=at_rate))
-
-    def figure(self, name: str) -> SideFigure | None:
-        """A metric of theirs, if it is known; a percentile that is simply the largest sample is not."""
-        if name == SUCCESS:
-            return SideFigure(float(self.right.mean()), n=self.right.size)
-        if name == RATE:
-            rate = rate_per_s(self.ended_ms.size, self.serving_ms)
-            return None if rate is None else SideFigure(rate, n=self.ended_ms.size)
-        about = metric(name)
-        times, percent = self.times[str(about.series)], percentile(str(about.statistic))
-        figure = times.sample.percentile(percent) if percent else times.sample.mean()
-        return SideFigure(figure.value, figure.bound == "lower", times.n) if figure and not figure.few else None
-
-
-@dataclass(frozen=True)
 class Run:
-    """One run as read: `target` has its settings, None where no more than its URL is known."""
+    """One run as read: `target` has its settings, None where no more than its URL is known.
+
+    users: the times of users whose samples are not the main ones, measured by JMeter.
+    """
 
     folder: Path
     record: Record
     summary: Summary
     target: dict[str, Any] | None = None
-    by_label: dict[str | None, Measured] = field(default_factory=dict)
+    by_label: dict[str | None, Samples] = field(default_factory=dict)
+    users: OrderedTimes | None = None
 
     @property
     def name(self) -> str:
         return self.folder.name
 
-    def of(self, label: str | None = None) -> Measured:
-        """What the samples of a label show, or the main ones."""
+    def of(self, label: str | None = None) -> Samples:
+        """The samples of a label, or the main ones."""
         if label not in self.by_label:
-            samples = read_samples(self.folder, label=label)
-            self.by_label[label] = Measured.of(samples, at_rate=self.summary.is_at_rate)
+            self.by_label[label] = read_samples(self.folder, label=label)
         return self.by_label[label]
+
+    def times(self, label: str | None = None) -> dict[str, OrderedTimes]:
+        """The times of a label by series, or those of the main samples and of users."""
+        times = self.of(label).times_by_series
+        return times | {USER: self.users} if label is None and self.users and self.users.n else times
 
     @property
     def timed_out(self) -> int:
-        return int(self.of().times[RESPONSE].cut.sum()) if RESPONSE in self.of().times else 0
+        return int(self.times()[RESPONSE].cut.sum()) if RESPONSE in self.times() else 0
+
+    def serving_ms(self, label: str | None) -> tuple[float, float] | None:
+        """When samples of a label could end."""
+        return self.of(label).serving_ms(at_rate=self.summary.is_at_rate)
+
+    def figure(self, name: str) -> SideFigure | None:
+        """A metric of the run, if it is known; a percentile that is simply the largest sample is not."""
+        label, rest = split_label(name)
+        if rest == SUCCESS:
+            right = self.of(label).right
+            return SideFigure(float(right.mean()), n=right.size)
+        if rest == RATE:
+            n = self.of(label).ended_ms.size
+            rate = rate_per_s(n, self.serving_ms(label))
+            return None if rate is None else SideFigure(rate, n=n)
+        about = metric(rest)
+        times, percent = self.times(label)[str(about.series)], percentile(str(about.statistic))
+        figure = times.sample.percentile(percent) if percent else times.sample.mean()
+        return SideFigure(figure.value, figure.bound == "lower", times.n) if figure and not figure.few else None
 
 
 @dataclass(frozen=True)
@@ -104,6 +97,15 @@ class RunSide:
         return [run.folder for run in self.runs]
 
     @property
+    def points(self) -> dict[str, tuple[Run, ...]]:
+        """Its only point, with the runs as repetitions."""
+        return {ONE_POINT: self.runs}
+
+    def points_with(self, doubt: Doubt) -> set[str]:
+        """Its point, if a run has that kind of doubt."""
+        return {ONE_POINT} if any(doubt in run.summary.doubts for run in self.runs) else set()
+
+    @property
     def extent(self) -> str:
         """How much data it has."""
         samples = plural(sum(run.of().right.size for run in self.runs), "sample")
@@ -120,7 +122,7 @@ class RunSide:
 
     def series(self, label: str | None = None) -> list[str]:
         """The series of times that all runs have."""
-        first, *others = (run.of(label).times for run in self.runs)
+        first, *others = (run.times(label) for run in self.runs)
         return [series for series in first if all(series in times for times in others)]
 
     def metrics_of(self, label: str | None) -> set[str]:
@@ -137,14 +139,13 @@ class RunSide:
 
     def figures(self, name: str) -> dict[int, SideFigure]:
         """A metric's figures by repetition; none if one is not known, because the others would be a selection."""
-        label, rest = split_label(name)
-        figures = {n: run.of(label).figure(rest) for n, run in enumerate(self.runs)} if self.has(name) else {}
+        figures = {n: run.figure(name) for n, run in enumerate(self.runs)} if self.has(name) else {}
         known = {number: figure for number, figure in figures.items() if figure}
         return known if len(known) == len(self.runs) else {}
 
     def times(self, label: str | None, series: str) -> OrderedTimes:
         """The times of all runs together."""
-        return OrderedTimes.together([run.of(label).times[series] for run in self.runs])
+        return OrderedTimes.together([run.times(label)[series] for run in self.runs])
 
 
 def read_compared(folder: Path) -> Run:
@@ -167,10 +168,7 @@ def read_compared(folder: Path) -> Run:
     samples = read_samples(folder)
     if not samples.sent:
         raise FramestormError(f"{folder.name} measured nothing: samples.csv has no sample to compare")
-    of_main = Measured.of(samples, at_rate=summary.is_at_rate)
-    if (users := _users(folder, record)).n:
-        of_main.times[USER] = users
-    return Run(folder, record, summary, _target(folder, record), {None: of_main})
+    return Run(folder, record, summary, _target(folder, record), {None: samples}, _users(folder, record))
 
 
 def _users(folder: Path, record: Record) -> OrderedTimes:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from framestorm import paths
-from framestorm.compare.runs import RunSide, read_compared
+from framestorm.compare.runs import ONE_POINT, RunSide, read_compared
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model.comparison import SideFigure
 from framestorm.model.files import FileError, read
@@ -132,7 +132,7 @@ class StudySide:
 def point_key(factors: dict[str, Value], without: str | None = None) -> str:
     """A key that is equal for equal points of two sides (the factor `without` is ignored)."""
     levels = (f"{name}={as_text(value)}" for name, value in factors.items() if name != without)
-    return ", ".join(levels) or "the one point"
+    return ", ".join(levels) or ONE_POINT
 
 
 def read_study(label: str, folder: Path) -> StudySide:

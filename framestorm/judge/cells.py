@@ -227,7 +227,7 @@ def _resampled(study: StudyResults, row: ResultRow, metric: str, block: int | No
 def _values(study: StudyResults, row: ResultRow, metric: str) -> Floats | None:
     """The values of which the metric is a statistic, in order of start."""
     if split_label(metric)[1] == SUCCESS:
-        right = study.samples(row, metric).kept["ok"].to_numpy().astype(np.float64)
+        right = study.samples(row, metric).right.astype(np.float64)
         # Add one success and one error: if all samples succeeded or all failed, as is common, resamples of them alone
         # would show no variation (Agresti and Caffo, Simple and Effective Confidence Intervals for Proportions, The
         # American Statistician 54, 2000).

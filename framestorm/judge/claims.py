@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,9 +30,9 @@ from framestorm.points.derived import inputs
 from framestorm.points.folder import Point
 from framestorm.points.study_results import StudyResults
 from framestorm.stats.bootstrap import Resamples
-from framestorm.stats.checks import LEVEL, Ends, Floats, clipped, hull
+from framestorm.stats.checks import LEVEL, Floats
 from framestorm.stats.effects import hedges_g, magnitude
-from framestorm.stats.estimate import Estimate
+from framestorm.stats.estimate import Ends, Estimate
 from framestorm.stats.evidence import LARGEST_LOG
 from framestorm.stats.means import student, without_repetition
 from framestorm.stats.shares import margins
@@ -65,7 +66,7 @@ def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
             claim.expect.text, cells=[cell.name for cell in table.cells],
         )  # fmt: skip
     figure = _estimate(study, claim, table, weights, design)
-    ends = figure.low, figure.high
+    ends = figure.ends
     verdict = claim.expect.verdict(*ends)
     about = metric_of(claim.metric)
     is_plain_share = about.is_share and about.counted_by is not None and wording.claim_kind(claim) == "value"
@@ -143,26 +144,23 @@ def _estimate(study: StudyResults, claim: Claim, table: Table, weights: Floats, 
     # Sums of equal figures may differ in the last digit; such a difference must not decide a claim.
     scale = float(np.abs(table.values).max()) or 1.0
     by_repetition = np.round(weights @ table.values / scale, 12) * scale
-    mean = student(by_repetition)
-    value, ends, method = mean.value, (mean.low, mean.high), mean.method
+    figure = student(by_repetition)
     if by_repetition.size == 1:
-        ends, method = _of_single_runs(study, claim, table, weights, design)
+        figure = _of_single_runs(study, claim, table, weights, design, figure.value)
     if metric_of(claim.metric).counted_by:
         # A few repetitions are often equal by chance: the interval is at least that of the samples' variation.
         below, above = margins(_terms(study, claim, table, weights), LEVEL, of_logs=table.as_ratio)
-        of_samples = value - below, value + above
-        low, high = ends
-        ends = hull((of_samples[0] if low is None else low, of_samples[1] if high is None else high), of_samples)
-        method = f"{method}, or wider, by Wilson's of the samples"
+        of_samples = figure.value - below, figure.value + above
+        # An end that the repetitions cannot give is that of the samples.
+        low, high = (end if own is None else own for own, end in zip(figure.ends, of_samples, strict=True))
+        method = f"{figure.method}, or wider, by Wilson's of the samples"
+        figure = replace(figure, low=low, high=high).or_wider(of_samples, method)
     below, above = _reach(table, weights)
-    low, high = hull(ends, (value - below, value + above))
-    low, high = None if math.isinf(below) else low, None if math.isinf(above) else high
+    figure = figure.or_wider((figure.value - below, figure.value + above)).opened(math.isinf(below), math.isinf(above))
     if table.as_ratio:
-        value = _from_log(claim, value)
-        low, high = (None if end is None or end > LARGEST_LOG else _from_log(claim, end) for end in (low, high))
-    if wording.claim_kind(claim) == "value":
-        low, high = clipped((low, high), *limits(study, claim.metric))
-    return Estimate(value, low, high, len(table.repetitions), method)
+        least, most = (None if end is None or end > LARGEST_LOG else _from_log(claim, end) for end in figure.ends)
+        figure = replace(figure, value=_from_log(claim, figure.value), low=least, high=most)
+    return figure.within(limits(study, claim.metric)) if wording.claim_kind(claim) == "value" else figure
 
 
 def _from_log(claim: Claim, log: float) -> float:
@@ -196,20 +194,20 @@ def _reach(table: Table, weights: Floats) -> tuple[float, float]:
 
 
 def _of_single_runs(
-    study: StudyResults, claim: Claim, table: Table, weights: Floats, design: Floats
-) -> tuple[Ends, str]:
-    """The interval with one run per point: from the variation of points, and at least that of each run's samples."""
+    study: StudyResults, claim: Claim, table: Table, weights: Floats, design: Floats, value: float
+) -> Estimate:
+    """The figure with one run per point: from the variation of points, and at least that of each run's samples."""
     between = without_repetition(table.values[:, 0], weights, design)
-    resamples = resamples_of(study, table, claim.metric)
+    figure, resamples = replace(between, value=value, n=1), resamples_of(study, table, claim.metric)
     if resamples is None:
-        return (between.low, between.high), between.method
+        return figure
     with np.errstate(invalid="ignore"):  # both ends may be unknown
         drawn = weights @ resamples
     within = Resamples(between.value, drawn, drawn).interval()
     if between.low is None or between.high is None:
-        return within, "block bootstrap within one run of each point; run-to-run variation is not included"
-    ends = hull(within, (between.low, between.high))
-    return ends, f"{between.method}, or wider, by a block bootstrap within the runs"
+        method = "block bootstrap within one run of each point; run-to-run variation is not included"
+        return Estimate(value, *within, 1, method)
+    return figure.or_wider(within, f"{between.method}, or wider, by a block bootstrap within the runs")
 
 
 def _effect(study: StudyResults, claim: Claim, table: Table) -> EffectSize | None:

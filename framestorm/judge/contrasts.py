@@ -3,9 +3,11 @@
 Both kinds of claims are corrected for multiple comparisons (Holm).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from framestorm.judge.differences import Missing, Question
 from framestorm.judge.needed import needed
 from framestorm.judge.wording import change_and_interval
 from framestorm.model.comparison import (
@@ -13,14 +15,13 @@ from framestorm.model.comparison import (
     NOT_COMPARED,
     NOT_SIGNIFICANT,
     Bound,
-    Change,
     ChangeWord,
     Contrast,
     JudgedThreshold,
-    SideFigure,
     ThresholdState,
 )
-from framestorm.model.metric import Metric, Worse, metric
+from framestorm.model.expectation import CONFIRMED, REJECTED, Expectation
+from framestorm.model.metric import Worse, metric
 from framestorm.stats.effects import magnitude
 from framestorm.stats.evidence import Evidence, Scale, holm
 
@@ -40,60 +41,6 @@ def share_without_time(n: int, ok: int, timed_out: int) -> float | None:
     return failed / n if failed > MANY_FAILED * n else None
 
 
-@dataclass(frozen=True, eq=False)
-class Question:
-    """`candidate` compared with `baseline`, before judging; `why` says why there is no evidence, if there is none.
-
-    side: the candidate's label.
-    ratio_of_means: the ratio if it is not that of the two figures: over repetitions it is that of geometric means.
-    """
-
-    metric: str
-    baseline: SideFigure
-    candidate: SideFigure
-    evidence: dict[Scale, Evidence]
-    method: str
-    point: str | None = None
-    effect: float | None = None
-    why: str | None = None
-    ratio_of_means: float | None = None
-    side: str = ""
-
-    @property
-    def about(self) -> Metric:
-        return metric(self.metric)
-
-    @property
-    def scale(self) -> Scale:
-        """The scale on which differences are claimed."""
-        has_ratio = self.value("ratio") is not None and ("ratio" in self.evidence or not self.evidence)
-        return "ratio" if has_ratio and not self.about.is_share else "difference"
-
-    def value(self, scale: Scale) -> float | None:
-        """The ratio (None if a figure is not above 0) or the difference."""
-        old, new = self.baseline.value, self.candidate.value
-        if scale == "difference":
-            return new - old
-        if self.ratio_of_means is not None:
-            return self.ratio_of_means
-        return new / old if old > 0 and new > 0 else None
-
-    def change(self, scale: Scale) -> Change | None:
-        """The value with its interval."""
-        value, evidence = self.value(scale), self.evidence.get(scale)
-        return None if value is None else Change(value, *(evidence.interval() if evidence else (None, None)))
-
-
-@dataclass(frozen=True)
-class Missing:
-    """A metric that only the baseline has; `why` says what the candidate has instead."""
-
-    side: str
-    metric: str
-    why: str
-    point: str | None = None
-
-
 @dataclass(frozen=True)
 class Threshold:
     """`limit`: how much worse a metric may be, as a share of the baseline's figure, or for shares as a difference.
@@ -111,14 +58,15 @@ class Threshold:
         return "difference" if metric(self.metric).is_share else "ratio"
 
     @property
-    def sign(self) -> int:
-        """1 where more is worse, else -1."""
-        return 1 if self.worse == "higher" else -1
-
-    @property
     def margin(self) -> float:
         """The difference or ratio beyond which it is a regression."""
-        return NEUTRAL[self.scale] + self.sign * self.limit
+        return NEUTRAL[self.scale] + (self.limit if self.worse == "higher" else -self.limit)
+
+    @property
+    def expectation(self) -> Expectation:
+        """The differences or ratios that are no regression."""
+        ends = (-math.inf, self.margin) if self.worse == "higher" else (self.margin, math.inf)
+        return Expectation(self.text, *ends)
 
 
 def judge_differences(family: Sequence[Question]) -> dict[Question, Contrast]:
@@ -217,12 +165,10 @@ def _state_of(threshold: Threshold, question: Question) -> tuple[ThresholdState,
     """The result if no regression was shown."""
     if threshold.scale not in question.evidence:
         return "not compared", question.why
-    # How far the better end and the worse end of the interval lie beyond the margin.
-    better, worse = question.evidence[threshold.scale].interval()[:: threshold.sign]
-    if worse is not None and threshold.sign * (worse - threshold.margin) <= 0:
+    verdict = threshold.expectation.verdict(*question.evidence[threshold.scale].interval())
+    if verdict == CONFIRMED:
         return "within", None
-    is_beyond = better is not None and threshold.sign * (better - threshold.margin) > 0
-    return "inconclusive", NOT_IN_FAMILY if is_beyond else None
+    return "inconclusive", NOT_IN_FAMILY if verdict == REJECTED else None
 
 
 def _needed(threshold: Threshold, question: Question) -> str | None:
@@ -235,4 +181,4 @@ def _needed(threshold: Threshold, question: Question) -> str | None:
 
 def _p_of_no_worsening(threshold: Threshold, evidence: Evidence) -> float:
     """The p-value of no worsening beyond the threshold."""
-    return evidence.above(threshold.margin) if threshold.sign > 0 else evidence.below(threshold.margin)
+    return evidence.above(threshold.margin) if threshold.worse == "higher" else evidence.below(threshold.margin)

@@ -4,7 +4,8 @@ import math
 
 from framestorm.model.comparison import SideFigure
 from framestorm.model.units import count, plural, significant
-from framestorm.stats.checks import LEVEL, Ends
+from framestorm.stats.checks import LEVEL
+from framestorm.stats.estimate import Ends
 from framestorm.stats.evidence import Scale
 from framestorm.stats.means import t_quantile
 

@@ -1,6 +1,7 @@
 """Calculates each metric of each point of a study: the mean over its repetitions, with its interval."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,8 +14,7 @@ from framestorm.points.results_csv import ResultRow
 from framestorm.points.study_results import StudyResults, count_doubts
 from framestorm.results.samples import OrderedTimes
 from framestorm.stats.bootstrap import draw
-from framestorm.stats.checks import Ends, clipped, hull
-from framestorm.stats.estimate import Estimate, EstimateBound
+from framestorm.stats.estimate import Ends, Estimate, EstimateBound
 from framestorm.stats.evidence import rounding_ms
 from framestorm.stats.means import student
 from framestorm.stats.shares import design_effect, wilson
@@ -71,34 +71,27 @@ def estimate(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> Est
     kinds = {row.bounds.get(metric) for row in valued}
     bound: EstimateBound = "unsure" if "unsure" in kinds else "lower" if "lower" in kinds else "exact"
     if metric_of(metric).counted_by and metric_of(metric).is_share:
-        value, ends, method = _share(study, metric, valued, values)
-    elif len(values) > 1:
-        mean = student(values)
-        value, ends, method = mean.value, (mean.low, mean.high), mean.method
+        figure = _share(study, metric, valued, values)
     else:
-        value, (ends, method) = values[0], _within(study, metric, valued[0])
+        figure = student(values) if len(values) > 1 else _within(study, metric, valued[0])
     if metric not in study.derived and is_rounded(metric):
         off = rounding_ms(values)
-        ends = hull(ends, (value - off, value + off))
+        figure = figure.or_wider((figure.value - off, figure.value + off))
     elif repeats_whole_ms(study, metric, valued):
-        ends = None, None
-    low, high = clipped(ends, *limits(study, metric))
-    low, high = None if bound == "unsure" else low, None if bound != "exact" else high
-    return Estimate(value, low, high, len(values), method, bound)
+        figure = figure.opened(low=True, high=True)
+    figure = figure.within(limits(study, metric)).opened(bound == "unsure", bound != "exact")
+    return replace(figure, n=len(values), bound=bound)
 
 
-def _share(
-    study: StudyResults, metric: str, rows: Sequence[ResultRow], shares: Sequence[float]
-) -> tuple[float, Ends, str]:
+def _share(study: StudyResults, metric: str, rows: Sequence[ResultRow], shares: Sequence[float]) -> Estimate:
     """Of all samples together; its interval is of these, or of how far runs differ where that is wider."""
     value, worth = share_of(study, metric, rows)
-    ends: Ends = wilson(value * worth, worth) or (0.0, 1.0)
     counted = "users" if metric_of(metric).counted_by == "users" else "samples"
-    method = f"Wilson, of {worth:.0f} {counted}"
+    figure = Estimate(value, *(wilson(value * worth, worth) or (0.0, 1.0)), method=f"Wilson, of {worth:.0f} {counted}")
     of_runs = student(shares)
     if of_runs.low is None:
-        return value, ends, method
-    return value, hull(ends, (of_runs.low, of_runs.high)), f"the wider of {method}, and {of_runs.method}"
+        return figure
+    return figure.or_wider(of_runs.ends, f"the wider of {figure.method}, and {of_runs.method}")
 
 
 def share_of(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> tuple[float, float]:
@@ -110,7 +103,7 @@ def share_of(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> tup
     sizes = counted if metric_of(metric).is_share else [1] * len(rows)
     share = sum((row.metrics[metric] or 0) * size for row, size in zip(rows, sizes, strict=True)) / sum(counted)
     is_alone = len(rows) == 1 and split_label(metric)[1] == "success"
-    right = study.samples(rows[0], metric).kept["ok"].to_numpy() if is_alone else None
+    right = study.samples(rows[0], metric).right if is_alone else None
     return share, sum(counted) / (1 if right is None else design_effect(right))
 
 
@@ -135,14 +128,13 @@ def sample_statistic(study: StudyResults, metric: str) -> str | None:
     return percentile(str(about.statistic)) or about.statistic
 
 
-def _within(study: StudyResults, metric: str, row: ResultRow) -> tuple[Ends, str]:
+def _within(study: StudyResults, metric: str, row: ResultRow) -> Estimate:
     """What a single run says about its own figure; nothing about what another run would have given."""
-    statistic = sample_statistic(study, metric)
+    value, statistic = float(row.metrics[metric] or 0), sample_statistic(study, metric)
     if statistic in {None, "sd"}:
-        return (None, None), "one run"
+        return Estimate(value, method="one run")
     times = study.times([row], metric)
-    figure = draw(times.values_ms, str(statistic), cut=times.cut).estimate()
-    return (figure.low, figure.high), figure.method
+    return replace(draw(times.values_ms, str(statistic), cut=times.cut).estimate(), value=value)
 
 
 def _restricted_mean(study: StudyResults, rows: Sequence[ResultRow]) -> RestrictedMean | None:

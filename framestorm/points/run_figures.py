@@ -30,7 +30,7 @@ from framestorm.points.derived import asked_metrics, derive, inputs
 from framestorm.points.folder import FAILED, StudyFolder
 from framestorm.points.results_csv import FigureValue, ResultRow, RunFigures
 from framestorm.results.samples import Samples, read_samples
-from framestorm.results.table import known, rate_per_s, serving_ms, span_ms, sum_known
+from framestorm.results.table import known, rate_per_s, span_ms, sum_known
 from framestorm.stats.estimate import Estimate, EstimateBound
 
 LOWER: EstimateBound = "lower"
@@ -194,7 +194,7 @@ def _rates(samples: Samples, *, at_rate: bool) -> dict[str, FigureValue]:
     if span is None:
         return {}
     rates: dict[str, FigureValue] = {"total_s": (span[1] - span[0]) / 1000}
-    rates["served_per_s"] = rate_per_s(int(loaded["ok"].sum()), serving_ms(loaded.lazy(), at_rate=at_rate))
+    rates["served_per_s"] = rate_per_s(int(loaded["ok"].sum()), samples.serving_ms(at_rate=at_rate))
     starts_s = float(loaded.select(pl.col("start_ms").max() - pl.col("start_ms").min()).item()) / 1000
     if starts_s > 0:
         # n starts have n - 1 intervals between them: dividing by these gives a steady rate exactly.

@@ -12,7 +12,7 @@ import polars as pl
 from framestorm.model.files import read
 from framestorm.model.metric import COLD, OPEN, OUTSIDE, RESPONSE, WARM
 from framestorm.model.summary import Summary
-from framestorm.results.table import figures, of_label, read_table
+from framestorm.results.table import figures, of_label, read_table, serving_ms
 from framestorm.stats.bootstrap import choose_block
 from framestorm.stats.checks import Flags, Floats
 from framestorm.stats.effects import cliffs_delta
@@ -94,6 +94,27 @@ class Samples:
     def figures(self) -> list[str]:
         """The further figures that samples carry and that are numbers."""
         return figures(self.kept.lazy())
+
+    @property
+    def right(self) -> Flags:
+        """Whether each sample that figures are calculated from is without error."""
+        return self.kept["ok"].to_numpy()
+
+    @cached_property
+    def ended_ms(self) -> Floats:
+        """When each sample of the load ended that is without error, in order."""
+        ok = self.loaded.filter("ok")
+        return (ok["start_ms"] + ok["rtt_ms"]).drop_nulls().sort().to_numpy()
+
+    def serving_ms(self, *, at_rate: bool) -> tuple[float, float] | None:
+        """When samples of the load could end; see `results.table.serving_ms`."""
+        return serving_ms(self.loaded.lazy(), at_rate=at_rate)
+
+    @cached_property
+    def times_by_series(self) -> dict[str, OrderedTimes]:
+        """The response times and every further figure, if there are any."""
+        times = {series: self.times(series) for series in (RESPONSE, *self.figures())}
+        return {series: of_series for series, of_series in times.items() if of_series.n}
 
     def times(self, series: str) -> OrderedTimes:
         """Times of the samples without error; for response times also, as lower bounds, of those that timed out."""

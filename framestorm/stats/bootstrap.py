@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from framestorm.stats.checks import LEVEL, Ends, Floats, finite
-from framestorm.stats.estimate import Estimate, nearest_rank
+from framestorm.stats.checks import LEVEL, Floats, finite
+from framestorm.stats.estimate import Ends, Estimate, nearest_rank
 from framestorm.stats.evidence import Evidence, Scale
 
 RESAMPLES = 10_000

@@ -1,10 +1,12 @@
 """A figure and what is known about it; free of numpy, so that criteria are read before anything is set up."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, Protocol
 
+# Ends of an interval; None: the data cannot give it.
+Ends = tuple[float | None, float | None]
 EstimateBound = Literal["exact", "lower", "unsure"]
 
 
@@ -27,6 +29,39 @@ class Estimate:
     method: str = ""
     bound: EstimateBound = "exact"
     few: bool = False
+
+    @property
+    def ends(self) -> Ends:
+        """The ends of the interval."""
+        return self.low, self.high
+
+    def or_wider(self, ends: Ends, method: str | None = None) -> "Estimate":
+        """Widen the interval to the smallest one that includes it and `ends`; `method`: how it was then made."""
+        low, high = hull(self.ends, ends)
+        return replace(self, low=low, high=high, method=self.method if method is None else method)
+
+    def within(self, limits: Ends) -> "Estimate":
+        """Cut off the impossible values of the interval."""
+        low, high = clipped(self.ends, *limits)
+        return replace(self, low=low, high=high)
+
+    def opened(self, low: bool, high: bool) -> "Estimate":
+        """Open the low or high end of the interval, because the true end is not known."""
+        return replace(self, low=None if low else self.low, high=None if high else self.high)
+
+
+def hull(first: Ends, second: Ends) -> Ends:
+    """The interval that holds two others; an end is not known if either is not."""
+    (low_1, high_1), (low_2, high_2) = first, second
+    low = None if low_1 is None or low_2 is None else min(low_1, low_2)
+    return low, None if high_1 is None or high_2 is None else max(high_1, high_2)
+
+
+def clipped(ends: Ends, least: float | None, most: float | None) -> Ends:
+    """The interval without what cannot be."""
+    low, high = ends
+    low = low if low is None or least is None else max(low, least)
+    return low, high if high is None or most is None else min(high, most)
 
 
 def nearest_rank(n: int, percent: str) -> int:

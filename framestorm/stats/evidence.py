@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from framestorm.stats.checks import LEVEL, Ends, clipped, finite, hull
-from framestorm.stats.estimate import Estimate
+from framestorm.stats.checks import LEVEL, finite
+from framestorm.stats.estimate import Ends, Estimate, clipped, hull
 from framestorm.stats.means import student, welch
 from framestorm.stats.shares import margins
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from benchmarks.compare_itself import claims, made_up
-from framestorm.compare import questions
 from framestorm.compare.runs import STATISTICS
+from framestorm.judge import differences
 from framestorm.results.samples import OrderedTimes
 from framestorm.stats.bootstrap import Resamples
 
-SEED = questions.seed(0, "")
+SEED = differences.seed(0, "")
 
 
 def full(values: Any) -> OrderedTimes:
@@ -18,7 +18,7 @@ def full(values: Any) -> OrderedTimes:
 
 
 def resamples(times: OrderedTimes, statistic: str) -> Resamples:
-    drawn = questions.resamples_of_times(times, SEED, statistic)
+    drawn = differences.resamples_of_times(times, SEED, statistic)
     assert drawn
     return drawn
 
@@ -41,7 +41,7 @@ def test_what_follows_on_each_other_counts_less() -> None:
     ],
 )
 def test_a_percentile_needs_samples_beyond_it(n: int, there: set[str]) -> None:
-    assert {each for each in STATISTICS if questions.resamples_of_times(full(np.arange(n)), SEED, each)} == there
+    assert {each for each in STATISTICS if differences.resamples_of_times(full(np.arange(n)), SEED, each)} == there
 
 
 def test_time_outs_are_lower_bounds() -> None:
@@ -56,7 +56,7 @@ def test_time_outs_are_lower_bounds() -> None:
 
 def test_a_run_compared_with_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Halves of one run, drawn anew each time: benchmarks/compare_itself.py does it 200 times and with real runs."""
-    monkeypatch.setattr(questions, "RESAMPLES", 2000)
+    monkeypatch.setattr(differences, "RESAMPLES", 2000)
     random = np.random.default_rng(11)
     wrong = sum(bool(claims(made_up(random, 800), random)) for _ in range(25))
     assert wrong <= 1

@@ -8,12 +8,12 @@ from framestorm.compare.command import parse_threshold
 from framestorm.compare.page import table
 from framestorm.judge.contrasts import (
     OPEN,
-    Question,
     Threshold,
     judge_differences,
     judge_thresholds,
     share_without_time,
 )
+from framestorm.judge.differences import Question
 from framestorm.judge.wording import change_and_interval, contrast_claim, contrast_sentence, interval, level
 from framestorm.model.comparison import Contrast, JudgedThreshold, SideFigure
 from framestorm.stats.bootstrap import Resamples
