@@ -15,6 +15,7 @@ import selectors
 import struct
 import time
 from collections import deque
+from contextlib import suppress
 
 _TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x0002, 0x1000  # linux/if_tun.h
 _LONGEST_FRAME = 65_536
@@ -44,7 +45,8 @@ def pass_on(near: int, far: int, delay_s: float, loss: float) -> None:
                 frames.append((time.monotonic() + delay_s, frame))
         for receiver, frames in ways.values():
             while frames and frames[0][0] <= time.monotonic():
-                os.write(receiver, frames.popleft()[1])
+                with suppress(OSError):  # a frame to a device that is not up is lost
+                    os.write(receiver, frames.popleft()[1])
 
 
 def main() -> None:

@@ -13,9 +13,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.hosts import LabError
+from lab.hosts import HOME, LabError
 
-ROOT = "framestorm-lab"
 JOIN_S = 10  # how long a process may take to be in its group; it is a few ms
 # systemd in a host needs a tree of its own in these hierarchies (on a machine with cgroup v2 alone there is only one).
 _LEGACY = ("name=systemd", "memory")
@@ -35,7 +34,10 @@ def _hierarchies() -> list[Path]:
 
 
 def _folders(group: str) -> list[Path]:
-    return [hierarchy / ROOT / group for hierarchy in _hierarchies()]
+    # Not by its path, at which a lane of the tests sees a folder of its own.
+    HOME.mkdir(parents=True, exist_ok=True)
+    root = f"framestorm-lab-{HOME.stat().st_ino}"
+    return [hierarchy / root / group for hierarchy in _hierarchies()]
 
 
 def start(group: str, command: Sequence[str], log: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,17 @@ class LabHost:
     def disk(self) -> Path:
         """What the host has written over its base."""
         return self.folder / "disk"
+
+    @property
+    def layers(self) -> list[Path]:
+        """What is below its disk, topmost first: its part of an image, if it has one, and its base."""
+        return [layer.resolve() for layer in (self.folder / "image", self.folder / "base") if layer.exists()]
+
+    def make_folders(self, base: os.PathLike[str]) -> None:
+        """Make the empty folders of a host that stands on this base."""
+        for folder in (self.disk, self.folder / "work", self.folder / "root"):
+            folder.mkdir(parents=True)
+        (self.folder / "base").symlink_to(base)
 
     @property
     def console(self) -> Path:

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Keeps one host running until it powers off: usage: launch.sh NAME FOLDER BASE
+# Keeps one host running until it powers off: usage: launch.sh NAME FOLDER LAYERS
 # Runs in the lab's network namespace and in a mount namespace of its own, so the host's disk is unmounted when it ends.
 set -o errexit -o nounset
 
 readonly reboot_asked=133 # systemd-nspawn's exit status when the host inside has rebooted
 
 main() {
-    name=$1 folder=$2 base=$3
-    mount -t overlay overlay -o "lowerdir=$base,upperdir=$folder/disk,workdir=$folder/work" "$folder/root"
+    name=$1 folder=$2 layers=$3
+    mount -t overlay overlay -o "lowerdir=$layers,upperdir=$folder/disk,workdir=$folder/work" "$folder/root"
     while true; do
         status=0
         systemd-nspawn --quiet --directory="$folder/root" --machine="$name" --hostname="$name" --boot --register=no \

@@ -91,7 +91,7 @@ def _start(host: LabHost, system: os.PathLike[str], with_registries: bool = Fals
         str(paths.ROOT / "lab/launch.sh"),
         host.name,
         str(host.folder),
-        str((host.folder / "base").resolve()),
+        ":".join(map(str, host.layers)),
     ]
     command = network.inside(["unshare", "--mount", "--propagation", "private", *launch])
     groups.start(host.name, command, host.console)
@@ -99,9 +99,7 @@ def _start(host: LabHost, system: os.PathLike[str], with_registries: bool = Fals
 
 def _make_disk(host: LabHost, system: os.PathLike[str], with_registries: bool) -> None:
     """Make a host's disk, with its own name, address and keys."""
-    for folder in (host.disk, host.folder / "work", host.folder / "root"):
-        folder.mkdir(parents=True)
-    (host.folder / "base").symlink_to(system)
+    host.make_folders(system)
     settings = host.disk / "etc/systemd/network/10-lab.network"
     settings.parent.mkdir(parents=True)
     settings.write_text(

@@ -1,8 +1,10 @@
 """What tests of several rooms share: the lab, the lab deployed, run.sh, a function that answers as asked."""
 
 import os
+import shutil
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,8 +16,10 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from framestorm import paths
-from lab import keys
+from framestorm.machine import wait_until
+from lab import image, keys
 from lab.hosts import LabHost
+from tests.lane import enter
 from tests.runs import RunSh
 from tests.stand_in import StartServer, serving
 
@@ -23,9 +27,9 @@ TOOLS = paths.LOCAL / "ansible-test-venv" / "bin"
 SCAN = paths.ROOT / "tests" / "ansible" / "scan.py"
 
 
-# There is one lab and one local OpenFaaS on a machine, so the tests of each stay together, in this order. In the lab,
-# those that break it come before those that deploy on it, and taking back what was deployed comes last. What takes
-# minutes on hosts of its own begins early and is looked at later: the bare host's set-up, and what deploy does to ssh.
+# Tests of one lab, or of the one local OpenFaaS on a machine, stay together, in this order. In the first lab, those
+# that break it come before those that deploy on it, and taking back what was deployed comes last. What takes minutes
+# on hosts of its own begins early and is looked at later: the bare host, and what deploy does to ssh.
 TOGETHER = {
     "lab": (
         "tests/lab/test_lab",
@@ -33,14 +37,42 @@ TOGETHER = {
         "tests/ansible/test_deploy",
         "tests/ansible/test_ssh_stays.py::test_ssh_is_set_up",
         "tests/lab/",
-        "tests/slaves/",
         "tests/ansible/test_ssh_stays",
         "tests/ansible/test_changes",
     ),
     "openfaas": ("tests/openfaas/", "tests/docs/test_openfaas"),
+    "slaves": ("tests/slaves/test_slave_runs", "tests/slaves/test_any_plan"),
+    "losses": ("tests/slaves/",),
 }
-# What takes longest begins first.
-ORDER = [*(part for parts in TOGETHER.values() for part in parts), "tests/run/", "tests/jmx/", "tests/foreign/"]
+# Each of these lanes has a lab of its own; the first is deployed, and the others begin with an image of that.
+LANES = ("lab", "slaves", "losses")
+DEPLOYS = "tests/ansible/test_deploy"
+DEPLOYED_WITHIN_S = 1200
+# What takes longest begins first; the lanes that need the image when it is about to be there.
+ORDER = [
+    *TOGETHER["lab"],
+    *TOGETHER["openfaas"],
+    "tests/run/test_study",
+    "tests/run/test_soak",
+    *TOGETHER["slaves"],
+    *TOGETHER["losses"],
+    "tests/run/",
+    "tests/jmx/",
+    "tests/foreign/",
+]
+
+
+def piece_of(nodeid: str) -> str:
+    """What must stay on one worker: the tests of a lane or of OpenFaaS, or those of a file."""
+    named = (name for name, parts in TOGETHER.items() if any(part in nodeid for part in parts))
+    return next(named, nodeid.partition("::")[0])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give each test of the lab its lane: what the tests of one lane share ends before those of another begin."""
+    if "lane" in metafunc.fixturenames:
+        lane = piece_of(metafunc.definition.nodeid)
+        metafunc.parametrize("lane", [lane], ids=[pytest.HIDDEN_PARAM], indirect=True, scope="session")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,10 +84,13 @@ class Pieces(LoadScopeScheduling):
     """Hands to each worker what stays together as one piece, and the rest by files."""
 
     def _split_scope(self, nodeid: str) -> str:
-        for name, parts in TOGETHER.items():
-            if any(part in nodeid for part in parts):
-                return name
-        return nodeid.partition("::")[0]
+        piece = piece_of(nodeid)
+        # A lab that is not deployed makes no image: then the lanes follow one another.
+        return LANES[0] if piece in LANES and not self._is_deployed() else piece
+
+    def _is_deployed(self) -> bool:
+        nodeids = self.collection or []
+        return any(DEPLOYS in each for each in nodeids) or not any(piece_of(each) == LANES[0] for each in nodeids)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Pieces:
@@ -93,8 +128,39 @@ def ansible_tool(*words: str | Path) -> str:
     return done.stdout
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the session; its workers are told."""
+    config.option.testrunuid = getattr(config, "workerinput", vars(config.option))["testrunuid"] or uuid.uuid4().hex
+
+
+def folder_of_lanes(config: pytest.Config) -> Path:
+    """What the lanes of one session have on this machine."""
+    return paths.LOCAL / "lanes" / str(config.option.testrunuid)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(folder_of_lanes(config), ignore_errors=True)
+
+
+def deployed_lanes(session: pytest.Session) -> list[str]:
+    """The lanes with tests that need a lab deployed; the first of them makes the image."""
+    items = (item for item in session.items if isinstance(item, pytest.Function) and "deployed" in item.fixturenames)
+    return list(dict.fromkeys(piece_of(item.nodeid) for item in items))
+
+
 @pytest.fixture(scope="session")
-def lab_cli() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+def lane(request: pytest.FixtureRequest) -> bool:
+    """Whether the lab begins with the image, in a network of its own, and is not deployed in the machine's."""
+    name = str(request.param)
+    if name in (LANES[0], *deployed_lanes(request.session)[:1]):
+        return False
+    enter(folder_of_lanes(request.config) / name)
+    return True
+
+
+@pytest.fixture(scope="session")
+def lab_cli(lane: bool) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
     """The lab's command line; whatever lab there is at the end goes."""
     if os.geteuid() != 0:
         pytest.fail("the lab needs root: run the tests as root or by sudo")
@@ -119,10 +185,25 @@ def fresh_lab(lab_cli: Callable[..., Any], tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="session")
-def deployed(fresh_lab: RunSh) -> Lab:
-    """A fresh lab, deployed by the inventory as shipped."""
+def deployed(lane: bool, lab_cli: Callable[..., Any], request: pytest.FixtureRequest) -> Lab:
+    """A fresh lab, deployed by the inventory as shipped, or one that begins with the image of that."""
+    folder = folder_of_lanes(request.config)
+    made, is_over = folder / "image", folder / "is_over"
+    if lane:
+        assert wait_until(is_over.exists, DEPLOYED_WITHIN_S) and made.exists(), "there is no image to begin with"
+        image.use(made)
+        lab_cli("up")
+        return Lab({})
+    fresh_lab = request.getfixturevalue("fresh_lab")
     before = {host: Lab({}).scan("outsider", host, "1-10000") for host in ("slave1", "function1")}
-    fresh_lab("./run.sh deploy", out="")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        fresh_lab("./run.sh deploy", out="")
+        if len(deployed_lanes(request.session)) > 1:
+            image.keep(made)
+            lab_cli("up")
+    finally:
+        is_over.touch()
     return Lab(before)
 
 
