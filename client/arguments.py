@@ -9,7 +9,7 @@ DAY_S = 86400
 
 
 def number(most: float, *, above_0: bool = False) -> Callable[[str], float]:
-    """A number from 0 to `most`; `above_0`: without 0 itself."""
+    """Return a number from 0 to `most`; `above_0`: without 0 itself."""
 
     def parse(text: str) -> float:
         value = float(text)
@@ -23,7 +23,7 @@ def number(most: float, *, above_0: bool = False) -> Callable[[str], float]:
 
 
 def count(least: int) -> Callable[[str], int]:
-    """A whole number, `least` or more."""
+    """Return a whole number, `least` or more."""
 
     def parse(text: str) -> int:
         if (value := int(text)) < least:
@@ -35,7 +35,7 @@ def count(least: int) -> Callable[[str], int]:
 
 
 def statuses(text: str) -> frozenset[int]:
-    """The HTTP statuses of a list such as 2xx,304 or 200-299, as jmx/java/plan/Statuses.java reads it."""
+    """Return the HTTP statuses of a list such as 2xx,304 or 200-299, as jmx/java/plan/Statuses.java reads it."""
     chosen: set[int] = set()
     for each in map(str.strip, text.split(",")):
         if re.fullmatch(r"[1-5xX][0-9xX]{2}", each):

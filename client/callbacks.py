@@ -43,7 +43,7 @@ class Call:
         return self.done_ms - self.took_ms
 
     def as_json(self) -> str:
-        """The call as a line."""
+        """Return the call as a line."""
         fields = {name: value for name, value in asdict(self).items() if name != "done_s"}
         return json.dumps({**fields, "started_ms": self.started_ms})
 

@@ -139,7 +139,7 @@ def _with_square_pixels(frame: av.VideoFrame, aspect: Fraction | None) -> Image.
 
 
 def _turn(video: Path, frame: av.VideoFrame) -> Image.Transpose | None:
-    """What the file asks to be done with each picture, which PyAV leaves to its user."""
+    """Return what the file asks to be done with each picture, which PyAV leaves to its user."""
     try:
         matrix: Any = frame.side_data["DISPLAYMATRIX"]  # type: ignore[typeddict-item]
         a, b, _, c, d, *_ = (round(number / 65536) for number in struct.unpack("=9i", bytes(matrix)))
@@ -160,7 +160,7 @@ def _turn_of_photo(photo: Path) -> Image.Transpose | None:
 
 
 def _turn_of_angle(degrees: int) -> Image.Transpose | None:
-    """The turn by an angle, which is not enough to tell whether the picture is mirrored too."""
+    """Return the turn by an angle, which is not enough to tell whether the picture is mirrored too."""
     angle = math.radians(degrees)
     cos, sin = round(math.cos(angle)), round(math.sin(angle))
     return UPRIGHT.get((cos, -sin, sin, cos))

@@ -64,7 +64,7 @@ class Pull(Push):
 
 
 def queue_url(url: str) -> str:
-    """The gateway's address of a function's queue.
+    """Return the gateway's address of a function's queue.
 
     Raises:
         DispatchError: the URL is not that of a function behind OpenFaaS's gateway.

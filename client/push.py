@@ -72,7 +72,7 @@ class Push(Dispatcher):
         )
 
     def _cause(self, status: int | None) -> str | None:
-        """What is wrong with the function's status, None if it is one of those expected."""
+        """Return what is wrong with the function's status, None if it is one of those expected."""
         return None if status in self._expected else f"status-{status}"
 
     def halt(self) -> None:

@@ -83,7 +83,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _verb(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The verb ("" for a run) and the words after it.
+    """Return the verb ("" for a run) and the words after it.
 
     Raises:
         UsageError: the first word is neither a verb nor an option.
@@ -290,7 +290,7 @@ def _test(words: Sequence[str]) -> int:
 
 
 def _imported(module: str, doc: str) -> Callable[[Sequence[str]], int]:
-    """A verb that calls the `main` of a module, and imports the module only then."""
+    """Return a verb that calls the `main` of a module, and imports the module only then."""
 
     def verb(words: Sequence[str]) -> int:
         return int(import_module(module).main(words))
@@ -371,7 +371,7 @@ class _Refused(argparse.Action):
 
 
 def _jmeter_word(letter: str, metavar: str, value: str) -> str:
-    """An option as JMeter takes it in one word, with a file as seen from anywhere."""
+    """Return an option as JMeter takes it in one word, with a file as seen from anywhere."""
     level = value.rpartition("=")[2]
     if letter == "L" and level not in LEVELS:  # JMeter would go on without it
         raise UsageError(f"-L {value}: {level!r} is not a level; there are {', '.join(LEVELS)}")
@@ -421,7 +421,7 @@ def _add_judgement(parser: argparse.ArgumentParser) -> None:
 
 
 def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
-    """The options of a run: each word of the command line has the name of its field."""
+    """Return the options of a run: each word of the command line has the name of its field."""
     from framestorm.run import properties
     from framestorm.run.options import RunOptions
 

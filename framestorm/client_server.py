@@ -25,7 +25,7 @@ def new_name(run: str) -> str:
 
 
 def command(python: str | Path, client_dir: str | Path, name: str) -> list[str]:
-    """The command that runs it; it ends with the process that starts it."""
+    """Return the command that runs it; it ends with the process that starts it."""
     return [str(python), f"{client_dir}/server.py", name]
 
 
@@ -56,7 +56,7 @@ class Watch:
         self._trouble: str | None = None
 
     def trouble(self) -> str | None:
-        """Why its users have failed, None while it works; one that hangs is killed, which ends its users."""
+        """Return why its users have failed, None while it works; one that hangs is killed, which ends its users."""
         if self._trouble is None:
             self._trouble = self._look()
         return self._trouble
@@ -82,7 +82,7 @@ class Watch:
         return None
 
     def _peer(self) -> tuple[int, int]:
-        """The process id and the account of who listens."""
+        """Return the process id and the account of who listens."""
         peer = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         process, account, _ = struct.unpack("3i", peer)
         return process, account

@@ -244,7 +244,7 @@ def _check_for_slaves(what: What, where: Where, plan: Plan, hosts: Hosts) -> Non
 
 
 def _begun(prepared: Prepared, output: Output) -> Record:
-    """The record of a run that begins now."""
+    """Return the record of a run that begins now."""
     settings, platform = prepared.settings, prepared.platform
     return Record(
         kit=machine.kit(),
@@ -300,7 +300,7 @@ def _watch(
 
 
 def _disk_trouble(run_dir: Path) -> str | None:
-    """The reason to stop the run while its end can still be written; None if the disk has room."""
+    """Return the reason to stop the run while its end can still be written; None if the disk has room."""
     free_bytes = shutil.disk_usage(run_dir).free
     if free_bytes >= ROOM_FOR_THE_END_BYTES:
         return None

@@ -23,7 +23,7 @@ _ISSUER_UNKNOWN = 20  # OpenSSL's X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
 
 
 def host_and_port(url: str) -> tuple[str, int]:
-    """Where a URL leads to.
+    """Return where a URL leads to.
 
     Raises:
         UsageError: the URL has no http(s) scheme, no host, a wrong port, or a login, which no client here would send.
@@ -125,7 +125,7 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "", 
 
 
 def _issuer_of_one(host: str, port: int, name: str) -> str | None:
-    """The name of who signed a server's certificate, if the server sends no other; None if it sends a chain."""
+    """Return the name of who signed a server's certificate, if the server sends no other; None if it sends a chain."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
@@ -143,7 +143,7 @@ def _issuer_of_one(host: str, port: int, name: str) -> str | None:
 
 
 def proxy_url(proxy: str) -> str:
-    """The URL of a proxy given as host:port, with or without a login or scheme; empty without a proxy.
+    """Return the URL of a proxy given as host:port, with or without a login or scheme; empty without a proxy.
 
     Raises:
         UsageError: it is neither.

@@ -55,7 +55,7 @@ class Guarded(AbstractContextManager["Guarded"]):
         self.stop()
 
     def exit_status(self) -> int | None:
-        """The command's exit status once nothing of it is left, None until then."""
+        """Return the command's exit status once nothing of it is left, None until then."""
         return self._guard.poll()
 
     def wait(self, timeout_s: float) -> int | None:
@@ -72,7 +72,7 @@ class Guarded(AbstractContextManager["Guarded"]):
         self._guard.wait()
 
     def processes(self) -> list[psutil.Process]:
-        """What runs below the guard at this moment."""
+        """Return what runs below the guard at this moment."""
         with suppress(psutil.NoSuchProcess):
             return psutil.Process(self._guard.pid).children(recursive=True)
         return []

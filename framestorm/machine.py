@@ -34,13 +34,13 @@ def now_ms() -> int:
 
 
 def kit() -> Kit:
-    """The version of the kit and, in a Git checkout, the commit."""
+    """Return the version of the kit and, in a Git checkout, the commit."""
     commit = _git("rev-parse", "HEAD")
     return Kit(__version__, commit, bool(_git("status", "--porcelain")) if commit else None)
 
 
 def versions() -> dict[str, str | None]:
-    """What the run's figures depend on, read from files: starting each program to ask it would cost seconds."""
+    """Return what the run's figures depend on, read from files: starting each program to ask it would cost seconds."""
     release = paths.JAVA_HOME / "release"
     java = re.search(r'JAVA_VERSION="([^"]+)"', release.read_text()) if release.exists() else None
     tensorflow = list(paths.FUNCTION_PYTHON.parent.parent.glob("lib/python*/site-packages/tensorflow_cpu-*.dist-info"))
@@ -62,7 +62,7 @@ def _git(*words: str) -> str | None:
 
 
 def wait_until(condition: Callable[[], T], within_s: float, poll_s: float = POLL_S) -> T:
-    """The first true value of `condition`, else its value once `within_s` have passed."""
+    """Return the first true value of `condition`, else its value once `within_s` have passed."""
     deadline_s = time.monotonic() + within_s
     while True:
         value = condition()
@@ -85,19 +85,19 @@ def in_background(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 
 def own_addresses() -> set[str]:
-    """All addresses of this machine, loopback too."""
+    """Return all addresses of this machine, loopback too."""
     return {each.address for addresses in psutil.net_if_addrs().values() for each in addresses}
 
 
 def listens(port: int) -> bool:
-    """Whether something on this machine accepts connections on a port of its loopback."""
+    """Return whether something on this machine accepts connections on a port of its loopback."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((LOOPBACK, port)) == 0
 
 
 def port_holder(port: int) -> str | None:
-    """The process that listens on a TCP port, with what this user may see of it; None if nothing listens."""
+    """Return the process that listens on a TCP port, with what this user may see of it; None if nothing listens."""
     holder = None
     try:
         for connection in psutil.net_connections("tcp"):
@@ -112,7 +112,7 @@ def port_holder(port: int) -> str | None:
 
 
 def last_lines(log: Path) -> str:
-    """The last lines of a log, for an error message."""
+    """Return the last lines of a log, for an error message."""
     lines = log.read_text(errors="replace").splitlines()[-8:] if log.exists() else []
     return f"the end of {paths.shown(log)}:\n" + "\n".join(f"  {line}" for line in lines)
 
@@ -137,7 +137,7 @@ def request(
 
 
 def answers(url: str, timeout_s: float = PROBE_WITHIN_S) -> bool:
-    """Whether a page is there."""
+    """Return whether a page is there."""
     try:
         return request("GET", url, timeout_s=timeout_s).status_code // 100 == 2
     except FramestormError:

@@ -14,7 +14,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that raises UsageError where argparse prints the usage and exits."""
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """The options; words that are none of them are refused."""
+        """Return the options; words that are none of them are refused."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
             self.refuse(unknown)
@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; {self.prog} --help lists the options")
 
     def _options(self) -> Iterator[tuple[str, str]]:
-        """The options, each with the command that has it: this one, or one of its verbs."""
+        """Yield the options, each with the command that has it: this one, or one of its verbs."""
         for action in self._actions:
             yield from ((option, self.prog) for option in action.option_strings)
             if isinstance(action, argparse._SubParsersAction):
@@ -56,7 +56,7 @@ class AddCriteria(argparse.Action):
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a file, without blank ones and comments."""
+    """Return the lines of a file, without blank ones and comments."""
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:

@@ -33,7 +33,7 @@ FRAME_CACHE = LOCAL / "frames"
 
 
 def shown(path: Path) -> str:
-    """The path as a person in the checkout would type it."""
+    """Return the path as a person in the checkout would type it."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
@@ -51,7 +51,7 @@ def check_plain(part: str) -> None:
 
 
 def new_dashboard(name: str) -> Path:
-    """The folder of a new run, study or comparison: one that is not there."""
+    """Return the folder of a new run, study or comparison: one that is not there."""
     plain = DASHBOARDS / f"{name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     numbered = (plain.with_name(f"{plain.name}-{number}") for number in itertools.count(2))
     return next(path for path in itertools.chain([plain], numbered) if not path.exists())

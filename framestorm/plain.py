@@ -14,7 +14,7 @@ def visible(text: str) -> str:
 
 
 def as_label(label: str) -> str:
-    """A label as a person can tell it from others: in quotes if blanks begin or end it, as those of criteria."""
+    """Return a label as a person can tell it from others: in quotes if blanks begin or end it, as those of criteria."""
     return (f'"{label}"' if label != label.strip() else label) or "(empty)"
 
 

@@ -65,7 +65,7 @@ class Usage(NamedTuple):
     host_memory_bytes: int
 
     def percents_since(self, before: "Usage") -> tuple[float, float]:
-        """How busy the processes, and the whole host, kept cores since then; 100 percent is one core.
+        """Return how busy the processes, and the whole host, kept cores since then; 100 percent is one core.
 
         A process that ended unwaited for takes its time with it: that is never shown as negative work.
         """
@@ -115,7 +115,7 @@ def _memory_bytes(stats: Mapping[int, Sequence[str]]) -> int:
 
 
 def _program(pid: int) -> str:
-    """The name of a process's program; empty if the process is gone."""
+    """Return the name of a process's program; empty if the process is gone."""
     try:
         return (PROC / str(pid) / "comm").read_text()
     except OSError:
@@ -123,7 +123,7 @@ def _program(pid: int) -> str:
 
 
 def _shared_bytes(pid: int) -> int:
-    """A process's proportional share of the memory that it uses; 0 if it is not to be read. Takes 0.3 ms."""
+    """Return a process's proportional share of the memory that it uses; 0 if it is not to be read. Takes 0.3 ms."""
     try:
         text = (PROC / str(pid) / "smaps_rollup").read_text()
     except OSError:
@@ -133,7 +133,7 @@ def _shared_bytes(pid: int) -> int:
 
 
 def limits(process: str = "self") -> Limits:
-    """What is left for a run by a process, or in its place."""
+    """Return what is left for a run by a process, or in its place."""
     memory = dict(re.findall(r"(\w+): +(\d+) kB", (PROC / "meminfo").read_text()))
     running = int((PROC / "loadavg").read_text().split()[3].partition("/")[2])
     # proc(5): each thread has an id of its own.
@@ -151,7 +151,7 @@ def limits(process: str = "self") -> Limits:
 
 
 def _left(process: str, controller: str) -> list[int]:
-    """What each cgroup above a process leaves of a resource, at least one figure."""
+    """Return what each cgroup above a process leaves of a resource, at least one figure."""
     left = [sys.maxsize]
     for line in (PROC / process / "cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
@@ -168,13 +168,13 @@ def _left(process: str, controller: str) -> list[int]:
 
 
 def _inactive_bytes(cgroup: Path) -> int:
-    """The part of a cgroup's memory that holds files not in use, which the kernel gives back first."""
+    """Return the part of a cgroup's memory that holds files not in use, which the kernel gives back first."""
     match = re.search(r"^(?:total_)?inactive_file (\d+)", (cgroup / "memory.stat").read_text(), re.MULTILINE)
     return int(match[1]) if match else 0
 
 
 def _number(path: Path) -> int | None:
-    """The number in a file; None where there is no such file or no number, such as `max`."""
+    """Return the number in a file; None where there is no such file or no number, such as `max`."""
     try:
         return int(path.read_text())
     except (OSError, ValueError):
@@ -182,13 +182,13 @@ def _number(path: Path) -> int | None:
 
 
 def _heap_bytes(command: bytes) -> int:
-    """The largest heap by a command line of Java; 0 if it names none."""
+    """Return the largest heap by a command line of Java; 0 if it names none."""
     sizes = re.findall(rb"\0-Xmx(\d+)([kmg]?)(?=\0)", command, re.IGNORECASE)
     return int(sizes[-1][0]) << {b"": 0, b"k": 10, b"m": 20, b"g": 30}[sizes[-1][1].lower()] if sizes else 0
 
 
 def clients(pids: Iterable[int]) -> list[int]:
-    """Those of the processes that are users of a plan: on SIGTERM they hand in their results before they end.
+    """Return those of the processes that are users of a plan: on SIGTERM they hand in their results before they end.
 
     They are recognised by their handler for that signal, not by their name. JMeter has one too (a slave's server has
     its jar in the class path), and so do coreutils' timeout, which kills its client soon after, the shell around it in
@@ -224,7 +224,7 @@ def stop_jmeter(run_dir: Path, *, is_now: bool) -> None:
 
 
 def processes(account: str) -> list[int]:
-    """The ids of an account's processes."""
+    """Return the ids of an account's processes."""
     uid = pwd.getpwnam(account).pw_uid
     pids = []
     for folder in PROC.glob("[0-9]*"):
@@ -235,7 +235,7 @@ def processes(account: str) -> list[int]:
 
 
 def stat(pid: str) -> list[str]:
-    """The fields of a process, starting at its state (proc(5), field 3); empty if the process is gone."""
+    """Return the fields of a process, starting at its state (proc(5), field 3); empty if the process is gone."""
     try:
         return (PROC / pid / "stat").read_text().rpartition(")")[2].split() if pid else []
     except OSError:
@@ -243,13 +243,13 @@ def stat(pid: str) -> list[str]:
 
 
 def output(*command: str) -> str:
-    """What a command prints, on both of its outputs."""
+    """Return what a command prints, on both of its outputs."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     return done.stdout.decode(errors="replace").strip()
 
 
 def show(unit: str, name: str) -> str:
-    """A property of a systemd unit; empty if it has none."""
+    """Return a property of a systemd unit; empty if it has none."""
     match = re.search(rf"^{name}=(.*)$", output("systemctl", "show", unit, f"--property={name}"), re.MULTILINE)
     return match[1] if match else ""
 
@@ -264,7 +264,7 @@ def java_version() -> str | None:
 
 
 def jmeter_version(home: Path) -> str | None:
-    """The version of a JMeter, by its jar."""
+    """Return the version of a JMeter, by its jar."""
     cores = list(home.glob("lib/ext/ApacheJMeter_core-*.jar"))
     return cores[0].stem.rpartition("-")[2] if cores else None
 
@@ -277,7 +277,7 @@ def additions(home: Path) -> str | None:
 
 
 def digest(folder: Path, names: Sequence[str]) -> str | None:
-    """One hash over the files that plans and clients need, None when one is missing."""
+    """Return one hash over the files that plans and clients need, None when one is missing."""
     digest_of_all = hashlib.sha256()
     for name in names:
         try:
@@ -290,7 +290,7 @@ def digest(folder: Path, names: Sequence[str]) -> str | None:
 
 
 def lock_holder(path: Path) -> str | None:
-    """The text that a lock's holder has written to its file; None if the lock is free."""
+    """Return the text that a lock's holder has written to its file; None if the lock is free."""
     with contextlib.suppress(FileNotFoundError), path.open() as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -300,7 +300,7 @@ def lock_holder(path: Path) -> str | None:
 
 
 def why_unreached(target: str) -> str | None:
-    """Why host:port takes no connection from here; None if it does."""
+    """Return why host:port takes no connection from here; None if it does."""
     host, _, port = target.rpartition(":")
     try:
         socket.create_connection((host, int(port)), CONNECT_WITHIN_S).close()
@@ -310,7 +310,7 @@ def why_unreached(target: str) -> str | None:
 
 
 def addresses(hosts: Iterable[str], port: int) -> dict[str, str | None]:
-    """The addresses of hosts together, in the resolver's order.
+    """Return the addresses of hosts together, in the resolver's order.
 
     Each has the reason why it takes no connection from here; None if it does, or if it is the only one.
     """
@@ -326,6 +326,6 @@ def addresses(hosts: Iterable[str], port: int) -> dict[str, str | None]:
 
 
 def count_lines(file: BinaryIO) -> int:
-    """The number of lines of an open file, counted from its beginning."""
+    """Return the number of lines of an open file, counted from its beginning."""
     file.seek(0)
     return sum(block.count(b"\n") for block in iter(lambda: file.read(BLOCK_BYTES), b""))

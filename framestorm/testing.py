@@ -113,7 +113,7 @@ def _environment() -> dict[str, str]:
 
 
 def _passes(name: str, command: Sequence[str | Path], captured: bool = False) -> bool:
-    """Whether a command succeeds; its output is shown as it comes, or, captured, together at the end."""
+    """Return whether a command succeeds; its output is shown as it comes, or, captured, together at the end."""
     heading = f"== {name}"
     if not captured:
         print(heading, flush=True)

@@ -32,5 +32,5 @@ Handler = Callable[[bytes, str], Answer]
 
 
 def refusal(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> Answer:
-    """The one form of every error: JSON with the message and the status."""
+    """Return the one form of every error: JSON with the message and the status."""
     return Answer(json.dumps({"error": message, "status": status}).encode(), JSON, status, headers)

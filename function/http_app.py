@@ -42,7 +42,7 @@ class Application:
         self._bodies_bytes = 0
 
     def busy(self) -> bool:
-        """Whether a handler still runs or waits in line."""
+        """Return whether a handler still runs or waits in line."""
         return self._inflight > 0
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:

@@ -206,7 +206,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
             return None
 
     def readable(self) -> bool:
-        """Whether connections are taken now."""
+        """Return whether connections are taken now."""
         is_open: bool = super().readable()
         if self.in_connection_overflow:
             self._make_room()

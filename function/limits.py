@@ -48,7 +48,7 @@ def value_of(environment: Mapping[str, str], name: str, default: str) -> str:
 
 
 def integer(environment: Mapping[str, str], name: str, default: str, least: int, most: int) -> int:
-    """A whole number from `least` to `most`; raises SettingError."""
+    """Return a whole number from `least` to `most`; raises SettingError."""
     text = value_of(environment, name, default)
     if not re.fullmatch(r"\d{1,18}", text) or not least <= int(text) <= most:
         raise SettingError(f"{name}={text!r}: must be a whole number from {least} to {most}")
@@ -56,7 +56,7 @@ def integer(environment: Mapping[str, str], name: str, default: str, least: int,
 
 
 def share(environment: Mapping[str, str], name: str, default: str) -> float:
-    """A number above 0 and up to 1; raises SettingError."""
+    """Return a number above 0 and up to 1; raises SettingError."""
     text = value_of(environment, name, default)
     if not re.fullmatch(r"\d*\.?\d+", text) or not 0 < float(text) <= 1:
         raise SettingError(f"{name}={text!r}: must be a number above 0 and up to 1, such as {default}")

@@ -38,7 +38,7 @@ def _parser() -> Parser:
 
 
 def table(states: Sequence[lifecycle.HostStatus]) -> str:
-    """One line a host: name, address, state, and whether ssh gets in."""
+    """Return one line a host: name, address, state, and whether ssh gets in."""
     rows = [("host", "address", "state", "ssh")]
     rows += [(status.host.name, status.host.address, status.state, "yes" if status.ssh else "no") for status in states]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]

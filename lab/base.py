@@ -57,7 +57,7 @@ def install_tools() -> None:
 
 
 def archives() -> list[Archive]:
-    """The distribution's archives that this machine itself uses; other vendors' are left out."""
+    """Return the distribution's archives that this machine itself uses; other vendors' are left out."""
     layout = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SIGNED_BY)"
     known_archives = []
     for line in run("apt-get", "indextargets", "--format", layout, "Created-By: Packages").splitlines():
@@ -71,7 +71,7 @@ def archives() -> list[Archive]:
 
 
 def _apt_settings() -> str:
-    """How apt on a host gets at packages: as this machine, but by the lab's proxy.
+    """Return how apt on a host gets at packages: as this machine, but by the lab's proxy.
 
     Pipelining and a lost connection are what the proxy is bad at.
     """
@@ -136,7 +136,7 @@ def unpack(root: Path, included: Sequence[str], sources: list[Archive], log: IO[
 
 
 def current(sources: list[Archive]) -> Path:
-    """Where the base for this machine's archives and this file's contents is or will be."""
+    """Return where the base for this machine's archives and this file's contents is or will be."""
     recipe = inspect.getsource(sys.modules[__name__]) + _apt_settings() + "".join(archive.line for archive in sources)
     return HOME / f"base-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
 

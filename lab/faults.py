@@ -81,7 +81,7 @@ def unmount_disk(host: LabHost, folder: str) -> None:
 
 
 def matching(host: LabHost, part: str) -> list[int]:
-    """The host's processes with `part` in their command line, as this machine numbers them."""
+    """Return the host's processes with `part` in their command line, as this machine numbers them."""
     return [pid for pid in groups.processes(host.name) if part in _command_line(pid)]
 
 
@@ -124,7 +124,7 @@ def reboot(host: LabHost) -> None:
 
 
 def _init(host: LabHost) -> int:
-    """The host's process 1."""
+    """Return the host's process 1."""
     return min(pid for pid in groups.processes(host.name) if _is_init(pid))
 
 

@@ -57,7 +57,7 @@ def start(group: str, command: Sequence[str], log: Path) -> None:
 
 
 def processes(group: str = "") -> list[int]:
-    """The living processes of a group and of all groups below it, smallest number first."""
+    """Return the living processes of a group and of all groups below it, smallest number first."""
     pids: set[int] = set()
     for folder in _folders(group):
         for below, _, _ in os.walk(folder):  # passes over groups that go meanwhile
@@ -76,7 +76,7 @@ def _state(pid: int) -> str | None:
 
 
 def groups() -> list[str]:
-    """The names of the groups that exist."""
+    """Return the names of the groups that exist."""
     return sorted({entry.name for root in _folders("") if root.is_dir() for entry in root.iterdir() if entry.is_dir()})
 
 

@@ -70,7 +70,7 @@ class LabHost:
 
 
 def planned(slaves: int = DEFAULT_SLAVES, outsider: bool = False) -> list[LabHost]:
-    """The hosts of a lab with so many slaves, in the order they are shown."""
+    """Return the hosts of a lab with so many slaves, in the order they are shown."""
     if not 0 <= slaves <= MAX_SLAVES:
         raise LabError(f"--slaves {slaves}: a lab has 0 to {MAX_SLAVES} slaves")
     names = ["master1", *(f"slave{number}" for number in range(1, slaves + 1)), "function1"]
@@ -78,7 +78,7 @@ def planned(slaves: int = DEFAULT_SLAVES, outsider: bool = False) -> list[LabHos
 
 
 def existing() -> list[LabHost]:
-    """The hosts that have a disk, running or not."""
+    """Return the hosts that have a disk, running or not."""
     folder = HOME / "hosts"
     if not folder.is_dir():
         return []

@@ -46,7 +46,7 @@ def _generate(path: Path, comment: str) -> None:
 
 
 def ssh(host: LabHost, *command: str) -> list[str]:
-    """The command line that runs `command` on a host."""
+    """Return the command line that runs `command` on a host."""
     options = {
         "BatchMode": "yes",
         "ConnectTimeout": "3",

@@ -132,7 +132,7 @@ def _wait(host: LabHost, system: os.PathLike[str]) -> HostStatus:
 
 
 def status_of(host: LabHost) -> HostStatus:
-    """The state of one host."""
+    """Return the state of one host."""
     if not groups.processes(host.name):
         return HostStatus(host, "stopped", ssh=False)
     done = subprocess.run(keys.ssh(host, "systemctl", "is-system-running"), capture_output=True, text=True, check=False)
@@ -141,7 +141,7 @@ def status_of(host: LabHost) -> HostStatus:
 
 
 def status() -> list[HostStatus]:
-    """The state of every host that has a disk."""
+    """Return the state of every host that has a disk."""
     return [status_of(host) for host in existing()]
 
 

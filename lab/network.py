@@ -40,7 +40,7 @@ def run(*command: str) -> str:
 
 
 def owner() -> Path | None:
-    """The checkout whose lab is up on this machine; it is stored in the kernel, as the link's alias."""
+    """Return the checkout whose lab is up on this machine; it is stored in the kernel, as the link's alias."""
     for link in json.loads(run("ip", "-json", "link", "show")):
         if link["ifname"] == LINK:
             return Path(link.get("ifalias", "?"))
@@ -48,12 +48,12 @@ def owner() -> Path | None:
 
 
 def keeper() -> int | None:
-    """The process that holds the network namespace open."""
+    """Return the process that holds the network namespace open."""
     return next((pid for pid in groups.processes(KEEPER)), None)
 
 
 def inside(command: list[str]) -> list[str]:
-    """A command line that runs `command` in the lab's network."""
+    """Return a command line that runs `command` in the lab's network."""
     pid = keeper()
     if pid is None:
         raise LabError("the lab is not up; run `./run.sh lab up`")

@@ -38,7 +38,7 @@ def _pip_urls() -> list[str]:
 
 
 def _maven_mirrors() -> str:
-    """The mirrors in this machine's Maven settings, except those with which Maven blocks plain HTTP."""
+    """Return the mirrors in this machine's Maven settings, except those with which Maven blocks plain HTTP."""
     texts = [path.read_text() for path in _MAVEN_SETTINGS if path.is_file()]
     visible = re.sub(r"<!--.*?-->", "", "".join(texts), flags=re.DOTALL)
     mirrors = re.findall(r"<mirror>.*?</mirror>", visible, re.DOTALL)

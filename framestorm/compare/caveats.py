@@ -33,7 +33,7 @@ WARNINGS = {
 
 
 def between(old: RunSide | StudySide, new: RunSide | StudySide, asked: Questions) -> list[str]:
-    """What to know before one trusts a comparison of two sides."""
+    """Return what to know before one trusts a comparison of two sides."""
     overload = _of_overload(old, new)
     if isinstance(old, StudySide) and isinstance(new, StudySide):
         return [*overload, *_of_studies(old, new, asked)]
@@ -42,7 +42,7 @@ def between(old: RunSide | StudySide, new: RunSide | StudySide, asked: Questions
 
 
 def is_overloaded(side: RunSide | StudySide) -> bool:
-    """Whether a function did not keep up with a side's load, in any run of it."""
+    """Return whether a function did not keep up with a side's load, in any run of it."""
     return bool(side.points_with(OVERLOADED))
 
 
@@ -53,7 +53,7 @@ def are_queues(old: RunSide | StudySide, new: RunSide | StudySide, point: str | 
 
 
 def _of_overload(old: RunSide | StudySide, new: RunSide | StudySide) -> list[str]:
-    """That times are those of a queue, which grows with the load and with the length of the run."""
+    """Return the caveat that times are those of a queue, which grows with the load and with the length of the run."""
     if isinstance(old, StudySide) and isinstance(new, StudySide):
         return [
             f"{side.label}: at {n} of {plural(len(side.points), 'point')} the function did not keep up with the load: "
@@ -136,7 +136,7 @@ def _many_failed(name: str, n: int, ok: int, timed_out: int) -> list[str]:
 
 
 def of_run(run: Run) -> list[str]:
-    """What of a run is not in its figures, or should not be, and what its own page warns of."""
+    """Return what of a run is not in its figures, or should not be, and what its own page warns of."""
     sentences, verdict = [], run.summary.verdict
     if verdict.word in {"partial", "unjudged"}:
         sentences.append(f"{run.name} is {verdict.word}: {verdict.text}.")
@@ -149,7 +149,7 @@ def of_run(run: Run) -> list[str]:
 
 
 def changes(old: RunSide | StudySide, new: RunSide | StudySide) -> list[DifferentSetting]:
-    """What differs in the settings of two sides, in the order in which one looks for it."""
+    """Return what differs in the settings of two sides, in the order in which one looks for it."""
     a, b = _settings(old, new), _settings(new, old)
     names = dict.fromkeys([*a, *b])
     return [
@@ -158,7 +158,7 @@ def changes(old: RunSide | StudySide, new: RunSide | StudySide) -> list[Differen
 
 
 def of_settings(changed: Iterable[DifferentSetting], labels: tuple[str, str]) -> list[str]:
-    """Differences that may explain the figures in place of what one meant to change."""
+    """Return differences that may explain the figures in place of what one meant to change."""
     by_kind: dict[str, list[str]] = {}
     for change in changed:
         kind, _, name = change.name.partition(" ")
@@ -178,7 +178,7 @@ def _settings(side: RunSide | StudySide, other: RunSide | StudySide) -> SettingT
 
 
 def _of_run(run: Run) -> dict[str, str]:
-    """All settings of a run.json and of the target, by name, as text."""
+    """Return all settings of a run.json and of the target, by name, as text."""
     record = run.record
     recorded = run.target or (settings_of(record.target) if record.target else {})
     # Also what the plan does not name; a property's final value counts.
@@ -209,7 +209,7 @@ def _of_machines(record: Record) -> dict[str, str]:
 
 
 def _host(host: Host) -> str:
-    """What of a host bears on the figures; what it was used for is seen by the plan and the shares."""
+    """Return what of a host bears on the figures; what it was used for is seen by the plan and the shares."""
     parts = [host.name]
     parts.append(plural(host.cores, "core") if host.cores else "")
     parts.append(f"{size(host.memory_bytes)} memory" if host.memory_bytes else "")
@@ -239,7 +239,7 @@ def _records(side: StudySide) -> list[Record]:
 
 
 def _gathered(each: Iterable[Mapping[str, str]]) -> SettingTexts:
-    """The distinct values of each setting, sorted."""
+    """Return the distinct values of each setting, sorted."""
     values: dict[str, set[str]] = {}
     for settings in each:
         for name, text in settings.items():

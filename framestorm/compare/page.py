@@ -60,7 +60,7 @@ def page_html(comparison: Comparison) -> str:
 
 
 def charts(comparison: Comparison) -> list[Chart]:
-    """The charts that there is something to draw of."""
+    """Return the charts that there is something to draw of."""
     drawn = []
     for each in comparison.comparisons:
         what = "over all points" if len(each.shared) > 1 else ""
@@ -78,7 +78,7 @@ def charts(comparison: Comparison) -> list[Chart]:
 
 
 def _forest(title: str, name: str, rows: Sequence[LabelledContrast], by: str) -> Chart | None:
-    """A row a metric or point: the ratio and its interval."""
+    """Return a row a metric or point: the ratio and its interval."""
     drawn = [
         (label, contrast, contrast.ratio)
         for label, contrast in rows
@@ -190,14 +190,14 @@ def terminal_text(comparison: Comparison) -> str:
 
 
 def _named(word: str, noun: str, checks: Sequence[JudgedThreshold]) -> str:
-    """The checks, a line each, after a word for what became of them."""
+    """Return the checks, a line each, after a word for what became of them."""
     lines = [f"{word}: {check_text(each)}" for each in checks[:MAX_CHECKS]]
     left = len(checks) - MAX_CHECKS
     return "\n".join([*lines, *([f"… {units.plural(left, f'more {noun}')} on the page"] if left > 0 else [])])
 
 
 def check_text(judged: JudgedThreshold) -> str:
-    """A check: its threshold and the figure, and of an undecided one why, and how much data would decide it."""
+    """Return a check: its threshold and the figure, and of an undecided one why, and how much data would decide it."""
     reasons = [text for text in (judged.why, judged.needed) if text]
     return "; ".join([f"{judged.threshold}: {judged.text}", *reasons])
 
@@ -226,7 +226,7 @@ def _case(judged: JudgedThreshold, undecided: Undecided) -> Case:
 
 
 def table(contrasts: Sequence[Contrast], baseline: str, candidate: str) -> str:
-    """The contrasts as aligned columns."""
+    """Return the contrasts as aligned columns."""
     lines = [["", baseline, candidate, f"{candidate} against {baseline}", "95 % interval", ""]]
     lines += [
         [

@@ -88,7 +88,7 @@ def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1), wante
 
 
 def _drawn(run: Run, name: str, number: int) -> Resamples | None:
-    """Resamples of a metric of a run; None with too few samples."""
+    """Return resamples of a metric of a run; None with too few samples."""
     label, series = split_label(name)[0], metric(name).series
     if series is None:
         return resamples_of_rate(run.of(label).ended_ms, run.serving_ms(label), seed(number, "rate"))
@@ -97,7 +97,7 @@ def _drawn(run: Run, name: str, number: int) -> Resamples | None:
 
 
 def of_studies(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Questions:
-    """The questions for two studies or levels about `metrics`, which are columns of results.csv.
+    """Return the questions for two studies or levels about `metrics`, which are columns of results.csv.
 
     Raises:
         FramestormError: they have no point in common.
@@ -130,14 +130,14 @@ def of_studies(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Questi
 
 
 def _lack(side: StudySide, point: str) -> str:
-    """What a side has at a point where it has no figure."""
+    """Return what a side has at a point where it has no figure."""
     runs = len(side.figures(point, "n"))
     without_error = f"{side.total(point, 'ok')} samples without error of {plural(side.total(point, 'n'), 'sample')}"
     return f"{plural(runs, 'complete run')} with {without_error}" if runs else "no complete run"
 
 
 def _at(old: StudySide, new: StudySide, point: str, name: str, is_paired: bool) -> Question | None:
-    """The question about one metric at one point; None if a side has no value."""
+    """Return the question about one metric at one point; None if a side has no value."""
     sides = [side.figures(point, name) for side in (old, new)]
     if not all(sides):
         return None
@@ -195,5 +195,5 @@ def _overall(old: StudySide, new: StudySide, name: str, shared: Sequence[str], i
 
 
 def _total(side: StudySide, points: Iterable[str], name: str) -> int:
-    """The number of samples behind a figure, over all repetitions."""
+    """Return the number of samples behind a figure, over all repetitions."""
     return sum(side.total(point, metric(name).counted_by or "n") for point in points)

@@ -46,13 +46,13 @@ class Run:
         return self.folder.name
 
     def of(self, label: str | None = None) -> Samples:
-        """The samples of a label, or the main ones."""
+        """Return the samples of a label, or the main ones."""
         if label not in self.by_label:
             self.by_label[label] = read_samples(self.folder, label=label)
         return self.by_label[label]
 
     def times(self, label: str | None = None) -> dict[str, OrderedTimes]:
-        """The times of a label by series, or those of the main samples and of users."""
+        """Return the times of a label by series, or those of the main samples and of users."""
         times = self.of(label).times_by_series
         return times | {USER: self.users} if label is None and self.users and self.users.n else times
 
@@ -65,7 +65,7 @@ class Run:
         return self.of(label).serving_ms(at_rate=self.summary.is_at_rate)
 
     def figure(self, name: str) -> SideFigure | None:
-        """A metric of the run, if it is known; a percentile that is simply the largest sample is not."""
+        """Return a metric of the run, if it is known; a percentile that is simply the largest sample is not."""
         label, rest = split_label(name)
         if rest == SUCCESS:
             right = self.of(label).right
@@ -102,7 +102,7 @@ class RunSide:
         return {ONE_POINT: self.runs}
 
     def points_with(self, doubt: Doubt) -> set[str]:
-        """Its point, if a run has that kind of doubt."""
+        """Return its point, if a run has that kind of doubt."""
         return {ONE_POINT} if any(doubt in run.summary.doubts for run in self.runs) else set()
 
     @property
@@ -117,11 +117,11 @@ class RunSide:
         return self.runs[0].summary.label
 
     def labels(self) -> set[str]:
-        """The labels that have samples."""
+        """Return the labels that have samples."""
         return {of.label for run in self.runs for of in run.summary.labels.values() if of.of_labels == 1}
 
     def series(self, label: str | None = None) -> list[str]:
-        """The series of times that all runs have."""
+        """Return the series of times that all runs have."""
         first, *others = (run.times(label) for run in self.runs)
         return [series for series in first if all(series in times for times in others)]
 
@@ -131,7 +131,7 @@ class RunSide:
         return {SUCCESS, RATE, *times} if all(run.of(label).right.size for run in self.runs) else set()
 
     def has(self, name: str) -> bool:
-        """Whether all runs may have a metric."""
+        """Return whether all runs may have a metric."""
         label, name = split_label(name)
         about = metric(name)
         usual = column(str(about.series), "mean") if percentile(str(about.statistic)) else name
@@ -144,7 +144,7 @@ class RunSide:
         return known if len(known) == len(self.runs) else {}
 
     def times(self, label: str | None, series: str) -> OrderedTimes:
-        """The times of all runs together."""
+        """Return the times of all runs together."""
         return OrderedTimes.together([run.times(label)[series] for run in self.runs])
 
 
@@ -172,7 +172,7 @@ def read_compared(folder: Path) -> Run:
 
 
 def _users(folder: Path, record: Record) -> OrderedTimes:
-    """Times of successful users and, as lower bounds, of users that timed out; measured by JMeter."""
+    """Return times of successful users and, as lower bounds, of users that timed out; measured by JMeter."""
     jtl = read_jtl(folder, record)
     if jtl.rows is None or not jtl.labels[USER]:
         return OrderedTimes(np.empty(0), np.empty(0, dtype=bool))
@@ -186,7 +186,7 @@ def settings_of(target: Target) -> dict[str, Any]:
 
 
 def _target(folder: Path, record: Record) -> dict[str, Any] | None:
-    """The target's settings; None if only its URL is known.
+    """Return the target's settings; None if only its URL is known.
 
     A function is set up outside the run, so run.json has only its URL; the settings are in the study's record.
     """

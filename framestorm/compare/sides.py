@@ -69,7 +69,7 @@ class StudySide:
         return {repetition for _, repetition in self.rows}
 
     def figures(self, point: str, name: str) -> dict[int, SideFigure]:
-        """A metric's figures by repetition at the point with that key, where they are known."""
+        """Return a metric's figures by repetition at the point with that key, where they are known."""
         return {
             repetition: SideFigure(row.metrics[name], name in row.cut_off)
             for (id_, repetition), row in self.rows.items()
@@ -77,7 +77,7 @@ class StudySide:
         }
 
     def with_metrics(self, names: Collection[str]) -> "StudySide":
-        """The same study with these metrics too: those that results.csv lacks, by the samples of its runs."""
+        """Return the same study with these metrics too: those that results.csv lacks, by the samples of its runs."""
         lacking = [name for name in names if name not in self.columns]
         if not lacking:
             return self
@@ -95,20 +95,20 @@ class StudySide:
         return ""
 
     def labels(self) -> set[str]:
-        """The labels named in study.yml: results.csv has columns for these only."""
+        """Return the labels named in study.yml: results.csv has columns for these only."""
         return {label for name in self.columns if (label := split_label(name)[0]) is not None}
 
     def metrics_of(self, label: str | None) -> set[str]:
-        """The columns of results.csv that are of a label, without it; or of none."""
+        """Return the columns of results.csv that are of a label, without it; or of none."""
         parts = [split_label(name) for name in self.columns]
         return {rest for of, rest in parts if of == label}
 
     def has(self, name: str) -> bool:
-        """Whether it may have a metric."""
+        """Return whether it may have a metric."""
         return name in self.columns
 
     def points_with(self, doubt: Doubt) -> set[str]:
-        """The points of which runs have that kind of doubt, by the study's own summary; without that, none."""
+        """Return the points of which runs have that kind of doubt, by the study's own summary; without that, none."""
         try:
             summary = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
             ids = {point["id"] for point in summary["points"] if doubt in point["doubts"]}
@@ -117,11 +117,11 @@ class StudySide:
         return {key for key, point in self.points.items() if point.id in ids}
 
     def total(self, point: str, name: str) -> int:
-        """The sum of a count over all repetitions of a point."""
+        """Return the sum of a count over all repetitions of a point."""
         return int(sum(figure.value for figure in self.figures(point, name).values()))
 
     def levels(self) -> dict[str, list[str]]:
-        """The levels of each factor, in order."""
+        """Return the levels of each factor, in order."""
         levels: dict[str, dict[str, None]] = {}
         for point in self.points.values():
             for name, level in point.factors.items():
@@ -130,7 +130,7 @@ class StudySide:
 
 
 def point_key(factors: dict[str, Value], without: str | None = None) -> str:
-    """A key that is equal for equal points of two sides (the factor `without` is ignored)."""
+    """Return a key that is equal for equal points of two sides (the factor `without` is ignored)."""
     levels = (f"{name}={as_text(value)}" for name, value in factors.items() if name != without)
     return ", ".join(levels) or ONE_POINT
 
@@ -171,7 +171,7 @@ def read_study(label: str, folder: Path) -> StudySide:
 
 
 def factors_text(side: StudySide) -> str:
-    """A study's factors and their levels, in the form of the option --factor."""
+    """Return a study's factors and their levels, in the form of the option --factor."""
     return "; ".join(f"{name}={','.join(of_factor)}" for name, of_factor in side.levels().items())
 
 
@@ -232,7 +232,7 @@ def _find(word: str) -> Path | None:
 
 
 def _of_jtl(jtl: Path) -> Path:
-    """The folder of a run made from a JTL."""
+    """Return the folder of a run made from a JTL."""
     folder = paths.new_dashboard(jtl.stem)
     import_jtl(jtl, folder)
     build(folder)

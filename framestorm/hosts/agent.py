@@ -120,7 +120,7 @@ class Agent:
         answer(facts)
 
     def _limits(self) -> probe.Limits:
-        """What is left for JMeter's server: its unit has limits of its own, not those of this login."""
+        """Return what is left for JMeter's server: its unit has limits of its own, not those of this login."""
         pid = probe.show(self.host.unit, "MainPID")
         with contextlib.suppress(OSError):
             return probe.limits(pid if pid not in {"", "0"} else "self")
@@ -292,7 +292,7 @@ class Agent:
                 os.setgroups(groups)
 
     def _opened_dir(self) -> Path:
-        """The run's folder."""
+        """Return the run's folder."""
         if self.run_dir is None:
             raise CannotError("no run is open")
         return self.run_dir
@@ -319,7 +319,7 @@ class Agent:
             file.write(f"frame_dir={json.loads(done.stdout)['folder']}\n")
 
     def _setpriv(self) -> list[str]:
-        """The words before a command that the account is to run."""
+        """Return the words before a command that the account is to run."""
         return ["setpriv", "--reuid", self.host.user, "--regid", self.host.user, "--init-groups", "--no-new-privs"]
 
     def _start_client_server(self, name: str, run_dir: Path) -> None:
@@ -452,7 +452,7 @@ class Agent:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """A file opened for reading; no link is followed, and what would block, such as a pipe, is refused."""
+    """Return a file opened for reading; no link is followed, and what would block, such as a pipe, is refused."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -461,7 +461,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _without_end_tag(file: BinaryIO) -> int:
-    """The bytes of a result tree that stay as they are.
+    """Return the bytes of a result tree that stay as they are.
 
     JMeter ends the tree when all slaves that have started are done. If another starts later, it takes the end back.
     """

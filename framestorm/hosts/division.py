@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 
 
 def parts(whole: str, slaves: int, is_whole_number: bool) -> list[str]:
-    """The parts of a total; they differ by as little as possible and add up exactly."""
+    """Return the parts of a total; they differ by as little as possible and add up exactly."""
     if is_whole_number:
         # 5 users on 2 slaves are 3 and 2.
         each, more = divmod(int(whole), slaves)
@@ -39,14 +39,14 @@ class Division:
         self.properties = [{} for _ in range(self.slaves)]
 
     def reference(self, texts: Sequence[str]) -> str:
-        """The reference to a property that has these texts on the slaves."""
+        """Return the reference to a property that has these texts on the slaves."""
         name = f"framestorm.share.{len(self.properties[0]) + 1}"
         for properties, text in zip(self.properties, texts, strict=True):
             properties[name] = text
         return f"${{__P({name},)}}"
 
     def divided(self, name: str, whole: str, is_whole_number: bool, least: int = 0) -> list[str]:
-        """The parts of a total, which are noted by its name; none is smaller than `least`."""
+        """Return the parts of a total, which are noted by its name; none is smaller than `least`."""
         of_slaves = parts(whole, self.slaves, is_whole_number)
         if least:
             of_slaves = [str(max(least, int(part))) for part in of_slaves]
@@ -75,7 +75,7 @@ class Division:
 
 
 def holder(element: ET.Element, name: str) -> ET.Element | None:
-    """The field's element; a number of a test bean, whose value is in a child, is made a text first."""
+    """Return the field's element; a number of a test bean, whose value is in a child, is made a text first."""
     for child in element:
         if child.get("name") == name:
             return child
@@ -89,7 +89,7 @@ def holder(element: ET.Element, name: str) -> ET.Element | None:
 
 
 def number_text(text: str | None, is_whole_number: bool) -> str | None:
-    """The text of a number as `parts` takes it, None if it is none."""
+    """Return the text of a number as `parts` takes it, None if it is none."""
     try:
         number = Decimal((text or "").strip())
     except InvalidOperation:

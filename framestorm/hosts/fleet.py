@@ -197,7 +197,7 @@ class Fleet:
         return self.master.exit_status
 
     def trouble(self) -> str | None:
-        """The reason to stop the run gently; a lost slave is none if the others should continue."""
+        """Return the reason to stop the run gently; a lost slave is none if the others should continue."""
         for member in self._members():
             if member.unwritable:
                 return member.unwritable
@@ -288,7 +288,7 @@ class Fleet:
         return f"{member.host.name} was lost at {when} UTC: {member.lost}"
 
     def hosts(self) -> tuple[Host, ...]:
-        """The machines that take part."""
+        """Return the machines that take part."""
         return tuple(
             Host(
                 name=member.facts.hostname,
@@ -305,11 +305,11 @@ class Fleet:
         )
 
     def rmi(self) -> Rmi:
-        """How samples come from the slaves."""
+        """Return how samples come from the slaves."""
         return orders.rmi(slave.facts.described for slave in self.slaves)
 
     def losses(self) -> tuple[Loss, ...]:
-        """The hosts that were lost, named as in `hosts`; a master has no share."""
+        """Return the hosts that were lost, named as in `hosts`; a master has no share."""
         return tuple(
             Loss(member.facts.hostname, member.lost_ms or 0, member.lost, member.host.address, member.share)
             for member in self._members()
@@ -324,7 +324,7 @@ class Fleet:
             shutil.rmtree(self._parcel.folder, ignore_errors=True)
 
     def _members(self) -> list[Member]:
-        """The hosts that the run depends on."""
+        """Return the hosts that the run depends on."""
         return [*self.slaves, *([self.master] if self.master else [])]
 
     def _everyone(self) -> list[Member]:
@@ -346,7 +346,7 @@ class Fleet:
 
 
 def finished_hosts(log: Path) -> set[str]:
-    """The addresses of the slaves that are done according to the log of JMeter's controller."""
+    """Return the addresses of the slaves that are done according to the log of JMeter's controller."""
     with contextlib.suppress(FileNotFoundError), log.open(errors="replace") as lines:
         return {match[1] for line in lines if (match := FINISHED.search(line))}
     return set()

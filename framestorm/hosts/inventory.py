@@ -42,7 +42,7 @@ class InventoryHost:
         return self.framestorm_address or self.ansible_host
 
     def ssh(self, remote_command: str) -> list[str]:
-        """The command that runs another on the host, with the connection variables of the inventory."""
+        """Return the command that runs another on the host, with the connection variables of the inventory."""
         options = ["-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}"]
         key = self.ansible_ssh_private_key_file
         for option, value in (("-p", self.ansible_port), ("-l", self.ansible_user), ("-i", key)):
@@ -52,12 +52,12 @@ class InventoryHost:
         return ["ssh", *options, "--", self.ansible_host, remote_command]
 
     def is_here(self) -> bool:
-        """Whether this is the controlling machine itself."""
+        """Return whether this is the controlling machine itself."""
         return self.ansible_connection == "local" or self.address in own_addresses()
 
 
 def find(inventory: Path, pattern: str) -> list[InventoryHost]:
-    """The hosts that an Ansible pattern, or a list of addresses, names.
+    """Return the hosts that an Ansible pattern, or a list of addresses, names.
 
     Raises:
         UsageError: the inventory cannot be read, or the pattern names none of its hosts.
@@ -103,7 +103,7 @@ class Hosts:
 
 
 def find_hosts(inventory: Path, pattern: str) -> Hosts:
-    """The slaves that the pattern names, with the master and the function of the same inventory.
+    """Return the slaves that the pattern names, with the master and the function of the same inventory.
 
     Raises:
         UsageError: the inventory cannot be read, the pattern names none of its hosts or one that is no slave, or one
@@ -165,7 +165,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """The environment in which Ansible reads an inventory in the same way for all that use it."""
+    """Return the environment in which Ansible reads an inventory in the same way for all that use it."""
     search_path = [str(paths.ANSIBLE_PYTHON.parent), str(paths.JAVA_HOME / "bin"), os.environ["PATH"]]
     return {
         **os.environ,

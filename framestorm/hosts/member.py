@@ -181,7 +181,7 @@ class Member:
         self.measure_clock()
 
     def why_unreached(self, target: str) -> str | None:
-        """Why host:port takes no connection from the host; None if it does."""
+        """Return why host:port takes no connection from the host; None if it does."""
         return self.ask(messages.Connect(target), messages.Connected, ANSWER_WITHIN_S).error
 
     def addresses(self, hosts: Iterable[str], port: int) -> dict[str, str | None]:
@@ -258,7 +258,7 @@ class Member:
                 pipe.close()
 
     def _has_ended(self) -> bool:
-        """Whether the agent has ended, and what it said last is read."""
+        """Return whether the agent has ended, and what it said last is read."""
         if self._agent.poll() is None:
             return False
         self._listener.join(READ_WITHIN_S)
@@ -338,7 +338,7 @@ def _whole(text: str) -> int:
 
 
 def _pieces(name: str, source: Path | bytes) -> Iterator[messages.FilePiece]:
-    """A file in pieces, the last one with the digest of the whole; an empty file is one empty piece."""
+    """Yield a file in pieces, the last one with the digest of the whole; an empty file is one empty piece."""
     digest = hashlib.sha256()
     with io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file:
         data = file.read(messages.PIECE_BYTES)

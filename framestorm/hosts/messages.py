@@ -214,12 +214,12 @@ ANSWERS: dict[str, type[Answer]] = {each.__name__: each for each in get_args(Ans
 
 
 def line(message: Order | Answer) -> bytes:
-    """A message in the form in which it is sent."""
+    """Return a message in the form in which it is sent."""
     return json.dumps({"type": type(message).__name__, **asdict(message)}).encode() + b"\n"
 
 
 def order(line: bytes) -> Order:
-    """The order in a line.
+    """Return the order in a line.
 
     Raises:
         ValueError: it has none.
@@ -245,7 +245,7 @@ class DescriptorLines:
         self._bytes = 0
 
     def wait(self, timeout_s: float) -> list[bytes]:
-        """The whole lines that are there, waited for up to `timeout_s`.
+        """Return the whole lines that are there, waited for up to `timeout_s`.
 
         Raises:
             ValueError: a line is longer than any message.

@@ -31,7 +31,7 @@ WHY = (
 
 
 def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Member) -> Delivery:
-    """What slave `number` gets: JMeter's server there then waits for the start, with its share of the load."""
+    """Return what slave `number` gets: JMeter's server there then waits for the start, with its share of the load."""
     described = slave.facts.described
     run_dir = _run_dir(prepared, slave)
     of_plan = parcel.values_on(number, f"{run_dir}/{parcels.FOLDER}")
@@ -75,7 +75,7 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
 
 
 def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slaves: Sequence[Member]) -> Delivery:
-    """The files and the order with which the master runs JMeter's controller."""
+    """Return the files and the order with which the master runs JMeter's controller."""
     described = master.facts.described
     run_dir = _run_dir(prepared, master)
     files, words = parcel.files_of_controller(), []
@@ -102,7 +102,7 @@ def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slav
 
 
 def controller_command(prepared: Prepared, parcel: Parcel, slaves: Sequence[Member]) -> list[str]:
-    """The command that runs JMeter's controller on this machine."""
+    """Return the command that runs JMeter's controller on this machine."""
     tree = {name: value for name, value in prepared.settings.values.items() if name == "tree"}
     values = {**tree, **prepared.settings.of_jmeter, **parcel.of_fragments}
     words = prepared.what.for_jmeter
@@ -116,7 +116,7 @@ def _addresses(slaves: Sequence[Member]) -> list[str]:
 
 
 def rmi_address(slave: Member) -> str:
-    """Where JMeter's server on a slave listens."""
+    """Return where JMeter's server on a slave listens."""
     return f"{slave.host.address}:{slave.facts.described.rmi_port}"
 
 
@@ -156,14 +156,14 @@ def callback(slave: Member) -> tuple[str, int]:
 
 
 def _own_address(towards: str) -> str:
-    """The address of this machine on the route to a host, at which the host can reach it; no packet is sent."""
+    """Return the address of this machine on the route to a host, at which the host can reach it; no packet is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((towards, 9))
         return str(probe.getsockname()[0])
 
 
 def rmi(slaves: Iterable[Description]) -> Rmi:
-    """How the slaves send samples to JMeter's controller, and why this way."""
+    """Return how the slaves send samples to JMeter's controller, and why this way."""
     hosts = list(slaves)
     ssl = any(host.rmi_ssl for host in hosts)
     ports = sorted({host.rmi_port for host in hosts})

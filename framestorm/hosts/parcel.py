@@ -63,17 +63,17 @@ class Parcel:
     notes: list[str] = field(default_factory=list)
 
     def files_of(self, slave: int) -> dict[str, Path]:
-        """The files for a slave, by their path in the run's folder."""
+        """Return the files for a slave, by their path in the run's folder."""
         files = {**self.files, **self.parts[slave], **self.jars}
         return {f"{FOLDER}/{name}": path for name, path in files.items()}
 
     def files_of_controller(self) -> dict[str, Path]:
-        """The files for a controller on another host, by their path in the run's folder."""
+        """Return the files for a controller on another host, by their path in the run's folder."""
         files = {self.plan.name: self.plan, **self.fragments, **self.jars}
         return {f"{FOLDER}/{name}": path for name, path in files.items()}
 
     def class_paths_on(self, plan_folder: str) -> dict[str, str]:
-        """JMeter's properties for the user's jars, on a host where the plan's folder is `plan_folder`."""
+        """Return JMeter's properties for the user's jars, on a host where the plan's folder is `plan_folder`."""
         return {
             name: jmeter.CLASS_PATHS[name].join(f"{plan_folder}/{place}" for place in places)
             for name, places in self.class_paths.items()
@@ -85,11 +85,11 @@ class Parcel:
         return {"includecontroller.prefix": ""} if self.fragments else {}
 
     def tls_on(self, plan_folder: str) -> dict[str, str]:
-        """Java's system properties for the users' keys, on a host where the plan's folder is `plan_folder`."""
+        """Return Java's system properties for the users' keys, on a host where the plan's folder is `plan_folder`."""
         return {name: value.replace(_THERE, plan_folder) for name, value in self.tls.items()}
 
     def values_on(self, slave: int, plan_folder: str) -> dict[str, str]:
-        """Properties for a slave where the plan's folder is `plan_folder`."""
+        """Return properties for a slave where the plan's folder is `plan_folder`."""
         named = {name: value.replace(_THERE, plan_folder) for name, value in self.references.items()}
         own = {"framestorm.plan": plan_folder, **self.class_paths_on(plan_folder)}
         return {**named, **own, **self.division.properties[slave]}
@@ -157,7 +157,7 @@ class _Packer:
             self.parcel.division = shares.divide_ones(elements, known, values, self._slaves)
 
     def _trees(self) -> list[tuple[Path, ET.Element]]:
-        """The plan and what it includes, with the paths of their copies."""
+        """Return the plan and what it includes, with the paths of their copies."""
         trees = [(self.parcel.plan, copy.deepcopy(self._prepared.plan.root))]
         for path, root in self._prepared.needs.fragments.items():
             if (place := self._place(path)) not in self.parcel.fragments:
@@ -166,7 +166,7 @@ class _Packer:
         return trees
 
     def _place(self, path: Path) -> str:
-        """Where a file is beside the copy of the plan: as beside the plan, or in a folder of its own."""
+        """Return where a file is beside the copy of the plan: as beside the plan, or in a folder of its own."""
         path = Path(os.path.normpath(path.absolute()))
         if path not in self._places:
             is_beside = path.is_relative_to(self._plan.parent)
@@ -322,14 +322,14 @@ def _groups_of(root: ET.Element) -> dict[ET.Element, list[str]]:
 
 
 def _files(path: Path, place: str) -> dict[str, Path]:
-    """A file, or all below a folder, by their places where this has the place `place`."""
+    """Return a file, or all below a folder, by their places where this has the place `place`."""
     if path.is_file():
         return {place: path}
     return {f"{place}/{each.relative_to(path)}": each for each in sorted(path.rglob("*")) if each.is_file()}
 
 
 def rows(file: Iterable[bytes], may_be_quoted: bool) -> Iterator[bytes]:
-    """The rows of a CSV file as they stand there; a line break within quotes belongs to its row."""
+    """Yield the rows of a CSV file as they stand there; a line break within quotes belongs to its row."""
     row = b""
     for line in file:
         row += line

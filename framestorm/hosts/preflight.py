@@ -14,7 +14,7 @@ DEPLOY = "run ./run.sh deploy"
 
 
 def kit_files() -> list[str]:
-    """The files of the checkout that a slave must have as they are here."""
+    """Return the files of the checkout that a slave must have as they are here."""
     files = [*sorted(paths.CLIENT.glob("*.p[yl]")), paths.JMX / "user.properties"]
     return [str(path.relative_to(paths.ROOT)) for path in files]
 
@@ -57,7 +57,7 @@ def faults(members: Sequence[Member], slaves: Sequence[Member], target: str) -> 
 
 
 def shortages(slaves: Sequence[Member], asked: Demand) -> list[str]:
-    """Why slaves cannot hold their part of the users, each with its figures; empty if all can."""
+    """Return why slaves cannot hold their part of the users, each with its figures; empty if all can."""
     return [
         f"{slave.host.name} ({slave.host.ansible_host}) {reason}"
         for slave in slaves
@@ -66,7 +66,7 @@ def shortages(slaves: Sequence[Member], asked: Demand) -> list[str]:
 
 
 def _learn(member: Member, files: Sequence[str]) -> str | None:
-    """Why the facts of a host cannot be read; None if they were."""
+    """Return why the facts of a host cannot be read; None if they were."""
     try:
         member.learn(files)
     except HostError as error:
@@ -75,7 +75,7 @@ def _learn(member: Member, files: Sequence[str]) -> str | None:
 
 
 def _faults(member: Member, java: str | None, here: HostFacts, ssl: bool) -> list[str]:
-    """The reasons why a host with known facts and clock cannot take part, each with the remedy; empty if it can.
+    """Return the reasons why a host with known facts and clock cannot take part, each with the remedy; empty if it can.
 
     here: this machine's own facts, as far as the host's must be the same.
     """

@@ -16,7 +16,7 @@ SHIFT_MS = "framestorm.shift_ms"
 
 
 def split(plan: Plan, values: Mapping[str, str], slaves: int) -> list[dict[str, str]]:
-    """Each slave's part of the totals that a plan declares, by their properties.
+    """Return each slave's part of the totals that a plan declares, by their properties.
 
     A slave may get 0 users: it is then left out of the run by the caller.
     """

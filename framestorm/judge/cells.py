@@ -73,7 +73,7 @@ class Table:
 
 
 def read_table(study: StudyResults, claim: Claim, *, without_cut: bool) -> Table:
-    """The cells that `claim` is about, and their values in every repetition that has most of them.
+    """Return the cells that `claim` is about, and their values in every repetition that has most of them.
 
     without_cut: leave out cells with timeouts, because the figure (a spread) then says nothing about the true one.
     """
@@ -119,7 +119,7 @@ def _rest(factors: Mapping[str, Value], factor: str) -> tuple[tuple[str, str], .
 
 
 def _row(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[dict[int, float], OpenEnds, bool]:
-    """The values by repetition, how timeouts affect them, and whether one of the figures has no ratio."""
+    """Return the values by repetition, how timeouts affect them, and whether one of the figures has no ratio."""
     values: dict[int, float] = {}
     below = above = has_no_ratio = False
     for repetition in study.repetitions:
@@ -140,7 +140,7 @@ def _row(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -> tup
 
 
 def _rounding(study: StudyResults, cell: Cell, metric: str, *, as_ratio: bool) -> tuple[float, float]:
-    """How far the true value may lie below and above; infinite if a time may be close to 0."""
+    """Return how far the true value may lie below and above; infinite if a time may be close to 0."""
     if metric in study.derived or not is_rounded(metric):
         rows = [[row for row in study.complete if row.point.id == point.id] for point in cell.points]
         off = math.inf if any(repeats_whole_ms(study, metric, of_point) for of_point in rows) else 0.0
@@ -178,7 +178,7 @@ def _fill(table: Table, rows: Sequence[Mapping[int, float]]) -> None:
 
 
 def groups(cells: Sequence[Cell], factor: str) -> list[list[int]]:
-    """The cells that differ in `factor` only, by their places."""
+    """Return the cells that differ in `factor` only, by their places."""
     places: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for place, cell in enumerate(cells):
         places.setdefault(_rest(cell.factors, factor), []).append(place)
@@ -186,7 +186,7 @@ def groups(cells: Sequence[Cell], factor: str) -> list[list[int]]:
 
 
 def resamples_of(study: StudyResults, table: Table, metric: str) -> Floats | None:
-    """Resamples of each cell's value, with one run of each point; None if samples alone do not determine it.
+    """Return resamples of each cell's value, with one run of each point; None if samples alone do not determine it.
 
     Figures of the same run use the same draws, so that their ratio is that of the run; different runs are independent.
     """
@@ -225,7 +225,7 @@ def _resampled(study: StudyResults, row: ResultRow, metric: str, block: int | No
 
 
 def _values(study: StudyResults, row: ResultRow, metric: str) -> Floats | None:
-    """The values of which the metric is a statistic, in order of start."""
+    """Return the values of which the metric is a statistic, in order of start."""
     if split_label(metric)[1] == SUCCESS:
         right = study.samples(row, metric).right.astype(np.float64)
         # Add one success and one error: if all samples succeeded or all failed, as is common, resamples of them alone

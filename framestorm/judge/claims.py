@@ -41,7 +41,7 @@ MAX_NAMED = 4
 
 
 def answer(study: StudyResults) -> list[HypothesisAnswer]:
-    """Each hypothesis with its verdict and its claims."""
+    """Return each hypothesis with its verdict and its claims."""
     return [_hypothesis(study, hypothesis) for hypothesis in study.record.definition.hypotheses]
 
 
@@ -52,7 +52,7 @@ def _hypothesis(study: StudyResults, hypothesis: Hypothesis) -> HypothesisAnswer
 
 
 def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
-    """The answer to one claim."""
+    """Return the answer to one claim."""
     if claim.knee:
         return judge_knee(study, claim, claim.knee)
     of = inputs(study.derived, claim.metric)
@@ -97,7 +97,7 @@ def judge(study: StudyResults, claim: Claim) -> ClaimAnswer:
 
 
 def _as_measured(claim: Claim, table: Table) -> Claim:
-    """The claim about those of its levels that were measured: of a part of a study it is about less."""
+    """Return the claim about those of its levels that were measured: of a part of a study it is about less."""
     where = {
         name: tuple(level for level in levels if any(cell.factors.get(name) == level for cell in table.cells)) or levels
         if isinstance(levels, tuple)
@@ -108,7 +108,7 @@ def _as_measured(claim: Claim, table: Table) -> Claim:
 
 
 def _problem(claim: Claim, table: Table) -> str | None:
-    """Why the claim cannot be judged; None if it can."""
+    """Return why the claim cannot be judged; None if it can."""
     if no_ratio := table.left_out_for(NO_RATIO):
         return f"{_names(no_ratio)}: {NO_RATIO}"
     if not table.cells and table.without:
@@ -120,7 +120,7 @@ def _problem(claim: Claim, table: Table) -> str | None:
 
 
 def _model(claim: Claim, table: Table) -> tuple[Floats, Floats | None]:
-    """The design matrix of a claim's model, and the weight of each cell in its figure, a weighted sum of cells.
+    """Return the design matrix of a claim's model, and the weight of each cell in its figure, a weighted sum of cells.
 
     The model is one mean, or a straight line over the factor for each row of cells; the figure that mean, or the mean
     of the lines' slopes: without weights, because no line has two levels.
@@ -140,7 +140,7 @@ def _model(claim: Claim, table: Table) -> tuple[Floats, Floats | None]:
 
 
 def _estimate(study: StudyResults, claim: Claim, table: Table, weights: Floats, design: Floats) -> Estimate:
-    """The figure with its interval, which covers every known source of variation and error."""
+    """Return the figure with its interval, which covers every known source of variation and error."""
     # Sums of equal figures may differ in the last digit; such a difference must not decide a claim.
     scale = float(np.abs(table.values).max()) or 1.0
     by_repetition = np.round(weights @ table.values / scale, 12) * scale
@@ -164,12 +164,12 @@ def _estimate(study: StudyResults, claim: Claim, table: Table, weights: Floats, 
 
 
 def _from_log(claim: Claim, log: float) -> float:
-    """The ratio, or for a trend the growth in percent per unit of the factor."""
+    """Return the ratio, or for a trend the growth in percent per unit of the factor."""
     return 100 * math.expm1(log) if claim.trend else math.exp(log)
 
 
 def _terms(study: StudyResults, claim: Claim, table: Table, weights: Floats) -> Iterator[tuple[float, float, float]]:
-    """The terms whose sum is a figure of shares, or of how many of a run's samples are of a kind.
+    """Yield the terms whose sum is a figure of shares, or of how many of a run's samples are of a kind.
 
     Each has weight, share, and number of samples; of ratios the logarithms of the shares are summed.
     """
@@ -236,12 +236,12 @@ def _effect(study: StudyResults, claim: Claim, table: Table) -> EffectSize | Non
 
 
 def _points(table: Table, weights: Floats) -> list[Point]:
-    """The points that the figure depends on."""
+    """Return the points that the figure depends on."""
     return [point for cell, weight in zip(table.cells, weights, strict=True) if weight for point in cell.points]
 
 
 def _notes(table: Table, ends: Ends, method: str) -> list[str]:
-    """What a reader has to know about the figure, in sentences."""
+    """Return what a reader has to know about the figure, in sentences."""
     notes = []
     if empty := table.left_out_for(EMPTY):
         notes.append(f"No figure of {_names(empty)}: the claim stays inconclusive.")
@@ -271,7 +271,7 @@ def _notes(table: Table, ends: Ends, method: str) -> list[str]:
 
 
 def _failing(study: StudyResults, claim: Claim, table: Table) -> list[str]:
-    """Notes for a claim on times about samples without a time: all failed ones except timeouts."""
+    """Return notes for a claim on times about samples without a time: all failed ones except timeouts."""
     if not metric_of(claim.metric).is_time:
         return []
     success = {}

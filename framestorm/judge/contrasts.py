@@ -36,7 +36,7 @@ BOUNDS: dict[tuple[bool, bool], Bound] = {
 
 
 def share_without_time(n: int, ok: int, timed_out: int) -> float | None:
-    """The share of failed samples without a time if it is so large that times are misleading; else None."""
+    """Return the share of failed samples without a time if it is so large that times are misleading; else None."""
     failed = n - ok - timed_out
     return failed / n if failed > MANY_FAILED * n else None
 
@@ -70,7 +70,7 @@ class Threshold:
 
 
 def judge_differences(family: Sequence[Question]) -> dict[Question, Contrast]:
-    """The claim about each question; at most 5 % of all such families include any false claim (Holm).
+    """Return the claim about each question; at most 5 % of all such families include any false claim (Holm).
 
     Figures that are equal on both sides and have no spread, such as a rate set on both, do not count: no claim about
     them can be false.
@@ -162,7 +162,7 @@ def _judged(
 
 
 def _state_of(threshold: Threshold, question: Question) -> tuple[ThresholdState, str | None]:
-    """The result if no regression was shown."""
+    """Return the result if no regression was shown."""
     if threshold.scale not in question.evidence:
         return "not compared", question.why
     verdict = threshold.expectation.verdict(*question.evidence[threshold.scale].interval())
@@ -180,5 +180,5 @@ def _needed(threshold: Threshold, question: Question) -> str | None:
 
 
 def _p_of_no_worsening(threshold: Threshold, evidence: Evidence) -> float:
-    """The p-value of no worsening beyond the threshold."""
+    """Return the p-value of no worsening beyond the threshold."""
     return evidence.above(threshold.margin) if threshold.worse == "higher" else evidence.below(threshold.margin)

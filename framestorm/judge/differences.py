@@ -79,7 +79,7 @@ class Question:
         return "ratio" if has_ratio and not self.about.is_share else "difference"
 
     def value(self, scale: Scale) -> float | None:
-        """The ratio (None if a figure is not above 0) or the difference."""
+        """Return the ratio (None if a figure is not above 0) or the difference."""
         old, new = self.baseline.value, self.candidate.value
         if scale == "difference":
             return new - old
@@ -88,7 +88,7 @@ class Question:
         return new / old if old > 0 and new > 0 else None
 
     def change(self, scale: Scale) -> Change | None:
-        """The value with its interval."""
+        """Return the value with its interval."""
         value, evidence = self.value(scale), self.evidence.get(scale)
         return None if value is None else Change(value, *(evidence.interval() if evidence else (None, None)))
 
@@ -104,12 +104,12 @@ class Missing:
 
 
 def seed(side: int, what: str) -> list[int]:
-    """A seed for random numbers, the same in every comparison but different for each side and series."""
+    """Return a seed for random numbers, the same in every comparison but different for each side and series."""
     return [SEED, side, *what.encode()]
 
 
 def least_samples(statistic: str) -> int:
-    """How many samples a statistic of a run needs before it is compared."""
+    """Return how many samples a statistic of a run needs before it is compared."""
     if statistic == "mean":
         return LEAST_SAMPLES
     percent = float(str(percentile(statistic)))
@@ -117,7 +117,7 @@ def least_samples(statistic: str) -> int:
 
 
 def resamples_of_times(times: OrderedTimes, seed: list[int], statistic: str) -> Resamples | None:
-    """Resamples of the mean or a percentile; None with too few samples.
+    """Return resamples of the mean or a percentile; None with too few samples.
 
     Their interval includes the rounding error of times in whole ms.
     """
@@ -143,7 +143,7 @@ def resamples_of_rate(ended_ms: Floats, span_ms: tuple[float, float] | None, see
 def of_single_runs(
     name: str, a: SideFigure, b: SideFigure, drawn: tuple[Resamples | None, Resamples | None]
 ) -> Question:
-    """The question about single runs, by resamples of their figure; None for a run with too few samples."""
+    """Return the question about single runs, by resamples of their figure; None for a run with too few samples."""
     about, (of_old, of_new) = metric(name), drawn
     method, least = (
         (RATE_METHOD, LEAST_OF_RATE) if about.series is None else (BLOCK_METHOD, least_samples(str(about.statistic)))
@@ -158,7 +158,7 @@ def of_single_runs(
 
 
 def of_success(name: str, old: Sequence[Flags], new: Sequence[Flags]) -> Question:
-    """The question about the success rate, by whether each sample of each run is right.
+    """Return the question about the success rate, by whether each sample of each run is right.
 
     Over repetitions its evidence is the wider of the intervals by samples and by repetitions.
     """
@@ -188,7 +188,7 @@ def of_repetitions(
     *,
     paired: bool = False,
 ) -> Question:
-    """The question about figures of each side, of n samples.
+    """Return the question about figures of each side, of n samples.
 
     rows: one value per repetition, if figures are not that; by_point: with one repetition a side, one value per point,
     which is what the sides are compared by. paired: whether repetitions are pairs; points always are.
@@ -219,7 +219,7 @@ def of_repetitions(
 
 
 def _bounded(question: Question) -> Question:
-    """The question with its bound from timeouts; if they hide the figures of both sides, it has no evidence."""
+    """Return the question with its bound from timeouts; if they hide the figures of both sides, it has no evidence."""
     are_bounds = question.baseline.is_lower_bound, question.candidate.is_lower_bound
     if all(are_bounds):
         return replace(question, evidence={}, why=BOTH_BOUNDS)
@@ -229,7 +229,7 @@ def _bounded(question: Question) -> Question:
 def _of_samples(
     name: str, figures: Sequence[Sequence[SideFigure]], sides: tuple[SideFigure, SideFigure]
 ) -> dict[Scale, Evidence]:
-    """What the samples show of a share of them, or of how many of a run's are of a kind, such as errors."""
+    """Return what the samples show of a share of them, or of how many of a run's are of a kind, such as errors."""
     if metric(name).is_share:
         terms = [(sign, side.value, side.n) for sign, side in zip((-1.0, 1.0), sides, strict=True)]
         return {"difference": of_shares(terms)}

@@ -16,7 +16,7 @@ IF_SO = "if the figure stays as it is"
 
 
 def needed(scale: Scale, margin: float, value: float, ends: Ends, sides: tuple[SideFigure, SideFigure]) -> str | None:
-    """What would decide a threshold at `margin`, in words; None if that cannot be told.
+    """Return what would decide a threshold at `margin`, in words; None if that cannot be told.
 
     An interval is narrower by the square root of the number of samples, or of repetitions (and by Student's t). It has
     to leave the margin outside: on the side on which the figure lies.
@@ -52,5 +52,5 @@ def _share_of_width(scale: Scale, margin: float, value: float, ends: Ends) -> fl
 
 
 def _width(repetitions: int) -> float:
-    """The half width of an interval over so many repetitions a side, in standard deviations."""
+    """Return the half width of an interval over so many repetitions a side, in standard deviations."""
     return t_quantile(LEVEL, 2 * repetitions - 2) / math.sqrt(repetitions)

@@ -27,7 +27,7 @@ COUNTS = (
 
 
 def summarise_points(study: StudyResults) -> list[PointSummary]:
-    """Every point of the study, those without any run included."""
+    """Return every point of the study, those without any run included."""
     rows: dict[str, list[ResultRow]] = {point.id: [] for point in study.points}
     for row in study.rows:
         rows[row.point.id].append(row)
@@ -63,7 +63,7 @@ def _point_run(row: ResultRow) -> PointRun:
 
 
 def estimate(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> Estimate | None:
-    """The metric over the complete runs of one point, with its interval; None without values."""
+    """Return the metric over the complete runs of one point, with its interval; None without values."""
     valued = [row for row in rows if row.metrics.get(metric) is not None]
     if not valued or isinstance(valued[0].metrics[metric], bool):
         return None
@@ -108,7 +108,7 @@ def share_of(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> tup
 
 
 def repeats_whole_ms(study: StudyResults, metric: str, rows: Sequence[ResultRow]) -> bool:
-    """Whether a derived metric is the same in all of several runs, which of times in whole ms says nothing."""
+    """Return whether a derived metric is the same in all of several runs, which of times in whole ms says nothing."""
     if len(rows) < 2 or metric not in study.derived or len({row.metrics.get(metric) for row in rows}) > 1:
         return False
     return any(map(is_rounded, inputs(study.derived, metric, rows[0].point.factors)))
@@ -121,7 +121,7 @@ def limits(study: StudyResults, metric: str) -> Ends:
 
 
 def sample_statistic(study: StudyResults, metric: str) -> str | None:
-    """The statistic of times, as `stats.bootstrap` has it; None where samples do not give the metric."""
+    """Return the statistic of times, as `stats.bootstrap` has it; None where samples do not give the metric."""
     about = metric_of(metric)
     if metric in study.derived or about.series in {None, USER} or about.statistic in {None, "min", "max"}:
         return None
@@ -129,7 +129,7 @@ def sample_statistic(study: StudyResults, metric: str) -> str | None:
 
 
 def _within(study: StudyResults, metric: str, row: ResultRow) -> Estimate:
-    """What a single run says about its own figure; nothing about what another run would have given."""
+    """Return what a single run says about its own figure; nothing about what another run would have given."""
     value, statistic = float(row.metrics[metric] or 0), sample_statistic(study, metric)
     if statistic in {None, "sd"}:
         return Estimate(value, method="one run")

@@ -22,7 +22,7 @@ BOUND_SIGNS: dict[Bound, str] = {
 
 
 def level(value: Any) -> str:
-    """A level of a factor."""
+    """Return a level of a factor."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -39,7 +39,7 @@ def factor(name: str) -> str:
 
 
 def named_level(name: str, value: Any) -> str:
-    """A level with its factor: `sleep 5 s`, `rate 50/s`, `users 9`, `way: fork`."""
+    """Return a level with its factor: `sleep 5 s`, `rate 50/s`, `users 9`, `way: fork`."""
     if not units.is_number(value):
         return f"{factor(name)}: {level(value)}"
     base, of = _split(factor(name))
@@ -47,7 +47,7 @@ def named_level(name: str, value: Any) -> str:
 
 
 def axis(name: str) -> str:
-    """A factor as the title of an axis: `sleep (s)`."""
+    """Return a factor as the title of an axis: `sleep (s)`."""
     base, of = _split(factor(name))
     return f"{base} ({of.strip().replace('/s', 'per second')})" if of else base
 
@@ -70,12 +70,12 @@ def settings(factors: Mapping[str, Any]) -> str:
 
 
 def ratio(value: float) -> str:
-    """A ratio with three digits after the point where it is about 1, else three significant ones."""
+    """Return a ratio with three digits after the point where it is about 1, else three significant ones."""
     return f"{value:.3f}" if 0.5 < value < 2 else units.significant(value)
 
 
 def change(contrast: Contrast) -> str:
-    """The ratio or difference of a contrast, with < or > if timeouts make it a bound."""
+    """Return the ratio or difference of a contrast, with < or > if timeouts make it a bound."""
     if contrast.bound == "unknown" or contrast.change is None:
         return units.NONE
     value = contrast.change.value
@@ -89,12 +89,12 @@ def change_ends(contrast: Contrast) -> str:
 
 
 def interval(low: str | None, high: str | None) -> str:
-    """An interval in a sentence, `[1.70, 1.95]`; empty without one, … for an end that is not known."""
+    """Return an interval in a sentence, `[1.70, 1.95]`; empty without one, … for an end that is not known."""
     return "" if low is None and high is None else f"[{low or '…'}, {high or '…'}]"
 
 
 def change_and_interval(contrast: Contrast) -> str:
-    """Such as `1.83 times [1.70, 1.95]`."""
+    """Return a ratio with its interval, such as `1.83 times [1.70, 1.95]`."""
     times = " times" if contrast.scale == "ratio" and contrast.bound != "unknown" else ""
     return f"{change(contrast)}{times} {interval(*_end_texts(contrast))}".rstrip()
 
@@ -106,12 +106,12 @@ def _end_texts(contrast: Contrast) -> tuple[str | None, str | None]:
 
 
 def side_figure(contrast: Contrast, side: SideFigure) -> str:
-    """The figure of one side of a contrast, in words."""
+    """Return the figure of one side of a contrast, in words."""
     return ("> " if side.is_lower_bound else "") + contrast.about.text(side.value)
 
 
 def contrast_claim(contrast: Contrast) -> str:
-    """The claim in words; says so if the difference is significant only without the correction."""
+    """Return the claim in words; says so if the difference is significant only without the correction."""
     is_lost = contrast.claim == NOT_SIGNIFICANT and contrast.p_value is not None and contrast.p_value <= 1 - LEVEL
     return "not significant after correction" if is_lost else contrast.claim
 
@@ -127,13 +127,13 @@ def contrast_sentence(contrast: Contrast, baseline: str, candidate: str) -> str:
 
 
 def claim_kind(claim: Claim) -> str:
-    """The kind of a claim's figure: `value`, `ratio` or `difference`, or the trend of one of them."""
+    """Return the kind of a claim's figure: `value`, `ratio` or `difference`, or the trend of one of them."""
     what = claim.as_ if claim.compare else "value"
     return f"trend of the {what}" if claim.trend else what
 
 
 def claim_subject(claim: Claim) -> str:
-    """The subject of a claim's figure: `fork against kept-alive at users=1, mean response time`."""
+    """Return the subject of a claim's figure: `fork against kept-alive at users=1, mean response time`."""
     where = f" at {settings(claim.where)}" if claim.where else ""
     label = metric(claim.metric).label
     if claim.pair:
@@ -148,7 +148,7 @@ def claim_subject(claim: Claim) -> str:
 
 
 def claim_sentence(claim: Claim, figure: Estimate, repetitions: int, cells: int, effect: EffectSize | None) -> str:
-    """A claim's figure with its interval, the data behind it, and the expected value."""
+    """Return a claim's figure with its interval, the data behind it, and the expected value."""
     is_ratio = claim.compare is not None and claim.as_ == "ratio"
     low, high = (None if end is None else _claim_figure(claim, end) for end in (figure.low, figure.high))
     ends = interval(low, high)
@@ -165,7 +165,7 @@ def claim_sentence(claim: Claim, figure: Estimate, repetitions: int, cells: int,
 
 
 def effect_sentence(effect: EffectSize) -> str:
-    """How far two settings lie apart, in words and by its statistic's name."""
+    """Return how far two settings lie apart, in words and by its statistic's name."""
     sign = "\N{MINUS SIGN}" if effect.value < 0 else ""
     size = f", {effect.size}" if effect.size else ""
     figure = f"{effect.name} {sign}{units.significant(abs(effect.value))}{size}"

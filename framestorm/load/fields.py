@@ -31,7 +31,7 @@ class Fields:
         return self.element.get("testname") or self.element.tag
 
     def raw(self, name: str) -> str:
-        """The text of a field as it stands in the plan; that of a test bean's number is in a child."""
+        """Return the text of a field as it stands in the plan; that of a test bean's number is in a child."""
         for child in self.element:
             if child.get("name") == name:
                 return child.text or ""
@@ -40,11 +40,11 @@ class Fields:
         return ""
 
     def text(self, name: str) -> str:
-        """The value of a field; raises UnknownValueError."""
+        """Return the value of a field; raises UnknownValueError."""
         return self._known(self.raw(name))
 
     def number(self, name: str, empty: float = 0.0) -> float:
-        """The value of a field with a number; raises UnknownValueError."""
+        """Return the value of a field with a number; raises UnknownValueError."""
         return _number(self.text(name), empty)
 
     def whole(self, name: str, empty: int = 0) -> int:
@@ -64,7 +64,7 @@ class Fields:
         return main.raw("LoopController.continue_forever") == "false" and not is_endless
 
     def rows(self, name: str) -> list[list[float]]:
-        """The numbers of a table; raises UnknownValueError."""
+        """Return the numbers of a table; raises UnknownValueError."""
         rows = self.element.findall(f"collectionProp[@name='{name}']/collectionProp")
         return [[_number(self._known(cell.text or ""), 0) for cell in row] for row in rows]
 
@@ -84,13 +84,13 @@ def _number(text: str, empty: float) -> float:
 
 
 def curve(points: Iterable[tuple[float, float]]) -> Curves:
-    """A curve through these points, each once."""
+    """Return a curve through these points, each once."""
     unique = list(dict.fromkeys((round(x, 6), round(y, 9)) for x, y in points))
     return {"x": [x for x, _ in unique], "y": [y for _, y in unique]}
 
 
 def stretches(rows: Iterable[tuple[float, float, float]]) -> list[tuple[float, float]]:
-    """The points of rows with a start, an end and a length in s."""
+    """Return the points of rows with a start, an end and a length in s."""
     points, at_s = [], 0.0
     for start, end, length_s in rows:
         points += [(at_s, start), (at_s + length_s, end)]
@@ -99,7 +99,7 @@ def stretches(rows: Iterable[tuple[float, float, float]]) -> list[tuple[float, f
 
 
 def calls(text: str) -> Iterator[tuple[str, list[float]]]:
-    """The calls in jmeter-plugins' property of a schedule, such as `const(10,5m) line(1,100,60s)`."""
+    """Yield the calls in jmeter-plugins' property of a schedule, such as `const(10,5m) line(1,100,60s)`."""
     for call in re.finditer(r"(\w+)\s*\(([^()]*)\)", text):
         numbers = [_short_time(word.strip()) for word in call[2].split(",")]
         if all(number is not None for number in numbers):
@@ -107,7 +107,7 @@ def calls(text: str) -> Iterator[tuple[str, list[float]]]:
 
 
 def _short_time(text: str) -> float | None:
-    """A number, or seconds of jmeter-plugins' short form `1h30m`; None if it is neither."""
+    """Return a number, or seconds of jmeter-plugins' short form `1h30m`; None if it is neither."""
     if re.fullmatch(r"-?\d+(\.\d+)?", text):
         return float(text)
     if not re.fullmatch(r"(?:\d+[smhd])+", text.lower()):
@@ -116,7 +116,7 @@ def _short_time(text: str) -> float | None:
 
 
 def area(points: Curves) -> float:
-    """What is below a curve, from its first point to its last: the arrivals of a rate."""
+    """Return what is below a curve, from its first point to its last: the arrivals of a rate."""
     pairs = list(zip(points["x"], points["y"], strict=True))
     return sum(
         ((y or 0) + (next_y or 0)) / 2 * ((next_x or 0) - (x or 0)) for (x, y), (next_x, next_y) in pairwise(pairs)

@@ -90,12 +90,12 @@ class KitLoad:
         return [(length_s * at / n, rate) for number, rate in enumerate(rates) for at in (number, number + 1)]
 
     def takes_place_of(self, name: str) -> bool:
-        """Whether the property has no effect beside this load."""
+        """Return whether the property has no effect beside this load."""
         return not self.is_plain and name in _short_form(self.model)
 
 
 def reference(folder: str | Path, number: int = 0, of: int = 1) -> str:
-    """The value of JMeter's property: the file in a folder, and which part of the load is this JMeter's own.
+    """Return the value of JMeter's property: the file in a folder, and which part of the load is this JMeter's own.
 
     One of several JMeters makes every so many-th arrival, or has every so many-th user: together they make what one
     would, at the same moments.

@@ -68,7 +68,7 @@ class PacedPlace:
 
 
 def places_of(tree: ET.Element, within: tuple[ET.Element, ...] = ()) -> Iterator[PacedPlace]:
-    """Each enabled element of a plan or fragment in its place."""
+    """Yield each enabled element of a plan or fragment in its place."""
     labels: tuple[str, ...] | None = None
     for child, below in _children(tree):
         if labels is None:
@@ -81,7 +81,7 @@ def places_of(tree: ET.Element, within: tuple[ET.Element, ...] = ()) -> Iterator
 
 
 def _children(tree: ET.Element) -> Iterator[tuple[ET.Element, ET.Element | None]]:
-    """Each enabled element of a hashTree with the hashTree of its own."""
+    """Yield each enabled element of a hashTree with the hashTree of its own."""
     elements = list(tree)
     for child, after in zip(elements, [*elements[1:], None], strict=False):
         if child.tag == "hashTree":
@@ -112,7 +112,7 @@ def _of_each_arrival(group: PacedPlace) -> tuple[str, ...]:
 
 
 def _once(tree: ET.Element) -> Iterator[str]:
-    """The labels of the samplers that are run once each time that what is in this hashTree is run."""
+    """Yield the labels of the samplers that are run once each time that what is in this hashTree is run."""
     for child, below in _children(tree):
         if child.tag.endswith(plans.SAMPLERS) and not plans.is_call_of_kit(child):
             yield child.get("testname", "")
@@ -132,7 +132,7 @@ def _read(element: ET.Element, load: Load, known: Known, values: Mapping[str, st
 
 
 def _of_kit(load: Load, of_kit: KitLoad, limit: str) -> Load:
-    """The load of a thread group that the properties of one of the kit's plans have."""
+    """Return the load of a thread group that the properties of one of the kit's plans have."""
     is_arrivals = of_kit.model == "arrivals"
     return replace(
         load,

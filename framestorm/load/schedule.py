@@ -33,7 +33,7 @@ class Step:
 
 
 def read_schedule(text: str) -> list[Step]:
-    """The steps of a schedule.
+    """Return the steps of a schedule.
 
     Raises:
         UsageError: JMeter cannot read the schedule, and would start nothing.

@@ -74,7 +74,7 @@ def parse(text: str, model: LoadModel) -> Points:
 
 
 def _segments(text: str) -> Iterator[tuple[int, str]]:
-    """The parts of a text with their places; an empty one at its end counts as none."""
+    """Yield the parts of a text with their places; an empty one at its end counts as none."""
     at = 0
     for separator in [*_SEPARATOR.finditer(text), None]:
         end = separator.start() if separator else len(text)

@@ -32,7 +32,7 @@ class LoadKind:
 
 
 def kind_of(element: ET.Element) -> LoadKind | None:
-    """The kind of an element, None if it asks for no load."""
+    """Return the kind of an element, None if it asks for no load."""
     return KINDS.get(element.tag.rpartition(".")[2])
 
 
@@ -51,7 +51,7 @@ def _of_threads(fields: Fields, load: Load) -> Load:
 
 
 def _rising(target: float, ramp_s: float, hold_s: float, steps: int) -> list[tuple[float, float]]:
-    """The points of jmeter-plugins' target, ramp, steps and hold."""
+    """Return the points of jmeter-plugins' target, ramp, steps and hold."""
     points = [(0.0, 0.0)]
     if ramp_s and steps:
         for step in range(steps):

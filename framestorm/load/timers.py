@@ -30,7 +30,7 @@ def _words_of_modes() -> dict[str, int]:
 
 
 def mode_of(fields: Fields) -> int:
-    """The number of a Constant Throughput Timer's mode, 0 if it has none. Raises UnknownValueError."""
+    """Return the number of a Constant Throughput Timer's mode, 0 if it has none. Raises UnknownValueError."""
     text = fields.text("calcMode")
     if not text or text.isdecimal():
         return int(text or 0)

@@ -21,7 +21,7 @@ MOST = 10_000_000
 
 
 def is_trace(text: str) -> bool:
-    """Whether a text is a trace and not a load in words, by its first line."""
+    """Return whether a text is a trace and not a load in words, by its first line."""
     first = _cells(text.partition("\n")[0])
     return _is_time(first[0]) or bool(_minutes(first)) or END in first or any(name in first for name in TIMES)
 
@@ -83,7 +83,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _minutes(header: Sequence[str]) -> list[int]:
-    """The columns with counts per minute: 1, 2, 3 and so on, after those that name the function."""
+    """Return the columns with counts per minute: 1, 2, 3 and so on, after those that name the function."""
     columns = [number for number, name in enumerate(header) if name.isdecimal()]
     names = [header[number] for number in columns]
     return columns if len(names) > 1 and names == [str(number) for number in range(1, len(names) + 1)] else []
@@ -94,7 +94,7 @@ def _is_time(cell: str) -> bool:
 
 
 def _seconds(cell: str) -> float:
-    """A number of seconds, or a date with a time as in ISO 8601; not a number if it is neither."""
+    """Return a number of seconds, or a date with a time as in ISO 8601; not a number if it is neither."""
     try:
         number = float(cell)
         return number if math.isfinite(number) else math.nan

@@ -43,12 +43,12 @@ PLANS = {"rate_per_s": "jmx/request-rate.jmx", "users": "jmx/requests.jmx"}
 
 
 def ours(word: str, has: Container[str]) -> str | None:
-    """The property that another tool's word means, of those that a plan has; None if there is none."""
+    """Return the property that another tool's word means, of those that a plan has; None if there is none."""
     return next((name for name in _meant(word) if name in has), None)
 
 
 def other_plan(word: str) -> str | None:
-    """The plan of the kit that has what a word means, in a sentence; None if no plan is made for it."""
+    """Return the plan of the kit that has what a word means, in a sentence; None if no plan is made for it."""
     name = next((name for name in _meant(word) if name in PLANS), None)
     return f"{name} is a property of {PLANS[name]}" if name else None
 

@@ -135,12 +135,12 @@ FAILED_CHECK, FAILED_SAMPLE = "failed-check", "failed-sample"
 
 
 def is_known(cause: str) -> bool:
-    """Whether it is one of this kit's causes, without a detail; clients may have any others."""
+    """Return whether it is one of this kit's causes, without a detail; clients may have any others."""
     return cause in CAUSES or bool(re.fullmatch(r"status-\d{3}|exit-\d{1,3}", cause))
 
 
 def describe(cause: str) -> Cause:
-    """The cause of that word; one that no table knows is the word itself, and the function's."""
+    """Return the cause of that word; one that no table knows is the word itself, and the function's."""
     word, _, detail = cause.partition(": ")
     if word in CAUSES:
         known = CAUSES[word]
@@ -166,7 +166,7 @@ def user_cause(code: str, message: str) -> str:
 
 
 def request_cause(code: str, message: str, failure: str, is_http: bool = True) -> str:
-    """Why a sample of JMeter's own samplers failed: the cause set by the plan, or else by JMeter's texts.
+    """Return why a sample of JMeter's own samplers failed: the cause set by the plan, or else by JMeter's texts.
 
     is_http: the sample has a URL. JMeter writes the status 500 of a function for other samplers that fail, too.
     """
@@ -198,7 +198,7 @@ def request_cause(code: str, message: str, failure: str, is_http: bool = True) -
 
 
 def transaction_cause(message: str, failure: str) -> str:
-    """Why a transaction failed: because a sample of it did, or by an assertion of its own."""
+    """Return why a transaction failed: because a sample of it did, or by an assertion of its own."""
     failing = TRANSACTION_PATTERN.search(message)
     if (failing is None and not failure) or (failing is not None and int(failing[1])):
         return FAILED_SAMPLE
@@ -206,7 +206,7 @@ def transaction_cause(message: str, failure: str) -> str:
 
 
 def _failed_check(failure: str) -> str:
-    """A failed assertion, with what it expects: two of them may differ in nothing else."""
+    """Return a failed assertion, with what it expects: two of them may differ in nothing else."""
     if texts := _COMPARED.fullmatch(failure.strip()):
         received, expected = (" ".join(_MARKS.sub("", texts[name]).split()) for name in ("received", "expected"))
         failure = (
@@ -217,11 +217,11 @@ def _failed_check(failure: str) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    """A text of bounded length: its beginning and its end, where texts of one kind differ."""
+    """Return a text of bounded length: its beginning and its end, where texts of one kind differ."""
     return text if len(text) <= most else f"{text[: most * 2 // 3]} ... {text[-most // 3 :]}"
 
 
 def _detailed(word: str, detail: str) -> str:
-    """A cause with what JMeter said about it, in one line of bounded length."""
+    """Return a cause with what JMeter said about it, in one line of bounded length."""
     detail = " ".join(detail.split())
     return f"{word}: {detail if len(detail) <= LONGEST_DETAIL else detail[:LONGEST_DETAIL] + '...'}"

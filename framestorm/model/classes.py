@@ -29,7 +29,7 @@ def _tables() -> Tables:
 
 @cache
 def _read_tables(folder: Path) -> Tables:
-    """The class of each short name, the first short name of each class, and what old classes are called now."""
+    """Return the class of each short name, the first short name of each class, and what old classes are called now."""
     classes: dict[str, str] = {}
     shorts: dict[str, str] = {}
     for names, of_class in _LINE.findall(_text(folder / "saveservice.properties")):

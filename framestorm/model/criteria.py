@@ -130,7 +130,7 @@ class _Words:
         return self._words.pop(0) if len(self._words) > 1 else self._words[0]
 
     def error(self, word: _Word, problem: str, *forms: str) -> CriteriaError:
-        """The error at a word; `forms` say below it what may stand there, a line each."""
+        """Return the error at a word; `forms` say below it what may stand there, a line each."""
         mark = " " * word.start + "^" * max(1, len(word.text))
         return CriteriaError("\n".join((f"{self._option}: {problem}", f"  {self._text}", f"  {mark}", *forms)))
 
@@ -140,7 +140,7 @@ OF_TRANSACTION = " (transaction)"
 
 
 def own_label(label: str) -> str:
-    """The name here of a label of a plan's own: `all` means the samples of all labels, and `user` processes."""
+    """Return the name here of a label of a plan's own: `all` means the samples of all labels, and `user` processes."""
     return f"{label} (label)" if label in (ALL, USER) else label
 
 
@@ -169,7 +169,7 @@ def parse(text: str, main_label: str = "sample") -> Criterion:
 
 
 def _valid(text: str, main_label: str) -> str | None:
-    """The criterion as it is shown; None if it is not valid."""
+    """Return the criterion as it is shown; None if it is not valid."""
     try:
         return _parse(text, main_label).text
     except CriteriaError:
@@ -177,7 +177,7 @@ def _valid(text: str, main_label: str) -> str | None:
 
 
 def _in_quotes(text: str, main_label: str) -> str | None:
-    """The criterion with all that precedes its metric quoted as one label; None if that is not valid either."""
+    """Return the criterion with all that precedes its metric quoted as one label; None if that is not valid either."""
     metrics = [word.start(1) for word in _WORD.finditer(text) if _is_metric(word[1].lower())]
     label = text[: metrics[0]].strip() if metrics else ""
     if not label or label.split()[0] in (USER, ALL, main_label):
@@ -206,7 +206,7 @@ def _parse(text: str, main_label: str) -> Criterion:
 
 
 def metric_name(text: str, main_label: str) -> str:
-    """The name in the catalogue of what a criterion calls `[label] [series] metric`; such a name itself stays.
+    """Return the name in the catalogue of what a criterion calls `[label] [series] metric`; such a name itself stays.
 
     It has no label if that is the one of the main samples. Raises CriteriaError.
     """
@@ -234,7 +234,7 @@ def metric_name(text: str, main_label: str) -> str:
 
 
 def _subject(words: _Words, label: str, main_label: str) -> tuple[str, str]:
-    """The series (empty if none is named) and the metric, which follow the label."""
+    """Return the series (empty if none is named) and the metric, which follow the label."""
     series = words.take() if _is_series(words, label) else None
     word = words.take()
     name = ALIASES.get(word.text.lower(), word.text.lower())
@@ -266,7 +266,7 @@ def _subject(words: _Words, label: str, main_label: str) -> tuple[str, str]:
 
 
 def _take_label(words: _Words, main_label: str) -> str | None:
-    """The label at the beginning; None if there is none."""
+    """Return the label at the beginning; None if there is none."""
     if not _is_label(words, main_label):
         return None
     return unquoted(words.take().text)
@@ -286,7 +286,7 @@ def _is_metric(name: str) -> bool:
 
 
 def _is_known_series(word: str, label: str) -> bool:
-    """Whether it can be nothing but a series: it is a common one, or a figure whose name ends in a unit."""
+    """Return whether it can be nothing but a series: it is a common one, or a figure whose name ends in a unit."""
     if label == USER:
         return word.lower() in USER_SERIES
     return word.lower() in COMMON_SERIES or unit(word.lower()) != ""
@@ -325,7 +325,7 @@ def _limit(words: _Words, name: str, series: str) -> tuple[float, str]:
 
 
 def _units_text(allowed: list[str]) -> str:
-    """Which units a figure may have: `needs a unit: ms, s or min`."""
+    """Return which units a figure may have: `needs a unit: ms, s or min`."""
     *others, last = [unit for unit in allowed if unit] or [""]
     listed = f"{', '.join(others)} or {last}" if others else last
     if "" not in allowed:

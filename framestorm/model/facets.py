@@ -90,7 +90,7 @@ class Property:
         return any(_REQUIRED.fullmatch(facet) for facet in self.facets)
 
     def is_needed(self, values: Mapping[str, str]) -> bool:
-        """Whether the plan needs it when its other properties have these values."""
+        """Return whether the plan needs it when its other properties have these values."""
         matches = [match for facet in self.facets if (match := _REQUIRED.fullmatch(facet)) and match["name"]]
         return all(values.get(match["name"]) != match["value"] for match in matches)
 
@@ -123,7 +123,7 @@ def _largest(facet: str) -> int:
 
 
 def described(description: str) -> tuple[str, tuple[str, ...]]:
-    """The meaning and the facets of a description; brackets that contain no facet belong to the meaning.
+    """Return the meaning and the facets of a description; brackets that contain no facet belong to the meaning.
 
     Raises:
         ValueError: some of the facets are known and others are not.

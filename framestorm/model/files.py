@@ -65,7 +65,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def dump(noun: object, *, indent: int | None = None) -> str:
-    """A typed noun as JSON text; NaN and infinity are refused, because JSON cannot represent them."""
+    """Return a typed noun as JSON text; NaN and infinity are refused, because JSON cannot represent them."""
     plain = _adapter(type(noun)).dump_python(noun, mode="python")
     return json.dumps(plain, allow_nan=False, ensure_ascii=False, indent=indent,
                       separators=(",", ": ") if indent else (",", ":"))  # fmt: skip
@@ -77,7 +77,7 @@ def write(path: Path, noun: object, *, indent: int | None = None) -> None:
 
 
 def read(path: Path, kind: type[T]) -> T:
-    """The noun of type `kind` that `path` holds.
+    """Return the noun of type `kind` that `path` holds.
 
     Raises:
         FileError: the file is missing, is not JSON, or has a field that is missing or wrong.
@@ -93,7 +93,7 @@ def read(path: Path, kind: type[T]) -> T:
 
 
 def parse(text: str, kind: type[T], source: str = "it") -> T:
-    """The noun of type `kind` that a JSON text holds, as `read`; `source` names it in messages."""
+    """Return the noun of type `kind` that a JSON text holds, as `read`; `source` names it in messages."""
     try:
         content = json.loads(text, parse_float=_finite, parse_constant=_finite)
         if "\\u" in text:
@@ -117,7 +117,7 @@ def parse(text: str, kind: type[T], source: str = "it") -> T:
 
 
 def _finite(text: str) -> float:
-    """A number of a JSON text; Python alone reads some that JSON cannot have."""
+    """Return a number of a JSON text; Python alone reads some that JSON cannot have."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text} is not a number of JSON")
@@ -125,7 +125,7 @@ def _finite(text: str) -> float:
 
 
 def schema(kind: type[object]) -> dict[str, Any]:
-    """The JSON Schema of a noun, as published in docs/."""
+    """Return the JSON Schema of a noun, as published in docs/."""
     return _adapter(kind).json_schema(mode="serialization")
 
 

@@ -27,7 +27,7 @@ class Field:
 
 
 def parse(text: str) -> list[Field]:
-    """The fields of a form.
+    """Return the fields of a form.
 
     Raises:
         ValueError: a line is not a field.
@@ -42,7 +42,7 @@ def parse(text: str) -> list[Field]:
 
 
 def with_paths(text: str, place: Callable[[str], str]) -> str:
-    """The form with each of its paths as `place` gives it."""
+    """Return the form with each of its paths as `place` gives it."""
     return "\n".join(
         str(Field(each.name, each.sign, place(each.value), each.content_type) if each.sign else each)
         for each in parse(text)

@@ -27,7 +27,7 @@ class Group:
     units: Mapping[str, str] = field(default_factory=dict)
 
     def unit(self, series: str) -> str:
-        """The unit of a series of its samples."""
+        """Return the unit of a series of its samples."""
         return self.units.get(series, "ms")
 
 
@@ -64,7 +64,7 @@ class Judgement(Criterion):
 
 
 def for_each(criterion: Criterion, labels: Iterable[str]) -> list[Criterion]:
-    """A criterion of `*` as one for each of the labels; any other as it is."""
+    """Return a criterion of `*` as one for each of the labels; any other as it is."""
     if criterion.label != EACH:
         return [criterion]
     rest = criterion.text.removeprefix(EACH)

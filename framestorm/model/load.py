@@ -44,7 +44,7 @@ class Load:
     words: str = ""
 
     def on_each_of(self, hosts: int) -> "Load":
-        """The load of so many hosts of which each makes the whole of it."""
+        """Return the load of so many hosts of which each makes the whole of it."""
         y = [None if value is None else value * hosts for value in self.curve.get("y", [])]
         return replace(
             self,
@@ -80,7 +80,7 @@ class Load:
         return self.points[-1][0] if self.has_end and self.points else None
 
     def at(self, time_s: float) -> float | None:
-        """Users, or arrivals per second, so long after the group's start; None outside of the known curve."""
+        """Return users, or arrivals per second, so long after the group's start; None outside of the known curve."""
         points = self.points
         if not points or time_s < points[0][0]:
             return None

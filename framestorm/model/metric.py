@@ -103,7 +103,7 @@ class Metric:
         return self.label[:1].upper() + self.label[1:]
 
     def text(self, value: float | None) -> str:
-        """A figure of this metric with its unit."""
+        """Return a figure of this metric with its unit."""
         if value is None:
             return units.NONE
         sign, size = "\N{MINUS SIGN}" if value < 0 else "", abs(value)
@@ -112,14 +112,14 @@ class Metric:
         return sign + (units.count(size) if float(size).is_integer() else units.significant(size))
 
     def change_text(self, change: float) -> str:
-        """A difference of two figures with its sign."""
+        """Return a difference of two figures with its sign."""
         sign = "+" if change > 0 else "\N{MINUS SIGN}" if change < 0 else ""
         if self.is_share:
             return f"{sign}{units.significant(abs(change) * 100)}{NBSP}points"
         return sign + self.text(abs(change))
 
     def ends_text(self, value: float, low: float | None, high: float | None) -> str:
-        """An interval around `value`, without units if all three have the same one; empty if it has no ends."""
+        """Return an interval around `value`, without units if all three have the same one; empty if it has no ends."""
         parts = [_NUMBER.fullmatch(self.text(number)) for number in (value, low, high) if number]
         is_plain = None not in parts and len({part[2] for part in parts if part}) <= 1
 
@@ -149,7 +149,7 @@ def _times(series: str, *statistics: str) -> list[Metric]:
 
 
 def _split(series: str) -> tuple[str, str]:
-    """A series without its unit, and the end of its name that gives the unit."""
+    """Return a series without its unit, and the end of its name that gives the unit."""
     if series in TIMES_OF_SAMPLES:
         return series, "_ms"
     suffix = next((suffix for suffix in SUFFIXES if series.endswith(suffix)), "")
@@ -157,18 +157,18 @@ def _split(series: str) -> tuple[str, str]:
 
 
 def unit(series: str) -> str:
-    """The unit of a series, by the end of its name."""
+    """Return the unit of a series, by the end of its name."""
     return SUFFIXES.get(_split(series)[1], "")
 
 
 def figure_label(name: str) -> str:
-    """A figure of samples in words, by its column: `response time` is rtt_ms, `first token` first_token_ms."""
+    """Return a figure of samples in words, by its column: `response time` is rtt_ms, `first token` first_token_ms."""
     series = RESPONSE if name == "rtt_ms" else name
     return SERIES[series][0] if series in SERIES else name.removesuffix("_ms").replace("_", " ")
 
 
 def percentile(statistic: str) -> str | None:
-    """The percentile that a statistic is, as text; None if it is none."""
+    """Return the percentile that a statistic is, as text; None if it is none."""
     return PERCENTILES.get(statistic) or (statistic[1:] if PERCENTILE.fullmatch(statistic) else None)
 
 
@@ -233,7 +233,7 @@ RESULT_COLUMNS = ("study", "point", "repetition", "run", "state", "reason", "cut
 
 
 def metric(name: str) -> Metric:
-    """The metric of that name: from the catalogue, of a further figure, or derived by a study.
+    """Return the metric of that name: from the catalogue, of a further figure, or derived by a study.
 
     The unit of a derived metric follows from the end of its name. A longer time is worse; otherwise it is not known
     which direction is worse.
@@ -255,7 +255,7 @@ def metric(name: str) -> Metric:
 
 
 def of_label(label: str, name: str) -> str:
-    """The name of a metric of one label."""
+    """Return the name of a metric of one label."""
     return f"{quoted(label)} {name}"
 
 
@@ -266,7 +266,7 @@ def beside(name: str, other: str) -> str:
 
 
 def split_label(name: str) -> tuple[str | None, str]:
-    """The label of a metric and its name without; None: it is of the main samples."""
+    """Return the label of a metric and its name without; None: it is of the main samples."""
     match = _OF_LABEL.fullmatch(name.strip())
     return (unquoted(match[1]), match[2]) if match else (None, name)
 
@@ -287,18 +287,18 @@ def quoted(label: str) -> str:
 
 
 def unquoted(word: str) -> str:
-    """The label that a word of a criterion names, in quotes or not."""
+    """Return the label that a word of a criterion names, in quotes or not."""
     mark = word[:1]
     return word[1:-1].replace(2 * mark, mark) if re.fullmatch(IN_QUOTES, word) else word
 
 
 def is_rounded(name: str) -> bool:
-    """Whether it is a time of a run's samples, which may have been taken in whole milliseconds."""
+    """Return whether it is a time of a run's samples, which may have been taken in whole milliseconds."""
     return is_of_run(name) and metric(name).unit == "ms"
 
 
 def is_of_run(name: str) -> bool:
-    """Whether a run may have a metric of that name: from the catalogue, or of a further figure of its samples.
+    """Return whether a run may have a metric of that name: from the catalogue, or of a further figure of its samples.
 
     `handler_mean` is more likely a slip for handler_mean_ms than a figure `handler`.
     """

@@ -99,7 +99,7 @@ class Plan:
         return self.having(LOAD)
 
     def having(self, facet: str) -> Property | None:
-        """The first property that has a facet."""
+        """Return the first property that has a facet."""
         return next((each for each in self.settable.values() if facet in each.facets), None)
 
     @property
@@ -108,7 +108,7 @@ class Plan:
         return {name: each.default for name, each in self.settable.items() if each.default is not None}
 
     def without_value(self, values: Mapping[str, str]) -> list[str]:
-        """The properties that have no default, and no value among these."""
+        """Return the properties that have no default, and no value among these."""
         return [name for name, each in self.settable.items() if not each.has_default and not values.get(name)]
 
     def check(self, name: str, value: str) -> None:
@@ -135,7 +135,7 @@ class Plan:
 
 
 def parse(path: Path) -> ET.Element:
-    """The outermost element of a plan or fragment, read as JMeter does: in UTF-8, whatever the file says.
+    """Return the outermost element of a plan or fragment, read as JMeter does: in UTF-8, whatever the file says.
 
     JMeter writes and reads references to control characters, which XML does not allow; `write` restores them.
 
@@ -235,7 +235,7 @@ def read(path: Path) -> Plan:
 
 
 def is_call_of_kit(sampler: ET.Element) -> bool:
-    """Whether a sampler only calls a class of the kit (jmx/java/plan), which leaves no sample."""
+    """Return whether a sampler only calls a class of the kit (jmx/java/plan), which leaves no sample."""
     return sampler.tag == "JSR223Sampler" and field_text(sampler, "script").startswith(KIT_CALL)
 
 
@@ -260,12 +260,12 @@ def enabled(tree: ET.Element, group: str) -> Iterator[tuple[ET.Element, str]]:
 
 
 def enabled_elements(root: ET.Element) -> list[ET.Element]:
-    """The enabled elements of a plan or fragment."""
+    """Return the enabled elements of a plan or fragment."""
     return [element for element, _ in enabled(root, "")]
 
 
 def _properties(elements: Iterable[ET.Element], *, has_facets: bool) -> list[Property]:
-    """Each property once, at its first position; its description is the first that is not empty."""
+    """Return each property once, at its first position; its description is the first that is not empty."""
     defaults: dict[str, str | None] = {}
     descriptions: dict[str, str] = {}
     without: set[str] = set()
@@ -286,7 +286,7 @@ def _properties(elements: Iterable[ET.Element], *, has_facets: bool) -> list[Pro
 
 
 def _constants(elements: Iterable[ET.Element]) -> dict[str, str]:
-    """The user defined variables that Framestorm reads, by name."""
+    """Return the user defined variables that Framestorm reads, by name."""
     arguments = (each for element in elements for each in element.iterfind(".//elementProp[@elementType='Argument']"))
     constants = {
         field_text(each, "Argument.name"): field_text(each, "Argument.value")
@@ -313,7 +313,7 @@ def field_text(element: ET.Element, name: str) -> str:
 
 
 def title(element: ET.Element) -> str:
-    """How a message names an element: by its kind and its name."""
+    """Return how a message names an element: by its kind and its name."""
     return f"{element.tag.rpartition('.')[2]} {element.get('testname', '')!r}"
 
 
@@ -328,7 +328,7 @@ def trim(value: str) -> str:
 
 
 def references(text: str) -> Iterator[tuple[str, str | None]]:
-    """The name and default of each property that a text refers to, also within other functions.
+    """Yield the name and default of each property that a text refers to, also within other functions.
 
     The default is None without one: JMeter's __P then gives 1, and __property the name. A name that is itself a
     function is left out.

@@ -56,11 +56,11 @@ class Known:
                     self._variables[name] = plans.field_text(each, "Argument.value") if is_new else None
 
     def included(self, path: str) -> str:
-        """The path of a fragment as JMeter puts it together."""
+        """Return the path of a fragment as JMeter puts it together."""
         return self._values.get("includecontroller.prefix", "") + path
 
     def value(self, text: str) -> str | None:
-        """The text as JMeter will have it; None if that is known only under load."""
+        """Return the text as JMeter will have it; None if that is known only under load."""
         for _ in range(10):
             before = text
             text = _PROPERTY.sub(self._property, text)
@@ -75,11 +75,11 @@ class Known:
         return list(self._variables)
 
     def defines(self, name: str) -> bool:
-        """Whether a variable is there before any element has run."""
+        """Return whether a variable is there before any element has run."""
         return name in self._variables or name in PREDEFINED
 
     def hint(self, name: str) -> str:
-        """What was probably meant by a variable that is not there before the run, as the end of a sentence."""
+        """Return what was probably meant by a variable that is not there before the run, as the end of a sentence."""
         if name in self._of_run:
             return " before the run, when JMeter reads it"
         if name in self._values:
@@ -135,7 +135,7 @@ class NamedFile:
 
 
 def named_files(elements: list[ET.Element], known: Known, folder: Path, working_dir: Path) -> Iterator[NamedFile]:
-    """Each file that the enabled elements of the plan in `folder` name, once for each place that names it.
+    """Yield each file that the enabled elements of the plan in `folder` name, once for each place that names it.
 
     JMeter looks for all in the folder that it was started in, and then for some beside the plan.
     """
@@ -158,7 +158,7 @@ def named_files(elements: list[ET.Element], known: Known, folder: Path, working_
 
 
 def _paths(element: ET.Element) -> Iterator[tuple[ET.Element, str, int]]:
-    """Each field that names a file, the text that does, and where in the field it begins."""
+    """Yield each field that names a file, the text that does, and where in the field it begins."""
     for field in element.iter():
         name, whole = field.get("name", ""), field.text or ""
         if name in _FIELDS and re.fullmatch(_FIELDS[name], element.tag):

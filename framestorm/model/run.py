@@ -141,5 +141,5 @@ class Record:
         return self.has_users or (self.plan is None and self.source is None)
 
     def host(self, name: str) -> Host | None:
-        """The host of that name."""
+        """Return the host of that name."""
         return next((host for host in self.hosts if host.name == name), None)

@@ -58,29 +58,29 @@ _NAME = re.compile(SCHEMA["propertyNames"]["pattern"])
 
 
 def noun(label: str) -> str:
-    """The noun for one sample with this label."""
+    """Return the noun for one sample with this label."""
     return label if label in _NOUNS else "sample"
 
 
 def is_measured(name: str) -> bool:
-    """Whether a further figure with that name is a metric; names of times of day and of other series are not."""
+    """Return whether a further figure with that name is a metric; names of times of day and of other series are not."""
     of_others = {*COMMON, *ORIGIN, *OTHER_SERIES}
     return not name.endswith("_at_ms") and of_others.isdisjoint({name, name.removesuffix("_ms")})
 
 
 def is_length(name: str) -> bool:
-    """Whether the further figure of that name is a length of time in ms."""
+    """Return whether the further figure of that name is a length of time in ms."""
     return name.endswith("_ms") and is_measured(name)
 
 
 @cache
 def is_figure_name(name: str) -> bool:
-    """Whether a further figure may have that name."""
+    """Return whether a further figure may have that name."""
     return name not in COMMON and name not in ORIGIN and name != "type" and bool(_NAME.match(name))
 
 
 def is_sample(line: object) -> TypeGuard[Line]:
-    """Whether a parsed line is a sample by the schema; its numbers are finite."""
+    """Return whether a parsed line is a sample by the schema; its numbers are finite."""
     if not isinstance(line, dict) or line.get("type") != "sample" or any(name not in line for name in _REQUIRED):
         return False
     for name, value in line.items():
@@ -97,7 +97,7 @@ def is_sample(line: object) -> TypeGuard[Line]:
 
 
 def parsed(text: str) -> Line:
-    """The JSON object that a line holds; empty if it holds none."""
+    """Return the JSON object that a line holds; empty if it holds none."""
     try:
         line = json.loads(text)
         if "\\u" in text:
@@ -108,5 +108,5 @@ def parsed(text: str) -> Line:
 
 
 def is_of_user(line: Line, *types: str) -> bool:
-    """Whether a line is a user's own, of one of these types."""
+    """Return whether a line is a user's own, of one of these types."""
     return line.get("type") in types and isinstance(line.get("user"), str)

@@ -55,7 +55,7 @@ PLAIN, MAPPING = "plain", "mapping"
 
 
 def either(plain: type | UnionType, words: str) -> Discriminator:
-    """Which of two forms a value has, so that errors are of the form that was meant; `words` say both."""
+    """Return which of two forms a value has, so that errors are of the form that was meant; `words` say both."""
 
     def form(value: object) -> str | None:
         return PLAIN if isinstance(value, plain) else MAPPING if isinstance(value, dict | BaseModel) else None
@@ -69,7 +69,7 @@ METRIC = "a metric as criteria name it: p95, 'login p95', 'chat tokens mean', or
 
 
 def catalogue_name(words: str, *, main_label: str = "") -> str:
-    """The catalogue's name of a metric. Other words are returned as they are.
+    """Return the catalogue's name of a metric. Other words are returned as they are.
 
     They may name a derived metric; if they do not, they are refused later.
     """
@@ -140,7 +140,7 @@ class Noun(BaseModel):
 
     @classmethod
     def keys(cls) -> list[str]:
-        """The keys that study.yml may have there."""
+        """Return the keys that study.yml may have there."""
         return [field.alias or name for name, field in cls.model_fields.items() if field.description]
 
 
@@ -175,12 +175,12 @@ class Factor(RootModel[tuple[Value, ...] | dict[str, Level]]):
         return isinstance(self.root, dict)
 
     def keep(self, names: Iterable[Value]) -> "Factor":
-        """The factor with only those of its named levels that are in `names`."""
+        """Return the factor with only those of its named levels that are in `names`."""
         levels = self.root if isinstance(self.root, dict) else {}
         return Factor.model_construct(root={str(name): levels[str(name)] for name in names if name in levels})
 
     def level(self, name: str, value: Value) -> Level:
-        """What this factor, called `name`, sets at a level."""
+        """Return what this factor, called `name`, sets at a level."""
         if isinstance(self.root, dict):
             return self.root[str(value)]
         setting = name.removeprefix("target.")

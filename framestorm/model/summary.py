@@ -425,7 +425,7 @@ class Summary:
 
 
 def schema_text() -> str:
-    """The content of docs/summary.schema.json."""
+    """Return the content of docs/summary.schema.json."""
     return json.dumps(schema(Summary), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -15,7 +15,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def as_number(value: object) -> int | float | None:
-    """The value as a number if it is one, or a text that is one; else None."""
+    """Return the value as a number if it is one, or a text that is one; else None."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     for kind in (int, float):
@@ -27,7 +27,7 @@ def as_number(value: object) -> int | float | None:
 
 
 def as_text(value: object) -> str:
-    """A value in the form of a JMeter property."""
+    """Return a value in the form of a JMeter property."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
@@ -59,7 +59,7 @@ def duration(ms: float) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A ratio in percent; says 100 % only for 1 and 0 % only for 0."""
+    """Return a ratio in percent; says 100 % only for 1 and 0 % only for 0."""
     for decimals in range(1, 10):
         text = f"{100 * ratio:.{decimals}f}"
         if float(text) not in (0.0, 100.0):
@@ -68,17 +68,17 @@ def percent(ratio: float) -> str:
 
 
 def count(n: float) -> str:
-    """A whole number with thousands separators."""
+    """Return a whole number with thousands separators."""
     return f"{int(n):,}"
 
 
 def rate(per_s: float) -> str:
-    """A rate in events a second."""
+    """Return a rate in events a second."""
     return f"{significant(per_s)}/s"
 
 
 def size(n_bytes: float) -> str:
-    """A number of bytes in kB, MB or GB (powers of 1000)."""
+    """Return a number of bytes in kB, MB or GB (powers of 1000)."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if n_bytes >= scale:
             return f"{significant(n_bytes / scale)}{NBSP}{unit}"
@@ -86,12 +86,12 @@ def size(n_bytes: float) -> str:
 
 
 def size_rate(bytes_per_s: float) -> str:
-    """A rate in bytes a second."""
+    """Return a rate in bytes a second."""
     return f"{size(bytes_per_s)}/s"
 
 
 def cores(n: float) -> str:
-    """How many cores were busy."""
+    """Return how many cores were busy."""
     return f"{n:.2f}"
 
 
@@ -101,12 +101,12 @@ def plural(n: int, noun: str, nouns: str | None = None) -> str:
 
 
 def ends(low: str | None, high: str | None) -> str:
-    """The ends of an interval with a dash between; … for one that is not known, empty without any."""
+    """Return the ends of an interval with a dash between; … for one that is not known, empty without any."""
     return "" if low is None and high is None else f"{low or '…'} {NONE} {high or '…'}"
 
 
 def listed(words: list[str]) -> str:
-    """The words as a sentence lists them: a, b and c."""
+    """Return the words as a sentence lists them: a, b and c."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 

@@ -95,7 +95,7 @@ class Definitions:
     is_open: bool = False
 
     def places(self, name: str) -> list[Place]:
-        """Where a name is defined."""
+        """Return where a name is defined."""
         return [*self.names.get(name, []), *(place for pattern, place in self.patterns if pattern.fullmatch(name))]
 
     def add(self, name: str, place: Place, ends: str = "") -> None:
@@ -112,7 +112,7 @@ class Definitions:
 
 
 def walk(tree: ET.Element, above: tuple[ET.Element, ...] = (), *, with_disabled: bool = False) -> Iterator[Place]:
-    """Each enabled element of a plan or fragment in its order, with what it stands in."""
+    """Yield each enabled element of a plan or fragment in its order, with what it stands in."""
     element = None
     for child in tree:
         if child.tag != "hashTree":
@@ -124,12 +124,12 @@ def walk(tree: ET.Element, above: tuple[ET.Element, ...] = (), *, with_disabled:
 
 
 def names_in(text: str) -> list[str]:
-    """The variables that a text refers to, also within functions."""
+    """Return the variables that a text refers to, also within functions."""
     return list(dict.fromkeys(_VARIABLE.findall(text)))
 
 
 def names_of_run(element: ET.Element) -> Iterator[str]:
-    """The variables that an element of JMeter's own defines during the run."""
+    """Yield the variables that an element of JMeter's own defines during the run."""
     for name, separator, _ in _DEFINING.get(element.tag, ()):
         text = plans.field_text(element, name)
         yield from (each.strip() for each in (text.split(separator) if separator else [text]))
@@ -152,7 +152,7 @@ def _folded(name: str) -> str:
 def definitions(
     places: Sequence[Place], scripts: Iterable[tuple[Place, str]], headers: Iterable[tuple[Place, Sequence[str]]]
 ) -> Definitions:
-    """The variables that the elements at these places define.
+    """Return the variables that the elements at these places define.
 
     scripts: the texts of script files; headers: the names in the first line of a data set, where those count.
     """

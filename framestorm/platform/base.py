@@ -51,7 +51,7 @@ class SettingError(FramestormError):
 
 
 def _whole(value: object) -> object:
-    """A calculated value may be 4.0 where 4 is meant."""
+    """Return a calculated number such as 4.0 as the whole number that is meant."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -75,7 +75,7 @@ class TargetSettings(BaseModel):
 
     @classmethod
     def read(cls, values: Mapping[str, object]) -> Self:
-        """Settings made from these values, with defaults for the rest.
+        """Return settings made from these values, with defaults for the rest.
 
         Raises:
             SettingError: a value is missing, unknown or wrong, or two of them cannot be combined.
@@ -94,7 +94,7 @@ class TargetSettings(BaseModel):
 
     @classmethod
     def _error(cls, name: str, values: Mapping[str, object], kind: str, message: str) -> SettingError:
-        """What pydantic found wrong, in the words of study.yml."""
+        """Return what pydantic found wrong, in the words of study.yml."""
         target, value = cls.model_fields["kind"].default, values.get(name)
         if kind == "extra_forbidden":
             return SettingError(name, f"target.{name} is not valid for kind {target}", tuple(cls.model_fields), name)
@@ -110,12 +110,12 @@ class TargetSettings(BaseModel):
         return SettingError(name, f"target.{name} is {json.dumps(value, default=str)}, but has to be {message}")
 
     def describe(self) -> str:
-        """The target in words: its kind, and the settings that differ from the defaults."""
+        """Return the target in words: its kind, and the settings that differ from the defaults."""
         changed = self.model_dump(exclude_defaults=True, exclude={"kind"})
         return ", ".join([self.kind, *(f"{name} {value}" for name, value in changed.items())])
 
     def texts(self) -> dict[str, str]:
-        """All settings except kind and url as texts, without those that are not set: for a run's record."""
+        """Return all settings except kind and url as texts, without those that are not set: for a run's record."""
         texts: dict[str, str] = {}
         for name, value in self.model_dump(exclude={"kind", "url"}, exclude_none=True).items():
             parts = {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
@@ -184,11 +184,11 @@ class Platform(ABC, Generic[S]):
 
     @classmethod
     def at(cls, url: str) -> Self | None:
-        """The platform on this machine that `url` points to; None if it points elsewhere."""
+        """Return the platform on this machine that `url` points to; None if it points elsewhere."""
         return None
 
     def pieces(self) -> Sequence[Piece]:
-        """The set-up that it needs in addition to that of every run."""
+        """Return the set-up that it needs in addition to that of every run."""
         return ()
 
     @abstractmethod
@@ -215,15 +215,15 @@ class Platform(ABC, Generic[S]):
         return nullcontext({})
 
     def trouble(self) -> str | None:
-        """Why a run against `url` can no longer be trusted; None if there is no problem."""
+        """Return why a run against `url` can no longer be trusted; None if there is no problem."""
         return None
 
     def metrics(self, start_ms: float, end_ms: float) -> list[Reading] | None:
-        """The metrics of its functions in a span of time; None if it has no metrics."""
+        """Return the metrics of its functions in a span of time; None if it has no metrics."""
         return None
 
     def settings_as_text(self) -> dict[str, str]:
-        """The function's settings, as far as they were applied here."""
+        """Return the function's settings, as far as they were applied here."""
         return self.current.texts() if self.current else {}
 
     def close(self) -> str | None:

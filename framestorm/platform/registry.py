@@ -55,7 +55,7 @@ DEFAULT_KIND = OpenFaas.kind
 
 
 def settings_of(values: Mapping[str, object]) -> type[TargetSettings]:
-    """The settings class for the `kind` in the values of a target; one with an address needs none."""
+    """Return the settings class for the `kind` in the values of a target; one with an address needs none."""
     kind = values.get("kind", Url.kind if "url" in values else DEFAULT_KIND)
     if not isinstance(kind, str) or kind not in PLATFORMS:
         raise SettingError("kind", f"target.kind cannot be {kind!r}", tuple(PLATFORMS), str(kind))
@@ -63,7 +63,7 @@ def settings_of(values: Mapping[str, object]) -> type[TargetSettings]:
 
 
 def read(values: Mapping[str, object]) -> TargetSettings:
-    """The checked settings of a target from a point's values, for the platform of their `kind`.
+    """Return the checked settings of a target from a point's values, for the platform of their `kind`.
 
     Raises:
         SettingError: there is no such platform, or a setting is wrong.
@@ -72,7 +72,7 @@ def read(values: Mapping[str, object]) -> TargetSettings:
 
 
 def typed(values: object) -> TargetSettings:
-    """Settings read from a file, without `TargetSettings.check`, which may have become stricter since."""
+    """Return settings read from a file, without `TargetSettings.check`, which may have become stricter since."""
     if isinstance(values, TargetSettings):
         return values
     if not isinstance(values, Mapping):
@@ -85,7 +85,7 @@ AnySettings = Annotated[SerializeAsAny[TargetSettings], BeforeValidator(typed)]
 
 
 def at(url: str) -> Platform[Any]:
-    """The platform on this machine that `url` points to, or else the one for any address.
+    """Return the platform on this machine that `url` points to, or else the one for any address.
 
     Raises:
         UsageError: the URL is wrong.
@@ -108,13 +108,13 @@ class Platforms:
         self._open: dict[str, Platform[Any]] = {}
 
     def of(self, kind: str) -> Platform[Any]:
-        """The platform of a kind."""
+        """Return the platform of a kind."""
         if kind not in self._open:
             self._open[kind] = PLATFORMS[kind](self._site, self._folder)
         return self._open[kind]
 
     def prepare(self, target: TargetSettings) -> Platform[Any]:
-        """The platform of a target, after applying the target's settings."""
+        """Return the platform of a target, after applying the target's settings."""
         platform = self.of(target.kind)
         platform.prepare(target)
         return platform

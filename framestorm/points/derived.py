@@ -44,7 +44,7 @@ def asked_metrics(study: Study) -> list[str]:
 
 
 def inputs(definitions: Mapping[str, Derived], metric: str, factors: Mapping[str, Value] | None = None) -> set[str]:
-    """The measured metrics that `metric` is calculated from; only itself if it is not derived.
+    """Return the measured metrics that `metric` is calculated from; only itself if it is not derived.
 
     factors: of a point. If a figure is compared with itself there, it uses no metric: it is 1 or 0 whatever was
     measured.
@@ -65,7 +65,7 @@ def inputs(definitions: Mapping[str, Derived], metric: str, factors: Mapping[str
 def points_behind(
     definitions: Mapping[str, Derived], metric: str, point: Point, points: Sequence[Point]
 ) -> list[Point]:
-    """The points whose runs `metric` at `point` is made of: itself, and those that it is compared with."""
+    """Return the points whose runs `metric` at `point` is made of: itself, and those that it is compared with."""
     definition = definitions.get(metric)
     if definition is None:
         return [point]
@@ -78,7 +78,7 @@ def points_behind(
 
 
 def may_be_negative(definitions: Mapping[str, Derived], metric: str) -> bool:
-    """Whether a metric is a difference or uses one: no other arithmetic makes measured values negative."""
+    """Return whether a metric is a difference or uses one: no other arithmetic makes measured values negative."""
     definition = definitions.get(metric)
     if definition is None:
         return False

@@ -91,7 +91,7 @@ class _Named(ast.NodeTransformer):
 
 
 def _names(node: ast.expr, text: str) -> set[str]:
-    """The names of an expression; refuses whatever is not arithmetic."""
+    """Return the names of an expression; refuses whatever is not arithmetic."""
     match node:
         case ast.Constant() if type(node.value) in (int, float):
             operands: list[ast.expr] = []

@@ -208,11 +208,11 @@ class StudyFolder:
             yield
 
     def lines(self) -> dict[tuple[str, int], RunLine]:
-        """The last line of each point and repetition; an incomplete line, left by a crash, is ignored."""
+        """Return the last line of each point and repetition; an incomplete line, left by a crash, is ignored."""
         return {(line.point, line.repetition): line for line in self._all()}
 
     def repeated(self) -> list[RunLine]:
-        """The runs that were made again, because they failed or their files were lost: no figure has them."""
+        """Return the runs that were made again, because they failed or their files were lost: no figure has them."""
         lines = self._all()
         last = {(line.point, line.repetition): number for number, line in enumerate(lines)}
         return [line for number, line in enumerate(lines) if last[line.point, line.repetition] != number]
@@ -232,7 +232,7 @@ class StudyFolder:
             os.fsync(out.fileno())
 
     def new_run(self, order: int, point: Point, repetition: int) -> Path:
-        """The folder for a run, named so that folders are in the order of running; it is not made."""
+        """Return the folder for a run, named so that folders are in the order of running; it is not made."""
         name = re.sub(r"[^A-Za-z0-9._=,+-]", "_", point.id)
         if len(name) > MAX_NAME_LENGTH:
             name = f"{name[:MAX_NAME_LENGTH]}-{hashlib.sha256(point.id.encode()).hexdigest()[:8]}"
@@ -249,7 +249,7 @@ class StudyFolder:
         return moved
 
     def _all(self) -> list[RunLine]:
-        """Every complete line, including those of runs that were repeated later."""
+        """Return every complete line, including those of runs that were repeated later."""
         lines = []
         for text in (self.path / RUNS).read_text(errors="replace").splitlines():
             try:
@@ -294,7 +294,7 @@ def newest_unfinished(study_file: Path, quick: bool) -> StudyFolder:
 
 
 def _free(path: Path, word: str) -> Path:
-    """The path, or the next one of its kind that does not exist yet."""
+    """Return the path, or the next one of its kind that does not exist yet."""
     base = re.sub(rf"-{word}-\d+$", "", path.name)
     number = 1
     while path.exists():

@@ -43,12 +43,12 @@ class ResultRow(RunFigures):
         return self.line.state == COMPLETE
 
     def value(self, metric: str) -> float | None:
-        """A metric as a number; None where the run has none."""
+        """Return a metric as a number; None where the run has none."""
         value = self.metrics.get(metric)
         return None if value is None else float(value)
 
     def count(self, metric: str) -> int:
-        """A metric that counts; 0 where the run has none."""
+        """Return a metric that counts; 0 where the run has none."""
         return int(self.metrics.get(metric) or 0)
 
 
@@ -79,5 +79,5 @@ def write_rows(study_dir: Path, study: StudyRecord, rows: Sequence[ResultRow]) -
 
 
 def names_cut_off(row: Mapping[str, str]) -> frozenset[str]:
-    """The metrics in a row's column `cut_off`: a space between them, and %20 for one within a name."""
+    """Return the metrics in a row's column `cut_off`: a space between them, and %20 for one within a name."""
     return frozenset(map(unquote, row.get("cut_off", "").split()))

@@ -39,7 +39,7 @@ USER_FIGURES = {column(USER, statistic): statistic for statistic in ("mean", "me
 
 
 def result_rows(folder: StudyFolder) -> list[ResultRow]:
-    """The runs of a study with their figures, in order of points and repetitions.
+    """Return the runs of a study with their figures, in order of points and repetitions.
 
     If a point and repetition was run more than once, its last line counts.
     """
@@ -64,7 +64,7 @@ def result_rows(folder: StudyFolder) -> list[ResultRow]:
 def figures_or_why_not(
     run_dir: Path, study: Study, asked: Collection[str] | None = None
 ) -> tuple[RunFigures, str | None]:
-    """The figures that a study has of a run; if its files are lost or incomplete, no figures and the reason."""
+    """Return the figures that a study has of a run; if its files are lost or incomplete, no figures and the reason."""
     wanted = asked_metrics(study) if asked is None else asked
     try:
         return figures_of_run(run_dir, study.warm_up_s, study.temperature, wanted), None
@@ -73,7 +73,7 @@ def figures_or_why_not(
 
 
 def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str, asked: Collection[str] = ()) -> RunFigures:
-    """The figures of one run's folder after rejection, and the warnings of its own report.
+    """Return the figures of one run's folder after rejection, and the warnings of its own report.
 
     asked: metrics; of each label among them, every figure of its samples is there as of the main samples, and of the
         less common percentiles those that are asked for. A label without a sample has none.
@@ -111,7 +111,7 @@ def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str, asked: Col
 def _of_samples(
     samples: Samples, asked: Collection[str], summary: Summary
 ) -> tuple[dict[str, FigureValue], dict[str, EstimateBound]]:
-    """What the samples of one label give alone."""
+    """Return what the samples of one label give alone."""
     times, bounds = _times(samples, asked)
     return {**_counts(samples), **times, **_rates(samples, at_rate=summary.is_at_rate)}, bounds
 

@@ -30,12 +30,12 @@ class StudyResults:
         self.repetitions = sorted({row.line.repetition for row in self.complete})
 
     def samples(self, row: ResultRow, metric: str = "n") -> Samples:
-        """The samples of a complete run that a metric is of: those of its label, or the main ones."""
+        """Return the samples of a complete run that a metric is of: those of its label, or the main ones."""
         definition, label = self.record.definition, split_label(metric)[0]
         return read_samples(self.folder / row.line.run, definition.warm_up_s, definition.temperature, label)
 
     def times(self, rows: Sequence[ResultRow], metric: str) -> OrderedTimes:
-        """The times of complete runs together that a metric is a statistic of."""
+        """Return the times of complete runs together that a metric is a statistic of."""
         series = metric_of(metric).series or RESPONSE
         return OrderedTimes.together([self.samples(row, metric).times(series) for row in rows])
 
@@ -44,11 +44,11 @@ class StudyResults:
         return [point for point in self.points if matches(point.factors, where)]
 
     def runs(self, point: Point, repetitions: Sequence[int]) -> list[ResultRow]:
-        """The complete runs of a point in these repetitions."""
+        """Return the complete runs of a point in these repetitions."""
         return [row for r in repetitions if (row := self.by_cell.get((point.id, r))) is not None]
 
     def basis(self, points: Sequence[Point], metric: str, repetitions: Sequence[int]) -> Basis:
-        """The runs that a metric at these points is made of, with those that it is compared with."""
+        """Return the runs that a metric at these points is made of, with those that it is compared with."""
         behind = {each.id for point in points for each in points_behind(self.derived, metric, point, self.points)}
         of_points = [row for row in self.rows if row.point.id in behind]
         complete = [row for row in of_points if row.is_complete and row.line.repetition in repetitions]
@@ -56,5 +56,5 @@ class StudyResults:
 
 
 def count_doubts(rows: Sequence[ResultRow]) -> dict[Doubt, int]:
-    """How many of these runs have each kind of doubt."""
+    """Return how many of these runs have each kind of doubt."""
     return dict(Counter(doubt for row in rows for doubt in dict.fromkeys(row.doubts)))

@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     name: str = ""
 
     def of(self, samples: pl.LazyFrame, *, has_slaves: bool = False) -> pl.LazyFrame:
-        """The samples that are due by it, without transactions and sub-results."""
+        """Return the samples that are due by it, without transactions and sub-results."""
         is_due = IS_OWN
         if self.labels:
             is_due &= pl.col("label").cast(pl.String).is_in(self.labels)
@@ -53,7 +53,7 @@ class Asked(NamedTuple):
 
 
 def read_asked(record: Record, first_s: float) -> Asked | None:
-    """What a run's schedules ask for together; None if its users just send again once they have their answer.
+    """Return what a run's schedules ask for together; None if its users just send again once they have their answer.
 
     first_s: when the first sample started, in seconds since the run's start, where the schedule begins.
     """
@@ -104,7 +104,7 @@ def read_users(record: Record, first_s: float) -> Curves:
 
 
 def read_separate(record: Record) -> list[Load]:
-    """The schedules of a plan that has several, those that may be upper limits last.
+    """Return the schedules of a plan that has several, those that may be upper limits last.
 
     A timer is left out whose samples come by another schedule too.
     """
@@ -131,18 +131,18 @@ def alone(load: Load, record: Record, first_s: float = 0.0) -> Asked:
 
 
 def _is_limit(load: Load) -> bool:
-    """Whether users also set this timer to keep a plan below a rate."""
+    """Return whether users also set this timer to keep a plan below a rate."""
     return load.kind == "ConstantThroughputTimer"
 
 
 def _share(one: Load, other: Load) -> bool:
-    """Whether some samples come by both."""
+    """Return whether some samples come by both."""
     has_same_label = not one.labels or not other.labels or bool({*one.labels} & {*other.labels})
     return has_same_label and bool({*one.groups} & {*other.groups})
 
 
 def _limit(groups: Iterable[str], record: Record) -> int | None:
-    """The most threads of these groups together."""
+    """Return the most threads of these groups together."""
     limits = {load.name: load.limit for load in record.loads if not load.is_timer and not load.is_aside}
     return _sum(limits.get(name) for name in groups)
 
@@ -153,7 +153,7 @@ def _sum(limits: Iterable[int | None]) -> int | None:
 
 
 def _together(loads: Sequence[Load], first_s: float) -> Curves:
-    """The sum of the loads' curves from `first_s` on; empty if one of them is not known."""
+    """Return the sum of the loads' curves from `first_s` on; empty if one of them is not known."""
     starts = [load.start_s for load in loads]
     if not all(load.points for load in loads) or (len(loads) > 1 and None in starts):
         return {}

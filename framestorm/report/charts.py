@@ -76,13 +76,13 @@ DRAWINGS = {
 
 
 def charts(summary: Summary) -> list[Chart]:
-    """The charts for which the summary has series; of several labels, those of each next to each other."""
+    """Return the charts for which the summary has series; of several labels, those of each next to each other."""
     data, main = summary.series, summary.label
     clock = Clock(data, summary.load_start_s)
     labels: dict[str, series.SampleSeries] = {main: data, **data.labels}
 
     def each(draw: Callable[[series.SampleSeries, str], list[Chart]]) -> list[Chart]:
-        """The charts of the main samples, and of each further label."""
+        """Return the charts of the main samples, and of each further label."""
         of_labels = []
         for number, (label, of) in enumerate(labels.items()):
             for chart in draw(of, summary.unit if label == main else "sample"):
@@ -106,7 +106,7 @@ def charts(summary: Summary) -> list[Chart]:
 
 
 def _by_label(labels: Mapping[str, series.SampleSeries], clock: Clock) -> list[Chart]:
-    """Response times of labels in one chart, which tells the slow ones; of many, the slowest."""
+    """Return response times of labels in one chart, which tells the slow ones; of many, the slowest."""
     medians = {label: of.over_time for label, of in labels.items() if label != ALL and of.over_time}
     heights = {label: max((value or 0.0 for value in of.mid), default=0.0) for label, of in medians.items()}
     chosen = sorted(medians, key=lambda label: -heights[label])[: len(LINE_COLOURS)]

@@ -27,7 +27,7 @@ FORMATS = ("duration", "percent", "count", "rate", "size", "significant", "cores
 def render(
     template: str, charts: Sequence[Chart], *, filters: Mapping[str, Callable[..., Any]] | None = None, **values: Any
 ) -> str:
-    """The page from `template` (the name of a file in templates/), `values` and the charts.
+    """Return the page from `template` (the name of a file in templates/), `values` and the charts.
 
     In addition to jinja2's own filters and `filters`, the template has `utc`, `value` and those of
     `framestorm.model.units`, which show unknown values as a dash. The page must have the charts in this order.
@@ -60,7 +60,7 @@ def _or_dash(to_text: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def _plotly() -> str:
-    """The script of the chart library, from its Python package."""
+    """Return the script of the chart library, from its Python package."""
     spec = importlib.util.find_spec("plotly")
     if spec is None or spec.origin is None:
         raise ReportError("the Python package plotly is not installed in this environment; ./run.sh sets it up")
@@ -69,7 +69,7 @@ def _plotly() -> str:
 
 
 def value(setting: Any) -> str:
-    """A setting as text."""
+    """Return a setting as text."""
     if setting is None or setting == "":
         return units.NONE
     if isinstance(setting, bool):
@@ -78,7 +78,7 @@ def value(setting: Any) -> str:
 
 
 def utc(ms: float | None) -> str:
-    """A moment given in epoch ms."""
+    """Return a moment given in epoch ms."""
     if ms is None:
         return "not known"
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -50,7 +50,7 @@ class Chart:
     label: str | None = None
 
     def with_scales(self, axis: "Lengths") -> "Chart":
-        """The chart with a choice between a linear and a logarithmic time axis, if it makes a difference."""
+        """Return the chart with a choice between a linear and a logarithmic time axis, if it makes a difference."""
         if axis.log:
             self.caption += " The time axis is logarithmic at first."
             self.chosen = "log"
@@ -69,7 +69,7 @@ class Chart:
         return shown | size
 
     def legend(self) -> list[dict[str, str]]:
-        """Name, colour and kind (a dash, a symbol, or bar) of each trace; empty if there is only one."""
+        """Return name, colour and kind (a dash, a symbol, or bar) of each trace; empty if there is only one."""
         entries = {}
         for trace in self.traces:
             if trace.get("showlegend", True) and trace["name"] not in entries:
@@ -99,7 +99,7 @@ class Panel:
 
 
 def arranged(title: str, caption: str, panels: Sequence[Panel], columns: int, **more: Any) -> Chart:
-    """A chart of panels in rows, with an axis pair each.
+    """Return a chart of panels in rows, with an axis pair each.
 
     A title that the panel below, or the one to the left, has as well is left out.
     """
@@ -189,7 +189,7 @@ class Lengths:
 
     @classmethod
     def plain(cls) -> "Lengths":
-        """An axis of figures that are not times, as they are."""
+        """Return an axis of figures that are not times, as they are."""
         return cls(1.0, "", log=False, ticks=())
 
     def axis(self, what: str) -> Json:
@@ -202,7 +202,7 @@ class Lengths:
 
 
 def scaled(values: Sequence[float | None], scale: float, digits: int = 5) -> Values:
-    """The values divided by `scale`, rounded to the digits that a chart can show; None is a gap."""
+    """Return the values divided by `scale`, rounded to the digits that a chart can show; None is a gap."""
     return [None if value is None else float(f"{value / scale:.{digits}g}") for value in values]
 
 
@@ -234,7 +234,7 @@ def marked(chart: Chart, marks: list[Mark], clock: Clock) -> Chart:
 
 
 def _labels(marks: list[Mark], clock: Clock) -> list[Json]:
-    """Labels above the chart, where they hide nothing, in enough rows not to overlap, even on a phone."""
+    """Return labels above the chart, where they hide nothing, in enough rows not to overlap, even on a phone."""
     labels: list[Json] = []
     rows: list[float] = []  # by row, where its last label ends
     for mark in marks:
@@ -252,7 +252,7 @@ def _labels(marks: list[Mark], clock: Clock) -> list[Json]:
 
 
 def colour_of(number: int) -> str:
-    """The colour of a line by its number; of many they come again."""
+    """Return the colour of a line by its number; of many they come again."""
     return LINE_COLOURS[number % len(LINE_COLOURS)]
 
 
@@ -261,7 +261,7 @@ def axis_title(text: str) -> Json:
 
 
 def line(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, width: float = 1.6, **style: Any) -> Json:
-    """A line; a single value between gaps is shown as a dot."""
+    """Return a line; a single value between gaps is shown as a dot."""
     around = [None, *y, None]
     lonely = any(
         value is not None and before is None and after is None

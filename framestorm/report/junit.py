@@ -29,7 +29,7 @@ class Case:
 
 
 def junit_xml(summary: Summary) -> str:
-    """The verdict of a run as JUnit's XML."""
+    """Return the verdict of a run as JUnit's XML."""
     run, load, missing = summary.run, summary.load, summary.missing
     cases = [
         Case(
@@ -56,7 +56,7 @@ def junit_xml(summary: Summary) -> str:
 
 
 def suite_name(summary: Summary) -> str:
-    """The run's title, or else the name of its plan or JTL; of a run without any, that of its folder."""
+    """Return the run's title, or else the name of its plan or JTL; of a run without any, that of its folder."""
     run = summary.run
     # A dot would divide the name in the view of a CI system.
     path = run.plan or run.source
@@ -67,7 +67,7 @@ def suite_name(summary: Summary) -> str:
 def suite_xml(
     name: str, cases: Sequence[Case], properties: Mapping[str, str], started_ms: float, duration_ms: float
 ) -> str:
-    """One suite of test cases as JUnit's XML; `started_ms` is epoch time."""
+    """Return one suite of test cases as JUnit's XML; `started_ms` is epoch time."""
     full_name = legal(f"framestorm.{name}")
     failures = sum(case.failure is not None for case in cases)
     skipped = sum(case.skipped is not None for case in cases)

@@ -82,7 +82,7 @@ def measure_load(
 def _of_separate(
     results: RunResults, losses: list[LostHost], origin_ms: float, generator: str
 ) -> list[tuple[Overload, Asked]]:
-    """Those of a plan's schedules that were not answered: among others, one may be a small part."""
+    """Return those of a plan's schedules that were not answered: among others, one may be a small part."""
     judgements = []
     for load in read_separate(results.record):
         due = alone(load, results.record).of(results.every, has_slaves=_has_slaves(results))

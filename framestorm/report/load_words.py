@@ -24,7 +24,7 @@ class _Step(NamedTuple):
 
 
 def load_in_words(summary: Summary) -> str:
-    """What the thread groups of the run were asked for; empty if the run does not say it."""
+    """Return what the thread groups of the run were asked for; empty if the run does not say it."""
     properties = summary.run.properties
     if {"tasks", "workers"} <= properties.keys():
         return f"{properties['tasks']} tasks of {properties.get('task_s', '?')} s on {properties['workers']} workers"
@@ -93,7 +93,7 @@ def _level(load: Load, level: float) -> str:
 
 
 def _length(seconds: float) -> str:
-    """A time as people set it: 600 s is 10 min."""
+    """Return a time as people set it: 600 s is 10 min."""
     for unit, scale in LONG_S:
         if seconds >= 2 * scale and seconds % scale == 0:
             return f"{seconds / scale:g} {unit}"

@@ -177,7 +177,7 @@ def _level(asked: Curves, load: Stretch, origin_ms: float) -> Stretch:
 
 
 def _planned(asked: Curves, stretch: Stretch, origin_ms: float) -> float | None:
-    """How many arrivals the schedule has in a span; None without one."""
+    """Return how many arrivals the schedule has in a span; None without one."""
     if not asked:
         return None
     x, y = (np.array([value or 0.0 for value in asked[name]]) for name in ("x", "y"))
@@ -186,7 +186,7 @@ def _planned(asked: Curves, stretch: Stretch, origin_ms: float) -> float | None:
 
 
 def _bins(samples: pl.LazyFrame, stretch: Stretch, n_bins: int) -> dict[str, Floats]:
-    """Counts by bin of time: of what started and ended in it, and how those that started there fared."""
+    """Return counts by bin of time: of what started and ended in it, and how those that started there fared."""
     width_ms = (stretch.end - stretch.start) / n_bins
 
     def binned(at_ms: pl.Expr, **columns: pl.Expr) -> dict[str, Floats]:

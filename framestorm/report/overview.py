@@ -59,7 +59,7 @@ def criteria(summary: Summary) -> Criteria:
 
 
 def errors_in_words(summary: Summary) -> str:
-    """The most frequent causes of errors; empty if there are none."""
+    """Return the most frequent causes of errors; empty if there are none."""
     causes = sorted(summary.main.causes.items(), key=lambda each: -each[1])
     named = [f"{cause} ({units.count(n)})" for cause, n in causes[:MAX_CAUSES]]
     left = summary.main.failed - sum(n for _, n in causes[:MAX_CAUSES])
@@ -67,7 +67,7 @@ def errors_in_words(summary: Summary) -> str:
 
 
 def overview(summary: Summary) -> Chart | None:
-    """The run over time in three panels: rates, response times, and users or requests in flight."""
+    """Return the run over time in three panels: rates, response times, and users or requests in flight."""
     data = summary.series
     clock = Clock(data, summary.load_start_s)
     panels = [

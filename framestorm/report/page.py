@@ -34,7 +34,7 @@ MAX_REPLICAS = 20  # with a row of their own
 
 
 def page_html(summary: Summary) -> str:
-    """The page, made of the summary and nothing else."""
+    """Return the page, made of the summary and nothing else."""
     first = overview.overview(summary)
     return render(
         "run.html.j2",
@@ -115,7 +115,7 @@ def _times(summary: Summary) -> list[tuple[str, list[tuple[str, Times]]]]:
 
 
 def figure_text(figure: Estimate | None, *, is_whole: bool = False) -> str:
-    """A statistic of times; `is_whole`: these were taken in whole ms, as JMeter's Latency and Connect."""
+    """Return a statistic of times; `is_whole`: these were taken in whole ms, as JMeter's Latency and Connect."""
     if figure is None:
         return units.NONE
     text = units.duration(round(figure.value) if is_whole else figure.value)
@@ -123,13 +123,13 @@ def figure_text(figure: Estimate | None, *, is_whole: bool = False) -> str:
 
 
 def _of_figure(figure: Estimate | None, name: str) -> str:
-    """A statistic of a further figure that is not a time, in the unit that its name ends in."""
+    """Return a statistic of a further figure that is not a time, in the unit that its name ends in."""
     text = Metric(name, unit(name), name).text(figure.value if figure else None)
     return text + ("†" if figure and figure.few else "")
 
 
 def _interval(figure: Estimate | None) -> str:
-    """A percentile's interval; an open end where the sample is too small or cut off there."""
+    """Return a percentile's interval; an open end where the sample is too small or cut off there."""
     if figure is None or figure.few:
         return ""
     return units.ends(*(None if end is None else units.duration(end) for end in (figure.low, figure.high)))

@@ -19,13 +19,13 @@ LEAST_SHARE = 0.05
 
 
 def accepted_by_label(samples: pl.LazyFrame) -> dict[str, int]:
-    """How many samples of each label were accepted only, the most first."""
+    """Return how many samples of each label were accepted only, the most first."""
     counts = _accepted(samples).group_by(pl.col("label").cast(pl.String)).len().collect(engine="streaming")
     return dict(counts.sort("len", "label", descending=[True, False]).iter_rows())
 
 
 def growing_queue(samples: pl.LazyFrame, metrics: pl.DataFrame) -> Queue | None:
-    """The queue of the function whose metrics these are, if it surely grew; None also where it cannot be seen.
+    """Return the queue of the function whose metrics these are, if it surely grew; None also where it cannot be seen.
 
     In each whole window of the load, the accepted requests are compared with those that were done, failed ones too: a
     queue grows by the difference. That it grew is said if the mean difference is above 0 by its one-sided 95 %

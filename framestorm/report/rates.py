@@ -9,7 +9,7 @@ from framestorm.model.series import Curves, InFlight
 
 
 def rates(samples: pl.LazyFrame, in_flight: InFlight | None, asked: Curves) -> Rates:
-    """The rates of the main samples, and the most of them in flight; `asked` are corners of the schedule's line.
+    """Return the rates of the main samples, and the most of them in flight; `asked` are corners of the schedule's line.
 
     The span of the load is from the first start to the last, and a pause between two starts, as n starts have n - 1
     pauses between them. Answers have a span of the same length that begins and ends one median response time later: a
@@ -39,7 +39,7 @@ def rates(samples: pl.LazyFrame, in_flight: InFlight | None, asked: Curves) -> R
 
 
 def asked_rates(asked: Curves) -> tuple[float | None, float | None]:
-    """The mean and the highest rate of a schedule, given by the corners of its line; None without a schedule."""
+    """Return the mean and the highest rate of a schedule, given by the corners of its line; None without a schedule."""
     x, y = ([value or 0.0 for value in asked.get(name, [])] for name in ("x", "y"))
     length_s = x[-1] - x[0] if x else 0.0
     if length_s <= 0:

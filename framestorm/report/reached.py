@@ -21,7 +21,7 @@ SHORT_SHARE = 0.9  # of the arrivals of a second
 def read_reached(
     record: Record, every: pl.LazyFrame, cut_ms: float | None, dropped_of: Mapping[str, int]
 ) -> list[Reached]:
-    """What was sent of each schedule that is known and was begun.
+    """Return what was sent of each schedule that is known and was begun.
 
     cut_ms: when the run was stopped, if it was. dropped_of: arrivals without a free thread, by thread group.
     """
@@ -80,7 +80,7 @@ def _is_paced(load: Load, of_groups: pl.LazyFrame) -> pl.Expr:
 def _compared(
     load: Load, starts_s: Sequence[float], cut_s: float | None, limit: int | None, each_s: float = 0.0, failed: int = 0
 ) -> Reached:
-    """What was sent of one schedule; starts are in order and count from the first of the thread group."""
+    """Return what was sent of one schedule; starts are in order and count from the first of the thread group."""
     n, last_s = len(starts_s), starts_s[-1] if starts_s else 0.0
     end_s = last_s if load.length_s is None else load.length_s
     is_whole = load.length_s is not None and load.total is not None and not (cut_s is not None and cut_s < end_s)

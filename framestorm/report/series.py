@@ -25,7 +25,7 @@ IS_COLD = pl.col("cold").fill_null(value=False)
 
 
 def sample_series(samples: pl.LazyFrame, origin_ms: float, coarse: int = 1) -> model.SampleSeries:
-    """Every series that is made of the samples; times are seconds since `origin_ms`, lengths ms.
+    """Return every series that is made of the samples; times are seconds since `origin_ms`, lengths ms.
 
     coarse: the number of points is divided by it.
     """
@@ -138,7 +138,7 @@ def success_over_time(samples: pl.LazyFrame, bins: TimeBins) -> model.SuccessOve
 
 
 def rates_over_time(samples: pl.LazyFrame, origin_ms: float) -> model.RatesOverTime | None:
-    """Starts and ends per second on all hosts together, from the first start to the last end."""
+    """Return starts and ends per second on all hosts together, from the first start to the last end."""
     start_s = (pl.col("start_ms") - origin_ms) / 1000
     end_s = start_s + pl.col("rtt_ms").fill_null(0) / 1000
     known = samples.filter(pl.col("start_ms").is_not_null())
@@ -160,7 +160,7 @@ def rates_over_time(samples: pl.LazyFrame, origin_ms: float) -> model.RatesOverT
 
 
 def histogram(samples: pl.LazyFrame) -> model.Histogram | None:
-    """Counts of successful response times on a linear axis (cut above far outliers) and on a logarithmic one."""
+    """Return counts of successful response times on a linear axis (cut above far outliers) and on a logarithmic one."""
     ok = samples.filter(pl.col("ok"), pl.col("rtt_ms").is_not_null())
     warm, cold = (
         ok.filter(which).select("rtt_ms").collect(engine="streaming")["rtt_ms"].to_numpy()
@@ -284,7 +284,7 @@ def _points(samples: pl.DataFrame) -> model.Curves:
 
 
 def band_of(column: str) -> list[pl.Expr]:
-    """The quantiles of BAND_ENDS."""
+    """Return the quantiles of BAND_ENDS."""
     return [_quantile(column, quantile).alias(name) for name, quantile in BAND_ENDS.items()]
 
 
@@ -294,7 +294,7 @@ def _quantile(column: str, quantile: float) -> pl.Expr:
 
 
 def _thinned(samples: pl.LazyFrame, most: int) -> pl.DataFrame:
-    """Every n-th sample, with the smallest n that leaves at most `most`."""
+    """Return every n-th sample, with the smallest n that leaves at most `most`."""
     return samples.gather_every(max(1, -(-height(samples) // most))).collect()
 
 

@@ -52,7 +52,7 @@ EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3
 
 
 def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str] | None) -> model.Summary:
-    """The whole of summary.json; `criteria` replace those of the run."""
+    """Return the whole of summary.json; `criteria` replace those of the run."""
     record, samples, users, label = results.record, results.samples, results.users, results.label
     load = span_ms(samples, "rtt_ms") or span_ms(users.lazy(), "elapsed_ms")
     origin_ms = record.started_ms or (load[0] if load else 0.0)
@@ -142,7 +142,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
 
 
 def run_files(run_dir: Path) -> list[model.RunFile]:
-    """The files of a run that its page lists."""
+    """Return the files of a run that its page lists."""
     return [model.RunFile(path, what) for name, what in FILES.items() for path in _paths(run_dir, name)]
 
 
@@ -201,7 +201,7 @@ def _verdict(
 def _labels(
     results: reading.RunResults, named: Collection[str], origin_ms: float
 ) -> tuple[dict[str, model.LabelSummary], dict[str, Group], dict[str, SampleSeries]]:
-    """Users, the main samples, and each further label: its figures, what criteria are judged by, and chart data.
+    """Return users, the main samples, and each further label: its figures, what criteria are judged by, and chart data.
 
     Of more labels than can be shown, those with the most samples have a row, and those named in a criterion.
     """
@@ -290,7 +290,7 @@ def _times(sample: Sample) -> model.Times:
 
 
 def _by_name(requests: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
-    """Requests by name and address."""
+    """Return requests by name and address."""
     names: dict[str, dict[str, int]] = {}
     for (name, address), n in sorted(requests.items(), key=lambda each: -each[1]):
         names.setdefault(name, {})[address] = n

@@ -52,7 +52,7 @@ def aligned(rows: Sequence[Sequence[str]], texts: Sequence[int] = (0,)) -> list[
 
 
 def _criteria(judgements: Sequence[Judgement]) -> list[str]:
-    """A line for each criterion; those of several labels with the same outcome have one together."""
+    """Return a line for each criterion; those of several labels with the same outcome have one together."""
     equal: dict[tuple[str, str, str], dict[str, Judgement]] = {}
     for each in judgements:
         condition = each.text.removeprefix(quoted(each.label)).strip()
@@ -81,7 +81,7 @@ def _criterion(judgement: Judgement) -> str:
 
 
 def _table(summary: Summary) -> list[str]:
-    """A row for each label, as in JMeter's Aggregate Report, and the most frequent causes of all errors."""
+    """Return a row for each label, as in JMeter's Aggregate Report, and the most frequent causes of all errors."""
     labels = [label for label in summary.labels.values() if label.n]
     if not labels:
         return []
@@ -101,7 +101,7 @@ def _table(summary: Summary) -> list[str]:
 
 
 def _row(label: LabelSummary) -> list[str]:
-    """A label's row; the columns are those of the page."""
+    """Return a label's row; the columns are those of the page."""
     times = label.times.get(USER_SERIES[0] if label.label == USER else "rtt")
     share = f" ({units.percent(label.failed / label.n)})" if label.failed else ""
     return [
@@ -121,7 +121,7 @@ def _some(texts: Sequence[str], most: int, noun: str, nouns: str | None = None) 
 
 
 def _first_sentence(text: str) -> str:
-    """What a warning says first; the rest explains it."""
+    """Return what a warning says first; the rest explains it."""
     return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
 
 
@@ -130,5 +130,5 @@ def _short(text: str, longest: int) -> str:
 
 
 def _line(text: str) -> str:
-    """A text as one line, without line ends and control characters."""
+    """Return a text as one line, without line ends and control characters."""
     return " ".join(visible(text).split())

@@ -20,7 +20,7 @@ class TimeBins(NamedTuple):
 
     @classmethod
     def of(cls, n: int, low_s: float, high_s: float) -> "TimeBins":
-        """The bins of n moments, the first and the last of which are given."""
+        """Return the bins of n moments, the first and the last of which are given."""
         width_s = _bin_width_s(n, high_s - low_s)
         # 80 starts in 1 s are 80/s though the last is there after 79 pauses: one more follows it, unless they are few.
         length_s = high_s - low_s + min((high_s - low_s) / max(1, n - 1), width_s / 4)
@@ -38,17 +38,17 @@ class TimeBins(NamedTuple):
         return [round(middle, 3) for middle in (*whole, last)]
 
     def number(self, at_s: pl.Expr) -> pl.Expr:
-        """The bin of a moment. A clock that is years off must not make a million: later moments are in none."""
+        """Return the bin of a moment. A clock that is years off must not make a million: later moments are in none."""
         number = ((at_s - self.start_s) / self.width_s).floor()
         is_of_last = (number == self.n) & (at_s < self.start_s + (self.n + 0.5) * self.width_s)
         return pl.when(is_of_last).then(self.n - 1).otherwise(number.clip(upper_bound=self.n)).cast(pl.Int32)
 
     def per_s(self, count: pl.Expr) -> pl.Expr:
-        """The rate that is meant by a count in a bin, whose number is the column `bin`."""
+        """Return the rate that is meant by a count in a bin, whose number is the column `bin`."""
         return count / pl.when(pl.col("bin") == self.n - 1).then(self.last_s).otherwise(self.width_s)
 
 
 def _bin_width_s(n: int, length_s: float) -> float:
-    """A round bin width that leaves enough of `n` samples in a bin and not too many bins."""
+    """Return a round bin width that leaves enough of `n` samples in a bin and not too many bins."""
     bins = min(MAX_TIME_BINS, max(5, n // SAMPLES_PER_BIN))
     return float(next((width for width in BIN_WIDTHS_S if width * bins >= length_s), BIN_WIDTHS_S[-1]))

@@ -11,7 +11,7 @@ _CONTROL = r"[\x00-\x08\x0B-\x1F\x7F-\x9F]"
 
 
 def inert() -> pl.Expr:
-    """The columns whose text may come from the function.
+    """Return the columns whose text may come from the function.
 
     `'` stands before what a spreadsheet would run as a formula, `?` for what a terminal would take as a command.
     """

@@ -83,7 +83,7 @@ def _lines(log: bytes | mmap.mmap) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _element(level: str, logger: str, message: str, below: str) -> tuple[str | None, str]:
-    """Which element a line is about, None if it is about none, and what it says."""
+    """Return which element a line is about, None if it is about none, and what it says."""
     is_of_element = _WARNING.fullmatch(logger) is not None
     if (level == "WARN" and not is_of_element) or _OF_USER.fullmatch(logger) or _TOLD_MESSAGES.match(message):
         return None, ""

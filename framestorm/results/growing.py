@@ -170,7 +170,7 @@ class _GrowingFile:
         self._columns: list[str] = []
 
     def lines(self) -> Iterator[str]:
-        """The complete lines since the last call."""
+        """Yield the complete lines since the last call."""
         while data := self._added():
             end = data.rfind(b"\n") + 1
             if not end and len(data) < CHUNK_BYTES:
@@ -179,7 +179,7 @@ class _GrowingFile:
             yield from data[:end].decode(errors="replace").split("\n")[:-1]
 
     def rows(self) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
-        """The complete rows of a CSV file since the last call, in pieces, each with the names of the columns."""
+        """Yield the complete rows of a CSV file since the last call, in pieces, each with the names of the columns."""
         while data := self._added():
             end = end_of_rows(data)
             if not end and len(data) > LONGEST_ROW_BYTES:
@@ -213,7 +213,7 @@ def end_of_rows(data: bytes, quotes: int = 0) -> int:
 
 
 def _rows(text: str) -> Iterator[list[str]]:
-    """The rows of a text; one that is longer than Python reads is left out."""
+    """Yield the rows of a text; one that is longer than Python reads is left out."""
     reader = csv.reader(io.StringIO(text, newline=""))
     while True:
         try:
@@ -228,5 +228,5 @@ def _number(value: object) -> float:
 
 
 def shown(host: Host) -> str:
-    """A host as people call it."""
+    """Return a host as people call it."""
     return host.inventory_name or host.name

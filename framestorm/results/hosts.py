@@ -19,13 +19,13 @@ TOTALS = {"rate_per_s": "requests per second", "concurrency_limit": "concurrent 
 
 
 def read_machines(path: Path) -> pl.DataFrame:
-    """The rows of resources.csv by time, with `cores` (kept busy); load is null where it is not known."""
+    """Return the rows of resources.csv by time, with `cores` (kept busy); load is null where it is not known."""
     rows = scan_rows(path, SCHEMA, optional="load")
     return rows.with_columns((pl.col("cpu_percent") / 100).alias("cores")).sort("time_ms").collect()
 
 
 def summarise_machines(machines: pl.DataFrame, record: Record, span: tuple[float, float] | None) -> list[Machine]:
-    """How busy each part of each host was, under load where anything was measured then."""
+    """Return how busy each part of each host was, under load where anything was measured then."""
     if span is not None:
         under_load = machines.filter(pl.col("time_ms").is_between(span[0], span[1] + 1000))
         machines = under_load if under_load.height else machines
@@ -49,7 +49,7 @@ def summarise_machines(machines: pl.DataFrame, record: Record, span: tuple[float
 
 
 def read_losses(record: Record, samples: pl.LazyFrame, origin_ms: float) -> list[LostHost]:
-    """The hosts that a run lost, in order of time; times are seconds since `origin_ms`."""
+    """Return the hosts that a run lost, in order of time; times are seconds since `origin_ms`."""
     losses = []
     for loss in record.losses:
         last_ms = samples.filter(pl.col("host") == loss.host).select(pl.col("start_ms").max()).collect().item()

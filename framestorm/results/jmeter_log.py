@@ -154,7 +154,7 @@ def _pairs(lines: Iterator[list[str]]) -> Counter[tuple[str, str]]:
 
 
 def _memory_errors(log: bytes | mmap.mmap) -> Iterator[str]:
-    """Java's errors of memory, without those within the words of a client."""
+    """Yield Java's errors of memory, without those within the words of a client."""
     for match in _OUT_OF_MEMORY.finditer(log):
         before = log[log.rfind(b"\n", 0, match.start()) + 1 : match.start()]
         if _OF_CLIENT not in before:

@@ -173,19 +173,19 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
 
 
 def _number(name: str) -> pl.Expr:
-    """A column as numbers; null where the text is not a finite number."""
+    """Return a column as numbers; null where the text is not a finite number."""
     number = pl.col(name).cast(pl.Float64, strict=False)
     return pl.when(number.is_finite()).then(number)
 
 
 def _flag(name: str) -> pl.Expr:
-    """A column as booleans; null where the text is none."""
+    """Return a column as booleans; null where the text is none."""
     text = pl.col(name).str.strip_chars().str.to_lowercase()
     return pl.when(text.is_in(["true", "false"])).then(text == "true")
 
 
 def _elapsed_ms(columns: Sequence[str]) -> pl.Expr:
-    """The time of a row, by the microsecond where it has that.
+    """Return the time of a row, by the microsecond where it has that.
 
     A sub-result has that of the sample it belongs to; pauses within a transaction are taken off by the millisecond.
     """
@@ -200,7 +200,7 @@ def _elapsed_ms(columns: Sequence[str]) -> pl.Expr:
 
 
 def _packed_names(raw: pl.LazyFrame) -> list[str]:
-    """The names in the column of further figures."""
+    """Return the names in the column of further figures."""
     names = raw.select(pl.col(PACKED).str.extract_all(r'"[a-z][a-z0-9_]*":').explode().unique().sort())
     found = (str(name).strip('":') for name in names.collect(engine="streaming")[PACKED].drop_nulls())
     return [name for name in found if is_figure_name(name)]
@@ -266,7 +266,7 @@ def write_samples(
 
 
 def read_users(jtl: Jtl) -> pl.DataFrame:
-    """The rows labelled user, as a table for the summary."""
+    """Return the rows labelled user, as a table for the summary."""
     assert jtl.rows is not None  # noqa: S101
     users = _with_cause(jtl.rows.filter(pl.col("label") == USER), of_users=True)
     return users.select(
@@ -282,7 +282,7 @@ def read_users(jtl: Jtl) -> pl.DataFrame:
 
 
 def read_threads(jtl: Jtl) -> pl.DataFrame:
-    """How many threads JMeter had on each host, the most in each second: time_s, host, threads."""
+    """Return how many threads JMeter had on each host, the most in each second: time_s, host, threads."""
     schema = {"time_s": pl.Int64, "host": pl.String, "threads": pl.Int64}
     if jtl.rows is None:
         return pl.DataFrame(schema=schema)

@@ -61,13 +61,13 @@ class JtlFile:
 
 
 def in_order(columns: Iterable[str]) -> list[str]:
-    """Columns in JMeter's order, and those of variables after these."""
+    """Return columns in JMeter's order, and those of variables after these."""
     names = list(columns)
     return [*(name for name in ORDER if name in names), *(name for name in names if name not in ORDER)]
 
 
 def header(columns: Iterable[str]) -> str:
-    """The first line of a JTL; JMeter knows a variable of the plan by its quotation marks."""
+    """Return the first line of a JTL; JMeter knows a variable of the plan by its quotation marks."""
     return ",".join(name if name in ORDER else f'"{name}"' for name in columns) + "\n"
 
 
@@ -156,13 +156,13 @@ def unpacked(packed: bytes) -> bytes:
 
 
 def _delimiter(header: str) -> str:
-    """What stands between the columns: the sign that is most often between words."""
+    """Return what stands between the columns: the sign that is most often between words."""
     counts = {sign: header.count(sign) for sign in DELIMITERS}
     return max(DELIMITERS, key=lambda sign: counts[sign]) if any(counts.values()) else ","
 
 
 def _renamed(columns: Sequence[str]) -> dict[str, str]:
-    """JMeter's columns by the names that it gives them: some tools write them in other cases, or with blanks."""
+    """Return JMeter's columns by the names that it gives them: some tools write them in other cases, or with blanks."""
     names: dict[str, str] = {}
     for column in columns:
         plain = column.strip("\ufeff\r \t")
@@ -173,7 +173,7 @@ def _renamed(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _time_format(raw: pl.LazyFrame) -> str | None:
-    """The format of times that are not epoch milliseconds; None if they are, or if it is not known."""
+    """Return the format of times that are not epoch milliseconds; None if they are, or if it is not known."""
     # Not by `first`, for which the whole file would be read.
     times = raw.select("timeStamp").drop_nulls().head(1).collect(engine="streaming")["timeStamp"]
     first = times[0] if times.len() else None
@@ -190,7 +190,7 @@ def _time_format(raw: pl.LazyFrame) -> str | None:
 
 
 def has_rows(path: Path) -> bool:
-    """Whether JMeter wrote a row below the header."""
+    """Return whether JMeter wrote a row below the header."""
     if not path.exists():
         return False
     with path.open("rb") as file:
@@ -198,7 +198,7 @@ def has_rows(path: Path) -> bool:
 
 
 def whole_rows(source: Path | io.BytesIO) -> int:
-    """How many bytes of a CSV file are complete rows; a line break inside quotes does not end a row."""
+    """Return how many bytes of a CSV file are complete rows; a line break inside quotes does not end a row."""
     n_bytes = position = quotes = 0
     with source.open("rb") if isinstance(source, Path) else source as file:
         while chunk := file.read(CHUNK_BYTES):

@@ -46,7 +46,7 @@ class _Form:
         return cls({name: COMMON.get(name) or _KINDS[type(value)] for name, value in line.items()})
 
     def whole(self) -> str:
-        """What only a sample of this form looks like."""
+        """Return what only a sample of this form looks like."""
         return rf"^\{{{', ?'.join(map(self._field, self.kinds))}\}}$"
 
     def read(self, lines: pl.DataFrame, n: int, text: bytes) -> pl.DataFrame:
@@ -78,7 +78,7 @@ class Batch:
     _single: dict[int, Line]
 
     def samples(self, places: pl.Series) -> pl.DataFrame:
-        """The samples at those places, in order: place, and a column for each field."""
+        """Return the samples at those places, in order: place, and a column for each field."""
         is_all = places.len() == self.keys.height
         chosen = (of if is_all else of.filter(pl.col(PLACE).is_in(places.implode())) for of in self._regular)
         parts = [samples for samples in chosen if samples.height]
@@ -128,7 +128,7 @@ class LineReader:
         return Batch(pl.concat(keys).sort(PLACE), others, regular, single)
 
     def _learned(self, line: Line) -> _Form | None:
-        """The form of a line if it is new."""
+        """Return the form of a line if it is new."""
         self.names |= dict.fromkeys(name for name in line if name != "type")
         form = _Form.of(line)
         key = tuple(form.kinds.items())
@@ -163,7 +163,7 @@ def _decoded(line: bytes) -> str:
 
 
 def _split(form: _Form, lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The lines of that form, and the others."""
+    """Return the lines of that form, and the others."""
     is_of_form = lines["line"].str.contains(form.whole())
     return (lines, lines.clear()) if is_of_form.all() else (lines.filter(is_of_form), lines.filter(~is_of_form))
 

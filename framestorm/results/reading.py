@@ -73,7 +73,7 @@ class RunResults:
         return height(self.every.filter(IS_OWN & pl.col("start_ms").is_null()))
 
     def by_label(self, labels: Iterable[str]) -> Iterator[tuple[str, pl.LazyFrame]]:
-        """Each of the labels with its samples, which are read for several labels at a time."""
+        """Yield each of the labels with its samples, which are read for several labels at a time."""
         left = list(labels)
         while left:
             batch = [left.pop(0)]
@@ -85,7 +85,7 @@ class RunResults:
 
 
 def read_run(run_dir: Path) -> tuple[Record, str | None]:
-    """The record of a run, and a sentence if run.json is missing or broken (then the record has defaults only).
+    """Return the record of a run, and a sentence if run.json is missing or broken (then the record has defaults only).
 
     Raises:
         FormatError: run.json is of another format.
@@ -146,7 +146,7 @@ def read_results(run_dir: Path) -> RunResults:
 
 
 def main_label(record: Record, names: Sequence[str]) -> str:
-    """The label of the main samples: the one set in the plan; if no sample has that, the only one, or all."""
+    """Return the label of the main samples: the one set in the plan; if no sample has that, the only one, or all."""
     if record.label is not None and record.label in names:
         return record.label
     if not names:
@@ -155,7 +155,7 @@ def main_label(record: Record, names: Sequence[str]) -> str:
 
 
 def missing(results: RunResults) -> list[str]:
-    """Sentences on missing or contradictory data; empty if the run is complete."""
+    """Return sentences on missing or contradictory data; empty if the run is complete."""
     record, clients, jtl = results.record, results.clients, results.jtl
     sentences = [results.problem] if results.problem else []
     if record.state in STATES:
@@ -191,7 +191,7 @@ def missing(results: RunResults) -> list[str]:
 
 
 def _client_files(results: RunResults) -> list[str]:
-    """Sentences on where tree, journal and rows disagree about the clients."""
+    """Return sentences on where tree, journal and rows disagree about the clients."""
     clients, jtl, label = results.clients, results.jtl, "sample" if results.label == ALL else results.label
     sentences = [problem for problem in (clients.tree_problem, clients.journal_problem) if problem]
     if not clients.has_journal and results.record.has_journal:

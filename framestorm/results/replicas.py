@@ -49,7 +49,7 @@ def read_metrics(path: Path, url: str | None, span: SpanMs | None) -> pl.DataFra
 
 
 def _with_rates(metrics: pl.DataFrame) -> pl.DataFrame:
-    """The rows sorted by time; for each row of a counter, a row with its rate over the last 10 s is added."""
+    """Return the rows sorted by time; for each row of a counter, a row with its rate over the last 10 s is added."""
     counters = metrics.filter(pl.col("metric").is_in(list(RATES))).with_columns(at=pl.col("time_ms").cast(pl.Int64))
     value, time = pl.col("value"), pl.col("time_ms")
     growth = (value.last() - value.first()).clip(lower_bound=0) / (time.last() - time.first()) * 1000
@@ -66,7 +66,7 @@ def _with_rates(metrics: pl.DataFrame) -> pl.DataFrame:
 
 
 def function_of(url: str | None) -> str:
-    """The function's name in a gateway's address, without its namespace; empty if there is none."""
+    """Return the function's name in a gateway's address, without its namespace; empty if there is none."""
     try:
         words = [word for word in urlsplit(url or "").path.split("/") if word]
     except ValueError:
@@ -78,7 +78,7 @@ def function_of(url: str | None) -> str:
 
 
 def summarise_replicas(metrics: pl.DataFrame, span: SpanMs | None, origin_ms: float) -> list[FunctionSummary]:
-    """A summary of each function's replicas under load, by name."""
+    """Return a summary of each function's replicas under load, by name."""
     if span is not None:
         under_load = metrics.filter(pl.col("time_ms").is_between(*span))
         metrics = under_load if under_load.height else metrics
@@ -150,14 +150,14 @@ def _length_s(rows: pl.DataFrame) -> float:
 
 
 def _growth(rows: pl.DataFrame, over_s: float) -> float | None:
-    """The growth of a counter per second; None if it was read once or not at all."""
+    """Return the growth of a counter per second; None if it was read once or not at all."""
     if rows.height < 2 or not over_s:
         return None
     return max(0.0, float(rows["value"][-1] - rows["value"][0])) / over_s
 
 
 def _grown(rows: pl.DataFrame, counter: str, without: Sequence[SpanMs] = ()) -> float | None:
-    """The growth of a provider's counter, which restarts at 0 with each deployment; None if there is no counter.
+    """Return the growth of a provider's counter, which restarts at 0 with each deployment; None if there is no counter.
 
     without: times whose growth does not count.
     """
@@ -171,7 +171,7 @@ def _grown(rows: pl.DataFrame, counter: str, without: Sequence[SpanMs] = ()) -> 
 
 
 def _whole(rows: pl.DataFrame, metric: str) -> pl.DataFrame:
-    """The sum over the replicas at each moment; for shares the mean, because their sum has no meaning."""
+    """Return the sum over the replicas at each moment; for shares the mean, because their sum has no meaning."""
     value = pl.col("value").mean() if metric == THROTTLED else pl.col("value").sum()
     return _of(rows, metric).group_by("time_ms").agg(value).sort("time_ms")
 
@@ -227,7 +227,7 @@ def _vanished(rows: pl.DataFrame, origin_ms: float) -> list[VanishedReplicas]:
 def replicas_over_time(
     metrics: pl.DataFrame, functions: list[FunctionSummary], origin_ms: float
 ) -> ReplicasOverTime | None:
-    """Replicas by function, and the usage of each replica, on one time grid (seconds since `origin_ms`)."""
+    """Return replicas by function, and the usage of each replica, on one time grid (seconds since `origin_ms`)."""
     busiest = sorted(functions, key=lambda each: (each.cores_mean or 0, each.in_flight_max or 0), reverse=True)
     drawn = [each.function for each in busiest[:MAX_FUNCTIONS]]
     metrics = _of(metrics, *COUNTS, *PER_REPLICA).filter(pl.col("function").is_in(drawn))
@@ -273,12 +273,12 @@ def _of(rows: pl.DataFrame, *metrics: str) -> pl.DataFrame:
 
 
 def _first_seen(rows: pl.DataFrame) -> list[str]:
-    """The replicas in the order of their first rows."""
+    """Return the replicas in the order of their first rows."""
     return rows.group_by("detail").agg(pl.col("time_ms").min()).sort("time_ms", "detail")["detail"].to_list()
 
 
 def _step_ms(metrics: pl.DataFrame) -> float:
-    """The time from one scrape to the next; some of the other metrics are calculated at times of their own."""
+    """Return the time from one scrape to the next; some of the other metrics are calculated at times of their own."""
     steps = _of(metrics, *COUNTS, *PER_REPLICA)["time_ms"].unique().sort().diff().drop_nulls()
     return float(str(steps.median())) if steps.len() else DEFAULT_STEP_MS
 

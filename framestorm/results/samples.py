@@ -45,7 +45,7 @@ class OrderedTimes:
 
     @classmethod
     def together(cls, parts: Sequence["OrderedTimes"]) -> Self:
-        """The times of several runs together."""
+        """Return the times of several runs together."""
         return cls(np.concatenate([part.values_ms for part in parts]), np.concatenate([part.cut for part in parts]))
 
     @property
@@ -71,7 +71,7 @@ class OrderedTimes:
         return choose_block(self.values_ms)
 
     def cliffs_delta(self, other: "OrderedTimes") -> float:
-        """Cliff's delta: how much more often a time of these is longer than one of `other` than shorter."""
+        """Return Cliff's delta: how much more often a time of these is longer than one of `other` than shorter."""
         return cliffs_delta(self.full_ms, self.cut_ms, other.full_ms, other.cut_ms)
 
 
@@ -92,7 +92,7 @@ class Samples:
     rejected_warm: int = 0
 
     def figures(self) -> list[str]:
-        """The further figures that samples carry and that are numbers."""
+        """Return the further figures that samples carry and that are numbers."""
         return figures(self.kept.lazy())
 
     @property
@@ -125,7 +125,7 @@ class Samples:
 
 @lru_cache(maxsize=8)
 def read_samples(run_dir: Path, warm_up_s: float = 0, temperature: str = "any", label: str | None = None) -> Samples:
-    """The samples of a label of a run with a report, or its main ones; `temperature` is warm, cold or any.
+    """Return the samples of a label of a run with a report, or its main ones; `temperature` is warm, cold or any.
 
     Samples that started within `warm_up_s` of the run's first are rejected, and then those of the other temperature.
     Samples that do not report whether they were cold are kept.

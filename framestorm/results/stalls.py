@@ -37,7 +37,7 @@ def read_stalls(
 
 
 def samples_during(samples: pl.LazyFrame, stalls: list[Stall], origin_ms: float) -> int:
-    """How many samples were in progress in one of these seconds, or were to start then."""
+    """Return how many samples were in progress in one of these seconds, or were to start then."""
     first_s = (pl.min_horizontal("start_ms", "intended_ms") - origin_ms) // 1000
     last_s = (pl.col("start_ms") + pl.col("rtt_ms") - origin_ms) // 1000
     during = [(first_s <= stall.at_s) & (last_s >= stall.at_s) for stall in stalls]

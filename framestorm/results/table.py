@@ -78,14 +78,14 @@ def _rows(path: Path, schema: Schema, optional: str, quote: str | None) -> pl.La
 
 
 def _measured(columns: Schema) -> Iterator[pl.Expr]:
-    """The columns of numbers, without those that nothing measured can be."""
+    """Yield the columns of numbers, without those that nothing measured can be."""
     for name, dtype in columns.items():
         if dtype == pl.Float64:
             yield pl.when(pl.col(name).abs() < LARGEST).then(pl.col(name))
 
 
 def read_table(path: Path) -> pl.LazyFrame:
-    """The columns of samples.csv that the report needs, and every further figure whose values are numbers >= 0.
+    """Return the columns of samples.csv that the report needs, and every further figure whose values are numbers >= 0.
 
     They are kept by column in a temporary file without a name, which is gone when the table is.
 
@@ -132,7 +132,7 @@ def read_table(path: Path) -> pl.LazyFrame:
 
 
 def height(samples: pl.LazyFrame) -> int:
-    """How many samples a table has."""
+    """Return how many samples a table has."""
     return int(samples.select(pl.len()).collect().item())
 
 
@@ -163,7 +163,7 @@ def labels_of(samples: pl.LazyFrame) -> dict[str, Label]:
 
 
 def of_label(samples: pl.LazyFrame, label: str) -> pl.LazyFrame:
-    """The samples of one label; `ALL` are those of all samplers.
+    """Return the samples of one label; `ALL` are those of all samplers.
 
     Transactions, which are made of samples, and sub-results, which are parts of them, are not among those of a sampler.
     """
@@ -176,18 +176,18 @@ def of_label(samples: pl.LazyFrame, label: str) -> pl.LazyFrame:
 
 
 def of_labels(samples: pl.LazyFrame, labels: Collection[str], kind: SampleKind) -> pl.LazyFrame:
-    """The samples of several labels of one kind together."""
+    """Return the samples of several labels of one kind together."""
     is_of_kind = IS_OWN if kind == "sampler" else pl.col("source") == kind
     return samples.filter(is_of_kind & pl.col("label").cast(pl.String).is_in(list(labels)))
 
 
 def figures(samples: pl.LazyFrame) -> list[str]:
-    """The columns of a table of samples that are further figures and numbers, such as handler_ms."""
+    """Return the columns of a table of samples that are further figures and numbers, such as handler_ms."""
     return [name for name, dtype in samples.collect_schema().items() if dtype == pl.Float64 and is_measured(name)]
 
 
 def users_table(users: Iterable[UserHistory]) -> pl.DataFrame:
-    """The users found in tree and journal as columns."""
+    """Return the users found in tree and journal as columns."""
     rows = list(users)
     columns = {name: [getattr(user, name) for user in rows] for name in USER_SCHEMA}
     columns["cause"] = [user.cause if user.ended else "never-ended" for user in rows]
@@ -195,7 +195,7 @@ def users_table(users: Iterable[UserHistory]) -> pl.DataFrame:
 
 
 def sample_group(samples: pl.LazyFrame, label: str, *, at_rate: bool = False) -> Group:
-    """Times of the samples of one label that are without error, and of those that timed out as lower bounds.
+    """Return times of the samples of one label that are without error, and of those that timed out as lower bounds.
 
     at_rate: see `serving_ms`.
     """
@@ -228,7 +228,7 @@ def user_group(users: pl.DataFrame) -> Group:
 
 
 def span_ms(table: pl.LazyFrame, length: str) -> tuple[float, float] | None:
-    """The first start and the last end, in epoch ms; None if no start is known."""
+    """Return the first start and the last end, in epoch ms; None if no start is known."""
     end_ms = pl.col("start_ms") + pl.col(length).fill_null(0)
     first, last = table.select(pl.col("start_ms").min(), end_ms.max().alias("end_ms")).collect().row(0)
     return None if first is None or last is None else (float(first), float(last))
@@ -253,25 +253,25 @@ def serving_ms(samples: pl.LazyFrame, *, at_rate: bool) -> tuple[float, float] |
 
 
 def rate_per_s(n: int, span: tuple[float, float] | None) -> float | None:
-    """The rate of `n` events over a span (start and end in ms); None if the span is unknown or empty."""
+    """Return the rate of `n` events over a span (start and end in ms); None if the span is unknown or empty."""
     if span is None or span[1] <= span[0]:
         return None
     return n / (span[1] - span[0]) * 1000
 
 
 def known(values: Iterable[float | None]) -> list[float]:
-    """The known figures."""
+    """Return the known figures."""
     return [float(value) for value in values if value is not None]
 
 
 def sum_known(values: Iterable[float | None]) -> float | None:
-    """The sum of the known figures; None if none is known."""
+    """Return the sum of the known figures; None if none is known."""
     figures = known(values)
     return sum(figures) if figures else None
 
 
 def spread(binned: pl.DataFrame, column: str, n_bins: int, empty: float | None = None, digits: int = 3) -> Values:
-    """Values by bin number, `empty` (a gap) where a bin had none."""
+    """Return values by bin number, `empty` (a gap) where a bin had none."""
     values: Values = [empty] * n_bins
     for number, value in binned.select("bin", column).iter_rows():
         if number is not None and 0 <= number < n_bins and value is not None:

@@ -25,7 +25,7 @@ class PossibleTimes:
 
     @classmethod
     def of(cls, record: Record, start_ms: pl.LazyFrame) -> "PossibleTimes":
-        """Those of a run; if that does not say when it was, of rows with these starts."""
+        """Return those of a run; if that does not say when it was, of rows with these starts."""
         if record.started_ms is not None and record.ended_ms is not None:
             # The end is the last thing that a run writes, and durations do not depend on how clocks were set.
             slack_ms = abs(record.clock_step_ms) + SLACK_MS
@@ -41,7 +41,7 @@ class PossibleTimes:
         return cls(middle_ms - YEAR_MS, middle_ms + YEAR_MS, middle_ms + 2 * YEAR_MS, YEAR_MS)
 
     def holds(self, *, with_start: bool = True) -> pl.Expr:
-        """Whether a row has such a time, by its start_ms and rtt_ms; with_start: its start was saved."""
+        """Return whether a row has such a time, by its start_ms and rtt_ms; with_start: its start was saved."""
         start_ms, rtt_ms = pl.col("start_ms"), pl.col("rtt_ms")
         is_start = start_ms.is_between(max(1.0, self.first_ms), min(self.last_ms, LAST_MS))
         is_within = (is_start & (start_ms + rtt_ms <= self.end_ms)) | (not with_start)

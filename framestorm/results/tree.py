@@ -234,7 +234,7 @@ def _count(user: TreeSample, chunk: bytes, start: int, end: int) -> int:
 
 
 def _is_plain(samples: bytes, n: int) -> bool:
-    """Whether the texts of n samples are printable ASCII, with nothing that XML would have to escape."""
+    """Return whether the texts of n samples are printable ASCII, with nothing that XML would have to escape."""
     # Bytes beyond ASCII are negative.
     signs = np.frombuffer(samples, np.int8)
     is_printable = np.count_nonzero(signs < ord(" ")) == LINES_OF_SAMPLE * n

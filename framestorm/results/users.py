@@ -75,7 +75,7 @@ class UserHistory:
         return before
 
     def are_in_tree(self, indices: Indices) -> NDArray[np.bool_]:
-        """Whether the tree has each of the samples with those indices."""
+        """Return whether the tree has each of the samples with those indices."""
         is_there: NDArray[np.bool_] = np.frombuffer(self.sources, np.uint8)[indices] & IN_TREE != 0
         return is_there
 
@@ -156,7 +156,7 @@ class UserHistory:
 
 
 def finite(value: object) -> float | None:
-    """A value as a finite number; None if it is none."""
+    """Return a value as a finite number; None if it is none."""
     try:
         found = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

@@ -35,7 +35,7 @@ class Demand:
     process_bytes: int = 0
 
     def of_each(self, slaves: int) -> "Demand":
-        """The largest part that one of so many slaves gets."""
+        """Return the largest part that one of so many slaves gets."""
         return replace(
             self,
             threads=math.ceil(self.threads / slaves),
@@ -49,7 +49,7 @@ class Demand:
 
 
 def asked_of(plan: Plan, loads: Iterable[Load]) -> Demand:
-    """What the loads of a plan ask for, but for users that are known only during the run."""
+    """Return what the loads of a plan ask for, but for users that are known only during the run."""
     threads = users_at_once(loads, is_serial=plan.is_serial)
     return Demand(
         threads,
@@ -73,7 +73,7 @@ class _Resource:
     is_bytes: bool = False
 
     def shortage(self, users: int) -> str | None:
-        """Why so many users cannot have it; None if they can."""
+        """Return why so many users cannot have it; None if they can."""
         needed = self.base + self.each * users
         if not self.room or needed <= self.room:
             return None

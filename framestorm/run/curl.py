@@ -91,7 +91,7 @@ class Request:
 
 
 def parse(command: str) -> Request:
-    """The request of a command as one would type it, or as a browser copies it.
+    """Return the request of a command as one would type it, or as a browser copies it.
 
     Raises:
         UsageError: it is not a curl command, or asks for what a plan cannot do.
@@ -154,7 +154,7 @@ def _short_names(*names: str) -> dict[str, str]:
 
 
 def _options(words: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
-    """The options by their long names with their values, in order, and the other words."""
+    """Return the options by their long names with their values, in order, and the other words."""
     flags = _short_names(FLAGS, WITHOUT_EFFECT, *REFUSED_FLAGS)
     with_value = _short_names(WITH_VALUE, WITHOUT_EFFECT_WITH_VALUE, *REFUSED)
     letters = "".join(flags.values()) + "".join(f"{short}:" for short in with_value.values() if short)
@@ -246,7 +246,7 @@ def _headers(values: dict[str, list[str]], body: str) -> list[tuple[str, str]]:
 
 
 def _body(parts: Sequence[tuple[str, str]], *, is_query: bool) -> tuple[str, str]:
-    """The text of the body, or the path of a file to send unchanged; the other of the two is empty."""
+    """Return the text of the body, or the path of a file to send unchanged; the other of the two is empty."""
     if len(parts) == 1 and not is_query and _names_file(*parts[0]):
         return "", parts[0][1][1:]
     body = ""
@@ -256,7 +256,7 @@ def _body(parts: Sequence[tuple[str, str]], *, is_query: bool) -> tuple[str, str
 
 
 def _field(option: str, text: str) -> forms.Field:
-    """A field of a form; raises UsageError if the plan's property `form` cannot hold it as curl sends it."""
+    """Return a field of a form; raises UsageError if the plan's property `form` cannot hold it as curl sends it."""
     quoted = re.fullmatch(r'(?s)([^=]*=[@<]?)"((?:[^"\\]|\\.)*)"(.*)', text) if option == "form" else None
     plain = quoted[1] + re.sub(r'\\(["\\])', r"\1", quoted[2]) + quoted[3] if quoted else text
     try:
@@ -277,7 +277,7 @@ def _names_file(option: str, value: str) -> bool:
 
 
 def _part(option: str, value: str) -> str:
-    """One part of a body as curl sends it."""
+    """Return one part of a body as curl sends it."""
     if _names_file(option, value):
         text = _text(value[1:])
         return text if option in ("data-binary", "json") else re.sub(r"[\r\n]", "", text)

@@ -94,7 +94,7 @@ def dashboard_of(run_dir: Path) -> Iterator[Callable[[], None]]:
 
 
 def _whole_rows(samples: Path, scratch: Path) -> Path:
-    """The samples without an incomplete last row, left by a killed JMeter: the report generator fails on it.
+    """Return the samples without an incomplete last row, left by a killed JMeter: the report generator fails on it.
 
     Those of another form, such as with another delimiter, in the form that it reads.
     """

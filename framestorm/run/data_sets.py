@@ -61,7 +61,7 @@ class Rows:
 
 
 def describe(named: NamedFile, known: Known, values: Mapping[str, str]) -> DataSet | None:
-    """How JMeter will read a data set; None if that is known only during the run."""
+    """Return how JMeter will read a data set; None if that is known only during the run."""
     element, path = named.element, named.path
     texts = {name: known.value(_text(element, name)) for name in ("fileEncoding", "delimiter", "variableNames")}
     if path is None or not path.is_file() or None in texts.values():
@@ -93,7 +93,7 @@ def describe(named: NamedFile, known: Known, values: Mapping[str, str]) -> DataS
 
 
 def findings(place: Place, data: DataSet, known: Known, groups: Iterable[ET.Element], text: str) -> Iterator[str]:
-    """Sentences on what JMeter will send that is not in the file, or not as it stands there.
+    """Yield sentences on what JMeter will send that is not in the file, or not as it stands there.
 
     groups: the thread groups of the plan; text: of all of its elements and scripts.
     """
@@ -137,7 +137,7 @@ def findings(place: Place, data: DataSet, known: Known, groups: Iterable[ET.Elem
 
 
 def _of_lengths(name: str, data: DataSet, rows: Rows) -> Iterator[str]:
-    """Rows with fewer values than there are variables, and with more where others have fewer."""
+    """Yield rows with fewer values than there are variables, and with more where others have fewer."""
     variables = f"its header {len(data.names)}" if data.has_header else f"for {plural(len(data.names), 'variable')}"
     comma = ", " if data.has_header else " "
     for length, n in sorted(rows.by_length.items()):
@@ -155,7 +155,7 @@ def _of_lengths(name: str, data: DataSet, rows: Rows) -> Iterator[str]:
 def _of_number(
     place: Place, name: str, data: DataSet, rows: Rows, known: Known, groups: Iterable[ET.Element]
 ) -> Iterator[str]:
-    """Rows that will run out, as the data set does not begin again."""
+    """Yield rows that will run out, as the data set does not begin again."""
     element = place.element
     if place.above and not all(each.tag.endswith(("TestPlan", "ThreadGroup", *plans.SAMPLERS)) for each in place.above):
         return  # A controller reads a row at each of its own loops.
@@ -216,7 +216,7 @@ def read(data: DataSet) -> Rows:
 
 
 def _texts(lines: Iterable[str], is_quoted: bool) -> Iterator[str]:
-    """The rows of a file without their ends; a line break within quotes belongs to its row."""
+    """Yield the rows of a file without their ends; a line break within quotes belongs to its row."""
     row = ""
     for line in lines:
         row += line
@@ -232,7 +232,7 @@ def _is_in_quotes(value: str) -> bool:
 
 
 def _other_delimiter(data: DataSet, rows: Rows) -> str | None:
-    """The delimiter that a file has instead of the one that its data set says; None if that is in its rows."""
+    """Return the delimiter that a file has instead of the one that its data set says; None if that is in its rows."""
     first = data.names[0] if data.has_header else rows.first
     if (data.has_header and len(data.names) > 1) or any(length > 1 for length in rows.by_length):
         return None
@@ -242,7 +242,7 @@ def _other_delimiter(data: DataSet, rows: Rows) -> str | None:
 
 
 def _is_utf8(path: Path) -> bool:
-    """Whether a file has letters beyond ASCII, all of them in UTF-8."""
+    """Return whether a file has letters beyond ASCII, all of them in UTF-8."""
     is_plain = True
     try:
         with path.open(encoding="utf-8") as file:

@@ -29,7 +29,7 @@ _CONSTANT = {"__P", "__property", "__env", "__TestPlanName", "__machineName", "_
 
 
 def findings(plan_name: str, places: Sequence[Place], defined: Definitions, values: Mapping[str, str]) -> Iterator[str]:
-    """Sentences on scripts that cannot run, and on those that JMeter keeps with the first value of a variable."""
+    """Yield sentences on scripts that cannot run, and on those that JMeter keeps with the first value of a variable."""
     engines = None
     for place in places:
         element = place.element
@@ -58,7 +58,7 @@ def _advice(known: Sequence[tuple[str, str]]) -> str:
 
 
 def _changing(place: Place, defined: Definitions) -> list[str]:
-    """The references in a cached script whose values change during the run."""
+    """Return the references in a cached script whose values change during the run."""
     element = place.element
     script = plans.field_text(element, "script")
     if (
@@ -79,7 +79,7 @@ def _changing(place: Place, defined: Definitions) -> list[str]:
 
 
 def _coordinates(language: str) -> list[tuple[str, str]]:
-    """The classes of engines of a language, each with what brings it."""
+    """Return the classes of engines of a language, each with what brings it."""
     with _KNOWN.open(newline="") as file:
         return [
             (row["class"], row["coordinates"]) for row in csv.DictReader(file) if row["language"] == language.lower()
@@ -87,7 +87,7 @@ def _coordinates(language: str) -> list[tuple[str, str]]:
 
 
 def _engines(values: Mapping[str, str]) -> set[str]:
-    """The classes of the script engines that were added to those of JMeter."""
+    """Return the classes of the script engines that were added to those of JMeter."""
     jars = [*(paths.JMETER_HOME / "lib").glob("*.jar"), *(paths.JMETER_HOME / "lib" / "ext").glob("*.jar")]
     jars += jmeter.user_jars()
     for _, place in jmeter.class_path(values):

@@ -30,7 +30,7 @@ _SAVE = "open the plan in JMeter 5.5 and save it there"
 
 
 def findings(plan_name: str, elements: Sequence[ET.Element], known: Known) -> Iterator[Finding]:
-    """What JMeter would do with the thread groups among these elements, where that is not what they say."""
+    """Yield what JMeter would do with the thread groups among these elements, where that is not what they say."""
     groups = [element for element in elements if element.tag.endswith("ThreadGroup")]
     idle = [group for group in groups if _is_without_users(group, known)]
     of_load = [group for group in groups if group.tag not in (_SET_UP, "PostThreadGroup")]
@@ -92,7 +92,7 @@ class _Value:
             self.number = int(value)
 
     def why_zero(self) -> str | None:
-        """What is there instead of a number; None if it is one, or if nothing is there."""
+        """Return what is there instead of a number; None if it is one, or if nothing is there."""
         if self.undefined:
             return f"{self.text}, but nothing defines {self.undefined[0]}{self.hint},"
         if self.text and self.value is not None and not _is_number(self.value):
@@ -106,7 +106,7 @@ def _is_number(text: str) -> bool:
 
 
 def _number(element: ET.Element, place: str, name: str, what: str, known: Known) -> Iterator[Finding]:
-    """A number of users or loops that JMeter takes for 0 though it is something else."""
+    """Yield a number of users or loops that JMeter takes for 0 though it is something else."""
     field = _Value(element, name, known)
     if field.undefined:
         why = f"asks for {field.text} {what}, but {field.undefined[0]} is not defined{field.hint}"
@@ -119,7 +119,7 @@ def _number(element: ET.Element, place: str, name: str, what: str, known: Known)
 
 
 def _of_loop(element: ET.Element, plan_name: str, known: Known) -> Iterator[Finding]:
-    """The loops of a controller within a group, which may be a variable that only the run has."""
+    """Yield the loops of a controller within a group, which may be a variable that only the run has."""
     text, place = plans.field_text(element, _LOOPS), f"{plan_name}: {plans.title(element)}"
     value = known.value(text)
     if not text:
@@ -188,7 +188,7 @@ def _is_without_users(group: ET.Element, known: Known) -> bool:
 
 
 def iterations(group: ET.Element, known: Known) -> tuple[int | None, int | None]:
-    """The users of a thread group, and the loops of each: None without end; no users if they are not known."""
+    """Return the users of a thread group, and the loops of each: None without end; no users if they are not known."""
     controller = next((each for each in group if each.get("name") == "ThreadGroup.main_controller"), None)
     users = _Value(group, _USERS, known).number if group.tag in _COUNTING else None
     if controller is None:

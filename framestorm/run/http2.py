@@ -36,7 +36,7 @@ def note_agreed(called: Sequence[Address], proxies: Proxies) -> None:
 
 
 def servers(run_dir: Path, proxies: Proxies) -> tuple[str, ...]:
-    """The servers, as scheme://host:port, that broke every connection of a run, and speak HTTP/2.
+    """Return the servers, as scheme://host:port, that broke every connection of a run, and speak HTTP/2.
 
     Asked after the load: a server without TLS can only be asked by a request, which one of HTTP/1.1 would not like.
     """
@@ -58,7 +58,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 
 
 def _speaks(server: str, proxies: Proxies) -> bool:
-    """Whether a server that does not speak HTTP/1.1 speaks HTTP/2; no if only a proxy can reach it."""
+    """Return whether a server that does not speak HTTP/1.1 speaks HTTP/2; no if only a proxy can reach it."""
     try:
         if proxies.way_to(server):
             return False
@@ -73,7 +73,7 @@ def _is_agreed_alone(url: str) -> bool:
 
 
 def _answers(url: str) -> bool:
-    """Whether a server without TLS answers a client that begins with HTTP/2."""
+    """Return whether a server without TLS answers a client that begins with HTTP/2."""
     answer = b""
     with contextlib.suppress(OSError), socket.create_connection(host_and_port(url), CONNECT_WITHIN_S) as connection:
         connection.sendall(_PREFACE)

@@ -45,7 +45,7 @@ GUI_PACKAGES = ("sun.awt", "sun.awt.X11", "sun.swing", "javax.swing.text.html", 
 
 
 def under_load(heap_bytes: int) -> tuple[str, ...]:
-    """The options of Java for a run on this machine; a heap that the user chose is kept."""
+    """Return the options of Java for a run on this machine; a heap that the user chose is kept."""
     return UNDER_LOAD if os.environ.get("HEAP") else (*UNDER_LOAD, f"-Xmx{heap_bytes >> 20}m")
 
 
@@ -58,12 +58,12 @@ def environment() -> dict[str, str]:
 
 
 def user_jars() -> list[Path]:
-    """The jars that a user has put into jmx/lib/: plug-ins, drivers, and what they need."""
+    """Return the jars that a user has put into jmx/lib/: plug-ins, drivers, and what they need."""
     return sorted(paths.JARS.glob("*.jar"))
 
 
 def class_path(values: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """The jars and folders of classes that JMeter's properties name, each with the property."""
+    """Yield the jars and folders of classes that JMeter's properties name, each with the property."""
     for name, separator in CLASS_PATHS.items():
         yield from ((name, Path(each)) for each in values.get(name, "").split(separator) if each)
 
@@ -87,7 +87,7 @@ def run_command(
     *,
     is_unpatched: bool = False,
 ) -> list[str]:
-    """The command that runs a plan without the GUI into a run's folder, where `probe.stop_jmeter` stops it.
+    """Return the command that runs a plan without the GUI into a run's folder, where `probe.stop_jmeter` stops it.
 
     home: that of another host; words: further options of JMeter, which `properties` may overrule.
     """
@@ -109,7 +109,7 @@ def of_run(run_dir: Path) -> dict[str, str]:
 
 
 def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path, words: Sequence[str] = ()) -> list[str]:
-    """The command that opens a plan in JMeter's GUI with the properties of a run, so that Run works there."""
+    """Return the command that opens a plan in JMeter's GUI with the properties of a run, so that Run works there."""
     options = [f"--add-opens=java.desktop/{package}=ALL-UNNAMED" for package in GUI_PACKAGES]
     # Keep preferences out of the user's home.
     options += ["-Dawt.useSystemAAFontSettings=on", f"-Djava.util.prefs.userRoot={paths.LOCAL / 'java-prefs'}"]
@@ -125,7 +125,7 @@ def gui_command(plan: Path, properties: Mapping[str, str], run_dir: Path, words:
 
 
 def failure(run_dir: Path) -> str:
-    """The reason that JMeter gave for not running a plan, after a colon; empty if it gave none."""
+    """Return the reason that JMeter gave for not running a plan, after a colon; empty if it gave none."""
     path = run_dir / "jmeter.out"
     output = path.read_text(errors="replace") if path.exists() else ""
     words = [" ".join(each[1].split()) for each in _FAILURES.finditer(output) if each[1].strip()]
@@ -135,7 +135,7 @@ def failure(run_dir: Path) -> str:
 def java_command(
     *options: str, home: Home | None = None, words: Sequence[str] = (), is_unpatched: bool = False
 ) -> list[str]:
-    """The beginning of JMeter's command lines: Java with its options, JMeter, and its settings for every run.
+    """Return the beginning of JMeter's command lines: Java with its options, JMeter, and its settings for every run.
 
     home: that of another host; words: further options of JMeter.
     """

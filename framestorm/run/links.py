@@ -20,7 +20,7 @@ _SAMPLER_OR_CONTROLLER = (*plans.SAMPLERS, "Controller", "TestAction", "Parallel
 def findings(
     plan_name: str, root: ET.Element, fragments: Mapping[Path, ET.Element], places: Sequence[Place], known: Known
 ) -> Iterator[str]:
-    """Sentences on references that lead nowhere, and on listeners of which JMeter serves one only.
+    """Yield sentences on references that lead nowhere, and on listeners of which JMeter serves one only.
 
     root: the plan's outermost element; fragments: those of the files that it includes, by their paths.
     """
@@ -65,7 +65,7 @@ def broken_modules(plan_name: str, root: ET.Element) -> Iterator[Finding]:
 
 
 def _is_there(root: ET.Element, names: Sequence[str]) -> bool:
-    """Whether elements of these names stand in each other, disabled ones too."""
+    """Return whether elements of these names stand in each other, disabled ones too."""
     trees = list(root.iterfind("hashTree"))
     for number, name in enumerate(names):
         found = [(e, t) for tree in trees for e, t in _children(tree) if e.get("testname", "") == name]
@@ -79,7 +79,7 @@ def _is_there(root: ET.Element, names: Sequence[str]) -> bool:
 
 
 def _children(tree: ET.Element) -> Iterator[tuple[ET.Element, ET.Element | None]]:
-    """The elements of a hashTree, each with the hashTree of what is in it."""
+    """Yield the elements of a hashTree, each with the hashTree of what is in it."""
     elements = list(tree)
     for element, below in itertools.zip_longest(elements, elements[1:]):
         if element.tag != "hashTree":
@@ -87,7 +87,7 @@ def _children(tree: ET.Element) -> Iterator[tuple[ET.Element, ET.Element | None]
 
 
 def _paths_of(root: ET.Element, name: str) -> list[tuple[str, ...]]:
-    """Where elements of this name stand, each as the names on the way to it."""
+    """Return where elements of this name stand, each as the names on the way to it."""
     found = []
 
     def search(tree: ET.Element, above: tuple[str, ...]) -> None:
@@ -119,7 +119,7 @@ def _of_switch(plan_name: str, root: ET.Element, element: ET.Element, known: Kno
 
 
 def _has_test_fragment(root: ET.Element) -> bool:
-    """Whether JMeter finds a Test Fragment in a file: at its top, or directly in its Test Plan."""
+    """Return whether JMeter finds a Test Fragment in a file: at its top, or directly in its Test Plan."""
     trees: Iterable[ET.Element] = root.iterfind("hashTree")
     for tree in trees:
         for element, below in _children(tree):

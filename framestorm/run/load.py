@@ -80,13 +80,13 @@ class LocalLoad:
         self._stack.enter_context(in_background(log))
 
     def hosts(self) -> tuple[Host, ...]:
-        """The machines that take part."""
+        """Return the machines that take part."""
         role: Role = "generator and target" if self._has_target else "generator"
         cores, memory_bytes = psutil.cpu_count(), psutil.virtual_memory().total
         return (Host(socket.gethostname(), role, LOOPBACK, cores=cores, memory_bytes=memory_bytes),)
 
     def rmi(self) -> Rmi | None:
-        """How samples come from the slaves: there are none."""
+        """Return nothing: there are no slaves."""
         return None
 
     def wait(self, timeout_s: float) -> int | None:
@@ -94,11 +94,11 @@ class LocalLoad:
         return self._jmeter.wait(timeout_s)
 
     def exit_status(self) -> int | None:
-        """JMeter's exit status, None while it runs."""
+        """Return JMeter's exit status, None while it runs."""
         return self._jmeter.exit_status()
 
     def trouble(self) -> str | None:
-        """The reason to stop the run; None if there is none."""
+        """Return the reason to stop the run; None if there is none."""
         return self._platform.trouble() or (self._clients.trouble() if self._clients else None)
 
     def stop_gently(self) -> None:
@@ -129,7 +129,7 @@ class LocalLoad:
         return save_metrics(self._platform, self._prepared.run_dir, self._started_ms, now_ms())
 
     def losses(self) -> tuple[Loss, ...]:
-        """The hosts that were lost: there are no others."""
+        """Return the hosts that were lost: there are no others."""
         return ()
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class _Clients(Guarded):
             raise FramestormError(f"the client server cannot be started: {error}; see client.log") from None
 
     def trouble(self) -> str | None:
-        """Why its users have failed, None while it works."""
+        """Return why its users have failed, None while it works."""
         return self._watch.trouble() if self._watch else None
 
     def stop(self) -> None:

@@ -14,7 +14,7 @@ Resolver = Callable[[Sequence[str], int], dict[str, str | None]]
 
 
 def several(plan: Plan, called: Sequence[Address], proxies: Proxies, resolve: Resolver = addresses) -> tuple[Name, ...]:
-    """The names with several addresses that a plan sends requests to, or its proxies.
+    """Return the names with several addresses that a plan sends requests to, or its proxies.
 
     resolve: looks up the addresses of hosts on the machine that sends.
     """
@@ -23,14 +23,14 @@ def several(plan: Plan, called: Sequence[Address], proxies: Proxies, resolve: Re
 
 
 def _of_clients(called: Sequence[Address], _: Proxies, resolve: Resolver) -> Iterator[Name]:
-    """Those of Python clients, which try them in the resolver's order."""
+    """Yield those of Python clients, which try them in the resolver's order."""
     for address in called:
         target = address.proxy or "{}:{}".format(*host_and_port(address.url))
         yield Name(target, _resolved(target, (), resolve))
 
 
 def _of_jmeter(called: Sequence[Address], proxies: Proxies, resolve: Resolver) -> Iterator[Name]:
-    """Those of JMeter's samplers."""
+    """Yield those of JMeter's samplers."""
     told = set[str]()
     for address in called:
         way = address.way(proxies)
@@ -47,13 +47,13 @@ def _of_jmeter(called: Sequence[Address], proxies: Proxies, resolve: Resolver) -
 
 
 def _resolved(target: str, hosts: Sequence[str], resolve: Resolver) -> dict[str, str | None]:
-    """The addresses of the name in host:port; `hosts`: what the plan itself has for the name."""
+    """Return the addresses of the name in host:port; `hosts`: what the plan itself has for the name."""
     host, _, port = target.rpartition(":")
     return resolve(hosts or (host.strip("[]"),), int(port))
 
 
 def _ordered(every: Mapping[str, str | None], system: Mapping[str, str]) -> dict[str, str | None]:
-    """Addresses in Java's order: those of IPv4 first, unless a system property says otherwise."""
+    """Return addresses in Java's order: those of IPv4 first, unless a system property says otherwise."""
     if system.get("java.net.preferIPv4Stack") == "true":
         return {address: why for address, why in every.items() if ":" not in address}
     first = system.get("java.net.preferIPv6Addresses", "false")

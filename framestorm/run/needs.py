@@ -62,7 +62,7 @@ class Needs:
     texts: tuple[str, ...]
 
     def has_property(self, name: str) -> bool:
-        """Whether the plan, a fragment or a script refers to it; a name that a script computes is not found."""
+        """Return whether the plan, a fragment or a script refers to it; a name that a script computes is not found."""
         of_script = re.compile(rf"\b(?:props|JMeterUtils)\b\W{{0,3}}(?:\w+\W{{1,3}})?{re.escape(name)}\b")
         return any(name in dict(plans.references(text)) or of_script.search(text) for text in self.texts)
 
@@ -150,14 +150,14 @@ def _note_encoding(path: Path) -> None:
 
 
 def _line(named: NamedFile, problem: str) -> str:
-    """The element that names a file, the text that does so if the problem does not have it, and the problem."""
+    """Return the element that names a file, the text that does so if the problem does not have it, and the problem."""
     title = plans.title(named.element)
     is_whole = named.text == str(named.path) or _OF_WINDOWS.match(named.text)
     return f"{title}: {problem}" if is_whole else f"{title}: {named.text}: {problem}"
 
 
 def _problem(named: NamedFile, plan_folder: Path) -> str | None:
-    """Why a file cannot be used; None if it can, or is not known yet."""
+    """Return why a file cannot be used; None if it can, or is not known yet."""
     if named.path is None:
         return None
     if not named.path.exists():
@@ -179,7 +179,7 @@ def _problem(named: NamedFile, plan_folder: Path) -> str | None:
 
 
 def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[Address]:
-    """The address of each HTTP sampler, where it is known before the run and clear.
+    """Yield the address of each HTTP sampler, where it is known before the run and clear.
 
     What a sampler leaves open is from the HTTP Request Defaults; it is not clear if several of these differ.
     """
@@ -217,7 +217,7 @@ def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[Address
 
 
 def _without_server(elements: Sequence[ET.Element], known: Known) -> list[str]:
-    """The names of the HTTP samplers that have no server, neither their own nor one of HTTP Request Defaults."""
+    """Return the names of the HTTP samplers that have no server, neither their own nor one of HTTP Request Defaults."""
     if any(plans.field_text(each, "HTTPSampler.domain") for each in elements if each.tag == "ConfigTestElement"):
         return []
     names = []
@@ -242,7 +242,7 @@ def _note_case(name: str, elements: Sequence[ET.Element], known: Known) -> None:
 
 
 def _static_hosts(elements: Sequence[ET.Element], known: Known) -> dict[str, tuple[str, ...]]:
-    """The addresses of each name for which the DNS Cache Managers have some."""
+    """Return the addresses of each name for which the DNS Cache Managers have some."""
     hosts: dict[str, tuple[str, ...]] = {}
     for element in elements:
         for entry in element.iter("elementProp") if element.tag == "DNSCacheManager" else ():

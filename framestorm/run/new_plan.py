@@ -70,7 +70,7 @@ def write(plan: Path, command: str, base: Path) -> list[Path]:
 
 
 def _with_defaults(base: Path, plan: Path, values: Mapping[str, str]) -> "ET.ElementTree[ET.Element]":
-    """The base with its new name and other defaults of its properties."""
+    """Return the base with its new name and other defaults of its properties."""
     tree = ET.parse(base)  # noqa: S314 - one of the kit's
     for element in tree.iter():
         text = element.text or ""
@@ -98,7 +98,7 @@ def _body_file(plan: Path, request: curl.Request) -> Path:
 
 
 def _call(name: str, value: str) -> str:
-    """The call of JMeter's function that gives a property, or else this value."""
+    """Return the call of JMeter's function that gives a property, or else this value."""
     escaped = re.sub(r"([\\,$])", r"\\\1", value)
     call = f"${{__P({name},{escaped})}}"
     if dict(plans.references(call)) != {name: value}:

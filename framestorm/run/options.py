@@ -89,7 +89,7 @@ class RunOptions:
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """The options with these values; each has the name of a field of one of the parts.
+        """Return the options with these values; each has the name of a field of one of the parts.
 
         Raises:
             TypeError: no part has such a field.

@@ -47,7 +47,7 @@ def check(plan: Plan, root: ET.Element, values: Mapping[str, str]) -> None:
 
 
 def source(name: str) -> str | None:
-    """What brings a class: a plug-in's coordinates on Maven Central, or its address; None if it is not known."""
+    """Return what brings a class: a plug-in's coordinates on Maven Central, or its address; None if it is not known."""
     with KNOWN.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if name.startswith(row["class"])]
     if not rows:
@@ -57,7 +57,7 @@ def source(name: str) -> str | None:
 
 
 def _classes(root: ET.Element) -> Iterator[str]:
-    """The classes of a plan's elements, disabled ones too: JMeter reads a plan as a whole."""
+    """Yield the classes of a plan's elements, disabled ones too: JMeter reads a plan as a whole."""
     for tree in root.iter("hashTree"):
         for element in tree:
             if element.tag != "hashTree":
@@ -72,14 +72,14 @@ def _named_classes(root: ET.Element) -> set[str]:
 
 
 def _aliases() -> set[str]:
-    """The names in plans that stand for JMeter's own classes, and former names of these."""
+    """Return the names in plans that stand for JMeter's own classes, and former names of these."""
     files = [paths.JMETER_HOME / "bin" / f"{name}.properties" for name in ("saveservice", "upgrade")]
     names = (name for file in files for name in properties.read(file))
     return {alias for name in names for alias in name.partition("|")[0].split(",")}
 
 
 def _unknown_functions(root: ET.Element, places: Iterable[Path]) -> set[str]:
-    """The functions that the enabled elements call and no class of these places has."""
+    """Return the functions that the enabled elements call and no class of these places has."""
     texts = (text for each in enabled_elements(root) for text in (each.get("testname", ""), *each.itertext()))
     unknown = {name for text in texts for name in _FUNCTION.findall(text)}
     for place in sorted(places, key=lambda place: "ApacheJMeter_functions" not in place.name):
@@ -94,12 +94,12 @@ def _unknown_functions(root: ET.Element, places: Iterable[Path]) -> set[str]:
 
 
 def _constant(text: str) -> bytes:
-    """A text as it stands in a class file."""
+    """Return a text as it stands in a class file."""
     return b"\1" + len(text).to_bytes(2, "big") + text.encode()
 
 
 def _places(values: Mapping[str, str]) -> Iterator[Path]:
-    """The jars and folders of classes of a user, in jmx/lib/ and where properties say."""
+    """Yield the jars and folders of classes of a user, in jmx/lib/ and where properties say."""
     yield from jmeter.user_jars()
     for _, place in jmeter.class_path(values):
         yield place

@@ -17,7 +17,7 @@ _LINE = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTAL
 
 
 def assigned(words: Iterable[str | Path], letter: str = "-J") -> dict[str, str]:
-    """The `name=value` words of -J or -G, and the files among them, as a dictionary: the last of a name counts.
+    """Return the `name=value` words of -J or -G, and the files among them, as a dictionary: the last of a name counts.
 
     A name without a value has "": JMeter then removes the property, so that its default counts.
 
@@ -37,7 +37,7 @@ def assigned(words: Iterable[str | Path], letter: str = "-J") -> dict[str, str]:
 
 
 def written(properties: Mapping[str, str]) -> bytes:
-    """Java's format: ASCII, backslashes doubled, no line breaks within a value, no separators within a name."""
+    """Return Java's format: ASCII, backslashes doubled, no line breaks within a value, no separators within a name."""
     lines = []
     for name, value in properties.items():
         key = re.sub("[ =:#!]", r"\\\g<0>", _escaped(name))
@@ -87,7 +87,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """The text without escapes; raises ValueError, as Java, if the four digits of a character are missing."""
+    """Return the text without escapes; raises ValueError, as Java, if the four digits of a character are missing."""
 
     def character(escaped: re.Match[str]) -> str:
         if escaped[1]:

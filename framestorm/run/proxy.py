@@ -53,7 +53,7 @@ class Proxies:
 
 
 def read(words: Sequence[str], environment: Mapping[str, str]) -> Proxies:
-    """The proxies of a JMeter on this machine.
+    """Return the proxies of a JMeter on this machine.
 
     words: JMeter's own options, each with its letter; they count more than the options of Java in the environment.
     """
@@ -67,7 +67,7 @@ def read(words: Sequence[str], environment: Mapping[str, str]) -> Proxies:
 
 
 def system_properties(words: Sequence[str]) -> dict[str, str]:
-    """The system properties of Java that JMeter's options -D and -S set."""
+    """Return the system properties of Java that JMeter's options -D and -S set."""
     return assigned(word[2:] if word.startswith("-D") else Path(word[2:]) for word in words if word[:2] in ("-D", "-S"))
 
 

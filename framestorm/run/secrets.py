@@ -18,7 +18,7 @@ _PARAMETER = re.compile(r"[?&](?P<name>[^=&#]+)=(?P<value>[^&#]+)")
 
 
 def literal_secrets(given: Mapping[str, str], *, is_for_kit: bool = True) -> list[str]:
-    """A sentence for each secret that stands as it is in a value that the command line sets.
+    """Return a sentence for each secret that stands as it is in a value that the command line sets.
 
     Only the kit's plans read `${env:NAME}`; any other can read the environment by a function.
     """

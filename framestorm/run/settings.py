@@ -159,13 +159,13 @@ def note_unknown(settings: Settings, needs: Needs) -> None:
 
 
 def kit_settings(plan: Plan) -> dict[str, str]:
-    """JMeter's settings for a plan that is made for the kit; none for any other."""
+    """Return JMeter's settings for a plan that is made for the kit; none for any other."""
     return java_properties.read(paths.JMX / "kit.properties") if plan.is_for_kit else {}
 
 
 @cache
 def jmeter_names() -> frozenset[str]:
-    """The names in JMeter's own property files."""
+    """Return the names in JMeter's own property files."""
     files = [paths.JMETER_HOME / "bin" / f"{name}.properties" for name in ("jmeter", "reportgenerator", "user")]
     files += [paths.JMX / f"{name}.properties" for name in ("user", "kit")]
     text = "\n".join(path.read_text(errors="replace") for path in files)
@@ -192,11 +192,11 @@ def _of_jmeter(plan: Plan, given: Mapping[str, str], of_files: Mapping[str, str]
 
 @cache
 def _own_settings() -> dict[str, str]:
-    """JMeter's settings for every run, which JMeter reads after the files of -q."""
+    """Return JMeter's settings for every run, which JMeter reads after the files of -q."""
     return java_properties.read(paths.JMX / "user.properties")
 
 
 def _row_settings() -> dict[str, str]:
-    """The settings without which samples.jtl could not be read."""
+    """Return the settings without which samples.jtl could not be read."""
     settings = _own_settings()
     return {name: value for name, value in settings.items() if "saveservice" in name or "timestamp" in name}

@@ -45,7 +45,7 @@ def check_elements(name: str, root: ET.Element) -> None:
 
 
 def findings(name: str, root: ET.Element) -> Iterator[Finding]:
-    """The thread groups that have nothing to send; fatal if all are so."""
+    """Yield the thread groups that have nothing to send; fatal if all are so."""
     sampling: dict[ET.Element, bool] = {}
     for place in walk(root):
         if place.group is place.element:
@@ -61,6 +61,6 @@ def findings(name: str, root: ET.Element) -> Iterator[Finding]:
 
 
 def may_sample(element: ET.Element) -> bool:
-    """Whether an element may be a sampler or run one: one of a plug-in may unless its name says otherwise."""
+    """Return whether an element may be a sampler or run one: one of a plug-in may unless its name says otherwise."""
     tag = element.tag
     return bool(_OF_PLUGIN.fullmatch(tag)) if "." in tag else tag.endswith(_MAY_SAMPLE)

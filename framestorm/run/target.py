@@ -151,7 +151,7 @@ def way_to(url: str, settings: Settings, proxies: Proxies) -> Way:
 
 
 def _server_name(plan: Plan, properties: Mapping[str, str]) -> str:
-    """The name in the Host header, as JMeter's handshake has it (TlsSockets.java); empty without one.
+    """Return the name in the Host header, as JMeter's handshake has it (TlsSockets.java); empty without one.
 
     A name that comes from a row is not known here.
     """

@@ -24,7 +24,7 @@ MOST_PLACES = 3
 def findings(
     plan_name: str, places: Sequence[Place], defined: Definitions, properties: Collection[str], order: Sequence[Place]
 ) -> Iterator[str]:
-    """A sentence on each variable that is used where it is not defined.
+    """Yield a sentence on each variable that is used where it is not defined.
 
     places: the elements of the plan and of what it includes; order: those that define variables before the load.
     """
@@ -79,7 +79,7 @@ def _of_definitions(plan_name: str, order: Sequence[Place], defined: Definitions
 
 
 def _uses(place: Place) -> Iterator[tuple[str, str]]:
-    """Each variable that an element refers to, and the field that does."""
+    """Yield each variable that an element refers to, and the field that does."""
     element = place.element
     if element.tag in ("Arguments", "TestPlan"):
         return
@@ -104,7 +104,7 @@ def _separator(element: ET.Element) -> str:
 
 
 def _other_groups(place: Place, origins: Sequence[Place]) -> list[str]:
-    """The thread groups that alone have a variable, if the place is in another; empty if it may have it."""
+    """Return the thread groups that alone have a variable, if the place is in another; empty if it may have it."""
     group = place.group
     if group is None or any(origin.group in (None, group) or _is_global(origin) for origin in origins):
         return []
@@ -116,7 +116,7 @@ def _is_global(place: Place) -> bool:
 
 
 def _later(place: Place, origins: Sequence[Place], positions: dict[int, int]) -> ET.Element | None:
-    """The extractor that alone sets a variable, if it belongs to a sampler after the place; None otherwise."""
+    """Return the extractor that alone sets a variable, if it belongs to a sampler after the place; None otherwise."""
     if place.group is None or any(each.tag.startswith(_SOMETIMES) for each in place.above):
         return None
     here = positions[id(place.element)]

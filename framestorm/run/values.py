@@ -116,7 +116,7 @@ def _form(name: str, text: str, folder: Path) -> str:
 
 
 def _figures(name: str, text: str, columns: Sequence[str]) -> str:
-    """Figures of a JSON answer with the name of each: `$.usage.tokens` is `tokens=$.usage.tokens`."""
+    """Return figures of a JSON answer with the name of each: `$.usage.tokens` is `tokens=$.usage.tokens`."""
     paths_by_name: dict[str, str] = {}
     for each in re.split(r",\s*(?=(?:\w+\s*=\s*)?\$)", text):
         parts = re.fullmatch(r"\s*(?:(\w+)\s*=)?\s*(\$.*?)\s*", each)
@@ -136,7 +136,7 @@ def _figures(name: str, text: str, columns: Sequence[str]) -> str:
 
 
 def _program(name: str, program: str, is_over_slaves: bool) -> str:
-    """The path of a program; over slaves it is looked up there."""
+    """Return the path of a program; over slaves it is looked up there."""
     is_path = "/" in program
     if is_over_slaves:
         if is_path and not Path(program).is_absolute():
@@ -152,7 +152,7 @@ def _program(name: str, program: str, is_over_slaves: bool) -> str:
 
 
 def _why_not_run(program: Path) -> str | None:
-    """What is wrong with the interpreter that a script names, which the system would call a missing program."""
+    """Return what is wrong with the interpreter that a script names, which the system would call a missing program."""
     if not os.access(program, os.R_OK):
         return None
     with program.open("rb") as file:

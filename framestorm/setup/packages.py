@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).with_name("apt.sh")
 
 
 def installed() -> frozenset[str]:
-    """Names of all Debian packages that are installed; none where there is no dpkg."""
+    """Return names of all Debian packages that are installed; none where there is no dpkg."""
     if shutil.which("dpkg-query") is None:
         return frozenset()
     query = ["dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package}\n"]
@@ -23,7 +23,7 @@ def installed() -> frozenset[str]:
 
 
 def missing(packages: Iterable[str]) -> list[str]:
-    """Those of the Debian packages that are not installed; all of them where there is no dpkg."""
+    """Return those of the Debian packages that are not installed; all of them where there is no dpkg."""
     present = installed()
     return [package for package in packages if package not in present]
 

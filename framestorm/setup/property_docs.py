@@ -21,7 +21,7 @@ This file is made from the plans by `.local/test-venv/bin/python -m framestorm.s
 
 
 def text() -> str:
-    """The whole document: a section for each plan of the kit."""
+    """Return the whole document: a section for each plan of the kit."""
     sections = [_section(plans.read(path)) for path in sorted(paths.JMX.glob("*.jmx"))]
     grammar = inspect.cleandoc(facets.__doc__ or "").partition("\n\n")[2]
     return "\n".join([INTRODUCTION, *sections, f"## Properties of your own plan\n\n{grammar}\n"])

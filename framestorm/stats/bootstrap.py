@@ -58,12 +58,12 @@ class Resamples(Evidence):
         return float((1 + np.count_nonzero(~(self.most < at))) / (1 + self.most.size))
 
     def estimate(self) -> Estimate:
-        """The statistic with its interval, which does not include between-run variation."""
+        """Return the statistic with its interval, which does not include between-run variation."""
         method = f"block bootstrap within one run, 95 %, {self.least.size} resamples, blocks of {self.block}"
         return Estimate(self.value, *self.interval(), self.n, method)
 
     def change_from(self, old: "Resamples", scale: Scale) -> "Resamples":
-        """The difference from an independent sample, or (of times above 0) the ratio to it."""
+        """Return the difference from an independent sample, or (of times above 0) the ratio to it."""
         # Both are unknown: so is their difference, which is NaN.
         with np.errstate(invalid="ignore", divide="ignore"):
             if scale == "difference":
@@ -189,7 +189,7 @@ def _percentiles(
 
 
 def choose_block(samples: ArrayLike) -> int:
-    """How many successive samples make a block, so that blocks are as good as independent.
+    """Return how many successive samples make a block, so that blocks are as good as independent.
 
     `block_length`, but at least the cube root of the number of samples, because a short run does not show dependence
     (the best length is of that order: Hall, Horowitz and Jing, On Blocking Rules for the Bootstrap with Dependent Data,
@@ -201,7 +201,7 @@ def choose_block(samples: ArrayLike) -> int:
 
 
 def block_length(samples: ArrayLike) -> float:
-    """The best length of a block, in samples; below 1 if they do not depend on each other.
+    """Return the best length of a block, in samples; below 1 if they do not depend on each other.
 
     The length with the least mean squared error of the variance, from the autocorrelation up to the lag beyond which
     none is left (Politis and White, Automatic Block-Length Selection for the Dependent Bootstrap, Econometric Reviews
@@ -227,7 +227,7 @@ def block_length(samples: ArrayLike) -> float:
 
 
 def _last_lag(centred: Floats, variance: float) -> int:
-    """The lag after which autocorrelation stays within what chance gives (Politis and White, section 3.2)."""
+    """Return the lag after which autocorrelation stays within what chance gives (Politis and White, section 3.2)."""
     n = centred.size
     run = max(5, math.ceil(math.sqrt(math.log10(n))))
     most = math.ceil(math.sqrt(n)) + run

@@ -29,7 +29,7 @@ def _longer(full: ArrayLike, cut: ArrayLike, than: ArrayLike) -> int:
 
 
 def magnitude(delta: float) -> str:
-    """Cliff's delta in a word: negligible below 0.147, small below 0.33, medium below 0.474, else large.
+    """Return Cliff's delta in a word: negligible below 0.147, small below 0.33, medium below 0.474, else large.
 
     Limits of Romano, Kromrey, Coraggio and Skowronek, Appropriate Statistics for Ordinal Level Data, 2006.
     """
@@ -40,7 +40,7 @@ def magnitude(delta: float) -> str:
 
 
 def hedges_g(a: ArrayLike, b: ArrayLike) -> float | None:
-    """The difference of means, a - b, in pooled standard deviations, unbiased for small samples.
+    """Return the difference of means, a - b, in pooled standard deviations, unbiased for small samples.
 
     With the exact factor gamma(m / 2) / (sqrt(m / 2) gamma((m - 1) / 2)), m = n_a + n_b - 2 (Hedges, Distribution
     Theory for Glass's Estimator of Effect Size, Journal of Educational Statistics 6(2), 1981). None where it is not

@@ -51,14 +51,14 @@ class Estimate:
 
 
 def hull(first: Ends, second: Ends) -> Ends:
-    """The interval that holds two others; an end is not known if either is not."""
+    """Return the interval that holds two others; an end is not known if either is not."""
     (low_1, high_1), (low_2, high_2) = first, second
     low = None if low_1 is None or low_2 is None else min(low_1, low_2)
     return low, None if high_1 is None or high_2 is None else max(high_1, high_2)
 
 
 def clipped(ends: Ends, least: float | None, most: float | None) -> Ends:
-    """The interval without what cannot be."""
+    """Return the interval without what cannot be."""
     low, high = ends
     low = low if low is None or least is None else max(low, least)
     return low, high if high is None or most is None else min(high, most)

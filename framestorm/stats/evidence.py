@@ -28,15 +28,15 @@ class Evidence:
     """What the data show about a figure: intervals and p-values."""
 
     def interval(self, level: float = LEVEL) -> Ends:
-        """The interval at a confidence level between 0 and 1; None for an end that is not known."""
+        """Return the interval at a confidence level between 0 and 1; None for an end that is not known."""
         raise NotImplementedError
 
     def above(self, at: float) -> float:
-        """One-sided p-value if the true value is not above `at`; a small one shows that it is above."""
+        """Return the one-sided p-value if the true value is not above `at`; a small one shows that it is above."""
         return _tail(lambda level: _exceeds(self.interval(level)[0], at))
 
     def below(self, at: float) -> float:
-        """One-sided p-value if the true value is not below `at`."""
+        """Return the one-sided p-value if the true value is not below `at`."""
         return _tail(lambda level: _exceeds(at, self.interval(level)[1]))
 
     def two_sided(self, at: float) -> float:
@@ -49,15 +49,15 @@ class Evidence:
         return ByFormula(lambda level: hull(self.interval(level), of_other(level)))
 
     def within(self, least: float | None, most: float | None) -> "Evidence":
-        """The interval without impossible values."""
+        """Return the interval without impossible values."""
         return self.mapped(lambda ends: clipped(ends, least, most))
 
     def opened(self, low: bool, high: bool) -> "Evidence":
-        """The interval with its low or high end open, because timeouts hide the true end."""
+        """Return the interval with its low or high end open, because timeouts hide the true end."""
         return self.mapped(lambda ends: (None if low else ends[0], None if high else ends[1]))
 
     def of_logs(self) -> "Evidence":
-        """The interval of a ratio, if this is the interval of its logarithm."""
+        """Return the interval of a ratio, if this is the interval of its logarithm."""
 
         def ratio(log: float | None) -> float | None:
             return None if log is None or log > LARGEST_LOG else math.exp(log)
@@ -65,7 +65,7 @@ class Evidence:
         return self.mapped(lambda ends: (ratio(ends[0]), ratio(ends[1])))
 
     def scaled(self, factor: float) -> "Evidence":
-        """The interval of so many times the figure; `factor` is above 0."""
+        """Return the interval of so many times the figure; `factor` is above 0."""
 
         def scaled(end: float | None) -> float | None:
             return None if end is None else factor * end
@@ -87,7 +87,7 @@ class ByFormula(Evidence):
 
 
 def of_estimate(estimate: Callable[[float], Estimate]) -> Evidence:
-    """Evidence from a function that gives an estimate with its interval at a confidence level."""
+    """Return evidence from a function that gives an estimate with its interval at a confidence level."""
 
     def ends(level: float) -> Ends:
         figure = estimate(level)
@@ -97,7 +97,7 @@ def of_estimate(estimate: Callable[[float], Estimate]) -> Evidence:
 
 
 def of_shares(terms: Sequence[tuple[float, float, float]], *, of_logs: bool = False) -> Evidence:
-    """Evidence for a sum of weight * share, each term given as (weight, share, samples); see `shares.margins`.
+    """Return evidence for a sum of weight * share, each term given as (weight, share, samples); see `shares.margins`.
 
     of_logs: for the product of the shares to the power of their weights, which are above 0.
     """
@@ -118,7 +118,7 @@ def over_repetitions(
     paired: bool = False,
     rounding: tuple[float, float] = (0.0, 0.0),
 ) -> dict[Scale, Evidence]:
-    """Evidence for the difference of two sides and, if all values are above 0, for the ratio of geometric means.
+    """Return evidence for the difference of two sides and, if all values are above 0, for the ratio of geometric means.
 
     In pairs, an effect of a repetition on both sides cancels out (Jain, The Art of Computer Systems Performance
     Analysis, 1991, section 13.4.1).
@@ -159,7 +159,7 @@ def geometric_ratio(old: Sequence[float], new: Sequence[float]) -> float | None:
 
 
 def rounding_ms(figures_ms: ArrayLike) -> float:
-    """The rounding error of each figure: a millisecond if all are whole milliseconds, else 0.
+    """Return the rounding error of each figure: a millisecond if all are whole milliseconds, else 0.
 
     Repetitions that are all 3 ms have no spread, and their interval would be exactly 3.000 ms. But plain JMeter rounds
     the start and the end of a sample down to the millisecond, so 3 ms can be anything from 2 to 4 ms. Half
@@ -185,7 +185,7 @@ def log_ratio_ends(a_ms: ArrayLike, b_ms: ArrayLike, off: tuple[float, float]) -
 
 
 def holm(p_values: Sequence[float]) -> list[bool]:
-    """Which claims are significant if at most 5 % of such families may include a false claim (Holm).
+    """Return which claims are significant if at most 5 % of such families may include a false claim (Holm).
 
     The claims may depend on each other.
 
@@ -204,7 +204,7 @@ def _exceeds(larger: float | None, smaller: float | None) -> bool:
 
 
 def _tail(excludes: Callable[[float], bool]) -> float:
-    """The one-sided p-value: (1 - level) / 2 of the widest interval that still excludes the value."""
+    """Return the one-sided p-value: (1 - level) / 2 of the widest interval that still excludes the value."""
     low, high = 0.0, Z_MOST
     if not excludes(math.erf(1e-9 / math.sqrt(2))):
         return 1.0

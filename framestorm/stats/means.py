@@ -23,7 +23,7 @@ FURTHER = 3
 
 
 def student(values: ArrayLike, level: float = LEVEL) -> Estimate:
-    """The mean of independent values (one a repetition) with Student's interval, in the values' unit.
+    """Return the mean of independent values (one a repetition) with Student's interval, in the values' unit.
 
     mean +- t(n - 1) * s / sqrt(n) (Student, The Probable Error of a Mean, Biometrika 6, 1908; Le Boudec, Performance
     Evaluation of Computer and Communication Systems, 2010, chapter 2). One value has no ends; equal values have both
@@ -103,7 +103,7 @@ def relative_half_width(interval: Estimate) -> float | None:
 
 
 def is_enough(values: Sequence[float], least: int, within: float) -> bool:
-    """Whether a mean's interval was narrow enough `FURTHER` repetitions ago, or before that.
+    """Return whether a mean's interval was narrow enough `FURTHER` repetitions ago, or before that.
 
     Args:
         values: one a repetition, in their order.
@@ -118,5 +118,5 @@ def is_enough(values: Sequence[float], least: int, within: float) -> bool:
 
 
 def t_quantile(level: float, df: float) -> float:
-    """The t beyond which lies (1 - level) / 2 of Student's distribution."""
+    """Return the t beyond which lies (1 - level) / 2 of Student's distribution."""
     return float(special.stdtrit(df, (1 + level) / 2))

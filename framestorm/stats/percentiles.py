@@ -40,7 +40,7 @@ class Sample:
         self._values, self._ranks = in_order[is_last], np.flatnonzero(is_last) + 1
 
     def percentile(self, percent: str) -> Estimate | None:
-        """The nearest-rank percentile with its interval; `percent` is a decimal number as text, e.g. "99.9"."""
+        """Return the nearest-rank percentile with its interval; `percent` is a decimal number as text, e.g. "99.9"."""
         if not self.n:
             return None
         p = Fraction(percent) / 100
@@ -57,13 +57,13 @@ class Sample:
         )
 
     def mean(self) -> Estimate | None:
-        """The mean; a lower bound as soon as one value was cut off."""
+        """Return the mean; a lower bound as soon as one value was cut off."""
         if not self.n:
             return None
         return Estimate(self._mean, n=self.n, bound="lower" if self.censored else "exact")
 
     def extreme(self, *, largest: bool) -> Estimate | None:
-        """The smallest or the largest value."""
+        """Return the smallest or the largest value."""
         if not self.n:
             return None
         rank = self.n if largest else 1

@@ -84,7 +84,7 @@ class Usl:
     r_squared: float | None
 
     def throughput(self, workers: ArrayLike) -> Floats:
-        """The law's throughput at these loads, in the unit of the fitted throughput."""
+        """Return the law's throughput at these loads, in the unit of the fitted throughput."""
         return _law(np.asarray(workers, dtype=np.float64), self._parameters())
 
     def _parameters(self) -> Floats:

@@ -50,7 +50,7 @@ def margins(terms: Iterable[tuple[float, float, float]], level: float, *, of_log
 
 
 def design_effect(right: Flags) -> float:
-    """How many samples, in the order they were taken, are worth one independent one; at least 1.
+    """Return how many samples, in the order they were taken, are worth one independent one; at least 1.
 
     Failures come in clusters: the variance of the ratios of BLOCKS blocks to the binomial one (Rao and Scott, A Simple
     Method for the Analysis of Clustered Binary Data, Biometrics 48, 1992; on so few blocks Schmeiser, Batch Size

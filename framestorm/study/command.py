@@ -127,7 +127,7 @@ def _all(options: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def _names() -> list[str]:
-    """The studies in studies/."""
+    """Return the studies in studies/."""
     return sorted(file.parent.name for file in paths.STUDIES.glob(f"*/{DEFINITION}"))
 
 
@@ -149,7 +149,7 @@ def _list() -> int:
 
 
 def _find(name: str) -> Path:
-    """The study.yml of a study by its name or path.
+    """Return the study.yml of a study by its name or path.
 
     Raises:
         UsageError: there is no such study.
@@ -161,7 +161,7 @@ def _find(name: str) -> Path:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether a file exists; False also for an impossible path."""
+    """Return whether a file exists; False also for an impossible path."""
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises OSError of a name that is too long
 
 
@@ -221,7 +221,7 @@ def _resume(options: argparse.Namespace) -> Ended:
 
 
 def _folder_to_resume(options: argparse.Namespace) -> StudyFolder:
-    """The folder of the study to resume.
+    """Return the folder of the study to resume.
 
     Raises:
         UsageError: there is no such study, or -o has another one.

@@ -83,7 +83,7 @@ class Engine:
                     yield order, point, repetition
 
     def _needs(self, point: Point, repetition: int) -> bool:
-        """Whether the stop rule asks for this repetition of a point; one whose runs fail gets no more."""
+        """Return whether the stop rule asks for this repetition of a point; one whose runs fail gets no more."""
         from framestorm.stats.means import is_enough
 
         stop = self._study.stop
@@ -96,7 +96,7 @@ class Engine:
         return len(values) >= 2 and not is_enough(values, self._study.repetitions, stop.within_percent / 100)
 
     def _figures(self, run_name: str) -> tuple[dict[str, float], str | None]:
-        """The metrics of a run, or why they cannot be read; its files are read only once."""
+        """Return the metrics of a run, or why they cannot be read; its files are read only once."""
         from framestorm.points import run_figures
 
         if run_name not in self._read:
@@ -153,7 +153,7 @@ class Engine:
         self._note(point, line, took_s, figures)
 
     def _options(self, platforms: Platforms, point: Point, run_dir: Path) -> RunOptions:
-        """The options of a run, after applying the target settings of its point."""
+        """Return the options of a run, after applying the target settings of its point."""
         plan, platform = paths.ROOT / point.plan, platforms.prepare(point.target)
         return RunOptions(
             What(plan, point.properties, port=self._record.port, platform=platform),
@@ -195,7 +195,7 @@ class Engine:
         self._log(f"{line.run}: the engine itself took {line.engine_ms} ms")
 
     def _stopped(self) -> str | None:
-        """Why no further runs are done; None if there is no reason to stop."""
+        """Return why no further runs are done; None if there is no reason to stop."""
         if self.interrupts.count:
             return f"stopped by {self.interrupts.name}"
         same = self._failures[-SAME_FAILURES:]

@@ -19,7 +19,7 @@ from framestorm.study.design import matrix, reading
 
 
 def checks(study: StudyRecord, folder: Path) -> Iterator[Check]:
-    """Every check of what a study needs beyond its definition; nothing is started or made.
+    """Yield every check of what a study needs beyond its definition; nothing is started or made.
 
     `folder` has its study.yml and the published results.
     """
@@ -50,7 +50,7 @@ def _slaves(names: str, inventory: Path) -> Check:
 
 
 def pieces(study: StudyRecord) -> list[setup.Piece]:
-    """The pieces of set-up that a study needs."""
+    """Return the pieces of set-up that a study needs."""
     of_plans = [piece for point in study.points for piece in of_plan(matrix.read_plan(point.plan), point.properties)]
     of_platforms = [piece for platform in _platforms(study) for piece in platform.pieces()]
     of_slaves = [setup.ANSIBLE_VENV] if study.slaves is not None else []
@@ -83,7 +83,7 @@ def show(study: StudyRecord, runs: Sequence[tuple[int, Point, int]], needed: Seq
 
 
 def size(study: Study, points: Sequence[Point]) -> str:
-    """How many runs a study has, and how long they take."""
+    """Return how many runs a study has, and how long they take."""
     runs = len(points) * study.repetitions
     more = f", up to {len(points) * study.stop.at_most} where they vary" if study.stop else ""
     took = matrix.shown_time(study.repetitions * matrix.time_s(points))

@@ -69,7 +69,7 @@ class StudySummary:
 
 
 def summarise(study: StudyResults) -> StudySummary:
-    """The whole of summary.json."""
+    """Return the whole of summary.json."""
     definition = study.record.definition
     points, hypotheses = summarise_points(study), answer(study)
     published = read_published(study.folder, definition)
@@ -135,7 +135,7 @@ def _unmeasured(study: StudyResults) -> list[str]:
 
 
 def _levels(definition: design.Study, published: Sequence[PublishedPoint] | None) -> dict[str, list[Value]]:
-    """The levels of each factor in order, including those that only the published study has."""
+    """Return the levels of each factor in order, including those that only the published study has."""
     levels: dict[str, list[Value]] = {}
     for name, factor in definition.factors.items():
         of_published = (row.factors[name] for row in published or () if name in row.factors)

@@ -40,7 +40,7 @@ def blur(picture: Image.Image, detections: Iterable[Detection]) -> list[Face]:
 
 
 def _around(detection: Detection, size: tuple[int, int]) -> Face | None:
-    """The rectangle to blur: the detection with a margin, cut at the picture's edges."""
+    """Return the rectangle to blur: the detection with a margin, cut at the picture's edges."""
     across = MARGIN_SHARE * (detection.right - detection.left)
     down = MARGIN_SHARE * (detection.bottom - detection.top)
     left, top = max(0, math.floor(detection.left - across)), max(0, math.floor(detection.top - down))

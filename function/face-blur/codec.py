@@ -86,7 +86,7 @@ def _format(data: bytes) -> str | None:
 
 
 def _from_base64(body: bytes) -> bytes:
-    """The bytes behind base64 text, line breaks allowed. Anything that is not text is returned as it is."""
+    """Return the bytes behind base64 text, line breaks allowed. Anything that is not text is returned as it is."""
     if not body[:64].isascii() or not body.isascii():
         return body
     try:
@@ -100,7 +100,7 @@ def _from_base64(body: bytes) -> bytes:
 
 
 def _plain(image: Image.Image) -> Image.Image:
-    """The same picture with 8 bits a channel, grey or RGB, with transparency if it had any."""
+    """Return the same picture with 8 bits a channel, grey or RGB, with transparency if it had any."""
     if image.mode.startswith("I"):
         # 16 bits a pixel: Pillow's own conversion to 8 cuts off at 255.
         image = image.convert("I").point(lambda value: value * (1 / 256)).convert("L")

@@ -59,7 +59,7 @@ class FaceBlur:
 
 
 def preferred(accept: str) -> str:
-    """Which of JSON, image/png and image/jpeg an Accept header asks for first; JSON if none of them."""
+    """Return which of JSON, image/png and image/jpeg an Accept header asks for first; JSON if none of them."""
     ranges = []
     for part in accept.lower().split(","):
         media_type, *parameters = (piece.strip() for piece in part.split(";"))

@@ -18,7 +18,7 @@ _FILTER_UP = 2
 
 
 def encode_png(picture: Image.Image, icc_profile: bytes | None = None) -> bytes:
-    """A picture of mode L, LA, RGB or RGBA as PNG, 8 bits a channel, no pixel changed."""
+    """Return a picture of mode L, LA, RGB or RGBA as PNG, 8 bits a channel, no pixel changed."""
     pixels = np.asarray(picture).reshape(picture.height, -1)
     rows = np.empty((pixels.shape[0], 1 + pixels.shape[1]), np.uint8)
     rows[:, 0] = _FILTER_UP

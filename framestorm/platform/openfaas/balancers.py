@@ -74,7 +74,7 @@ def start(kind: str, function: str, policy: str = POLICIES[0]) -> str:
 
 
 def _command(kind: str, policy: str, workers: Sequence[str]) -> list[str | Path]:
-    """How to start a balancer; its configuration is filled in."""
+    """Return how to start a balancer; its configuration is filled in."""
     listen = f"{HOST}:{KINDS[kind].port}"
     if kind == "redirect":
         return [BIN / "redirect", "-listen", listen, "-workers", ",".join(workers)]
@@ -95,13 +95,13 @@ def _command(kind: str, policy: str, workers: Sequence[str]) -> list[str | Path]
 
 
 def running() -> dict[str, Service]:
-    """The balancers that were started, dead or alive, by their kind."""
+    """Return the balancers that were started, dead or alive, by their kind."""
     started = services.read(STATE)
     return dict(started.services) if started else {}
 
 
 def balanced(kind: str) -> Balanced:
-    """What a started balancer balances."""
+    """Return what a started balancer balances."""
     return files.read(_file(kind), Balanced)
 
 

@@ -122,7 +122,7 @@ def _show_status() -> int:
 
 
 def _balancer(kind: str) -> str:
-    """A started balancer in words."""
+    """Return a started balancer in words."""
     if balancers.running()[kind].process() is None:
         return f"balancer {kind}: ENDED; see {paths.shown(LOGS / kind)}.log"
     what = balancers.balanced(kind)

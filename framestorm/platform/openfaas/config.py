@@ -23,7 +23,7 @@ QUEUE_AT_ONCE = 4
 
 
 def programs(backend: str, queue_at_once: int = QUEUE_AT_ONCE) -> list[Program]:
-    """All parts in the order of starting: each needs only those before it."""
+    """Return all parts in the order of starting: each needs only those before it."""
     alertmanager_url = f"http://{HOST}:{layout.ALERTMANAGER_PORT}"
     nats_port = str(layout.NATS_PORT)
     common = {
@@ -114,7 +114,7 @@ def programs(backend: str, queue_at_once: int = QUEUE_AT_ONCE) -> list[Program]:
 
 
 def _folders_of_functions() -> list[str]:
-    """What functions need to read: the checkout, what was made for it, and the runtimes, wherever those are."""
+    """Return what functions need to read: the checkout, what was made for it, and the runtimes, wherever those are."""
     runtimes = [Path(program) for program in (parts.HERE.python, parts.HERE.node, parts.HERE.java)]
     homes = [program.resolve().parents[1] for program in runtimes if program.exists()]
     return [str(folder) for folder in dict.fromkeys([paths.ROOT, paths.LOCAL.resolve(), *homes])]
@@ -129,7 +129,7 @@ def write() -> None:
 
 
 def password() -> str:
-    """The password of the gateway's user."""
+    """Return the password of the gateway's user."""
     try:
         return PASSWORD_FILE.read_text()
     except FileNotFoundError:
@@ -147,7 +147,7 @@ def _make_password() -> None:
 
 
 def _files() -> dict[str, object]:
-    """The content of each file, by name. JSON is valid YAML, and a library writes it with correct quoting."""
+    """Return the content of each file, by name. JSON is valid YAML, and a library writes it with correct quoting."""
     watchdogs = {"url": f"{layout.PROVIDER_URL}/system/replicas?format=prometheus", "refresh_interval": SCRAPE_INTERVAL}
     prometheus = {
         "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},

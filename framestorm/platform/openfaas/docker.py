@@ -59,13 +59,13 @@ USER = "10001:10001"
 
 
 def is_running() -> bool:
-    """Whether an engine answers that this checkout may use: its own, or one that Framestorm did not start."""
+    """Return whether an engine answers that this checkout may use: its own, or one that Framestorm did not start."""
     data = _data()
     return data is not None and _other_checkout(data) is None
 
 
 def _data() -> Path | None:
-    """The data folder of the engine that answers; None if there is no engine."""
+    """Return the data folder of the engine that answers; None if there is no engine."""
     if shutil.which("docker") is None:
         return None
     command = ["docker", "info", "--format", "{{.DockerRootDir}}"]
@@ -74,7 +74,7 @@ def _data() -> Path | None:
 
 
 def _other_checkout(data: Path | None) -> Path | None:
-    """The other checkout of Framestorm that an engine with this data folder belongs to."""
+    """Return the other checkout of Framestorm that an engine with this data folder belongs to."""
     own = DATA.relative_to(paths.ROOT).parts
     is_other = data is not None and data.parts[-len(own) :] == own and data != DATA.resolve()
     return data.parents[len(own) - 1] if data is not None and is_other else None
@@ -176,7 +176,7 @@ def make_images() -> None:
 
 
 def _ensure_base() -> str:
-    """The tag of the base image; if its inputs have changed, the image is made first, which takes minutes."""
+    """Return the tag of the base image; if its inputs have changed, the image is made first, which takes minutes."""
     recipe = hashlib.sha256(f"{PACKAGES} {LOCK.read_text()}".encode()).hexdigest()[:12]
     if not _succeeds("image", "inspect", f"{BASE}:{recipe}"):
         _make_base(f"{BASE}:{recipe}")

@@ -56,7 +56,7 @@ def call(method: str, url: str, content: Any = None) -> Any:
 
 
 def functions() -> list[Function]:
-    """All functions, asked of the provider: the gateway cannot list them while Prometheus is down."""
+    """Return all functions, asked of the provider: the gateway cannot list them while Prometheus is down."""
     listed: list[Any] = call("GET", f"{PROVIDER_URL}/system/functions") or []
     # A number that is 0 is left out.
     return [{"replicas": 0, "availableReplicas": 0} | each for each in listed]
@@ -68,7 +68,7 @@ def scale(name: str, replicas: int) -> None:
 
 
 def replicas(name: str = "") -> list[Replica]:
-    """Every replica (of one function) with state and address, as the provider sees it."""
+    """Return every replica (of one function) with state and address, as the provider sees it."""
     return list(call("GET", f"{PROVIDER_URL}/system/replicas?function={name}"))
 
 

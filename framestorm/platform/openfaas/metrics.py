@@ -37,19 +37,19 @@ METRICS = {
 
 
 def readings(start_ms: float, end_ms: float, function: str | None) -> list[Reading]:
-    """The metrics of a span of time, by metric and time; of one function if it is named."""
+    """Return the metrics of a span of time, by metric and time; of one function if it is named."""
     rows = (row for metric in METRICS for row in _readings(metric, start_ms / 1000, end_ms / 1000))
     return [row for row in rows if function is None or row.function == function]
 
 
 def is_alerting(function: str) -> bool:
-    """Whether OpenFaaS's scaling alert is on, or about to be, for a function."""
+    """Return whether OpenFaaS's scaling alert is on, or about to be, for a function."""
     alerts = _ask("alerts", {})["alerts"]
     return any(alert["labels"].get("function_name", "").removesuffix(f".{NAMESPACE}") == function for alert in alerts)
 
 
 def _question(query: str, start_s: float, end_s: float) -> tuple[str, dict[str, str | float]]:
-    """The API and its words for a span of time.
+    """Return the API and its words for a span of time.
 
     The provider's own series are asked for at the very times of its scrapes, what is calculated at equal steps.
     """

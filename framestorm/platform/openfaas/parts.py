@@ -34,7 +34,7 @@ JAVA_CLASSES = HOME / "noop-java"
 
 
 def binary(part: str) -> Path:
-    """Where a part's program is once it is built."""
+    """Return where a part's program is once it is built."""
     return BIN / BINARIES.get(part, part)
 
 
@@ -135,7 +135,7 @@ def _go_pieces() -> tuple[Piece, ...]:
 
 
 def needed_packages() -> list[str]:
-    """The Debian packages that the local OpenFaaS needs; a JDK or a Node from another source will do as well."""
+    """Return the Debian packages that the local OpenFaaS needs; a JDK or a Node from another source will do as well."""
     # Node from another source has no package of that name, and would be downgraded.
     is_there = {"nodejs": shutil.which("node"), COMPILER: shutil.which("javac")}
     return [package for package in (*PACKAGES, COMPILER) if not is_there.get(package)]
@@ -203,7 +203,7 @@ HERE = Places(
 
 
 def catalogue(places: Places) -> dict[str, Image]:
-    """Every image by its own name.
+    """Return every image by its own name.
 
     Where a server listens, the backend tells it by {host} and {port}, and by `host` and `port` in its environment.
     """

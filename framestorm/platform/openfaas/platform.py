@@ -106,7 +106,7 @@ class OpenFaasSettings(TargetSettings):
             raise SettingError("policy", f"{self.route} has no policy {self.policy!r}", policies, self.policy)
 
     def refused_by_gateway_elsewhere(self, usual: Mapping[str, object]) -> str | None:
-        """Which of the settings cannot be applied at a gateway elsewhere, in words; None if all can.
+        """Return which of the settings cannot be applied at a gateway elsewhere, in words; None if all can.
 
         Args:
             usual: the study's own target: settings that are the same in all points are used as they are there.
@@ -151,7 +151,7 @@ class StackFunction(TypedDict, total=False):
 
 @cache
 def stack_functions() -> dict[str, StackFunction]:
-    """The entries of function/stack.yml by name."""
+    """Return the entries of function/stack.yml by name."""
     return dict(YAML(typ="safe", pure=True).load(STACK)["functions"])
 
 
@@ -253,7 +253,7 @@ class OpenFaas(Platform[OpenFaasSettings]):
         return self.folder
 
     def _is_ours(self, started: StartedServices) -> bool:
-        """Whether this study started it, perhaps before it was killed and resumed."""
+        """Return whether this study started it, perhaps before it was killed and resumed."""
         mark = self._study / MARK
         return mark.exists() and files.read(mark, Service) == started.services.get("provider")
 
@@ -353,7 +353,7 @@ def _scale(function: str, replicas: int) -> None:
 
 
 def leads_here(url: str) -> bool:
-    """Whether an address on loopback leads to a function of the local OpenFaaS, by whichever route."""
+    """Return whether an address on loopback leads to a function of the local OpenFaaS, by whichever route."""
     address = urllib.parse.urlsplit(url)
     if services.read() is None or address.hostname is None:
         return False
@@ -380,7 +380,7 @@ def _balancer_at(url: str) -> str | None:
 
 
 def _on_loopback(url: str) -> str:
-    """The same address on this machine's loopback, if it belongs to this machine."""
+    """Return the same address on this machine's loopback, if it belongs to this machine."""
     address = urllib.parse.urlsplit(url)
     if address.hostname == "localhost" or address.hostname in own_addresses():
         return address._replace(netloc=f"{LOOPBACK}:{address.port or 80}").geturl()

@@ -28,7 +28,7 @@ class Service:
     started_s: float
 
     def process(self) -> psutil.Process | None:
-        """The process, while it is alive."""
+        """Return the process, while it is alive."""
         try:
             process = psutil.Process(self.pid)
             alive = _started_s(self.pid) == self.started_s and process.status() != psutil.STATUS_ZOMBIE
@@ -38,7 +38,7 @@ class Service:
 
 
 def of(pid: int) -> Service:
-    """A running process as a service."""
+    """Return a running process as a service."""
     return Service(pid, _started_s(pid))
 
 
@@ -56,12 +56,12 @@ class StartedServices:
     services: Mapping[str, Service] = field(default_factory=dict)
 
     def dead(self) -> list[str]:
-        """Names of the services that ended without being stopped."""
+        """Return names of the services that ended without being stopped."""
         return [name for name, service in self.services.items() if service.process() is None]
 
 
 def read(path: Path = STATE) -> StartedServices | None:
-    """The state of the started services; None if nothing was started."""
+    """Return the state of the started services; None if nothing was started."""
     return files.read(path, StartedServices) if path.exists() else None
 
 
@@ -152,7 +152,7 @@ def _with_children(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
 
 
 def _is_running(process: psutil.Process) -> bool:
-    """Whether a process has not ended. A zombie has: its parent may take seconds to notice."""
+    """Return whether a process has not ended. A zombie has: its parent may take seconds to notice."""
     with contextlib.suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
         if process.status() != psutil.STATUS_ZOMBIE:
             return True

@@ -89,7 +89,7 @@ def restart(name: str, queue_at_once: int = config.QUEUE_AT_ONCE) -> None:
 
 
 def queue_at_once() -> int:
-    """How many requests the queue-worker has under way at a time, as it was started."""
+    """Return how many requests the queue-worker has under way at a time, as it was started."""
     started = services.read()
     process = started.services["queue-worker"].process() if started else None
     if process is None:

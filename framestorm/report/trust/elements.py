@@ -21,7 +21,7 @@ def errors(summary: Summary) -> list[str]:
 
 
 def unreplaced(summary: Summary) -> list[str]:
-    """A warning on each text that was sent in place of a value, with the labels."""
+    """Return a warning on each text that was sent in place of a value, with the labels."""
     by_text: dict[str, list[str]] = {}
     for each in summary.facts.unreplaced:
         by_text.setdefault(each.text, []).append(f"{plural(each.n, 'sample')} of {as_label(each.label)}")

@@ -21,7 +21,7 @@ NEAR = 0.9  # of the limit: where most successes take so long, it is the functio
 
 
 def between(summary: Summary, samples: pl.LazyFrame) -> list[str]:
-    """A warning for each cause whose failures end at one time, though no success takes so long."""
+    """Return a warning for each cause whose failures end at one time, though no success takes so long."""
     causes = [cause for cause, n in summary.main.causes.items() if _is_of_others(cause) and n >= LEAST_N]
     if not causes:
         return []

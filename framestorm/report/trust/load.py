@@ -44,7 +44,7 @@ def arrivals(summary: Summary) -> list[str]:
 
 
 def schedules(summary: Summary) -> list[str]:
-    """Each schedule that was not kept, with the reasons; dropped arrivals have a warning of their own."""
+    """Return each schedule that was not kept, with the reasons; dropped arrivals have a warning of their own."""
     return [
         _of_schedule(reached, summary)
         for reached in summary.reached
@@ -112,7 +112,7 @@ def users(summary: Summary) -> list[str]:
 
 
 def _most_in_a_second(asked: Curves) -> float:
-    """The most users that are asked for during a whole second: a peak that is shorter may have no sample."""
+    """Return the most users that are asked for during a whole second: a peak that is shorter may have no sample."""
     corners = [(x, y) for x, y in zip(asked["x"], asked["y"], strict=True) if x is not None and y is not None]
     levels = [
         max(y, next_y) - abs(next_y - y) / (next_x - x)

@@ -33,7 +33,7 @@ NAMED_STALLS = 3
 
 
 def _since_start(summary: Summary, at_s: float) -> str:
-    """A moment as people read it: since the start of the load."""
+    """Return a moment as people read it: since the start of the load."""
     return duration(1000 * (at_s - summary.load_start_s))
 
 
@@ -153,7 +153,7 @@ def stalls(summary: Summary) -> list[str]:
 
 
 def _seconds_of_load(summary: Summary) -> str:
-    """How many of the load's seconds had a stall."""
+    """Return how many of the load's seconds had a stall."""
     n, load = len(summary.facts.stalls), summary.load
     of = math.ceil(load.duration_ms / 1000) if load else 0
     return f"{count(n)} of the {plural(of, 'second')} of the load" if of > n else f"{plural(n, 'second')} of the load"

@@ -5,7 +5,7 @@ from framestorm.model.units import count, listed, plural
 
 
 def names(summary: Summary) -> list[str]:
-    """A note on each name with several addresses: how many requests each of them got."""
+    """Return a note on each name with several addresses: how many requests each of them got."""
     sentences = []
     asked = {name.name: name for name in summary.run.names}
     for name in dict.fromkeys((*asked, *summary.facts.requests_by_address)):

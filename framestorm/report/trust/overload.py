@@ -16,7 +16,7 @@ def overload(summary: Summary) -> list[str]:
 
 
 def why(overload: Overload, unit: str) -> str:
-    """What happened, as a sentence or two; that of the failed criterion."""
+    """Return what happened, as a sentence or two; that of the failed criterion."""
     asked, answered = rate(overload.asked_per_s), rate(overload.answered_per_s)
     of_one, with_one = (f" of {overload.name!r}", f" with {overload.name!r}") if overload.name else ("", "")
     who = f"The load{of_one} was not answered"
@@ -57,7 +57,7 @@ def _sign(sign: str, overload: Overload, unit: str) -> str:
 
 
 def accepted(summary: Summary) -> list[str]:
-    """A note on answers that say that the work is still to be done."""
+    """Return a note on answers that say that the work is still to be done."""
     of_label = summary.facts.accepted
     n, names = sum(of_label.values()), [f"{as_label(label)} {count(of)}" for label, of in of_label.items()]
     if not n:
@@ -76,7 +76,7 @@ def _is_of_function(overload: Overload) -> bool:
 
 
 def _waits(overload: Overload) -> bool:
-    """Whether requests wait for each other: most take much longer than the fastest."""
+    """Return whether requests wait for each other: most take much longer than the fastest."""
     least, typical = overload.least_ms, overload.typical_ms
     return least is not None and typical is not None and typical >= WAITS * least
 

@@ -56,7 +56,7 @@ class Counts:
         self.transactions = {self._name(*of) for of in self._tallies if of[1] == TRANSACTION}
 
     def group(self, label: str, *, is_at_rate: bool) -> Group:
-        """What a criterion about a label is judged by."""
+        """Return what a criterion about a label is judged by."""
         so_far = next((so_far for of, so_far in self._so_far.items() if self._name(*of) == label), None)
         return so_far.group(label, is_at_rate=is_at_rate) if so_far else Group(label)
 
@@ -88,7 +88,7 @@ class Counts:
         return label + OF_TRANSACTION if kind == TRANSACTION and (label, "sampler") in self._tallies else label
 
     def _of_criteria(self, label: str, kind: str) -> Iterable[SoFar]:
-        """What the criteria about an interval are judged by."""
+        """Return what the criteria about an interval are judged by."""
         of, judged = (label, kind), self._is_judged
         if kind == "user":
             yield from [self._so_far.setdefault(of, SoFar("duration"))] if USER in judged else []

@@ -60,7 +60,7 @@ class Outlook:
         return max(ends) + sum(filter(None, waiting))
 
     def asked_per_s(self, since_s: float, until_s: float, starts: Mapping[str, float]) -> float | None:
-        """The mean planned rate between two moments; None without one."""
+        """Return the mean planned rate between two moments; None without one."""
         due = 0.0
         for load in self._rates:
             start_s = min((starts[name] for name in load.groups if name in starts), default=None)
@@ -75,7 +75,7 @@ class Outlook:
         return len(labels) <= 1
 
     def _length_s(self, group: Load) -> float | None:
-        """How long a group lasts: no longer than the timer that ends its threads."""
+        """Return how long a group lasts: no longer than the timer that ends its threads."""
         ending = [load for load in self._timers if load.kind == "VariableThroughputTimer" and group.name in load.groups]
         lengths = [length for load in (group, *ending) if (length := load.length_s) is not None]
         return min(lengths, default=None)
@@ -126,7 +126,7 @@ class Log:
                 self._sent.popleft()
 
     def started_per_s(self) -> float | None:
-        """The rate of the arrivals that were sent in the last seconds; None if it is not known."""
+        """Return the rate of the arrivals that were sent in the last seconds; None if it is not known."""
         if len(self._sent) < 2:
             return None
         (since_s, before), (until_s, now) = self._sent[0], self._sent[-1]
@@ -134,6 +134,6 @@ class Log:
 
 
 def _time_s(text: bytes, began_s: float, now_s: float) -> float:
-    """The time of a message; that of now if it cannot be, as where Java was told another time zone."""
+    """Return the time of a message; that of now if it cannot be, as where Java was told another time zone."""
     at_s = datetime.strptime(text.decode(), "%Y-%m-%d %H:%M:%S,%f").timestamp()
     return at_s if began_s - 1 <= at_s <= now_s else now_s

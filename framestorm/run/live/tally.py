@@ -57,16 +57,16 @@ class Tally:
         return sum(second.n for second in seconds) / covered_s
 
     def in_flight(self, now_s: float, since_s: float | None) -> float:
-        """How many requests were under way at a time in the last seconds, by Little's law of those answered."""
+        """Return how many requests were under way at a time in the last seconds, by Little's law of those answered."""
         covered_s, seconds = self._recent(now_s, since_s)
         return sum(second.busy_ms for second in seconds) / 1000 / covered_s
 
     def recent_times(self, now_s: float, *percents: str) -> list[float | None]:
-        """Percentiles of the response times without error over the last seconds, in ms."""
+        """Return percentiles of the response times without error over the last seconds, in ms."""
         return percentiles((second.times for second in self._recent(now_s, None)[1]), percents)
 
     def _recent(self, now_s: float, since_s: float | None) -> tuple[float, list[Interval]]:
-        """The seconds that the figures of now are of, and how much time they cover."""
+        """Return the seconds that the figures of now are of, and how much time they cover."""
         oldest = math.floor(now_s) - RECENT_S + 1
         covered_s = now_s - max(oldest, oldest if since_s is None else since_s)
         return max(covered_s, SHORTEST_S), [each for at, each in self._seconds.items() if at >= oldest]
@@ -85,18 +85,18 @@ class Counted:
         self.full, self.cut = full, cut
 
     def percentile(self, percent: str) -> Estimate | None:
-        """The nearest-rank percentile."""
+        """Return the nearest-rank percentile."""
         n = sum(self.full.values()) + sum(self.cut.values())
         return self._figure(nearest_rank(n, percent)) if n else None
 
     def mean(self) -> Estimate | None:
-        """The mean; a lower bound as soon as one time was cut off."""
+        """Return the mean; a lower bound as soon as one time was cut off."""
         counted = (*self.full.items(), *self.cut.items())
         n, total_ms = sum(n for _, n in counted), sum(n * ms for ms, n in counted)
         return Estimate(total_ms / n, n=n, bound="lower" if self.cut else "exact") if n else None
 
     def extreme(self, *, largest: bool) -> Estimate | None:
-        """The smallest or the largest time."""
+        """Return the smallest or the largest time."""
         n = sum(self.full.values()) + sum(self.cut.values())
         return self._figure(n if largest else 1) if n else None
 
@@ -119,7 +119,7 @@ class SoFar:
         self._sum.merge(interval)
 
     def group(self, label: str, *, is_at_rate: bool) -> Group:
-        """The measurements so far, as results/table.py makes them of a run that is over."""
+        """Return the measurements so far, as results/table.py makes them of a run that is over."""
         of, ok = self._sum, self._sum.n - self._sum.errors
         begin_s = of.first_start_s
         if is_at_rate and of.n > 1 and of.times:

@@ -85,7 +85,7 @@ class LiveView:
         self.counts.read(self._now_s)
 
     def line(self) -> str:
-        """All figures as one line of text."""
+        """Return all figures as one line of text."""
         parts = [self._progress()]
         if self._has_begun:
             parts += ["  ".join(self._figures()), *self._criteria_so_far()]
@@ -101,7 +101,7 @@ class LiveView:
         return "  | ".join(parts).replace(units.NBSP, " ")
 
     def screen(self, width: int = 80, height: int = 24) -> Group:
-        """The lines for a terminal of that size: what there is no room for, the report has."""
+        """Return the lines for a terminal of that size: what there is no room for, the report has."""
         if not self._has_begun:
             return Group(self._bar(width))
         lines = [*_packed(self._figures(), width), *self._criteria_so_far()]
@@ -114,7 +114,7 @@ class LiveView:
         return Group(self._bar(width), *wrapped, *([table] if table.row_count else []))
 
     def table(self, width: int = 80, height: int = 24) -> Table:
-        """A row for each slave, and for each label as far as there is room, the most frequent first."""
+        """Return a row for each slave, and for each label as far as there is room, the most frequent first."""
         busy = self._busy() if len(self._hosts) > 1 else {}
         headings = [f"{self._sample}s", "/s", "errors", *PERCENTS, *(["busy cores"] if busy else [])]
         rows: list[tuple[str, list[str]]] = []
@@ -178,12 +178,12 @@ class LiveView:
         return end_s is not None and self._now_s > end_s
 
     def _spans_s(self) -> tuple[float, float | None]:
-        """How long the load has gone on, and how long it lasts in all; None if it ends by itself."""
+        """Return how long the load has gone on, and how long it lasts in all; None if it ends by itself."""
         began_s, end_s = self._load_began_s or self._began_s, self._outlook.end_s(self._starts)
         return self._now_s - began_s, None if end_s is None else end_s - began_s
 
     def _progress(self) -> str:
-        """How long the load goes on, and how long it still will."""
+        """Return how long the load goes on, and how long it still will."""
         elapsed_s, total_s = self._spans_s()
         if not self._has_begun:
             return f"starting JMeter, {_shown_s(elapsed_s)}"
@@ -207,7 +207,7 @@ class LiveView:
         return bar
 
     def _figures(self) -> list[str]:
-        """The figures of the whole run, each with its name."""
+        """Return the figures of the whole run, each with its name."""
         whole, now_s = self.counts.whole, self._now_s
         since_s = self.counts.first_end_s
         rates = [f"{_per_s(whole.answers_per_s(now_s, since_s))}/s answered"]
@@ -228,14 +228,14 @@ class LiveView:
         return parts + ([f"{next(iter(busy.values()))} cores busy"] if len(busy) == 1 else [])
 
     def _asked_per_s(self) -> float | None:
-        """The planned rate of the seconds that the answered rate is of, as far as they lie within the load."""
+        """Return the planned rate of the seconds that the answered rate is of, as far as they lie within the load."""
         began_s = self._load_began_s
         if self._is_planned_time_over or began_s is None:
             return None
         return self._outlook.asked_per_s(max(began_s, self._now_s - RECENT_S), self._now_s, self._starts)
 
     def _under_way(self) -> list[str]:
-        """The users of a closed load, or the requests that an open one waits for."""
+        """Return the users of a closed load, or the requests that an open one waits for."""
         whole = self.counts.whole
         if not self._outlook.is_open:
             total = self._outlook.users(self._now_s, self._starts)
@@ -256,14 +256,14 @@ class LiveView:
         return [f"{units.count(arrivals.in_flight)} in flight", *dropped]
 
     def _load_so_far(self) -> judgement.LoadFigures:
-        """What JMeter counts of the whole load; the rest is judged at the end."""
+        """Return what JMeter counts of the whole load; the rest is judged at the end."""
         if (arrivals := self._log.arrivals) is None or self.counts.by_slave:
             return judgement.LoadFigures()
         due = arrivals.sent + arrivals.dropped
         return judgement.LoadFigures(in_flight=self._log.most_in_flight, due=due, dropped=arrivals.dropped)
 
     def _criteria_so_far(self) -> list[str]:
-        """Each criterion and what was measured for it so far, those that do not hold first."""
+        """Return each criterion and what was measured for it so far, those that do not hold first."""
         counts, is_open = self.counts, self._record.is_open_model
         labels = [name for name in counts.by_label if name not in {*counts.transactions, OTHER_LABELS}]
         each = [one for criterion in self._criteria for one in judgement.for_each(criterion, labels)]
@@ -282,12 +282,12 @@ class LiveView:
         return lines
 
     def _causes(self) -> str:
-        """The most common causes of errors, each with its count."""
+        """Return the most common causes of errors, each with its count."""
         most_common = self.counts.whole.causes.most_common(SHOWN_CAUSES)
         return ", ".join(f"{printable(cause)} {units.count(count)}" for cause, count in most_common)
 
     def _busy(self) -> dict[str, str]:
-        """How many cores of each host are busy."""
+        """Return how many cores of each host are busy."""
         busy = self.counts.busy_cores
         return {
             shown(host): f"{busy[name]:.1f} of {host.cores or '?'}"
@@ -303,7 +303,7 @@ def printable(text: str) -> str:
 
 
 def _packed(parts: Sequence[str], width: int) -> list[str]:
-    """The parts as lines that are no wider than that, as long as a part is not."""
+    """Return the parts as lines that are no wider than that, as long as a part is not."""
     lines: list[str] = []
     for part in parts:
         if lines and cell_len(lines[-1]) + len(GAP) + cell_len(part) <= width:
@@ -315,7 +315,7 @@ def _packed(parts: Sequence[str], width: int) -> list[str]:
 
 @cache
 def _console(width: int) -> Console:
-    """A console that only tells how its lines are broken."""
+    """Return a console that only tells how its lines are broken."""
     return Console(width=width)
 
 

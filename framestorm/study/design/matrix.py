@@ -29,7 +29,7 @@ PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 
 
 def points(study: Study) -> list[Point]:
-    """Every point once, in the order of the factors in study.yml.
+    """Return every point once, in the order of the factors in study.yml.
 
     Raises:
         PointError: a level or a value gives a point that cannot be run.
@@ -47,7 +47,7 @@ def points(study: Study) -> list[Point]:
 
 
 def override(study: Study, overrides: Overrides) -> Study:
-    """The study with fixed properties and repetitions as set by -J and --repetitions.
+    """Return the study with fixed properties and repetitions as set by -J and --repetitions.
 
     Raises:
         UsageError: the plan does not have a property, the study varies it, or its value is out of range.
@@ -106,12 +106,12 @@ def choose(points: Sequence[Point], words: Iterable[str]) -> list[Point]:
 
 
 def schedule(points: Sequence[Point], repetitions: int, seed: int, order: str) -> list[tuple[Point, int]]:
-    """Points with the number of their repetition (from 1), in the order in which they run."""
+    """Return points with the number of their repetition (from 1), in the order in which they run."""
     return [(point, n) for n in range(1, repetitions + 1) for point in in_order(points, n, seed, order)]
 
 
 def in_order(points: Sequence[Point], repetition: int, seed: int, order: str) -> list[Point]:
-    """The points in the order of one repetition, which depends only on the seed and the repetition's number."""
+    """Return the points in the order of one repetition, which depends only on the seed and the repetition's number."""
     ordered = list(points)
     if order == "randomised":
         # Not used for security.
@@ -121,7 +121,7 @@ def in_order(points: Sequence[Point], repetition: int, seed: int, order: str) ->
 
 @cache
 def read_plan(plan: str) -> Plan:
-    """A plan of the checkout.
+    """Return a plan of the checkout.
 
     Raises:
         UsageError: the plan is missing or wrong.
@@ -130,7 +130,7 @@ def read_plan(plan: str) -> Plan:
 
 
 def _point(study: Study, places: Mapping[str, int]) -> Point:
-    """The point with these levels, each given by its position in its factor."""
+    """Return the point with these levels, each given by its position in its factor."""
     factors = {name: study.factors[name].values[number] for name, number in places.items()}
     base = Level.model_construct(plan=study.plan, properties=study.properties, target=study.target, run_s=study.run_s)
     settings: dict[YamlPath, tuple[Any, YamlPath]] = {
@@ -185,7 +185,7 @@ def _point(study: Study, places: Mapping[str, int]) -> Point:
 
 
 def _settings(level: Level) -> Iterator[tuple[YamlPath, Any]]:
-    """What a level sets, each with its place below the level; environment variables one by one."""
+    """Yield what a level sets, each with its place below the level; environment variables one by one."""
     if level.plan is not None:
         yield ("plan",), level.plan
     if level.run_s is not None:
@@ -225,7 +225,7 @@ class _Resolver:
         self._under_way: list[str] = []
 
     def value(self, name: str) -> Any:
-        """The value of a property."""
+        """Return the value of a property."""
         value, place = self._properties[name]
         if name in self._under_way:
             raise PointError(place, f"{name} needs itself: {' -> '.join([*self._under_way, name])}")
@@ -235,7 +235,7 @@ class _Resolver:
         return resolved
 
     def resolve(self, value: Any, place: YamlPath) -> Any:
-        """Any value of study.yml."""
+        """Return any value of study.yml."""
         if not isinstance(value, str):
             return value
         if not value.startswith("="):
@@ -271,5 +271,5 @@ def time_s(points: Iterable[Point], overheads_s: Sequence[float] = ()) -> float:
 
 
 def shown_time(seconds: float) -> str:
-    """A time for people at a terminal."""
+    """Return a time for people at a terminal."""
     return duration(seconds * 1000).replace("\N{NO-BREAK SPACE}", " ")

@@ -119,7 +119,7 @@ def check_published(file: Path) -> None:
 
 
 def _quick(checks: "_Checks", quick: Quick) -> Study:
-    """The study in its --quick form; the places of changed values are those in `quick`."""
+    """Return the study in its --quick form; the places of changed values are those in `quick`."""
     study, problems = checks.study, checks.problems
     factors = dict(study.factors)
     for name, factor in quick.factors.items():
@@ -216,7 +216,7 @@ class _Checks:
             names.append(name)
 
     def _numbers(self) -> list[str]:
-        """Names of properties and of factors with numbers."""
+        """Return names of properties and of factors with numbers."""
         names = set(self.study.properties)
         for name, factor in self.study.factors.items():
             names |= {name} if any(as_number(value) is not None for value in factor.values) else set()

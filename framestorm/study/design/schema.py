@@ -17,7 +17,7 @@ class Untitled(GenerateJsonSchema):
     """A schema without the titles that pydantic generates from the keys."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
-        """No field has a title."""
+        """Return False: no field has a title."""
         return False
 
 
@@ -32,7 +32,7 @@ def text() -> str:
 
 
 def _target() -> JsonSchemaValue:
-    """The settings of all platforms; a point has those of its kind."""
+    """Return the settings of all platforms; a point has those of its kind."""
     properties: dict[str, JsonSchemaValue] = {
         "kind": {"description": "The platform.", "enum": list(PLATFORMS), "default": next(iter(PLATFORMS))}
     }

@@ -35,14 +35,14 @@ class PointError(UsageError):
 
 
 def choices(value: object, allowed: Sequence[str]) -> str:
-    """The end of a message that lists what is allowed and proposes what is nearest to a value."""
+    """Return the end of a message that lists what is allowed and proposes what is nearest to a value."""
     nearest = difflib.get_close_matches(str(value), allowed, n=1) if value is not None else []
     hint = f"; did you mean {nearest[0]}?" if nearest else ""
     return f"{hint}; allowed: {', '.join(allowed)}" if allowed else ""
 
 
 def shown_place(place: YamlPath) -> str:
-    """A place as one would write it: hypotheses[0].claims[1].where."""
+    """Return a place as one would write it: hypotheses[0].claims[1].where."""
     words = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     return words.removeprefix(".") or "the file"
 
@@ -84,7 +84,7 @@ _Constructor.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.cons
 
 
 def read(path: Path) -> tuple[Any, Problems]:
-    """The contents of a YAML file, and where to note what is wrong with them.
+    """Return the contents of a YAML file, and where to note what is wrong with them.
 
     Raises:
         UsageError: the file cannot be read, is not YAML, repeats a name or has one that is not a text.
@@ -128,7 +128,7 @@ def _note_lines(node: Node | None, place: YamlPath, problems: Problems) -> None:
 
 
 def validated(model: type[M], content: object, problems: Problems) -> M:
-    """What the content of the file is as a `model`.
+    """Return what the content of the file is as a `model`.
 
     Raises:
         UsageError: it is none.

@@ -52,7 +52,7 @@ Drawn = PointSummary | PublishedPoint
 
 
 def study_charts(summary: StudySummary) -> list[Chart]:
-    """The charts that study.yml asks for, or else the usual ones, where there is something to draw."""
+    """Return the charts that study.yml asks for, or else the usual ones, where there is something to draw."""
     charts = []
     for number, asked in enumerate(summary.study.definition.charts or _usual_charts(summary)):
         if asked.is_by_index:
@@ -66,7 +66,7 @@ def study_charts(summary: StudySummary) -> list[Chart]:
 
 
 def _usual_charts(summary: StudySummary) -> list[design.ChartDefinition]:
-    """One of each metric of the table, if it can show all factors: along the axis, as lines and as panels."""
+    """Return one of each metric of the table, if it can show all factors: along the axis, as lines and as panels."""
     # A factor of one level would be an axis or a legend with nothing to tell apart.
     varied = {name: levels for name, levels in summary.levels.items() if len(levels) > 1} or summary.levels
     levels = list(varied.values())
@@ -105,7 +105,7 @@ class _Scale:
         return float(f"{value * self.factor:.5g}")
 
     def end(self, value: float | None) -> float | None:
-        """An end of an interval."""
+        """Return an end of an interval."""
         return None if value is None else float(f"{min(max(value * self.factor, self.least), self.most):.5g}")
 
 
@@ -158,7 +158,7 @@ class _Drawing:
     def _panels(
         self, points: Sequence[Drawn], by: str | None, levels: Sequence[Any], prefix: str
     ) -> list[tuple[Any, Panel]]:
-        """The panels that have something in them, each with its level of the factor `by`."""
+        """Return the panels that have something in them, each with its level of the factor `by`."""
         panels = []
         for level in levels:
             chosen = [point for point in points if by is None or matches(point.factors, {by: level})]
@@ -231,7 +231,7 @@ class _Drawing:
         return [*(_band(x, low, high, colour) if is_band else []), trace]
 
     def _low(self, end: float | None, middle: float | None) -> float | None:
-        """The lower end of an interval around `middle`."""
+        """Return the lower end of an interval around `middle`."""
         if end is None or middle is None:
             return None
         if "y" in self.log and end <= 0:
@@ -240,7 +240,7 @@ class _Drawing:
         return end
 
     def _law(self, points: Sequence[Drawn], metric: str, scale: _Scale, colour: str) -> list[Trace]:
-        """The scalability law that was fitted to just the points of a line."""
+        """Return the scalability law that was fitted to just the points of a line."""
         rest = [{name: level for name, level in point.factors.items() if name != self.x} for point in points]
         fit = next((f for f in self.fits if (f.over, f.metric, f.factors) == (self.x, metric, rest[0])), None)
         if self.is_category or fit is None or not fit.curve or any(one != rest[0] for one in rest):
@@ -322,7 +322,7 @@ def _spread_lone_points(traces: Sequence[Trace], *, is_log: bool) -> None:
 
 
 def _band(x: Sequence[Any], low: Sequence[float | None], high: Sequence[float | None], colour: str) -> list[Trace]:
-    """The interval as a shape around the line; in pieces where a point has none."""
+    """Return the interval as a shape around the line; in pieces where a point has none."""
     xs: list[Any] = []
     ys: list[float | None] = []
     for has_ends, piece in itertools.groupby(zip(x, low, high, strict=True), lambda point: None not in point):

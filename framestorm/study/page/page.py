@@ -69,12 +69,12 @@ def build(study_dir: Path) -> StudySummary:
 
 
 def is_complete(summary: StudySummary) -> bool:
-    """Whether each point has all of its runs."""
+    """Return whether each point has all of its runs."""
     return bool(summary.progress.complete_runs) and summary.progress.states["complete"] == summary.progress.points
 
 
 def exit_status(summary: StudySummary) -> int:
-    """What run.sh returns: runs that are missing come first, as the answers may change with them."""
+    """Return what run.sh returns: runs that are missing come first, as the answers may change with them."""
     if not summary.progress.complete_runs:
         return EXIT_NOTHING
     if not is_complete(summary):
@@ -85,7 +85,7 @@ def exit_status(summary: StudySummary) -> int:
 
 
 def terminal_text(summary: StudySummary, page: Path) -> str:
-    """The hypotheses with their verdicts, what is missing or failed, and where the page is."""
+    """Return the hypotheses with their verdicts, what is missing or failed, and where the page is."""
     lines = [f"{summary.study.name}{' (quick)' if summary.study.quick else ''}: {progress_text(summary)}."]
     for hypothesis in summary.hypotheses:
         lines.append(f"  {hypothesis.verdict:<14} {hypothesis.name}: {hypothesis.text}")
@@ -125,7 +125,7 @@ def basis_sentences(basis: Basis) -> list[str]:
 
 
 def progress_text(summary: StudySummary) -> str:
-    """How many runs there are of how many, and what came of the rest."""
+    """Return how many runs there are of how many, and what came of the rest."""
     progress = summary.progress
     text = f"{units.count(progress.complete_runs)} of {plural(progress.planned_runs, 'run')} complete"
     if progress.failed_runs:
@@ -158,7 +158,7 @@ def _hypothesis_case(hypothesis: HypothesisAnswer) -> Case:
 
 
 def _point_case(point: PointSummary) -> Case:
-    """A point with a failed run fails, one without all of its runs is skipped."""
+    """Return the test case of a point: failed with a failed run, skipped if runs are missing."""
     done = f"{point.complete} of {plural(point.planned, 'repetition')} complete"
     if point.failed:
         return Case(point.id, (point.state, f"{done}: " + "\n".join(point.causes)))
@@ -194,7 +194,7 @@ def page_html(summary: StudySummary) -> str:
 
 
 def repeating_command(study: StudyRecord) -> list[str]:
-    """The command that takes the study again, with its seed: the same order of runs."""
+    """Return the command that takes the study again, with its seed: the same order of runs."""
     command = iter(study.command or ("./run.sh", "study", study.name))
     words = []
     for word in command:
@@ -210,7 +210,7 @@ def repeating_command(study: StudyRecord) -> list[str]:
 
 
 def figure_text(figure: Estimate | None, name: str) -> str:
-    """A figure as it stands in the table: "> " for a lower bound, "≈ " where timeouts made it unsure."""
+    """Return a figure as it stands in the table: "> " for a lower bound, "≈ " where timeouts made it unsure."""
     if figure is None:
         return units.NONE
     mark = {"lower": "> ", "unsure": "\N{ALMOST EQUAL TO} "}.get(figure.bound, "")
@@ -218,12 +218,12 @@ def figure_text(figure: Estimate | None, name: str) -> str:
 
 
 def figure_ends(figure: Estimate | None, name: str) -> str:
-    """The interval of a figure; empty without one."""
+    """Return the interval of a figure; empty without one."""
     return "" if figure is None else metric(name).ends_text(figure.value, figure.low, figure.high)
 
 
 def published_points(summary: StudySummary) -> dict[str, dict[str, Estimate]]:
-    """The published figures of each point: those of the row that has the same levels of all its factors."""
+    """Return the published figures of each point: those of the row that has the same levels of all its factors."""
     figures = {}
     for point in summary.points:
         for row in summary.published or ():
