@@ -8,7 +8,7 @@ from framestorm import paths
 from lab import base
 from lab.hosts import HOME
 
-OF_A_LAB = (HOME, paths.LOCAL / "ssh", paths.LOCAL / "deploy")
+LAB_FOLDERS = (HOME, paths.LOCAL / "ssh", paths.LOCAL / "deploy")
 _NEW_FILES, _NEW_NETWORK = 0x00020000, 0x40000000  # CLONE_NEWNS, CLONE_NEWNET of unshare(2)
 
 
@@ -19,7 +19,7 @@ def enter(lane: Path) -> None:
         raise OSError(ctypes.get_errno(), "unshare failed")
     _call("ip", "link", "set", "lo", "up")
     _call("mount", "--make-rprivate", "/")
-    for folder in OF_A_LAB:
+    for folder in LAB_FOLDERS:
         folder.mkdir(mode=0o700, exist_ok=True)
         own = lane / folder.name
         own.mkdir(parents=True, mode=0o700)

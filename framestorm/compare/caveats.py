@@ -178,7 +178,7 @@ def _settings(side: RunSide | StudySide, other: RunSide | StudySide) -> SettingT
 
 
 def _of_run(run: Run) -> dict[str, str]:
-    """Return all settings of a run.json and of the target, by name, as text."""
+    """Return the settings in run.json and those of the target, as texts by name."""
     record = run.record
     recorded = run.target or (settings_of(record.target) if record.target else {})
     # Also what the plan does not name; a property's final value counts.

@@ -196,7 +196,7 @@ def _reach(table: Table, weights: Floats) -> tuple[float, float]:
 def _of_single_runs(
     study: StudyResults, claim: Claim, table: Table, weights: Floats, design: Floats, value: float
 ) -> Estimate:
-    """The figure with one run per point: from the variation of points, and at least that of each run's samples."""
+    """Return the figure with one run per point; its interval is never narrower than that of the runs' samples."""
     between = without_repetition(table.values[:, 0], weights, design)
     figure, resamples = replace(between, value=value, n=1), resamples_of(study, table, claim.metric)
     if resamples is None:

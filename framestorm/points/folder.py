@@ -294,7 +294,7 @@ def newest_unfinished(study_file: Path, quick: bool) -> StudyFolder:
 
 
 def _free(path: Path, word: str) -> Path:
-    """Return the path, or the next one of its kind that does not exist yet."""
+    """Return the path or, if it exists, the path with the next free number."""
     base = re.sub(rf"-{word}-\d+$", "", path.name)
     number = 1
     while path.exists():

@@ -7,7 +7,7 @@ import polars as pl
 
 
 def is_of_groups(column: str, names: Iterable[str], *, has_slaves: bool) -> pl.Expr:
-    """Return whether the thread named in a column is of one of these groups; a slave puts its address in front."""
+    """Return whether a column names a thread of these groups; on a slave, its name begins with the slave's address."""
     # jmeter-plugins' dynamic groups name their threads after the one that starts them.
     groups = "|".join(map(re.escape, names))
     slave = r"(?:\S+-)?" if has_slaves else ""

@@ -190,7 +190,7 @@ def _time_format(raw: pl.LazyFrame) -> str | None:
 
 
 def has_rows(path: Path) -> bool:
-    """Return whether JMeter wrote a row below the header."""
+    """Return whether the file has a row below its header."""
     if not path.exists():
         return False
     with path.open("rb") as file:

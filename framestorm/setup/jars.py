@@ -61,16 +61,21 @@ class Lock:
 def fill(home: Path, pom: Path) -> None:
     """Fill a folder with the jars of a pom.xml, and compare them with the lock file beside it.
 
-    A pom.xml that was changed after its lock file was written is resolved by Maven.
+    A pom.xml that was changed after its lock file was written is resolved by Maven, and so is any if Maven's own jars,
+    which an extension is compiled against, are not where a distribution has them.
 
     Raises:
         FramestormError: Maven failed, or a jar differs from the one that the lock file names.
     """
     lock = Lock.of(pom)
-    if lock.pom == _digest(pom):
-        _fetch(home, lock)
+    maven = _maven()
+    libraries = maven.resolve().parents[1] / "lib"
+    is_locked = lock.pom == _digest(pom)
+    if is_locked and any(libraries.glob("maven-core*.jar")):
+        _fetch(home, lock, libraries)
     else:
-        say(f"note: {paths.shown(pom)} is not the one of its jars.lock, so Maven reads the POMs of all jars first\n")
+        why = f"{maven} has no lib folder" if is_locked else "its jars.lock is of another one"
+        say(f"note: Maven reads the POMs of all jars of {paths.shown(pom)} first: {why}\n")
         call_maven("-f", pom, "package", f"-Dhome={home}")
     check(home, lock)
 
@@ -97,16 +102,16 @@ def check(home: Path, lock: Lock) -> None:
         say(f"note: no jars.lock has a digest of {', '.join(unknown)}\n")
 
 
-def _fetch(home: Path, lock: Lock) -> None:
-    """Let Maven fetch the jars of a lock file by an extension, which is compiled against this Maven."""
+def _fetch(home: Path, lock: Lock, libraries: Path) -> None:
+    """Let Maven fetch the jars of a lock file by an extension, which is compiled against the jars of Maven."""
     java = paths.JAVA_HOME / "bin" / "java"
     # Maven's finder of components reads no newer classes.
     compiler = (java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-proc:none", "-source", "8", "-target", "8")
     with tempfile.TemporaryDirectory(prefix="fetch-", dir=paths.LOCAL) as folder:
         scratch = Path(folder)
         classes, pom, wanted = scratch / "classes", scratch / "pom.xml", scratch / "list"
-        libraries = os.pathsep.join(map(str, _maven().resolve().parents[1].glob("lib/*.jar")))
-        call([*compiler, "-cp", libraries, "-d", classes, _FETCH])
+        class_path = os.pathsep.join(map(str, libraries.glob("*.jar")))
+        call([*compiler, "-cp", class_path, "-d", classes, _FETCH])
         index = classes / "META-INF/sisu/javax.inject.Named"
         index.parent.mkdir(parents=True)
         index.write_text("framestorm.setup.Fetch\n")

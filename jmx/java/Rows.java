@@ -34,13 +34,14 @@ public final class Rows extends AbstractTestElement
     private static final Logger LOG = LoggerFactory.getLogger(Rows.class);
     private static final String FILE = "Rows.file";
     private static final String SUMMARISER = "summariser.name";
+    private static final String LOCAL = "local";
     private static final int DEEPEST = 10; // as in CSVSaveService
     private static final Object LOCK = new Object();
     // The controller of slaves has a clone for each of them, and all write to one file.
     private static Writer out;
     private static int tests;
     private transient Summariser summariser;
-    private transient String host;
+    private transient String host = LOCAL;
 
     static Rows into(String file) {
         Rows rows = new Rows();
@@ -61,7 +62,7 @@ public final class Rows extends AbstractTestElement
 
     @Override
     public void testStarted() {
-        testStarted("local");
+        testStarted(LOCAL);
     }
 
     @Override
@@ -79,7 +80,7 @@ public final class Rows extends AbstractTestElement
 
     @Override
     public void testEnded() {
-        testEnded("local");
+        testEnded(LOCAL);
     }
 
     @Override

@@ -52,7 +52,7 @@ Drawn = PointSummary | PublishedPoint
 
 
 def study_charts(summary: StudySummary) -> list[Chart]:
-    """Return the charts that study.yml asks for, or else the usual ones, where there is something to draw."""
+    """Return the charts that study.yml asks for, or the default charts; charts without data are left out."""
     charts = []
     for number, asked in enumerate(summary.study.definition.charts or _usual_charts(summary)):
         if asked.is_by_index:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,19 @@ def test_a_pom_that_was_changed_is_resolved_by_maven(
     pom.write_text("<project></project>")
     jars.fill(tmp_path, pom)
     said = capsys.readouterr().err
-    assert "pom.xml is not the one of its jars.lock" in said and "no jars.lock has a digest of own.jar" in said
+    assert "its jars.lock is of another one" in said and "no jars.lock has a digest of own.jar" in said
+
+
+def test_a_maven_whose_jars_are_elsewhere_resolves_the_pom(
+    tmp_path: Path, pom: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "bin" / "mvn"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
+    jars.fill(tmp_path / "home", pom)
+    assert f"{script} has no lib folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
