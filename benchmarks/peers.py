@@ -29,8 +29,8 @@ from framestorm import paths
 from framestorm.machine import LOOPBACK, listens, wait_until
 from framestorm.platform.openfaas import parts
 from framestorm.run import jmeter
+from framestorm.setup import golang
 from framestorm.setup import pieces as setup
-from framestorm.setup.log import call
 from framestorm.setup.pieces import Piece
 
 PLAN = paths.JMX / "request-rate.jmx"
@@ -50,15 +50,9 @@ export const handleSummary = (data) => ({{ [__ENV.OUT]: JSON.stringify(data.metr
 """
 
 
-def _make(piece: Piece) -> None:
-    environment = [f"{name}={value}" for name, value in parts.go_environment().items()]
-    module = piece.inputs[0].parent
-    call(["env", *environment, parts.GO, "-C", module, "build", "-ldflags=-s -w", "-o", piece.output, "tool"])
-
-
 def _peer(name: str, after: Piece) -> Piece:
     module = Path(__file__).parent / "peers" / name
-    return Piece(f"peer-{name}", name, (module / "go.mod", module / "go.sum"), parts.binary(name), _make, (after,))
+    return golang.program(f"peer-{name}", name, parts.binary(name), module, "tool", after=after)
 
 
 _SLEEP = next(piece for piece in parts.GO_PIECES if piece.output == parts.binary("sleep"))

@@ -307,7 +307,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "report": _rebuild,
     "compare": _imported("framestorm.compare.command", "Compare runs with runs, or studies with studies."),
     "target": _imported(
-        "framestorm.platform.openfaas.cli", "Start, show, change or stop a real OpenFaaS on this machine."
+        "framestorm.platform.cli", "Start, show, change or stop a real OpenFaaS on this machine; check a cluster."
     ),
     "lab": _imported("lab.__main__", "Start, list or stop local hosts to try slaves on."),
     "deploy": _imported(

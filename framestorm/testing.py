@@ -11,6 +11,7 @@ from pathlib import Path
 
 from framestorm import paths, sbom
 from framestorm.errors import UsageError
+from framestorm.platform.kubernetes import parts as kubernetes
 from framestorm.platform.openfaas import docker, parts
 from framestorm.setup import packages
 from framestorm.setup import pieces as setup
@@ -77,7 +78,7 @@ def _set_up() -> None:
     packages.install([*TEST_PACKAGES, *lab_base.TOOLS, *parts.needed_packages(), *docker.needed_packages()])
     # What takes longest begins first.
     pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR]
-    pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, parts.KIND]
+    pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, parts.KIND, kubernetes.PROGRAMS]
     pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES]
     if os.geteuid() != 0:
         setup.ensure(pieces)

@@ -146,6 +146,9 @@ class Check:
     is_there: bool
     words: str
 
+    def __str__(self) -> str:
+        return f"{'ok' if self.is_there else 'MISSING':<8}{self.what}: {self.words}"
+
 
 def attempt(what: str, words: str, action: Callable[[], object]) -> Check:
     """Check that `action` succeeds, with `words` as its description; if it fails, the check has the reason."""

@@ -78,7 +78,7 @@ def show(study: StudyRecord, runs: Sequence[tuple[int, Point, int]], needed: Seq
         print(f"{point.id}\n      {point.plan} {properties}\n      {point.target.describe()}")
     print()
     for check in needed:
-        print(f"{'ok' if check.is_there else 'MISSING':<8}{check.what}: {check.words}")
+        print(check)
     return 0 if all(check.is_there for check in needed) else 1
 
 

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from framestorm.errors import FramestormError, UsageError
-from framestorm.platform.openfaas import balancers, cli, gateway
+from framestorm.platform import cli
+from framestorm.platform.openfaas import balancers, gateway
 from tests.openfaas.conftest import listening, post, replicas
 
 WORKERS = 3

@@ -12,7 +12,8 @@ import pytest
 
 from framestorm import paths
 from framestorm.errors import FramestormError
-from framestorm.platform.openfaas import cli, gateway, parts, services, stack
+from framestorm.platform import cli
+from framestorm.platform.openfaas import gateway, parts, services, stack
 from framestorm.platform.openfaas.layout import BIN, CONFIG, GATEWAY_URL, INSTANCE, PROVIDER_PORT
 from framestorm.probe import CGROUPS
 from tests.openfaas.conftest import post

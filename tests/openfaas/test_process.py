@@ -20,7 +20,7 @@ import pytest
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import wait_until
-from framestorm.platform.openfaas import cli as target
+from framestorm.platform import cli as target
 from framestorm.platform.openfaas import config, gateway, metrics, stack
 from framestorm.platform.openfaas.layout import (
     FIRST_USER,

@@ -15,6 +15,7 @@ import yaml
 
 from framestorm.platform.openfaas import metrics, parts
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, NAMESPACE, SOURCE, STACK, UPSTREAM_TIMEOUT_S
+from framestorm.setup import golang
 
 MODULES = [SOURCE / "provider", SOURCE / "parts" / "faas-cli", FUNCTIONS]
 GRAFANA = FUNCTIONS.parent / "dashboards" / "grafana-openfaas.json"
@@ -32,11 +33,11 @@ WITHOUT_DIGEST = {"ghcr.io/openfaas/of-watchdog:0.10.7"}
 
 @pytest.fixture(scope="module")
 def go() -> Path:
-    return parts.GO.resolve()
+    return golang.GO.resolve()
 
 
 def call(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **parts.go_environment()}
+    environment = {**os.environ, **golang.environment()}
     return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 

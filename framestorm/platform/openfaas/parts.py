@@ -1,7 +1,6 @@
 """The programs of the local OpenFaaS: how they are made, once, and how those of function/stack.yml are run."""
 
 import os
-import re
 import shutil
 import subprocess
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import TypedDict
 from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, HOST, SOURCE
-from framestorm.setup import packages
+from framestorm.setup import golang, packages
 from framestorm.setup import pieces as setup
 from framestorm.setup.log import call
 from framestorm.setup.pieces import Piece
@@ -27,9 +26,6 @@ GO_FUNCTIONS = {"noop": "noop/go", "sleep": "sleep", "cpu": "cpu", "redirect": "
 
 PACKAGES = ("prometheus", "prometheus-alertmanager", "iproute2", "nginx-light", "haproxy", "nodejs")
 COMPILER = "openjdk-17-jdk-headless"
-GO_LEAST = (1, 25)
-GO = HOME / "go"
-GO_LOCK = SOURCE / "go-requirements.txt"
 JAVA_CLASSES = HOME / "noop-java"
 
 
@@ -38,48 +34,10 @@ def binary(part: str) -> Path:
     return BIN / BINARIES.get(part, part)
 
 
-def _make_go(piece: Piece) -> None:
-    """Link the machine's Go where it is new enough, else one from the Python package that carries it."""
-    piece.output.unlink(missing_ok=True)
-    HOME.mkdir(parents=True, exist_ok=True)
-    for candidate in (shutil.which("go"), "/usr/local/go/bin/go"):
-        if candidate and _go_version(candidate) >= GO_LEAST:
-            piece.output.symlink_to(Path(candidate).resolve())
-            return
-    venv = HOME / "go-venv"
-    setup.make_venv(venv, GO_LOCK)
-    piece.output.symlink_to(next(venv.glob("lib/python3*/site-packages/go/bin/go")))
-
-
-def _go_version(go: str) -> tuple[int, ...]:
-    try:
-        version = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False)
-    except OSError:
-        return ()
-    return tuple(int(number) for number in re.findall(r"\d+", version.stdout)[:2])
-
-
-def go_environment() -> dict[str, str]:
-    """Go keeps what it downloads and compiles in .local/, and never fetches another Go by itself."""
-    return {
-        "GOTOOLCHAIN": "local",
-        "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false -trimpath",
-        "GOPATH": str(HOME / "gopath"),
-        "GOCACHE": str(HOME / "gocache"),
-        "CGO_ENABLED": "0",
-    }
-
-
-def _make_program(piece: Piece, module: Path, package: str) -> None:
-    BIN.mkdir(parents=True, exist_ok=True)
-    into: str | Path = f"{BIN}{os.sep}" if package == "tool" else piece.output
-    call(_go(module, "build", "-ldflags=-s -w", "-o", into, package))
-
-
 def _make_gateway(piece: Piece, module: Path) -> None:
     """The gateway from its own sources, but for one thing: its main names no address to listen on, and so takes all."""
-    call(_go(module, "mod", "download", GATEWAY_MODULE))
-    list_folder = _go(module, "list", "-m", "-f", "{{.Dir}}", GATEWAY_MODULE)
+    call(golang.command(module, "mod", "download", GATEWAY_MODULE))
+    list_folder = golang.command(module, "list", "-m", "-f", "{{.Dir}}", GATEWAY_MODULE)
     folder = subprocess.run(list_folder, capture_output=True, text=True, check=True).stdout.strip()
     sources = HOME / "gateway-source"
     shutil.rmtree(sources, ignore_errors=True)
@@ -95,31 +53,18 @@ def _make_gateway(piece: Piece, module: Path) -> None:
     go_mod.write_text(f"{(module / 'go.mod').read_text()}\nreplace {GATEWAY_MODULE} => {sources}\n")
     shutil.copyfile(module / "go.sum", sources / "build.sum")
     BIN.mkdir(parents=True, exist_ok=True)
-    call(_go(module, "build", f"-modfile={go_mod}", "-ldflags=-s -w", "-o", f"{BIN}{os.sep}", "tool"))
-
-
-def _go(module: Path, *words: str | Path) -> list[str | Path]:
-    return ["env", *(f"{name}={value}" for name, value in go_environment().items()), GO, "-C", module, *words]
+    golang.build(module, f"-modfile={go_mod}", "-o", f"{BIN}{os.sep}", "tool")
 
 
 def _program(after: Piece, name: str, module: Path, package: str, *sources: Path) -> Piece:
-    """A program in Go, made after another: Go uses all cores, and two builds would compile the same packages twice.
-
-    Args:
-        after: what is made before.
-        name: of the program.
-        module: the folder with go.mod.
-        package: of the module; "tool" for the one that go.mod names as its tool.
-        sources: folders with the program's own sources.
-    """
-    inputs = [path for path in (module / "go.mod", module / "go.sum") if path.exists()]
-    inputs += [path for folder in sources for path in folder.glob("*.go") if not path.name.endswith("_test.go")]
-    make = partial(_make_program, module=module, package=package)
-    return Piece(f"openfaas-{name}", f"OpenFaaS: {name}", tuple(sorted(inputs)), binary(name), make, (after,))
+    """Return a part's program, made after another piece; see `golang.program`."""
+    return golang.program(
+        f"openfaas-{name}", f"OpenFaaS: {name}", binary(name), module, package, after=after, sources=sources
+    )
 
 
 def _go_pieces() -> tuple[Piece, ...]:
-    pieces = [Piece("openfaas-go", "Go", (GO_LOCK,), GO, _make_go)]
+    pieces = [golang.PIECE]
     for part in PARTS:
         pieces.append(_program(pieces[-1], part, SOURCE / "parts" / part, "tool"))
         if part == "gateway":

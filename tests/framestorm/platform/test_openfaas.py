@@ -13,8 +13,9 @@ from ruamel.yaml import YAML
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
+from framestorm.platform import cli
 from framestorm.platform.base import Site
-from framestorm.platform.openfaas import cli, config, gateway, services, stack
+from framestorm.platform.openfaas import config, gateway, services, stack
 from framestorm.platform.openfaas.platform import OpenFaas, OpenFaasSettings, stack_functions
 from lab import lifecycle
 

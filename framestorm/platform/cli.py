@@ -1,4 +1,4 @@
-"""`./run.sh target`: the local OpenFaaS started, shown, changed and stopped."""
+"""`./run.sh target`: the local OpenFaaS started, shown, changed and stopped; and what a cluster lacks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,6 +7,8 @@ from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.parser import Parser
 from framestorm.plain import note
+from framestorm.platform.kubernetes import needs
+from framestorm.platform.kubernetes.cluster import Cluster
 from framestorm.platform.openfaas import balancers, gateway, services, stack
 from framestorm.platform.openfaas.layout import CREDENTIALS, FAAS_CLI, GATEWAY_URL, LOGS, PROMETHEUS_URL, STACK
 
@@ -49,12 +51,15 @@ def main(argv: Sequence[str]) -> int:
             print(_balancer(arguments.kind))
         case "restart":
             stack.restart(arguments.part)
+        case platform:
+            return _check_cluster(platform, Cluster.of(arguments.context, arguments.kubeconfig))
     return 0
 
 
 def _parser() -> Parser:
     parser = Parser(
-        prog="./run.sh target", description="A real OpenFaaS on this machine, which keeps running until `down`."
+        prog="./run.sh target",
+        description="A real OpenFaaS on this machine, which keeps running until `down`; a cluster of yours, checked.",
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
@@ -78,7 +83,20 @@ def _parser() -> Parser:
     balance.add_argument("function")
     balance.add_argument("--policy", choices=balancers.POLICIES, default=balancers.POLICIES[0])
     verb("restart", "end one part and start it again").add_argument("part")
+    for platform in needs.PARTS:
+        check = verb(platform, f"check what a cluster lacks for functions on {needs.TITLES[platform]}; changes nothing")
+        check.add_argument("--context", metavar="NAME", help="of the kubeconfig (default: its current one)")
+        check.add_argument("--kubeconfig", metavar="FILE", type=Path, help="default: KUBECONFIG, or ~/.kube/config")
     return parser
+
+
+def _check_cluster(platform: str, cluster: Cluster) -> int:
+    """Print what a platform needs of a cluster, line by line; returns 1 if something is missing."""
+    is_complete = True
+    for check in needs.checks(cluster, platform):
+        print(check, flush=True)
+        is_complete &= check.is_there
+    return 0 if is_complete else 1
 
 
 def _show_use() -> None:

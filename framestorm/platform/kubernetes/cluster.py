@@ -1,0 +1,150 @@
+"""A Kubernetes cluster, as its kubeconfig leads to it; all that the kit asks of it goes through kubectl.
+
+kubectl is what people have who have a cluster, and it logs in everywhere: by certificates, tokens, and the programs of
+cloud providers.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from framestorm.errors import FramestormError, UsageError
+from framestorm.model.units import listed
+from framestorm.platform.kubernetes.layout import KUBE
+
+# An object of Kubernetes, or what a command prints, as its JSON says.
+Object = dict[str, Any]
+
+MANAGER = "framestorm"
+ANSWERS_WITHIN_S = 10
+# Of kubectl as a whole: a program that logs in may ask somewhere else first.
+CALL_WITHIN_S = 60
+
+
+class ClusterError(FramestormError):
+    """The cluster refused something, or does not answer; the message has the reason that it gave."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster and how to reach it.
+
+    context: of the kubeconfig. kubeconfig: a file; without one what KUBECONFIG or the user's home has.
+    """
+
+    context: str
+    kubeconfig: Path | None = None
+
+    @classmethod
+    def of(cls, context: str | None, kubeconfig: Path | None = None) -> "Cluster":
+        """Return the cluster of a context, or of the current one.
+
+        Raises:
+            UsageError: there is no such context, or no kubeconfig.
+        """
+        config = json.loads(_kubectl(_file(kubeconfig), "config", "view", "--output", "json"))
+        contexts = [each["name"] for each in config.get("contexts") or ()]
+        context = context or config.get("current-context") or None
+        where = str(kubeconfig) if kubeconfig else "the kubeconfig (KUBECONFIG, or ~/.kube/config)"
+        if context is None:
+            there = f"choose one by --context: {', '.join(contexts)}" if contexts else "it has no contexts at all"
+            raise UsageError(f"{where} has no current context; {there}")
+        if context not in contexts:
+            raise UsageError(f"{where} has no context {context!r}; it has {listed(contexts) if contexts else 'none'}")
+        return cls(context, kubeconfig)
+
+    def call(self, *words: str, stdin: str | None = None) -> str:
+        """Call kubectl; returns what it prints.
+
+        Raises:
+            ClusterError: the cluster refused it, with its reason, or does not answer.
+        """
+        reach = ("--context", self.context, f"--request-timeout={ANSWERS_WITHIN_S}s")
+        try:
+            return _kubectl([*_file(self.kubeconfig), *reach], *words, stdin=stdin)
+        except ClusterError as error:
+            raise ClusterError(f"{self.context}: {error}") from None
+
+    def get(self, kind: str, name: str = "", namespace: str = "") -> Object:
+        """Return an object, or the list of all of a kind."""
+        return self._json("get", kind, *([name] if name else []), *_namespace(namespace))
+
+    def find(self, kind: str, name: str, namespace: str = "") -> Object | None:
+        """Return an object, None if it is not there."""
+        text = self.call("get", kind, name, *_namespace(namespace), "--ignore-not-found", "--output", "json")
+        return dict(json.loads(text)) if text.strip() else None
+
+    def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Create or change objects; a field that somebody else has set since is taken back."""
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+        options = ("--server-side", "--force-conflicts", f"--field-manager={MANAGER}", "--filename", "-")
+        self.call("apply", *options, stdin=text)
+
+    def would_take(self, item: Mapping[str, Any]) -> str | None:
+        """Return why the cluster would refuse an object, by its webhooks too; None if it would take it."""
+        options = ("--dry-run=server", "--filename", "-")
+        try:
+            self.call("create", *options, stdin=json.dumps(item))
+        except ClusterError as error:
+            return str(error)
+        return None
+
+    def may(self, verb: str, resource: str, namespace: str) -> bool:
+        """Return whether the kubeconfig's user has a right."""
+        name, _, group = resource.partition(".")
+        attributes = {"verb": verb, "resource": name, "group": group, "namespace": namespace}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        # Who may do little may not read the schemas by which kubectl validates.
+        options = ("--validate=false", "--filename", "-", "--output", "json")
+        text = self.call("create", *options, stdin=json.dumps(review))
+        return bool(json.loads(text)["status"]["allowed"])
+
+    def version(self) -> str:
+        """Return the version of its API server, which has to answer."""
+        return str(self._json("version")["serverVersion"]["gitVersion"])
+
+    def _json(self, *words: str) -> Object:
+        return dict(json.loads(self.call(*words, "--output", "json")))
+
+
+def _file(kubeconfig: Path | None) -> list[str]:
+    return ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
+
+
+def _namespace(name: str) -> list[str]:
+    return ["--namespace", name] if name else []
+
+
+def _program() -> list[str]:
+    """Return the user's kubectl, or else the one that was built here."""
+    program = shutil.which("kubectl")
+    if program is None and not KUBE.exists():
+        raise FramestormError("kubectl was not found; install it (kubernetes.io/docs/tasks/tools)")
+    return [program] if program else [str(KUBE), "kubectl"]
+
+
+def _kubectl(options: Sequence[str], *words: str, stdin: str | None = None) -> str:
+    command = [*_program(), *options, *words]
+    try:
+        result = subprocess.run(
+            command, input=stdin or "", capture_output=True, text=True, check=False, timeout=CALL_WITHIN_S
+        )
+    except subprocess.TimeoutExpired:
+        raise ClusterError(f"`kubectl {' '.join(words[:3])}` did not end within {CALL_WITHIN_S} s") from None
+    if result.returncode != 0:
+        raise ClusterError(_reason(result.stderr.strip() or result.stdout.strip()))
+    return result.stdout
+
+
+def _reason(text: str) -> str:
+    """Return the last line that kubectl printed, in which it says why, without what its log puts in front."""
+    lines = [line for line in text.splitlines() if line.strip()] or ["kubectl gave no reason"]
+    return lines[-1].removeprefix("error: ").removeprefix("Error from server ").strip()

@@ -1,0 +1,176 @@
+"""What a platform needs of a cluster, and the command that brings what is missing."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from framestorm.model.units import listed, plural
+from framestorm.platform.base import Check
+from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
+
+NAMESPACE = "framestorm"
+LEAST = (1, 28)
+# What the kit creates, changes and watches, with the verbs.
+RIGHTS = {
+    "namespaces": ("create", "delete"),
+    "deployments.apps": ("create", "patch", "delete", "watch"),
+    "services": ("create", "delete"),
+    "pods": ("watch",),
+    "events": ("watch",),
+}
+KNATIVE = "https://github.com/knative/serving/releases/download/knative-v1.15.2"
+KOURIER = "https://github.com/knative/net-kourier/releases/download/knative-v1.15.1/kourier.yaml"
+KSERVE = "https://github.com/kserve/kserve/releases/download/v0.14.0/kserve.yaml"
+CERT_MANAGER = "https://github.com/cert-manager/cert-manager/releases/download/v1.15.3/cert-manager.yaml"
+METRICS = "https://github.com/kubernetes-sigs/metrics-server/releases/download/v0.8.0/components.yaml"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something that has to be installed in a cluster.
+
+    kinds: names of its CustomResourceDefinitions. deployments: namespace and name of each that has to run. api: an API
+    that it serves. brings: the commands that install it. example: an object that its webhooks have to take.
+    """
+
+    name: str
+    kinds: tuple[str, ...] = ()
+    deployments: tuple[tuple[str, str], ...] = ()
+    api: str | None = None
+    brings: tuple[str, ...] = ()
+    example: Object | None = None
+
+
+def _apply(*urls: str) -> tuple[str, ...]:
+    return tuple(f"kubectl apply --server-side -f {url}" for url in urls)
+
+
+_METRICS_SERVER = Part(
+    "metrics-server",
+    deployments=(("kube-system", "metrics-server"),),
+    api="v1beta1.metrics.k8s.io",
+    brings=_apply(METRICS),
+)
+_KNATIVE_SERVING = Part(
+    "Knative Serving",
+    kinds=("services.serving.knative.dev", "podautoscalers.autoscaling.internal.knative.dev"),
+    deployments=tuple(("knative-serving", name) for name in ("activator", "autoscaler", "controller", "webhook")),
+    brings=_apply(f"{KNATIVE}/serving-crds.yaml", f"{KNATIVE}/serving-core.yaml", KOURIER),
+    example={
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "metadata": {"name": "framestorm-check", "namespace": "default"},
+        "spec": {"template": {"spec": {"containers": [{"image": "example.com/check:1"}]}}},
+    },
+)
+_KSERVE = Part(
+    "KServe",
+    kinds=("inferenceservices.serving.kserve.io", "servingruntimes.serving.kserve.io"),
+    deployments=(("kserve", "kserve-controller-manager"),),
+    brings=_apply(CERT_MANAGER, KSERVE),
+    example={
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": "framestorm-check", "namespace": "default"},
+        "spec": {"predictor": {"containers": [{"name": "kserve-container", "image": "example.com/check:1"}]}},
+    },
+)
+# By the platform's name.
+PARTS: dict[str, tuple[Part, ...]] = {
+    "kubernetes": (_METRICS_SERVER,),  # which a HorizontalPodAutoscaler asks
+    "knative": (_KNATIVE_SERVING,),
+    "kserve": (_KSERVE,),
+}
+TITLES = {"kubernetes": "plain Kubernetes", "knative": "Knative", "kserve": "KServe"}
+
+
+def checks(cluster: Cluster, platform: str) -> Iterator[Check]:
+    """Check whether a cluster has what a platform needs; nothing is installed or changed."""
+    try:
+        version = cluster.version()
+    except ClusterError as error:
+        yield Check("cluster", False, str(error))
+        return
+    yield _version(version)
+    yield from _nodes(cluster)
+    yield _rights(cluster)
+    for part in PARTS[platform]:
+        yield _part(cluster, part)
+
+
+def _version(version: str) -> Check:
+    number = tuple(int(each) for each in re.findall(r"\d+", version)[:2])
+    least = ".".join(map(str, LEAST))
+    words = f"Kubernetes {version}" + ("" if number >= LEAST else f" is older than {least}, the oldest that is served")
+    return Check("cluster", number >= LEAST, words)
+
+
+def _nodes(cluster: Cluster) -> Iterator[Check]:
+    try:
+        nodes = cluster.get("nodes")["items"]
+    except ClusterError as error:
+        # Users of a shared cluster often may not see its nodes; nothing depends on them.
+        yield Check("nodes", True, f"not shown: {error}")
+        return
+    ready = [node for node in nodes if _condition(node, "Ready") == "True"]
+    words = f"{len(ready)} of {plural(len(nodes), 'node')} ready"
+    yield Check("nodes", bool(ready), words if ready else f"{words}: no pod can start")
+
+
+def _rights(cluster: Cluster) -> Check:
+    def missing() -> list[str]:
+        return [
+            f"{verb} {resource}"
+            for resource, verbs in RIGHTS.items()
+            for verb in verbs
+            if not cluster.may(verb, resource, NAMESPACE)
+        ]
+
+    try:
+        lacking = missing()
+    except ClusterError as error:
+        return Check("rights", False, str(error))
+    if not lacking:
+        return Check("rights", True, f"in namespace {NAMESPACE}: all that the kit does there")
+    role = f"kubectl create rolebinding framestorm --clusterrole=admin --user=YOU --namespace={NAMESPACE}"
+    return Check("rights", False, f"this user may not {listed(lacking)} in namespace {NAMESPACE}; ask for `{role}`")
+
+
+def _part(cluster: Cluster, part: Part) -> Check:
+    try:
+        problem = next(_problems(cluster, part), None)
+    except ClusterError as error:
+        problem = str(error)
+    if problem is None:
+        return Check(part.name, True, "installed, and ready")
+    return Check(part.name, False, f"{problem}; to install it: `{' && '.join(part.brings)}`")
+
+
+def _problems(cluster: Cluster, part: Part) -> Iterator[str]:
+    lacking = [kind for kind in part.kinds if cluster.find("customresourcedefinition", kind) is None]
+    if lacking:
+        yield f"the cluster has no {listed(lacking)}"
+    for namespace, name in part.deployments:
+        deployment = cluster.find("deployment", name, namespace)
+        if deployment is None:
+            yield f"there is no deployment {name} in namespace {namespace}"
+        elif _condition(deployment, "Available") != "True":
+            yield f"deployment {name} in namespace {namespace} is not available: {_why(deployment)}"
+    if part.api:
+        service = cluster.find("apiservice", part.api)
+        if service is None or _condition(service, "Available") != "True":
+            yield f"the API {part.api} is not available" + (f": {_why(service)}" if service else "")
+    if part.example and (refusal := cluster.would_take(part.example)):
+        yield f"it takes no {part.example['kind']}: {refusal}"
+
+
+def _condition(item: Object, kind: str) -> str | None:
+    conditions = item.get("status", {}).get("conditions") or ()
+    return next((each["status"] for each in conditions if each["type"] == kind), None)
+
+
+def _why(item: Object) -> str:
+    """Return what an object's conditions say about what is not so."""
+    conditions = item.get("status", {}).get("conditions") or ()
+    messages = [each.get("message") or each.get("reason") for each in conditions if each["status"] != "True"]
+    return listed([each for each in messages if each]) or "its status does not say why"

@@ -1,0 +1,128 @@
+"""What is said of a cluster before anything is done with it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm import cli
+from framestorm.errors import UsageError
+from framestorm.platform.base import Check
+from framestorm.platform.kubernetes import needs
+from framestorm.platform.kubernetes.cluster import Cluster
+
+
+def checks(cluster: Cluster, platform: str) -> dict[str, Check]:
+    return {check.what: check for check in needs.checks(cluster, platform)}
+
+
+def crd(name: str, kind: str, version: str) -> dict[str, Any]:
+    plural, _, group = name.partition(".")
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [{"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+def deployment(namespace: str, name: str) -> dict[str, Any]:
+    labels = {"app": name}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": name, "image": "example.com/x:1"}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": {"matchLabels": labels}, "template": pod},
+    }
+
+
+def set_available(cluster: Cluster, namespace: str, name: str, status: str, message: str = "") -> None:
+    condition = {"type": "Available", "status": status, "message": message}
+    patch = json.dumps({"status": {"conditions": [condition]}})
+    options = ("--subresource=status", "--type=merge", "--patch", patch)
+    cluster.call("patch", "deployment", name, "--namespace", namespace, *options)
+
+
+def test_a_context_that_is_not_there_is_named_with_those_that_are(kubeconfig: Path) -> None:
+    with pytest.raises(UsageError, match=r"no context 'gone'; it has alone and guest"):
+        Cluster.of("gone", kubeconfig)
+    assert Cluster.of(None, kubeconfig).context == "alone", "the current one"
+
+
+def test_a_cluster_that_does_not_answer_is_all_that_is_said(kubeconfig: Path, tmp_path: Path) -> None:
+    config = json.loads(kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
+    (tmp_path / "config").write_text(json.dumps(config))
+    (check,) = needs.checks(Cluster("alone", tmp_path / "config"), "knative")
+    assert not check.is_there
+    assert "127.0.0.1:9" in check.words and "refused" in check.words
+
+
+def test_each_need_is_a_line_and_what_is_missing_ends_with_1(
+    kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["target", "knative", "--kubeconfig", str(kubeconfig), "--context", "alone"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("ok      cluster: Kubernetes v1.31.0")
+    assert lines[-1].startswith("MISSING Knative Serving: the cluster has no services.serving.knative.dev")
+    with pytest.raises(SystemExit):
+        cli.main(["target", "knative", "--help"])
+
+
+def test_missing_rights_are_named(kubeconfig: Path, cluster: Cluster) -> None:
+    words = checks(Cluster("guest", kubeconfig), "kubernetes")["rights"].words
+    assert "create namespaces" in words and "kubectl create rolebinding" in words
+    assert checks(cluster, "kubernetes")["rights"].is_there
+
+
+def test_a_part_is_missing_until_its_kinds_and_deployments_are_there_and_its_webhook_takes_an_object(
+    cluster: Cluster,
+) -> None:
+    def words() -> str:
+        return checks(cluster, "kserve")["KServe"].words
+
+    assert words().startswith("the cluster has no inferenceservices.serving.kserve.io and servingruntimes.serving")
+    assert "kubectl apply --server-side -f https://" in words()
+    cluster.apply(
+        [
+            crd("inferenceservices.serving.kserve.io", "InferenceService", "v1beta1"),
+            crd("servingruntimes.serving.kserve.io", "ServingRuntime", "v1alpha1"),
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kserve"}},
+        ]
+    )
+    assert words().startswith("there is no deployment kserve-controller-manager in namespace kserve")
+    cluster.apply([deployment("kserve", "kserve-controller-manager")])
+    set_available(cluster, "kserve", "kserve-controller-manager", "False", "no image")
+    assert "is not available: no image" in words()
+    set_available(cluster, "kserve", "kserve-controller-manager", "True")
+    assert words() == "installed, and ready"
+    cluster.apply([failing_webhook("serving.kserve.io", "inferenceservices")])
+    try:
+        assert "it takes no InferenceService" in words() and "connection refused" in words()
+    finally:
+        cluster.call("delete", "validatingwebhookconfiguration", "nobody")
+
+
+def failing_webhook(group: str, resource: str) -> dict[str, Any]:
+    rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE"], "resources": [resource]}
+    webhook = {
+        "name": "nobody.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:9/"},
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "nobody"},
+        "webhooks": [webhook],
+    }
