@@ -11,6 +11,7 @@ from pathlib import Path
 
 from framestorm import paths, sbom
 from framestorm.errors import UsageError
+from framestorm.platform.kubernetes import engine, kind
 from framestorm.platform.kubernetes import parts as kubernetes
 from framestorm.platform.openfaas import docker, parts
 from framestorm.setup import packages
@@ -75,23 +76,26 @@ def _check_options(words: Sequence[str]) -> None:
 
 def _set_up() -> None:
     """Install and build everything that the tests need; the tests themselves install nothing."""
-    packages.install([*TEST_PACKAGES, *lab_base.TOOLS, *parts.needed_packages(), *docker.needed_packages()])
+    packages.install(
+        [*TEST_PACKAGES, *lab_base.TOOLS, *parts.needed_packages(), *docker.needed_packages(), *engine.PACKAGES]
+    )
     # What takes longest begins first.
     pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR]
-    pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, parts.KIND, kubernetes.PROGRAMS]
+    pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, kubernetes.PROGRAMS]
     pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES]
     if os.geteuid() != 0:
         setup.ensure(pieces)
         return
     with ThreadPoolExecutor(1) as pool:
         lab_base_made = pool.submit(lab.prepare)
-        setup.ensure([docker.BASE_IMAGE, *pieces])
+        setup.ensure([docker.BASE_IMAGE, *pieces, *kind.PIECES])
         lab_base_made.result()
 
 
 def _checks() -> Iterator[tuple[str, list[str | Path]]]:
     scripts = ["run.sh", ".ci/run", "framestorm/setup/apt.sh", "lab/launch.sh"]
     scripts += [f"function/kind/{name}.sh" for name in ("up", "down", "versions")]
+    scripts += [f"function/kubernetes/node/{name}.sh" for name in ("pod-network", "private-sysctls")]
     # The rooms share no imports, and each has a handler.py or the like: each is checked as a program of its own.
     shell = [str(path.relative_to(paths.ROOT)) for path in sorted((paths.ROOT / "function").glob("*.py"))]
     for room in (["ansible/pack.py", "lab", "framestorm"], ["client"], [*shell, "function/face-blur"]):

@@ -40,7 +40,8 @@ TOGETHER = {
         "tests/ansible/test_ssh_stays",
         "tests/ansible/test_changes",
     ),
-    "openfaas": ("tests/openfaas/", "tests/docs/test_openfaas"),
+    # `target down` of a test takes away the cluster too.
+    "openfaas": ("tests/kubernetes/test_kind", "tests/openfaas/", "tests/docs/test_openfaas"),
     "slaves": ("tests/slaves/test_slave_runs", "tests/slaves/test_any_plan"),
     "losses": ("tests/slaves/",),
 }

@@ -1,4 +1,4 @@
-"""`./run.sh target`: the local OpenFaaS started, shown, changed and stopped; and what a cluster lacks."""
+"""`./run.sh target`: the local OpenFaaS started, shown, changed and stopped; a cluster made; and what one lacks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +7,9 @@ from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.parser import Parser
 from framestorm.plain import note
-from framestorm.platform.kubernetes import needs
+from framestorm.platform.kubernetes import kind, needs
 from framestorm.platform.kubernetes.cluster import Cluster
+from framestorm.platform.kubernetes.layout import ADDRESS, CONTEXT, GATEWAY_PORT, INGRESS_PORT, KUBECONFIG
 from framestorm.platform.openfaas import balancers, gateway, services, stack
 from framestorm.platform.openfaas.layout import CREDENTIALS, FAAS_CLI, GATEWAY_URL, LOGS, PROMETHEUS_URL, STACK
 
@@ -25,10 +26,16 @@ def main(argv: Sequence[str]) -> int:
         case "openfaas":
             stack.up(arguments.backend)
             _show_use()
+        case "kind":
+            if arguments.from_source:
+                kind.up()
+                _show_cluster()
+            else:
+                kind.up_published()
         case "status":
             return _show_status()
         case "down":
-            ended = stack.down()
+            ended = [*stack.down(), *kind.down()]
             print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
         case "deploy":
             if any(word.startswith("--image") for word in more):
@@ -68,8 +75,14 @@ def _parser() -> Parser:
 
     up = verb("openfaas", "build it (on first use) and start it, or start its missing parts")
     up.add_argument("--backend", choices=BACKENDS, default=BACKENDS[0], help="how replicas run (default: %(default)s)")
+    cluster = verb("kind", "make a Kubernetes cluster on this machine by kind, with what runs functions, until `down`")
+    cluster.add_argument(
+        "--from-source",
+        action="store_true",
+        help="build Kubernetes, Knative, KServe and OpenFaaS here; without it OpenFaaS alone, by published images",
+    )
     verb("status", "show its parts, functions, replicas and balancers; exit status 1 if a part has ended")
-    verb("down", "stop all of its parts")
+    verb("down", "stop all of its parts, and take away the cluster that `kind` made")
     deploy = verb("deploy", "check a stack file, then deploy it by faas-cli, whose other options may follow")
     deploy.add_argument("-f", "--yaml", dest="file", type=Path, default=STACK, help=f"default: {paths.shown(STACK)}")
     deploy.add_argument(
@@ -109,6 +122,14 @@ def _show_use() -> None:
     print(f"            {cli} deploy --filter face-blur -f {stack_file}")
 
 
+def _show_cluster() -> None:
+    options = f"--kubeconfig {paths.shown(KUBECONFIG)}"
+    print(f"kubeconfig  {paths.shown(KUBECONFIG)}, context {CONTEXT}")
+    print(f"Knative     http://{ADDRESS}:{INGRESS_PORT}, with the Host header of the service's URL")
+    print(f"gateway     http://{ADDRESS}:{GATEWAY_PORT}")
+    print(f"check       ./run.sh target knative {options}     # or: kserve, kubernetes")
+
+
 def _note_not_ready() -> None:
     """The provider waits some time for a new function; faas-cli calls it deployed all the same."""
     waiting = [each["name"] for each in gateway.functions() if each["replicas"] and not each["availableReplicas"]]
@@ -134,15 +155,15 @@ def _show_status() -> int:
         for replica in gateway.replicas(function["name"]):
             address = replica.get("address", "")
             print(f"  {replica['name']}  {replica['state']}  {address}  {replica['in_flight']} in flight")
-    for kind in balancers.running():
-        print(_balancer(kind))
+    for name in balancers.running():
+        print(_balancer(name))
     return 1 if dead else 0
 
 
-def _balancer(kind: str) -> str:
+def _balancer(name: str) -> str:
     """Return a started balancer in words."""
-    if balancers.running()[kind].process() is None:
-        return f"balancer {kind}: ENDED; see {paths.shown(LOGS / kind)}.log"
-    what = balancers.balanced(kind)
+    if balancers.running()[name].process() is None:
+        return f"balancer {name}: ENDED; see {paths.shown(LOGS / name)}.log"
+    what = balancers.balanced(name)
     workers = f"{len(what.workers)} of {what.function}: {', '.join(what.workers)}"
-    return f"balancer {kind}: {balancers.KINDS[kind].url} {what.policy} over {workers}"
+    return f"balancer {name}: {balancers.KINDS[name].url} {what.policy} over {workers}"

@@ -63,6 +63,13 @@ def build(module: Path, *words: str | Path, link: str = "") -> None:
     call(command(module, "build", f"-ldflags=-s -w {link}".rstrip(), *words))
 
 
+def folder(module: Path, name: str) -> Path:
+    """Return the folder with the sources of a module that the one in a folder is made from; fetched if need be."""
+    call(command(module, "mod", "download", name))
+    where = command(module, "list", "-m", "-f", "{{.Dir}}", name)
+    return Path(subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip())
+
+
 def program(
     name: str, title: str, output: Path, module: Path, package: str, after: Piece = PIECE,
     sources: Sequence[Path] = (), link: str = "",

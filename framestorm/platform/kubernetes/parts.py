@@ -1,8 +1,10 @@
-"""The programs of Kubernetes and its store, etcd: all of them in one file, built from their sources."""
+"""The programs of a cluster that are built from their sources: Kubernetes with its store, and what runs functions."""
 
-from framestorm.platform.kubernetes.layout import KUBE, SOURCE
-from framestorm.platform.openfaas.parts import GO_PIECES
+from framestorm.platform.kubernetes.layout import BIN, KUBE, SOURCE
+from framestorm.platform.openfaas import parts as openfaas
+from framestorm.platform.openfaas.layout import SOURCE as OPENFAAS
 from framestorm.setup import golang
+from framestorm.setup.pieces import Piece
 
 VERSION = "v1.31.0"
 # Programs without these refuse each other.
@@ -20,7 +22,38 @@ PROGRAMS = golang.program(
     KUBE,
     SOURCE / "kube",
     ".",
-    after=GO_PIECES[-1],
+    after=openfaas.GO_PIECES[-1],
     sources=(SOURCE / "kube",),
     link=" ".join(f"-X {name}={value}" for name, value in _NAMES.items()),
 )
+KNATIVE = ("activator", "autoscaler", "autoscaler-hpa", "controller", "queue", "webhook")
+SERVING = SOURCE / "serving"
+METRICS = SOURCE / "metrics"
+
+
+def _cluster_pieces() -> tuple[Piece, ...]:
+    """Return what runs in a cluster or makes one, each made after the one before it."""
+    pieces = [PROGRAMS, openfaas.KIND]
+
+    def add(name: str, title: str, module: str, package: str, *sources: str) -> None:
+        output, folder = BIN / name, SOURCE / module
+        folders = tuple(folder / each for each in sources)
+        pieces.append(golang.program(name, title, output, folder, package, after=pieces[-1], sources=folders))
+
+    add("coredns", "CoreDNS", "coredns", ".", ".")
+    for program in KNATIVE:
+        add(f"knative-{program}", f"Knative Serving: {program}", "serving", f"knative.dev/serving/cmd/{program}")
+    add("kserve-manager", "KServe", "serving", "github.com/kserve/kserve/cmd/manager")
+    add("knative-ingress", "ingress of Knative", "serving", "./ingress", "ingress")
+    add("openfaas-provider", "OpenFaaS's provider for Kubernetes", "serving", "./provider", "provider")
+    add("metrics-server", "metrics-server", "metrics", "tool")
+    gateway = OPENFAAS / "parts" / "gateway"
+    pieces.append(
+        golang.program(
+            "gateway-of-pods", "OpenFaaS: gateway of a cluster", BIN / "gateway", gateway, "tool", after=pieces[-1]
+        )
+    )
+    return tuple(pieces)
+
+
+CLUSTER_PIECES = _cluster_pieces()

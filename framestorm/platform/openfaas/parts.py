@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,12 +35,9 @@ def binary(part: str) -> Path:
 
 def _make_gateway(piece: Piece, module: Path) -> None:
     """The gateway from its own sources, but for one thing: its main names no address to listen on, and so takes all."""
-    call(golang.command(module, "mod", "download", GATEWAY_MODULE))
-    list_folder = golang.command(module, "list", "-m", "-f", "{{.Dir}}", GATEWAY_MODULE)
-    folder = subprocess.run(list_folder, capture_output=True, text=True, check=True).stdout.strip()
     sources = HOME / "gateway-source"
     shutil.rmtree(sources, ignore_errors=True)
-    shutil.copytree(folder, sources)
+    shutil.copytree(golang.folder(module, GATEWAY_MODULE), sources)
     main = sources / "main.go"
     text = main.read_text()
     if text.count(ON_ALL_ADDRESSES) != 2:

@@ -1,0 +1,183 @@
+"""The cluster that the kit makes on this machine by kind, from images built here, and takes away without a trace."""
+
+import contextlib
+import fcntl
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from framestorm import paths
+from framestorm.errors import FramestormError
+from framestorm.machine import wait_until
+from framestorm.platform.base import Check
+from framestorm.platform.kubernetes import engine, layout, manifests, needs, node, parts
+from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
+from framestorm.platform.kubernetes.layout import CONTEXT, HOME, KUBECONFIG, NAME
+from framestorm.platform.openfaas.layout import BIN as OPENFAAS_BIN
+from framestorm.platform.openfaas.layout import FUNCTIONS
+from framestorm.setup import packages
+from framestorm.setup import pieces as setup
+
+KIND = OPENFAAS_BIN / "kind"
+PIECES = (*parts.CLUSTER_PIECES, node.ROOT_PIECE, manifests.PIECE)
+PUBLISHED = HOME / "published"  # that cluster was asked for
+READY_WITHIN_S = 180.0
+POLL_S = 0.3
+CONTROL_PLANE = f"{NAME}-control-plane"
+# Kinds first, whose objects follow in the same list.
+_DEFINES = ("CustomResourceDefinition", "Namespace")
+
+
+def up() -> Cluster:
+    """Return the cluster of this checkout; made, with all parts ready, unless it is there.
+
+    Raises:
+        FramestormError: it cannot be made, and nothing is left; or a part did not get ready, and it can be looked at.
+    """
+    paths.check_plain("the cluster")
+    packages.install(engine.PACKAGES)
+    setup.ensure(PIECES)
+    with _locked():
+        cluster = Cluster(CONTEXT, KUBECONFIG)
+        if not is_up():
+            _end()
+            try:
+                _make()
+                _install(cluster)
+            except BaseException:
+                _end()
+                raise
+        _wait(cluster)
+    return cluster
+
+
+def up_published() -> None:
+    """Make the cluster of the original study by published images, in the machine's own Docker.
+
+    Raises:
+        FramestormError: it could not be made; why is on stderr.
+    """
+    HOME.mkdir(parents=True, exist_ok=True)
+    PUBLISHED.touch()
+    _script("up")
+
+
+def down() -> list[str]:
+    """Take away what was made, with all that runs in it; returns what that was."""
+    with _locked():
+        names = ["kind's engine"] if engine.STATE.exists() else []
+        if names:
+            _end()
+        if PUBLISHED.exists():
+            _script("down")
+            PUBLISHED.unlink()
+            names.append("kind's cluster")
+    return names
+
+
+def _script(name: str) -> None:
+    done = subprocess.run([FUNCTIONS / "kind" / f"{name}.sh"], check=False)
+    if done.returncode:
+        raise FramestormError(f"function/kind/{name}.sh failed with {done.returncode}")
+
+
+def is_up() -> bool:
+    """Return whether the cluster of this checkout answers."""
+    if not KUBECONFIG.exists() or not engine.is_running():
+        return False
+    try:
+        return bool(Cluster(CONTEXT, KUBECONFIG).version())
+    except ClusterError:
+        return False
+
+
+def _make() -> None:
+    engine.start()
+    config = {
+        "kind": "Cluster",
+        "apiVersion": "kind.x-k8s.io/v1alpha4",
+        "name": NAME,
+        "networking": {
+            "apiServerAddress": layout.ADDRESS,
+            "apiServerPort": layout.API_PORT,
+            "podSubnet": layout.PODS,
+            "serviceSubnet": layout.SERVICES,
+        },
+        "nodes": [{"role": "control-plane", "image": node.ensure_image()}],
+    }
+    _kind("create", "cluster", "--config", "-", "--kubeconfig", str(KUBECONFIG), stdin=json.dumps(config))
+    KUBECONFIG.chmod(0o600)
+    address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+    engine.lead_to(engine.run("inspect", "--format", address, CONTROL_PLANE).strip())
+
+
+def _install(cluster: Cluster) -> None:
+    for part in manifests.PARTS:
+        objects = manifests.read(part)
+        definitions = [item for item in objects if item["kind"] in _DEFINES]
+        if definitions:
+            cluster.apply(definitions)
+        rest = [item for item in objects if item["kind"] not in _DEFINES]
+        _until_taken(cluster, rest)
+
+
+def _until_taken(cluster: Cluster, objects: list[dict[str, object]]) -> None:
+    """Apply objects whose kinds, or webhooks, may need a moment to be served."""
+    errors: list[str] = []
+
+    def apply() -> bool:
+        try:
+            cluster.apply(objects)
+        except ClusterError as error:
+            errors.append(str(error))
+            return False
+        return True
+
+    if not wait_until(apply, READY_WITHIN_S, POLL_S):
+        raise FramestormError(errors[-1])
+
+
+def _wait(cluster: Cluster) -> None:
+    """Wait until all that platforms need is there."""
+    missing: list[Check] = []
+
+    def is_complete() -> bool:
+        missing[:] = [
+            check for platform in needs.PARTS for check in needs.checks(cluster, platform) if not check.is_there
+        ]
+        return not missing
+
+    if not wait_until(is_complete, READY_WITHIN_S, POLL_S):
+        pods = f"kubectl --kubeconfig {paths.shown(KUBECONFIG)} get pods --all-namespaces"
+        why = f"{missing[0].what}: {missing[0].words}"
+        raise FramestormError(f"the cluster is not ready after {READY_WITHIN_S:.0f} s: {why}; see `{pods}`")
+
+
+def _end() -> None:
+    if engine.is_running():
+        # What is left of it ends with the engine.
+        with contextlib.suppress(FramestormError):
+            _kind("delete", "cluster", "--name", NAME, "--kubeconfig", str(KUBECONFIG))
+    engine.stop()
+    KUBECONFIG.unlink(missing_ok=True)
+
+
+def _kind(*words: str, stdin: str = "") -> None:
+    log = HOME / "kind.log"
+    done = subprocess.run(
+        [KIND, *words], input=stdin, capture_output=True, text=True, env=engine.environment(), check=False
+    )
+    log.write_text(done.stdout + done.stderr)
+    if done.returncode:
+        why = next((line for line in done.stderr.splitlines() if line.startswith("ERROR")), "it did not say why")
+        raise FramestormError(f"kind {' '.join(words[:2])} failed: {why}; its whole output is in {paths.shown(log)}")
+
+
+@contextlib.contextmanager
+def _locked() -> Iterator[None]:
+    """Keep another process of this checkout from changing the cluster at the same time; it waits."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    with Path(HOME / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

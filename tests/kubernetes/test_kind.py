@@ -1,0 +1,223 @@
+"""The cluster that the kit makes from sources: what runs in it, and that nothing of it is left on the machine."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from framestorm.machine import wait_until
+from framestorm.platform.kubernetes import engine, images, layout, manifests, needs
+from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
+from framestorm.platform.openfaas.layout import FAAS_CLI
+from framestorm.probe import CGROUPS
+from tests.runs import RunSh
+
+WITHIN_S = 120
+INGRESS = f"http://{layout.ADDRESS}:{layout.INGRESS_PORT}"
+GATEWAY = f"http://{layout.ADDRESS}:{layout.GATEWAY_PORT}"
+NOOP = "dev.local/noop:1"
+# Which systemd and a kubelet change on a machine that is theirs.
+SYSCTLS = (
+    *("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys"),
+    *("fs/file-max", "fs/nr_open", "fs/protected_regular", "fs/protected_symlinks", "fs/protected_fifos"),
+    *("net/ipv4/ip_forward", "net/netfilter/nf_conntrack_max", "fs/inotify/max_user_watches"),
+)
+
+
+def sysctls() -> dict[str, str]:
+    files = {name: Path("/proc/sys", name) for name in SYSCTLS}
+    return {name: file.read_text().strip() for name, file in files.items() if file.exists()}
+
+
+def output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def processes() -> set[str]:
+    """What runs in the engine's control groups or names its folder."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_text() + (folder / "cgroup").read_text()
+        except OSError:
+            continue
+        if layout.INSTANCE in words:
+            found.add(words)
+    return found
+
+
+def traces() -> dict[str, Any]:
+    """What a cluster would leave on this machine."""
+    return {
+        "sysctls": sysctls(),
+        "links": "fs-kind" in output("ip", "-brief", "link"),
+        "routes": [line for line in output("ip", "route").splitlines() if layout.CLUSTER_END in line],
+        "iptables": output("iptables-save"),
+        "mounts": [line for line in Path("/proc/mounts").read_text().splitlines() if layout.INSTANCE in line],
+        "docker's mounts": str(engine.DATA) in Path("/proc/mounts").read_text(),
+        "cgroups": sorted(map(str, (*CGROUPS.glob(layout.INSTANCE), *CGROUPS.glob(f"*/{layout.INSTANCE}")))),
+        "modules": engine.MODULES.exists(),
+        "sockets": engine.RUN.exists(),
+        "processes": processes(),
+    }
+
+
+@pytest.fixture(scope="module")
+def before() -> dict[str, Any]:
+    return traces()
+
+
+@pytest.fixture(scope="module")
+def run_sh(before: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunSh]:
+    if os.geteuid() != 0:
+        pytest.fail("a cluster needs root: run the tests as root or by sudo")
+    calls = RunSh(tmp_path_factory.mktemp("kind"))
+    calls("./run.sh target kind --from-source", out="")
+    yield calls
+    calls("./run.sh target down", out="")
+    calls.close()
+
+
+@pytest.fixture
+def made(run_sh: RunSh) -> Cluster:
+    return Cluster(layout.CONTEXT, layout.KUBECONFIG)
+
+
+def wait_for(made: Cluster, kind: str, name: str) -> dict[str, Any]:
+    """Wait until an object is ready."""
+
+    def ready() -> dict[str, Any] | None:
+        item = made.get(kind, name, "default")
+        conditions = {each["type"]: each["status"] for each in item.get("status", {}).get("conditions", ())}
+        return item if conditions.get("Ready") == "True" else None
+
+    item = wait_until(ready, WITHIN_S)
+    assert item is not None, made.get(kind, name, "default").get("status")
+    return item
+
+
+def ask(url: str) -> requests.Response:
+    """Ask a function through the ingress, by the host of its URL."""
+    return requests.get(INGRESS, headers={"Host": url.removeprefix("http://")}, timeout=WITHIN_S)
+
+
+def answers_ok(url: str) -> bool:
+    try:
+        return requests.get(url, timeout=WITHIN_S).text == "ok"
+    except requests.ConnectionError:
+        return False
+
+
+def container(**more: Any) -> dict[str, Any]:
+    return {"image": NOOP, "resources": {"requests": {"cpu": "10m"}}, **more}
+
+
+@pytest.mark.parametrize("platform", needs.PARTS)
+def test_it_has_what_every_platform_needs(made: Cluster, platform: str) -> None:
+    missing = [check for check in needs.checks(made, platform) if not check.is_there]
+    assert not missing
+
+
+def test_the_machine_keeps_its_settings_while_it_runs(made: Cluster, before: dict[str, Any]) -> None:
+    assert sysctls() == before["sysctls"]
+    assert traces()["iptables"] == before["iptables"]
+    assert processes(), "the search finds what runs"
+
+
+def test_a_knative_service_scales_to_zero_and_answers_from_there(made: Cluster) -> None:
+    scaling = {"window": "6s", "scale-to-zero-pod-retention-period": "0s", "max-scale": "2"}
+    annotations = {f"autoscaling.knative.dev/{name}": value for name, value in scaling.items()}
+    template = {"metadata": {"annotations": annotations}, "spec": {"containers": [container()]}}
+    service = {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "metadata": {"name": "zero", "namespace": "default"},
+        "spec": {"template": template},
+    }
+    made.apply([service])
+    url = wait_for(made, "services.serving.knative.dev", "zero")["status"]["url"]
+    assert ask(url).text == "ok"
+
+    def pods() -> str:
+        return made.call("get", "pods", "--namespace=default", "--selector=serving.knative.dev/service=zero")
+
+    assert wait_until(lambda: "zero" not in pods(), WITHIN_S), pods()
+    assert ask(url).text == "ok", "the request waits for a pod"
+    assert "zero" in pods()
+
+
+@pytest.mark.parametrize("mode", ["RawDeployment", "Serverless"])
+def test_kserve_serves_a_model_with_and_without_knative(made: Cluster, mode: str) -> None:
+    name = mode.lower()
+    predictor = {"minReplicas": 1, "maxReplicas": 2, "containers": [container(name="kserve-container")]}
+    service = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "annotations": {"serving.kserve.io/deploymentMode": mode},
+        },
+        "spec": {"predictor": predictor},
+    }
+    made.apply([service])
+    item = wait_for(made, "inferenceservices.serving.kserve.io", name)
+    if mode == "Serverless":
+        assert ask(item["status"]["url"]).text == "ok"
+    else:
+        # Addresses of services are reached from the machine, once the node has rules for them.
+        address = made.get("service", f"{name}-predictor", "default")["spec"]["clusterIP"]
+        assert wait_until(lambda: answers_ok(f"http://{address}"), WITHIN_S)
+
+
+def test_openfaas_deploys_lists_and_scales_from_zero(made: Cluster) -> None:
+    gateway = f"--gateway={GATEWAY}"
+    output(str(FAAS_CLI), "deploy", gateway, f"--image={NOOP}", "--name=noop", "--label=com.openfaas.scale.zero=true")
+    url = f"{GATEWAY}/function/noop"
+    assert wait_until(lambda: requests.post(url, timeout=WITHIN_S).text == "ok", WITHIN_S)
+    assert "noop" in output(str(FAAS_CLI), "list", gateway)
+    made.call("scale", "deployment", "noop", "--namespace=openfaas-fn", "--replicas=0")
+
+    def status() -> dict[str, Any]:
+        return dict(requests.get(f"{GATEWAY}/system/function/noop", timeout=WITHIN_S).json())
+
+    assert wait_until(lambda: not status().get("availableReplicas"), WITHIN_S), status()
+    assert requests.post(url, timeout=WITHIN_S).text == "ok"
+
+
+def test_up_again_keeps_what_runs(made: Cluster, run_sh: RunSh) -> None:
+    name = made.get("node", f"{layout.NAME}-control-plane")["metadata"]["uid"]
+    run_sh("./run.sh target kind --from-source", out="")
+    assert made.get("node", f"{layout.NAME}-control-plane")["metadata"]["uid"] == name
+
+
+def test_nothing_is_left_on_the_machine(made: Cluster, run_sh: RunSh, before: dict[str, Any]) -> None:
+    run_sh("./run.sh target down", out="")
+    with pytest.raises(ClusterError):
+        made.version()
+    # Its processes were killed; the machine's first one may not have taken notice of them all.
+    wait_until(lambda: traces() == before, 10)
+    assert traces() == before
+
+
+def test_the_same_files_make_the_same_image(tmp_path: Path) -> None:
+    (tmp_path / "program").write_text("x")
+    one = images.Image(("a:1", "b:1"), {"/bin/program": tmp_path / "program"}, links={"/bin/other": "program"})
+    two = images.Image(("c:1",), one.files, ("/bin/other",), one.links)
+    images.write([one, two], tmp_path / "first.tar")
+    images.write([one, two], tmp_path / "second.tar")
+    assert (tmp_path / "first.tar").read_bytes() == (tmp_path / "second.tar").read_bytes()
+    names = output("tar", "-tf", str(tmp_path / "first.tar")).split()
+    assert len([name for name in names if name.endswith("layer.tar")]) == 1, "they share their layer"
+
+
+def test_knative_has_no_image_that_is_not_made_here() -> None:
+    for part in manifests.PARTS:
+        for item in manifests.read(part):
+            if item["kind"] == "Deployment":
+                for each in item["spec"]["template"]["spec"]["containers"]:
+                    assert each["image"].startswith("dev.local/") and each["image"].endswith(":1")
