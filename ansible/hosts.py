@@ -32,7 +32,7 @@ OF_SSH = {
     "ssh_common_args": "ansible_ssh_common_args",
     "ssh_extra_args": "ansible_ssh_extra_args",
 }
-WANTED = ("ansible_connection", "framestorm_address", "framestorm_function_port")
+WANTED = ("ansible_connection", "framestorm_address", "framestorm_function_port", "ansible_become")
 
 
 def main() -> int:

@@ -53,7 +53,9 @@ def jmeter() -> Files:
 def kit() -> Files:
     """What a slave needs of the checkout, laid out as there, and the default clip."""
     files = _tree(REPO / "client", "*.p[yl]", "client/")
-    return files + _tree(REPO / "jmx", "user.properties", "jmx/") + [("video/sample.mp4", LOCAL / "sample.mp4")]
+    for name in ("user.properties", "jmeter-server"):
+        files += _tree(REPO / "jmx", name, "jmx/")
+    return [*files, ("video/sample.mp4", LOCAL / "sample.mp4")]
 
 
 def function() -> Files:

@@ -313,6 +313,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "deploy": _imported(
         "framestorm.hosts.inventory", "Turn hosts of the inventory into master, slaves and function host."
     ),
+    "slave": _imported("framestorm.hosts.container", "Be a slave in a container."),
     "sbom": _imported("framestorm.sbom", "List the software that the kit includes, as CycloneDX files."),
     "test": _test,
 }

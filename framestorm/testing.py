@@ -17,6 +17,7 @@ from framestorm.platform.openfaas import docker, parts
 from framestorm.setup import packages
 from framestorm.setup import pieces as setup
 from lab import base as lab_base
+from lab import container
 from lab import lifecycle as lab
 
 # A browser for the report, a screen and its tools for JMeter's GUI.
@@ -88,7 +89,7 @@ def _set_up() -> None:
         return
     with ThreadPoolExecutor(1) as pool:
         lab_base_made = pool.submit(lab.prepare)
-        setup.ensure([docker.BASE_IMAGE, *pieces, *kind.PIECES])
+        setup.ensure([docker.BASE_IMAGE, container.PIECE, *pieces, *kind.PIECES])
         lab_base_made.result()
 
 

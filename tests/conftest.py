@@ -27,9 +27,9 @@ TOOLS = paths.LOCAL / "ansible-test-venv" / "bin"
 SCAN = paths.ROOT / "tests" / "ansible" / "scan.py"
 
 
-# Tests of one lab, or of the one local OpenFaaS on a machine, stay together, in this order. In the first lab, those
-# that break it come before those that deploy on it, and taking back what was deployed comes last. What takes minutes
-# on hosts of its own begins early and is looked at later: the bare host, and what deploy does to ssh.
+# Tests of one lab, or of the one local OpenFaaS and Docker engine of a machine, stay together, in this order. In the
+# first lab, those that break it come before those that deploy on it, and taking back what was deployed comes last. What
+# takes minutes on hosts of its own begins early and is looked at later: the bare host, and what deploy does to ssh.
 TOGETHER = {
     "lab": (
         "tests/lab/test_lab",
@@ -41,7 +41,7 @@ TOGETHER = {
         "tests/ansible/test_changes",
     ),
     # `target down` of a test takes away the cluster too.
-    "openfaas": ("tests/kubernetes/test_kind", "tests/openfaas/", "tests/docs/test_openfaas"),
+    "openfaas": ("tests/kubernetes/test_kind", "tests/openfaas/", "tests/docs/test_openfaas", "tests/container/"),
     "slaves": ("tests/slaves/test_slave_runs", "tests/slaves/test_any_plan"),
     "losses": ("tests/slaves/",),
 }

@@ -27,14 +27,15 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from framestorm import client_server, probe
-from framestorm.hosts import messages
+from framestorm.hosts import messages, server
 from framestorm.hosts.fence import Fence
+from framestorm.hosts.messages import CannotError
+from framestorm.hosts.server import PLAN, Server
 
 TICK_S = 0.5
 BEAT_S = 1.0
 # The conductor speaks every two seconds; silent for so long, it is gone, or the network to it is.
 SILENCE_S = 12.0
-READY_WITHIN_S = 40.0
 END_WITHIN_S = 10.0
 DISK_AT_LEAST_BYTES = 1 << 20
 # Sent of the followed files before the next look at orders: over a slow network that may take long.
@@ -42,36 +43,34 @@ CHUNKS_AT_A_TIME = 8
 END_TAG_BYTES = 64  # more than a result tree's end tag and the space around it
 PR_SET_PDEATHSIG = 1
 DESCRIPTION = Path("/etc/framestorm/host.json")  # left by the playbook
-ENVIRONMENT = Path("/run/framestorm/run.env")  # read by the server's unit at each start
 LOCK = Path("/run/framestorm.lock")
-PLAN = "plan"  # the folder of the plan's files, in that of the run
 KEYS = ".local"  # with SSL JMeter's key is below it, and is looked for from the folder that JMeter was started in
-
-
-class CannotError(Exception):
-    """This host cannot do its part; the message says why and what to do."""
 
 
 class Agent:
     """The orders of one run, one after the other."""
 
     def __init__(self) -> None:
-        self.host = messages.Description()
         self.running = False
         self.watching = False
         self.stopping = False
         self.run_dir: Path | None = None
-        self.main_pid = ""  # of JMeter's server
+        self.server: Server = server.of(messages.Description())
+        self.server_pid = ""
         self.controller: subprocess.Popen[bytes] | None = None
         self.lock: TextIO | None = None
         self.client_server: subprocess.Popen[bytes] | None = None
         self.client_watch: client_server.Watch | None = None
         self.stopped_clients: set[int] = set()
         self.fence: Fence | None = None
-        self.env_fd: int | None = None  # the environment that the run gives to JMeter's server
         self.follow: dict[str, Path] = {}
         self.followed: dict[str, BinaryIO] = {}
         self.before = probe.Usage(0, 0, 0, 0, 0, 0)
+
+    @property
+    def host(self) -> messages.Description:
+        """Return how this host is described."""
+        return self.server.described
 
     def obey(self, order: messages.Order) -> None:
         """Do what an order says."""
@@ -100,7 +99,7 @@ class Agent:
     def tell_facts(self, order: messages.TellFacts) -> None:
         """Answer with what pre-flight judges this host by."""
         try:
-            self.host = messages.Description(**json.loads(DESCRIPTION.read_text()))
+            self.server = server.of(messages.Description(**json.loads(DESCRIPTION.read_text())))
         except (OSError, ValueError, TypeError) as error:
             raise CannotError(f"its {DESCRIPTION} cannot be read ({error}); run ./run.sh deploy") from None
         facts = messages.HostFacts(
@@ -121,15 +120,14 @@ class Agent:
 
     def _limits(self) -> probe.Limits:
         """Return what is left for JMeter's server: its unit has limits of its own, not those of this login."""
-        pid = probe.show(self.host.unit, "MainPID")
         with contextlib.suppress(OSError):
-            return probe.limits(pid if pid not in {"", "0"} else "self")
+            return probe.limits(self.server.pid() or "self")
         return probe.Limits()
 
     def watch(self) -> None:
         """Tell how busy this host is and do nothing else: it is the function's."""
         self.watching = True
-        self.before = probe.usage(probe.processes(self.host.user))
+        self.before = probe.usage(self.server.processes())
         self.tell_time()
 
     def open(self, order: messages.Open) -> None:
@@ -175,11 +173,11 @@ class Agent:
         else:
             if order.cut:
                 self._cut(order.cut, run_dir)
-            self.fence = Fence(self._restart_idle, SILENCE_S)
+            self.fence = Fence(self._end_server, SILENCE_S)
             if order.client_server:
                 self._start_client_server(order.client_server, run_dir)
             self._start_server(order.secrets)
-        self.before = probe.usage(probe.processes(self.host.user))
+        self.before = probe.usage(self.server.processes())
         self.tell_time()
 
     def stop(self) -> None:
@@ -189,7 +187,7 @@ class Agent:
             with self._as_account():
                 (self.run_dir / "stop").touch()
                 probe.stop_jmeter(self.run_dir, is_now=False)
-        probe.stop_clients(probe.processes(self.host.user), self.stopped_clients)
+        probe.stop_clients(self.server.processes(), self.stopped_clients)
 
     def interrupt(self) -> None:
         """Have the controller interrupt the users of its slaves."""
@@ -228,7 +226,7 @@ class Agent:
                 self.controller.kill()
                 self.controller.wait()
         else:
-            self._restart_idle()
+            self._end_server()
         if self.client_watch is not None:
             self.client_watch.close()
         if self.client_server is not None:
@@ -237,11 +235,8 @@ class Agent:
         if self.fence is not None:
             self.fence.dismiss()
 
-    def _restart_idle(self) -> None:
-        ENVIRONMENT.unlink(missing_ok=True)
-        (Path(self.host.folder) / PLAN).unlink(missing_ok=True)
-        # Ends the engine and every process that it started: they are of the unit.
-        _systemctl("restart", self.host.unit)
+    def _end_server(self) -> None:
+        self.server.make_idle(self._opened_dir())
 
     def serve(self) -> None:
         """Take orders until they end; whatever ends them, leave the host idle."""
@@ -258,7 +253,7 @@ class Agent:
                     # What took long here was not silence of the conductor.
                     lines.heard_s = time.monotonic()
                 if self.stopping:
-                    probe.stop_clients(probe.processes(self.host.user), self.stopped_clients)
+                    probe.stop_clients(self.server.processes(), self.stopped_clients)
                 if self.watching and time.monotonic() - beaten_s >= BEAT_S:
                     beaten_s = time.monotonic()
                     self._send_growth()
@@ -319,7 +314,9 @@ class Agent:
             file.write(f"frame_dir={json.loads(done.stdout)['folder']}\n")
 
     def _setpriv(self) -> list[str]:
-        """Return the words before a command that the account is to run."""
+        """Return the words before a command that the account is to run; none where it is this process's own."""
+        if os.geteuid() != 0:
+            return []
         return ["setpriv", "--reuid", self.host.user, "--regid", self.host.user, "--init-groups", "--no-new-privs"]
 
     def _start_client_server(self, name: str, run_dir: Path) -> None:
@@ -327,50 +324,20 @@ class Agent:
         with self._as_account():
             log = (run_dir / "client.log").open("ab")
         with log:
-            self.client_server = server = subprocess.Popen(
+            self.client_server = started = subprocess.Popen(
                 [*self._setpriv(), *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         try:
             account = pwd.getpwnam(self.host.user).pw_uid
-            self.client_watch = client_server.Watch(name, lambda: server.poll() is not None, account)
+            self.client_watch = client_server.Watch(name, lambda: started.poll() is not None, account)
         except OSError as error:
             raise CannotError(f"the client server cannot be started: {error}; see {run_dir}/client.log there") from None
 
     def _start_server(self, secrets: dict[str, str]) -> None:
         run_dir = self._opened_dir()
-        words = f"--addprop {run_dir}/run.properties"
-        if (run_dir / "system.properties").exists():
-            words += f" --systemPropertyFile {run_dir}/system.properties"
-        self._set_environment({**secrets, "FRAMESTORM_RUN": words})
-        # JMeter looks for the plan's files from the folder that the server was started in.
         with self._as_account():
             (run_dir / PLAN).mkdir(exist_ok=True)  # a plan may write there without having brought a file
-        link = Path(self.host.folder) / PLAN
-        link.unlink(missing_ok=True)
-        link.symlink_to(f"{self.run_dir}/{PLAN}")
-        log = Path(self.host.log)
-        _systemctl("restart", self.host.unit)
-        deadline_s = time.monotonic() + READY_WITHIN_S
-        while time.monotonic() < deadline_s:
-            # Its port opens earlier, also where the start then fails. The log is a new one at each start.
-            with contextlib.suppress(FileNotFoundError):
-                if "Bound to RMI registry" in log.read_text(errors="replace"):
-                    return
-            time.sleep(0.1)
-        log_end = probe.output("journalctl", "--no-pager", "--lines=5", "--output=cat", f"--unit={self.host.unit}")
-        raise CannotError(f"JMeter's server was not ready in {READY_WITHIN_S:.0f} s (see {log} there): {log_end}")
-
-    def _set_environment(self, variables: dict[str, str]) -> None:
-        """Have the unit's next start read these variables from this process's memory: they may be secret.
-
-        With this process they are gone, so a server that systemd starts after its death is an idle one.
-        """
-        self.env_fd = os.memfd_create("framestorm-run")
-        quoted = {name: re.sub(r'([\\"$`])', r"\\\1", value) for name, value in variables.items()}
-        os.write(self.env_fd, "".join(f'{name}="{value}"\n' for name, value in quoted.items()).encode())
-        ENVIRONMENT.parent.mkdir(parents=True, exist_ok=True)
-        ENVIRONMENT.unlink(missing_ok=True)
-        ENVIRONMENT.symlink_to(f"/proc/{os.getpid()}/fd/{self.env_fd}")
+        self.server.start(run_dir, secrets)
 
     def _start_controller(self, command: list[str], run_dir: Path) -> None:
         owner = pwd.getpwnam(self.host.user)
@@ -421,7 +388,7 @@ class Agent:
         exit_status = self.controller.poll() if self.controller else None
         while exit_status is not None and self._send_growth():
             pass  # what it wrote last
-        before, self.before = self.before, probe.usage(probe.processes(self.host.user))
+        before, self.before = self.before, probe.usage(self.server.processes())
         cpu_percent, host_cpu_percent = self.before.percents_since(before)
         beat = messages.Beat(
             time_ms=time.time() * 1000,
@@ -431,18 +398,18 @@ class Agent:
             host_cpu_percent=host_cpu_percent,
             host_memory_bytes=self.before.host_memory_bytes,
             load=os.getloadavg()[0],
-            frozen=probe.stat(self.main_pid)[:1] in (["T"], ["t"]),
+            frozen=probe.stat(self.server_pid)[:1] in (["T"], ["t"]),
             exit_status=exit_status,
         )
         answer(beat)
 
     def _check_server(self) -> None:
-        pid = probe.show(self.host.unit, "MainPID")
-        if pid in {"", "0"}:
+        pid = self.server.pid()
+        if not pid:
             raise CannotError(f"JMeter's server ended (see {self.host.log} there)")
-        if self.main_pid and pid != self.main_pid:
+        if self.server_pid and pid != self.server_pid:
             raise CannotError("JMeter's server was restarted during the run; its users are lost")
-        self.main_pid = pid
+        self.server_pid = pid
         if self.client_watch is not None and (trouble := self.client_watch.trouble()):
             raise CannotError(trouble)
         if self.client_watch is not None and shutil.disk_usage(self.host.runs).free < DISK_AT_LEAST_BYTES:
@@ -489,12 +456,6 @@ def answer(message: messages.Answer) -> None:
             raise BrokenPipeError(f"no answer was read for {SILENCE_S:.0f} s")
         # A pipe that is writable takes this much without blocking.
         data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]
-
-
-def _systemctl(*words: str) -> None:
-    done = subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise CannotError(f"`systemctl {' '.join(words)}` failed: {done.stderr.strip()}")
 
 
 def main() -> None:

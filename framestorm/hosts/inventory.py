@@ -35,6 +35,7 @@ class InventoryHost:
     ansible_ssh_common_args: str | None = None
     ansible_ssh_extra_args: str | None = None
     ansible_connection: str | None = None
+    ansible_become: bool = True
 
     @property
     def address(self) -> str:
@@ -71,7 +72,7 @@ def find(inventory: Path, pattern: str) -> list[InventoryHost]:
         "--",
         pattern,
     ]
-    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=ansible_environment(), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         words = [line for line in done.stderr.splitlines() if not line.startswith("[WARNING]")]
         raise UsageError(f"-R {pattern}: {' '.join(words).strip()}")
@@ -156,15 +157,17 @@ def main(words: Sequence[str]) -> int:
     if further:
         # It reads its options, and contacts no host; without a terminal, it cannot ask for the password of a vault.
         asked, nobody = [*command, "--list-tags"], subprocess.DEVNULL
-        done = subprocess.run(asked, env=_environment(), capture_output=True, text=True, check=False, stdin=nobody,
-                              start_new_session=True)  # fmt: skip
+        done = subprocess.run(
+            asked, env=ansible_environment(), capture_output=True, text=True, check=False, stdin=nobody,
+            start_new_session=True,
+        )  # fmt: skip
         if wrong := re.search("^ansible-playbook: error: (.*)", done.stderr, re.MULTILINE):
             raise UsageError(f"ansible-playbook: {wrong[1]}; ./run.sh deploy --help says what goes to it")
     setup.ensure([*setup.FOR_A_RUN, *setup.FACE_BLUR])
-    return int(subprocess.run(command, env=_environment(), check=False).returncode != 0)
+    return int(subprocess.run(command, env=ansible_environment(), check=False).returncode != 0)
 
 
-def _environment() -> dict[str, str]:
+def ansible_environment() -> dict[str, str]:
     """Return the environment in which Ansible reads an inventory in the same way for all that use it."""
     search_path = [str(paths.ANSIBLE_PYTHON.parent), str(paths.JAVA_HOME / "bin"), os.environ["PATH"]]
     return {

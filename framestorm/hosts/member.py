@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from framestorm import client_server, probe
 from framestorm.errors import FramestormError
-from framestorm.hosts import agent, fence, messages
+from framestorm.hosts import agent, fence, messages, server
 from framestorm.hosts.inventory import InventoryHost
 
 # Reads as many bytes as the first line says, modules by their names, and runs the last one: the agent needs no
@@ -38,6 +38,7 @@ for name, source in json.loads(sources).items():
     exec(compile(source, name, "exec"), module.__dict__)
 module.main()
 """
+MODULES = (probe, messages, client_server, fence, server, agent)
 NAME = "framestorm-agent"  # as it is seen among the host's processes
 PING_EVERY_S = 2.0
 LOOK_EVERY_S = 0.5
@@ -97,8 +98,7 @@ class Member:
         self._answers: queue.Queue[messages.Answer] = queue.Queue(ANSWERS_AT_MOST)
         self._begun_s = time.monotonic()
         self._agent = subprocess.Popen(
-            # root needs no sudo, and a host may not have it.
-            host.ssh(f"exec $([ $(id -u) = 0 ] || echo sudo -n) python3 -u -c {shlex.quote(BOOTSTRAP)} {NAME}"),
+            host.ssh(f"exec {_sudo(host)} python3 -u -c {shlex.quote(BOOTSTRAP)} {NAME}"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -110,9 +110,7 @@ class Member:
         self._send_lock = threading.Lock()
         self._closed = threading.Event()  # no more orders
         self._done = threading.Event()  # nor answers
-        sources = json.dumps(
-            {module.__name__: inspect.getsource(module) for module in (probe, messages, client_server, fence, agent)}
-        ).encode()
+        sources = json.dumps({module.__name__: inspect.getsource(module) for module in MODULES}).encode()
         self._send(f"{len(sources)}\n".encode() + sources)
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._threads = (self._listener, threading.Thread(target=self._ping, daemon=True))
@@ -324,6 +322,11 @@ class Member:
             return otherwise
         words = self._agent.stderr.read().decode(errors="replace").strip().splitlines()
         return f"ssh says: {words[-1]}" if words else otherwise
+
+
+def _sudo(host: InventoryHost) -> str:
+    """Return what has the agent run as root: root itself needs no sudo, and a host may not have it."""
+    return "$([ $(id -u) = 0 ] || echo sudo -n)" if host.ansible_become else ""
 
 
 def _number(text: str) -> float:

@@ -39,6 +39,12 @@ class Description:
     unit: str = ""
     log: str = ""
     url: str = ""
+    # The environment of the start of JMeter's server where that is no unit; empty on a host that has systemd.
+    server: dict[str, str] = field(default_factory=dict)
+
+
+class CannotError(Exception):
+    """A host cannot do its part; the message, which the conductor gets, says why and what to do."""
 
 
 # Orders

@@ -15,7 +15,7 @@ DEPLOY = "run ./run.sh deploy"
 
 def kit_files() -> list[str]:
     """Return the files of the checkout that a slave must have as they are here."""
-    files = [*sorted(paths.CLIENT.glob("*.p[yl]")), paths.JMX / "user.properties"]
+    files = [*sorted(paths.CLIENT.glob("*.p[yl]")), paths.JMX / "user.properties", paths.JMX / "jmeter-server"]
     return [str(path.relative_to(paths.ROOT)) for path in files]
 
 
@@ -89,7 +89,7 @@ def _faults(member: Member, java: str | None, here: HostFacts, ssl: bool) -> lis
         reasons.append(f"has other additions to JMeter than this machine; {DEPLOY}")
     if facts.kit != here.kit:
         reasons.append(f"has another version of the kit than this checkout; {DEPLOY}")
-    if facts.described.address != member.host.address:
+    if facts.described.address and facts.described.address != member.host.address:
         reasons.append(
             f"was deployed with the address {facts.described.address}, and now has {member.host.address}; {DEPLOY}"
         )

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from framestorm import paths
@@ -183,14 +184,21 @@ def _ensure_base() -> str:
     return f"{BASE}:{recipe}"
 
 
-def _make_base_piece(_piece: Piece) -> None:
+@contextlib.contextmanager
+def engine() -> Iterator[None]:
+    """Have an engine; one that is started for this is ended."""
     was_running = is_running()
     ensure_engine()
     try:
-        _ensure_base()
+        yield
     finally:
         if not was_running:
             stop_engine()
+
+
+def _make_base_piece(_piece: Piece) -> None:
+    with engine():
+        _ensure_base()
 
 
 # So that the base image exists before the tests.
@@ -240,8 +248,13 @@ def _make_base(tag: str) -> None:
     version = next(root.glob("usr/lib/python3.*")).name.removeprefix("python")
     target = ("--only-binary=:all:", "--python-version", version, "--target", root / "opt/framestorm/python")
     setup.pip_install(Path(sys.executable), LOCK, *target)
+    import_system(root, tag)
+    shutil.rmtree(root)
+
+
+def import_system(root: Path, tag: str) -> None:
+    """Make an image of an unpacked system."""
     with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as tar:
         done = subprocess.run(["docker", "import", "-", tag], stdin=tar.stdout, capture_output=True, check=False)
     if done.returncode or tar.returncode:
         raise FramestormError(f"docker import failed: {done.stderr.decode(errors='replace').strip()}")
-    shutil.rmtree(root)

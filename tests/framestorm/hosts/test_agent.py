@@ -23,9 +23,21 @@ import psutil
 import pytest
 
 from framestorm import client_server, paths, probe
-from framestorm.hosts import agent, messages
-from framestorm.hosts.agent import Agent, CannotError
-from framestorm.hosts.messages import Beat, Begin, Chunk, Description, DescriptorLines, Done, FilePiece, Got, Open
+from framestorm.hosts import agent, messages, server
+from framestorm.hosts.agent import Agent
+from framestorm.hosts.messages import (
+    Beat,
+    Begin,
+    CannotError,
+    Chunk,
+    Description,
+    DescriptorLines,
+    Done,
+    FilePiece,
+    Got,
+    Open,
+)
+from framestorm.hosts.server import Unit
 from framestorm.machine import wait_until
 from tests import fuzz
 
@@ -86,7 +98,7 @@ def new_agent(answers: list[messages.Answer]) -> Iterator[Callable[..., Agent]]:
 
     def make(account: str, runs: Path) -> Agent:
         agents.append(Agent())
-        agents[-1].host = Description(user=account, runs=str(runs))
+        agents[-1].server = server.of(Description(user=account, runs=str(runs)))
         return agents[-1]
 
     yield make
@@ -147,7 +159,7 @@ def test_a_controller_finds_the_key_of_ssl(on_host: Agent, tmp_path: Path) -> No
     key = tmp_path / "kit" / ".local" / "deploy" / "key"
     key.parent.mkdir(parents=True)
     key.write_text("of the deployment")
-    on_host.host = replace(on_host.host, folder=str(tmp_path / "kit"))
+    on_host.server = server.of(replace(on_host.host, folder=str(tmp_path / "kit")))
     on_host.open(OPEN)
     on_host.begin(begin("cat .local/deploy/key > tree.xml"))
     assert on_host.controller is not None and on_host.controller.wait(20) == 0
@@ -162,10 +174,10 @@ def test_a_client_server_stands_beside_jmeters_and_its_end_is_the_hosts(
     on_host: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(on_host, "_start_server", lambda secrets: None)
-    monkeypatch.setattr(agent, "_systemctl", lambda *_: None)
-    monkeypatch.setattr(agent, "ENVIRONMENT", tmp_path / "run.env")
+    monkeypatch.setattr(Unit, "_systemctl", lambda *_: None)
+    monkeypatch.setattr(server, "ENVIRONMENT", tmp_path / "run.env")
     monkeypatch.setattr(probe, "show", lambda *_: "1")
-    on_host.host = replace(on_host.host, python=sys.executable, folder=str(paths.ROOT))
+    on_host.server = server.of(replace(on_host.host, python=sys.executable, folder=str(paths.ROOT)))
     name = client_server.new_name("run7")
     on_host.open(OPEN)
     on_host.begin(Begin({}, client_server=name))
@@ -312,10 +324,10 @@ def test_a_server_starts_with_the_files_of_its_run(
 ) -> None:
     """Also where the plan brings no file, and where a run that crashed has left its link."""
     started: list[tuple[str, ...]] = []
-    monkeypatch.setattr(agent, "ENVIRONMENT", tmp_path / "environment")
-    monkeypatch.setattr(agent, "_systemctl", lambda *words: started.append(words))
+    monkeypatch.setattr(server, "ENVIRONMENT", tmp_path / "environment")
+    monkeypatch.setattr(Unit, "_systemctl", lambda unit, word: started.append((word, unit.described.unit)))
     (tmp_path / "log").write_text("Bound to RMI registry")
-    on_host.host = replace(on_host.host, folder=str(tmp_path), log=str(tmp_path / "log"), unit="server")
+    on_host.server = server.of(replace(on_host.host, folder=str(tmp_path), log=str(tmp_path / "log"), unit="server"))
     on_host.open(OPEN)
     run_dir, words = tmp_path / "runs" / "run7", ""
     if has_more:
@@ -330,7 +342,7 @@ def test_a_server_starts_with_the_files_of_its_run(
     given = (tmp_path / "environment").read_text().splitlines()
     assert given == ['KEY="k"', f'FRAMESTORM_RUN="--addprop {run_dir}/run.properties{words}"']
     for _ in range(2):  # by the agent and by its fence
-        on_host._restart_idle()
+        on_host._end_server()
         assert not (tmp_path / "environment").is_symlink() and not (tmp_path / "plan").is_symlink()
     assert started == [("restart", "server")] * 3
 
@@ -338,10 +350,10 @@ def test_a_server_starts_with_the_files_of_its_run(
 def test_a_server_that_is_not_ready_in_time_is_a_fault(
     on_host: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agent, "ENVIRONMENT", tmp_path / "environment")
-    monkeypatch.setattr(agent, "_systemctl", lambda *words: None)
-    monkeypatch.setattr(agent, "READY_WITHIN_S", 0.3)
-    on_host.host = replace(on_host.host, folder=str(tmp_path), log=str(tmp_path / "log"))
+    monkeypatch.setattr(server, "ENVIRONMENT", tmp_path / "environment")
+    monkeypatch.setattr(Unit, "_systemctl", lambda *_: None)
+    monkeypatch.setattr(server, "READY_WITHIN_S", 0.3)
+    on_host.server = server.of(replace(on_host.host, folder=str(tmp_path), log=str(tmp_path / "log")))
     on_host.open(OPEN)
     begun_s = time.monotonic()
     with pytest.raises(CannotError, match=r"not ready in 0 s \(see .*/log there\)"):
@@ -352,14 +364,14 @@ def test_a_server_that_is_not_ready_in_time_is_a_fault(
 @pytest.mark.parametrize("pid", ["", "0", "server", "gone"])
 def test_limits_are_those_of_the_unit(pid: str, on_host: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which are other ones than those of the login; without a server the login's have to do."""
-    with subprocess.Popen(["/bin/sh", "-c", "ulimit -n 77; echo; exec sleep 60"], stdout=subprocess.PIPE) as server:
-        assert server.stdout is not None
-        server.stdout.readline()
-        shown = {"server": str(server.pid), "gone": str(1 << 23)}.get(pid, pid)
+    with subprocess.Popen(["/bin/sh", "-c", "ulimit -n 77; echo; exec sleep 60"], stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        started.stdout.readline()
+        shown = {"server": str(started.pid), "gone": str(1 << 23)}.get(pid, pid)
         monkeypatch.setattr(probe, "show", lambda unit, name: shown)
         own = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         assert on_host._limits().open_files == {"server": 77, "gone": 0}.get(pid, own)
-        server.kill()
+        started.kill()
 
 
 def test_a_connection_is_tried_from_this_machine(on_host: Agent, answers: list[messages.Answer]) -> None:
@@ -447,13 +459,14 @@ def test_an_agent_beats_once_it_watches_until_the_conductor_is_silent(
 def test_secrets_stay_in_memory(on_host: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the unit reads is gone with the agent, and reads back as it was given."""
     environment = tmp_path / "environment"
-    monkeypatch.setattr(agent, "ENVIRONMENT", environment)
-    on_host._set_environment({"FRAMESTORM_RUN": "--addprop x", "KEY": 'a "b" $c `d` \\ é'})
+    monkeypatch.setattr(server, "ENVIRONMENT", environment)
+    unit = Unit(on_host.host)
+    unit._set_environment({"FRAMESTORM_RUN": "--addprop x", "KEY": 'a "b" $c `d` \\ é'})
     assert str(environment.readlink()).startswith(f"/proc/{os.getpid()}/fd/")
     read = subprocess.run(["sh", "-c", '. "$0"; printf %s "$KEY"', environment], capture_output=True, check=True)
     assert read.stdout.decode() == 'a "b" $c `d` \\ é'
-    assert on_host.env_fd is not None
-    os.close(on_host.env_fd)
+    assert unit._environment_fd is not None
+    os.close(unit._environment_fd)
     assert not environment.exists()
 
 
@@ -463,8 +476,8 @@ def test_an_agent_outlives_every_order_until_it_has_answered(
 ) -> None:
     """As an account that can do no harm here; each order comes first, or after a run was opened."""
     account = "nobody" if os.geteuid() == 0 else getpass.getuser()
-    monkeypatch.setattr(agent, "_systemctl", lambda *_: None)
-    monkeypatch.setattr(agent, "READY_WITHIN_S", 0)
+    monkeypatch.setattr(Unit, "_systemctl", lambda *_: None)
+    monkeypatch.setattr(server, "READY_WITHIN_S", 0)
     monkeypatch.setattr(probe, "java_version", lambda: None)
     monkeypatch.setattr(probe, "show", lambda *_: "")
     with tempfile.TemporaryDirectory() as folder:
@@ -473,7 +486,7 @@ def test_an_agent_outlives_every_order_until_it_has_answered(
         shutil.chown(runs, account)
         Path(folder).chmod(0o755)
         described = Description(user=account, runs=str(runs), folder=folder, python="/bin/false", cache=folder)
-        monkeypatch.setattr(agent, "ENVIRONMENT", Path(folder) / "run.env")
+        monkeypatch.setattr(server, "ENVIRONMENT", Path(folder) / "run.env")
         monkeypatch.setattr(agent, "DESCRIPTION", Path(folder) / "host.json")
         agent.DESCRIPTION.write_text(json.dumps(asdict(described)))
         orders = [messages.TellFacts(["x"]), OPEN, piece("x", b"a"), Begin({"x": "x"}, ["/bin/true"]), Begin({})]
@@ -482,7 +495,7 @@ def test_an_agent_outlives_every_order_until_it_has_answered(
         others = process.children()  # of tests before
         for number, line in enumerate(fuzz.messages(7, [json.loads(messages.line(order)) for order in orders])):
             taken = Agent()
-            taken.host = described
+            taken.server = server.of(described)
             read, write = os.pipe()
             os.write(write, (messages.line(OPEN) if number % 2 else b"") + line + b"\n")
             os.close(write)
@@ -493,8 +506,8 @@ def test_an_agent_outlives_every_order_until_it_has_answered(
             for file in (taken.lock, *taken.followed.values()):
                 if file is not None:
                     file.close()
-            if taken.env_fd is not None:
-                os.close(taken.env_fd)
+            if isinstance(taken.server, Unit) and taken.server._environment_fd is not None:
+                os.close(taken.server._environment_fd)
             if number == 200:
                 before = process.memory_info().rss, process.num_fds()
                 answers.clear()

@@ -1,0 +1,42 @@
+"""The kit's image, made for the tests on the bare system that hosts of the lab start from."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from framestorm import paths
+from framestorm.hosts import container
+from framestorm.platform.openfaas import docker
+from framestorm.setup.pieces import Piece
+from lab import base, lifecycle
+
+IMAGE = f"{docker.PREFIX}/kit:tests"
+BARE = f"{docker.PREFIX}/bare:tests"
+# The bare system has the registries' certificates, and apt would go by the lab's proxy, which containers do not need.
+_OUTSIDE = f"""FROM {BARE}
+RUN rm /etc/apt/apt.conf.d/90lab
+ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt
+"""
+# The tests put the checkout's sources over those of the image: it is made anew for what its set-up is made of.
+MADE_OF = (
+    *(paths.ROOT / name for name in ("Dockerfile", ".dockerignore", "run.sh", "framestorm/requirements.txt")),
+    *sorted((paths.ROOT / "framestorm" / "setup").glob("*.py")),
+    *dict.fromkeys(path for piece in container.PIECES for path in piece.inputs),
+    Path(__file__),
+)
+
+
+def _make(_piece: Piece) -> None:
+    lifecycle.prepare()
+    with docker.engine(), tempfile.TemporaryDirectory() as folder:
+        docker.import_system(base.ensure(base.archives()), BARE)
+        (Path(folder) / "Dockerfile").write_text(_OUTSIDE)
+        docker.run("build", "--quiet", "--tag", BARE, folder)
+        options = ("--network", "host", "--build-arg", f"BASE={BARE}", "--tag", IMAGE)
+        docker.run("build", "--quiet", *options, str(paths.ROOT))
+        docker.run("image", "prune", "--force")
+
+
+# After the base image: a machine has one engine at a time.
+PIECE = Piece("kit-image", "image of the kit", MADE_OF, docker.DATA, _make, (docker.BASE_IMAGE,))
