@@ -144,7 +144,8 @@ def _run(words: Sequence[str]) -> int:
     slaves = parser.add_argument_group("over slaves")
     slaves.add_argument(
         "-R", "--remotestart", metavar="HOSTS", dest="slaves",
-        help="run over slaves: a group, hosts or an Ansible pattern of the inventory (slaves, 'slaves:!slave2')",
+        help="run over slaves: a group, hosts or an Ansible pattern of the inventory (slaves, 'slaves:!slave2'), or so "
+        "many pods of the cluster that kubectl uses (k8s:6)",
     )  # fmt: skip
     slaves.add_argument(
         "-r", "--runremote", dest="slaves", action="store_const", const="-r",
@@ -157,6 +158,7 @@ def _run(words: Sequence[str]) -> int:
     slaves.add_argument(
         "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
     )
+    slaves.add_argument("--image", metavar="IMAGE", help="the kit's image for pods (default: framestorm:VERSION)")
     slaves.add_argument(
         "--continue-without", dest="without_faulty", action="store_true", help="leave out slaves that cannot take part"
     )

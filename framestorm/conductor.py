@@ -15,7 +15,8 @@ from framestorm import machine, paths
 from framestorm.endpoint import check_reachable
 from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.fleet import Fleet
-from framestorm.hosts.inventory import Hosts, find_hosts
+from framestorm.hosts.inventory import Hosts
+from framestorm.hosts.pods import find_slaves
 from framestorm.machine import in_background, now_ms
 from framestorm.model import facets, files
 from framestorm.model import plan as plans
@@ -211,7 +212,7 @@ def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
     """Make the checks of a run that need no host of the inventory."""
     what, where, output = options.what, options.where, options.output
     run_dir = output.run_dir.absolute() if output.run_dir else paths.new_dashboard(what.plan.stem)
-    hosts = find_hosts(where.inventory, where.slaves) if where.slaves is not None else None
+    hosts = find_slaves(where.slaves, where.inventory, where.image) if where.slaves is not None else None
     plan = plans.read(what.plan)
     if hosts is not None:
         _check_for_slaves(what, where, plan, hosts)

@@ -7,15 +7,18 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from framestorm import paths, probe
 from framestorm.errors import FramestormError, UsageError
-from framestorm.hosts.agent import DESCRIPTION
+from framestorm.hosts.agent import DESCRIPTION, LOCK
 from framestorm.hosts.inventory import ansible_environment
 from framestorm.hosts.messages import Description
 from framestorm.hosts.orders import CONTROLLER_PROPERTIES, HOST_PROPERTIES
@@ -29,6 +32,7 @@ KEYS = "FRAMESTORM_AUTHORIZED_KEYS"
 SSHD = Path("/usr/sbin/sshd")
 SSH_PORT, RMI_PORT = 8022, 8001
 HEAP = "1g"
+IDLE_AT_MOST_S, LOOK_EVERY_S = 900, 5
 
 
 def main(words: Sequence[str]) -> int:
@@ -39,6 +43,9 @@ def main(words: Sequence[str]) -> int:
         epilog=f"The public keys that may come in are those of --keys, or the text in {KEYS}.",
     )
     parser.add_argument("--setup", action="store_true", help="make what a slave and its conductor need, and end")
+    parser.add_argument(
+        "--by-exec", action="store_true", help="without ssh: the conductor comes by kubectl exec; ends if none comes"
+    )
     parser.add_argument("--keys", metavar="FILE", type=Path, help="public keys, as in authorized_keys")
     parser.add_argument("--port", type=int, default=SSH_PORT, help="of ssh (default: %(default)s)")
     parser.add_argument("--address", help="by which the conductor's JMeter reaches it (default: that of its host name)")
@@ -48,6 +55,9 @@ def main(words: Sequence[str]) -> int:
     if arguments.setup:
         write_properties()
         return 0
+    if arguments.by_exec:
+        _describe(arguments.address or _own_address(), arguments.heap)
+        return _wait_for_runs()
     keys = arguments.keys.read_text() if arguments.keys else os.environ.get(KEYS, "")
     if not keys.strip():
         raise UsageError(f"nobody could come in: give public keys by --keys FILE or in {KEYS}")
@@ -73,6 +83,17 @@ def write_properties() -> None:
     environment = [f"{name}={value}" for name, value in ansible_environment().items()]
     call(["env", *environment, program, "localhost", "-m", "include_role", "-a", role, *variables])
     CONTROLLER_PROPERTIES.chmod(0o644)  # without SSL it has no secret, and in the image another user reads it
+
+
+def _wait_for_runs() -> int:
+    """Be there while runs come; a conductor that was killed has not taken its pods away."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    busy_s = time.monotonic()
+    while time.monotonic() - busy_s < IDLE_AT_MOST_S:
+        time.sleep(LOOK_EVERY_S)
+        if probe.lock_holder(LOCK) is not None:
+            busy_s = time.monotonic()
+    return 0
 
 
 def _describe(address: str, heap: str) -> None:

@@ -46,6 +46,7 @@ class Fleet:
         self.function: Member | None = None
         self._prepared = prepared
         self._hosts = hosts
+        self._up = contextlib.ExitStack()
         self._run_dir = prepared.run_dir
         self._controller: Guarded | None = None
         self._parcel: parcel.Parcel | None = None
@@ -85,6 +86,7 @@ class Fleet:
 
     def connect(self) -> None:
         """Check every host; raises FramestormError if one cannot take part and may not be left out."""
+        self._hosts = self._up.enter_context(self._hosts.up())
         members = [Member(host, self._run_dir) for host in self._hosts.slaves]
         self.slaves = members
         if self._hosts.master is not None:
@@ -322,6 +324,7 @@ class Fleet:
         together(lambda member: member.close(), self._everyone())
         if self._parcel is not None:
             shutil.rmtree(self._parcel.folder, ignore_errors=True)
+        self._up.close()
 
     def _members(self) -> list[Member]:
         """Return the hosts that the run depends on."""

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import urllib.parse
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pydantic import TypeAdapter
 
 from framestorm import paths
 from framestorm.errors import UsageError
+from framestorm.hosts.remote import RemoteHost
 from framestorm.machine import own_addresses
 from framestorm.parser import Parser
 from framestorm.setup import pieces as setup
@@ -41,6 +43,27 @@ class InventoryHost:
     def address(self) -> str:
         """Its address for the other hosts of a run."""
         return self.framestorm_address or self.ansible_host
+
+    @property
+    def place(self) -> str:
+        """Return where ssh finds it."""
+        return self.ansible_host
+
+    @property
+    def by(self) -> str:
+        """Return the program that reaches it."""
+        return "ssh"
+
+    @property
+    def set_up(self) -> str:
+        """Return what sets it up again."""
+        return "run ./run.sh deploy"
+
+    def command(self, remote: str) -> list[str]:
+        """Return the command that runs another on the host as root, or as who logs in where the inventory says so."""
+        # root needs no sudo, and a host may not have it.
+        sudo = "$([ $(id -u) = 0 ] || echo sudo -n) " if self.ansible_become else ""
+        return self.ssh(f"exec {sudo}{remote}")
 
     def ssh(self, remote_command: str) -> list[str]:
         """Return the command that runs another on the host, with the connection variables of the inventory."""
@@ -83,9 +106,13 @@ def find(inventory: Path, pattern: str) -> list[InventoryHost]:
 class Hosts:
     """Who takes part in a run over slaves; no master means that JMeter's controller runs on this machine."""
 
-    slaves: list[InventoryHost]
-    master: InventoryHost | None
-    functions: list[InventoryHost]
+    slaves: Sequence[RemoteHost]
+    master: RemoteHost | None
+    functions: Sequence[InventoryHost]
+
+    def up(self) -> AbstractContextManager["Hosts"]:
+        """Have the hosts there for the length of a run; those of an inventory are there."""
+        return nullcontext(self)
 
     @property
     def function_url(self) -> str | None:
@@ -113,22 +140,23 @@ def find_hosts(inventory: Path, pattern: str) -> Hosts:
     everyone = find(inventory, "all")
     masters = [host for host in everyone if "master" in host.groups and not host.is_here()]
     functions = [host for host in everyone if "function" in host.groups]
-    hosts = Hosts(find(inventory, pattern), masters[0] if masters else None, functions)
-    if others := [host.name for host in hosts.slaves if "slaves" not in host.groups]:
+    slaves, master = find(inventory, pattern), masters[0] if masters else None
+    hosts = Hosts(slaves, master, functions)
+    if others := [host.name for host in slaves if "slaves" not in host.groups]:
         raise UsageError(f"-R {pattern}: {', '.join(others)} must be in the group slaves of {inventory} to send load")
-    if hosts.master and hosts.master.address in {host.address for host in hosts.slaves}:
+    if master and master.address in {host.address for host in slaves}:
         raise UsageError(
-            f"-R {pattern}: {hosts.master.name} is the master, which conducts the run: leave it out, or empty the "
+            f"-R {pattern}: {master.name} is the master, which conducts the run: leave it out, or empty the "
             f"group master of {inventory} to conduct from this machine"
         )
     names: dict[str, str] = {}
-    for host in hosts.slaves:
+    for host in slaves:
         if (other := names.setdefault(host.address, host.name)) != host.name:
             raise UsageError(
                 f"-R {pattern}: {other} and {host.name} have the same address {host.address}: remove one from "
                 f"{inventory}, or set the ansible_host or framestorm_address of each"
             )
-    for host in (*hosts.slaves, *masters[:1]):
+    for host in (*slaves, *masters[:1]):
         if ":" in host.address:  # JMeter splits what -R names at the colon before the port
             raise UsageError(
                 f"{host.name} has the IPv6 address {host.address}: between hosts of a run JMeter needs IPv4; set its "

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 from framestorm import client_server, probe
 from framestorm.errors import FramestormError
 from framestorm.hosts import agent, fence, messages, server
-from framestorm.hosts.inventory import InventoryHost
+from framestorm.hosts.remote import RemoteHost
 
 # Reads as many bytes as the first line says, modules by their names, and runs the last one: the agent needs no
 # installation and is never out of date.
@@ -81,7 +81,7 @@ class Delivery:
 class Member:
     """The conductor's end of one agent."""
 
-    def __init__(self, host: InventoryHost, run_dir: Path) -> None:
+    def __init__(self, host: RemoteHost, run_dir: Path) -> None:
         self.host = host
         self.facts = messages.HostFacts()
         self.share: dict[str, str] = {}
@@ -98,7 +98,7 @@ class Member:
         self._answers: queue.Queue[messages.Answer] = queue.Queue(ANSWERS_AT_MOST)
         self._begun_s = time.monotonic()
         self._agent = subprocess.Popen(
-            host.ssh(f"exec {_sudo(host)} python3 -u -c {shlex.quote(BOOTSTRAP)} {NAME}"),
+            host.command(f"python3 -u -c {shlex.quote(BOOTSTRAP)} {NAME}"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -145,9 +145,7 @@ class Member:
                 return answer
             if isinstance(answer, messages.Failed):
                 raise HostError(f"{self.host.name}: {answer.error}")
-        raise HostError(
-            f"{self.host.name} ({self.host.ansible_host}): {self._why_silent(f'no answer in {timeout_s:.0f} s')}"
-        )
+        raise HostError(f"{self.host.name} ({self.host.place}): {self._why_silent(f'no answer in {timeout_s:.0f} s')}")
 
     def deliver(self, delivery: Delivery) -> None:
         """Send the files of a run in pieces, then have it begin.
@@ -321,12 +319,7 @@ class Member:
         if self._agent.poll() is None or self._agent.stderr is None:
             return otherwise
         words = self._agent.stderr.read().decode(errors="replace").strip().splitlines()
-        return f"ssh says: {words[-1]}" if words else otherwise
-
-
-def _sudo(host: InventoryHost) -> str:
-    """Return what has the agent run as root: root itself needs no sudo, and a host may not have it."""
-    return "$([ $(id -u) = 0 ] || echo sudo -n)" if host.ansible_become else ""
+        return f"{self.host.by} says: {words[-1]}" if words else otherwise
 
 
 def _number(text: str) -> float:

@@ -10,7 +10,6 @@ from framestorm.run.capacity import Demand
 from framestorm.run.output import NEEDED_DISK_BYTES
 
 CLOCK_WITHIN_MS = 100.0
-DEPLOY = "run ./run.sh deploy"
 
 
 def kit_files() -> list[str]:
@@ -43,7 +42,7 @@ def faults(members: Sequence[Member], slaves: Sequence[Member], target: str) -> 
     for slave, why in zip(senders, together(lambda slave: slave.why_unreached(target), senders), strict=True):
         if why:
             reasons[slave].append(
-                f"{slave.host.name} ({slave.host.ansible_host}) cannot connect to {target}: {why}; check the URL, that "
+                f"{slave.host.name} ({slave.host.place}) cannot connect to {target}: {why}; check the URL, that "
                 "the gateway or the function is running, and the firewalls between"
             )
     for name in {member.facts.hostname for member in reached}:
@@ -59,7 +58,7 @@ def faults(members: Sequence[Member], slaves: Sequence[Member], target: str) -> 
 def shortages(slaves: Sequence[Member], asked: Demand) -> list[str]:
     """Return why slaves cannot hold their part of the users, each with its figures; empty if all can."""
     return [
-        f"{slave.host.name} ({slave.host.ansible_host}) {reason}"
+        f"{slave.host.name} ({slave.host.place}) {reason}"
         for slave in slaves
         for reason in capacity.shortages(asked, slave.facts.limits)
     ]
@@ -79,25 +78,25 @@ def _faults(member: Member, java: str | None, here: HostFacts, ssl: bool) -> lis
 
     here: this machine's own facts, as far as the host's must be the same.
     """
-    facts = member.facts
+    facts, set_up = member.facts, member.host.set_up
     reasons = []
     if facts.java != java:
-        reasons.append(f"has Java {facts.java or 'none'}, the others {java}; {DEPLOY}")
+        reasons.append(f"has Java {facts.java or 'none'}, the others {java}; {set_up}")
     if facts.jmeter != here.jmeter:
-        reasons.append(f"has JMeter {facts.jmeter or 'none'}, this machine {here.jmeter}; {DEPLOY}")
+        reasons.append(f"has JMeter {facts.jmeter or 'none'}, this machine {here.jmeter}; {set_up}")
     elif facts.additions != here.additions:
-        reasons.append(f"has other additions to JMeter than this machine; {DEPLOY}")
+        reasons.append(f"has other additions to JMeter than this machine; {set_up}")
     if facts.kit != here.kit:
-        reasons.append(f"has another version of the kit than this checkout; {DEPLOY}")
+        reasons.append(f"has another version of the kit than this checkout; {set_up}")
     if facts.described.address and facts.described.address != member.host.address:
         reasons.append(
-            f"was deployed with the address {facts.described.address}, and now has {member.host.address}; {DEPLOY}"
+            f"was deployed with the address {facts.described.address}, and now has {member.host.address}; {set_up}"
         )
     if facts.described.rmi_ssl != ssl:
         way = "without" if ssl else "with"
-        reasons.append(f"was deployed {way} framestorm_rmi_ssl=true, unlike the others; {DEPLOY}")
+        reasons.append(f"was deployed {way} framestorm_rmi_ssl=true, unlike the others; {set_up}")
     if facts.described.unit and facts.unit != "loaded":
-        reasons.append(f"has no unit {facts.described.unit}; {DEPLOY}")
+        reasons.append(f"has no unit {facts.described.unit}; {set_up}")
     if facts.busy_with:
         reasons.append(f"is busy with the run {facts.busy_with}; wait until that ends, or stop it there")
     if facts.free_bytes < NEEDED_DISK_BYTES:
@@ -109,4 +108,4 @@ def _faults(member: Member, java: str | None, here: HostFacts, ssl: bool) -> lis
             f"has a clock that is {member.clock_offset_ms:+.0f} ms off; at most {CLOCK_WITHIN_MS:.0f} ms are "
             "allowed: see `chronyc tracking` there"
         )
-    return [f"{member.host.name} ({member.host.ansible_host}) {fault}" for fault in reasons]
+    return [f"{member.host.name} ({member.host.place}) {fault}" for fault in reasons]

@@ -46,9 +46,16 @@ class What:
         return [*self.jmeter_options, *(f"-q{path}" for path in self.property_files)]
 
 
+# What -R begins with where pods make the load, as in k8s:6.
+PODS = "k8s:"
+
+
 @dataclass(frozen=True)
 class Where:
-    """The hosts that make the load: `slaves` are those of the inventory, and None is this machine."""
+    """The hosts that make the load: `slaves` are those of the inventory, or pods, and None is this machine.
+
+    image: of pods.
+    """
 
     slaves: str | None = None
     inventory: Path = paths.INVENTORY
@@ -56,11 +63,17 @@ class Where:
     continue_on_loss: bool = False
     split_csv: bool = False
     whole_plan: bool = False
+    image: str | None = None
 
     @property
     def is_over_slaves(self) -> bool:
         """Whether other hosts make the load."""
         return self.slaves is not None
+
+    @property
+    def is_by_inventory(self) -> bool:
+        """Whether these are hosts of the inventory."""
+        return self.slaves is not None and not self.slaves.startswith(PODS)
 
 
 HERE = Where()

@@ -37,6 +37,6 @@ def of_run(what: What, where: Where = HERE) -> list[Piece]:
     given = {name: value for name, value in given.items() if value}
     platform = find_platform(plan, given, Site(what.port, over_slaves=where.is_over_slaves))
     of_target = platform.pieces() if platform.runs_with_load else ()
-    of_slaves = [setup.ANSIBLE_VENV] if where.is_over_slaves else []
+    of_slaves = [setup.ANSIBLE_VENV] if where.is_by_inventory else []
     unpatched = [setup.UNPATCHED] if what.is_unpatched else []
     return [*of_plan(plan, given), *unpatched, *of_target, *of_slaves]

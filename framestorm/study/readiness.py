@@ -7,7 +7,7 @@ from typing import Any
 
 from framestorm import paths
 from framestorm.errors import FramestormError
-from framestorm.hosts.inventory import find_hosts
+from framestorm.hosts.pods import find_slaves
 from framestorm.model.study import Study
 from framestorm.model.units import plural
 from framestorm.platform.base import Check, Platform, attempt
@@ -43,7 +43,7 @@ def _slaves(names: str, inventory: Path) -> Check:
     if not setup.ANSIBLE_VENV.is_made():
         return Check("slaves", True, f"{names}; not looked up yet: the first run sets up what that needs")
     try:
-        slaves = find_hosts(inventory, names).slaves
+        slaves = find_slaves(names, inventory).slaves
     except FramestormError as error:
         return Check("slaves", False, str(error))
     return Check("slaves", True, ", ".join(slave.name for slave in slaves))

@@ -46,8 +46,9 @@ println names.size() > 2 ? classes*.protectionDomain*.codeSource*.location*.path
 
 def test_a_slave_has_the_classes_of_the_kit_before_those_of_other_jars(deployed: Lab) -> None:
     """Java takes the jars of a folder in any order."""
-    unit = deployed.ssh("slave1", "systemctl show --property ExecStart framestorm-jmeter-server")
-    (class_path,) = re.findall(r" -cp (\S+) ", unit)
+    pid = "systemctl show --property MainPID --value framestorm-jmeter-server"
+    server = deployed.ssh("slave1", f"tr '\\0' ' ' < /proc/$({pid})/cmdline")
+    (class_path,) = re.findall(r" -cp (\S+) ", server)
     own = "/opt/framestorm/jmeter/" + probe.PATCHES
     assert class_path.split(":").index(own) < class_path.split(":").index("/opt/framestorm/jmeter/lib/*")
     java = f"java -cp '{class_path}' groovy.ui.GroovyMain -e {shlex.quote(OF_OTHER_JARS)} {own}"

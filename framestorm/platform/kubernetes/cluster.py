@@ -69,6 +69,10 @@ class Cluster:
         except ClusterError as error:
             raise ClusterError(f"{self.context}: {error}") from None
 
+    def command(self, *words: str) -> list[str]:
+        """Return the command line of kubectl for this cluster, for a call that is more than its output."""
+        return [*_program(), *_file(self.kubeconfig), "--context", self.context, *words]
+
     def get(self, kind: str, name: str = "", namespace: str = "") -> Object:
         """Return an object, or the list of all of a kind."""
         return self._json("get", kind, *([name] if name else []), *_namespace(namespace))
@@ -106,6 +110,10 @@ class Cluster:
         options = ("--validate=false", "--filename", "-", "--output", "json")
         text = self.call("create", *options, stdin=json.dumps(review))
         return bool(json.loads(text)["status"]["allowed"])
+
+    def delete(self, kind: str, name: str, namespace: str = "") -> None:
+        """Begin to delete an object, if it is there, and wait for nothing."""
+        self.call("delete", kind, name, *_namespace(namespace), "--ignore-not-found", "--wait=false")
 
     def version(self) -> str:
         """Return the version of its API server, which has to answer."""

@@ -123,8 +123,8 @@ def test_hosts_are_found_by_their_groups(listed: Path) -> None:
     assert [host.name for host in found.slaves] == ["s1", "s2"]
     assert found.master is not None and found.master.name == "m1", "a master that is this machine is none"
     assert found.function_url == "http://203.0.113.3:9090/function/face-blur", "[all:vars] count too"
-    with_all_names = ["-p", "2222", "-l", "u", "-i", "/k", "--", "203.0.113.12", "true"]
-    assert found.slaves[1].ssh("true")[-len(with_all_names) :] == with_all_names
+    with_all_names = ["-p", "2222", "-l", "u", "-i", "/k", "--", "203.0.113.12"]
+    assert found.slaves[1].command("true")[-len(with_all_names) - 1 : -1] == with_all_names
     listed.write_text(LISTED.partition("m1")[0] + "[slaves]\ns1\n")
     assert inventory.find_hosts(listed, "s1").master is None
 
@@ -172,7 +172,15 @@ def test_ranges_and_yaml_are_read(tmp_path: Path) -> None:
     path.write_text(YAML)
     slaves = inventory.find_hosts(path, "slaves:!s2.example").slaves
     assert [host.address for host in slaves] == ["203.0.113.8", "203.0.113.9", "s1.example"]
-    assert {(host.ansible_port, host.ansible_user) for host in slaves} == {(2222, "u")}
+    assert all({"2222", "u"} < set(host.command("true")) for host in slaves)
+
+
+@pytest.mark.parametrize(("become", "remote"), [("false", "exec true"), ("true", "sudo -n) true")])
+def test_who_logs_in_is_root_unless_the_inventory_says_otherwise(become: str, remote: str, tmp_path: Path) -> None:
+    path = tmp_path / "hosts.ini"
+    path.write_text(f"[slaves]\ns1 ansible_host=203.0.113.8 ansible_become={become}\n")
+    (slave,) = inventory.find_hosts(path, "slaves").slaves
+    assert slave.command("true")[-1].endswith(remote)
 
 
 def test_slaves_with_one_address_are_refused(tmp_path: Path) -> None:

@@ -26,12 +26,12 @@ LISTEN = Member._listen
 
 @dataclass(frozen=True)
 class Here(InventoryHost):
-    """This machine as a host, reached without ssh and without root; `command` takes the place of the agent."""
+    """This machine as a host, reached without ssh and without root; `instead` takes the place of the agent."""
 
-    command: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()
 
     def ssh(self, remote_command: str) -> list[str]:
-        return list(self.command or ("sh", "-c", f"id() {{ echo 0; }}; {remote_command}"))
+        return list(self.instead or ("sh", "-c", f"id() {{ echo 0; }}; {remote_command}"))
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def running(tmp_path: Path) -> Iterator[Callable[..., Member]]:
     (tmp_path / "run").mkdir()
 
     def run(*command: str) -> Member:
-        members.append(Member(Here("slave1", ("slaves",), "127.0.0.1", command=command), tmp_path / "run"))
+        members.append(Member(Here("slave1", ("slaves",), "127.0.0.1", instead=command), tmp_path / "run"))
         return members[-1]
 
     yield run
