@@ -265,7 +265,7 @@ def _begun(prepared: Prepared, output: Output) -> Record:
         criteria=output.criteria,
         accepts_overload=output.accepts_overload,
         target=Target(platform.kind, prepared.url or None, platform.settings_as_text()),
-        versions=machine.versions(),
+        versions={**machine.versions(), **platform.versions()},
         unpatched=patches.missing() if prepared.what.is_unpatched else (),
     )
 

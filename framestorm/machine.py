@@ -43,12 +43,10 @@ def versions() -> dict[str, str | None]:
     """Return what the run's figures depend on, read from files: starting each program to ask it would cost seconds."""
     release = paths.JAVA_HOME / "release"
     java = re.search(r'JAVA_VERSION="([^"]+)"', release.read_text()) if release.exists() else None
-    tensorflow = list(paths.FUNCTION_PYTHON.parent.parent.glob("lib/python*/site-packages/tensorflow_cpu-*.dist-info"))
     return {
         "jmeter": probe.jmeter_version(paths.JMETER_HOME),
         "java": java.group(1) if java else None,
         "python": platform.python_version(),
-        "tensorflow": tensorflow[0].name.split("-")[1].removesuffix(".dist") if tensorflow else None,
         "os": platform.freedesktop_os_release().get("PRETTY_NAME"),
         "kernel": platform.release(),
     }

@@ -217,6 +217,10 @@ class Platform(ABC, Generic[S]):
         """Keep running what is needed during one run; gives its processes by their name in resources.csv."""
         return nullcontext({})
 
+    def versions(self) -> Mapping[str, str]:
+        """Return what its functions are run by, as far as it knows: names with their versions."""
+        return {}
+
     def trouble(self) -> str | None:
         """Return why a run against `url` can no longer be trusted; None if there is no problem."""
         return None

@@ -58,6 +58,12 @@ class Embedded(Platform[EmbeddedSettings]):
             self._wait_until_ready(self._guarded, log)
             yield {"target": self._guarded}
 
+    def versions(self) -> Mapping[str, str]:
+        if self.site.over_slaves:
+            return {}
+        (tensorflow,) = paths.FUNCTION_PYTHON.parents[1].glob("lib/python*/site-packages/tensorflow_cpu-*.dist-info")
+        return {"tensorflow": tensorflow.name.split("-")[1].removesuffix(".dist")}
+
     def trouble(self) -> str | None:
         status = self._guarded.exit_status() if self._guarded else None
         return None if status is None else f"the embedded target ended during the run with status {status}; see {LOG}"
