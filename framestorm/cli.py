@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.parser import AddCriteria, Parser
+from framestorm.parser import AddCriteria, Parser, add_cluster
 from framestorm.plain import say, visible
 
 if TYPE_CHECKING:
@@ -336,6 +336,7 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=int, default=DEFAULT_PORT, help="loopback port of the embedded target (default: %(default)s)"
     )
+    add_cluster(parser)
     jmeter = parser.add_argument_group("as in JMeter")
     jmeter.add_argument(
         "-q", "--addprop", metavar="FILE", dest="given", action="append", type=Path, help="set the properties of a file"

@@ -93,6 +93,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             begun = _begun(prepared, options.output)
             files.write(run_dir / RECORD, begun, indent=2)
             prepared.write_load()
+            stack.enter_context(prepared.platform.watching())
             load.start()
             if interrupts.count:
                 raise FramestormError(f"stopped by {interrupts.name} before the run began; nothing is left of it")

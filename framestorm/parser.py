@@ -45,6 +45,18 @@ class Parser(argparse.ArgumentParser):
                     yield from verb._options()
 
 
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name a cluster, and how its functions are called."""
+    parser.add_argument(
+        "--context",
+        metavar="NAME",
+        help="the cluster that the function is on, by its name in the kubeconfig",
+    )
+    parser.add_argument(
+        "--ingress", metavar="URL", help="call the functions of this cluster here (default: where its ingress is)"
+    )
+
+
 class AddCriteria(argparse.Action):
     """Add a criterion to the list; `@FILE` adds the criteria of a file, one a line."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from framestorm import paths
+from framestorm.model.activation import Activation
 from framestorm.model.cause import FAILED_CHECK
 from framestorm.model.criteria import USER, USER_SERIES
 from framestorm.model.files import FORMAT, schema, write_text
@@ -213,6 +214,20 @@ class VanishedReplicas:
 
 
 @dataclass(frozen=True)
+class EndedReplica:
+    """A replica whose program ended without being asked to, at_s after the start; why, as the platform says.
+
+    failed: samples in progress at that time that failed.
+    """
+
+    name: str
+    reason: str
+    exit_status: int
+    at_s: float
+    failed: int
+
+
+@dataclass(frozen=True)
 class FunctionSummary:
     """One function on its platform under load; cores, network and in_flight are of all its replicas together."""
 
@@ -232,6 +247,8 @@ class FunctionSummary:
     short_worst: ShortOfReplicas | None
     lost: int
     vanished: list[VanishedReplicas]
+    ended: list[EndedReplica] = field(default_factory=list)
+    activations: list[Activation] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

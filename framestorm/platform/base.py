@@ -32,11 +32,15 @@ class Site:
     port: for a function that the kit runs itself, on this machine's loopback.
     gateway: the address of a platform that runs elsewhere; its functions are used as they are, without changes.
     over_slaves: the load comes from other machines.
+    context: the cluster with the functions, by its name in the kubeconfig. ingress: the URL by which its functions are
+        called, where the cluster does not tell.
     """
 
     port: int = DEFAULT_PORT
     gateway: str | None = None
     over_slaves: bool = False
+    context: str | None = None
+    ingress: str | None = None
 
 
 class SettingError(FramestormError):
@@ -128,7 +132,10 @@ class Reading(NamedTuple):
 
     metric: replicas_wanted, replicas_ready, replicas_lost, replicas_short_s, requests_per_s and gateway_p95_s are of a
         function; in_flight, cpu_s, cpu_throttled_s, received_bytes, sent_bytes and memory_bytes of one replica of it.
-    detail: the replica; of requests_per_s the status code.
+        From a cluster, of a function: replicas_terminating, autoscaler_wanted, autoscaler_use_percent, and
+        activator_in_path, 1 where requests go through Knative's activator (mode Proxy); of a replica: replica_ready,
+        restarts, replica_ended with its exit status, and those of `Activation`.
+    detail: the replica; of requests_per_s the status code; of replica_ended the replica and the reason.
     """
 
     time_ms: int
@@ -167,7 +174,7 @@ class Platform(ABC, Generic[S]):
 
     kind: its name in study.yml and run.json. settings: what can be set there.
     serves_any_function: a plan's own choice of function can run there.
-    takes_gateway: one that runs elsewhere can be used, at `Site.gateway`.
+    takes_gateway: one that runs elsewhere can be used, at `Site.gateway`. takes_context: it is on `Site.context`.
     runs_with_load: its function answers only inside `serving`, and only to a load from this machine.
     url: the address of the function under test, once that is known. current: the settings last applied to it.
     """
@@ -176,6 +183,7 @@ class Platform(ABC, Generic[S]):
     settings: ClassVar[type[TargetSettings]]
     serves_any_function: ClassVar[bool] = True
     takes_gateway: ClassVar[bool] = False
+    takes_context: ClassVar[bool] = False
     runs_with_load: ClassVar[bool] = False
 
     def __init__(self, site: Site, folder: Path | None = None) -> None:
@@ -186,9 +194,16 @@ class Platform(ABC, Generic[S]):
         self.current: S | None = None
 
     @classmethod
-    def at(cls, url: str) -> Self | None:
-        """Return the platform on this machine that `url` points to; None if it points elsewhere."""
+    def at(cls, url: str, site: Site, host: str = "") -> Self | None:
+        """Return the platform that a URL leads to, on this machine or the site's cluster; None if it leads elsewhere.
+
+        host: the name in the requests' own Host header; empty for the URL's.
+        """
         return None
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers that requests to `url` need."""
+        return {}
 
     def pieces(self) -> Sequence[Piece]:
         """Return the set-up that it needs in addition to that of every run."""
@@ -220,6 +235,10 @@ class Platform(ABC, Generic[S]):
     def versions(self) -> Mapping[str, str]:
         """Return what its functions are run by, as far as it knows: names with their versions."""
         return {}
+
+    def watching(self) -> AbstractContextManager[None]:
+        """Note during one run, wherever its load comes from, what `metrics` gives after it."""
+        return nullcontext()
 
     def trouble(self) -> str | None:
         """Return why a run against `url` can no longer be trusted; None if there is no problem."""

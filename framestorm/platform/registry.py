@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SerializeAsAny
 
 from framestorm.endpoint import check_reachable, host_and_port
-from framestorm.errors import FramestormError
+from framestorm.errors import FramestormError, UsageError
 from framestorm.model.study import Text
 from framestorm.platform.base import Check, Platform, SettingError, Site, TargetSettings, attempt
 from framestorm.platform.embedded import Embedded
+from framestorm.platform.kubernetes.knative import Knative
 from framestorm.platform.openfaas.platform import OpenFaas
 
 
@@ -27,6 +28,7 @@ class Url(Platform[UrlSettings]):
 
     kind = "url"
     settings = UrlSettings
+    takes_context = True  # a run looks whether it is a function of the cluster
 
     def checks(self, points: Mapping[str, UrlSettings], usual: Mapping[str, object]) -> Iterator[Check]:
         for url in sorted({settings.url for settings in points.values()}):
@@ -49,7 +51,7 @@ class NoPlatform(Platform[TargetSettings]):
         return ""
 
 
-PLATFORMS: dict[str, type[Platform[Any]]] = {each.kind: each for each in (OpenFaas, Embedded, Url)}
+PLATFORMS: dict[str, type[Platform[Any]]] = {each.kind: each for each in (OpenFaas, Embedded, Knative, Url)}
 # The kind of a study's target if it names none.
 DEFAULT_KIND = OpenFaas.kind
 
@@ -84,16 +86,24 @@ def typed(values: object) -> TargetSettings:
 AnySettings = Annotated[SerializeAsAny[TargetSettings], BeforeValidator(typed)]
 
 
-def at(url: str) -> Platform[Any]:
-    """Return the platform on this machine that `url` points to, or else the one for any address.
+def at(url: str, site: Site, host: str = "") -> Platform[Any]:
+    """Return the platform that `url` leads to, on this machine or the site's cluster, or else the one for any address.
+
+    host: the name in the requests' own Host header; empty for the URL's.
 
     Raises:
-        UsageError: the URL is wrong.
+        UsageError: the URL is wrong, or the cluster that the command line names has no function there.
+        FramestormError: the function cannot be used, or the cluster does not answer.
     """
     host_and_port(url)
-    platform_here = next((platform for each in PLATFORMS.values() if (platform := each.at(url)) is not None), None)
-    if platform_here is not None:
-        return platform_here
+    platforms = (each.at(url, site, host) for each in PLATFORMS.values())
+    if (platform := next(filter(None, platforms), None)) is not None:
+        return platform
+    if site.context is not None:
+        raise UsageError(
+            f"--context {site.context}: no function of this cluster has the address {host or url}; see kubectl get "
+            "ksvc --all-namespaces, or leave --context out"
+        )
     elsewhere = Url(Site())
     elsewhere.prepare(UrlSettings(url=url))
     return elsewhere

@@ -123,6 +123,8 @@ class StudyRecord:
     only: tuple[str, ...] = ()
     overrides: Overrides = Overrides({})
     gateway: str | None = None
+    context: str | None = None
+    ingress: str | None = None
     slaves: str | None = None
     resumed: tuple[Resumption, ...] = ()
     rejudged: tuple[str, ...] = ()
@@ -144,7 +146,8 @@ class StudyRecord:
     @property
     def site(self) -> Site:
         """Where the study's functions run."""
-        return Site(self.port, self.gateway, over_slaves=self.slaves is not None)
+        over_slaves = self.slaves is not None
+        return Site(self.port, self.gateway, over_slaves=over_slaves, context=self.context, ingress=self.ingress)
 
 
 class StudyFolder:

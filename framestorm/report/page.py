@@ -1,6 +1,7 @@
 """index.html: the summary as one page that needs nothing else, neither the network nor a server."""
 
 from framestorm.model import cause, units
+from framestorm.model.activation import Activation
 from framestorm.model.criteria import ALL, USER
 from framestorm.model.metric import Metric, unit
 from framestorm.model.run import Target
@@ -48,6 +49,7 @@ def page_html(summary: Summary) -> str:
             "cause": cause.describe,
             "as_label": as_label,
             "range": _range,
+            "after": _after,
         },
         s=summary,
         run=summary.run,
@@ -147,6 +149,12 @@ def _target_kind(target: Target | None, url: str | None) -> str:
     settings = [f"{name} {text}" for name, text in target.settings.items()]
     words = [word for word in (TARGET_WORDS.get(target.kind, target.kind), *settings) if word]
     return f"({', '.join(words)})" if words and url else ", ".join(words)
+
+
+def _after(activation: Activation, step: str) -> str:
+    """Return how long after a replica was asked for it came to a step."""
+    at_ms = getattr(activation, f"{step}_ms")
+    return units.NONE if at_ms is None else units.duration(round(at_ms - activation.asked_ms))
 
 
 def _range(ends: Range | None) -> str:

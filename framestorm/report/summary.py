@@ -17,7 +17,7 @@ from framestorm.report.asked import read_users
 from framestorm.report.load import measure_load
 from framestorm.report.queue import accepted_by_label
 from framestorm.report.reached import read_reached
-from framestorm.results import hosts, reading, replicas, stalls
+from framestorm.results import hosts, reading, replicas, stalls, starts
 from framestorm.results.jtl import read_threads
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
 from framestorm.results.unreplaced import read_unreplaced
@@ -77,6 +77,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
     measured = measure_load(results, in_flight, machines, stalled, metrics, lost_hosts, load, origin_ms)
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
+    functions = starts.with_starts_and_ends(functions, metrics, samples, origin_ms)
     # Without criteria, the assertions of transactions must hold too.
     transactions = [name for name, of in labels.items() if of.kind == "transaction" and of.checks]
     judged = samplers if texts else [*samplers, *transactions]
@@ -164,6 +165,11 @@ def _marks(
         Mark(group.at_s, f"{plural(group.replicas, 'replica')} lost", is_shaded=False)
         for function in functions
         for group in function.vanished
+    ]
+    marks += [
+        Mark(each.at_s, f"{each.name} ended: {each.reason}", is_shaded=False)
+        for function in functions
+        for each in function.ended
     ]
     longest = sorted(stalled, key=lambda stall: -stall.longest_ms)[:MARKED_STALLS]
     # The second in which the load began may have begun before it.

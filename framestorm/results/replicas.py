@@ -130,7 +130,8 @@ def _replicas(rows: pl.DataFrame) -> list[ReplicaUsage]:
     """
     whole_s = _length_s(_of(rows, *RATES))
     replicas = []
-    for name in _first_seen(_of(rows, *RATES, "in_flight", "memory_bytes").filter(pl.col("detail") != "")):
+    of_replicas = _of(rows, *RATES, "in_flight", "memory_bytes", "replica_ready")
+    for name in _first_seen(of_replicas.filter(pl.col("detail") != "")):
         own = rows.filter(pl.col("detail") == name)
         replicas.append(
             ReplicaUsage(

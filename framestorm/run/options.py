@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from framestorm import paths
-from framestorm.platform.base import DEFAULT_PORT, Platform
+from framestorm.platform.base import DEFAULT_PORT, Platform, Site
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
 
@@ -16,7 +16,7 @@ class What:
     """A plan, and what is set for it; `given`: its properties, also by the files of -q, `property_files`.
 
     extra: the properties of -G; jmeter_options: further words for JMeter.
-    port: that of the embedded target.
+    port: that of the embedded target. context, ingress: of the cluster with the function, as in `Site`.
     platform: already has the settings to measure; if None, it is found by the url or is the embedded target.
     anyway: what a check would refuse is a note.
     is_unpatched: JMeter runs with none of its classes patched.
@@ -30,10 +30,16 @@ class What:
     proxy_password: str | None = field(default=None, repr=False)
     influxdb_url: str | None = None
     port: int = DEFAULT_PORT
+    context: str | None = None
+    ingress: str | None = None
     platform: Platform[Any] | None = None
     anyway: bool = False
     is_unpatched: bool = False
     is_for_gui: bool = False
+
+    def site(self, *, is_over_slaves: bool) -> Site:
+        """Return where functions run."""
+        return Site(self.port, over_slaves=is_over_slaves, context=self.context, ingress=self.ingress)
 
     @property
     def all_property_files(self) -> list[Path]:

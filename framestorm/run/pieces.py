@@ -7,7 +7,6 @@ from framestorm import paths
 from framestorm.model import plan as plans
 from framestorm.model.facets import VIDEO
 from framestorm.model.plan import Plan
-from framestorm.platform.base import Site
 from framestorm.run.options import HERE, What, Where
 from framestorm.run.target import find_platform
 from framestorm.setup import pieces as setup
@@ -35,7 +34,7 @@ def of_run(what: What, where: Where = HERE) -> list[Piece]:
     plan = plans.read(what.plan)
     given = {name: plans.trim(value) for name, value in what.given.items()}
     given = {name: value for name, value in given.items() if value}
-    platform = find_platform(plan, given, Site(what.port, over_slaves=where.is_over_slaves))
+    platform = find_platform(plan, given, what.site(is_over_slaves=where.is_over_slaves))
     of_target = platform.pieces() if platform.runs_with_load else ()
     of_slaves = [setup.ANSIBLE_VENV] if where.is_by_inventory else []
     unpatched = [setup.UNPATCHED] if what.is_unpatched else []

@@ -18,7 +18,7 @@ from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known
 from framestorm.model.sample import is_figure_name
 from framestorm.plain import note
-from framestorm.platform.base import Platform, Site
+from framestorm.platform.base import Platform
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.probe import limits
 from framestorm.run import capacity, http2, influxdb, meaning, names, pacing
@@ -96,11 +96,13 @@ def prepare(
     proxies = read_proxies(what, settings, is_over_slaves=is_over_slaves)
     if what.influxdb_url:
         influxdb.check_address(what.influxdb_url)
-    site = Site(what.port, over_slaves=is_over_slaves)
+    site = what.site(is_over_slaves=is_over_slaves)
     platform = find_platform(plan, settings.given, site, prepared=what.platform, function_url=function_url)
     if isinstance(platform, Embedded) and not platform.url:
         platform.prepare(EmbeddedSettings())
-    settings = run_settings.complete(settings, plan, platform.url, is_over_slaves=is_over_slaves, is_for_gui=is_for_gui)
+    settings = run_settings.complete(
+        settings, plan, platform.url, platform.headers(), is_over_slaves=is_over_slaves, is_for_gui=is_for_gui
+    )
     for sentence in [] if is_for_gui else literal_secrets(settings.given, is_for_kit=plan.is_for_kit):
         note(sentence)
     settings, of_kit = run_settings.resolve_load(settings, plan, run_dir)

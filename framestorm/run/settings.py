@@ -92,8 +92,12 @@ def read_settings(plan: Plan, what: What) -> Settings:
     )
 
 
-def complete(settings: Settings, plan: Plan, url: str, *, is_over_slaves: bool, is_for_gui: bool) -> Settings:
+def complete(
+    settings: Settings, plan: Plan, url: str, headers: Mapping[str, str], *, is_over_slaves: bool, is_for_gui: bool
+) -> Settings:
     """Return the settings with the function's address, and with each of the plan's properties as it is used.
+
+    headers: that requests to this address need; those that the user sets count before them.
 
     Raises:
         UsageError: a property cannot be used, or one that is needed is missing.
@@ -106,9 +110,32 @@ def complete(settings: Settings, plan: Plan, url: str, *, is_over_slaves: bool, 
                 f"-J{plan.url.name}={url}: JMeter's HTTP client cannot send to an IPv6 address with a zone. "
                 "Use an address without one, or give the address a name in /etc/hosts"
             )
+    properties |= _with_headers(plan, properties, headers)
     properties |= video.absolute(plan, properties, settings.given)
     completed = values.complete(plan, properties, settings.given, is_over_slaves=is_over_slaves, is_for_gui=is_for_gui)
     return replace(settings, properties=completed)
+
+
+def _with_headers(plan: Plan, properties: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the property `headers` with those that a platform needs; nothing if it needs none.
+
+    Raises:
+        UsageError: the plan has no such property.
+    """
+    if not headers:
+        return {}
+    if "headers" not in plan.settable or not plan.is_for_kit:
+        lines = ", ".join(f"{name}: {value}" for name, value in headers.items())
+        raise UsageError(
+            f"{plan.path.name} has no property headers, and requests to this address need {lines}: add an HTTP Header "
+            "Manager with them to the plan, and leave --context out; or use jmx/requests.jmx"
+        )
+    own = properties["headers"]
+    there = {name.lower() for name, _ in values.headers_of(own)}
+    more = [f"{name}: {value}" for name, value in headers.items() if name.lower() not in there]
+    if more and own.startswith("@"):  # its lines stay there, where secrets may be
+        raise UsageError(f"-Jheaders={own}: requests to this address need, in this file, too: {', '.join(more)}")
+    return {"headers": r"\n".join([*([own] if own else []), *more])} if more else {}
 
 
 def resolve_load(settings: Settings, plan: Plan, run_dir: Path) -> tuple[Settings, KitLoad | None]:

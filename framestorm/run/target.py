@@ -48,15 +48,20 @@ def find_platform(
     """
     properties = {name: trim(value) for name, value in {**plan.defaults, **given}.items()}
     if plan.url is None or not plan.url.is_needed(properties):
+        if site.context is not None:
+            raise UsageError(f"--context {site.context}: {plan.path.name} has no url to look for on the cluster")
         return NoPlatform(Site())
     if prepared is not None and prepared.url and not isinstance(prepared, Url):
         return prepared
     has_default = facets.EMBEDDED in plan.url.facets
     url = prepared.url if prepared else given.get(plan.url.name)
+    if url is None and site.context is not None:
+        raise UsageError(f"--context {site.context}: say which function of the cluster by -J{plan.url.name}=")
     if has_default and url is None and not site.over_slaves:
         return Embedded(site)
     url = url or (function_url if has_default else properties.get(plan.url.name))
-    return registry.at(url) if url else NoPlatform(Site())
+    host = server_name(plan, properties)
+    return registry.at(url, site, host) if url else NoPlatform(Site())
 
 
 @dataclass(frozen=True)
@@ -136,8 +141,8 @@ def check_way(way: Way, plan: Plan, settings: Settings, *, is_over_slaves: bool)
         return
     for name, each in plan.settable.items():
         if facets.AUTHORITIES in each.facets:
-            server_name = _server_name(plan, settings.properties)
-            check_certificate(way.url, f"-J{name}", settings.properties[name], way.own_proxy, server_name)
+            named = server_name(plan, settings.properties)
+            check_certificate(way.url, f"-J{name}", settings.properties[name], way.own_proxy, named)
 
 
 def way_to(url: str, settings: Settings, proxies: Proxies) -> Way:
@@ -150,7 +155,7 @@ def way_to(url: str, settings: Settings, proxies: Proxies) -> Way:
     return Way(url, proxy_url(own), proxies)
 
 
-def _server_name(plan: Plan, properties: Mapping[str, str]) -> str:
+def server_name(plan: Plan, properties: Mapping[str, str]) -> str:
     """Return the name in the Host header, as JMeter's handshake has it (TlsSockets.java); empty without one.
 
     A name that comes from a row is not known here.

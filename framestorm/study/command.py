@@ -15,7 +15,7 @@ from framestorm import __version__, machine, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
 from framestorm.model.study import DEFINITION
-from framestorm.parser import Parser
+from framestorm.parser import Parser, add_cluster
 from framestorm.plain import note, say, visible
 from framestorm.platform.base import DEFAULT_PORT, Check
 from framestorm.points import folder
@@ -35,7 +35,7 @@ WORST_FIRST = (4, 2, 1, 3, 5, 0)
 # A study is resumed with the options that it was started with.
 NOT_WITH_RESUME = {
     "only": "--only", "seed": "--seed", "repetitions": "--repetitions", "assignments": "-J", "gateway": "--gateway",
-    "slaves": "-R",
+    "slaves": "-R", "context": "--context", "ingress": "--ingress",
 }  # fmt: skip
 SEEDS = 2**31
 
@@ -92,6 +92,7 @@ def _parser() -> Parser:
         help="set a fixed property of the plan",
     )
     parser.add_argument("--gateway", metavar="URL", help="test functions behind this gateway, without changing them")
+    add_cluster(parser)
     parser.add_argument("-R", metavar="HOSTS", dest="slaves", help="run over slaves, as ./run.sh does")
     inventory = f"the inventory (default: {paths.shown(paths.INVENTORY)}; with --resume as before)"
     parser.add_argument("-i", metavar="FILE", dest="inventory", type=Path, help=inventory)
@@ -182,6 +183,8 @@ def _start(options: argparse.Namespace, words: Sequence[str], name: str) -> Ende
         only=tuple(options.only),
         overrides=overrides,
         gateway=options.gateway,
+        context=options.context,
+        ingress=options.ingress,
         slaves=options.slaves,
     )
     budget = _budget(study, options.over_budget)

@@ -156,7 +156,14 @@ class Engine:
         """Return the options of a run, after applying the target settings of its point."""
         plan, platform = paths.ROOT / point.plan, platforms.prepare(point.target)
         return RunOptions(
-            What(plan, point.properties, port=self._record.port, platform=platform),
+            What(
+                plan,
+                point.properties,
+                port=self._record.port,
+                context=self._record.context,
+                ingress=self._record.ingress,
+                platform=platform,
+            ),
             Where(self._record.slaves, Path(self._record.inventory)),
             # A study looks for overload: its answers say in how many runs there was some.
             Output(run_dir, criteria=(NO_CRITERION,), accepts_overload=True, command=self._record.command),

@@ -34,6 +34,9 @@ def checks(study: StudyRecord, folder: Path) -> Iterator[Check]:
     if study.gateway is not None and not any(platform.takes_gateway for platform in platforms):
         kinds = " or ".join(kind for kind, platform in PLATFORMS.items() if platform.takes_gateway)
         yield Check("gateway", False, f"--gateway: the study has no target of kind {kinds}; leave it out")
+    if study.context is not None and not any(platform.takes_context for platform in platforms):
+        kinds = " or ".join(kind for kind, platform in PLATFORMS.items() if platform.takes_context)
+        yield Check("context", False, f"--context: the study has no target of kind {kinds}; leave it out")
     for platform in platforms:
         targets = {point.id: point.target for point in study.points if point.target.kind == platform.kind}
         yield from platform.checks(targets, study.definition.target)

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from framestorm import paths
 from framestorm.machine import LOOPBACK, wait_until
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
 from framestorm.platform.kubernetes.layout import KUBE
+from framestorm.platform.kubernetes.needs import NAMESPACE
 
 READY_WITHIN_S = 60
 CONTEXT = "alone"
@@ -24,58 +26,76 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+class ApiServer:
+    """An API server with its store, from `start` to `stop`; `config` is a kubeconfig with a context for each user."""
+
+    def __init__(self, folder: Path) -> None:
+        self.config = folder / "kubeconfig"
+        self._log = folder / "log"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        store, peers, port = free_port(), free_port(), free_port()
+        subprocess.run(["openssl", "genrsa", "-out", folder / "sa.key", "2048"], check=True, capture_output=True)
+        tokens = folder / "tokens.csv"
+        tokens.write_text("".join(f"{name}-token,{name},{name},{group}\n" for name, group in TOKENS.items()))
+        self._etcd: list[str | Path] = [
+            KUBE, "etcd", "--data-dir", folder / "etcd", "--unsafe-no-fsync",
+            *(f"--{name}-client-urls=http://{LOOPBACK}:{store}" for name in ("listen", "advertise")),
+            *(f"--{name}-peer-urls=http://{LOOPBACK}:{peers}" for name in ("listen", "initial-advertise")),
+            f"--initial-cluster=default=http://{LOOPBACK}:{peers}",
+        ]  # fmt: skip
+        self._server: list[str | Path] = [
+            KUBE, "kube-apiserver", f"--etcd-servers=http://{LOOPBACK}:{store}", f"--secure-port={port}",
+            f"--bind-address={LOOPBACK}", f"--advertise-address={LOOPBACK}", f"--cert-dir={folder}/certificates",
+            f"--service-account-key-file={folder}/sa.key", f"--service-account-signing-key-file={folder}/sa.key",
+            "--service-account-issuer=https://kubernetes.default", "--service-cluster-ip-range=198.18.32.0/20",
+            f"--token-auth-file={tokens}", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
+        ]  # fmt: skip
+        names = {"admin": CONTEXT, "guest": "guest"}
+        reach = {"server": f"https://{LOOPBACK}:{port}", "insecure-skip-tls-verify": True}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": CONTEXT,
+            "clusters": [{"name": CONTEXT, "cluster": reach}],
+            "users": [{"name": name, "user": {"token": f"{name}-token"}} for name in TOKENS],
+            "contexts": [
+                {"name": context, "context": {"cluster": CONTEXT, "user": user}} for user, context in names.items()
+            ],
+        }
+        self.config.write_text(json.dumps(config))
+
+    def start(self) -> None:
+        cluster = Cluster(CONTEXT, self.config)
+        with self._log.open("ab") as log:
+            commands = (self._etcd, self._server)
+            self._processes = [subprocess.Popen(command, stdout=log, stderr=log) for command in commands]
+        assert wait_until(lambda: _is_ready(cluster), READY_WITHIN_S), self._log.read_text()[-4000:]
+
+    def stop(self, *, is_crash: bool = False) -> None:
+        for process in reversed(self._processes):
+            process.kill() if is_crash else process.terminate()
+            process.wait()
+        self._processes.clear()
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[ApiServer]:
+    """An API server that a test may stop."""
+    server = ApiServer(tmp_path)
+    server.start()
+    yield server
+    server.stop()
+
+
 @pytest.fixture(scope="session")
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A kubeconfig of an API server that is up, with a context for each user."""
-    folder = tmp_path_factory.mktemp("api-server")
-    store, peers, port = free_port(), free_port(), free_port()
-    subprocess.run(["openssl", "genrsa", "-out", folder / "sa.key", "2048"], check=True, capture_output=True)
-    tokens = folder / "tokens.csv"
-    tokens.write_text("".join(f"{name}-token,{name},{name},{group}\n" for name, group in TOKENS.items()))
-    etcd = [
-        KUBE, "etcd", "--data-dir", folder / "etcd", "--unsafe-no-fsync",
-        *(f"--{name}-client-urls=http://{LOOPBACK}:{store}" for name in ("listen", "advertise")),
-        *(f"--{name}-peer-urls=http://{LOOPBACK}:{peers}" for name in ("listen", "initial-advertise")),
-        f"--initial-cluster=default=http://{LOOPBACK}:{peers}",
-    ]  # fmt: skip
-    server = [
-        KUBE, "kube-apiserver", f"--etcd-servers=http://{LOOPBACK}:{store}", f"--secure-port={port}",
-        f"--bind-address={LOOPBACK}", f"--advertise-address={LOOPBACK}", f"--cert-dir={folder}/certificates",
-        f"--service-account-key-file={folder}/sa.key", f"--service-account-signing-key-file={folder}/sa.key",
-        "--service-account-issuer=https://kubernetes.default", "--service-cluster-ip-range=198.18.32.0/20",
-        f"--token-auth-file={tokens}", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
-    ]  # fmt: skip
-    config = folder / "kubeconfig"
-    names = {"admin": CONTEXT, "guest": "guest"}
-    config.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": CONTEXT,
-                "clusters": [
-                    {
-                        "name": CONTEXT,
-                        "cluster": {"server": f"https://{LOOPBACK}:{port}", "insecure-skip-tls-verify": True},
-                    }
-                ],
-                "users": [{"name": name, "user": {"token": f"{name}-token"}} for name in TOKENS],
-                "contexts": [
-                    {"name": context, "context": {"cluster": CONTEXT, "user": user}} for user, context in names.items()
-                ],
-            }
-        )
-    )
-    with (folder / "log").open("wb") as log:
-        processes = [subprocess.Popen(command, stdout=log, stderr=log) for command in (etcd, server)]
-        try:
-            cluster = Cluster(CONTEXT, config)
-            assert wait_until(lambda: _is_ready(cluster), READY_WITHIN_S), (folder / "log").read_text()[-4000:]
-            yield config
-        finally:
-            for process in reversed(processes):
-                process.terminate()
-                process.wait()
+    server = ApiServer(tmp_path_factory.mktemp("api-server"))
+    try:
+        server.start()
+        yield server.config
+    finally:
+        server.stop()
 
 
 def _is_ready(cluster: Cluster) -> bool:
@@ -89,3 +109,53 @@ def _is_ready(cluster: Cluster) -> bool:
 def cluster(kubeconfig: Path) -> Cluster:
     """The cluster of the one who may do everything."""
     return Cluster(CONTEXT, kubeconfig)
+
+
+MODULES = paths.LOCAL / "go" / "path" / "pkg" / "mod"
+SCHEMAS = {
+    "knative": ("knative.dev/serving@*/config/core/300-resources", "knative.dev/networking@*/config"),
+    "kserve": ("github.com/kserve/kserve@*/config/crd/full",),
+}
+
+
+@pytest.fixture(scope="session")
+def serving_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A kubeconfig of an API server that has the schemas of Knative and KServe, as their own sources have them."""
+    folders = [folder for patterns in SCHEMAS.values() for each in patterns for folder in MODULES.glob(each)]
+    if not {folder.parts[len(MODULES.parts)] for folder in folders} >= {"knative.dev", "github.com"}:
+        pytest.skip("the sources of Knative and KServe are not there")
+    server = ApiServer(tmp_path_factory.mktemp("serving"))
+    try:
+        server.start()
+        cluster = Cluster(CONTEXT, server.config)
+        files = [file for folder in folders for file in sorted(folder.glob("*.yaml")) if _has_schema(file)]
+        cluster.call("apply", "--server-side", *(f"--filename={file}" for file in files))
+        cluster.call("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        yield server.config
+    finally:
+        server.stop()
+
+
+def _has_schema(file: Path) -> bool:
+    return "kind: CustomResourceDefinition" in file.read_text()
+
+
+@pytest.fixture
+def serving(serving_config: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """The cluster with these schemas, which the kubeconfig of the environment names; the kit's namespace goes."""
+    monkeypatch.setenv("KUBECONFIG", str(serving_config))
+    cluster = Cluster(CONTEXT)
+    yield cluster
+    remove_namespace(cluster, NAMESPACE)
+
+
+def remove_namespace(cluster: Cluster, name: str) -> None:
+    """Remove a namespace and what is in it, as its controller would do."""
+    if cluster.find("namespace", name) is None:
+        return
+    kinds = "pods,deployments,configmaps,services.serving.knative.dev,revisions,podautoscalers,serverlessservices"
+    kinds += ",ingresses.networking.internal.knative.dev"
+    cluster.call("delete", kinds, "--all", "--namespace", name, "--force", "--grace-period=0")
+    cluster.delete("namespace", name)
+    finalized = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}}
+    cluster.call("replace", "--raw", f"/api/v1/namespaces/{name}/finalize", "-f", "-", stdin=json.dumps(finalized))

@@ -49,15 +49,15 @@ def test_every_route_leads_to_the_function(local, route):
     url = local.prepare(target(route=route))
     reply = post(url)
     assert reply.content == b"ok" or (route == "redirect" and reply.status_code == 307)
-    assert isinstance(registry.at(url), OpenFaas)
+    assert isinstance(registry.at(url, Site()), OpenFaas)
     assert platform.past_gateway(url) == (None if route in ("gateway", "provider") else "noop")
-    assert registry.at(url).trouble() is None
+    assert registry.at(url, Site()).trouble() is None
 
 
 def test_addresses_elsewhere_do_not_lead_here(local):
     local.prepare(target())
     for url in ("http://127.0.0.1:8099/function/noop", "http://192.0.2.1:8080/function/noop"):
-        assert registry.at(url).kind == "url"
+        assert registry.at(url, Site()).kind == "url"
 
 
 def test_a_balancer_is_over_all_replicas_and_its_end_is_trouble(local):

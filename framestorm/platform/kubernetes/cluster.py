@@ -5,6 +5,7 @@ cloud providers.
 """
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +21,13 @@ from framestorm.platform.kubernetes.layout import KUBE
 Object = dict[str, Any]
 
 MANAGER = "framestorm"
+# The label of all objects that the kit makes.
+MANAGED = {"app.kubernetes.io/managed-by": MANAGER}
 ANSWERS_WITHIN_S = 10
 # Of kubectl as a whole: a program that logs in may ask somewhere else first.
 CALL_WITHIN_S = 60
+# Lines of kubectl's log (E0102 03:04:05 …), and what it warns of.
+_LOG = re.compile(r"[IWEF]\d{4} |Warning: ")
 
 
 class ClusterError(FramestormError):
@@ -73,14 +78,28 @@ class Cluster:
         """Return the command line of kubectl for this cluster, for a call that is more than its output."""
         return [*_program(), *_file(self.kubeconfig), "--context", self.context, *words]
 
-    def get(self, kind: str, name: str = "", namespace: str = "") -> Object:
-        """Return an object, or the list of all of a kind."""
-        return self._json("get", kind, *([name] if name else []), *_namespace(namespace))
+    def get(self, kind: str, name: str = "", namespace: str = "", selector: str = "") -> Object:
+        """Return an object, or the list of all of a kind, with the labels of a selector."""
+        labels = ["--selector", selector] if selector else []
+        return self._json("get", kind, *([name] if name else []), *_namespace(namespace), *labels)
+
+    def every(self, kind: str) -> list[Object]:
+        """Return all objects of a kind, of all namespaces; none if the cluster has no such kind."""
+        try:
+            return list(self._json("get", kind, "--all-namespaces")["items"])
+        except ClusterError as error:
+            if "doesn't have a resource type" in str(error):
+                return []
+            raise
 
     def find(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """Return an object, None if it is not there."""
         text = self.call("get", kind, name, *_namespace(namespace), "--ignore-not-found", "--output", "json")
         return dict(json.loads(text)) if text.strip() else None
+
+    def create(self, item: Mapping[str, Any]) -> None:
+        """Create an object that is not there yet."""
+        self.call("create", "--filename", "-", stdin=json.dumps(item))
 
     def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
         """Create or change objects; a field that somebody else has set since is taken back."""
@@ -114,6 +133,20 @@ class Cluster:
     def delete(self, kind: str, name: str, namespace: str = "") -> None:
         """Begin to delete an object, if it is there, and wait for nothing."""
         self.call("delete", kind, name, *_namespace(namespace), "--ignore-not-found", "--wait=false")
+
+    def read(self, path: str) -> Object:
+        """Return what the API server answers to a path."""
+        return dict(json.loads(self.call("get", "--raw", path)))
+
+    def stream(self, path: str) -> subprocess.Popen[str]:
+        """Start kubectl on a path whose answer has no end; it writes lines of JSON to its stdout.
+
+        When nobody reads them any more, it ends at the next line.
+        """
+        return subprocess.Popen(
+            self.command("get", "--raw", path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+        )  # fmt: skip
 
     def version(self) -> str:
         """Return the version of its API server, which has to answer."""
@@ -153,6 +186,7 @@ def _kubectl(options: Sequence[str], *words: str, stdin: str | None = None) -> s
 
 
 def _reason(text: str) -> str:
-    """Return the last line that kubectl printed, in which it says why, without what its log puts in front."""
-    lines = [line for line in text.splitlines() if line.strip()] or ["kubectl gave no reason"]
-    return lines[-1].removeprefix("error: ").removeprefix("Error from server ").strip()
+    """Return why, of what kubectl printed: without its log and warnings, and what it puts in front of each line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _LOG.match(line)]
+    reasons = [line.removeprefix("error: ").removeprefix("Error from server ") for line in lines]
+    return " ".join(dict.fromkeys(reasons)) or "kubectl gave no reason"

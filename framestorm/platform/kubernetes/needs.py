@@ -1,7 +1,7 @@
 """What a platform needs of a cluster, and the command that brings what is missing."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from framestorm.model.units import listed, plural
@@ -10,13 +10,24 @@ from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
 
 NAMESPACE = "framestorm"
 LEAST = (1, 28)
-# What the kit creates, changes and watches, with the verbs.
-RIGHTS = {
+# What the kit creates, changes and watches in its namespace, with the verbs.
+_MADE = ("create", "patch", "delete", "watch")
+RIGHTS: dict[str, tuple[str, ...]] = {
     "namespaces": ("create", "delete"),
-    "deployments.apps": ("create", "patch", "delete", "watch"),
+    "configmaps": ("create", "get"),
+    "deployments.apps": _MADE,
     "services": ("create", "delete"),
     "pods": ("watch",),
-    "events": ("watch",),
+}
+# By the platform's name, what it needs beside.
+MORE_RIGHTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "kubernetes": {"horizontalpodautoscalers.autoscaling": _MADE},
+    "knative": {
+        "services.serving.knative.dev": _MADE,
+        "podautoscalers.autoscaling.internal.knative.dev": ("watch",),
+        "serverlessservices.networking.internal.knative.dev": ("watch",),
+    },
+    "kserve": {"inferenceservices.serving.kserve.io": _MADE},
 }
 KNATIVE = "https://github.com/knative/serving/releases/download/knative-v1.15.2"
 KOURIER = "https://github.com/knative/net-kourier/releases/download/knative-v1.15.1/kourier.yaml"
@@ -93,7 +104,7 @@ def checks(cluster: Cluster, platform: str) -> Iterator[Check]:
         return
     yield _version(version)
     yield from _nodes(cluster)
-    yield _rights(cluster)
+    yield _rights(cluster, RIGHTS | MORE_RIGHTS[platform])
     for part in PARTS[platform]:
         yield _part(cluster, part)
 
@@ -117,11 +128,11 @@ def _nodes(cluster: Cluster) -> Iterator[Check]:
     yield Check("nodes", bool(ready), words if ready else f"{words}: no pod can start")
 
 
-def _rights(cluster: Cluster) -> Check:
+def _rights(cluster: Cluster, rights: Mapping[str, Sequence[str]]) -> Check:
     def missing() -> list[str]:
         return [
             f"{verb} {resource}"
-            for resource, verbs in RIGHTS.items()
+            for resource, verbs in rights.items()
             for verb in verbs
             if not cluster.may(verb, resource, NAMESPACE)
         ]
@@ -155,11 +166,11 @@ def _problems(cluster: Cluster, part: Part) -> Iterator[str]:
         if deployment is None:
             yield f"there is no deployment {name} in namespace {namespace}"
         elif _condition(deployment, "Available") != "True":
-            yield f"deployment {name} in namespace {namespace} is not available: {_why(deployment)}"
+            yield f"deployment {name} in namespace {namespace} is not available: {why(deployment)}"
     if part.api:
         service = cluster.find("apiservice", part.api)
         if service is None or _condition(service, "Available") != "True":
-            yield f"the API {part.api} is not available" + (f": {_why(service)}" if service else "")
+            yield f"the API {part.api} is not available" + (f": {why(service)}" if service else "")
     if part.example and (refusal := cluster.would_take(part.example)):
         yield f"it takes no {part.example['kind']}: {refusal}"
 
@@ -169,8 +180,8 @@ def _condition(item: Object, kind: str) -> str | None:
     return next((each["status"] for each in conditions if each["type"] == kind), None)
 
 
-def _why(item: Object) -> str:
+def why(item: Object) -> str:
     """Return what an object's conditions say about what is not so."""
     conditions = item.get("status", {}).get("conditions") or ()
     messages = [each.get("message") or each.get("reason") for each in conditions if each["status"] != "True"]
-    return listed([each for each in messages if each]) or "its status does not say why"
+    return listed([each for each in messages if each] or ["its status does not say why"])

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypedDict
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 from ruamel.yaml import YAML
 
 from framestorm.endpoint import check_reachable
@@ -33,6 +33,7 @@ from framestorm.platform.base import (
 from framestorm.platform.openfaas import balancers, config, gateway, metrics, parts, services, stack
 from framestorm.platform.openfaas.layout import GATEWAY_PORT, GATEWAY_URL, LOGS, PROVIDER_PORT, PROVIDER_URL, STACK
 from framestorm.platform.openfaas.services import Service, StartedServices
+from framestorm.platform.quantities import Bytes, Cores
 from framestorm.setup.pieces import Piece
 
 BACKEND = "process"
@@ -44,19 +45,6 @@ QUIET_WITHIN_S = 40.0
 # route and the function's name are only for the local OpenFaaS.
 GATEWAY_ROUTES = ("gateway", "queue")
 OF_ANY_GATEWAY = ("kind", "function", "route", "autoscale_max")
-
-
-def _number_as_text(value: object) -> object:
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-Cores = Annotated[
-    str,
-    Field(pattern=r"^[0-9]*\.?[0-9]+m?$"),
-    BeforeValidator(_number_as_text),
-    Meaning("cores, or thousandths of one (250m)"),
-]
-Bytes = Annotated[str, Field(pattern=r"^[0-9]*\.?[0-9]+([KMG]i|[kKMGmg])?$"), Meaning("a number of bytes (512Mi)")]
 
 
 class OpenFaasSettings(TargetSettings):
@@ -175,7 +163,7 @@ class OpenFaas(Platform[OpenFaasSettings]):
         self._queue_before: int | None = None
 
     @classmethod
-    def at(cls, url: str) -> Self | None:
+    def at(cls, url: str, site: Site, host: str = "") -> Self | None:
         local = _on_loopback(url)
         if not leads_here(local):
             return None

@@ -58,7 +58,14 @@ def replicas(summary: Summary) -> list[str]:
         return ["metrics.csv has no figures from the time of the load: what the replicas did is not known."]
     sentences = []
     for each in summary.functions:
-        ends = []
+        ends: list[tuple[int, str]] = []
+        for one in each.ended:
+            why = "was killed because it used more memory than its limit" if one.reason == "OOMKilled" else "ended"
+            lost = f"{plural(one.failed, summary.unit)} in progress then failed" if one.failed else "none failed then"
+            sentences.append(
+                f"{one.name} of {each.function} {why} ({one.reason}, exit status {one.exit_status}) "
+                f"{_since_start(summary, one.at_s)} after the start of the load: {lost}."
+            )
         for group in each.vanished:
             names = "" if group.replicas < len(group.names) else f" ({', '.join(group.names)})"
             ends.append(
@@ -67,7 +74,8 @@ def replicas(summary: Summary) -> list[str]:
                     f"{names} ended {_since_start(summary, group.at_s)} after the start of the load",
                 )
             )
-        ends.append((each.lost - sum(group.replicas for group in each.vanished), " ended between two measurements"))
+        named = sum(group.replicas for group in each.vanished) + len(each.ended)
+        ends.append((each.lost - named, " ended between two measurements"))
         sentences += [
             f"{plural(n, 'replica')} of {each.function}{when} without being scaled down. Requests in progress there "
             "were lost, and the other replicas had to take the load until there was a new one."

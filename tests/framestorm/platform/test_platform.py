@@ -43,7 +43,7 @@ class Fake(Platform[FakeSettings]):
     broken: ClassVar[str | None] = None
 
     @classmethod
-    def at(cls, url: str) -> Self | None:
+    def at(cls, url: str, site: Site, host: str = "") -> Self | None:
         return cls(Site()) if "fake.invalid" in url else None
 
     def checks(self, points: Mapping[str, FakeSettings], usual: Mapping[str, object]) -> Iterator[Check]:
@@ -134,8 +134,8 @@ def test_the_points_of_a_study_are_prepared_on_it(tmp_path: Path, monkeypatch: p
 
 
 def test_an_address_leads_to_its_platform() -> None:
-    assert registry.at("http://fake.invalid/echo").kind == "fake"
-    elsewhere = registry.at("http://192.0.2.1/echo")
+    assert registry.at("http://fake.invalid/echo", Site()).kind == "fake"
+    elsewhere = registry.at("http://192.0.2.1/echo", Site())
     assert (elsewhere.kind, elsewhere.url, elsewhere.metrics(0, 1), elsewhere.trouble()) == (
         "url", "http://192.0.2.1/echo", None, None,
     )  # fmt: skip
@@ -150,7 +150,7 @@ def test_an_address_leads_to_its_platform() -> None:
         "http://me:pw@h/",
     ):
         with pytest.raises(UsageError) as refusal:
-            registry.at(url)
+            registry.at(url, Site())
         assert "pw" not in str(refusal.value)
 
 

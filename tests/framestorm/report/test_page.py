@@ -10,16 +10,19 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
+from framestorm.model import units
+from framestorm.model.activation import Activation
 from framestorm.model.files import read
-from framestorm.model.summary import SCHEMA_FILE, Summary, schema_text
+from framestorm.model.summary import SCHEMA_FILE, EndedReplica, Summary, schema_text
 from framestorm.plain import visible
 from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.junit import junit_xml
 from framestorm.report.page import _times, page_html
 from framestorm.report.summary import summarise
+from framestorm.report.trust import machines
 from framestorm.results.reading import read_results
-from tests.framestorm.conftest import own_text
+from tests.framestorm.conftest import function_of, own_text
 from tests.framestorm.results.conftest import JTL_OF_LABELS, write_metrics
 
 
@@ -207,3 +210,18 @@ def test_key_figures_of_one_label_among_others_name_it(made: Path) -> None:
     assert key not in page_html(summary), "users are no samples of another label"
     set_up = replace(summary.main, label="log in")
     assert key in page_html(replace(summary, labels={**summary.labels, "log in": set_up}))
+
+
+def test_starts_of_replicas_have_their_times_and_ends_their_reason(made: Path) -> None:
+    summary = load(made)
+    begun_ms = float(summary.run.started_ms or 0)
+    start = Activation("face-blur", "echo-1", begun_ms + 500, begun_ms + 750, ready_ms=begun_ms + 1750)
+    killed = EndedReplica("echo-1", "OOMKilled", 137, at_s=3.0, failed=2)
+    function = function_of(activations=[start], ended=[killed], lost=1)
+    page = own_text(page_html(replace(summary, functions=[function])))
+    table = page[page.index("Starts of replicas") : page.index("1 started.")]
+    cells = re.findall(r"<td[^>]*>\s*(.*?)\s*</td>", table)
+    assert [visible(each) for each in cells] == ["500\xa0ms", "250\xa0ms", units.NONE, "1.25\xa0s", units.NONE]
+    (sentence,) = machines.replicas(replace(summary, functions=[function]))
+    assert "used more memory than its limit (OOMKilled, exit status 137)" in sentence
+    assert sentence.endswith(f"2 {summary.unit}s in progress then failed.")

@@ -1,0 +1,69 @@
+"""How what a cluster serves is reached from outside: by a load balancer's address, or by a port of a node."""
+
+import socket
+import urllib.parse
+
+from framestorm.errors import FramestormError
+from framestorm.platform.kubernetes.cluster import Cluster, Object
+
+
+def of_service(cluster: Cluster, name: str, namespace: str, scheme: str = "http") -> str:
+    """Return the URL of a Service as it is seen from outside of the cluster.
+
+    Raises:
+        FramestormError: it is not published, or there is no such Service.
+    """
+    service = cluster.get("service", name, namespace)
+    port = _port(service, scheme)
+    for each in service.get("status", {}).get("loadBalancer", {}).get("ingress") or ():
+        return f"{scheme}://{_in_url(each.get('ip') or each['hostname'])}:{port['port']}"
+    for address in service["spec"].get("externalIPs") or ():
+        return f"{scheme}://{_in_url(address)}:{port['port']}"
+    if node_port := port.get("nodePort"):
+        return f"{scheme}://{_in_url(_node_address(cluster))}:{node_port}"
+    raise FramestormError(
+        f"service {name} in namespace {namespace} of {cluster.context} is not published: it has no load balancer and "
+        "no node port; forward a port to it, and give the address by --ingress URL"
+    )
+
+
+def leads_somewhere(host: str) -> bool:
+    """Return whether a name has an address here."""
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError:
+        return False
+    return True
+
+
+def at(url: str, base: str) -> str:
+    """Return the address of `url`'s path on the server of `base`."""
+    path = urllib.parse.urlsplit(url)._replace(scheme="", netloc="").geturl() or "/"
+    return f"{base.rstrip('/')}{path}"
+
+
+def host_of(url: str) -> str:
+    """Return the host that a URL names, in small letters, without a port."""
+    return urllib.parse.urlsplit(url).hostname or ""
+
+
+def _port(service: Object, scheme: str) -> Object:
+    """Return the port for a scheme, by its number or name; else the first."""
+    ports: list[Object] = service["spec"]["ports"]
+    wanted = {"http": (80, ("http", "http2")), "https": (443, ("https",))}[scheme]
+    fitting = [each for each in ports if each["port"] == wanted[0] or each.get("name") in wanted[1]]
+    return (fitting or ports)[0]
+
+
+def _node_address(cluster: Cluster) -> str:
+    """Return an address of a node, an external one if there is one."""
+    addresses = [each for node in cluster.get("nodes")["items"] for each in node["status"].get("addresses") or ()]
+    for kind in ("ExternalIP", "InternalIP"):
+        for each in addresses:
+            if each["type"] == kind:
+                return str(each["address"])
+    raise FramestormError(f"the nodes of {cluster.context} have no addresses; give the ingress by --ingress URL")
+
+
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

@@ -1,0 +1,343 @@
+"""Functions on a cluster: what the platforms on Kubernetes have in common, from a point's settings to the metrics."""
+
+import hashlib
+import os
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Self, TypeVar
+
+from pydantic import Field
+
+from framestorm.errors import FramestormError
+from framestorm.model.study import Meaning, Text
+from framestorm.platform.base import (
+    Check,
+    Count,
+    Platform,
+    Reading,
+    SettingError,
+    Site,
+    TargetSettings,
+    attempt,
+)
+from framestorm.platform.deployment import Deployment, usual_max_scale
+from framestorm.platform.kubernetes import needs, pod
+from framestorm.platform.kubernetes.claim import Claim
+from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError, Object
+from framestorm.platform.kubernetes.needs import NAMESPACE
+from framestorm.platform.kubernetes.observation import Observation, Workload
+from framestorm.platform.kubernetes.pod import Trouble
+from framestorm.platform.openfaas.platform import stack_functions
+from framestorm.platform.quantities import Bytes, Cores, amount
+
+READY_WITHIN_S = 180.0
+# What often passes by itself: replicas of the point before make room, a node comes back.
+PASSES_WITHIN_S = 20.0
+TO_ZERO_WITHIN_S = 180.0
+PASSING = ("Unschedulable", "NotReady")
+# By this label the pods of the newest settings are told from those of the settings before.
+VERSION = "app.kubernetes.io/version"
+
+
+class FunctionSettings(TargetSettings):
+    """Settings of a function on a cluster, which the kit makes in a namespace of its own and removes at the end."""
+
+    function: Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,40}[a-z0-9])?$")] = Field(
+        description="The name of the function: small letters, digits and hyphens."
+    )
+    image: Text | None = Field(
+        None, description="Its image, as the nodes of the cluster can pull it; without one, that of function/stack.yml."
+    )
+    port: Count = Field(8080, description="The port at which its program listens.")
+    path: Annotated[str, Field(pattern="^/")] = Field("/", description="The path of its address.")
+    cpu_request: Cores = Field("100m", description="CPU that each replica is promised.")
+    cpu: Cores | None = Field(None, description="CPU limit of a replica: cores or thousandths (250m).")
+    memory: Bytes | None = Field(None, description="Memory that each replica is promised, and its limit (512Mi).")
+    max_scale: Count | None = Field(
+        None,
+        description="Maximum number of replicas; without it, twice as many as the nodes hold by cpu_request.",
+    )
+    environment: Annotated[dict[str, str], Meaning("a mapping")] = Field(
+        {}, description="Environment variables of the function."
+    )
+
+    def check(self) -> None:
+        if self.image is None and self.function not in stack_functions():
+            what = f"{self.function} needs target.image: function/stack.yml does not have it"
+            raise SettingError("image", what)
+        if amount(self.cpu_request) == 0:
+            raise SettingError("cpu_request", "cpu_request 0: without a request, nothing bounds the number of replicas")
+        if self.cpu and amount(self.cpu) < amount(self.cpu_request):
+            raise SettingError("cpu", f"cpu {self.cpu} is less than cpu_request, {self.cpu_request}")
+
+    @property
+    def most(self) -> int | None:
+        """The largest number of replicas that is asked for; None if that is worked out from the nodes' cores."""
+        return self.max_scale
+
+    def container(self, name: str) -> Object:
+        """Return the container of a replica."""
+        usual = stack_functions()[self.function].get("environment", {}) if self.image is None else {}
+        requests, limits = {"cpu": self.cpu_request}, {}
+        if self.cpu:
+            limits["cpu"] = self.cpu
+        if self.memory:
+            requests["memory"] = limits["memory"] = _of_kubernetes(self.memory)
+        return {
+            "name": name,
+            "image": self.image or _PREFIX.sub(_prefix, str(stack_functions()[self.function]["image"])),
+            "ports": [{"containerPort": self.port}],
+            "env": [{"name": key, "value": value} for key, value in {**usual, **self.environment}.items()],
+            "resources": {"requests": requests, **({"limits": limits} if limits else {})},
+        }
+
+    # What changes nothing on the cluster.
+    of_requests: ClassVar[frozenset[str]] = frozenset({"path"})
+
+    @property
+    def version(self) -> str:
+        """A short name of what they make on the cluster."""
+        text = self.model_dump_json(exclude=set(self.of_requests))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of its objects."""
+        return {**MANAGED, "app.kubernetes.io/name": self.function, VERSION: self.version}
+
+
+_PREFIX = re.compile(r"\$\{(\w+):-([^}]*)\}")
+
+
+def _prefix(match: re.Match[str]) -> str:
+    """Return the value of a variable in stack.yml, or its default there."""
+    return os.environ.get(match[1]) or match[2]
+
+
+def _of_kubernetes(quantity: str) -> str:
+    """Return a number of bytes as Kubernetes writes it: OpenFaaS takes a small g and m, too."""
+    return quantity.replace("g", "G").replace("m", "M").replace("K", "k") if not quantity.endswith("i") else quantity
+
+
+S = TypeVar("S", bound=FunctionSettings)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A function that is on the cluster, by the address that it has there.
+
+    url: to which requests are sent; host: that they name, empty for that of the URL. headers: that they have beside.
+    """
+
+    workload: Workload
+    url: str
+    host: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class ClusterPlatform(Platform[S]):
+    """Functions on the cluster of `Site.context`: a study makes them, a run uses one that is there, unchanged."""
+
+    takes_context = True
+    # How the number of replicas of a function is bounded there, in words.
+    bound: ClassVar[str]
+    # What it makes beside objects of Kubernetes' own kinds.
+    made: ClassVar[str] = ""
+
+    def __init__(self, site: Site, folder: Any = None) -> None:
+        super().__init__(site, folder)
+        self._found: Found | None = None
+        # The newest objects that were made, or at least may have been.
+        self._deployed: tuple[Object, ...] = ()
+        self._claim: Claim | None = None
+        self._observation: Observation | None = None
+
+    @classmethod
+    def at(cls, url: str, site: Site, host: str = "") -> Self | None:
+        if site.context is None:
+            return None
+        platform = cls(site)
+        found = platform._find(url, host)
+        if found is None:
+            return None
+        platform._found, platform.url = found, found.url
+        bounded(platform._deployment(found.workload), cls.bound)
+        return platform
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The cluster of the context that the command line names, or of the current one."""
+        return Cluster.of(self.site.context)
+
+    def headers(self) -> Mapping[str, str]:
+        if self._found is None:
+            return {}
+        return {**({"Host": self._found.host} if self._found.host else {}), **self._found.headers}
+
+    # What each of them does in its own way
+
+    @abstractmethod
+    def _find(self, url: str, host: str) -> Found | None:
+        """Return the function that an address leads to; None if it is none of this platform's."""
+
+    @abstractmethod
+    def _objects(self, settings: S, max_scale: int) -> Sequence[Object]:
+        """Return the objects that make a function."""
+
+    @abstractmethod
+    def _workload(self, settings: S) -> Workload:
+        """Return where the objects of a function are."""
+
+    @abstractmethod
+    def _is_ready(self, observation: Observation, settings: S) -> bool:
+        """Return whether the function is as the settings say, and answers."""
+
+    @abstractmethod
+    def _reach(self, observation: Observation, settings: S) -> Found:
+        """Return how a function that is ready is reached."""
+
+    @abstractmethod
+    def _deployment(self, workload: Workload) -> Deployment:
+        """Return what runs for a function, as the cluster says."""
+
+    # Before a study
+
+    def checks(self, points: Mapping[str, S], usual: Mapping[str, object]) -> Iterator[Check]:
+        yield attempt("context", "is in the kubeconfig", lambda: self.cluster)
+        try:
+            cluster = self.cluster
+        except FramestormError:
+            return
+        yield from needs.checks(cluster, self.kind)
+        yield attempt("max scale", "bounds the replicas of each point", lambda: [*map(self.max_scale, points.values())])
+
+    def max_scale(self, settings: S) -> int:
+        """Return how far a function may scale.
+
+        Raises:
+            FramestormError: nobody says, and the cores of the nodes are not known.
+        """
+        if settings.most is not None:
+            return settings.most
+        try:
+            nodes = self.cluster.get("nodes")["items"]
+        except ClusterError as error:
+            raise FramestormError(
+                f"{settings.function}: nothing bounds the number of its replicas, because the nodes' cores are not "
+                f"shown ({error}); set target.max_scale"
+            ) from None
+        cores = sum(amount(node["status"]["allocatable"]["cpu"]) for node in nodes if pod.node_trouble(node) is None)
+        return usual_max_scale(cores, settings.cpu_request)
+
+    # Applying the settings of a point
+
+    def _bring_to(self, settings: S) -> str:
+        if self.folder is None:
+            raise FramestormError("a function is made for a study only, which removes it at the end")
+        if self._claim is None:
+            claim = Claim(self.cluster, self.folder)
+            claim.take()
+            self._claim = claim
+        objects = tuple(self._objects(settings, self.max_scale(settings)))
+        if objects != self._deployed:
+            new = {_key(each) for each in objects}
+            for kind, name in [_key(each) for each in self._deployed if _key(each) not in new]:
+                self.cluster.delete(kind, name, NAMESPACE)
+            self.cluster.apply(objects)
+            self._deployed = objects
+        with closing(Observation(self.cluster, self._workload(settings)).begin()) as observation:
+            self._wait_until_ready(observation, settings)
+            self._found = self._reach(observation, settings)
+        return self._found.url
+
+    def _wait_until_ready(self, observation: Observation, settings: S) -> None:
+        """Wait until the function is ready, or will not become so.
+
+        Raises:
+            FramestormError: it does not become ready, with the object, the reason and the next step.
+        """
+
+        def lasting() -> Trouble | None:
+            trouble = self._trouble(observation, settings)
+            return trouble if trouble and trouble.reason not in PASSING else None
+
+        def is_decided() -> bool:
+            return self._is_ready(observation, settings) or lasting() is not None
+
+        def is_decided_or_stuck() -> bool:
+            return is_decided() or self._trouble(observation, settings) is not None
+
+        is_over = observation.wait(is_decided_or_stuck, READY_WITHIN_S)
+        if is_over and not is_decided():
+            observation.wait(is_decided, PASSES_WITHIN_S)
+        if self._is_ready(observation, settings):
+            return
+        if (trouble := self._trouble(observation, settings)) is not None:
+            raise FramestormError(f"{self.cluster.context}: {settings.function} does not become ready: {trouble}")
+        raise FramestormError(
+            f"{self.cluster.context}: {settings.function} was not ready in {READY_WITHIN_S:.0f} s: "
+            f"{needs.why(observation.item() or {})}; see kubectl get events --namespace {NAMESPACE}"
+        )
+
+    def _trouble(self, observation: Observation, settings: S) -> Trouble | None:
+        """Return why the function will not become ready, by its newest pods or what makes them."""
+        return observation.trouble({VERSION: settings.version})
+
+    # During a run, and after it
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        if self._found is None:
+            yield
+            return
+        with closing(Observation(self.cluster, self._found.workload).begin()) as observation:
+            self._observation = observation
+            yield
+
+    def trouble(self) -> str | None:
+        observation = self._observation
+        if observation is None or observation.item() is not None or observation.is_blind:
+            return None
+        workload = observation.workload
+        return f"{workload.kind.plural} {workload.name} in namespace {workload.namespace} was deleted during the run"
+
+    def metrics(self, start_ms: float, end_ms: float) -> list[Reading] | None:
+        return list(self._observation.readings(start_ms, end_ms)) if self._observation else None
+
+    def settings_as_text(self) -> dict[str, str]:
+        texts = super().settings_as_text()
+        if self._found is not None:
+            texts |= self._deployment(self._found.workload).texts()
+            texts |= {"context": self.cluster.context, "namespace": self._found.workload.namespace}
+            texts |= {"host": self._found.host} if self._found.host else {}
+        return texts
+
+    def close(self) -> str | None:
+        if self._claim is not None:
+            self._claim.release(self.made)
+            self._claim = None
+        return None
+
+
+def _key(item: Object) -> tuple[str, str]:
+    """Return the kind of an object, as kubectl takes it, and its name."""
+    group, _, version = str(item["apiVersion"]).rpartition("/")
+    return f"{item['kind']}.{version}.{group}" if group else item["kind"], pod.name_of(item)
+
+
+def bounded(deployment: Deployment, how: str) -> Deployment:
+    """Return a deployment whose number of replicas is bounded.
+
+    Raises:
+        FramestormError: nothing bounds it; `how` says how to.
+    """
+    if deployment.max_scale is None:
+        raise FramestormError(
+            f"nothing bounds the number of replicas of {deployment.function}: under overload, an autoscaler may ask "
+            f"for a thousand; {how}"
+        )
+    return deployment

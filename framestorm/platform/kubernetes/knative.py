@@ -1,0 +1,246 @@
+"""Functions on Knative Serving: a Service, called through the ingress, or without it."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from framestorm.errors import FramestormError
+from framestorm.model.study import Flag, Meaning
+from framestorm.platform.base import Count, CountOrNone, SettingError
+from framestorm.platform.deployment import Deployment
+from framestorm.platform.kubernetes import address, pod, watch
+from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
+from framestorm.platform.kubernetes.function import ClusterPlatform, Found, FunctionSettings
+from framestorm.platform.kubernetes.needs import NAMESPACE
+from framestorm.platform.kubernetes.observation import Observation, Workload
+from framestorm.platform.kubernetes.pod import Trouble
+
+AUTOSCALING = "autoscaling.knative.dev"
+SERVICE = "serving.knative.dev/service"
+REVISION = "serving.knative.dev/revision"
+SYSTEM = "knative-serving"
+# Of the activator and of queue-proxy, for HTTP/1.
+PROXY_PORT = 8012
+KINDS = (watch.DEPLOYMENTS, watch.POD_AUTOSCALERS, watch.SERVERLESS_SERVICES)
+
+Seconds = Annotated[int, Field(ge=6, le=3600), Meaning("a whole number of seconds from 6 to 3600")]
+
+
+class KnativeSettings(FunctionSettings):
+    """Settings of a function as a Service of Knative."""
+
+    kind: Literal["knative"] = "knative"
+    route: Literal["ingress", "activator", "queue-proxy"] = Field(
+        "ingress",
+        description="The path to the function: through the ingress, or straight to the activator or to the queue-proxy "
+        "of the one replica, at their addresses in the cluster.",
+    )
+    min_scale: CountOrNone = Field(0, description="Minimum number of replicas; 0: it scales to zero.")
+    from_zero: Flag = Field(False, description="true: a run begins when no replica is left.")
+    concurrency_limit: CountOrNone = Field(
+        0, description="Maximum number of requests in a replica at a time; others wait; 0: no limit."
+    )
+    autoscaler: Literal["kpa", "hpa"] = Field("kpa", description="Knative's own autoscaler, or Kubernetes' by CPU.")
+    target: Count | None = Field(
+        None, description="What the autoscaler keeps in each replica: requests at a time, or percent of cpu_request."
+    )
+    window_s: Seconds | None = Field(None, description="Over how many seconds the autoscaler takes its mean.")
+    burst_capacity: Annotated[int, Field(ge=-1), Meaning("a whole number of at least -1")] | None = Field(
+        None,
+        description="Requests that the activator holds back; 0: it is on the path at zero replicas, -1: always.",
+    )
+
+    of_requests = FunctionSettings.of_requests | {"route", "from_zero"}
+
+    def check(self) -> None:
+        super().check()
+        if self.max_scale is not None and self.min_scale > self.max_scale:
+            raise SettingError("min_scale", f"min_scale {self.min_scale} is more than max_scale, {self.max_scale}")
+        if self.route == "queue-proxy" and (self.min_scale, self.max_scale) != (1, 1):
+            what = "route queue-proxy is the address of one replica: it needs min_scale 1 and max_scale 1"
+            raise SettingError("route", what)
+        if self.from_zero and (self.min_scale or self.autoscaler == "hpa"):
+            raise SettingError("from_zero", "from_zero needs min_scale 0 and autoscaler kpa: it would wait for ever")
+        if self.autoscaler == "hpa" and self.min_scale == 0:
+            raise SettingError("min_scale", "autoscaler hpa does not scale to zero: min_scale has to be at least 1")
+
+    def annotations(self, max_scale: int) -> dict[str, str]:
+        """Return how it is scaled, as annotations of a revision."""
+        is_by_cpu = self.autoscaler == "hpa"
+        values = {
+            "class": f"{self.autoscaler}.{AUTOSCALING}",
+            "metric": "cpu" if is_by_cpu else "concurrency",
+            "min-scale": str(self.min_scale),
+            "max-scale": str(max_scale),
+            "target": self.target,
+            "window": f"{self.window_s}s" if self.window_s else None,
+            "target-burst-capacity": self.burst_capacity,
+        }
+        return {f"{AUTOSCALING}/{name}": str(value) for name, value in values.items() if value is not None}
+
+
+class Knative(ClusterPlatform[KnativeSettings]):
+    """Functions as Services of Knative."""
+
+    kind = "knative"
+    settings = KnativeSettings
+    made = "services.serving.knative.dev"
+    bound = (
+        "set the annotation autoscaling.knative.dev/max-scale in spec.template.metadata of the Service, or max-scale "
+        "in the ConfigMap config-autoscaler"
+    )
+
+    def _objects(self, settings: KnativeSettings, max_scale: int) -> Sequence[Object]:
+        template = {
+            "metadata": {"labels": settings.labels, "annotations": settings.annotations(max_scale)},
+            "spec": {
+                "containerConcurrency": settings.concurrency_limit,
+                "containers": [settings.container("user-container")],
+            },
+        }
+        service = {
+            "apiVersion": "serving.knative.dev/v1",
+            "kind": "Service",
+            "metadata": {"name": settings.function, "namespace": NAMESPACE, "labels": settings.labels},
+            "spec": {"template": template},
+        }
+        return [service]
+
+    def _workload(self, settings: KnativeSettings) -> Workload:
+        return _workload(settings.function, NAMESPACE)
+
+    def _is_ready(self, observation: Observation, settings: KnativeSettings) -> bool:
+        service = observation.item()
+        if service is None or not _is_ready(service):
+            return False
+        pods = [each for each in observation.items(watch.PODS) if not pod.is_terminating(each)]
+        revision = service["status"]["latestReadyRevisionName"]
+        if any(each["metadata"]["labels"].get(REVISION) != revision for each in pods):
+            return False  # those of the point before still take cores
+        return not settings.from_zero or not observation.items(watch.PODS)
+
+    def _trouble(self, observation: Observation, settings: KnativeSettings) -> Trouble | None:
+        if (of_pods := super()._trouble(observation, settings)) is not None:
+            return of_pods
+        service = observation.item()
+        if service is None or not _is_current(service):
+            return None
+        configuration = pod.condition(service, "ConfigurationsReady")
+        if configuration is None or configuration["status"] != "False":
+            return None
+        words = f"see kubectl describe revisions --selector {SERVICE}={settings.function} --namespace {NAMESPACE}"
+        what = f"service {settings.function} in namespace {NAMESPACE}"
+        return Trouble(what, configuration.get("reason", ""), configuration.get("message", ""), words)
+
+    def _reach(self, observation: Observation, settings: KnativeSettings) -> Found:
+        service = observation.item()
+        if service is None:
+            raise FramestormError(f"service {settings.function} in namespace {NAMESPACE} was deleted")
+        url = f"{service['status']['url']}{settings.path}"
+        if settings.route == "ingress":
+            return self._by_ingress(service, url)
+        found = _workload(settings.function, NAMESPACE)
+        if settings.route == "activator":
+            headers = {
+                "Knative-Serving-Namespace": NAMESPACE,
+                "Knative-Serving-Revision": service["status"]["latestReadyRevisionName"],
+            }
+            (activator, *_) = self.cluster.get("pods", namespace=SYSTEM, selector="app=activator")["items"]
+            proxy = _address(activator)
+            return Found(found, f"{proxy}{settings.path}", address.host_of(url), headers)
+        (replica, *_) = observation.items(watch.PODS)
+        return Found(found, f"{_address(replica)}{settings.path}", address.host_of(url))
+
+    def _find(self, url: str, host: str) -> Found | None:
+        named = host or address.host_of(url)
+        for service in self.cluster.every("services.serving.knative.dev"):
+            status = service.get("status", {})
+            urls = [status.get("url"), *(each.get("url") for each in status.get("traffic") or ())]
+            if named not in {address.host_of(each) for each in urls if each}:
+                continue
+            if not _is_ready(service):
+                trouble = pod.condition(service, "Ready") or {}
+                raise FramestormError(
+                    f"service {pod.name_of(service)} in namespace {service['metadata']['namespace']} is not ready: "
+                    f"{trouble.get('reason', '')}: {trouble.get('message', '')}; see kubectl describe ksvc"
+                )
+            if host:  # the user says where its requests go
+                return Found(_workload(pod.name_of(service), service["metadata"]["namespace"]), url)
+            return self._by_ingress(service, url)
+        return None
+
+    def _by_ingress(self, service: Object, url: str) -> Found:
+        """Return a Service by the name in its URL, if that leads somewhere, or else by its ingress."""
+        name, namespace = pod.name_of(service), service["metadata"]["namespace"]
+        workload, host = _workload(name, namespace), address.host_of(url)
+        if self.site.ingress is None and address.leads_somewhere(host):
+            return Found(workload, url)
+        base = self.site.ingress or ingress(self.cluster, name, namespace, url.partition(":")[0])
+        return Found(workload, address.at(url, base), host)
+
+    def _deployment(self, workload: Workload) -> Deployment:
+        service = self.cluster.get("services.serving.knative.dev", workload.name, workload.namespace)
+        revision = service["status"]["latestReadyRevisionName"]
+        item = self.cluster.get("revisions.serving.knative.dev", revision, workload.namespace)
+        annotations, spec = item["metadata"].get("annotations", {}), item["spec"]
+        container = next((each for each in spec["containers"] if each.get("ports")), spec["containers"][0])
+        most = int(annotations.get(f"{AUTOSCALING}/max-scale", 0)) or _usual_max_scale(self.cluster)
+        return Deployment(
+            workload.function,
+            container["image"],
+            revision,
+            container.get("resources", {}).get("requests", {}),
+            container.get("resources", {}).get("limits", {}),
+            spec.get("containerConcurrency", 0),
+            int(annotations.get(f"{AUTOSCALING}/min-scale", 0)),
+            most or None,
+        )
+
+
+def ingress(cluster: Cluster, name: str, namespace: str, scheme: str) -> str:
+    """Return the address of the ingress by which a Service of Knative is called.
+
+    Raises:
+        FramestormError: the cluster does not tell, or the ingress is not published.
+    """
+    try:
+        item = cluster.get("ingresses.networking.internal.knative.dev", name, namespace)
+    except ClusterError as error:
+        raise FramestormError(f"{error}; give the address of the ingress by --ingress URL") from None
+    for each in item.get("status", {}).get("publicLoadBalancer", {}).get("ingress") or ():
+        if place := each.get("ip") or each.get("domain"):
+            return f"{scheme}://{place}"
+        service, _, rest = each.get("domainInternal", "").partition(".")
+        if rest:
+            return address.of_service(cluster, service, rest.partition(".")[0], scheme)
+    raise FramestormError(
+        f"the ingress of service {name} in namespace {namespace} has no address; give it by --ingress URL"
+    )
+
+
+def _workload(name: str, namespace: str) -> Workload:
+    return Workload(name, namespace, f"{SERVICE}={name}", watch.KNATIVE_SERVICES, name, KINDS)
+
+
+def _is_current(service: Object) -> bool:
+    """Return whether its status is of the newest settings."""
+    return bool(service.get("status", {}).get("observedGeneration") == service["metadata"]["generation"])
+
+
+def _is_ready(service: Object) -> bool:
+    ready = pod.condition(service, "Ready")
+    return _is_current(service) and ready is not None and ready["status"] == "True"
+
+
+def _address(item: Object) -> str:
+    return f"http://{item['status']['podIP']}:{PROXY_PORT}"
+
+
+def _usual_max_scale(cluster: Cluster) -> int:
+    """Return the bound that the cluster's own configuration has; 0 without one, or if it is not shown."""
+    try:
+        configured = cluster.find("configmap", "config-autoscaler", SYSTEM)
+    except ClusterError:
+        return 0
+    return int(((configured or {}).get("data") or {}).get("max-scale", 0))

@@ -1,0 +1,50 @@
+"""How replicas started and ended, beside the samples of that time."""
+
+import polars as pl
+
+from framestorm.model.activation import Activation
+from framestorm.model.summary import EndedReplica
+from framestorm.results.starts import with_starts_and_ends
+from tests.framestorm.conftest import function_of
+
+ORIGIN_MS = 1000.0
+
+
+def metrics(*rows: tuple[float, str, str, float]) -> pl.DataFrame:
+    """Rows of one function: time, metric, detail, value."""
+    schema = {
+        "time_ms": pl.Float64,
+        "metric": pl.String,
+        "function": pl.String,
+        "detail": pl.String,
+        "value": pl.Float64,
+    }
+    full = [(time_ms, metric, "face-blur", detail, value) for time_ms, metric, detail, value in rows]
+    return pl.DataFrame(full, schema=schema, orient="row")
+
+
+def samples(*rows: tuple[float, float, bool]) -> pl.LazyFrame:
+    """Start, response time, and whether there was no error."""
+    return pl.DataFrame(rows, schema=["start_ms", "rtt_ms", "ok"], orient="row").lazy()
+
+
+def test_a_start_from_zero_has_its_first_answer_and_a_later_one_has_none() -> None:
+    rows = metrics(
+        (2000, "activation_asked", "r-1", 1),
+        (2000, "activation_ready_s", "r-1", 1.25),
+        (3300, "replica_ready", "r-1", 1),
+        (5000, "activation_asked", "r-2", 1),
+    )
+    answered = samples((1000, 200, True), (1500, 600, False), (1600, 1800, True), (1700, 1900, True))
+    (function,) = with_starts_and_ends([function_of()], rows, answered, ORIGIN_MS)
+    assert function.activations == [
+        Activation("face-blur", "r-1", 2000, ready_ms=3250, first_answer_ms=3400),
+        Activation("face-blur", "r-2", 5000),
+    ]
+
+
+def test_an_end_counts_the_samples_in_progress_that_failed() -> None:
+    rows = metrics((4000, "replica_ended", "r-1: OOMKilled", 137))
+    under_way = samples((3000, 1500, False), (3500, 400, False), (3900, 300, True), (4100, 10, False))
+    (function,) = with_starts_and_ends([function_of()], rows, under_way, ORIGIN_MS)
+    assert function.ended == [EndedReplica("r-1", "OOMKilled", 137, at_s=3.0, failed=1)]

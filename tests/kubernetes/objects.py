@@ -1,0 +1,76 @@
+"""Objects of a cluster as its controllers would make them, and the statuses that a kubelet would set."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from framestorm.platform.kubernetes.cluster import Cluster
+
+T0 = "2026-01-02T03:04:05Z"
+
+
+def namespace(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def pod(namespace: str, name: str, labels: Mapping[str, str], node: str = "") -> dict[str, Any]:
+    spec: dict[str, Any] = {"containers": [{"name": "user-container", "image": "example.com/x:1"}]}
+    if node:
+        spec["nodeName"] = node
+    metadata = {"name": name, "namespace": namespace, "labels": dict(labels)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def deployment(namespace: str, name: str, labels: Mapping[str, str], replicas: int = 1) -> dict[str, Any]:
+    template = {"metadata": {"labels": dict(labels)}, "spec": pod("", "", {})["spec"]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": dict(labels)}, "template": template},
+    }
+
+
+def set_status(cluster: Cluster, kind: str, name: str, namespace: str, status: Mapping[str, Any]) -> None:
+    place = ("--namespace", namespace) if namespace else ()
+    patch = json.dumps({"status": status})
+    cluster.call("patch", kind, name, *place, "--subresource=status", "--type=merge", "--patch", patch)
+
+
+def container(**fields: Any) -> dict[str, Any]:
+    """The status of a container."""
+    of_all = {"name": "user-container", "image": "example.com/x:1", "imageID": "", "ready": False, "restartCount": 0}
+    return {**of_all, **fields}
+
+
+def condition(kind: str, status: bool = True, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "status": str(status), "lastTransitionTime": T0, **fields}
+
+
+def scheduled() -> dict[str, Any]:
+    return {"conditions": [condition("PodScheduled")]}
+
+
+def running(restarts: int = 0, **fields: Any) -> dict[str, Any]:
+    """The status of a pod that serves."""
+    state = {"running": {"startedAt": T0}}
+    return {
+        "phase": "Running",
+        "conditions": [condition("PodScheduled"), condition("Ready")],
+        "containerStatuses": [container(ready=True, state=state, restartCount=restarts, **fields)],
+    }
+
+
+def waiting(reason: str, message: str = "", restarts: int = 0, **fields: Any) -> dict[str, Any]:
+    """The status of a pod whose container waits for something."""
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {
+        "phase": "Pending",
+        "conditions": [condition("PodScheduled"), condition("Ready", status=False)],
+        "containerStatuses": [container(state=state, restartCount=restarts, **fields)],
+    }
+
+
+def ended(reason: str, exit_code: int, at: str = T0) -> dict[str, Any]:
+    """How a container ended last."""
+    return {"terminated": {"reason": reason, "exitCode": exit_code, "finishedAt": at}}
