@@ -67,23 +67,25 @@ def traces() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def before() -> dict[str, Any]:
-    return traces()
-
-
-@pytest.fixture(scope="module")
-def run_sh(before: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunSh]:
+def run_sh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunSh]:
     if os.geteuid() != 0:
         pytest.fail("a cluster needs root: run the tests as root or by sudo")
     calls = RunSh(tmp_path_factory.mktemp("kind"))
-    calls("./run.sh target kind --from-source", out="")
     yield calls
     calls("./run.sh target down", out="")
     calls.close()
 
 
-@pytest.fixture
-def made(run_sh: RunSh) -> Cluster:
+@pytest.fixture(scope="module")
+def before(run_sh: RunSh) -> dict[str, Any]:
+    """What the machine has without a cluster."""
+    run_sh("./run.sh target down", out="")
+    return traces()
+
+
+@pytest.fixture(scope="module")
+def made(run_sh: RunSh, before: dict[str, Any]) -> Cluster:
+    run_sh("./run.sh target kind --from-source", out="")
     return Cluster(layout.CONTEXT, layout.KUBECONFIG)
 
 

@@ -23,7 +23,7 @@ KIND = OPENFAAS_BIN / "kind"
 PIECES = (*parts.CLUSTER_PIECES, node.ROOT_PIECE, manifests.PIECE)
 PUBLISHED = HOME / "published"  # that cluster was asked for
 READY_WITHIN_S = 180.0
-POLL_S = 0.3
+POLL_S = 1.0
 CONTROL_PLANE = f"{NAME}-control-plane"
 # Kinds first, whose objects follow in the same list.
 _DEFINES = ("CustomResourceDefinition", "Namespace")
@@ -113,13 +113,18 @@ def _make() -> None:
 
 
 def _install(cluster: Cluster) -> None:
-    for part in manifests.PARTS:
-        objects = manifests.read(part)
-        definitions = [item for item in objects if item["kind"] in _DEFINES]
-        if definitions:
-            cluster.apply(definitions)
-        rest = [item for item in objects if item["kind"] not in _DEFINES]
-        _until_taken(cluster, rest)
+    parts_objects = [manifests.read(part) for part in manifests.PARTS]
+    cluster.apply([item for objects in parts_objects for item in objects if item["kind"] in _DEFINES])
+    # A controller that starts before services have addresses ends, and starts again only after a pause.
+    if not wait_until(lambda: _has_services(cluster), READY_WITHIN_S, POLL_S):
+        raise FramestormError(f"kube-proxy is not ready after {READY_WITHIN_S:.0f} s")
+    for objects in parts_objects:
+        _until_taken(cluster, [item for item in objects if item["kind"] not in _DEFINES])
+
+
+def _has_services(cluster: Cluster) -> bool:
+    status = cluster.get("daemonset", "kube-proxy", "kube-system")["status"]
+    return bool(status.get("numberReady"))
 
 
 def _until_taken(cluster: Cluster, objects: list[dict[str, object]]) -> None:
@@ -139,13 +144,16 @@ def _until_taken(cluster: Cluster, objects: list[dict[str, object]]) -> None:
 
 
 def _wait(cluster: Cluster) -> None:
-    """Wait until all that platforms need is there."""
+    """Wait until all that platforms need is there, one after another: each look costs what it looks at CPU time."""
+    for platform in needs.PARTS:
+        _wait_for(cluster, platform)
+
+
+def _wait_for(cluster: Cluster, platform: str) -> None:
     missing: list[Check] = []
 
     def is_complete() -> bool:
-        missing[:] = [
-            check for platform in needs.PARTS for check in needs.checks(cluster, platform) if not check.is_there
-        ]
+        missing[:] = [check for check in needs.checks(cluster, platform) if not check.is_there]
         return not missing
 
     if not wait_until(is_complete, READY_WITHIN_S, POLL_S):
