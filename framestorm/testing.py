@@ -82,7 +82,7 @@ def _set_up() -> None:
     )
     # What takes longest begins first.
     pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR]
-    pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, kubernetes.PROGRAMS]
+    pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, *kubernetes.CLUSTER_PIECES]
     pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES]
     if os.geteuid() != 0:
         setup.ensure(pieces)
