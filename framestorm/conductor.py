@@ -213,7 +213,7 @@ def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
     """Make the checks of a run that need no host of the inventory."""
     what, where, output = options.what, options.where, options.output
     run_dir = output.run_dir.absolute() if output.run_dir else paths.new_dashboard(what.plan.stem)
-    hosts = find_slaves(where.slaves, where.inventory, where.image) if where.slaves is not None else None
+    hosts = find_slaves(where.slaves, where.inventory, where.image, what.context) if where.slaves is not None else None
     plan = plans.read(what.plan)
     if hosts is not None:
         _check_for_slaves(what, where, plan, hosts)

@@ -50,7 +50,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--context",
         metavar="NAME",
-        help="the cluster that the function is on, by its name in the kubeconfig",
+        help="the cluster of the function and of slaves that are pods, by its name in the kubeconfig",
     )
     parser.add_argument(
         "--ingress", metavar="URL", help="call the functions of this cluster here (default: where its ingress is)"

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from framestorm import paths
-from framestorm.hosts import container
+from framestorm.hosts import container, preflight
 from framestorm.platform.openfaas import docker
 from framestorm.setup.pieces import Piece
 from lab import base, lifecycle
@@ -18,10 +18,12 @@ _OUTSIDE = f"""FROM {BARE}
 RUN rm /etc/apt/apt.conf.d/90lab
 ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt
 """
-# The tests put the checkout's sources over those of the image: it is made anew for what its set-up is made of.
+# Most tests put the checkout's sources over those of the image: it is made anew for what its set-up is made of, and for
+# what a slave has of the kit.
 MADE_OF = (
     *(paths.ROOT / name for name in ("Dockerfile", ".dockerignore", "run.sh", "framestorm/requirements.txt")),
     *sorted((paths.ROOT / "framestorm" / "setup").glob("*.py")),
+    *(paths.ROOT / name for name in ("framestorm/hosts/container.py", *preflight.kit_files())),
     *dict.fromkeys(path for piece in container.PIECES for path in piece.inputs),
     Path(__file__),
 )

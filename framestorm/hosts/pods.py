@@ -6,8 +6,9 @@ other, are all in the cluster.
 
 import re
 import secrets
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,13 @@ from typing import Any
 from framestorm import __version__
 from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.inventory import Hosts, find_hosts
-from framestorm.machine import wait_until
-from framestorm.platform.kubernetes.cluster import MANAGER, Cluster, Object
-from framestorm.run.options import PODS
+from framestorm.machine import now_ms
+from framestorm.platform.base import PODS
+from framestorm.platform.kubernetes import pod
+from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, Object
+from framestorm.platform.kubernetes.pod import Trouble
+from framestorm.platform.kubernetes.watch import PODS as PODS_OF
+from framestorm.platform.kubernetes.watch import Change, Watch
 
 MASTER = "master"
 IMAGE = f"framestorm:{__version__}"
@@ -34,8 +39,6 @@ VOLUMES = {
     "results": "/opt/framestorm/dashboards",
     "frames": "/opt/framestorm/.local/frames",
 }
-# Why a container waits when waiting is of no use.
-HOPELESS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CrashLoopBackOff")
 
 
 @dataclass(frozen=True)
@@ -100,34 +103,47 @@ class Pods(Hosts):
         cluster, namespace = self.master.cluster, self.master.namespace
         cluster.apply([_namespace(namespace)])
         try:
-            cluster.apply([_policy(namespace), *(self._object(pod) for pod in (self.master, *self.slaves))])
+            cluster.apply([_policy(namespace), *(self._object(each) for each in (self.master, *self.slaves))])
             addresses = self._addresses()
-            master, *slaves = (replace(pod, address=addresses[pod.name]) for pod in (self.master, *self.slaves))
+            master, *slaves = (replace(each, address=addresses[each.name]) for each in (self.master, *self.slaves))
             yield Hosts(slaves, master, ())
         finally:
             cluster.delete("namespace", namespace)
 
     def _addresses(self) -> dict[str, str]:
         """Wait until all pods are ready; returns their addresses by their names."""
-        found: dict[str, str] = {}
+        addresses: dict[str, str] = {}
+        troubles: dict[str, Trouble | None] = {}
+        changed = threading.Condition()
+
+        def take(change: Change) -> None:
+            name = pod.name_of(change.item)
+            with changed:
+                troubles[name] = _trouble(change.item)
+                if pod.is_ready(change.item):
+                    addresses[name] = change.item["status"]["podIP"]
+                changed.notify()
+
+        def is_decided() -> bool:
+            return any(troubles.values()) or len(addresses) == pods
+
         pods = len(self.slaves) + 1
-
-        def are_ready() -> bool:
-            items = self.master.cluster.get("pods", namespace=self.master.namespace)["items"]
-            for item in items:
-                if why := _why_hopeless(item):
-                    raise FramestormError(f"{self.master.cluster.context}: pod {item['metadata']['name']}: {why}")
-            found.update({item["metadata"]["name"]: item["status"]["podIP"] for item in items if _is_ready(item)})
-            return len(found) == pods
-
-        if not wait_until(are_ready, READY_WITHIN_S, 0.5):
+        with (
+            closing(Watch(self.master.cluster, PODS_OF, self.master.namespace, take, lambda *_: None)) as watch,
+            changed,
+        ):
+            watch.begin()
+            changed.wait_for(is_decided, READY_WITHIN_S)
+        if found := next(filter(None, troubles.values()), None):
+            raise FramestormError(f"{self.master.cluster.context}: {found}")
+        if len(addresses) < pods:
             raise FramestormError(
-                f"{pods - len(found)} of {pods} pods were not ready in {READY_WITHIN_S} s; see "
+                f"{pods - len(addresses)} of {pods} pods were not ready in {READY_WITHIN_S} s; see "
                 f"kubectl describe pods --namespace {self.master.namespace}, or ask for fewer pods"
             )
-        return found
+        return addresses
 
-    def _object(self, pod: Pod) -> Object:
+    def _object(self, made: Pod) -> Object:
         container: dict[str, Any] = {
             "name": "framestorm",
             "image": self.image,
@@ -164,24 +180,24 @@ class Pods(Hosts):
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 5,
         }
-        metadata = {"name": pod.name, "namespace": pod.namespace, "labels": _LABELS}
+        metadata = {"name": made.name, "namespace": made.namespace, "labels": _LABELS}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def find_slaves(pattern: str, inventory: Path, image: str | None = None) -> Hosts:
+def find_slaves(pattern: str, inventory: Path, image: str | None = None, context: str | None = None) -> Hosts:
     """Return who takes part, as the words after -R say it: pods, or hosts of the inventory.
 
     Raises:
         UsageError: the inventory or the cluster has none such.
     """
     if pattern.startswith(PODS):
-        return Pods.asked(pattern, Cluster.of(None), image or IMAGE)
+        return Pods.asked(pattern, Cluster.of(context), image or IMAGE)
     if image is not None:
         raise UsageError(f"--image {image} is for pods, as in -R {PODS}6")
     return find_hosts(inventory, pattern)
 
 
-_LABELS = {"app.kubernetes.io/managed-by": MANAGER, "app.kubernetes.io/component": "load"}
+_LABELS = MANAGED | {"app.kubernetes.io/component": "load"}
 
 
 def _namespace(name: str) -> Object:
@@ -202,19 +218,14 @@ def _policy(namespace: str) -> Object:
     }
 
 
-def _is_ready(pod: Object) -> bool:
-    conditions: Sequence[Object] = pod.get("status", {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def _why_hopeless(pod: Object) -> str | None:
-    """Return why a pod will not become ready; None if it may."""
-    status = pod.get("status", {})
-    for container in status.get("containerStatuses") or ():
-        state = container["state"]
-        waiting = state.get("waiting", {})
-        if waiting.get("reason") in HOPELESS:
-            return f"{waiting['reason']}: {waiting.get('message', '')}; is the image {container['image']} on its node?"
-        if "terminated" in state:
-            return f"{state['terminated'].get('reason', 'ended')} (exit status {state['terminated']['exitCode']})"
+def _trouble(item: Object) -> Trouble | None:
+    """Return why a pod will not become ready; None if it may. It is not started again, so its end is one."""
+    if found := pod.trouble(item):
+        return found
+    name, namespace = pod.name_of(item), item["metadata"]["namespace"]
+    for end in pod.ends(item, now_ms()):
+        ended = f"{end.reason}, exit status {end.exit_status}"
+        return Trouble(
+            f"pod {name} in namespace {namespace}", "ended", ended, f"see kubectl logs -n {namespace} {name}"
+        )
     return None

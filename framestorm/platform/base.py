@@ -20,6 +20,8 @@ from framestorm.model.study import Meaning
 from framestorm.setup.pieces import Piece
 
 DEFAULT_PORT = 8080
+# What -R begins with where pods make the load, as in k8s:6.
+PODS = "k8s:"
 # What platforms may keep in a study's folder, for a resumed study to find: what was started, what was deployed last.
 MARK, DEPLOYED = "platform.json", "stack.yml"
 FILES = (MARK, DEPLOYED)
@@ -31,7 +33,7 @@ class Site:
 
     port: for a function that the kit runs itself, on this machine's loopback.
     gateway: the address of a platform that runs elsewhere; its functions are used as they are, without changes.
-    over_slaves: the load comes from other machines.
+    over_slaves: the load comes from other machines. by_pods: it comes from pods of the cluster, to any address there.
     context: the cluster with the functions, by its name in the kubeconfig. ingress: the URL by which its functions are
         called, where the cluster does not tell.
     """
@@ -39,6 +41,7 @@ class Site:
     port: int = DEFAULT_PORT
     gateway: str | None = None
     over_slaves: bool = False
+    by_pods: bool = False
     context: str | None = None
     ingress: str | None = None
 

@@ -99,7 +99,7 @@ def at(url: str, site: Site, host: str = "") -> Platform[Any]:
     platforms = (each.at(url, site, host) for each in PLATFORMS.values())
     if (platform := next(filter(None, platforms), None)) is not None:
         return platform
-    if site.context is not None:
+    if site.context is not None and not site.by_pods:
         raise UsageError(
             f"--context {site.context}: no function of this cluster has the address {host or url}; see kubectl get "
             "ksvc --all-namespaces, or leave --context out"

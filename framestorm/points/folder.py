@@ -19,7 +19,7 @@ from framestorm.model.files import FORMAT, FileError
 from framestorm.model.run import Kit
 from framestorm.model.study import DEFINITION, Study, Value
 from framestorm.plain import note
-from framestorm.platform.base import DEFAULT_PORT, Site
+from framestorm.platform.base import DEFAULT_PORT, PODS, Site
 from framestorm.platform.base import FILES as OF_PLATFORMS
 from framestorm.platform.registry import AnySettings
 
@@ -146,8 +146,19 @@ class StudyRecord:
     @property
     def site(self) -> Site:
         """Where the study's functions run."""
-        over_slaves = self.slaves is not None
-        return Site(self.port, self.gateway, over_slaves=over_slaves, context=self.context, ingress=self.ingress)
+        return Site(
+            self.port,
+            self.gateway,
+            over_slaves=self.slaves is not None,
+            by_pods=self.has_pods,
+            context=self.context,
+            ingress=self.ingress,
+        )
+
+    @property
+    def has_pods(self) -> bool:
+        """Return whether pods make the load."""
+        return self.slaves is not None and self.slaves.startswith(PODS)
 
 
 class StudyFolder:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from framestorm import paths
-from framestorm.platform.base import DEFAULT_PORT, Platform, Site
+from framestorm.platform.base import DEFAULT_PORT, PODS, Platform, Site
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
 
@@ -37,9 +37,15 @@ class What:
     is_unpatched: bool = False
     is_for_gui: bool = False
 
-    def site(self, *, is_over_slaves: bool) -> Site:
-        """Return where functions run."""
-        return Site(self.port, over_slaves=is_over_slaves, context=self.context, ingress=self.ingress)
+    def site(self, where: "Where") -> Site:
+        """Return where functions run, for a load that is made there."""
+        return Site(
+            self.port,
+            over_slaves=where.is_over_slaves,
+            by_pods=where.is_by_pods,
+            context=self.context,
+            ingress=self.ingress,
+        )
 
     @property
     def all_property_files(self) -> list[Path]:
@@ -50,10 +56,6 @@ class What:
     def for_jmeter(self) -> list[str]:
         """JMeter's own options, in the order in which it has to read them."""
         return [*self.jmeter_options, *(f"-q{path}" for path in self.property_files)]
-
-
-# What -R begins with where pods make the load, as in k8s:6.
-PODS = "k8s:"
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,9 @@ class Where:
         return self.slaves is not None
 
     @property
-    def is_by_inventory(self) -> bool:
-        """Whether these are hosts of the inventory."""
-        return self.slaves is not None and not self.slaves.startswith(PODS)
+    def is_by_pods(self) -> bool:
+        """Whether pods make the load."""
+        return self.slaves is not None and self.slaves.startswith(PODS)
 
 
 HERE = Where()

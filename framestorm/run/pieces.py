@@ -34,8 +34,8 @@ def of_run(what: What, where: Where = HERE) -> list[Piece]:
     plan = plans.read(what.plan)
     given = {name: plans.trim(value) for name, value in what.given.items()}
     given = {name: value for name, value in given.items() if value}
-    platform = find_platform(plan, given, what.site(is_over_slaves=where.is_over_slaves))
+    platform = find_platform(plan, given, what.site(where))
     of_target = platform.pieces() if platform.runs_with_load else ()
-    of_slaves = [setup.ANSIBLE_VENV] if where.is_by_inventory else []
+    of_slaves = [setup.ANSIBLE_VENV] if where.is_over_slaves and not where.is_by_pods else []
     unpatched = [setup.UNPATCHED] if what.is_unpatched else []
     return [*of_plan(plan, given), *unpatched, *of_target, *of_slaves]

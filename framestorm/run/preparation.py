@@ -96,7 +96,7 @@ def prepare(
     proxies = read_proxies(what, settings, is_over_slaves=is_over_slaves)
     if what.influxdb_url:
         influxdb.check_address(what.influxdb_url)
-    site = what.site(is_over_slaves=is_over_slaves)
+    site = what.site(where)
     platform = find_platform(plan, settings.given, site, prepared=what.platform, function_url=function_url)
     if isinstance(platform, Embedded) and not platform.url:
         platform.prepare(EmbeddedSettings())

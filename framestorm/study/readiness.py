@@ -10,7 +10,7 @@ from framestorm.errors import FramestormError
 from framestorm.hosts.pods import find_slaves
 from framestorm.model.study import Study
 from framestorm.model.units import plural
-from framestorm.platform.base import Check, Platform, attempt
+from framestorm.platform.base import PODS, Check, Platform, attempt
 from framestorm.platform.registry import PLATFORMS, Platforms
 from framestorm.points.folder import Point, StudyRecord
 from framestorm.run.pieces import of_plan
@@ -29,12 +29,12 @@ def checks(study: StudyRecord, folder: Path) -> Iterator[Check]:
         file = folder / study.definition.published
         yield attempt("published", paths.shown(file), partial(reading.check_published, file))
     if study.slaves is not None:
-        yield _slaves(study.slaves, Path(study.inventory))
+        yield _slaves(study.slaves, Path(study.inventory), study.context)
     platforms = _platforms(study)
     if study.gateway is not None and not any(platform.takes_gateway for platform in platforms):
         kinds = " or ".join(kind for kind, platform in PLATFORMS.items() if platform.takes_gateway)
         yield Check("gateway", False, f"--gateway: the study has no target of kind {kinds}; leave it out")
-    if study.context is not None and not any(platform.takes_context for platform in platforms):
+    if study.context is not None and not study.has_pods and not any(platform.takes_context for platform in platforms):
         kinds = " or ".join(kind for kind, platform in PLATFORMS.items() if platform.takes_context)
         yield Check("context", False, f"--context: the study has no target of kind {kinds}; leave it out")
     for platform in platforms:
@@ -42,11 +42,11 @@ def checks(study: StudyRecord, folder: Path) -> Iterator[Check]:
         yield from platform.checks(targets, study.definition.target)
 
 
-def _slaves(names: str, inventory: Path) -> Check:
-    if not setup.ANSIBLE_VENV.is_made():
+def _slaves(names: str, inventory: Path, context: str | None) -> Check:
+    if not names.startswith(PODS) and not setup.ANSIBLE_VENV.is_made():
         return Check("slaves", True, f"{names}; not looked up yet: the first run sets up what that needs")
     try:
-        slaves = find_slaves(names, inventory).slaves
+        slaves = find_slaves(names, inventory, context=context).slaves
     except FramestormError as error:
         return Check("slaves", False, str(error))
     return Check("slaves", True, ", ".join(slave.name for slave in slaves))

@@ -10,11 +10,13 @@ import pytest
 import requests
 
 from framestorm.machine import wait_until
-from framestorm.platform.kubernetes import engine, images, layout, manifests, needs
+from framestorm.platform.kubernetes import engine, images, kind, layout, manifests, needs
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
+from framestorm.platform.openfaas import docker
 from framestorm.platform.openfaas.layout import FAAS_CLI
 from framestorm.probe import CGROUPS
-from tests.runs import RunSh
+from lab.container import IMAGE
+from tests.runs import Running, RunSh
 
 WITHIN_S = 120
 INGRESS = f"http://{layout.ADDRESS}:{layout.INGRESS_PORT}"
@@ -189,6 +191,50 @@ def test_openfaas_deploys_lists_and_scales_from_zero(made: Cluster) -> None:
 
     assert wait_until(lambda: not status().get("availableReplicas"), WITHIN_S), status()
     assert requests.post(url, timeout=WITHIN_S).text == "ok"
+
+
+@pytest.fixture(scope="module")
+def kit(made: Cluster) -> str:
+    """The kit's image, which is on the node."""
+    # As `kind load` does it, with an image of another engine.
+    taken = ("ctr", "--namespace=k8s.io", "images", "import", "--all-platforms", "--snapshotter=overlayfs", "-")
+    with docker.engine(), subprocess.Popen(["docker", "save", IMAGE], stdout=subprocess.PIPE) as saved:
+        assert saved.stdout is not None
+        engine.run("exec", "--interactive", kind.CONTROL_PLANE, *taken, stdin=saved.stdout)
+    return IMAGE
+
+
+def start_load(run_sh: RunSh, kit: str, out: str, *words: str) -> Running:
+    url = "http://noop.openfaas-fn:8080/"  # in the cluster
+    over = ("-R", "k8s:2", "--image", kit, "--context", layout.CONTEXT)
+    return run_sh.start("-t", "jmx/requests.jmx", f"-Jurl={url}", "-Jusers=4", *words, *over, out=out)
+
+
+def namespaces(made: Cluster) -> set[str]:
+    items = made.get("namespaces", selector="app.kubernetes.io/component=load")["items"]
+    return {item["metadata"]["name"] for item in items if item["status"]["phase"] == "Active"}
+
+
+def test_the_load_comes_from_pods(made: Cluster, run_sh: RunSh, kit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(layout.KUBECONFIG))
+    running = start_load(run_sh, kit, "pods", "-Jhold_s=5")
+    done = running.ended(0)
+    assert sorted(host["role"] for host in done.json("run.json")["hosts"]) == ["master", "slave", "slave"]
+    assert {row["Hostname"] for row in done.rows()} == {"slave1", "slave2"}
+    assert done.json("run.json")["state"] == "complete" and not namespaces(made)
+
+
+def test_a_pod_that_is_killed_is_a_slave_that_is_lost(
+    made: Cluster, run_sh: RunSh, kit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(layout.KUBECONFIG))
+    running = start_load(run_sh, kit, "killed", "-Jhold_s=120")
+    running.until_lines("samples.jtl")
+    (namespace,) = namespaces(made)
+    made.call("delete", "pod", "slave2", "--namespace", namespace, "--force", "--grace-period=0")
+    done = running.ended(4)
+    assert "slave2 was lost" in done.stderr and "slave1 was lost" not in done.stderr
+    assert not namespaces(made)
 
 
 def test_up_again_keeps_what_runs(made: Cluster, run_sh: RunSh) -> None:

@@ -90,9 +90,13 @@ def test_pods_are_hosts_once_they_are_ready_and_nothing_of_them_stays(
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
-        ({"waiting": {"reason": "ErrImagePull", "message": "not found"}}, "slave1: ErrImagePull: not found"),
+        (
+            {"waiting": {"reason": "ErrImagePull", "message": "not found"}},
+            "pod slave1 .*: ErrImagePull: not found; check",
+        ),
         ({"waiting": {"reason": "InvalidImageName"}}, "InvalidImageName"),
-        ({"terminated": {"reason": "OOMKilled", "exitCode": 137}}, r"OOMKilled \(exit status 137\)"),
+        ({"terminated": {"reason": "OOMKilled", "exitCode": 137}}, "OOMKilled.*more memory"),
+        ({"terminated": {"reason": "Odd", "exitCode": 9, "finishedAt": "2026-01-01T00:00:00Z"}}, "Odd, exit status 9"),
     ],
 )
 def test_a_pod_that_cannot_start_ends_the_wait_with_its_reason(
