@@ -314,6 +314,8 @@ def ensure(pieces: Sequence[Piece]) -> None:
             for piece in ready[: AT_ONCE - len(running)]:
                 waiting.remove(piece)
                 running[pool.submit(_make, piece, f"{total - len(waiting)}/{total}")] = piece
+            if not running:
+                raise ValueError(f"pieces that wait for each other: {', '.join(sorted(unmade))}")
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 del running[future]
                 future.result()

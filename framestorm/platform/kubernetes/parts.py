@@ -38,7 +38,8 @@ def _cluster_pieces() -> tuple[Piece, ...]:
     def add(name: str, title: str, module: str, package: str, *sources: str) -> None:
         output, folder = BIN / name, SOURCE / module
         folders = tuple(folder / each for each in sources)
-        pieces.append(golang.program(name, title, output, folder, package, after=pieces[-1], sources=folders))
+        piece = f"{name}-of-pods"  # the local OpenFaaS has a provider too
+        pieces.append(golang.program(piece, title, output, folder, package, after=pieces[-1], sources=folders))
 
     add("coredns", "CoreDNS", "coredns", ".", ".")
     for program in KNATIVE:

@@ -114,6 +114,14 @@ def test_a_piece_that_fails_ends_the_set_up_and_those_that_need_it_are_not_made(
     assert not piece.output.exists()
 
 
+def test_pieces_that_wait_for_each_other_are_named(piece: setup.Piece) -> None:
+    """As where two have the same name: nothing would ever be made."""
+    other = setup.Piece("other", "other", (), piece.output.with_name("other"), piece.make, (piece,))
+    namesake = setup.Piece("piece", "a piece", (), piece.output.with_name("namesake"), piece.make, (other,))
+    with pytest.raises(ValueError, match="wait for each other: other, piece"):
+        setup.ensure([other, namesake])
+
+
 def test_a_lock_holds_when_a_newer_release_of_a_package_with_extras_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
