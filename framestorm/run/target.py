@@ -160,6 +160,9 @@ def server_name(plan: Plan, properties: Mapping[str, str]) -> str:
 
     A name that comes from a row is not known here.
     """
-    headers = headers_of(properties.get("headers", "")) if plan.is_for_kit else []
+    text = properties.get("headers", "")
+    if text.startswith("@") and text == plan.defaults.get("headers"):
+        text = f"@{plan.path.parent / text[1:]}"  # the plan's own file is beside it
+    headers = headers_of(text) if plan.is_for_kit else []
     host = next((value for name, value in headers if name.lower() == "host" and "{" not in value), "")
     return re.sub(r":\d*$", "", host).strip("[]")

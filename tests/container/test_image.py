@@ -13,6 +13,7 @@ import pytest
 from framestorm import paths
 from framestorm.machine import wait_until
 from framestorm.platform.openfaas import docker
+from framestorm.results.jtl_file import has_rows
 from lab.container import IMAGE
 from tests.stand_in import Answer, StandIn, serving
 
@@ -143,7 +144,8 @@ def test_a_slave_that_is_killed_is_named(
 ) -> None:
     url = f"http://{HERE}:{function.server_port}/"
     conductor = conduct("-t", "/plans/requests.jmx", f"-Jurl={url}", "-Jusers=4", "-Jhold_s=60")
-    assert wait_until(lambda: function.received, READY_WITHIN_S), said(conductor)
+    rows = (tmp_path / "out").glob
+    assert wait_until(lambda: any(has_rows(path) for path in rows("*/samples.jtl")), READY_WITHIN_S), said(conductor)
     docker.run("kill", slaves["slave2"])
     assert status(conductor) == 4, said(conductor)
     assert "slave2 was lost" in said(conductor) and "slave1 was lost" not in said(conductor)

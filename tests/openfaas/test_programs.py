@@ -149,7 +149,7 @@ def test_versions_are_pinned():
     assert re.fullmatch(r"[0-9a-f]{64}", VERSIONS["CHART_SHA256"])
     # The node image is that of the very kind that is built here.
     version = re.search(r"sigs\.k8s\.io/kind (v\S+)", (KIND / "go.mod").read_text())[1]
-    source = parts.HOME / "gopath/pkg/mod/sigs.k8s.io" / f"kind@{version}" / "pkg/apis/config/defaults/image.go"
+    source = golang.HOME / "path/pkg/mod/sigs.k8s.io" / f"kind@{version}" / "pkg/apis/config/defaults/image.go"
     assert f'const Image = "{VERSIONS["NODE_IMAGE"]}"' in source.read_text()
 
 
