@@ -36,11 +36,11 @@ IDLE_AT_MOST_S, LOOK_EVERY_S = 900, 5
 
 
 def main(words: Sequence[str]) -> int:
-    """Set up what the image has, or serve runs until this process is stopped."""
+    """Make what the image needs, or wait for runs until this process is stopped."""
     parser = Parser(
         prog="./run.sh slave",
         description="Be a slave in a container: wait for conductors, which come by ssh as the user of this process.",
-        epilog=f"The public keys that may come in are those of --keys, or the text in {KEYS}.",
+        epilog=f"Conductors log in by a key whose public part is in --keys, or in the text of {KEYS}.",
     )
     parser.add_argument("--setup", action="store_true", help="make what a slave and its conductor need, and end")
     parser.add_argument(

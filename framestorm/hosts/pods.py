@@ -18,11 +18,9 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.inventory import Hosts, find_hosts
 from framestorm.machine import now_ms
 from framestorm.platform.base import PODS
-from framestorm.platform.kubernetes import pod
+from framestorm.platform.kubernetes import pod, watch
 from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, Object
 from framestorm.platform.kubernetes.pod import Trouble
-from framestorm.platform.kubernetes.watch import PODS as PODS_OF
-from framestorm.platform.kubernetes.watch import Change, Watch
 
 MASTER = "master"
 IMAGE = f"framestorm:{__version__}"
@@ -73,7 +71,7 @@ class Pod:
 
 @dataclass(frozen=True)
 class Pods(Hosts):
-    """The pods of one run, as `-R k8s:COUNT` asks for them; they are there within `up`."""
+    """The pods of one run, as `-R k8s:COUNT` asks for them; they exist within `up`."""
 
     slaves: Sequence[Pod]
     master: Pod
@@ -116,7 +114,7 @@ class Pods(Hosts):
         troubles: dict[str, Trouble | None] = {}
         changed = threading.Condition()
 
-        def take(change: Change) -> None:
+        def take(change: watch.Change) -> None:
             name = pod.name_of(change.item)
             with changed:
                 troubles[name] = _trouble(change.item)
@@ -128,18 +126,17 @@ class Pods(Hosts):
             return any(troubles.values()) or len(addresses) == pods
 
         pods = len(self.slaves) + 1
-        with (
-            closing(Watch(self.master.cluster, PODS_OF, self.master.namespace, take, lambda *_: None)) as watch,
-            changed,
-        ):
-            watch.begin()
+        cluster, namespace = self.master.cluster, self.master.namespace
+        following = watch.Watch(cluster, watch.PODS, namespace, take, lambda *_: None)
+        with closing(following), changed:
+            following.begin()
             changed.wait_for(is_decided, READY_WITHIN_S)
         if found := next(filter(None, troubles.values()), None):
-            raise FramestormError(f"{self.master.cluster.context}: {found}")
+            raise FramestormError(f"{cluster.context}: {found}")
         if len(addresses) < pods:
             raise FramestormError(
                 f"{pods - len(addresses)} of {pods} pods were not ready in {READY_WITHIN_S} s; see "
-                f"kubectl describe pods --namespace {self.master.namespace}, or ask for fewer pods"
+                f"kubectl describe pods --namespace {namespace}, or ask for fewer pods"
             )
         return addresses
 

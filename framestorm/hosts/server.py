@@ -74,7 +74,7 @@ class Server(ABC):
 
 
 class Unit(Server):
-    """The server that the playbook made a unit of: it is always there, and starts anew for each run."""
+    """The server as the unit that the playbook made: it always runs, and is restarted for each run."""
 
     _environment_fd: int | None = None
 
@@ -123,7 +123,7 @@ class Unit(Server):
 
 
 class Child(Server):
-    """A server that is there for the length of a run: where there is no systemd, nothing listens in between."""
+    """A server that lives for one run: without systemd, nothing listens between runs."""
 
     _process: subprocess.Popen[bytes] | None = None
 

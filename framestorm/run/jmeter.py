@@ -14,7 +14,7 @@ QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"
 # Under load too: in the first minute the optimising compiler uses more CPU than the requests (2.1 ms of CPU per
 # request, 0.7 ms without it, at 600/s on two cores), and later it makes a request only a sixth cheaper.
 # With huge pages a request costs a fifth less at 100/s, where the caches have turned cold between two requests. The
-# unit of the slaves' server has them too.
+# start of a slave's server, jmx/jmeter-server, has them too.
 UNDER_LOAD = ("-XX:TieredStopAtLevel=1", "-XX:+UseTransparentHugePages")
 # What slaves may send to a run's controller as Java objects; anything else is refused before it is made. A host that
 # was taken over could otherwise send objects of any library of JMeter's that run code when they are read.
@@ -38,8 +38,8 @@ HEAP = "-Xms256m -Xmx1g"
 JAVA_VARIABLES = ("VERBOSE_GC", "GC_ALGO", "JVM_ARGS", "JMETER_OPTS")
 # JMeter's properties with paths of jars and folders, with what separates the paths.
 CLASS_PATHS = {"search_paths": ";", "user.classpath": os.pathsep, "plugin_dependency_paths": ";"}
-# JMeter's own start script opens these packages: the first to plug-ins (Parallel Controller), as does the unit of the
-# slaves' server in ansible/roles/jmeter_server, the second to its look and feel.
+# JMeter's own start script opens these packages: the first to plug-ins (Parallel Controller), as does the start of
+# a slave's server in jmx/jmeter-server, the second to its look and feel.
 BASE_PACKAGES = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.text", "java.util")
 GUI_PACKAGES = ("sun.awt", "sun.awt.X11", "sun.swing", "javax.swing.text.html", "java.awt", "java.awt.font")
 

@@ -21,7 +21,7 @@ from framestorm.run.needs import Address
 from framestorm.run.options import What
 from framestorm.run.proxy import Proxies
 from framestorm.run.settings import Settings
-from framestorm.run.values import SECRET, headers_of
+from framestorm.run.values import SECRET, headers_of, with_file
 
 
 def find_platform(
@@ -60,6 +60,8 @@ def find_platform(
     if has_default and url is None and not site.over_slaves:
         return Embedded(site)
     url = url or (function_url if has_default else properties.get(plan.url.name))
+    if plan.is_for_kit:
+        properties["headers"] = with_file(plan, "headers", properties.get("headers", ""), given)
     host = server_name(plan, properties)
     return registry.at(url, site, host) if url else NoPlatform(Site())
 
@@ -160,9 +162,6 @@ def server_name(plan: Plan, properties: Mapping[str, str]) -> str:
 
     A name that comes from a row is not known here.
     """
-    text = properties.get("headers", "")
-    if text.startswith("@") and text == plan.defaults.get("headers"):
-        text = f"@{plan.path.parent / text[1:]}"  # the plan's own file is beside it
-    headers = headers_of(text) if plan.is_for_kit else []
+    headers = headers_of(properties.get("headers", "")) if plan.is_for_kit else []
     host = next((value for name, value in headers if name.lower() == "host" and "{" not in value), "")
     return re.sub(r":\d*$", "", host).strip("[]")

@@ -36,11 +36,9 @@ def complete(
     _check_secrets(plan, properties)
     for name, each in plan.settable.items():
         if (is_form := facets.FORM in each.facets) or facets.FILE in each.facets:
-            folder = Path.cwd() if name in given else plan.path.absolute().parent
-            if properties.get(name, "").startswith("@"):
-                properties[name] = _file_reference(name, properties[name], folder)
+            properties[name] = with_file(plan, name, properties.get(name, ""), given)
             if is_form:
-                properties[name] = _form(name, properties[name], folder)
+                properties[name] = _form(name, properties[name], folder_of(plan, name, given))
             if name == "headers" and plan.is_for_kit:
                 headers_of(properties[name])
         if facets.FIGURES in each.facets and properties.get(name):
@@ -53,6 +51,20 @@ def complete(
             example = f", for example -J{name}=http://gateway:8080/function/noop" if facets.URL in each.facets else ""
             raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
     return properties
+
+
+def folder_of(plan: Plan, name: str, given: Mapping[str, str]) -> Path:
+    """Return the folder that a property's file is relative to: the working folder, or that of the plan for its own."""
+    return Path.cwd() if name in given else plan.path.absolute().parent
+
+
+def with_file(plan: Plan, name: str, value: str, given: Mapping[str, str]) -> str:
+    """Return a property's value; where that is `@FILE`, with the whole path.
+
+    Raises:
+        UsageError: the file is not there, or empty.
+    """
+    return _file_reference(name, value, folder_of(plan, name, given)) if value.startswith("@") else value
 
 
 def _check_secrets(plan: Plan, properties: Mapping[str, str]) -> None:

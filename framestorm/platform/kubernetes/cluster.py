@@ -98,7 +98,7 @@ class Cluster:
         return dict(json.loads(text)) if text.strip() else None
 
     def create(self, item: Mapping[str, Any]) -> None:
-        """Create an object that is not there yet."""
+        """Create an object that does not exist yet."""
         self.call("create", "--filename", "-", stdin=json.dumps(item))
 
     def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:

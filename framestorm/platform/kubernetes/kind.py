@@ -64,7 +64,7 @@ def up_published() -> None:
 
 
 def down() -> list[str]:
-    """Take away what was made, with all that runs in it; returns what that was."""
+    """Remove the clusters that were made here, with all that runs in them; returns their names."""
     with _locked():
         names = ["kind's engine"] if engine.STATE.exists() else []
         if names:
