@@ -30,11 +30,6 @@ class Timeline:
         times.append(at_ms)
         values.append(value)
 
-    def last(self, metric: str, detail: str = "") -> float | None:
-        """Return the newest value; None if it is not known."""
-        values = self._values.get((metric, detail))
-        return values[-1] if values else None
-
     def at(self, metric: str, time_ms: float, detail: str = "") -> float | None:
         """Return the value at a time; None if it was not known."""
         place = bisect.bisect_right(self._times.get((metric, detail), []), time_ms)
