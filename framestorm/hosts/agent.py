@@ -176,7 +176,7 @@ class Agent:
             self.fence = Fence(self._end_server, SILENCE_S)
             if order.client_server:
                 self._start_client_server(order.client_server, run_dir)
-            self._start_server(order.secrets)
+            self._start_server(order.environment)
         self.before = probe.usage(self.server.processes())
         self.tell_time()
 
@@ -333,11 +333,11 @@ class Agent:
         except OSError as error:
             raise CannotError(f"the client server cannot be started: {error}; see {run_dir}/client.log there") from None
 
-    def _start_server(self, secrets: dict[str, str]) -> None:
+    def _start_server(self, environment: dict[str, str]) -> None:
         run_dir = self._opened_dir()
         with self._as_account():
             (run_dir / PLAN).mkdir(exist_ok=True)  # a plan may write there without having brought a file
-        self.server.start(run_dir, secrets)
+        self.server.start(run_dir, environment)
 
     def _start_controller(self, command: list[str], run_dir: Path) -> None:
         owner = pwd.getpwnam(self.host.user)

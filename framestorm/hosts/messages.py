@@ -94,13 +94,13 @@ class Begin:
     """Start JMeter's server, or the controller by its `command`; the run's files are there.
 
     follow: files to send as they grow, by their name on the conductor. cut: options of the program that cuts the input.
-    secrets: further variables of the server's environment. client_server: the name of the one to start, if any.
+    environment: further variables of the server's, secrets among them. client_server: the name of one to start, if any.
     """
 
     follow: dict[str, str]
     command: list[str] | None = None
     cut: list[str] | None = None
-    secrets: dict[str, str] = field(default_factory=dict, repr=False)
+    environment: dict[str, str] = field(default_factory=dict, repr=False)
     client_server: str | None = None
 
 

@@ -71,7 +71,8 @@ def slave_delivery(prepared: Prepared, parcel: Parcel, number: int, slave: Membe
         f"jmeter-server-{name}.log": described.log,
     }
     server = values_there.get("client_server")
-    return Delivery(_open(prepared), files, Begin(follow, cut=sent.cut, secrets=parcel.secrets, client_server=server))
+    environment = {**parcel.secrets, **parcel.jars_on(f"{run_dir}/{parcels.FOLDER}")}
+    return Delivery(_open(prepared), files, Begin(follow, cut=sent.cut, environment=environment, client_server=server))
 
 
 def controller_delivery(prepared: Prepared, parcel: Parcel, master: Member, slaves: Sequence[Member]) -> Delivery:

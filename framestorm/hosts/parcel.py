@@ -79,6 +79,12 @@ class Parcel:
             for name, places in self.class_paths.items()
         }
 
+    def jars_on(self, plan_folder: str) -> dict[str, str]:
+        """Return what Java takes for the user's jars as the variable of jmx/jmeter-server; empty without any."""
+        places = [f"{plan_folder}/{place}" for places in self.class_paths.values() for place in places]
+        words = [word for place in places for word in ([place] if place.endswith(".jar") else [place, f"{place}/*"])]
+        return {"JARS": ":".join(words)} if words else {}
+
     @property
     def of_fragments(self) -> dict[str, str]:
         """JMeter's properties for the controller's copies of fragments: their paths are whole."""

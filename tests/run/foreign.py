@@ -1,6 +1,10 @@
 """Plans as people bring them, made for JMeter and not for the kit."""
 
+import subprocess
+import zipfile
 from pathlib import Path
+
+from framestorm import paths
 
 PLAN = """<?xml version="1.0" encoding="UTF-8"?>
 <jmeterTestPlan version="1.2" properties="5.0" jmeter="5.5"><hashTree>
@@ -46,6 +50,22 @@ SCRIPT = """<JSR223Sampler guiclass="TestBeanGUI" testclass="JSR223Sampler" test
   <stringProp name="scriptLanguage">groovy</stringProp><stringProp name="filename"></stringProp>
   <stringProp name="parameters"></stringProp><stringProp name="cacheKey">true</stringProp>
   <stringProp name="script">{script}</stringProp></JSR223Sampler><hashTree/>"""
+CLASS = "org/example/functions/Twice.class"
+FUNCTION = """package org.example.functions;
+import java.util.*;
+import org.apache.jmeter.engine.util.CompoundVariable;
+import org.apache.jmeter.samplers.*;
+public class Twice extends org.apache.jmeter.functions.AbstractFunction {
+    private Collection<CompoundVariable> words;
+    public String execute(SampleResult last, Sampler current) {
+        String word = words.iterator().next().execute();
+        return word + word;
+    }
+    public void setParameters(Collection<CompoundVariable> words) { this.words = words; }
+    public String getReferenceKey() { return "__twice"; }
+    public List<String> getArgumentDesc() { return List.of("word"); }
+}
+"""
 
 
 def script(text: str, name: str = "script") -> str:
@@ -57,3 +77,14 @@ def write_plan(path: Path, elements: str, group: str = THREADS, loops: int = -1)
     """Write a plan with these elements in its one thread group."""
     path.write_text(PLAN.format(group=group.format(loop=LOOP.format(loops=loops)), elements=elements))
     return path
+
+
+def jar_with_function(path: Path, folder: Path) -> None:
+    """Write a jar with a function of JMeter, `${__twice(word)}`; its class is compiled in `folder`."""
+    (folder / "Twice.groovy").write_text(FUNCTION)
+    jars = ":".join(str(each) for each in paths.JMETER_HOME.glob("lib/**/*.jar"))
+    compiler = "org.codehaus.groovy.tools.FileSystemCompiler"
+    words = [paths.JAVA_HOME / "bin" / "java", "-cp", jars, compiler, "-d", folder, folder / "Twice.groovy"]
+    subprocess.run(words, check=True)
+    with zipfile.ZipFile(path, "w") as jar:
+        jar.write(folder / CLASS, CLASS)

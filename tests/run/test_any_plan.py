@@ -2,7 +2,6 @@
 
 import subprocess
 import xml.etree.ElementTree as ET
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,26 +10,10 @@ from framestorm import paths
 from framestorm.run.jmeter import environment, run_command
 from framestorm.run.options import What
 from framestorm.run.preparation import prepare
-from tests.run.foreign import ARRIVALS, CONCURRENCY, REQUEST, THREADS, script, write_plan
+from tests.run.foreign import ARRIVALS, CONCURRENCY, REQUEST, THREADS, jar_with_function, script, write_plan
 from tests.runs import RunSh
 from tests.stand_in import StartServer
 
-CLASS = "org/example/functions/Twice.class"
-FUNCTION = """package org.example.functions;
-import java.util.*;
-import org.apache.jmeter.engine.util.CompoundVariable;
-import org.apache.jmeter.samplers.*;
-public class Twice extends org.apache.jmeter.functions.AbstractFunction {
-    private Collection<CompoundVariable> words;
-    public String execute(SampleResult last, Sampler current) {
-        String word = words.iterator().next().execute();
-        return word + word;
-    }
-    public void setParameters(Collection<CompoundVariable> words) { this.words = words; }
-    public String getReferenceKey() { return "__twice"; }
-    public List<String> getArgumentDesc() { return List.of("word"); }
-}
-"""
 FIRST = script("sleep(20)")
 
 
@@ -80,15 +63,9 @@ def test_arrivals_that_a_plug_in_dropped_are_counted(run_sh: RunSh, tmp_path: Pa
 
 def test_jars_of_a_user_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A jar in jmx/lib/ with a JMeter function, which the plan calls by its name."""
-    (tmp_path / "Twice.groovy").write_text(FUNCTION)
-    jars = ":".join(str(path) for path in paths.JMETER_HOME.glob("lib/**/*.jar"))
-    compiler = "org.codehaus.groovy.tools.FileSystemCompiler"
-    words = [paths.JAVA_HOME / "bin" / "java", "-cp", jars, compiler, "-d", tmp_path, tmp_path / "Twice.groovy"]
-    subprocess.run(words, check=True)
     monkeypatch.setattr(paths, "JARS", tmp_path / "lib")
     paths.JARS.mkdir()
-    with zipfile.ZipFile(paths.JARS / "twice.jar", "w") as jar:
-        jar.write(tmp_path / CLASS, CLASS)
+    jar_with_function(paths.JARS / "twice.jar", tmp_path)
     plan = write_plan(tmp_path / "theirs.jmx", script("log.info('it is ${__twice(ab)}')"), loops=1)
     prepared = prepare(What(plan), tmp_path / "run")
     command = run_command(plan, prepared.settings.of_jmeter, tmp_path)

@@ -34,7 +34,7 @@ def plan(elements: str) -> str:
 
 
 def upload(url: str) -> str:
-    """A sampler that uploads a file over TLS, with a client certificate from the user's key store."""
+    """A sampler that uploads a file over TLS, with the user's client certificate and words of a script and a jar."""
     part = '<elementProp name="data/scan.json" elementType="HTTPFileArg"><stringProp name="File.path">data/scan.json'
     part += '</stringProp><stringProp name="File.paramname">scan</stringProp>'
     part += '<stringProp name="File.mimetype">text/plain</stringProp></elementProp>'
@@ -43,7 +43,7 @@ def upload(url: str) -> str:
     form += '<boolProp name="HTTPSampler.DO_MULTIPART_POST">true</boolProp>'
     keys = '<KeystoreConfig guiclass="TestBeanGUI" testclass="KeystoreConfig" testname="keys" enabled="true">'
     keys += '<stringProp name="preload">true</stringProp></KeystoreConfig><hashTree/>'
-    sent = foreign.REQUEST.format(url=f"{url}?${{__groovy(who())}}").replace(">GET<", ">POST<")
+    sent = foreign.REQUEST.format(url=f"{url}?${{__groovy(who())}}${{__twice(!)}}").replace(">GET<", ">POST<")
     return keys + sent.replace("</HTTPSamplerProxy>", f"{form}</HTTPSamplerProxy>")
 
 
@@ -90,7 +90,11 @@ def test_a_foreign_plan_runs_with_its_files_rows_and_parts(
 ) -> None:
     monkeypatch.setenv("WHO", "ada")
     (tmp_path / "who.groovy").write_text("def who() { System.getenv('WHO') }")
-    (tmp_path / "my.properties").write_text(f"groovy.utilities={tmp_path}/who.groovy\npeople=5\n")
+    (tmp_path / "my.properties").write_text(
+        f"groovy.utilities={tmp_path}/who.groovy\npeople=5\nsearch_paths={tmp_path}/jars\n"
+    )
+    (tmp_path / "jars").mkdir()
+    foreign.jar_with_function(tmp_path / "jars/twice.jar", tmp_path)
     with serving(server=StandIn([Answer(body=b"ok")], CONTROLLER_ADDRESS)) as server:
         keys = tmp_path / "keys.p12"
         make = ["openssl", "pkcs12", "-export", "-passout", "pass:secret", "-out", keys]
@@ -100,7 +104,7 @@ def test_a_foreign_plan_runs_with_its_files_rows_and_parts(
         tls = (f"-Djavax.net.ssl.keyStore={keys}", "-Djavax.net.ssl.keyStorePassword=secret")
         done = run_sh("-r", "-X", "-t", str(path), *tls, "-q", f"{tmp_path}/my.properties", "--split-csv", out="my run")
         forms = Counter((each.path.partition("?")[2], b"a scan" in each.body) for each in server.received)
-    assert forms == {("ada", True): 11}
+    assert forms == {("ada!!", True): 11}
     assert {row["responseCode"] for row in done.rows() if row["label"] == "call"} == {"200"}
     sent = [row for row in done.rows() if row["label"] not in ("waits", "call")]
     assert sorted(row["label"] for row in sent) == sorted(f"row{number}" for number in range(11)), "each row once"
