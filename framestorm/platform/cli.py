@@ -7,9 +7,8 @@ from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.parser import Parser
 from framestorm.plain import note
-from framestorm.platform.kubernetes import kind, needs
+from framestorm.platform.kubernetes import kind, layout, needs, openfaas
 from framestorm.platform.kubernetes.cluster import Cluster
-from framestorm.platform.kubernetes.layout import ADDRESS, CONTEXT, GATEWAY_PORT, INGRESS_PORT, KUBECONFIG
 from framestorm.platform.openfaas import balancers, gateway, services, stack
 from framestorm.platform.openfaas.layout import CREDENTIALS, FAAS_CLI, GATEWAY_URL, LOGS, PROMETHEUS_URL, STACK
 
@@ -45,8 +44,12 @@ def main(argv: Sequence[str]) -> int:
                 )
             if not arguments.file.is_file():
                 raise UsageError(f"there is no stack file {arguments.file}")
+            words = [*more, *(["--filter", arguments.filter] if arguments.filter else [])]
+            if arguments.on == "kind":
+                openfaas.deploy(arguments.file, arguments.filter, words)
+                return 0
             with stack.locked():
-                gateway.deploy(arguments.file, [*more, *(["--filter", arguments.filter] if arguments.filter else [])])
+                gateway.deploy(arguments.file, words)
             _note_not_ready()
         case "scale":
             with stack.locked():
@@ -88,6 +91,12 @@ def _parser() -> Parser:
     deploy.add_argument(
         "--filter", metavar="NAME", help="only this function, or those that match a pattern such as noop*"
     )
+    deploy.add_argument(
+        "--on",
+        choices=("openfaas", "kind"),
+        default="openfaas",
+        help="the local OpenFaaS, or that of the cluster made by `kind --from-source` (default: %(default)s)",
+    )
     scale = verb("scale", "set a function's number of replicas, through the gateway, and wait for them")
     scale.add_argument("function")
     scale.add_argument("replicas", type=int)
@@ -123,10 +132,12 @@ def _show_use() -> None:
 
 
 def _show_cluster() -> None:
-    options = f"--kubeconfig {paths.shown(KUBECONFIG)}"
-    print(f"kubeconfig  {paths.shown(KUBECONFIG)}, context {CONTEXT}")
-    print(f"Knative     http://{ADDRESS}:{INGRESS_PORT}, with the Host header of the service's URL")
-    print(f"gateway     http://{ADDRESS}:{GATEWAY_PORT}")
+    options = f"--kubeconfig {paths.shown(layout.KUBECONFIG)}"
+    print(f"kubeconfig  {paths.shown(layout.KUBECONFIG)}, context {layout.CONTEXT}")
+    print(f"Knative     http://{layout.ADDRESS}:{layout.INGRESS_PORT}, with the Host header of the service's URL")
+    print(f"gateway     {layout.GATEWAY_URL}")
+    print("deploy      ./run.sh target deploy --on kind --filter face-blur")
+    print(f"run         ./run.sh -Jurl={layout.GATEWAY_URL}/function/face-blur")
     print(f"check       ./run.sh target knative {options}     # or: kserve, kubernetes")
 
 

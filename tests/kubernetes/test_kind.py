@@ -1,6 +1,7 @@
 """The cluster that the kit makes from sources: what runs in it, and that nothing of it is left on the machine."""
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.runs import Running, RunSh
 
 WITHIN_S = 120
 INGRESS = f"http://{layout.ADDRESS}:{layout.INGRESS_PORT}"
-GATEWAY = f"http://{layout.ADDRESS}:{layout.GATEWAY_PORT}"
+GATEWAY = layout.GATEWAY_URL
 NOOP = "dev.local/noop:1"
 # Which systemd and a kubelet change on a machine that is theirs.
 SYSCTLS = (
@@ -191,6 +192,23 @@ def test_openfaas_deploys_lists_and_scales_from_zero(made: Cluster) -> None:
 
     assert wait_until(lambda: not status().get("availableReplicas"), WITHIN_S), status()
     assert requests.post(url, timeout=WITHIN_S).text == "ok"
+
+
+def test_face_blur_is_deployed_and_run(made: Cluster, run_sh: RunSh) -> None:
+    run_sh("./run.sh target deploy --on kind --filter face-blur", out="")
+    done = run_sh(f"./run.sh -Jusers=1 -Jurl={GATEWAY}/function/face-blur -Jhold_s=3 -Jframes=5", out="face-blur")
+    assert done.count("label", "success")["frame", "true"] >= 5
+    output(str(FAAS_CLI), "remove", f"--gateway={GATEWAY}", "face-blur")
+
+
+def test_a_function_that_does_not_start_is_named_with_the_reason(made: Cluster, run_sh: RunSh) -> None:
+    stack = run_sh.folder / "absent.yml"
+    stack.write_text("provider: {name: openfaas}\nfunctions: {absent: {skip_build: true, image: dev.local/absent:1}}\n")
+    said = run_sh(f"./run.sh target deploy --on kind -f {stack}", out="", status=1).stderr
+    assert re.search(r"absent does not become ready: pod absent-\S+ in namespace openfaas-fn: \w*ImagePull", said)
+        said
+    )
+    output(str(FAAS_CLI), "remove", f"--gateway={GATEWAY}", "absent")
 
 
 @pytest.fixture(scope="module")

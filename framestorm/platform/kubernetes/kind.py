@@ -92,6 +92,12 @@ def is_up() -> bool:
         return False
 
 
+def load(archive: Path) -> None:
+    """Put the images of an archive, as `docker save` writes it, on every node."""
+    with _locked():
+        _kind("load", "image-archive", str(archive), "--name", NAME)
+
+
 def _make() -> None:
     engine.start()
     config = {

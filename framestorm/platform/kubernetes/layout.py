@@ -28,6 +28,7 @@ ADDRESS = CLUSTER_END  # of the API server and of NodePorts, as this machine see
 API_PORT = 6443
 INGRESS_PORT = 31080
 GATEWAY_PORT = 31112
+GATEWAY_URL = f"http://{ADDRESS}:{GATEWAY_PORT}"
 
 # What is the machine's and not a folder's has a name of this checkout.
 INSTANCE = f"framestorm-kind-{hashlib.sha256(str(HOME.resolve()).encode()).hexdigest()[:8]}"

@@ -86,8 +86,19 @@ def wait_for_replicas(name: str, count: int, timeout_s: float = READY_WITHIN_S) 
     return latest
 
 
+def check(stack_file: Path) -> None:
+    """Check a stack file, of which faas-cli leaves out in silence what it does not know.
+
+    Raises:
+        UsageError: the file is wrong.
+    """
+    checked = subprocess.run([STACK_CHECK, stack_file], capture_output=True, text=True, check=False)
+    if checked.returncode != 0:
+        raise UsageError(f"nothing was deployed:\n{checked.stderr.rstrip()}")
+
+
 def deploy(stack_file: Path, words: Sequence[str] = (), quiet: bool = False) -> None:
-    """Check a stack file, then deploy it by faas-cli.
+    """Check a stack file, then deploy it by faas-cli on the local OpenFaaS.
 
     Args:
         stack_file: a file in the format of faas-cli.
@@ -100,16 +111,14 @@ def deploy(stack_file: Path, words: Sequence[str] = (), quiet: bool = False) -> 
     """
     if services.read() is None:
         raise FramestormError("the local OpenFaaS was not started; start it by: ./run.sh target openfaas")
-    # faas-cli leaves out in silence what it does not know.
-    checked = subprocess.run([STACK_CHECK, stack_file], capture_output=True, text=True, check=False)
-    if checked.returncode != 0:
-        raise UsageError(f"nothing was deployed:\n{checked.stderr.rstrip()}")
+    check(stack_file)
     login = ["login", "-g", GATEWAY_URL, "--username", USER, "--password-stdin"]
-    _faas_cli(login, config.password(), quiet=True)
-    _faas_cli(["deploy", "-f", str(stack_file), "-g", GATEWAY_URL, *words], "", quiet)
+    faas_cli(login, config.password(), quiet=True)
+    faas_cli(["deploy", "-f", str(stack_file), "-g", GATEWAY_URL, *words], "", quiet)
 
 
-def _faas_cli(words: Sequence[str], stdin: str, quiet: bool) -> None:
+def faas_cli(words: Sequence[str], stdin: str = "", quiet: bool = False) -> None:
+    """Call faas-cli, with logins that are kept apart from the user's own."""
     sys.stdout.flush()
     done = subprocess.run(
         [FAAS_CLI, *words],

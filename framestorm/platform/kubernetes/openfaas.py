@@ -1,0 +1,90 @@
+"""Functions of a stack file on the OpenFaaS of the cluster made here.
+
+Images of this kit are made and put on the nodes when one of them is deployed: with TensorFlow they are large.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from framestorm.errors import FramestormError
+from framestorm.platform.kubernetes import kind, layout, needs, watch
+from framestorm.platform.kubernetes.cluster import Cluster
+from framestorm.platform.kubernetes.function import PASSES_WITHIN_S
+from framestorm.platform.kubernetes.observation import Observation, Workload
+from framestorm.platform.kubernetes.pod import Trouble
+from framestorm.platform.openfaas import docker, gateway, parts
+from framestorm.platform.openfaas.layout import NAMESPACE
+from framestorm.setup import pieces as setup
+
+READY_WITHIN_S = 120.0
+NAME_LABEL = "faas_function"
+# As faas-cli reads a stack file: a variable, and what stands for it where it is not set.
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+
+
+def deploy(stack_file: Path, pattern: str | None, words: Sequence[str]) -> None:
+    """Deploy the functions whose names match a pattern, and wait until they are ready.
+
+    Raises:
+        UsageError: the stack file is wrong; nothing was deployed.
+        FramestormError: there is no cluster, it refused a function, or one does not become ready.
+    """
+    if not kind.is_up():
+        raise FramestormError("the cluster was not made; make it by: ./run.sh target kind --from-source")
+    gateway.check(stack_file)
+    images = _images(stack_file, pattern)
+    _bring(sorted({image for image in images.values() if image.startswith(f"{docker.PREFIX}/")}))
+    gateway.faas_cli(["deploy", "-f", str(stack_file), "-g", layout.GATEWAY_URL, *words])
+    cluster = Cluster(layout.CONTEXT, layout.KUBECONFIG)
+    for name in images:
+        _wait(cluster, name)
+
+
+def _images(stack_file: Path, pattern: str | None) -> dict[str, str]:
+    """Return the image of each function of a stack file whose name matches a pattern."""
+    functions = YAML(typ="safe").load(stack_file)["functions"]
+    return {
+        name: _VARIABLE.sub(lambda found: os.environ.get(found[1]) or found[2] or "", function["image"])
+        for name, function in functions.items()
+        if fnmatchcase(name, pattern or "*")
+    }
+
+
+def _bring(images: Sequence[str]) -> None:
+    """Make images of the kit and put them on the nodes."""
+    if not images:
+        return
+    setup.ensure((*parts.PIECES, docker.BASE_IMAGE))
+    with tempfile.TemporaryDirectory(dir=layout.HOME) as folder:
+        archive = Path(folder, "images.tar")
+        with docker.engine():
+            docker.make_images()
+            docker.run("save", "--output", str(archive), *images)
+        kind.load(archive)
+
+
+def _wait(cluster: Cluster, name: str) -> None:
+    workload = Workload(name, NAMESPACE, f"{NAME_LABEL}={name}", watch.DEPLOYMENTS, name)
+    with closing(Observation(cluster, workload).begin()) as observation:
+
+        def is_ready() -> bool:
+            item = observation.item()
+            status = item["status"] if item else {}
+            return bool(status.get("availableReplicas")) and not status.get("unavailableReplicas")
+
+        def trouble() -> Trouble | None:
+            return observation.trouble({NAME_LABEL: name})
+
+        if observation.wait(lambda: is_ready() or trouble() is not None, READY_WITHIN_S):
+            observation.wait(is_ready, PASSES_WITHIN_S)
+        if is_ready():
+            return
+        why = trouble() or needs.why(observation.item() or {})
+    raise FramestormError(f"{name} does not become ready: {why}")
