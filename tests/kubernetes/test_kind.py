@@ -206,8 +206,6 @@ def test_a_function_that_does_not_start_is_named_with_the_reason(made: Cluster, 
     stack.write_text("provider: {name: openfaas}\nfunctions: {absent: {skip_build: true, image: dev.local/absent:1}}\n")
     said = run_sh(f"./run.sh target deploy --on kind -f {stack}", out="", status=1).stderr
     assert re.search(r"absent does not become ready: pod absent-\S+ in namespace openfaas-fn: \w*ImagePull", said)
-        said
-    )
     output(str(FAAS_CLI), "remove", f"--gateway={GATEWAY}", "absent")
 
 
