@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import requests
 
-from framestorm.machine import wait_until
-from framestorm.platform.kubernetes import engine, images, kind, layout, manifests, needs
+from framestorm.machine import answers, wait_until
+from framestorm.platform.kubernetes import engine, images, kind, layout, manifests, needs, store
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
 from framestorm.platform.openfaas import docker
 from framestorm.platform.openfaas.layout import FAAS_CLI
@@ -66,6 +66,7 @@ def traces() -> dict[str, Any]:
         "modules": engine.MODULES.exists(),
         "sockets": engine.RUN.exists(),
         "processes": processes(),
+        "registry": store.IMAGES.exists() or answers(f"http://{layout.REGISTRY}/v2/"),
     }
 
 

@@ -17,7 +17,8 @@ from framestorm.platform.openfaas import metrics, parts
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, NAMESPACE, SOURCE, STACK, UPSTREAM_TIMEOUT_S
 from framestorm.setup import golang
 
-MODULES = [SOURCE / "provider", SOURCE / "parts" / "faas-cli", FUNCTIONS, FUNCTIONS / "kubernetes" / "serving"]
+MODULES = [SOURCE / "provider", SOURCE / "parts" / "faas-cli", FUNCTIONS]
+MODULES += [FUNCTIONS / "kubernetes" / name for name in ("serving", "registry")]
 GRAFANA = FUNCTIONS.parent / "dashboards" / "grafana-openfaas.json"
 
 # The original study's cluster, as far as it can be checked where no container registry is reached.

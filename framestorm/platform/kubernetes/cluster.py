@@ -101,10 +101,14 @@ class Cluster:
         """Create an object that does not exist yet."""
         self.call("create", "--filename", "-", stdin=json.dumps(item))
 
-    def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
-        """Create or change objects; a field that somebody else has set since is taken back."""
+    def apply(self, objects: Iterable[Mapping[str, Any]], is_validated: bool = True) -> None:
+        """Create or change objects; a field that somebody else has set since is taken back.
+
+        is_validated: a field that no schema has is refused.
+        """
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
-        options = ("--server-side", "--force-conflicts", f"--field-manager={MANAGER}", "--filename", "-")
+        options = ["--server-side", "--force-conflicts", f"--field-manager={MANAGER}", "--filename", "-"]
+        options += [] if is_validated else ["--validate=false"]
         self.call("apply", *options, stdin=text)
 
     def would_take(self, item: Mapping[str, Any]) -> str | None:
@@ -118,17 +122,21 @@ class Cluster:
 
     def may(self, verb: str, resource: str, namespace: str) -> bool:
         """Return whether the kubeconfig's user has a right."""
-        name, _, group = resource.partition(".")
-        attributes = {"verb": verb, "resource": name, "group": group, "namespace": namespace}
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
+        return not self.lacking([(verb, resource)], namespace)
+
+    def lacking(self, rights: Sequence[tuple[str, str]], namespace: str) -> list[tuple[str, str]]:
+        """Return which of some rights, verb and resource each, the kubeconfig's user has not."""
+        reviews = []
+        for verb, resource in rights:
+            name, _, group = resource.partition(".")
+            attributes = {"verb": verb, "resource": name, "group": group, "namespace": namespace}
+            review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+            reviews.append({**review, "spec": {"resourceAttributes": attributes}})
         # Who may do little may not read the schemas by which kubectl validates.
-        options = ("--validate=false", "--filename", "-", "--output", "json")
-        text = self.call("create", *options, stdin=json.dumps(review))
-        return bool(json.loads(text)["status"]["allowed"])
+        options = ("--validate=false", "--filename", "-", "--output", "jsonpath={.status.allowed}{'\\n'}")
+        text = self.call("create", *options, stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": reviews}))
+        answers = text.split()
+        return [right for right, answer in zip(rights, answers, strict=True) if answer != "true"]
 
     def delete(self, kind: str, name: str, namespace: str = "") -> None:
         """Begin to delete an object, if it is there, and wait for nothing."""

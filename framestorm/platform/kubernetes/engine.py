@@ -149,8 +149,8 @@ def _refuse_taken_addresses() -> None:
 
 def _join_networks() -> None:
     """Join the engine's network to the machine's: the nodes' ports, the pods and the services are reached from here."""
-    pid, inside = _namespace()
-    _call("ip", "link", "add", LINK, "type", "veth", "peer", "name", PEER, "netns", str(pid))
+    inside = _inside()
+    _call("ip", "link", "add", LINK, "type", "veth", "peer", "name", PEER, "netns", str(_process()))
     _call("ip", "link", "set", LINK, "alias", str(HOME))
     _call("ip", "address", "add", f"{layout.MACHINE_END}/{layout.LINK_PREFIX}", "dev", LINK)
     _call(*inside, "ip", "address", "add", f"{layout.CLUSTER_END}/{layout.LINK_PREFIX}", "dev", PEER)
@@ -165,18 +165,28 @@ def _join_networks() -> None:
     _call(*inside, "iptables", "--insert", "DOCKER-USER", "--in-interface", PEER, "--jump", "ACCEPT")
 
 
-def _namespace() -> tuple[int, tuple[str, str]]:
-    """Return the process that has the engine's network, and the words that run a command there."""
+def network() -> str:
+    """Return the file of the engine's network namespace."""
+    return f"/proc/{_process()}/ns/net"
+
+
+def _process() -> int:
+    """Return the process that has the engine's namespaces."""
     started = services.read(STATE)
     if started is None:
         raise FramestormError("the cluster's engine was not started; run ./run.sh target kind --from-source")
     (service,) = started.services.values()
-    return service.pid, ("nsenter", f"--net=/proc/{service.pid}/ns/net")
+    return service.pid
+
+
+def _inside() -> tuple[str, str]:
+    """Return the words that run a command in the engine's network."""
+    return ("nsenter", f"--net={network()}")
 
 
 def lead_to(node: str) -> None:
     """Lead the NodePorts of the cluster's address, the pods and the services to a node."""
-    _, inside = _namespace()
+    inside = _inside()
     for network in (layout.PODS, layout.SERVICES):
         _call(*inside, "ip", "route", "replace", network, "via", node)
     rule = ("PREROUTING", "--destination", layout.ADDRESS, "--protocol", "tcp", "--dport", NODE_PORTS)

@@ -22,7 +22,8 @@ class Image:
     """An image of one layer of files, on top of others.
 
     names: NAME:TAG, several for one image. files: where each is in the image, and here. links: where each is, and what
-    it leads to. below: archives of layers below. user: nobody, as clusters demand of what needs no rights.
+    it leads to. below: archives of layers below. environment: what programs have beside PATH. user: nobody, as clusters
+    demand of what needs no rights.
     """
 
     names: tuple[str, ...]
@@ -30,6 +31,7 @@ class Image:
     entrypoint: tuple[str, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict)
     below: tuple[Path, ...] = ()
+    environment: tuple[str, ...] = ()
     user: str = NOBODY
 
 
@@ -60,7 +62,7 @@ def write(images: Sequence[Image], archive: Path) -> None:
 
 
 def _config(image: Image, digests: Sequence[str]) -> bytes:
-    settings = {"Env": [PATH], "Entrypoint": list(image.entrypoint), "User": image.user}
+    settings = {"Env": [PATH, *image.environment], "Entrypoint": list(image.entrypoint), "User": image.user}
     layers = {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in digests]}
     machine = platform.machine()
     system = {"architecture": ARCHITECTURES.get(machine, machine), "os": "linux"}

@@ -4,14 +4,14 @@ import contextlib
 import fcntl
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
 from framestorm.platform.base import Check
-from framestorm.platform.kubernetes import engine, layout, manifests, needs, node, parts
+from framestorm.platform.kubernetes import engine, layout, manifests, needs, node, parts, store
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
 from framestorm.platform.kubernetes.layout import CONTEXT, HOME, KUBECONFIG, NAME
 from framestorm.platform.openfaas.layout import BIN as OPENFAAS_BIN
@@ -25,8 +25,9 @@ PUBLISHED = HOME / "published"  # that cluster was asked for
 READY_WITHIN_S = 180.0
 POLL_S = 1.0
 CONTROL_PLANE = f"{NAME}-control-plane"
-# Kinds first, whose objects follow in the same list.
+# Kinds first, whose objects follow; last what starts programs, and what has the API server ask these.
 _DEFINES = ("CustomResourceDefinition", "Namespace")
+_RUN = ("Deployment", "APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
 def up() -> Cluster:
@@ -100,6 +101,7 @@ def load(archive: Path) -> None:
 
 def _make() -> None:
     engine.start()
+    store.start()
     config = {
         "kind": "Cluster",
         "apiVersion": "kind.x-k8s.io/v1alpha4",
@@ -119,13 +121,26 @@ def _make() -> None:
 
 
 def _install(cluster: Cluster) -> None:
-    parts_objects = [manifests.read(part) for part in manifests.PARTS]
-    cluster.apply([item for objects in parts_objects for item in objects if item["kind"] in _DEFINES])
-    # A controller that starts before services have addresses ends, and starts again only after a pause.
+    _scale_dns(cluster, 0)
+    objects = [item for part in manifests.PARTS for item in manifests.read(part)]
+
+    def apply(wanted: Callable[[str], bool]) -> None:
+        # The schemas by which kubectl validates are 30 MB, and made by the API server again after each change of them.
+        cluster.apply([item for item in objects if wanted(item["kind"])], is_validated=False)
+
+    apply(_DEFINES.__contains__)
+    apply(lambda kind: kind not in (*_DEFINES, *_RUN))
+    # A controller that starts before services have addresses ends, and starts again only after a pause; CoreDNS waits
+    # for half a minute.
     if not wait_until(lambda: _has_services(cluster), READY_WITHIN_S, POLL_S):
         raise FramestormError(f"kube-proxy is not ready after {READY_WITHIN_S:.0f} s")
-    for objects in parts_objects:
-        _until_taken(cluster, [item for item in objects if item["kind"] not in _DEFINES])
+    _scale_dns(cluster, 1)
+    apply(_RUN.__contains__)
+
+
+def _scale_dns(cluster: Cluster, replicas: int) -> None:
+    """Set the number of CoreDNS's pods, of which kubeadm makes two."""
+    cluster.call("scale", "deployment", "coredns", "--namespace=kube-system", f"--replicas={replicas}")
 
 
 def _has_services(cluster: Cluster) -> bool:
@@ -133,24 +148,9 @@ def _has_services(cluster: Cluster) -> bool:
     return bool(status.get("numberReady"))
 
 
-def _until_taken(cluster: Cluster, objects: list[dict[str, object]]) -> None:
-    """Apply objects whose kinds, or webhooks, may need a moment to be served."""
-    errors: list[str] = []
-
-    def apply() -> bool:
-        try:
-            cluster.apply(objects)
-        except ClusterError as error:
-            errors.append(str(error))
-            return False
-        return True
-
-    if not wait_until(apply, READY_WITHIN_S, POLL_S):
-        raise FramestormError(errors[-1])
-
-
 def _wait(cluster: Cluster) -> None:
-    """Wait until all that platforms need is there, one after another: each look costs what it looks at CPU time."""
+    """Wait until all that platforms need is there; first for what one look shows, as a look costs what it looks at."""
+    wait_until(lambda: all(map(needs.is_available, cluster.every("deployments"))), READY_WITHIN_S, POLL_S)
     for platform in needs.PARTS:
         _wait_for(cluster, platform)
 
@@ -173,6 +173,7 @@ def _end() -> None:
         # What is left of it ends with the engine.
         with contextlib.suppress(FramestormError):
             _kind("delete", "cluster", "--name", NAME, "--kubeconfig", str(KUBECONFIG))
+    store.stop()
     engine.stop()
     KUBECONFIG.unlink(missing_ok=True)
 

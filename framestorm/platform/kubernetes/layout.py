@@ -30,6 +30,11 @@ INGRESS_PORT = 31080
 GATEWAY_PORT = 31112
 GATEWAY_URL = f"http://{ADDRESS}:{GATEWAY_PORT}"
 
+REGISTRY_PORT = 5001
+# The same name for who pushes and for the nodes, which are led to the registry by hosts.toml.
+REGISTRY = f"localhost:{REGISTRY_PORT}"
+REGISTRY_FOR_NODES = f"{ENGINE_BRIDGE.partition('/')[0]}:{REGISTRY_PORT}"
+
 # What is the machine's and not a folder's has a name of this checkout.
 INSTANCE = f"framestorm-kind-{hashlib.sha256(str(HOME.resolve()).encode()).hexdigest()[:8]}"
 LINK = "fs-kind"

@@ -14,9 +14,10 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from framestorm.platform.kubernetes import node, parts
+from framestorm.platform.kubernetes import layout, node, parts
 from framestorm.platform.kubernetes.cluster import Object
 from framestorm.platform.kubernetes.layout import MANIFESTS, SOURCE
+from framestorm.platform.openfaas.layout import FUNCTIONS
 from framestorm.setup import golang
 from framestorm.setup.pieces import Piece
 
@@ -26,6 +27,7 @@ KO = "ko://knative.dev/serving/cmd/"
 LITTLE = {"requests": {"cpu": "10m"}}
 KSERVE_WEBHOOK = "kserve-webhook-server-service.kserve.svc"
 OWN = SOURCE / "manifests"
+REGISTRY = FUNCTIONS / "kind" / "registry-configmap.yaml"
 CERTIFICATE_DAYS = 3650
 
 
@@ -44,7 +46,12 @@ def knative() -> Iterator[Object]:
     settings = {
         "config-network": {"ingress-class": INGRESS_CLASS},
         "config-domain": {DOMAIN: ""},
-        "config-deployment": {"queue-sidecar-image": node.local("knative-queue"), "queue-sidecar-cpu-request": "10m"},
+        "config-deployment": {
+            "queue-sidecar-image": node.local("knative-queue"),
+            "queue-sidecar-cpu-request": "10m",
+            # Which controllers would ask for digests where their own localhost is.
+            "registries-skipping-tag-resolving": f"kind.local,ko.local,{node.LOCAL},{layout.REGISTRY}",
+        },
     }
     for item in _objects(files):
         if item["kind"] == "ConfigMap":
@@ -116,7 +123,18 @@ def openfaas() -> Iterator[Object]:
     yield from _objects([OWN / "openfaas.yaml"])
 
 
-PARTS = {"knative": knative, "kserve": kserve, "metrics-server": metrics_server, "openfaas": openfaas}
+def registry() -> Iterator[Object]:
+    """Return what tells tools where the registry is."""
+    yield from _objects([REGISTRY])
+
+
+PARTS = {
+    "knative": knative,
+    "kserve": kserve,
+    "metrics-server": metrics_server,
+    "openfaas": openfaas,
+    "registry": registry,
+}
 
 
 def read(part: str) -> list[Object]:
@@ -136,7 +154,7 @@ def _make(piece: Piece) -> None:
 PIECE = Piece(
     "kubernetes-manifests",
     "configuration of what runs functions in a cluster",
-    (Path(__file__), *sorted(OWN.glob("*.yaml")), parts.SERVING / "go.mod", parts.METRICS / "go.mod"),
+    (Path(__file__), *sorted(OWN.glob("*.yaml")), REGISTRY, parts.SERVING / "go.mod", parts.METRICS / "go.mod"),
     MANIFESTS / "complete",
     _make,
     (parts.CLUSTER_PIECES[-1],),

@@ -129,16 +129,9 @@ def _nodes(cluster: Cluster) -> Iterator[Check]:
 
 
 def _rights(cluster: Cluster, rights: Mapping[str, Sequence[str]]) -> Check:
-    def missing() -> list[str]:
-        return [
-            f"{verb} {resource}"
-            for resource, verbs in rights.items()
-            for verb in verbs
-            if not cluster.may(verb, resource, NAMESPACE)
-        ]
-
+    asked = [(verb, resource) for resource, verbs in rights.items() for verb in verbs]
     try:
-        lacking = missing()
+        lacking = [" ".join(right) for right in cluster.lacking(asked, NAMESPACE)]
     except ClusterError as error:
         return Check("rights", False, str(error))
     if not lacking:
@@ -165,7 +158,7 @@ def _problems(cluster: Cluster, part: Part) -> Iterator[str]:
         deployment = cluster.find("deployment", name, namespace)
         if deployment is None:
             yield f"there is no deployment {name} in namespace {namespace}"
-        elif _condition(deployment, "Available") != "True":
+        elif not is_available(deployment):
             yield f"deployment {name} in namespace {namespace} is not available: {why(deployment)}"
     if part.api:
         service = cluster.find("apiservice", part.api)
@@ -173,6 +166,11 @@ def _problems(cluster: Cluster, part: Part) -> Iterator[str]:
             yield f"the API {part.api} is not available" + (f": {why(service)}" if service else "")
     if part.example and (refusal := cluster.would_take(part.example)):
         yield f"it takes no {part.example['kind']}: {refusal}"
+
+
+def is_available(deployment: Object) -> bool:
+    """Return whether a deployment has the replicas that it has to have."""
+    return _condition(deployment, "Available") == "True"
 
 
 def _condition(item: Object, kind: str) -> str | None:

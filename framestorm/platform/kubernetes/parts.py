@@ -48,6 +48,7 @@ def _cluster_pieces() -> tuple[Piece, ...]:
     add("knative-ingress", "ingress of Knative", "serving", "./ingress", "ingress")
     add("openfaas-provider", "OpenFaaS's provider for Kubernetes", "serving", "./provider", "provider")
     add("metrics-server", "metrics-server", "metrics", "tool")
+    add("registry", "registry of images", "registry", ".", ".")
     gateway = OPENFAAS / "parts" / "gateway"
     pieces.append(
         golang.program(
