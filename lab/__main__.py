@@ -1,4 +1,4 @@
-"""`lab up [--slaves N] [--outsider] | status | down`: local hosts on which deploy and -R work as on any others."""
+"""`lab up [--slaves N] [--outsider] | swarm | status | down`: local hosts for deploy and -R, and a Docker Swarm."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from framestorm.parser import Parser
-from lab import lifecycle
+from lab import lifecycle, swarm
 from lab.hosts import DEFAULT_SLAVES, MAX_SLAVES, LabError
 
 
@@ -15,7 +15,7 @@ def _parser() -> Parser:
     parser = Parser(
         prog="./run.sh lab", description="Local hosts (master, slaves, function) to try Framestorm on one machine."
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="up | status | down")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="up | swarm | status | down")
     up = verbs.add_parser("up", help="start the hosts that are not running yet; needs root")
     up.add_argument(
         "--slaves", type=int, default=DEFAULT_SLAVES, metavar="N", help=f"0 to {MAX_SLAVES} (default {DEFAULT_SLAVES})"
@@ -29,6 +29,13 @@ def _parser() -> Parser:
         "--registries",
         action="store_true",
         help="new hosts reach this machine's registries of Python and Maven packages, so that ./run.sh works on them",
+    )
+    swarm_up = verbs.add_parser(
+        "swarm",
+        help="a Docker Swarm on hosts in user-mode Linux, whose kernel has a routing mesh; needs root",
+    )
+    swarm_up.add_argument(
+        "--hosts", type=int, default=swarm.USUAL, metavar="N", help=f"1 to {swarm.MOST} (default {swarm.USUAL})"
     )
     verbs.add_parser(
         "status", help="show each host with its address and state; exit status 1 unless all are up and reachable"
@@ -55,6 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.verb == "up":
             print(table(lifecycle.up(arguments.slaves, arguments.outsider, arguments.registries)))
             print(f"up in {time.monotonic() - start:.1f} s", file=sys.stderr)
+            return 0
+        if arguments.verb == "swarm":
+            nodes = lifecycle.swarm_up(arguments.hosts)
+            print("\n".join(f"{node.name}  {node.address}" for node in nodes))
+            print(f"up in {time.monotonic() - start:.1f} s; export DOCKER_HOST={nodes[0].engine}", file=sys.stderr)
             return 0
         if arguments.verb == "down":
             count = lifecycle.down()

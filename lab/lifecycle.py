@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from framestorm import paths
-from lab import base, groups, keys, network, registries
+from lab import base, groups, keys, network, registries, swarm
 from lab.hosts import HOME, LabError, LabHost, existing, planned
 
 BOOT_S = 60  # how long a host may take to answer; 3 s are usual
@@ -77,6 +77,17 @@ def up(slaves: int, outsider: bool = False, with_registries: bool = False) -> li
         base.prune({system, *((host.folder / "base").resolve() for host in existing())})
         states = [_wait(host, system) for host in wanted]
     return states
+
+
+def swarm_up(count: int) -> list[swarm.Node]:
+    """Start a swarm of so many hosts in the lab's network, with the images of the functions in Go on each."""
+    paths.check_plain("the lab")
+    with _exclusive():
+        _refuse_another()
+        if not network.ready():
+            _stop()
+            network.up()
+        return swarm.up(count)
 
 
 def _start(host: LabHost, system: os.PathLike[str], with_registries: bool = False) -> None:
@@ -149,11 +160,11 @@ def down() -> int:
     """Stop the lab and delete its hosts' disks, but not the base system; returns the number of hosts."""
     with _exclusive():
         _refuse_another()
-        hosts = existing()
+        count = len(existing()) + len(swarm.existing())
         _stop()
-        if hosts:
-            shutil.rmtree(HOME / "hosts")
-    return len(hosts)
+        for folder in (HOME / "hosts", swarm.FOLDER):
+            shutil.rmtree(folder, ignore_errors=True)
+    return count
 
 
 def _stop() -> None:

@@ -1,16 +1,19 @@
 """`./run.sh target`: the local OpenFaaS started, shown, changed and stopped; a cluster made; and what one lacks."""
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
+from framestorm.model.units import plural
 from framestorm.parser import Parser
 from framestorm.plain import note
 from framestorm.platform.kubernetes import kind, layout, needs, openfaas
 from framestorm.platform.kubernetes.cluster import Cluster
 from framestorm.platform.openfaas import balancers, gateway, services, stack
 from framestorm.platform.openfaas.layout import CREDENTIALS, FAAS_CLI, GATEWAY_URL, LOGS, PROMETHEUS_URL, STACK
+from framestorm.platform.swarm import platform as swarm
 
 BACKENDS = ("process", "docker")
 
@@ -34,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
         case "status":
             return _show_status()
         case "down":
-            ended = [*stack.down(), *kind.down()]
+            ended = [*stack.down(), *kind.down(), *swarm.down()]
             print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
         case "deploy":
             if any(word.startswith("--image") for word in more):
@@ -56,9 +59,7 @@ def main(argv: Sequence[str]) -> int:
                 gateway.scale(arguments.function, arguments.replicas)
                 gateway.wait_for_replicas(arguments.function, arguments.replicas)
         case "balance":
-            with stack.locked():
-                balancers.start(arguments.kind, arguments.function, arguments.policy)
-            print(_balancer(arguments.kind))
+            _balance(arguments)
         case "restart":
             stack.restart(arguments.part)
         case platform:
@@ -101,15 +102,34 @@ def _parser() -> Parser:
     scale.add_argument("function")
     scale.add_argument("replicas", type=int)
     balance = verb("balance", "start a balancer over a function's ready replicas, without the gateway")
-    balance.add_argument("kind", choices=tuple(balancers.KINDS))
+    balance.add_argument("kind", choices=(*balancers.KINDS, *swarm.BALANCERS))
     balance.add_argument("function")
     balance.add_argument("--policy", choices=balancers.POLICIES, default=balancers.POLICIES[0])
+    balance.add_argument("--workers", type=int, help="replicas of the service that swarm-* make (default: 1)")
+    balance.add_argument("--image", help="image of the function on a swarm (default: that of function/stack.yml)")
     verb("restart", "end one part and start it again").add_argument("part")
     for platform in needs.PARTS:
         check = verb(platform, f"check what a cluster lacks for functions on {needs.TITLES[platform]}; changes nothing")
         check.add_argument("--context", metavar="NAME", help="of the kubeconfig (default: its current one)")
         check.add_argument("--kubeconfig", metavar="FILE", type=Path, help="default: KUBECONFIG, or ~/.kube/config")
     return parser
+
+
+def _balance(arguments: argparse.Namespace) -> None:
+    """Start the balancer that is asked for, and print its URL."""
+    kind, function = arguments.kind, arguments.function
+    if kind in swarm.BALANCERS:
+        if arguments.policy != balancers.POLICIES[0]:
+            raise UsageError(f"--policy {arguments.policy}: {kind} has {balancers.POLICIES[0]} alone")
+        url = swarm.balance(kind, function, arguments.workers or 1, arguments.image)
+        print(f"balancer {kind}: {url} {balancers.POLICIES[0]} over {plural(arguments.workers or 1, 'replica')}")
+        return
+    for name in ("workers", "image"):
+        if getattr(arguments, name) is not None:
+            raise UsageError(f"--{name} is for {' and '.join(swarm.BALANCERS)}: {kind} balances what is deployed")
+    with stack.locked():
+        balancers.start(kind, function, arguments.policy)
+    print(_balancer(kind))
 
 
 def _check_cluster(platform: str, cluster: Cluster) -> int:

@@ -14,6 +14,7 @@ from framestorm.platform.base import Check, Platform, SettingError, Site, Target
 from framestorm.platform.embedded import Embedded
 from framestorm.platform.kubernetes.knative import Knative
 from framestorm.platform.openfaas.platform import OpenFaas
+from framestorm.platform.swarm.platform import Swarm
 
 
 class UrlSettings(TargetSettings):
@@ -51,7 +52,7 @@ class NoPlatform(Platform[TargetSettings]):
         return ""
 
 
-PLATFORMS: dict[str, type[Platform[Any]]] = {each.kind: each for each in (OpenFaas, Embedded, Knative, Url)}
+PLATFORMS: dict[str, type[Platform[Any]]] = {each.kind: each for each in (OpenFaas, Embedded, Knative, Swarm, Url)}
 # The kind of a study's target if it names none.
 DEFAULT_KIND = OpenFaas.kind
 

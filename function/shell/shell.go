@@ -79,9 +79,17 @@ func serve(h Handler, portText string) error {
 			return fmt.Errorf("exec_timeout=%q: a duration such as 25s was expected", text)
 		}
 	}
+	handler := Mux(h, maxInflight, execTimeout)
+	if os.Getenv("tell_worker") != "" {
+		worker, err := os.Hostname()
+		if err != nil {
+			return err
+		}
+		handler = telling(worker, handler)
+	}
 	server := &http.Server{
 		Addr:              net.JoinHostPort(os.Getenv("host"), strconv.Itoa(port)),
-		Handler:           Mux(h, maxInflight, execTimeout),
+		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       idleTimeout,
 	}
@@ -96,6 +104,14 @@ func serve(h Handler, portText string) error {
 		return err
 	}
 	return <-stopped
+}
+
+// telling names this replica in each answer of a handler, as the local OpenFaaS's provider does.
+func telling(worker string, handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Worker", worker)
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // Mux serves health and the function; more requests at once than maxInflight (0: any number) get 429.

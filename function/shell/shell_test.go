@@ -80,3 +80,12 @@ func TestMoreThanMaxInflightGets429(t *testing.T) {
 		t.Errorf("the first: %d", status)
 	}
 }
+
+func TestWhoHasAnswered(t *testing.T) {
+	server := httptest.NewServer(telling("pod-1", Mux(func(_ context.Context, body []byte) ([]byte, error) { return body, nil }, 0, time.Minute)))
+	defer server.Close()
+	response, err := http.Post(server.URL, "", strings.NewReader("x"))
+	if err != nil || response.StatusCode != 200 || response.Header.Get("X-Worker") != "pod-1" {
+		t.Errorf("%v %v", response, err)
+	}
+}

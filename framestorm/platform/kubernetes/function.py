@@ -1,8 +1,6 @@
 """Functions on a cluster: what the platforms on Kubernetes have in common, from a point's settings to the metrics."""
 
 import hashlib
-import os
-import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -31,7 +29,7 @@ from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterErro
 from framestorm.platform.kubernetes.needs import NAMESPACE
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
-from framestorm.platform.openfaas.platform import stack_functions
+from framestorm.platform.openfaas.platform import stack_functions, stack_image
 from framestorm.platform.quantities import Bytes, Cores, amount
 
 READY_WITHIN_S = 180.0
@@ -82,6 +80,8 @@ class FunctionSettings(TargetSettings):
     def container(self, name: str) -> Object:
         """Return the container of a replica."""
         usual = stack_functions()[self.function].get("environment", {}) if self.image is None else {}
+        # The functions of function/ name their pod in each answer, which gives each replica's share.
+        environment = {"tell_worker": "1", **usual, **self.environment}
         requests, limits = {"cpu": self.cpu_request}, {}
         if self.cpu:
             limits["cpu"] = self.cpu
@@ -89,9 +89,9 @@ class FunctionSettings(TargetSettings):
             requests["memory"] = limits["memory"] = _of_kubernetes(self.memory)
         return {
             "name": name,
-            "image": self.image or _PREFIX.sub(_prefix, str(stack_functions()[self.function]["image"])),
+            "image": self.image or stack_image(self.function),
             "ports": [{"containerPort": self.port}],
-            "env": [{"name": key, "value": value} for key, value in {**usual, **self.environment}.items()],
+            "env": [{"name": key, "value": value} for key, value in environment.items()],
             "resources": {"requests": requests, **({"limits": limits} if limits else {})},
         }
 
@@ -108,14 +108,6 @@ class FunctionSettings(TargetSettings):
     def labels(self) -> dict[str, str]:
         """The labels of its objects."""
         return {**MANAGED, "app.kubernetes.io/name": self.function, VERSION: self.version}
-
-
-_PREFIX = re.compile(r"\$\{(\w+):-([^}]*)\}")
-
-
-def _prefix(match: re.Match[str]) -> str:
-    """Return the value of a variable in stack.yml, or its default there."""
-    return os.environ.get(match[1]) or match[2]
 
 
 def _of_kubernetes(quantity: str) -> str:

@@ -149,7 +149,8 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-def _succeeds(*arguments: str) -> bool:
+def succeeds(*arguments: str) -> bool:
+    """Call docker and return whether it succeeds."""
     return subprocess.run(["docker", *arguments], capture_output=True, check=False).returncode == 0
 
 
@@ -173,13 +174,13 @@ def make_images() -> None:
     # Remove images whose names the new ones took over, and base images (2 GB each) of former recipes.
     run("image", "prune", "--force", "--filter", f"label={LABEL}")
     for former in set(run("image", "ls", "--format", "{{.Repository}}:{{.Tag}}", BASE).split()) - {base}:
-        _succeeds("image", "rm", former)  # fails, as it should, if another image is built on it
+        succeeds("image", "rm", former)  # fails, as it should, if another image is built on it
 
 
 def _ensure_base() -> str:
     """Return the tag of the base image; if its inputs have changed, the image is made first, which takes minutes."""
     recipe = hashlib.sha256(f"{PACKAGES} {LOCK.read_text()}".encode()).hexdigest()[:12]
-    if not _succeeds("image", "inspect", f"{BASE}:{recipe}"):
+    if not succeeds("image", "inspect", f"{BASE}:{recipe}"):
         _make_base(f"{BASE}:{recipe}")
     return f"{BASE}:{recipe}"
 

@@ -21,7 +21,8 @@ PARTS = ("gateway", "watchdog", "queue-worker", "nats-streaming", "faas-cli")
 BINARIES = {"queue-worker": "nats-queue-worker", "nats-streaming": "nats-streaming-server"}
 GATEWAY_MODULE = "github.com/openfaas/faas/gateway"
 ON_ALL_ADDRESSES = 'fmt.Sprintf(":%d"'
-GO_FUNCTIONS = {"noop": "noop/go", "sleep": "sleep", "cpu": "cpu", "redirect": "balancers/redirect"}
+GO_FUNCTIONS = {"noop": "noop/go", "sleep": "sleep", "cpu": "cpu"}
+GO_BALANCERS = {"redirect": "balancers/redirect", "dnsrr": "balancers/dnsrr"}
 
 PACKAGES = ("prometheus", "prometheus-alertmanager", "iproute2", "nginx-light", "haproxy", "nodejs")
 COMPILER = "openjdk-17-jdk-headless"
@@ -69,7 +70,7 @@ def _go_pieces() -> tuple[Piece, ...]:
     check, provider = SOURCE / "parts" / "faas-cli", SOURCE / "provider"
     pieces.append(_program(pieces[-1], "stack-check", check, "./check", check / "check"))
     pieces.append(_program(pieces[-1], "provider", provider, ".", provider))
-    for name, package in GO_FUNCTIONS.items():
+    for name, package in {**GO_FUNCTIONS, **GO_BALANCERS}.items():
         sources = (FUNCTIONS / package, FUNCTIONS / "shell")
         pieces.append(_program(pieces[-1], name, FUNCTIONS, f"./{package}", *sources))
     return tuple(pieces)

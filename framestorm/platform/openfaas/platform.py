@@ -3,6 +3,7 @@
 import copy
 import io
 import os
+import re
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -141,6 +142,14 @@ class StackFunction(TypedDict, total=False):
 def stack_functions() -> dict[str, StackFunction]:
     """Return the entries of function/stack.yml by name."""
     return dict(YAML(typ="safe", pure=True).load(STACK)["functions"])
+
+
+_VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
+
+
+def stack_image(name: str) -> str:
+    """Return the image of a function of stack.yml, with the values of its variables, or their defaults there."""
+    return _VARIABLE.sub(lambda match: os.environ.get(match[1]) or match[2], str(stack_functions()[name]["image"]))
 
 
 class OpenFaas(Platform[OpenFaasSettings]):

@@ -1,0 +1,305 @@
+"""Services of Docker Swarm, made, watched and removed by the `docker` command.
+
+The engine is the one that `docker` speaks to (DOCKER_HOST, or its current context): a manager of the swarm.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult
+
+from framestorm.endpoint import check_reachable
+from framestorm.errors import FramestormError
+from framestorm.machine import wait_until
+from framestorm.platform.base import Reading
+from framestorm.platform.deployment import Deployment
+from framestorm.platform.kubernetes import images
+from framestorm.platform.kubernetes.timeline import READY, WANTED, Timeline
+from framestorm.platform.openfaas import docker
+from framestorm.platform.openfaas.layout import BIN
+
+# Where each route is published: by the mesh on every node, by the balancer in front on the manager.
+PORTS = {"mesh": 8094, "dnsrr": 8095, "redirect": 8096}
+# Those with a balancer of the kit in front, by its program's name.
+FRONTS = ("dnsrr", "redirect")
+NETWORK = "framestorm"
+# Labels: who made it, what for, and from which settings.
+OWNER, FUNCTION, ROUTE, VERSION = (f"framestorm.{name}" for name in ("owner", "function", "route", "version"))
+RUNS_WITHIN_S = 180.0
+GOES_WITHIN_S = 60.0
+ANSWERS_WITHIN_S = 20.0
+FAILED = ("failed", "rejected", "orphaned")
+# Swarm goes on trying; what fails so often at its start will not run.
+FAILS_AT_MOST = 3
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Service:
+    """What a service is to be.
+
+    limits: of each replica, in docker's words. version: a short name of all for which a new service is needed.
+    """
+
+    function: str
+    image: str
+    route: str
+    port: int
+    replicas: int
+    version: str
+    limits: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Its name in the swarm."""
+        return f"framestorm-{self.function}"
+
+    def words(self, owner: str) -> list[str]:
+        """Return the words that make it."""
+        labels = {OWNER: owner, FUNCTION: self.function, ROUTE: self.route, VERSION: self.version}
+        words = ["--name", self.name, *(f"--label={key}={value}" for key, value in labels.items()), *self.limits]
+        words += [f"--env={key}={value}" for key, value in self.environment.items()]
+        if self.route == "mesh":
+            words += [f"--publish=published={PORTS['mesh']},target={self.port},mode=ingress"]
+        elif self.route == "dnsrr":
+            words += ["--endpoint-mode=dnsrr", f"--network={NETWORK}"]
+        else:
+            words += [f"--publish=target={self.port},mode=host"]
+        return [*words, f"--replicas={self.replicas}", self.image]
+
+
+def manager() -> str:
+    """Return the address of the swarm's manager that docker speaks to.
+
+    Raises:
+        FramestormError: there is no docker, or its engine is no manager of a swarm.
+    """
+    swarm = json.loads(docker.run("info", "--format", "{{json .Swarm}}"))
+    if not swarm.get("ControlAvailable"):
+        raise FramestormError(
+            f"the Docker engine is no manager of a swarm (its state: {swarm.get('LocalNodeState', 'unknown')}); run "
+            "docker swarm init, or name a manager's engine by DOCKER_HOST"
+        )
+    return str(swarm["NodeAddr"])
+
+
+def url_of(route: str) -> str:
+    """Return the URL of what is published on a route."""
+    return f"http://{manager()}:{PORTS[route]}/"
+
+
+def bring_to(wanted: Service, owner: str) -> str:
+    """Have a service as wanted, and wait until its replicas run and are reached; returns its URL.
+
+    Raises:
+        FramestormError: it does not run, or another has its place.
+    """
+    url = url_of(wanted.route)
+    is_there = False
+    for each in made():
+        labels, name = each["Spec"]["Labels"], each["Spec"]["Name"]
+        if labels[OWNER] != owner:
+            raise FramestormError(
+                f"the swarm has the service {name} of another study or command; end that first, or, if nothing uses "
+                f"it, docker service rm {name}"
+            )
+        is_there |= name == wanted.name and labels[VERSION] == wanted.version
+    if is_there:
+        docker.run("service", "scale", "--detach", f"{wanted.name}={wanted.replicas}")
+    else:
+        remove(owner)
+        if wanted.route == "dnsrr":
+            docker.run("network", "create", "--driver=overlay", f"--label={OWNER}={owner}", NETWORK)
+        _create(wanted.words(owner))
+    _wait_until_running(wanted.name, wanted.replicas)
+    if wanted.route in FRONTS:
+        if not is_there:
+            _create(_front_words(wanted, owner))
+        _wait_until_running(_front(wanted.name), 1)
+    _wait_until_reached(url)
+    return url
+
+
+def _create(words: Sequence[str]) -> None:
+    # The image as the nodes have it: its digest is not asked of a registry, which may not know it.
+    docker.run("service", "create", "--detach", "--no-resolve-image", *words)
+
+
+def _front(name: str) -> str:
+    """Return the name of the service that stands in front of another."""
+    return f"{name}-front"
+
+
+def _front_words(wanted: Service, owner: str) -> list[str]:
+    """Return the words that make the balancer in front of a service whose replicas run, on the manager."""
+    route = wanted.route
+    image, program = f"framestorm/{route}:0.1", f"/{route}"
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder) / "front.tar"
+        images.write([images.Image((image,), {program: BIN / route}, (program,))], archive)
+        docker.run("load", "--quiet", "--input", str(archive))
+    node = docker.run("info", "--format", "{{.Swarm.NodeID}}").strip()
+    labels = {OWNER: owner, FUNCTION: "", ROUTE: route, VERSION: wanted.version}
+    words = ["--name", _front(wanted.name), *(f"--label={key}={value}" for key, value in labels.items())]
+    words += [f"--constraint=node.id=={node}", f"--publish=published={PORTS[route]},target=8080,mode=host"]
+    if route == "dnsrr":
+        return [*words, f"--network={NETWORK}", image, "-name", wanted.name, "-port", str(wanted.port)]
+    return [*words, image, "-listen", ":8080", "-workers", ",".join(_published(wanted.name))]
+
+
+def _published(name: str) -> list[str]:
+    """Return where the replicas of a service are reached, as host:port of their nodes."""
+    nodes = {each["ID"]: each["Status"]["Addr"] for each in _nodes()}
+    running = [each for each in tasks(name) if each["Status"]["State"] == "running"]
+    return sorted(
+        f"{nodes[each['NodeID']]}:{each['Status']['PortStatus']['Ports'][0]['PublishedPort']}" for each in running
+    )
+
+
+def _nodes() -> list[Object]:
+    return _inspected("node", docker.run("node", "ls", "--quiet").split())
+
+
+def _wait_until_running(name: str, replicas: int) -> None:
+    def of_state(*states: str) -> list[Object]:
+        return [each for each in tasks(name) if each["Status"]["State"] in states]
+
+    def is_decided() -> bool:
+        running = of_state("running")
+        wanted = [each for each in running if each["DesiredState"] == "running"]
+        return len(wanted) == len(running) == replicas or len(of_state(*FAILED)) - before >= FAILS_AT_MOST
+
+    before = len(of_state(*FAILED))
+    wait_until(is_decided, RUNS_WITHIN_S, 0.2)
+    running = len(of_state("running"))
+    if running == replicas:
+        return
+    whys = [each["Status"].get("Err") or each["Status"]["Message"] for each in of_state(*FAILED) or tasks(name)]
+    raise FramestormError(
+        f"service {name}: {running} of {replicas} replicas run: {whys[-1] if whys else 'it has no task'}; see docker "
+        f"service ps --no-trunc {name}"
+    )
+
+
+def _wait_until_reached(url: str) -> None:
+    def is_reached() -> bool:
+        try:
+            check_reachable(url)
+        except FramestormError:
+            return False
+        return True
+
+    if not wait_until(is_reached, ANSWERS_WITHIN_S):
+        raise FramestormError(
+            f"the replicas run, and nothing answers at {url}; the routing mesh needs a kernel with IP_VS (modules "
+            "ip_vs and xt_ipvs) on each node, and ports 4789/udp and 7946 open between them"
+        )
+
+
+def made() -> list[Object]:
+    """Return the services in the swarm that were made here, by whomever, without the balancers in front."""
+    return [each for each in _made() if each["Spec"]["Labels"][FUNCTION]]
+
+
+def _made() -> list[Object]:
+    names = docker.run("service", "ls", "--quiet", "--filter", f"label={OWNER}").split()
+    return _inspected("service", names)
+
+
+def _inspected(kind: str, names: Sequence[str]) -> list[Object]:
+    found: list[Object] = json.loads(docker.run("inspect", "--type", kind, *names)) if names else []
+    return found
+
+
+def tasks(name: str) -> list[Object]:
+    """Return the tasks of a service, those that ended too, as far as the swarm keeps them; the oldest first."""
+
+    def ask() -> list[Object]:
+        return _inspected("task", docker.run("service", "ps", "--quiet", "--no-trunc", name).split())
+
+    try:
+        found = ask()
+    except FramestormError:
+        found = ask()  # the swarm may have forgotten one between the two calls
+    return sorted(found, key=lambda each: str(each["CreatedAt"]))
+
+
+def leads_to(service: Object, address: SplitResult) -> bool:
+    """Return whether an address is that of a service: of any node by the mesh, of the manager by the proxy."""
+    route = service["Spec"]["Labels"][ROUTE]
+    if address.port != PORTS[route]:
+        return False
+    if route in FRONTS:
+        return address.hostname == manager()
+    return address.hostname in {each["Status"]["Addr"] for each in _nodes()}
+
+
+def remove(owner: str) -> list[str]:
+    """Remove what an owner has in the swarm, and wait until it is gone; returns the names of the services."""
+    names = [each["Spec"]["Name"] for each in _made() if each["Spec"]["Labels"][OWNER] == owner]
+    if names:
+        docker.run("service", "rm", *names)
+    label = ("--filter", f"label={OWNER}={owner}")
+
+    def is_removed() -> bool:
+        # A network is in use until the last task has let go of it.
+        networks = docker.run("network", "ls", "--quiet", *label).split()
+        return not networks or docker.succeeds("network", "rm", *networks)
+
+    if not wait_until(is_removed, GOES_WITHIN_S, 0.5):
+        raise FramestormError(f"the network {NETWORK} is still in use {GOES_WITHIN_S:.0f} s after its services")
+    return names
+
+
+def deployment(service: Object) -> Deployment:
+    """Return what runs for a service, as the swarm says."""
+    spec = service["Spec"]
+    container, limits = (
+        spec["TaskTemplate"]["ContainerSpec"],
+        spec["TaskTemplate"].get("Resources", {}).get("Limits", {}),
+    )
+    texts = {"cpu": f"{limits['NanoCPUs'] / 1e9:g}"} if limits.get("NanoCPUs") else {}
+    texts |= {"memory": str(limits["MemoryBytes"])} if limits.get("MemoryBytes") else {}
+    replicas = spec["Mode"]["Replicated"]["Replicas"]
+    version = str(service["Version"]["Index"])
+    return Deployment(spec["Labels"][FUNCTION], container["Image"], version, {}, texts, 0, replicas, replicas)
+
+
+def readings(service: Object, start_ms: float, end_ms: float) -> Iterator[Reading]:
+    """Yield the replicas of a service over a span of time, and how those ended that did."""
+    function, timeline = service["Spec"]["Labels"][FUNCTION], Timeline(service["Spec"]["Labels"][FUNCTION])
+    changes: list[tuple[float, int]] = []
+    ends = []
+    for task in tasks(service["Spec"]["Name"]):
+        status, at_ms = task["Status"], _time_ms(task["Status"]["Timestamp"])
+        if status["State"] == "running":
+            changes.append((at_ms, 1))
+        elif start_ms <= at_ms <= end_ms:
+            # When it began to run is not told any more; what was made before the span ran then.
+            changes += [(start_ms, 1), (at_ms, -1)] if _time_ms(task["CreatedAt"]) < start_ms else []
+            what = f"{service['Spec']['Name']}.{task['Slot']}: {status.get('Err') or status['State']}"
+            exit_status = status.get("ContainerStatus", {}).get("ExitCode", 0)
+            ends += [Reading(round(at_ms), "replica_ended", function, what, exit_status)]
+    timeline.set(WANTED, 0, service["Spec"]["Mode"]["Replicated"]["Replicas"])
+    timeline.set(READY, 0, 0)
+    ready = 0
+    for at_ms, step in sorted(changes):
+        ready += step
+        timeline.set(READY, at_ms, ready)
+    timeline.set("replicas_lost", 0, 0)
+    for count, end in enumerate(sorted(ends), start=1):
+        timeline.set("replicas_lost", end.time_ms, count)
+    yield from timeline.readings(start_ms, end_ms)
+    yield from ends
+
+
+def _time_ms(text: str) -> float:
+    """Return a time as Docker writes it, with nanoseconds."""
+    seconds, _, fraction = text.rstrip("Z").partition(".")
+    return datetime.fromisoformat(f"{seconds}+00:00").timestamp() * 1000 + float(f"0.{fraction or 0}") * 1000

@@ -1,0 +1,164 @@
+"""A Docker Swarm of the lab: hosts in user-mode Linux, because the routing mesh needs a kernel with IP_VS.
+
+User-mode Linux is a program of Debian's, with a kernel of its own. Its network has spikes of about 200 ms: medians of
+what it serves are of use, and tails are not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from framestorm.machine import wait_until
+from framestorm.platform.kubernetes import images
+from framestorm.platform.openfaas import parts
+from framestorm.platform.openfaas.platform import stack_image
+from framestorm.setup import packages, pieces
+from lab import base, groups, network
+from lab.hosts import BRIDGE_ADDRESS, HOME, LabError
+from lab.network import run
+
+USUAL, MOST = 3, 5
+MEMORY = "1200M"
+DISK = "4G"
+PORT = 2375
+KERNEL = "user-mode-linux"
+TOOLS = ("docker.io", "e2fsprogs", "mmdebstrap", "tinyproxy-bin", "iproute2")
+SYSTEM = ("docker.io", "iproute2", "iptables", "kmod", "ca-certificates", "mount", "procps")
+INIT = Path(__file__).with_name("swarm.sh")
+# Where a host's memory is, as a file.
+MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108
+BOOT_S = 180.0
+FOLDER = HOME / "swarm"
+ARCHIVE = FOLDER / "functions.tar"
+FUNCTIONS = tuple(parts.GO_FUNCTIONS)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A host of the swarm, by its number from 1; the first is the manager."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"swarm{self.number}"
+
+    @property
+    def address(self) -> str:
+        return f"198.18.0.{220 + self.number}"
+
+    @property
+    def engine(self) -> str:
+        """Its engine's address, as DOCKER_HOST."""
+        return f"tcp://{self.address}:{PORT}"
+
+    def docker(self, *words: str) -> str:
+        """Call docker for its engine."""
+        return run("docker", "--host", self.engine, *words)
+
+    def answers(self) -> bool:
+        command = ["docker", "--host", self.engine, "info"]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def up(count: int) -> list[Node]:
+    """Start a swarm of so many hosts, in the lab's network, each with the images of the functions in Go.
+
+    Raises:
+        LabError: a host does not start, or its engine does not answer.
+    """
+    if not 1 <= count <= MOST:
+        raise LabError(f"a swarm of the lab has 1 to {MOST} hosts, not {count}")
+    nodes = [Node(number) for number in range(1, count + 1)]
+    disk = _ensure_disk()
+    for node in nodes:
+        _start(node, disk)
+    _make_images()
+    for node in nodes:
+        if not wait_until(node.answers, BOOT_S, 0.5):
+            raise LabError(f"Docker on {node.name} did not answer within {BOOT_S:.0f} s; see {_console(node)}")
+        node.docker("load", "--quiet", "--input", str(ARCHIVE))
+    manager, *others = nodes
+    if manager.docker("info", "--format", "{{.Swarm.LocalNodeState}}").strip() != "active":
+        pool = ("--default-addr-pool", "198.18.216.0/21", "--default-addr-pool-mask-length", "24")
+        manager.docker("swarm", "init", "--advertise-addr", manager.address, *pool)
+        token = manager.docker("swarm", "join-token", "--quiet", "worker").strip()
+        for node in others:
+            node.docker("swarm", "join", "--token", token, manager.address)
+    return nodes
+
+
+def existing() -> list[Node]:
+    """Return the hosts of the swarm that run."""
+    return [node for node in map(Node, range(1, MOST + 1)) if groups.processes(node.name)]
+
+
+def _make_images() -> None:
+    """Write the images of noop, sleep and cpu, by their names in function/stack.yml, into an archive."""
+    pieces.ensure([piece for piece in parts.GO_PIECES if piece.output in {parts.binary(name) for name in FUNCTIONS}])
+    contents = [
+        images.Image((stack_image(name),), {f"/{name}": parts.binary(name)}, (f"/{name}", "serve"))
+        for name in FUNCTIONS
+    ]
+    images.write(contents, ARCHIVE)
+
+
+def _start(node: Node, disk: Path) -> None:
+    if groups.processes(node.name):
+        return
+    folder = FOLDER / node.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    tap = f"tap-{node.name}"
+    if f"{tap}:" not in run(*network.inside(["ip", "-oneline", "link", "show"])):
+        run(*network.inside(["ip", "tuntap", "add", tap, "mode", "tap"]))
+    run(*network.inside(["ip", "link", "set", tap, "master", "br0", "up"]))
+    command = [
+        *("env", f"TMPDIR={MEMORY_FOLDER}", str(disk.parent / "usr/bin/linux.uml"), f"mem={MEMORY}"),
+        *(f"ubd0={folder}/disk.cow,{disk}", "root=/dev/ubda", "rw", f"init=/{INIT.name}", f"umid={node.name}"),
+        *(f"uml_dir={folder}/", f"vec0:transport=tap,ifname={tap},depth=128,gro=0", "con=null", "con0=null,fd:1"),
+        *(f"NAME={node.name}", f"ADDRESS={node.address}", f"GATEWAY={BRIDGE_ADDRESS}"),
+    ]
+    groups.start(node.name, network.inside(command), _console(node))
+
+
+def _console(node: Node) -> Path:
+    return FOLDER / f"{node.name}.log"
+
+
+def _ensure_disk() -> Path:
+    """Return the disk that the hosts start from, made unless it is there: Debian, Docker, the kernel's modules."""
+    sources = base.archives()
+    recipe = "".join((*SYSTEM, INIT.read_text(), DISK, *(each.line for each in sources)))
+    home = HOME / f"uml-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+    disk = home / "disk"
+    if disk.exists():
+        return disk
+    packages.install(TOOLS)
+    for former in HOME.glob("uml-*"):
+        shutil.rmtree(former)
+    home.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(dir=home) as scratch:
+        fetch = ("apt-get", "download", "-o", "APT::Sandbox::User=root", KERNEL)
+        subprocess.run(fetch, cwd=scratch, check=True, capture_output=True)
+        (package,) = Path(scratch).glob("*.deb")
+        run("dpkg-deb", "--extract", str(package), str(home))
+        root = Path(scratch) / "root"
+        with (HOME / "uml.log").open("wb") as log:
+            base.unpack(root, SYSTEM, sources, log)
+        run("cp", "-a", f"{home}/usr/lib/uml/modules", f"{root}/lib/")
+        for release in (root / "lib/modules").iterdir():
+            run("depmod", "--basedir", str(root), release.name)
+        run("chroot", str(root), "update-alternatives", "--set", "iptables", "/usr/sbin/iptables-legacy")
+        shutil.copyfile(INIT, root / INIT.name)
+        (root / INIT.name).chmod(0o755)
+        unfinished = Path(scratch) / "disk"
+        run("truncate", "--size", DISK, str(unfinished))
+        run("mke2fs", "-q", "-t", "ext4", "-d", str(root), str(unfinished))
+        unfinished.rename(disk)
+    return disk

@@ -1,0 +1,136 @@
+"""Functions on Docker Swarm: what is asked of it, and what its tasks tell. `python -m tests.swarm` has the real one."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from framestorm.errors import FramestormError
+from framestorm.platform import registry
+from framestorm.platform.base import SettingError, Site
+from framestorm.platform.openfaas import docker
+from framestorm.platform.swarm import services
+from framestorm.platform.swarm.platform import SwarmSettings
+
+SERVICE = {
+    "Spec": {
+        "Name": "framestorm-noop",
+        "Labels": {"framestorm.function": "noop", "framestorm.route": "mesh", "framestorm.owner": "target"},
+        "Mode": {"Replicated": {"Replicas": 3}},
+        "TaskTemplate": {
+            "ContainerSpec": {"Image": "framestorm/noop:0.1"},
+            "Resources": {"Limits": {"NanoCPUs": 250_000_000, "MemoryBytes": 134_217_728}},
+        },
+    },
+    "Version": {"Index": 59},
+}
+
+
+def task(
+    slot: int, created: str, changed: str, state: str, exit_code: int | None = 0, error: str = ""
+) -> dict[str, Any]:
+    """A task as the engine tells it; its times are seconds of the minute after 16:13 UTC."""
+    status: dict[str, Any] = {"Timestamp": f"2026-11-26T16:13:{changed}Z", "State": state, "Message": "started"}
+    if exit_code is not None:
+        status["ContainerStatus"] = {"ContainerID": "06050c9c", "PID": 0, "ExitCode": exit_code}
+    status |= {"Err": error} if error else {}
+    wanted = "running" if state in ("running", "preparing") else "shutdown"
+    return {"CreatedAt": f"2026-11-26T16:13:{created}Z", "Slot": slot, "Status": status, "DesiredState": wanted}
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[dict[str, Any]]], None]:
+    """An engine with one service; its tasks can be set."""
+
+    def has(tasks: list[dict[str, Any]]) -> None:
+        def run(*words: str) -> str:
+            if words[0] == "inspect":
+                return json.dumps({"task": tasks, "service": [SERVICE], "node": NODES}[words[2]])
+            if words[0] == "info":
+                return json.dumps({"ControlAvailable": True, "NodeAddr": "198.18.0.221"})
+            return "an-id\n"
+
+        monkeypatch.setattr(docker, "run", run)
+
+    return has
+
+
+NODES = [{"Status": {"Addr": f"198.18.0.22{number}"}} for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        ({"function": "theirs"}, "theirs needs target.image"),
+        ({"function": "noop", "route": "ingress"}, "target.route cannot be 'ingress'; allowed: mesh, dnsrr, redirect"),
+        ({"function": "noop", "cpu": "fast"}, "cores, or thousandths of one"),
+        ({"function": "No op"}, "target.function"),
+    ],
+)
+def test_what_is_wrong_is_named(values: dict[str, object], what: str) -> None:
+    with pytest.raises(SettingError, match=what):
+        registry.read({"kind": "swarm", **values})
+
+
+def test_what_is_asked_of_the_swarm() -> None:
+    values = {"kind": "swarm", "function": "cpu", "replicas": 3, "cpu": "250m", "memory": "128Mi"}
+    settings = registry.read({**values, "environment": {"WORK": "2"}})
+    assert isinstance(settings, SwarmSettings)
+    words = settings.service.words("study")
+    assert {"--limit-cpu=0.25", "--limit-memory=134217728", "--env=WORK=2", "--replicas=3"} <= set(words)
+    assert "--publish=published=8094,target=8080,mode=ingress" in words
+    by_name = settings.model_copy(update={"route": "dnsrr"}).service
+    assert {"--endpoint-mode=dnsrr", "--network=framestorm"} <= set(by_name.words("study"))
+    # More replicas of the same are no new service.
+    assert settings.model_copy(update={"replicas": 5}).service.version == settings.service.version != by_name.version
+
+
+def test_replicas_over_time(engine: Callable[[list[dict[str, Any]]], None]) -> None:
+    engine(
+        [
+            task(1, "00.5", "10.416894098", "running"),
+            task(2, "00.5", "11", "running"),
+            task(3, "00.5", "40.018691738", "failed", 137, "task: non-zero exit (137)"),
+            task(3, "40.1", "52", "running"),
+            task(4, "00.1", "05", "shutdown", None),  # of a service with other settings, over before the run
+        ]
+    )
+    start_ms = datetime(2026, 11, 26, 16, 13, 20, tzinfo=UTC).timestamp() * 1000
+    rows = list(services.readings(SERVICE, start_ms, start_ms + 39_000))
+    ready = {round(row.time_ms - start_ms): row.value for row in rows if row.metric == "replicas_ready"}
+    assert [ready[each] for each in (0, 20_000, 20_019, 31_000, 32_000, 39_000)] == [3, 3, 2, 2, 3, 3]
+    (end,) = (row for row in rows if row.metric == "replica_ended")
+    assert end == (round(start_ms + 20_019), "replica_ended", "noop", end.detail, 137)
+    assert end.detail == "framestorm-noop.3: task: non-zero exit (137)"
+    short = [row.value for row in rows if row.metric == "replicas_short_s"]
+    assert short[-1] == pytest.approx(52 - 40.019, abs=0.01)
+    assert [row.value for row in rows if row.metric == "replicas_lost"][-1] == 1
+    assert {row.value for row in rows if row.metric == "replicas_wanted"} == {3}
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("http://198.18.0.223:8094/x", "swarm"),  # a node without a task passes on
+        ("http://198.18.0.9:8094/", "url"),
+        ("http://198.18.0.221:8095/", "url"),  # of the other route
+    ],
+)
+def test_an_address_of_the_mesh_is_known(
+    url: str, kind: str, engine: Callable[[list[dict[str, Any]]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine([])
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/docker")
+    platform = registry.at(url, Site())
+    assert platform.kind == kind
+    if kind == "swarm":
+        texts = platform.settings_as_text()
+        assert (texts["cpu_limit"], texts["memory_limit"], texts["max_scale"]) == ("0.25", "134217728", "3")
+
+
+def test_an_engine_without_a_swarm_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docker, "run", lambda *_: json.dumps({"LocalNodeState": "inactive", "ControlAvailable": False}))
+    with pytest.raises(FramestormError, match=r"no manager of a swarm \(its state: inactive\); run docker swarm init"):
+        services.manager()
