@@ -54,6 +54,12 @@ def table(states: Sequence[lifecycle.HostStatus]) -> str:
     )
 
 
+def swarm_table(nodes: Sequence[swarm.Node]) -> str:
+    """Return one line a host of the swarm: name, address, and whether Docker answers there."""
+    answers = {True: "Docker answers", False: "Docker does not answer"}
+    return "\n".join(f"{node.name}  {node.address}  {answers[node.answers()]}" for node in nodes)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; 0 when all hosts are up and reachable, 1 when not, 2 for a wrong command line."""
     arguments = _parser().parse_args(argv)
@@ -65,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         if arguments.verb == "swarm":
             nodes = lifecycle.swarm_up(arguments.hosts)
-            print("\n".join(f"{node.name}  {node.address}" for node in nodes))
+            print(swarm_table(nodes))
             print(f"up in {time.monotonic() - start:.1f} s; export DOCKER_HOST={nodes[0].engine}", file=sys.stderr)
             return 0
         if arguments.verb == "down":
@@ -75,15 +81,18 @@ def main(argv: Sequence[str] | None = None) -> int:
                 file=sys.stderr,
             )
             return 0
-        states = lifecycle.status()
+        states, nodes = lifecycle.status(), swarm.existing()
     except LabError as error:
         print(f"lab {arguments.verb}: {error}", file=sys.stderr)
         return 1
-    if not states:
+    if nodes:
+        print(swarm_table(nodes))
+    if not states and not nodes:
         print("the lab is not up; `./run.sh lab up` starts it", file=sys.stderr)
         return 1
-    print(table(states))
-    return 0 if all(status.ssh for status in states) else 1
+    if states:
+        print(table(states))
+    return 0 if all(status.ssh for status in states) and all(node.answers() for node in nodes) else 1
 
 
 if __name__ == "__main__":
