@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
             _show_use()
         case "kind":
             if arguments.from_source:
-                kind.up()
+                kind.up(arguments.nodes)
                 _show_cluster()
             else:
                 kind.up_published()
@@ -85,6 +85,10 @@ def _parser() -> Parser:
         action="store_true",
         help="build Kubernetes, Knative, KServe and OpenFaaS here; without it OpenFaaS alone, by published images",
     )
+    cluster.add_argument(
+        "--nodes", type=int, choices=range(1, 9), metavar="N", default=1,
+        help="with --from-source: how many, at most 8 (default: %(default)s)",
+    )  # fmt: skip
     verb("status", "show its parts, functions, replicas and balancers; exit status 1 if a part has ended")
     verb("down", "stop all of its parts, and take away the cluster that `kind` made")
     deploy = verb("deploy", "check a stack file, then deploy it by faas-cli, whose other options may follow")

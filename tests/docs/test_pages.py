@@ -11,20 +11,31 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
-def shown(name: str) -> list[str]:
-    """The commands in the shell blocks of a page, in order, without comments."""
+def blocks(name: str, kind: str) -> list[str]:
+    """The blocks of a kind that a page has, in order."""
     page = next(page for page in PAGES if page.name == name)
-    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    lines = [line.split(" #")[0].strip() for block in blocks for line in block.splitlines()]
+    return re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def shown(name: str, kind: str = "sh") -> list[str]:
+    """The commands in the shell blocks of a page, in order, without comments.
+
+    kind: "sh" for what needs this machine alone, "console" for what needs a cluster or an engine too.
+    """
+    text = "".join(blocks(name, kind)).replace("\\\n", " ")
+    lines = [re.sub(r" +", " ", line.split(" #")[0]).strip() for line in text.splitlines()]
     return [line for line in lines if line and not line.startswith("#")]
 
 
+@pytest.mark.parametrize("kind", ["sh", "console"])
 @every_page
-def test_commands_of_every_page_are_run(page: Path) -> None:
-    """By a test that has the command as the page shows it, or that runs all of the page."""
+def test_commands_of_every_page_are_run(page: Path, kind: str) -> None:
+    """By a test that has the command as the page shows it, or that runs all such blocks of the page."""
     tests = "".join(path.read_text() for path in sorted((ROOT / "tests").rglob("*.py")))
-    if f'shown("{page.name}")' not in tests:
-        missing = {command for command in shown(page.name) if not re.search(re.escape(command) + r'["\n]', tests)}
+    whole = {"sh": f'shown("{page.name}")', "console": f'("{page.name}", "console")'}
+    if whole[kind] not in tests:
+        commands = shown(page.name, kind)
+        missing = {command for command in commands if not re.search(re.escape(command) + r'["\n]', tests)}
         assert missing <= {"./run.sh test"}, "which runs this"
 
 

@@ -2,6 +2,8 @@
 
 import os
 import re
+import shlex
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,18 +13,38 @@ import pytest
 import requests
 
 from framestorm.machine import answers, wait_until
-from framestorm.platform.kubernetes import engine, images, kind, layout, manifests, needs, store
+from framestorm.platform.kubernetes import engine, layout, manifests, needs, openfaas, store
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
 from framestorm.platform.openfaas import docker
-from framestorm.platform.openfaas.layout import FAAS_CLI
+from framestorm.platform.openfaas.layout import BIN, FAAS_CLI
 from framestorm.probe import CGROUPS
 from lab.container import IMAGE
-from tests.runs import Running, RunSh
+from tests.docs.test_pages import blocks, shown
+from tests.runs import COMPLETE, Running, RunSh
 
 WITHIN_S = 120
 INGRESS = f"http://{layout.ADDRESS}:{layout.INGRESS_PORT}"
 GATEWAY = layout.GATEWAY_URL
 NOOP = "dev.local/noop:1"
+OCR = f"{layout.REGISTRY}/ocr:1"
+STUDY = """\
+title: Activator
+question: What does the activator add?
+plan: jmx/requests.jmx
+{target}
+properties: {{ramp_s: 0, hold_s: 2, users: 1}}
+repetitions: 1
+run_s: 2
+budget_min: 5
+metrics: [mean_ms, success]
+hypotheses:
+  - name: slower
+    text: With the activator alone it is faster than through the ingress.
+    claims: [{{metric: mean_ms, compare: {{target.route: [activator, ingress]}}, expect: "< 1"}}]
+charts:
+  - {{title: Mean, metric: mean_ms, x: target.concurrency_limit, lines: target.route}}
+"""
+ONE_POINT = ("--only", "target.concurrency_limit=0", "--only", "target.route=activator")
 # Which systemd and a kubelet change on a machine that is theirs.
 SYSCTLS = (
     *("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys"),
@@ -122,6 +144,16 @@ def container(**more: Any) -> dict[str, Any]:
     return {"image": NOOP, "resources": {"requests": {"cpu": "10m"}}, **more}
 
 
+def knative_service(name: str, scaling: dict[str, str]) -> dict[str, Any]:
+    annotations = {f"autoscaling.knative.dev/{key}": value for key, value in scaling.items()}
+    return {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"template": {"metadata": {"annotations": annotations}, "spec": {"containers": [container()]}}},
+    }
+
+
 @pytest.mark.parametrize("platform", needs.PARTS)
 def test_it_has_what_every_platform_needs(made: Cluster, platform: str) -> None:
     missing = [check for check in needs.checks(made, platform) if not check.is_there]
@@ -136,15 +168,7 @@ def test_the_machine_keeps_its_settings_while_it_runs(made: Cluster, before: dic
 
 def test_a_knative_service_scales_to_zero_and_answers_from_there(made: Cluster) -> None:
     scaling = {"window": "6s", "scale-to-zero-pod-retention-period": "0s", "max-scale": "2"}
-    annotations = {f"autoscaling.knative.dev/{name}": value for name, value in scaling.items()}
-    template = {"metadata": {"annotations": annotations}, "spec": {"containers": [container()]}}
-    service = {
-        "apiVersion": "serving.knative.dev/v1",
-        "kind": "Service",
-        "metadata": {"name": "zero", "namespace": "default"},
-        "spec": {"template": template},
-    }
-    made.apply([service])
+    made.apply([knative_service("zero", scaling)])
     url = wait_for(made, "services.serving.knative.dev", "zero")["status"]["url"]
     assert ask(url).text == "ok"
 
@@ -195,11 +219,41 @@ def test_openfaas_deploys_lists_and_scales_from_zero(made: Cluster) -> None:
     assert requests.post(url, timeout=WITHIN_S).text == "ok"
 
 
-def test_face_blur_is_deployed_and_run(made: Cluster, run_sh: RunSh) -> None:
-    run_sh("./run.sh target deploy --on kind --filter face-blur", out="")
-    done = run_sh(f"./run.sh -Jusers=1 -Jurl={GATEWAY}/function/face-blur -Jhold_s=3 -Jframes=5", out="face-blur")
-    assert done.count("label", "success")["frame", "true"] >= 5
-    output(str(FAAS_CLI), "remove", f"--gateway={GATEWAY}", "face-blur")
+@pytest.fixture
+def readers(made: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What a reader of docs/openfaas.md has, by its name there: this cluster, a Service, a function and a study."""
+    monkeypatch.setenv("KUBECONFIG", str(layout.KUBECONFIG))
+    made.apply([knative_service("noop", {"max-scale": "2"})])
+    (tmp_path / "ocr").mkdir()
+    shutil.copy(BIN / "noop", tmp_path / "ocr")
+    (tmp_path / "ocr" / "Dockerfile").write_text('FROM scratch\nCOPY noop /\nENTRYPOINT ["/noop", "serve"]\n')
+    stack, study = tmp_path / "cluster.yml", tmp_path / "my-study"
+    stack.write_text(f"provider: {{name: openfaas}}\nfunctions: {{ocr: {{skip_build: true, image: '{OCR}'}}}}\n")
+    study.mkdir()
+    (target,) = (block for block in blocks("openfaas.md", "yaml") if "kind: knative" in block)
+    (study / "study.yml").write_text(STUDY.format(target=target.replace("registry.example.com/noop:1", NOOP)))
+    host = {"noop.default.example.com": f"noop.default.{manifests.DOMAIN}"}
+    return {"staging": layout.CONTEXT, "cluster.yml": str(stack), "my-study": str(study), **host}
+
+
+def test_the_page_s_commands_for_a_cluster(run_sh: RunSh, readers: dict[str, str], tmp_path: Path) -> None:
+    done = {}
+    with docker.engine():
+        for number, line in enumerate(shown("openfaas.md", "console")):
+            command = re.sub("|".join(readers), lambda found: readers[found[0]], line.removeprefix("sudo "))
+            if command.startswith("docker"):
+                subprocess.run(shlex.split(command), cwd=tmp_path, check=True, capture_output=True)
+                continue
+            is_run, is_study = command.startswith("./run.sh -"), command.startswith("./run.sh study")
+            less = ("-Jhold_s=3", "-Jramp_s=0") if is_run else ONE_POINT if is_study else ()
+            done[command] = run_sh(
+                command, *less, out=f"page{number}" if is_run or is_study else "", status=COMPLETE if is_study else 0
+            )
+    (frames,) = (each for command, each in done.items() if "face-blur" in command and "-Jurl" in command)
+    assert frames.count("label", "success")["frame", "true"] > 0
+    assert requests.post(f"{GATEWAY}/function/ocr", timeout=WITHIN_S).text == "ok"
+    for function in ("face-blur", "ocr"):
+        output(str(FAAS_CLI), "remove", f"--gateway={GATEWAY}", function)
 
 
 def test_a_function_that_does_not_start_is_named_with_the_reason(made: Cluster, run_sh: RunSh) -> None:
@@ -213,11 +267,8 @@ def test_a_function_that_does_not_start_is_named_with_the_reason(made: Cluster, 
 @pytest.fixture(scope="module")
 def kit(made: Cluster) -> str:
     """The kit's image, which is on the node."""
-    # As `kind load` does it, with an image of another engine.
-    taken = ("ctr", "--namespace=k8s.io", "images", "import", "--all-platforms", "--snapshotter=overlayfs", "-")
-    with docker.engine(), subprocess.Popen(["docker", "save", IMAGE], stdout=subprocess.PIPE) as saved:
-        assert saved.stdout is not None
-        engine.run("exec", "--interactive", kind.CONTROL_PLANE, *taken, stdin=saved.stdout)
+    with docker.engine():
+        openfaas.load([IMAGE])
     return IMAGE
 
 
@@ -267,22 +318,3 @@ def test_nothing_is_left_on_the_machine(made: Cluster, run_sh: RunSh, before: di
     # Its processes were killed; the machine's first one may not have taken notice of them all.
     wait_until(lambda: traces() == before, 10)
     assert traces() == before
-
-
-def test_the_same_files_make_the_same_image(tmp_path: Path) -> None:
-    (tmp_path / "program").write_text("x")
-    one = images.Image(("a:1", "b:1"), {"/bin/program": tmp_path / "program"}, links={"/bin/other": "program"})
-    two = images.Image(("c:1",), one.files, ("/bin/other",), one.links)
-    images.write([one, two], tmp_path / "first.tar")
-    images.write([one, two], tmp_path / "second.tar")
-    assert (tmp_path / "first.tar").read_bytes() == (tmp_path / "second.tar").read_bytes()
-    names = output("tar", "-tf", str(tmp_path / "first.tar")).split()
-    assert len([name for name in names if name.endswith("layer.tar")]) == 1, "they share their layer"
-
-
-def test_knative_has_no_image_that_is_not_made_here() -> None:
-    for part in manifests.PARTS:
-        for item in manifests.read(part):
-            if item["kind"] == "Deployment":
-                for each in item["spec"]["template"]["spec"]["containers"]:
-                    assert each["image"].startswith("dev.local/") and each["image"].endswith(":1")

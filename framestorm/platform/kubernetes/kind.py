@@ -4,12 +4,14 @@ import contextlib
 import fcntl
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from framestorm import paths
-from framestorm.errors import FramestormError
+from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import wait_until
+from framestorm.model.units import plural
 from framestorm.platform.base import Check
 from framestorm.platform.kubernetes import engine, layout, manifests, needs, node, parts, store
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
@@ -25,15 +27,23 @@ PUBLISHED = HOME / "published"  # that cluster was asked for
 READY_WITHIN_S = 180.0
 POLL_S = 1.0
 CONTROL_PLANE = f"{NAME}-control-plane"
+_LABEL = "io.x-k8s.kind.cluster"
+_IMAGES = ("ctr", "--namespace=k8s.io", "images")
+# Of an image of another engine on a node: what it was there.
+_ID = "framestorm.id"
 # Kinds first, whose objects follow; last what starts programs, and what has the API server ask these.
 _DEFINES = ("CustomResourceDefinition", "Namespace")
 _RUN = ("Deployment", "APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
-def up() -> Cluster:
+def up(nodes: int = 1) -> Cluster:
     """Return the cluster of this checkout; made, with all parts ready, unless it is there.
 
+    Args:
+        nodes: how many; where there are several, functions run on all but the first, which controls the cluster.
+
     Raises:
+        UsageError: it is there with another number of nodes.
         FramestormError: it cannot be made, and nothing is left; or a part did not get ready, and it can be looked at.
     """
     paths.check_plain("the cluster")
@@ -44,11 +54,13 @@ def up() -> Cluster:
         if not is_up():
             _end()
             try:
-                _make()
+                _make(nodes)
                 _install(cluster)
             except BaseException:
                 _end()
                 raise
+        elif (found := len(_nodes())) != nodes:
+            raise UsageError(f"the cluster is there with {plural(found, 'node')}; end it by: ./run.sh target down")
         _wait(cluster)
     return cluster
 
@@ -93,15 +105,38 @@ def is_up() -> bool:
         return False
 
 
-def load(archive: Path) -> None:
-    """Put the images of an archive, as `docker save` writes it, on every node."""
+def load(images: Mapping[str, str], save: Callable[[Path], None]) -> None:
+    """Put images on the nodes, unless each has them.
+
+    Args:
+        images: by name, the id of each.
+        save: writes them into an archive, as `docker save` does.
+    """
     with _locked():
-        _kind("load", "image-archive", str(archive), "--name", NAME)
+        nodes = _nodes()
+        if all(_has(node, image_id) for node in nodes for image_id in images.values()):
+            return
+        with tempfile.TemporaryDirectory(dir=HOME) as folder:
+            archive = Path(folder, "images.tar")
+            save(archive)
+            _kind("load", "image-archive", str(archive), "--name", NAME)
+        for node in nodes:
+            for name, image_id in images.items():
+                engine.run("exec", node, *_IMAGES, "label", f"docker.io/{name}", f"{_ID}={image_id}")
 
 
-def _make() -> None:
+def _has(node: str, image_id: str) -> bool:
+    return bool(engine.run("exec", node, *_IMAGES, "ls", "--quiet", f'labels."{_ID}"=={image_id}').strip())
+
+
+def _nodes() -> list[str]:
+    return engine.run("ps", "--filter", f"label={_LABEL}={NAME}", "--format", "{{.Names}}").split()
+
+
+def _make(nodes: int) -> None:
     engine.start()
     store.start()
+    image = node.ensure_image()
     config = {
         "kind": "Cluster",
         "apiVersion": "kind.x-k8s.io/v1alpha4",
@@ -112,7 +147,7 @@ def _make() -> None:
             "podSubnet": layout.PODS,
             "serviceSubnet": layout.SERVICES,
         },
-        "nodes": [{"role": "control-plane", "image": node.ensure_image()}],
+        "nodes": [{"role": role, "image": image} for role in ("control-plane", *("worker",) * (nodes - 1))],
     }
     _kind("create", "cluster", "--config", "-", "--kubeconfig", str(KUBECONFIG), stdin=json.dumps(config))
     KUBECONFIG.chmod(0o600)
@@ -145,7 +180,7 @@ def _scale_dns(cluster: Cluster, replicas: int) -> None:
 
 def _has_services(cluster: Cluster) -> bool:
     status = cluster.get("daemonset", "kube-proxy", "kube-system")["status"]
-    return bool(status.get("numberReady"))
+    return 0 < status.get("desiredNumberScheduled", 0) == status.get("numberReady", 0)
 
 
 def _wait(cluster: Cluster) -> None:

@@ -5,7 +5,6 @@ Images of this kit are made and put on the nodes when one of them is deployed: w
 
 import os
 import re
-import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from fnmatch import fnmatchcase
@@ -62,12 +61,15 @@ def _bring(images: Sequence[str]) -> None:
     if not images:
         return
     setup.ensure((*parts.PIECES, docker.BASE_IMAGE))
-    with tempfile.TemporaryDirectory(dir=layout.HOME) as folder:
-        archive = Path(folder, "images.tar")
-        with docker.engine():
-            docker.make_images()
-            docker.run("save", "--output", str(archive), *images)
-        kind.load(archive)
+    with docker.engine():
+        docker.make_images()
+        load(images)
+
+
+def load(images: Sequence[str]) -> None:
+    """Put images of the machine's own engine on the nodes."""
+    ids = docker.run("image", "inspect", "--format", "{{.Id}}", *images).split()
+    kind.load(dict(zip(images, ids, strict=True)), lambda archive: docker.save(images, archive))
 
 
 def _wait(cluster: Cluster, name: str) -> None:

@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from framestorm import paths
@@ -251,6 +251,11 @@ def _make_base(tag: str) -> None:
     setup.pip_install(Path(sys.executable), LOCK, *target)
     import_system(root, tag)
     shutil.rmtree(root)
+
+
+def save(images: Sequence[str], archive: Path) -> None:
+    """Write images into an archive."""
+    run("save", "--output", str(archive), *images)
 
 
 def import_system(root: Path, tag: str) -> None:
