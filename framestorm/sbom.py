@@ -7,6 +7,8 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.parser import Parser
+from framestorm.platform.kubernetes.layout import BIN
+from framestorm.platform.kubernetes.parts import CLUSTER_PIECES
 from framestorm.platform.openfaas import layout, parts
 from framestorm.setup import pieces as setup
 from framestorm.setup.log import call
@@ -31,10 +33,12 @@ def main(words: Sequence[str]) -> int:
     for lock in LOCKS:
         file = folder / f"python-{lock.parent.name}.cdx.json"
         call([setup.SBOM_VENV.output / "bin" / "python", "-P", "-m", "cyclonedx_py", "requirements", lock, "-o", file])
-    for piece in parts.GO_PIECES:
-        if os.access(piece.output, os.X_OK) and piece.output.parent == layout.BIN:
-            file = folder / f"go-{piece.output.name}.cdx.json"
-            call([parts.SBOM_TOOL.output, "bin", "-json", "-output", file, piece.output])
+    # A cluster's programs take many minutes to build: only those that are there.
+    for prefix, home, pieces in (("go", layout.BIN, parts.GO_PIECES), ("go-cluster", BIN, CLUSTER_PIECES)):
+        for piece in pieces:
+            if os.access(piece.output, os.X_OK) and piece.output.parent == home:
+                file = folder / f"{prefix}-{piece.output.name}.cdx.json"
+                call([parts.SBOM_TOOL.output, "bin", "-json", "-output", file, piece.output])
     for file in sorted(folder.glob("*.cdx.json")):
         print(f"wrote {paths.shown(file)}")
     return 0

@@ -180,7 +180,8 @@ def _scale_dns(cluster: Cluster, replicas: int) -> None:
 
 def _has_services(cluster: Cluster) -> bool:
     status = cluster.get("daemonset", "kube-proxy", "kube-system")["status"]
-    return 0 < status.get("desiredNumberScheduled", 0) == status.get("numberReady", 0)
+    wanted, ready = (int(status.get(name, 0)) for name in ("desiredNumberScheduled", "numberReady"))
+    return 0 < wanted == ready
 
 
 def _wait(cluster: Cluster) -> None:

@@ -101,3 +101,4 @@ def test_software_is_listed(tmp_path: Path) -> None:
     assert "ApacheJMeter_core" in names["jmeter.cdx.json"]
     assert "requests" in names["python-client.cdx.json"]
     assert "github.com/nats-io/stan.go" in names["go-nats-queue-worker.cdx.json"]
+    assert "github.com/distribution/distribution/v3" in names["go-cluster-registry.cdx.json"]
