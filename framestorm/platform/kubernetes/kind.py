@@ -114,7 +114,7 @@ def load(images: Mapping[str, str], save: Callable[[Path], None]) -> None:
     """
     with _locked():
         nodes = _nodes()
-        if all(_has(node, image_id) for node in nodes for image_id in images.values()):
+        if all(_has(node, *image) for node in nodes for image in images.items()):
             return
         with tempfile.TemporaryDirectory(dir=HOME) as folder:
             archive = Path(folder, "images.tar")
@@ -122,11 +122,17 @@ def load(images: Mapping[str, str], save: Callable[[Path], None]) -> None:
             _kind("load", "image-archive", str(archive), "--name", NAME)
         for node in nodes:
             for name, image_id in images.items():
-                engine.run("exec", node, *_IMAGES, "label", f"docker.io/{name}", f"{_ID}={image_id}")
+                engine.run("exec", node, *_IMAGES, "label", _full(name), f"{_ID}={image_id}")
 
 
-def _has(node: str, image_id: str) -> bool:
-    return bool(engine.run("exec", node, *_IMAGES, "ls", "--quiet", f'labels."{_ID}"=={image_id}').strip())
+def _has(node: str, name: str, image_id: str) -> bool:
+    wanted = f'name=={_full(name)},labels."{_ID}"=={image_id}'
+    return bool(engine.run("exec", node, *_IMAGES, "ls", "--quiet", wanted).strip())
+
+
+def _full(name: str) -> str:
+    """Return the name by which containerd has an image of Docker's."""
+    return f"docker.io/{name}" if "/" in name else f"docker.io/library/{name}"
 
 
 def _nodes() -> list[str]:
