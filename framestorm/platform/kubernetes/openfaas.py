@@ -3,8 +3,6 @@
 Images of this kit are made and put on the nodes when one of them is deployed: with TensorFlow they are large.
 """
 
-import os
-import re
 from collections.abc import Sequence
 from contextlib import closing
 from fnmatch import fnmatchcase
@@ -20,12 +18,11 @@ from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
 from framestorm.platform.openfaas import docker, gateway, parts
 from framestorm.platform.openfaas.layout import NAMESPACE
+from framestorm.platform.openfaas.platform import with_variables
 from framestorm.setup import pieces as setup
 
 READY_WITHIN_S = 120.0
 NAME_LABEL = "faas_function"
-# As faas-cli reads a stack file: a variable, and what stands for it where it is not set.
-_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
 def deploy(stack_file: Path, pattern: str | None, words: Sequence[str]) -> None:
@@ -50,7 +47,7 @@ def _images(stack_file: Path, pattern: str | None) -> dict[str, str]:
     """Return the image of each function of a stack file whose name matches a pattern."""
     functions = YAML(typ="safe").load(stack_file)["functions"]
     return {
-        name: _VARIABLE.sub(lambda found: os.environ.get(found[1]) or found[2] or "", function["image"])
+        name: with_variables(function["image"])
         for name, function in functions.items()
         if fnmatchcase(name, pattern or "*")
     }

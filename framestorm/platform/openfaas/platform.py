@@ -144,12 +144,18 @@ def stack_functions() -> dict[str, StackFunction]:
     return dict(YAML(typ="safe", pure=True).load(STACK)["functions"])
 
 
-_VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
+# As faas-cli reads a stack file: a variable, and what stands for it where it is not set.
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+
+
+def with_variables(text: str) -> str:
+    """Return a text of a stack file with the values of its variables, or their defaults there."""
+    return _VARIABLE.sub(lambda match: os.environ.get(match[1]) or match[2] or "", text)
 
 
 def stack_image(name: str) -> str:
-    """Return the image of a function of stack.yml, with the values of its variables, or their defaults there."""
-    return _VARIABLE.sub(lambda match: os.environ.get(match[1]) or match[2], str(stack_functions()[name]["image"]))
+    """Return the image of a function of stack.yml."""
+    return with_variables(stack_functions()[name]["image"])
 
 
 class OpenFaas(Platform[OpenFaasSettings]):
