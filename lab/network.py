@@ -142,11 +142,16 @@ def move_back(name: str) -> None:
 
 
 def proxy_up(urls: list[str]) -> None:
-    """Start the proxy to the hosts of these URLs only, unless it runs already."""
+    """Start the proxy to the hosts of these URLs, and to those that it leads to already, and to no others."""
     allowed = HOME / "proxy-allowed"
-    lines = "".join(f"^{re.escape(name)}$\n" for name in sorted({urlsplit(url).hostname or "" for url in urls}))
-    if _answers() and allowed.is_file() and allowed.read_text() == lines:
-        return
+    wanted = {f"^{re.escape(urlsplit(url).hostname or '')}$" for url in urls}
+    if _answers() and allowed.is_file():
+        before = set(allowed.read_text().split())
+        if wanted <= before:
+            return
+        # Hosts of the lab that were made with more may be at it.
+        wanted |= before
+    lines = "".join(f"{each}\n" for each in sorted(wanted))
     groups.end(PROXY)
     allowed.write_text(lines)
     upstream = urlsplit(_apt_setting("Acquire::http::Proxy"))

@@ -4,6 +4,7 @@ The engine is the one that `docker` speaks to (DOCKER_HOST, or its current conte
 """
 
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -80,7 +81,13 @@ def manager() -> str:
     Raises:
         FramestormError: there is no docker, or its engine is no manager of a swarm.
     """
-    swarm = json.loads(docker.run("info", "--format", "{{json .Swarm}}"))
+    advice = "start it, or name the engine of a swarm's manager by DOCKER_HOST"
+    if shutil.which("docker") is None:
+        raise FramestormError(f"this machine has no docker command; install Docker or its client alone, then {advice}")
+    try:
+        swarm = json.loads(docker.run("info", "--format", "{{json .Swarm}}"))
+    except FramestormError as error:
+        raise FramestormError(f"docker reaches no engine: {str(error).splitlines()[-1]} Please {advice}") from None
     if not swarm.get("ControlAvailable"):
         raise FramestormError(
             f"the Docker engine is no manager of a swarm (its state: {swarm.get('LocalNodeState', 'unknown')}); run "

@@ -53,6 +53,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[dict[str, Any]]], 
             return "an-id\n"
 
         monkeypatch.setattr(docker, "run", run)
+        monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/docker")
 
     return has
 
@@ -118,11 +119,8 @@ def test_replicas_over_time(engine: Callable[[list[dict[str, Any]]], None]) -> N
         ("http://198.18.0.221:8095/", "url"),  # of the other route
     ],
 )
-def test_an_address_of_the_mesh_is_known(
-    url: str, kind: str, engine: Callable[[list[dict[str, Any]]], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_of_the_mesh_is_known(url: str, kind: str, engine: Callable[[list[dict[str, Any]]], None]) -> None:
     engine([])
-    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/docker")
     platform = registry.at(url, Site())
     assert platform.kind == kind
     if kind == "swarm":
@@ -131,6 +129,10 @@ def test_an_address_of_the_mesh_is_known(
 
 
 def test_an_engine_without_a_swarm_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    with pytest.raises(FramestormError, match="this machine has no docker command"):
+        services.manager()
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/docker")
     monkeypatch.setattr(docker, "run", lambda *_: json.dumps({"LocalNodeState": "inactive", "ControlAvailable": False}))
     with pytest.raises(FramestormError, match=r"no manager of a swarm \(its state: inactive\); run docker swarm init"):
         services.manager()
