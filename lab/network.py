@@ -27,6 +27,7 @@ PROXY_PORT = 3128
 NAMESPACE_WITHIN_S = 5
 DEVICE_WITHIN_S = 5
 KEEPER, PROXY = "network", "proxy"
+ALLOWED = HOME / "proxy-allowed"  # where it leads to
 
 
 def run(*command: str) -> str:
@@ -83,6 +84,7 @@ def up() -> None:
 def down() -> None:
     """Remove what would outlive the namespace's processes; the rest ends with them."""
     groups.end(PROXY)
+    ALLOWED.unlink(missing_ok=True)
     if owner() is not None:
         run("ip", "link", "delete", LINK)
     groups.end(KEEPER)
@@ -143,17 +145,14 @@ def move_back(name: str) -> None:
 
 def proxy_up(urls: list[str]) -> None:
     """Start the proxy to the hosts of these URLs, and to those that it leads to already, and to no others."""
-    allowed = HOME / "proxy-allowed"
     wanted = {f"^{re.escape(urlsplit(url).hostname or '')}$" for url in urls}
-    if _answers() and allowed.is_file():
-        before = set(allowed.read_text().split())
-        if wanted <= before:
-            return
-        # Hosts of the lab that were made with more may be at it.
-        wanted |= before
-    lines = "".join(f"{each}\n" for each in sorted(wanted))
+    before = set(ALLOWED.read_text().split()) if ALLOWED.is_file() else set()
+    if _answers() and wanted <= before:
+        return
+    # Hosts of the lab that were made with more may be fetching from there.
+    lines = "".join(f"{each}\n" for each in sorted(wanted | before))
     groups.end(PROXY)
-    allowed.write_text(lines)
+    ALLOWED.write_text(lines)
     upstream = urlsplit(_apt_setting("Acquire::http::Proxy"))
     settings = HOME / "proxy.conf"
     settings.touch(mode=0o600)
@@ -164,7 +163,7 @@ Allow {NETWORK}
 MaxClients 100
 Timeout 120
 ConnectPort 443
-Filter "{allowed}"
+Filter "{ALLOWED}"
 FilterExtended On
 FilterDefaultDeny Yes
 DisableViaHeader Yes

@@ -7,13 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from framestorm import testing
 from framestorm.errors import UsageError
 from framestorm.machine import wait_until
-from lab import groups, keys, network
+from lab import groups, keys, network, registries
 from lab.__main__ import main
 from lab.base import Archive, unpack
 from lab.hosts import HOME, LabError, LabHost, planned
@@ -63,7 +64,7 @@ def test_down_without_a_lab_is_no_error(lab_cli: Cli) -> None:
 
 
 def test_up_gives_hosts_of_their_own_and_twice_changes_nothing(lab_cli: Cli) -> None:
-    done = lab_cli("up", "--slaves", "1")
+    done = lab_cli("up", "--slaves", "1", "--registries")
     assert lines(done) == [
         ["host", "address", "state", "ssh"],
         ["master1", "198.18.0.2", "running", "yes"],
@@ -78,6 +79,8 @@ def test_up_gives_hosts_of_their_own_and_twice_changes_nothing(lab_cli: Cli) -> 
         lines(done)[3],
     ]
     assert [boot_time(host) for host in ("master1", "slave1", "function1")] == boots
+    names = {urlsplit(url).hostname for url in registries.urls()}
+    assert names <= set(network.ALLOWED.read_text().replace("\\", "").replace("^", "").replace("$", "").split())
     assert len(lines(lab_cli("status"))) == 5
 
 
