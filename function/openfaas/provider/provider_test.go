@@ -5,11 +5,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/openfaas/faas-provider/types"
@@ -49,6 +51,32 @@ func TestRequestsAreSharedEqually(t *testing.T) {
 	}
 	if status, _, _ := post(t, server.URL+"/function/echo.openfaas-fn", ""); status != 200 {
 		t.Errorf("name with namespace: %d", status)
+	}
+}
+
+// endsOnce is a body that tells its end with its last bytes, as a server does, and that the server has closed then.
+type endsOnce struct{ io.Reader }
+
+func (b *endsOnce) Read(p []byte) (int, error) {
+	if b.Reader == nil {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	n, err := b.Reader.Read(p)
+	if err == io.EOF {
+		b.Reader = nil
+	}
+	return n, err
+}
+
+func TestABodyIsNotReadAfterItsEnd(t *testing.T) {
+	g, server := start(t, t.TempDir())
+	mustDeploy(t, g, deployment("echo"))
+	request := httptest.NewRequest(http.MethodPost, "/function/echo", &endsOnce{iotest.DataErrReader(strings.NewReader("hello"))})
+	request.ContentLength = 5
+	answer := httptest.NewRecorder()
+	server.Config.Handler.ServeHTTP(answer, request)
+	if answer.Code != 200 || answer.Body.String() != "hello" {
+		t.Errorf("%d %q", answer.Code, answer.Body)
 	}
 }
 

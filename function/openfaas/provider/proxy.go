@@ -89,7 +89,7 @@ func (b balancer) RoundTrip(request *http.Request) (*http.Response, error) {
 		try := *request
 		try.URL = &url.URL{Scheme: "http", Host: r.instance.Address, Path: request.URL.Path, RawQuery: request.URL.RawQuery}
 		if body != nil {
-			try.Body = io.NopCloser(body)
+			try.Body = io.NopCloser(&toItsEnd{Reader: body})
 		}
 		response, err := b.transport.RoundTrip(&try)
 		if err == nil && response.StatusCode == http.StatusSwitchingProtocols {
@@ -109,6 +109,22 @@ func (b balancer) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+}
+
+// toItsEnd is not read again once it has ended. The transport checks whether a body has more than it should, which it may do
+// when the function has answered: the body is closed by then, and the answer would break off for that.
+type toItsEnd struct {
+	io.Reader
+	hasEnded bool
+}
+
+func (b *toItsEnd) Read(p []byte) (int, error) {
+	if b.hasEnded {
+		return 0, io.EOF
+	}
+	n, err := b.Reader.Read(p)
+	b.hasEnded = err == io.EOF
+	return n, err
 }
 
 // releasing gives the replica back once its answer is passed on.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -124,6 +125,36 @@ func TestRequestsGoToEachReadyPodInTurn(t *testing.T) {
 	// The pod sees the host without change, and what Knative adds.
 	if answers["a f.example.com:31080 one"] != 5 || answers["b f.example.com:31080 one"] != 5 {
 		t.Errorf("not in turn: %v", answers)
+	}
+}
+
+// endsOnce is a body that tells its end with its last bytes, as a server does, and that the server has closed then.
+type endsOnce struct{ io.Reader }
+
+func (b *endsOnce) Read(p []byte) (int, error) {
+	if b.Reader == nil {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	n, err := b.Reader.Read(p)
+	if err == io.EOF {
+		b.Reader = nil
+	}
+	return n, err
+}
+
+func TestABodyIsNotReadAfterItsEnd(t *testing.T) {
+	c := begin(t,
+		corefake.NewSimpleClientset(service("one"), endpoints(t, "one", "a")),
+		fake.NewSimpleClientset(ingressOf("f.example.com", class, v1alpha1.HTTPIngressPath{
+			Splits: []v1alpha1.IngressBackendSplit{split("one", 100)},
+		})),
+	)
+	request := httptest.NewRequest(http.MethodPost, "/", &endsOnce{iotest.DataErrReader(strings.NewReader("hello"))})
+	request.Host, request.ContentLength = "f.example.com", 5
+	answer := httptest.NewRecorder()
+	c.proxy.ServeHTTP(answer, request)
+	if answer.Code != http.StatusOK {
+		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -28,6 +29,9 @@ func newProxy() *proxy {
 			r.Out.Host = r.In.Host
 			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 			r.SetXForwarded()
+			if r.Out.Body != nil {
+				r.Out.Body = &toItsEnd{ReadCloser: r.Out.Body}
+			}
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "ingress: "+err.Error(), http.StatusBadGateway)
@@ -59,4 +63,20 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Host = path.rewriteHost
 	}
 	p.upstream.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chosen{}, address)))
+}
+
+// toItsEnd is not read again once it has ended. The transport checks whether a body has more than it should, which it may do
+// when the pod has answered: the server has closed the body by then, and the answer would break off for that.
+type toItsEnd struct {
+	io.ReadCloser
+	hasEnded bool
+}
+
+func (b *toItsEnd) Read(p []byte) (int, error) {
+	if b.hasEnded {
+		return 0, io.EOF
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.hasEnded = err == io.EOF
+	return n, err
 }
