@@ -8,8 +8,6 @@ LOCAL="$ROOT/.local"
 VENV="$LOCAL/venv"
 LOCK="$ROOT/framestorm/requirements.txt"
 STAMP="$LOCAL/stamps/venv"
-# pip's own five tries are over in 8 s; these outlast a registry or a proxy that is away for a minute.
-export PIP_RETRIES="${PIP_RETRIES:-8}"
 
 fail() {
     printf 'framestorm: %s\n' "$*" >&2

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framestorm.machine import wait_until
-from framestorm.platform.kubernetes import images
+from framestorm.platform import images
 from framestorm.platform.openfaas import parts
 from framestorm.platform.openfaas.platform import stack_image
 from framestorm.setup import packages, pieces
@@ -27,7 +27,7 @@ MEMORY = "1200M"
 DISK = "4G"
 PORT = 2375
 KERNEL = "user-mode-linux"
-TOOLS = ("docker.io", "e2fsprogs", "mmdebstrap", "tinyproxy-bin", "iproute2")
+TOOLS = ("docker.io", "e2fsprogs", "mmdebstrap", "iproute2")
 SYSTEM = ("docker.io", "iproute2", "iptables", "kmod", "ca-certificates", "mount", "procps")
 INIT = Path(__file__).with_name("swarm.sh")
 # Where a host's memory is, as a file.
@@ -75,6 +75,7 @@ def up(count: int) -> list[Node]:
     if not 1 <= count <= MOST:
         raise LabError(f"a swarm of the lab has 1 to {MOST} hosts, not {count}")
     nodes = [Node(number) for number in range(1, count + 1)]
+    packages.install(TOOLS)
     disk = _ensure_disk()
     for node in nodes:
         _start(node, disk)
@@ -139,7 +140,6 @@ def _ensure_disk() -> Path:
     disk = home / "disk"
     if disk.exists():
         return disk
-    packages.install(TOOLS)
     for former in HOME.glob("uml-*"):
         shutil.rmtree(former)
     home.mkdir(parents=True)

@@ -74,7 +74,7 @@ class Server(ABC):
 
 
 class Unit(Server):
-    """The server as the unit that the playbook made: it always runs, and is restarted for each run."""
+    """JMeter's server as a systemd unit, which the playbook installs: it always runs, and restarts for each run."""
 
     _environment_fd: int | None = None
 

@@ -32,6 +32,8 @@ def main(argv: Sequence[str]) -> int:
             if arguments.from_source:
                 kind.up(arguments.nodes)
                 _show_cluster()
+            elif arguments.nodes != 1:
+                raise UsageError("--nodes is for --from-source: the published cluster has one node")
             else:
                 kind.up_published()
         case "status":
@@ -120,13 +122,14 @@ def _parser() -> Parser:
 
 
 def _balance(arguments: argparse.Namespace) -> None:
-    """Start the balancer that is asked for, and print its URL."""
+    """Start the requested balancer and print its URL."""
     kind, function = arguments.kind, arguments.function
     if kind in swarm.BALANCERS:
         if arguments.policy != balancers.POLICIES[0]:
             raise UsageError(f"--policy {arguments.policy}: {kind} has {balancers.POLICIES[0]} alone")
-        url = swarm.balance(kind, function, arguments.workers or 1, arguments.image)
-        print(f"balancer {kind}: {url} {balancers.POLICIES[0]} over {plural(arguments.workers or 1, 'replica')}")
+        workers = 1 if arguments.workers is None else arguments.workers
+        url = swarm.balance(kind, function, workers, arguments.image)
+        print(f"balancer {kind}: {url} {balancers.POLICIES[0]} over {plural(workers, 'replica')}")
         return
     for name in ("workers", "image"):
         if getattr(arguments, name) is not None:

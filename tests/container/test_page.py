@@ -22,7 +22,7 @@ SUBNET = "198.19.254.0/24"
 
 @pytest.fixture
 def engine() -> Iterator[None]:
-    """An engine, without what the page makes in it before and after the test."""
+    """Start a Docker engine; what the page creates in it is removed before and after the test."""
 
     def clear() -> None:
         for words in (("rm", "--force", "--volumes", *SLAVES), ("network", "rm", NETWORK), ("image", "rm", TAG)):

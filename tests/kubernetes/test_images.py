@@ -3,7 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from framestorm.platform.kubernetes import images, manifests
+from framestorm.platform import images
+from framestorm.platform.kubernetes import manifests
 
 
 def test_the_same_files_make_the_same_image(tmp_path: Path) -> None:

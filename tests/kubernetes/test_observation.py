@@ -16,7 +16,7 @@ from framestorm.platform.kubernetes import pod as pods
 from framestorm.platform.kubernetes import watch
 from framestorm.platform.kubernetes.cluster import Cluster
 from framestorm.platform.kubernetes.observation import Observation, Workload, values_of
-from framestorm.platform.kubernetes.timeline import Timeline
+from framestorm.platform.timeline import Timeline
 from tests.kubernetes import objects
 from tests.kubernetes.conftest import CONTEXT, ApiServer
 
@@ -51,7 +51,7 @@ def rows(observation: Observation, metric: str) -> list[Reading]:
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spans from 1970 on have few steps."""
-    monkeypatch.setattr("framestorm.platform.kubernetes.timeline.STEPS_AT_MOST", 3)
+    monkeypatch.setattr("framestorm.platform.timeline.STEPS_AT_MOST", 3)
 
 
 def test_the_start_of_a_replica_has_its_times(cluster: Cluster) -> None:
@@ -175,7 +175,7 @@ def test_what_autoscalers_tell() -> None:
 
 
 def test_rows_are_at_equal_steps_and_at_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("framestorm.platform.kubernetes.timeline.STEPS_AT_MOST", 10)
+    monkeypatch.setattr("framestorm.platform.timeline.STEPS_AT_MOST", 10)
     timeline = Timeline("echo")
     timeline.set("replicas_wanted", 500, 2)
     timeline.set("replicas_ready", 500, 1)

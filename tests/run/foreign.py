@@ -80,7 +80,7 @@ def write_plan(path: Path, elements: str, group: str = THREADS, loops: int = -1)
 
 
 def jar_with_function(path: Path, folder: Path) -> None:
-    """Write a jar with a function of JMeter, `${__twice(word)}`; its class is compiled in `folder`."""
+    """Write a jar with a JMeter function, `${__twice(word)}`, compiled in `folder`."""
     (folder / "Twice.groovy").write_text(FUNCTION)
     jars = ":".join(str(each) for each in paths.JMETER_HOME.glob("lib/**/*.jar"))
     compiler = "org.codehaus.groovy.tools.FileSystemCompiler"

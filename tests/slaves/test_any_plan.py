@@ -34,7 +34,7 @@ def plan(elements: str) -> str:
 
 
 def upload(url: str) -> str:
-    """A sampler that uploads a file over TLS, with the user's client certificate and words of a script and a jar."""
+    """Return a sampler that uploads a file over TLS; its query calls a function of a script and one of a jar."""
     part = '<elementProp name="data/scan.json" elementType="HTTPFileArg"><stringProp name="File.path">data/scan.json'
     part += '</stringProp><stringProp name="File.paramname">scan</stringProp>'
     part += '<stringProp name="File.mimetype">text/plain</stringProp></elementProp>'

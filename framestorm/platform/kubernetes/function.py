@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 from pydantic import Field
 
 from framestorm.errors import FramestormError
-from framestorm.model.study import Meaning, Text
 from framestorm.platform.base import (
     Check,
     Count,
@@ -19,9 +18,9 @@ from framestorm.platform.base import (
     Reading,
     SettingError,
     Site,
-    TargetSettings,
     attempt,
 )
+from framestorm.platform.container import ContainerSettings
 from framestorm.platform.deployment import Deployment, usual_max_scale
 from framestorm.platform.kubernetes import needs, pod
 from framestorm.platform.kubernetes.claim import Claim
@@ -29,7 +28,6 @@ from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterErro
 from framestorm.platform.kubernetes.needs import NAMESPACE
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
-from framestorm.platform.openfaas.platform import stack_functions, stack_image
 from framestorm.platform.quantities import Bytes, Cores, amount
 
 READY_WITHIN_S = 180.0
@@ -41,32 +39,19 @@ PASSING = ("Unschedulable", "NotReady")
 VERSION = "app.kubernetes.io/version"
 
 
-class FunctionSettings(TargetSettings):
+class FunctionSettings(ContainerSettings):
     """Settings of a function on a cluster, which the kit makes in a namespace of its own and removes at the end."""
 
-    function: Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,40}[a-z0-9])?$")] = Field(
-        description="The name of the function: small letters, digits and hyphens."
-    )
-    image: Text | None = Field(
-        None, description="Its image, as the nodes of the cluster can pull it; without one, that of function/stack.yml."
-    )
-    port: Count = Field(8080, description="The port at which its program listens.")
     path: Annotated[str, Field(pattern="^/")] = Field("/", description="The path of its address.")
     cpu_request: Cores = Field("100m", description="CPU that each replica is promised.")
-    cpu: Cores | None = Field(None, description="CPU limit of a replica: cores or thousandths (250m).")
     memory: Bytes | None = Field(None, description="Memory that each replica is promised, and its limit (512Mi).")
     max_scale: Count | None = Field(
         None,
         description="Maximum number of replicas; without it, twice as many as the nodes hold by cpu_request.",
     )
-    environment: Annotated[dict[str, str], Meaning("a mapping")] = Field(
-        {}, description="Environment variables of the function."
-    )
 
     def check(self) -> None:
-        if self.image is None and self.function not in stack_functions():
-            what = f"{self.function} needs target.image: function/stack.yml does not have it"
-            raise SettingError("image", what)
+        super().check()
         if amount(self.cpu_request) == 0:
             raise SettingError("cpu_request", "cpu_request 0: without a request, nothing bounds the number of replicas")
         if self.cpu and amount(self.cpu) < amount(self.cpu_request):
@@ -79,9 +64,6 @@ class FunctionSettings(TargetSettings):
 
     def container(self, name: str) -> Object:
         """Return the container of a replica."""
-        usual = stack_functions()[self.function].get("environment", {}) if self.image is None else {}
-        # The functions of function/ name their pod in each answer, which gives each replica's share.
-        environment = {"tell_worker": "1", **usual, **self.environment}
         requests, limits = {"cpu": self.cpu_request}, {}
         if self.cpu:
             limits["cpu"] = self.cpu
@@ -89,9 +71,9 @@ class FunctionSettings(TargetSettings):
             requests["memory"] = limits["memory"] = _of_kubernetes(self.memory)
         return {
             "name": name,
-            "image": self.image or stack_image(self.function),
+            "image": self.image_name,
             "ports": [{"containerPort": self.port}],
-            "env": [{"name": key, "value": value} for key, value in environment.items()],
+            "env": [{"name": key, "value": value} for key, value in self.variables.items()],
             "resources": {"requests": requests, **({"limits": limits} if limits else {})},
         }
 

@@ -191,7 +191,7 @@ def _has_services(cluster: Cluster) -> bool:
 
 
 def _wait(cluster: Cluster) -> None:
-    """Wait until all that platforms need is there; first for what one look shows, as a look costs what it looks at."""
+    """Wait until every part that a platform needs is ready: first all Deployments, which one cheap call reads."""
     wait_until(lambda: all(map(needs.is_available, cluster.every("deployments"))), READY_WITHIN_S, POLL_S)
     for platform in needs.PARTS:
         _wait_for(cluster, platform)

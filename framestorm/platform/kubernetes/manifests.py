@@ -124,7 +124,7 @@ def openfaas() -> Iterator[Object]:
 
 
 def registry() -> Iterator[Object]:
-    """Return what tells tools where the registry is."""
+    """Yield the ConfigMap that gives tools the registry's address."""
     yield from _objects([REGISTRY])
 
 

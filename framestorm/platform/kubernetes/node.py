@@ -12,8 +12,9 @@ from pathlib import Path
 
 from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
-from framestorm.platform.kubernetes import engine, images, layout, parts
-from framestorm.platform.kubernetes.images import Image
+from framestorm.platform import images
+from framestorm.platform.images import Image
+from framestorm.platform.kubernetes import engine, layout, parts
 from framestorm.platform.kubernetes.layout import BIN, HOME, KUBE, SOURCE
 from framestorm.platform.openfaas import parts as openfaas
 from framestorm.platform.openfaas.layout import BIN as FUNCTIONS_BIN

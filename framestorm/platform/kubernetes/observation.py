@@ -11,8 +11,8 @@ from framestorm.platform.base import Reading
 from framestorm.platform.kubernetes import pod, watch
 from framestorm.platform.kubernetes.cluster import Cluster, Object
 from framestorm.platform.kubernetes.pod import End, Trouble
-from framestorm.platform.kubernetes.timeline import READY, WANTED, Timeline
 from framestorm.platform.kubernetes.watch import Change, Kind, Watch
+from framestorm.platform.timeline import READY, WANTED, Timeline
 
 # By metric; None if it is not known.
 Values = dict[str, float | None]

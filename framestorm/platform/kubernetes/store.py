@@ -32,7 +32,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """End the registry and remove what was pushed."""
+    """Stop the registry and delete the images that were pushed to it."""
     if (started := services.read(STATE)) is not None:
         services.end(started.services.values())
         STATE.unlink()

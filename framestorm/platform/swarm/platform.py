@@ -1,22 +1,21 @@
-"""Functions on Docker Swarm: made for a study, or for `./run.sh target balance`, and called through mesh or proxy."""
+"""Functions on Docker Swarm: made for a study or by `./run.sh target balance`."""
 
 import hashlib
 import shutil
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field
 
 from framestorm.errors import FramestormError
-from framestorm.model.study import Meaning, Text
-from framestorm.platform.base import Check, Count, Platform, Reading, SettingError, Site, TargetSettings, attempt
+from framestorm.platform.base import Check, Count, Platform, Reading, Site, attempt
+from framestorm.platform.container import ContainerSettings
 from framestorm.platform.openfaas import docker, parts
-from framestorm.platform.openfaas.platform import stack_functions, stack_image
-from framestorm.platform.quantities import Bytes, Cores, amount
+from framestorm.platform.quantities import Bytes, amount
 from framestorm.platform.swarm import services
-from framestorm.platform.swarm.services import Object, Service
+from framestorm.platform.swarm.services import Object, SwarmService
 from framestorm.setup import pieces as setup
 from framestorm.setup.pieces import Piece
 
@@ -26,17 +25,10 @@ OWNER = "target"
 FRONTS = tuple(piece for piece in parts.GO_PIECES if piece.output.name in services.FRONTS)
 
 
-class SwarmSettings(TargetSettings):
+class SwarmSettings(ContainerSettings):
     """Settings of a function as a service of Docker Swarm, which the kit makes and removes at the end."""
 
     kind: Literal["swarm"] = "swarm"
-    function: Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,40}[a-z0-9])?$")] = Field(
-        description="The name of the function: small letters, digits and hyphens."
-    )
-    image: Text | None = Field(
-        None, description="Its image, as the nodes have it or can pull it; without one, that of function/stack.yml."
-    )
-    port: Count = Field(8080, description="The port at which its program listens.")
     replicas: Count = Field(1, description="How many replicas there are.")
     route: Literal["mesh", "dnsrr", "redirect"] = Field(
         "mesh",
@@ -44,30 +36,18 @@ class SwarmSettings(TargetSettings):
         "addresses that Swarm's DNS has for the service (endpoint mode dnsrr); or a redirect (307) to the replicas in "
         "turn, at ports of their nodes. The first two balance connections, not requests.",
     )
-    cpu: Cores | None = Field(None, description="CPU limit of a replica: cores or thousandths (250m).")
     memory: Bytes | None = Field(None, description="Memory limit of a replica (512Mi).")
-    environment: Annotated[dict[str, str], Meaning("a mapping")] = Field(
-        {}, description="Environment variables of the function."
-    )
-
-    def check(self) -> None:
-        if self.image is None and self.function not in stack_functions():
-            what = f"{self.function} needs target.image: function/stack.yml does not have it"
-            raise SettingError("image", what)
 
     @property
-    def service(self) -> Service:
+    def service(self) -> SwarmService:
         """The service that they ask for."""
         limits = [f"--limit-cpu={amount(self.cpu):g}"] if self.cpu else []
         limits += [f"--limit-memory={amount(self.memory):.0f}"] if self.memory else []
-        usual = stack_functions()[self.function].get("environment", {}) if self.image is None else {}
         # The redirect knows its workers from its start.
         of_scale = {"replicas"} if self.route != "redirect" else set()
         version = hashlib.sha256(self.model_dump_json(exclude=of_scale).encode()).hexdigest()[:12]
-        # The functions of function/ name their container in each answer, which gives each replica's share.
-        environment = {"tell_worker": "1", **usual, **self.environment}
-        image = self.image or stack_image(self.function)
-        return Service(self.function, image, self.route, self.port, self.replicas, version, limits, environment)
+        made = (self.function, self.image_name, self.route, self.port, self.replicas, version)
+        return SwarmService(*made, limits, self.variables)
 
 
 class Swarm(Platform[SwarmSettings]):

@@ -16,12 +16,12 @@ from urllib.parse import SplitResult
 from framestorm.endpoint import check_reachable
 from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
+from framestorm.platform import images
 from framestorm.platform.base import Reading
 from framestorm.platform.deployment import Deployment
-from framestorm.platform.kubernetes import images
-from framestorm.platform.kubernetes.timeline import READY, WANTED, Timeline
 from framestorm.platform.openfaas import docker
 from framestorm.platform.openfaas.layout import BIN
+from framestorm.platform.timeline import READY, WANTED, Timeline
 
 # Where each route is published: by the mesh on every node, by the balancer in front on the manager.
 PORTS = {"mesh": 8094, "dnsrr": 8095, "redirect": 8096}
@@ -34,6 +34,7 @@ RUNS_WITHIN_S = 180.0
 GOES_WITHIN_S = 60.0
 ANSWERS_WITHIN_S = 20.0
 FAILED = ("failed", "rejected", "orphaned")
+ENDED = (*FAILED, "complete", "shutdown")
 # Swarm goes on trying; what fails so often at its start will not run.
 FAILS_AT_MOST = 3
 
@@ -41,7 +42,7 @@ Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Service:
+class SwarmService:
     """What a service is to be.
 
     limits: of each replica, in docker's words. version: a short name of all for which a new service is needed.
@@ -101,13 +102,14 @@ def url_of(route: str) -> str:
     return f"http://{manager()}:{PORTS[route]}/"
 
 
-def bring_to(wanted: Service, owner: str) -> str:
+def bring_to(wanted: SwarmService, owner: str) -> str:
     """Have a service as wanted, and wait until its replicas run and are reached; returns its URL.
 
     Raises:
         FramestormError: it does not run, or another has its place.
     """
     url = url_of(wanted.route)
+    names = {each["Spec"]["Name"] for each in _made()}
     is_there = False
     for each in made():
         labels, name = each["Spec"]["Labels"], each["Spec"]["Name"]
@@ -126,7 +128,7 @@ def bring_to(wanted: Service, owner: str) -> str:
         _create(wanted.words(owner))
     _wait_until_running(wanted.name, wanted.replicas)
     if wanted.route in FRONTS:
-        if not is_there:
+        if not is_there or _front(wanted.name) not in names:
             _create(_front_words(wanted, owner))
         _wait_until_running(_front(wanted.name), 1)
     _wait_until_reached(url)
@@ -143,10 +145,10 @@ def _front(name: str) -> str:
     return f"{name}-front"
 
 
-def _front_words(wanted: Service, owner: str) -> list[str]:
+def _front_words(wanted: SwarmService, owner: str) -> list[str]:
     """Return the words that make the balancer in front of a service whose replicas run, on the manager."""
     route = wanted.route
-    image, program = f"framestorm/{route}:0.1", f"/{route}"
+    image, program = f"{docker.PREFIX}/{route}:{docker.TAG}", f"/{route}"
     with tempfile.TemporaryDirectory() as folder:
         archive = Path(folder) / "front.tar"
         images.write([images.Image((image,), {program: BIN / route}, (program,))], archive)
@@ -248,7 +250,7 @@ def leads_to(service: Object, address: SplitResult) -> bool:
 
 
 def remove(owner: str) -> list[str]:
-    """Remove what an owner has in the swarm, and wait until it is gone; returns the names of the services."""
+    """Remove an owner's services and network, wait until they are gone, and return the services' names."""
     names = [each["Spec"]["Name"] for each in _made() if each["Spec"]["Labels"][OWNER] == owner]
     if names:
         docker.run("service", "rm", *names)
@@ -267,10 +269,8 @@ def remove(owner: str) -> list[str]:
 def deployment(service: Object) -> Deployment:
     """Return what runs for a service, as the swarm says."""
     spec = service["Spec"]
-    container, limits = (
-        spec["TaskTemplate"]["ContainerSpec"],
-        spec["TaskTemplate"].get("Resources", {}).get("Limits", {}),
-    )
+    container = spec["TaskTemplate"]["ContainerSpec"]
+    limits = spec["TaskTemplate"].get("Resources", {}).get("Limits", {})
     texts = {"cpu": f"{limits['NanoCPUs'] / 1e9:g}"} if limits.get("NanoCPUs") else {}
     texts |= {"memory": str(limits["MemoryBytes"])} if limits.get("MemoryBytes") else {}
     replicas = spec["Mode"]["Replicated"]["Replicas"]
@@ -287,12 +287,14 @@ def readings(service: Object, start_ms: float, end_ms: float) -> Iterator[Readin
         status, at_ms = task["Status"], _time_ms(task["Status"]["Timestamp"])
         if status["State"] == "running":
             changes.append((at_ms, 1))
-        elif start_ms <= at_ms <= end_ms:
+        elif status["State"] in ENDED and start_ms <= at_ms <= end_ms:
             # When it began to run is not told any more; what was made before the span ran then.
             changes += [(start_ms, 1), (at_ms, -1)] if _time_ms(task["CreatedAt"]) < start_ms else []
-            what = f"{service['Spec']['Name']}.{task['Slot']}: {status.get('Err') or status['State']}"
-            exit_status = status.get("ContainerStatus", {}).get("ExitCode", 0)
-            ends += [Reading(round(at_ms), "replica_ended", function, what, exit_status)]
+            # One that the swarm was asked to end is none that was lost.
+            if status["State"] != "shutdown":
+                what = f"{service['Spec']['Name']}.{task['Slot']}: {status.get('Err') or status['State']}"
+                exit_status = status.get("ContainerStatus", {}).get("ExitCode", 0)
+                ends.append(Reading(round(at_ms), "replica_ended", function, what, exit_status))
     timeline.set(WANTED, 0, service["Spec"]["Mode"]["Replicated"]["Replicas"])
     timeline.set(READY, 0, 0)
     ready = 0

@@ -95,13 +95,15 @@ def test_replicas_over_time(engine: Callable[[list[dict[str, Any]]], None]) -> N
             task(2, "00.5", "11", "running"),
             task(3, "00.5", "40.018691738", "failed", 137, "task: non-zero exit (137)"),
             task(3, "40.1", "52", "running"),
+            task(3, "53", "54", "preparing", None),  # not running yet
+            task(5, "00.2", "25", "shutdown"),  # ended because it was asked to
             task(4, "00.1", "05", "shutdown", None),  # of a service with other settings, over before the run
         ]
     )
     start_ms = datetime(2026, 11, 26, 16, 13, 20, tzinfo=UTC).timestamp() * 1000
     rows = list(services.readings(SERVICE, start_ms, start_ms + 39_000))
     ready = {round(row.time_ms - start_ms): row.value for row in rows if row.metric == "replicas_ready"}
-    assert [ready[each] for each in (0, 20_000, 20_019, 31_000, 32_000, 39_000)] == [3, 3, 2, 2, 3, 3]
+    assert [ready[each] for each in (0, 5_000, 20_000, 20_019, 31_000, 32_000, 39_000)] == [4, 3, 3, 2, 2, 3, 3]
     (end,) = (row for row in rows if row.metric == "replica_ended")
     assert end == (round(start_ms + 20_019), "replica_ended", "noop", end.detail, 137)
     assert end.detail == "framestorm-noop.3: task: non-zero exit (137)"
