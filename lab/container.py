@@ -41,4 +41,4 @@ def _make(_piece: Piece) -> None:
 
 
 # After the base image: a machine has one engine at a time.
-PIECE = Piece("kit-image", "image of the kit", MADE_OF, docker.DATA, _make, (docker.BASE_IMAGE,))
+PIECE = Piece("kit-image", "image of the kit", MADE_OF, docker.DATA, _make, after=(docker.BASE_IMAGE,))

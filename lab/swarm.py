@@ -101,7 +101,7 @@ def existing() -> list[Node]:
 
 def _make_images() -> None:
     """Write the images of noop, sleep and cpu, by their names in function/stack.yml, into an archive."""
-    pieces.ensure([piece for piece in parts.GO_PIECES if piece.output in {parts.binary(name) for name in FUNCTIONS}])
+    pieces.ensure(parts.programs(*FUNCTIONS))
     contents = [
         images.Image((stack_image(name),), {f"/{name}": parts.binary(name)}, (f"/{name}", "serve"))
         for name in FUNCTIONS

@@ -71,7 +71,7 @@ def folder(module: Path, name: str) -> Path:
 
 
 def program(
-    name: str, title: str, output: Path, module: Path, package: str, after: Piece = PIECE,
+    name: str, title: str, output: Path, module: Path, package: str, after: Piece,
     sources: Sequence[Path] = (), link: str = "",
 ) -> Piece:  # fmt: skip
     """Return the piece that is a program, made after another one: two builds would compile the same packages twice.
@@ -94,4 +94,4 @@ def program(
         into = f"{piece.output.parent}{os.sep}" if package == "tool" else piece.output
         build(module, "-o", into, package, link=link)
 
-    return Piece(name, title, tuple(sorted(inputs)), output, make, tuple(dict.fromkeys((PIECE, after))))
+    return Piece(name, title, tuple(sorted(inputs)), output, make, (PIECE,), (after,))

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,7 +32,10 @@ AT_ONCE = 3
 
 @dataclass(frozen=True)
 class Piece:
-    """Something made in .local/: remade when one of `inputs` changes or `output` is gone; made after what it needs."""
+    """Something made in .local/: remade when one of `inputs` changes or `output` is gone.
+
+    needs: what has to be made before, in any case. after: what it waits for only where both are to be made.
+    """
 
     name: str
     title: str
@@ -40,6 +43,7 @@ class Piece:
     output: Path
     make: Callable[["Piece"], None]
     needs: tuple["Piece", ...] = ()
+    after: tuple["Piece", ...] = ()
 
     @property
     def stamp(self) -> Path:
@@ -296,21 +300,22 @@ FACE_BLUR = (FUNCTION_VENV, CLIENT_VENV, FACE_GRAPH, SAMPLE_VIDEO)
 
 
 def ensure(pieces: Sequence[Piece]) -> None:
-    """Make the missing pieces, some in parallel; nothing is printed when there is nothing to do.
+    """Make the missing pieces and what these need, some in parallel; nothing is printed when there is nothing to do.
 
     Raises:
         FramestormError: a piece could not be made; those made before it stay.
     """
+    pieces = _with_needs(pieces)
     if all(piece.is_made() for piece in pieces):
         return
     STAMPS.mkdir(parents=True, exist_ok=True)
     with _locked(), ThreadPoolExecutor(AT_ONCE) as pool:
-        waiting = [piece for piece in dict.fromkeys(pieces) if not piece.is_made()]
+        waiting = [piece for piece in pieces if not piece.is_made()]
         total = len(waiting)
         running: dict[Future[None], Piece] = {}
         while waiting or running:
             unmade = {piece.name for piece in (*waiting, *running.values())}
-            ready = [piece for piece in waiting if not unmade & {need.name for need in piece.needs}]
+            ready = [piece for piece in waiting if not unmade & {each.name for each in (*piece.needs, *piece.after)}]
             for piece in ready[: AT_ONCE - len(running)]:
                 waiting.remove(piece)
                 running[pool.submit(_make, piece, f"{total - len(waiting)}/{total}")] = piece
@@ -319,6 +324,11 @@ def ensure(pieces: Sequence[Piece]) -> None:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 del running[future]
                 future.result()
+
+
+def _with_needs(pieces: Iterable[Piece]) -> list[Piece]:
+    """Return pieces with what they need, and what that needs, each once."""
+    return list(dict.fromkeys(each for piece in pieces for each in (piece, *_with_needs(piece.needs))))
 
 
 def _make(piece: Piece, position: str) -> None:

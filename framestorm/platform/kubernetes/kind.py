@@ -16,13 +16,16 @@ from framestorm.platform.base import Check
 from framestorm.platform.kubernetes import engine, layout, manifests, needs, node, parts, store
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
 from framestorm.platform.kubernetes.layout import CONTEXT, HOME, KUBECONFIG, NAME
+from framestorm.platform.openfaas import parts as openfaas
 from framestorm.platform.openfaas.layout import BIN as OPENFAAS_BIN
 from framestorm.platform.openfaas.layout import FUNCTIONS
 from framestorm.setup import packages
 from framestorm.setup import pieces as setup
 
 KIND = OPENFAAS_BIN / "kind"
-PIECES = (*parts.CLUSTER_PIECES, node.ROOT_PIECE, manifests.PIECE)
+# Functions lie on the nodes from the start; by the other two, `target deploy` brings further ones.
+FUNCTIONS_AND_TOOLS = openfaas.programs(*openfaas.GO_FUNCTIONS, "faas-cli", "stack-check")
+PIECES = (*parts.CLUSTER_PIECES, *FUNCTIONS_AND_TOOLS, node.ROOT_PIECE, manifests.PIECE)
 PUBLISHED = HOME / "published"  # that cluster was asked for
 READY_WITHIN_S = 180.0
 POLL_S = 1.0

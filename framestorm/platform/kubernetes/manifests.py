@@ -157,6 +157,7 @@ PIECE = Piece(
     (Path(__file__), *sorted(OWN.glob("*.yaml")), REGISTRY, parts.SERVING / "go.mod", parts.METRICS / "go.mod"),
     MANIFESTS / "complete",
     _make,
+    (golang.PIECE,),
     (parts.CLUSTER_PIECES[-1],),
 )
 

@@ -76,6 +76,12 @@ def _go_pieces() -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
+def programs(*names: str) -> tuple[Piece, ...]:
+    """Return the pieces that are these parts, functions or balancers."""
+    outputs = {binary(name) for name in names}
+    return tuple(piece for piece in GO_PIECES if piece.output in outputs)
+
+
 def needed_packages() -> list[str]:
     """Return the Debian packages that the local OpenFaaS needs; a JDK or a Node from another source will do as well."""
     # Node from another source has no package of that name, and would be downgraded.

@@ -22,7 +22,7 @@ from framestorm.setup.pieces import Piece
 # `./run.sh target balance`'s own names of the routes, and who makes what it makes.
 BALANCERS = {f"swarm-{route}": route for route in services.PORTS}
 OWNER = "target"
-FRONTS = tuple(piece for piece in parts.GO_PIECES if piece.output.name in services.FRONTS)
+FRONTS = parts.programs(*services.FRONTS)
 
 
 class SwarmSettings(ContainerSettings):

@@ -103,6 +103,17 @@ def test_pieces_are_made_side_by_side_but_after_what_they_need(piece: setup.Piec
     assert sorted(order[:2]) == ["first", "second"] and order[2] == "last"
 
 
+def test_what_a_piece_needs_is_made_too_and_what_it_only_follows_is_not(piece: setup.Piece) -> None:
+    def another(name: str, **order: tuple[setup.Piece, ...]) -> setup.Piece:
+        return setup.Piece(name, name, (), piece.output.with_name(name), lambda made: made.output.touch(), **order)
+
+    compiler, neighbour = another("compiler"), another("neighbour")
+    tool = another("tool", needs=(compiler,))
+    program = another("program", needs=(tool,), after=(neighbour,))
+    setup.ensure([program])
+    assert [each.output.exists() for each in (compiler, tool, program, neighbour)] == [True, True, True, False]
+
+
 def test_a_piece_that_fails_ends_the_set_up_and_those_that_need_it_are_not_made(piece: setup.Piece) -> None:
     def fail(_: setup.Piece) -> None:
         raise FramestormError("no space left")
@@ -110,7 +121,7 @@ def test_a_piece_that_fails_ends_the_set_up_and_those_that_need_it_are_not_made(
     broken = setup.Piece("broken", "broken", (), piece.output.with_name("broken"), fail)
     dependent = setup.Piece("piece", "a piece", piece.inputs, piece.output, piece.make, (broken,))
     with pytest.raises(FramestormError, match="no space left"):
-        setup.ensure([broken, dependent])
+        setup.ensure([dependent])
     assert not piece.output.exists()
 
 
