@@ -264,7 +264,13 @@ def _rebuild(words: Sequence[str]) -> int:
         raise UsageError(f"-o is for a JTL; the pages of {options.run_dir} are made in its own folder")
     for folder in (options.run_dir.resolve(), paths.DASHBOARDS / options.run_dir):
         if any((folder / name).is_file() for name in RAW_FILES):
-            return _report(folder, options.criteria, options.title, accepts_overload=options.accepts_overload or None)
+            return _report(
+                folder,
+                options.criteria,
+                options.title,
+                accepts_overload=options.accepts_overload or None,
+                judges_steady=options.judges_steady or None,
+            )
         if (folder / "study.json").is_file():
             from framestorm.study import command
 
@@ -422,6 +428,10 @@ def _add_judgement(parser: argparse.ArgumentParser) -> None:
         "--accept-overload", dest="accepts_overload", action="store_true",
         help="let a run pass in which the function does not keep up with an arrival rate (default: it fails)",
     )  # fmt: skip
+    parser.add_argument(
+        "--steady", dest="judges_steady", action="store_true",
+        help="judge the steady part only, and say how much was left out (default: the whole run)",
+    )  # fmt: skip
 
 
 def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
@@ -445,7 +455,12 @@ def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
 
 
 def _report(
-    run_dir: Path, criteria: Sequence[str] = (), title: str | None = None, *, accepts_overload: bool | None = None
+    run_dir: Path,
+    criteria: Sequence[str] = (),
+    title: str | None = None,
+    *,
+    accepts_overload: bool | None = None,
+    judges_steady: bool | None = None,
 ) -> int:
     from framestorm.model import files
     from framestorm.model.summary import Summary
@@ -456,7 +471,14 @@ def _report(
 
     setup.ensure(setup.FOR_A_RUN)  # for JMeter's dashboard
     with dashboard_of(run_dir) as made:
-        verdict = build(run_dir, criteria or None, title, before_page=made, accepts_overload=accepts_overload)
+        verdict = build(
+            run_dir,
+            criteria or None,
+            title,
+            before_page=made,
+            accepts_overload=accepts_overload,
+            judges_steady=judges_steady,
+        )
     say(terminal_text(files.read(run_dir / "summary.json", Summary)))
     say(f"\nreport: {paths.shown(run_dir / 'index.html')}")
     return verdict.exit_status

@@ -265,6 +265,7 @@ def _begun(prepared: Prepared, output: Output) -> Record:
         names=prepared.names,
         criteria=output.criteria,
         accepts_overload=output.accepts_overload,
+        judges_steady=output.judges_steady,
         target=Target(platform.kind, prepared.url or None, platform.settings_as_text()),
         versions={**machine.versions(), **platform.versions()},
         unpatched=patches.missing() if prepared.what.is_unpatched else (),

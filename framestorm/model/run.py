@@ -85,6 +85,7 @@ class Record:
     source: the JTL that the folder was made from, where no run of the kit made it.
     properties: every property of the plan as it was set; given: those that the command line set.
     accepts_overload: a load that comes by a schedule may be more than the function answers.
+    judges_steady: figures and criteria are of the steady part only.
     loads: what each thread group of the plan asks for, and each timer.
     http2_only: the servers, as scheme://host:port, that broke every connection, and speak HTTP/2.
     names: those that requests go to, where a name has several addresses.
@@ -115,6 +116,7 @@ class Record:
     http2_only: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
     accepts_overload: bool = False
+    judges_steady: bool = False
     target: Target | None = None
     hosts: tuple[Host, ...] = ()
     losses: tuple[Loss, ...] = ()

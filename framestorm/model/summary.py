@@ -4,6 +4,7 @@
 """
 
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -32,6 +33,8 @@ Doubt = Literal[
     "replicas_short",
     "hosts_differ",
     "clock",
+    "audit",
+    "drift",
     "element_failed",
     "unreplaced",
 ]
@@ -324,6 +327,58 @@ class Reached:
 
 
 @dataclass(frozen=True)
+class Audit:
+    """What JMeter counted by itself, apart from the results of its samplers, and what the rows of these say.
+
+    counted, rows: samples of samplers. in_progress: how many of them were in progress on average, by its own clock.
+    of_rows: the same by Little's law, their rate times their mean response time. None if the times are not known.
+    span_ms: for how long JMeter counted, the mean over its hosts.
+    """
+
+    counted: int
+    rows: int
+    in_progress: float | None = None
+    of_rows: float | None = None
+    span_ms: float | None = None
+
+    @property
+    def residual(self) -> float | None:
+        """What the rows lack of what was in progress, as a share of that; below 0 if they have more."""
+        if self.in_progress is None or self.of_rows is None or not self.in_progress:
+            return None
+        return 1 - self.of_rows / self.in_progress
+
+    @property
+    def apart_ms(self) -> float | None:
+        """By how much a sample took longer than its row says, on average."""
+        if self.residual is None or self.in_progress is None or self.span_ms is None:
+            return None
+        return self.residual * self.in_progress * self.span_ms / self.counted
+
+
+@dataclass(frozen=True)
+class SteadyState:
+    """Since when response times are steady, in the part of the load that asks for most; seconds since the run's start.
+
+    since_s: None if they never are.
+    change: by what share they are longer before that than after it; if they never are steady, in the last third than in
+        the first. n: the samples that were looked at; before: those of them that started before since_s.
+    """
+
+    from_s: float
+    to_s: float
+    since_s: float | None
+    change: float
+    n: int
+    before: int
+
+    @property
+    def is_from_begin(self) -> bool:
+        """Whether nothing has to be left out."""
+        return self.since_s is not None and not self.before
+
+
+@dataclass(frozen=True)
 class Facts:
     """What the warnings are made of.
 
@@ -342,6 +397,9 @@ class Facts:
     overload: whether the function kept up, None if the load comes by no schedule, or is too short to tell.
     requests_by_address: how many requests of JMeter each address of a name got, by name (host:port) and address.
     accepted: how many samples of each label got status 202, which says that the work is still to be done.
+    audit: what JMeter counted by itself, None if it does not say.
+    steady: since when response times are steady, None if there is too little to tell.
+    left_out: the main samples that figures leave out, because only the steady part is judged.
     """
 
     unverified: int
@@ -364,6 +422,9 @@ class Facts:
     cut_off: int = 0
     overload: Overload | None = None
     accepted: dict[str, int] = field(default_factory=dict)
+    audit: Audit | None = None
+    steady: SteadyState | None = None
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -423,6 +484,16 @@ class Summary:
         if self.load is None or self.run.started_ms is None:
             return 0.0
         return (self.load.start_ms - self.run.started_ms) / 1000
+
+    @property
+    def judged_from_ms(self) -> float:
+        """When the part of the run begins that figures are of, in epoch ms: the steady part, or all of it."""
+        if not self.run.judges_steady:
+            return -math.inf
+        steady = self.facts.steady
+        if steady is None or steady.since_s is None:
+            return math.inf
+        return (self.run.started_ms or (self.load.start_ms if self.load else 0.0)) + 1000 * steady.since_s
 
     @property
     def main(self) -> LabelSummary:

@@ -16,12 +16,13 @@ def build(
     before_page: Callable[[], object] | None = None,
     *,
     accepts_overload: bool | None = None,
+    judges_steady: bool | None = None,
 ) -> Verdict:
     """Make samples.csv, summary.json, junit.xml and index.html of a run's folder from its raw files.
 
-    Works on a run that died: then the verdict is partial and the page says what is missing. `criteria`, `title` and
-    `accepts_overload` replace those of run.json. Each file is replaced whole or not at all. `before_page` waits for
-    files that the page lists and something else makes.
+    Works on a run that died: then the verdict is partial and the page says what is missing. `criteria`, `title`,
+    `accepts_overload` and `judges_steady` replace those of run.json. Each file is replaced whole or not at all.
+    `before_page` waits for files that the page lists and something else makes.
 
     Raises:
         CriteriaError: a criterion is not understood.
@@ -40,10 +41,11 @@ def build(
         grammar.parse(text)
     try:
         results = read_results(run_dir)
-        if title is not None:
-            results = replace(results, record=replace(results.record, title=title))
-        if accepts_overload is not None:
-            results = replace(results, record=replace(results.record, accepts_overload=accepts_overload))
+        record = results.record
+        record = record if title is None else replace(record, title=title)
+        record = record if accepts_overload is None else replace(record, accepts_overload=accepts_overload)
+        record = record if judges_steady is None else replace(record, judges_steady=judges_steady)
+        results = replace(results, record=record)
         summary = summarise(run_dir, results, criteria)
         if before_page is not None:
             before_page()

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from framestorm.model.series import Curves
 from framestorm.model.summary import Machine, Stall
 from framestorm.model.units import plural
 from framestorm.report.asked import Asked
+from framestorm.report.stretch import Stretch, level
 from framestorm.report.trust.machines import BUSY_TIME, is_saturated
 from framestorm.stats.backlog import ONE_SIDED, growth
 from framestorm.stats.checks import Floats
@@ -21,9 +21,6 @@ from framestorm.stats.means import student
 
 LEAST_SAMPLES = 12
 MOST_BINS, BINS_BY = 30, 6
-# Of the highest rate of a schedule: what is above counts as one level, and is judged if it is so long.
-FLAT = 0.9
-LEAST_LEVEL_S, LEAST_LEVEL_SHARE = 5.0, 0.25
 # Of the requests: what is below are single failures, not an overload.
 LEAST_SHARE = 0.01
 # Of the time-out: where the mean response time is so close to it, most requests would have waited longer.
@@ -36,17 +33,6 @@ SHORTEST = 0.05  # of the response times
 LONG_STALL_MS = 500.0
 # A generator is late whose requests start late by such a share of the growth of response times, or so few are sent.
 LATE, IN_TIME = 0.25, 0.98
-
-
-class Stretch(NamedTuple):
-    """From when to when, in epoch ms."""
-
-    start: float
-    end: float
-
-    @property
-    def length_s(self) -> float:
-        return (self.end - self.start) / 1000
 
 
 class Arrivals(NamedTuple):
@@ -76,7 +62,7 @@ def overload(
     first, last = known.select(pl.col("start_ms").min(), pl.col("start_ms").max().alias("last")).collect().row(0)
     if first is None or last <= first:
         return None
-    stretch = _level(asked.per_s, Stretch(first, last), origin_ms)
+    stretch = level(asked.per_s, Stretch(first, last), origin_ms)
     within = known.filter(pl.col("start_ms").is_between(*stretch))
     times = {
         "mean_ms": pl.col("rtt_ms").filter(pl.col("ok") | pl.col("timed_out")).mean(),
@@ -150,30 +136,6 @@ def blame(
     if load is not None and held_s >= BUSY_TIME * (load[1] - load[0]) / 1000:
         return f"JMeter itself was held up in {plural(held_s, 'second')}"
     return ""
-
-
-def _level(asked: Curves, load: Stretch, origin_ms: float) -> Stretch:
-    """The longest part of the load in which the schedule asks for nearly its highest rate; all of it if that is short.
-
-    A level that is short is a burst, which a queue may take.
-    """
-    x, y = ([value or 0.0 for value in asked.get(name, [])] for name in ("x", "y"))
-    least = FLAT * max(y, default=0.0)
-    levels: list[Stretch] = []
-    for (from_s, low), (to_s, high) in pairwise(zip(x, y, strict=True)):
-        if max(low, high) < least or least <= 0 or to_s <= from_s:
-            continue
-        # Where the line crosses that rate.
-        share = (least - low) / (high - low) if high != low else 0.0
-        begin = from_s + (to_s - from_s) * share if low < least else from_s
-        end = from_s + (to_s - from_s) * share if high < least else to_s
-        part = Stretch(max(load.start, origin_ms + 1000 * begin), min(load.end, origin_ms + 1000 * end))
-        if levels and part.start - levels[-1].end < 1:
-            levels[-1] = Stretch(levels[-1].start, part.end)
-        else:
-            levels.append(part)
-    longest = max(levels, key=lambda level: level.length_s, default=load)
-    return longest if longest.length_s >= min(LEAST_LEVEL_S, LEAST_LEVEL_SHARE * load.length_s) else load
 
 
 def _planned(asked: Curves, stretch: Stretch, origin_ms: float) -> float | None:

@@ -1,5 +1,6 @@
 """summary.json: every number of the page, calculated from the tables; the page is made from this file alone."""
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -10,14 +11,16 @@ from framestorm.model import summary as model
 from framestorm.model.criteria import ALL, EACH, OVERLOAD, USER, parse
 from framestorm.model.judgement import Group, Judgement, for_each, judge
 from framestorm.model.sample import SampleKind, noun
-from framestorm.model.series import Mark, SampleSeries, Series
+from framestorm.model.series import Curves, InFlight, Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
 from framestorm.report.asked import read_users
 from framestorm.report.load import measure_load
 from framestorm.report.queue import accepted_by_label
 from framestorm.report.reached import read_reached
+from framestorm.report.steady import read_steady
 from framestorm.results import hosts, reading, replicas, stalls, starts
+from framestorm.results.audit import read_audit
 from framestorm.results.jtl import read_threads
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
 from framestorm.results.unreplaced import read_unreplaced
@@ -66,9 +69,6 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     parsed = [parse(text, label) for text in texts or defaults]
     # Before the labels, whose sorted times stay in memory.
     main_series = series.sample_series(samples, origin_ms)
-    labels, groups, charted = _labels(results, {criterion.label for criterion in parsed}, origin_ms)
-    wholes = {ALL, USER} if users.height else {ALL}
-    samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
     stalled = stalls.read_stalls(results.log, samples, load, origin_ms, is_open_model=record.is_open_model)
     resources = hosts.read_machines(run_dir / "resources.csv")
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
@@ -76,6 +76,16 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     in_flight = series.in_flight(samples, users.lazy(), lost_hosts, origin_ms, noun(label), asked_users)
     metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
     measured = measure_load(results, in_flight, machines, stalled, metrics, lost_hosts, load, origin_ms)
+    threads_reached = series.threads_over_time(threads, lost_hosts, origin_ms, asked_users)
+    line = measured.asked.per_s if measured.asked else asked_users or _reached(threads_reached or in_flight)
+    steady = read_steady(samples, line, origin_ms)
+    judged_part = results.since(_steady_ms(steady, origin_ms)) if record.judges_steady else results
+    labels, groups, charted = _labels(judged_part, {criterion.label for criterion in parsed}, origin_ms)
+    wholes = {ALL, USER} if users.height else {ALL}
+    samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
+    whole = groups[label]
+    if record.judges_steady:
+        whole = sample_group(samples, label, at_rate=results.is_at_rate)
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
     functions = starts.with_starts_and_ends(functions, metrics, samples, origin_ms)
     # Without criteria, the assertions of transactions must hold too.
@@ -99,7 +109,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         run=record,
         load=model.Span(load[0], load[1], load[1] - load[0]) if load else None,
         labels=labels,
-        hosts=_hosts(results, groups[label], {loss.host: loss.at_s for loss in lost_hosts}),
+        hosts=_hosts(results, whole, {loss.host: loss.at_s for loss in lost_hosts}),
         losses=lost_hosts,
         machines=machines,
         functions=functions,
@@ -121,6 +131,9 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             rates=measured.rates,
             overload=measured.overload,
             accepted=accepted_by_label(results.every),
+            audit=read_audit(results.log.counted, results.jtl.of_hosts),
+            steady=steady,
+            left_out=whole.n - groups[label].n,
             assumed=list(results.jtl.assumed),
             cut_off=results.cut_off,
             untimed=results.untimed,
@@ -132,7 +145,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             **vars(main_series),
             labels=charted,
             in_flight=in_flight,
-            threads=series.threads_over_time(threads, lost_hosts, origin_ms, asked_users),
+            threads=threads_reached,
             asked_per_s=measured.asked.per_s if measured.asked else {},
             machines=series.machines_over_time(resources, origin_ms),
             replicas=replicas.replicas_over_time(metrics, functions, origin_ms),
@@ -140,6 +153,16 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         ),
     )
     return trust.warned(summary, samples)
+
+
+def _reached(users: InFlight | None) -> Curves:
+    """Return the line of the users that there were, of a plan that does not say how many it keeps."""
+    return {"x": [*users.x], "y": [*users.y]} if users else {}
+
+
+def _steady_ms(steady: model.SteadyState | None, origin_ms: float) -> float:
+    """Return when the steady part of a run begins, in epoch ms; after all samples if it has none."""
+    return math.inf if steady is None or steady.since_s is None else origin_ms + 1000 * steady.since_s
 
 
 def run_files(run_dir: Path) -> list[model.RunFile]:

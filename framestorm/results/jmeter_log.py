@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from framestorm.model.summary import ElementErrors
 from framestorm.results.element_errors import read_errors
@@ -54,6 +55,11 @@ _UNREPLACED = re.compile(
 _REQUESTS = re.compile(
     rb'%b\{"type":"requests","name":(%b),"address":(%b),"n":%b\}$' % (_MESSAGE, _TEXT, _TEXT, _NUMBER), re.MULTILINE
 )
+# The message of jmx/java/Audit.java.
+_AUDIT = re.compile(
+    rb'%b\{"type":"audit","samples":%b,"busy_us":%b,"span_us":%b,"unknown":%b\}$' % (_MESSAGE, *[_NUMBER] * 4),
+    re.MULTILINE,
+)
 # A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
 _ENDED_THREAD = re.compile(
     rb"%b(?:Uncaught exception in thread (?!Thread\[StandardJMeterEngine,).*|Test failed!)\n?([^:\n]*)" % _MESSAGE,
@@ -67,6 +73,19 @@ _ENDED_ENGINE = re.compile(
 )
 # A thread group that JMeter passes over, as one whose duration turns out to be 0; the test goes on with the others.
 _UNSTARTED = re.compile(rb"%bError occurred starting thread group :(.*), error message:(.*)" % _MESSAGE, re.MULTILINE)
+
+
+class Counted(NamedTuple):
+    """What one JMeter counted of a test by itself, apart from the results of its samplers.
+
+    samples: how many ended; busy_ms: how long their samplers took, all together; span_ms: from the start of the first
+    to the end of the last; unknown: for how many of them the time is not known.
+    """
+
+    samples: int
+    busy_ms: float
+    span_ms: float
+    unknown: int
 
 
 @dataclass(frozen=True)
@@ -88,6 +107,7 @@ class JMeterLog:
     unstarted: each thread group that could not be started, with the reason.
     is_watched: whether it noticed the seconds in which it was held up. stalls: the start of each such second in epoch
     ms, and how long in ms a thread was held up in it at most, and garbage was collected.
+    counted: what each JMeter that made load counted by itself.
     """
 
     refusal: str | None
@@ -106,6 +126,7 @@ class JMeterLog:
     unstarted: list[tuple[str, str]]
     is_watched: bool
     stalls: list[tuple[int, int, int]]
+    counted: list[Counted]
 
 
 def read_log(run_dir: Path) -> JMeterLog:
@@ -143,6 +164,10 @@ def read_log(run_dir: Path) -> JMeterLog:
             unstarted=[(name, why.strip(" ,\r")) for name, why in found(_UNSTARTED)],
             is_watched=any(log.find(_WATCHED) >= 0 for log in logs),
             stalls=[(int(start), int(longest), int(gc)) for start, longest, gc in found(_STALL)],
+            counted=[
+                Counted(int(samples), int(busy_us) / 1000, int(span_us) / 1000, int(unknown))
+                for samples, busy_us, span_us, unknown in found(_AUDIT)
+            ],
         )
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -76,6 +77,14 @@ SOURCE = (
 )
 
 
+class HostRows(NamedTuple):
+    """The rows of samplers of one host: how many, the sum of their times, NaN if one is not known, and their span."""
+
+    n: int
+    busy_ms: float
+    span_ms: float | None
+
+
 @dataclass
 class Jtl:
     """The readable part of samples.jtl; `rows` is None if there is none.
@@ -84,6 +93,7 @@ class Jtl:
         counts: of rows by label, host and source; ok, elapsed_ms: by label, how many are without error, and the sum of
         their times; assumed: sentences on what the file does not say itself.
     cut: how many transactions of each label the end of their threads cut off, which are no samples and not in rows.
+    of_hosts: the rows of samplers, by host.
     """
 
     problem: str | None = None
@@ -97,6 +107,7 @@ class Jtl:
     assumed: tuple[str, ...] = ()
     bad_rows: int = 0
     cut: Counter[str] = field(default_factory=Counter)
+    of_hosts: list[HostRows] = field(default_factory=list)
 
 
 def read_jtl(run_dir: Path, record: Record) -> Jtl:
@@ -145,7 +156,10 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     keys = ("label", "host", SOURCE, "_good")
     # The sum of the times is not known if one of them cannot be.
     sum_ms = pl.when(pl.col("rtt_ms").null_count() == 0).then(pl.col("rtt_ms").sum()).otherwise(float("nan"))
-    sums = rows.group_by(*keys).agg(pl.len(), pl.col("ok").sum(), sum_ms.alias("ms"))
+    end_ms = pl.col("start_ms") + pl.col("rtt_ms")
+    sums = rows.group_by(*keys).agg(
+        pl.len(), pl.col("ok").sum(), sum_ms.alias("ms"), pl.col("start_ms").min(), end_ms.max().alias("end_ms")
+    )
     counted = sums.sort("label").collect(engine="streaming")
     has_kinds = bool({SAMPLE_KIND, IS_SUB_RESULT} & {*columns})
     absent = (*(name for name in MISSING if name not in columns), *(() if has_kinds else (SAMPLE_KIND,)))
@@ -158,7 +172,11 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
         rows = rows.with_columns(pl.when(is_shared).then(own_name).otherwise("label").alias("label"))
     rows = rows.filter(pl.col("_good") & (SOURCE != CUT_TRANSACTION))
     jtl = Jtl(problem, rows, (*figures, *packed), absent, assumed=opened.assumed)
-    for label, host, source, is_good, n, ok, ms in counted.iter_rows():
+    of_samplers_only = counted.filter((pl.col("source") == JTL) & pl.col("_good"))
+    span_ms = pl.col("end_ms").max() - pl.col("start_ms").min()
+    of_hosts = of_samplers_only.group_by("host").agg(pl.col("len").sum(), pl.col("ms").sum(), span_ms)
+    jtl.of_hosts = [HostRows(n, ms, length_ms) for _, n, ms, length_ms in of_hosts.sort("host").iter_rows()]
+    for label, host, source, is_good, n, ok, ms, *_ in counted.iter_rows():
         name = label + OF_TRANSACTION if source == TRANSACTION and label in shared else label
         if not is_good:
             jtl.bad_rows += n

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -18,6 +18,7 @@ from framestorm.model.files import FileError, FormatError, read, replacing
 from framestorm.model.run import Record
 from framestorm.model.sample import SUB_RESULT
 from framestorm.model.units import count, plural
+from framestorm.results.audit import read_audit
 from framestorm.results.clients import OUTPUT, ClientFiles, read_clients
 from framestorm.results.jmeter_log import JMeterLog, read_log
 from framestorm.results.jtl import JTL, Jtl, read_jtl, read_users, write_samples
@@ -71,6 +72,12 @@ class RunResults:
         if "timeStamp" in self.jtl.absent:
             return 0
         return height(self.every.filter(IS_OWN & pl.col("start_ms").is_null()))
+
+    def since(self, begin_ms: float) -> "RunResults":
+        """Return the results without what started before a time, in epoch ms."""
+        is_later = pl.col("start_ms") >= begin_ms
+        samples, every = self.samples.filter(is_later), self.every.filter(is_later)
+        return replace(self, samples=samples, every=every, users=self.users.filter(is_later))
 
     def by_label(self, labels: Iterable[str]) -> Iterator[tuple[str, pl.LazyFrame]]:
         """Yield each of the labels with its samples, which are read for several labels at a time."""
@@ -166,6 +173,11 @@ def missing(results: RunResults) -> list[str]:
         sentences.append(f"JMeter ended with exit code {exit_code}; see jmeter.log")
     if jtl.problem:
         sentences.append(jtl.problem)
+    audit = read_audit(results.log.counted, jtl.of_hosts)
+    if audit and (lost := audit.counted - audit.rows - jtl.bad_rows):
+        more = f"{plural(-lost, 'row')} more: they were written twice"
+        what = f"{plural(lost, 'row')} less: they were lost on the way" if lost > 0 else more
+        sentences.append(f"JMeter counted {plural(audit.counted, 'sample')}, and samples.jtl has {what}")
     if jtl.bad_rows:
         sentences.append(f"{plural(jtl.bad_rows, 'row')} of samples.jtl cannot be read")
     if clients.users or results.users.height:

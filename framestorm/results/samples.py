@@ -1,5 +1,6 @@
 """The samples of one run that are used: after the warm-up, of the wanted temperature; rejected ones are counted."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -127,16 +128,19 @@ class Samples:
 def read_samples(run_dir: Path, warm_up_s: float = 0, temperature: str = "any", label: str | None = None) -> Samples:
     """Return the samples of a label of a run with a report, or its main ones; `temperature` is warm, cold or any.
 
-    Samples that started within `warm_up_s` of the run's first are rejected, and then those of the other temperature.
+    Samples that started within `warm_up_s` of the run's first are rejected, or before the steady part of a run of which
+    only that is judged, and then those of the other temperature.
     Samples that do not report whether they were cold are kept.
     """
     table = read_table(run_dir / "samples.csv")
+    summary = read(run_dir / "summary.json", Summary)
     first, labels = table.select(pl.col("start_ms").min(), pl.col("label").n_unique()).collect().row(0)
-    first_ms = pl.lit(first, pl.Float64)
+    first_ms = -math.inf if first is None else float(first)
     if label is not None or labels > 1:
-        table = of_label(table, read(run_dir / "summary.json", Summary).label if label is None else label)
+        table = of_label(table, summary.label if label is None else label)
     frames = table.sort("start_ms", maintain_order=True).collect()
-    loaded = frames.filter(pl.col("start_ms") >= first_ms + 1000 * warm_up_s) if warm_up_s else frames
+    begin_ms = max(first_ms + 1000 * warm_up_s, summary.judged_from_ms)
+    loaded = frames.filter(pl.col("start_ms") >= begin_ms) if begin_ms > first_ms else frames
     wrong = {"warm": pl.col("cold"), "cold": ~pl.col("cold")}.get(temperature)
     kept = loaded if wrong is None else loaded.filter(~wrong.fill_null(value=False))
     rejected = loaded.height - kept.height

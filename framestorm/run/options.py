@@ -97,6 +97,7 @@ class Output:
     title: str | None = None
     criteria: tuple[str, ...] = ()
     accepts_overload: bool = False
+    judges_steady: bool = False
     command: tuple[str, ...] = ()
 
 

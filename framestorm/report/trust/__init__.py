@@ -9,7 +9,7 @@ from typing import get_args
 import polars as pl
 
 from framestorm.model.summary import Doubt, Summary
-from framestorm.report.trust import elements, figures, limits, load, machines
+from framestorm.report.trust import audit, elements, figures, limits, load, machines, steady
 from framestorm.report.trust.names import names
 from framestorm.report.trust.overload import accepted, overload
 
@@ -29,6 +29,8 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         (None, machines.stalls(summary)),
         ("hosts_differ", machines.hosts_differ(summary)),
         ("clock", machines.clocks(summary, samples)),
+        ("audit", audit.disagreement(summary)),
+        ("drift", steady.drift(summary)),
         (None, limits.between(summary, samples)),
         (None, [*figures.few_samples(summary), *figures.facts(summary)]),
     ]
@@ -46,6 +48,8 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         notes=[
             *accepted(summary),
             *figures.unpatched(summary),
+            *steady.since(summary),
+            *audit.agreement(summary),
             *figures.times(summary),
             *names(summary),
             *figures.counted_together(summary),

@@ -1,0 +1,100 @@
+"""What JMeter counted by itself against the rows: those that are lost, doubled or timed wrongly, or agree."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from framestorm.model.files import read
+from framestorm.model.summary import Summary
+from framestorm.report import build
+from tests.framestorm.results.conftest import START_MS, write_jtl
+
+Rows = list[dict[str, Any]]
+# Two users, who wait for their answer all the time.
+N, ELAPSED_MS = 200, 100
+
+
+def rows_of(host: str = "slave1") -> Rows:
+    return [
+        {"timeStamp": at_ms, "elapsed": ELAPSED_MS, "label": "request", "success": "true", "Hostname": host}
+        for at_ms in range(START_MS, START_MS + ELAPSED_MS * N // 2, ELAPSED_MS)
+        for _ in range(2)
+    ]
+
+
+def line(busy_ms: float = N * ELAPSED_MS, span_ms: float = N * ELAPSED_MS / 2, unknown: int = 0) -> str:
+    message = f'"samples":{N},"busy_us":{busy_ms * 1000:.0f},"span_us":{span_ms * 1000:.0f},"unknown":{unknown}'
+    return f'2026-09-20 12:00:10,000 INFO f.Audit: {{"type":"audit",{message}}}\n'
+
+
+def summary_of_rows(fake_run: Any, rows: Rows, *logs: str) -> Summary:
+    folder = fake_run.write(has_users=False, label="request", properties={}, ended_ms=START_MS + 60_000)
+    write_jtl(folder / "samples.jtl", rows)
+    for number, log in enumerate(logs, 1):
+        (folder / f"jmeter-server-slave{number}.log").write_text(log)
+    build(folder)
+    return read(folder / "summary.json", Summary)
+
+
+def shifted(rows: Rows, by_ms: int) -> Rows:
+    """Return the rows of a run in whose middle the clock was set."""
+    return [*rows[: N // 2], *({**row, "timeStamp": row["timeStamp"] + by_ms} for row in rows[N // 2 :])]
+
+
+def stretched(rows: Rows, factor: float) -> Rows:
+    return [{**row, "elapsed": round(factor * row["elapsed"])} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("change", "missing", "is_wrong"),
+    [
+        (lambda rows: rows, "", False),
+        (lambda rows: rows[:-20], "JMeter counted 200 samples, and samples.jtl has 20 rows less", False),
+        (lambda rows: [*rows, rows[-1]], "JMeter counted 200 samples, and samples.jtl has 1 row more", False),
+        (lambda rows: shifted(rows, 2000), "", True),
+        (lambda rows: shifted(rows, -2000), "", True),
+        (lambda rows: stretched(rows, 0.9), "", True),
+        (lambda rows: stretched(rows, 1.1), "", True),
+        (lambda rows: stretched(rows, 0.97), "", False),
+    ],
+)
+def test_rows_that_are_not_those_of_what_was_sent(
+    fake_run: Any, change: Callable[[Rows], Rows], missing: str, is_wrong: bool
+) -> None:
+    summary = summary_of_rows(fake_run, change(rows_of()), line())
+    audit = summary.facts.audit
+    assert audit is not None and audit.in_progress == 2
+    said = [sentence for sentence in summary.missing if sentence.startswith("JMeter counted")]
+    assert len(said) == bool(missing) and (not missing or said[0].startswith(missing))
+    assert ("audit" in summary.doubts) == is_wrong
+    assert any(note.startswith("Self-check: all 200 samples") for note in summary.notes) == (
+        not missing and not is_wrong
+    )
+
+
+def test_a_short_answer_is_not_wrong_because_a_sampler_works_beside(fake_run: Any) -> None:
+    rows = [{**row, "elapsed": 1} for row in rows_of()]
+    summary = summary_of_rows(fake_run, rows, line(busy_ms=N * 1.3))
+    audit = summary.facts.audit
+    assert audit is not None and audit.residual is not None and audit.residual > 0.2
+    assert audit.apart_ms == pytest.approx(0.3, abs=0.05)
+    assert "audit" not in summary.doubts
+
+
+def test_slaves_are_added_up_each_in_its_own_time(fake_run: Any) -> None:
+    later = [{**row, "timeStamp": row["timeStamp"] + 30_000} for row in rows_of("slave2")]
+    audit = summary_of_rows(fake_run, [*rows_of(), *later], line(), line()).facts.audit
+    assert audit is not None and (audit.counted, audit.rows) == (2 * N, 2 * N)
+    assert (audit.in_progress, audit.of_rows) == (4, pytest.approx(4))
+
+
+def test_without_the_count_of_each_host_nothing_is_compared(fake_run: Any) -> None:
+    rows = [*rows_of(), *rows_of("slave2")]
+    summary = summary_of_rows(fake_run, rows, line())
+    assert summary.facts.audit is None and not summary.missing
+
+
+def test_times_that_are_not_known_are_not_compared(fake_run: Any) -> None:
+    audit = summary_of_rows(fake_run, rows_of(), line(unknown=3)).facts.audit
+    assert audit is not None and (audit.counted, audit.residual) == (N, None)
