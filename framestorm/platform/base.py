@@ -231,6 +231,10 @@ class Platform(ABC, Generic[S]):
     def _bring_to(self, settings: S) -> str:
         """Apply the settings to the function and wait until it is ready; returns its URL."""
 
+    def leave(self) -> None:
+        """Take away what would disturb a point on another platform; `prepare` brings it back."""
+        return
+
     def serving(self, run_dir: Path) -> AbstractContextManager[Mapping[str, Guarded]]:
         """Keep running what is needed during one run; gives its processes by their name in resources.csv."""
         return nullcontext({})

@@ -13,6 +13,8 @@ from framestorm.model.study import Text
 from framestorm.platform.base import Check, Platform, SettingError, Site, TargetSettings, attempt
 from framestorm.platform.embedded import Embedded
 from framestorm.platform.kubernetes.knative import Knative
+from framestorm.platform.kubernetes.kserve import KServe
+from framestorm.platform.kubernetes.plain import Plain
 from framestorm.platform.openfaas.platform import OpenFaas
 from framestorm.platform.swarm.platform import Swarm
 
@@ -52,7 +54,9 @@ class NoPlatform(Platform[TargetSettings]):
         return ""
 
 
-PLATFORMS: dict[str, type[Platform[Any]]] = {each.kind: each for each in (OpenFaas, Embedded, Knative, Swarm, Url)}
+PLATFORMS: dict[str, type[Platform[Any]]] = {
+    each.kind: each for each in (OpenFaas, Embedded, KServe, Knative, Plain, Swarm, Url)
+}
 # The kind of a study's target if it names none.
 DEFAULT_KIND = OpenFaas.kind
 
@@ -125,8 +129,11 @@ class Platforms:
         return self._open[kind]
 
     def prepare(self, target: TargetSettings) -> Platform[Any]:
-        """Return the platform of a target, after applying the target's settings."""
+        """Return the platform of a target, after applying the target's settings; the others have left."""
         platform = self.of(target.kind)
+        for other in self._open.values():
+            if other is not platform:
+                other.leave()
         platform.prepare(target)
         return platform
 

@@ -152,8 +152,8 @@ def remove_namespace(cluster: Cluster, name: str) -> None:
     """Remove a namespace and what is in it, as its controller would do."""
     if cluster.find("namespace", name) is None:
         return
-    kinds = "pods,deployments,configmaps,services.serving.knative.dev,revisions,podautoscalers,serverlessservices"
-    kinds += ",ingresses.networking.internal.knative.dev"
+    kinds = "pods,deployments,services,horizontalpodautoscalers,configmaps,inferenceservices,revisions,podautoscalers"
+    kinds += ",services.serving.knative.dev,serverlessservices,ingresses.networking.internal.knative.dev"
     cluster.call("delete", kinds, "--all", "--namespace", name, "--force", "--grace-period=0")
     cluster.delete("namespace", name)
     finalized = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}}

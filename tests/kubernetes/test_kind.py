@@ -13,10 +13,13 @@ import pytest
 import requests
 
 from framestorm.machine import answers, wait_until
+from framestorm.platform import registry
+from framestorm.platform.base import Site
 from framestorm.platform.kubernetes import engine, layout, manifests, needs, openfaas, store
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
 from framestorm.platform.openfaas import docker
 from framestorm.platform.openfaas.layout import BIN, FAAS_CLI
+from framestorm.platform.registry import Platforms
 from framestorm.probe import CGROUPS
 from lab.container import IMAGE
 from tests.docs.test_pages import blocks, shown
@@ -180,28 +183,43 @@ def test_a_knative_service_scales_to_zero_and_answers_from_there(made: Cluster) 
     assert "zero" in pods()
 
 
-@pytest.mark.parametrize("mode", ["RawDeployment", "Serverless"])
-def test_kserve_serves_a_model_with_and_without_knative(made: Cluster, mode: str) -> None:
-    name = mode.lower()
-    predictor = {"minReplicas": 1, "maxReplicas": 2, "containers": [container(name="kserve-container")]}
-    service = {
-        "apiVersion": "serving.kserve.io/v1beta1",
-        "kind": "InferenceService",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "annotations": {"serving.kserve.io/deploymentMode": mode},
-        },
-        "spec": {"predictor": predictor},
-    }
-    made.apply([service])
-    item = wait_for(made, "inferenceservices.serving.kserve.io", name)
-    if mode == "Serverless":
-        assert ask(item["status"]["url"]).text == "ok"
-    else:
-        # Addresses of services are reached from the machine, once the node has rules for them.
-        address = made.get("service", f"{name}-predictor", "default")["spec"]["clusterIP"]
-        assert wait_until(lambda: answers_ok(f"http://{address}"), WITHIN_S)
+@pytest.fixture(scope="module")
+def platforms(made: Cluster, run_sh: RunSh) -> Iterator[Platforms]:
+    """Those of a study on this cluster."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(layout.KUBECONFIG))
+        study = Platforms(Site(context=layout.CONTEXT), run_sh.folder / "study")
+        yield study
+        study.close()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"kind": "kubernetes", "min_scale": 2},
+        {"kind": "kubernetes", "route": "pod"},
+        {"kind": "knative", "min_scale": 1, "max_scale": 1, "route": "queue-proxy"},
+        {"kind": "kserve", "mode": "raw"},
+        {"kind": "kserve", "mode": "serverless"},
+    ],
+    ids=lambda values: "-".join(map(str, values.values())),
+)
+def test_a_study_makes_the_same_function_on_every_platform(platforms: Platforms, values: dict[str, Any]) -> None:
+    platform = platforms.prepare(registry.read({"function": "noop", "image": NOOP, "memory": "64Mi", **values}))
+    assert requests.post(platform.url, headers=platform.headers(), timeout=WITHIN_S).text == "ok"
+    assert platform.settings_as_text()["memory_limit"] == "64Mi"
+
+
+def test_an_autoscaler_adds_replicas_under_load(platforms: Platforms, run_sh: RunSh) -> None:
+    scaled = {"autoscaler": "hpa", "target": 50, "max_scale": 2, "cpu_request": "50m"}
+    settings = {"kind": "kubernetes", "function": "noop", "image": NOOP, **scaled}
+    platform = platforms.prepare(registry.read(settings))
+    load = (f"-Jurl={platform.url}", "-Jrate_per_s=300", "-Jramp_s=0", "-Jhold_s=80")
+    run = run_sh("-t", "jmx/request-rate.jmx", *load, f"--context={layout.CONTEXT}", out="hpa")
+    wanted = {float(row["value"]) for row in run.rows("metrics.csv") if row["metric"] == "autoscaler_wanted"}
+    assert wanted == {1.0, 2.0}
+    (function,) = run.json("summary.json")["functions"]
+    assert function["ready"] == {"min": 1, "max": 2} and len(function["activations"]) == 1
 
 
 def test_openfaas_deploys_lists_and_scales_from_zero(made: Cluster) -> None:
@@ -230,7 +248,7 @@ def readers(made: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     stack, study = tmp_path / "cluster.yml", tmp_path / "my-study"
     stack.write_text(f"provider: {{name: openfaas}}\nfunctions: {{ocr: {{skip_build: true, image: '{OCR}'}}}}\n")
     study.mkdir()
-    (target,) = (block for block in blocks("openfaas.md", "yaml") if "kind: knative" in block)
+    (target,) = (block for block in blocks("openfaas.md", "yaml") if block.startswith("target: {kind: knative"))
     (study / "study.yml").write_text(STUDY.format(target=target.replace("registry.example.com/noop:1", NOOP)))
     host = {"noop.default.example.com": f"noop.default.{manifests.DOMAIN}"}
     return {"staging": layout.CONTEXT, "cluster.yml": str(stack), "my-study": str(study), **host}

@@ -27,6 +27,21 @@ def of_service(cluster: Cluster, name: str, namespace: str, scheme: str = "http"
     )
 
 
+def is_of(service: Object, parts: urllib.parse.SplitResult) -> bool:
+    """Return whether a URL is the address of a Service: its own, its load balancer's, or a port of the nodes.
+
+    A port of the nodes has only one Service, whatever leads to them.
+    """
+    number = parts.port or {"https": 443}.get(parts.scheme, 80)
+    for port in service["spec"].get("ports") or ():
+        published = service.get("status", {}).get("loadBalancer", {}).get("ingress") or ()
+        places = {place for each in published for place in (each.get("ip"), each.get("hostname")) if place}
+        places |= {*(service["spec"].get("externalIPs") or ()), service["spec"].get("clusterIP", "")}
+        if (port["port"] == number and parts.hostname in places) or port.get("nodePort") == number:
+            return True
+    return False
+
+
 def leads_somewhere(host: str) -> bool:
     """Return whether a name has an address here."""
     try:

@@ -4,11 +4,14 @@ import socket
 from pathlib import Path
 
 from framestorm.errors import FramestormError
+from framestorm.machine import wait_until
 from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError
 from framestorm.platform.kubernetes.needs import NAMESPACE
 
 NAME = "framestorm-study"
-REMOVED_WITHIN_S = 50
+# Replicas of Knative let requests end for three quarters of a minute.
+REMOVED_WITHIN_S = 180.0
+POLL_S = 1.0
 # What the kit may have made in a namespace that it did not make.
 KINDS = "deployments,services,horizontalpodautoscalers,configmaps"
 
@@ -42,8 +45,11 @@ class Claim:
         """
         namespace = self._cluster.find("namespace", NAMESPACE)
         if namespace is not None and "deletionTimestamp" in namespace["metadata"]:
-            within = f"--timeout={REMOVED_WITHIN_S}s"
-            self._cluster.call("wait", "--for=delete", f"namespace/{NAMESPACE}", within)
+            if not wait_until(lambda: self._cluster.find("namespace", NAMESPACE) is None, REMOVED_WITHIN_S, POLL_S):
+                raise FramestormError(
+                    f"namespace {NAMESPACE} of {self._cluster.context} is still being removed after "
+                    f"{REMOVED_WITHIN_S:.0f} s; see kubectl get all --namespace {NAMESPACE}"
+                )
             namespace = None
         if namespace is None:
             labelled = {"name": NAMESPACE, "labels": MANAGED}

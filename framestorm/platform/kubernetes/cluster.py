@@ -138,9 +138,10 @@ class Cluster:
         answers = text.split()
         return [right for right, answer in zip(rights, answers, strict=True) if answer != "true"]
 
-    def delete(self, kind: str, name: str, namespace: str = "") -> None:
-        """Begin to delete an object, if it is there, and wait for nothing."""
-        self.call("delete", kind, name, *_namespace(namespace), "--ignore-not-found", "--wait=false")
+    def delete(self, kind: str, name: str, namespace: str = "", *, waits: bool = False) -> None:
+        """Begin to delete an object, if it is there; `waits`: and wait until it is gone, but not for its pods."""
+        options = ("--ignore-not-found", f"--wait={str(waits).lower()}")
+        self.call("delete", kind, name, *_namespace(namespace), *options)
 
     def read(self, path: str) -> Object:
         """Return what the API server answers to a path."""

@@ -10,7 +10,9 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import Field
 
+from framestorm.endpoint import host_and_port
 from framestorm.errors import FramestormError
+from framestorm.machine import wait_until
 from framestorm.platform.base import (
     Check,
     Count,
@@ -29,11 +31,12 @@ from framestorm.platform.kubernetes.needs import NAMESPACE
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
 from framestorm.platform.quantities import Bytes, Cores, amount
+from framestorm.probe import why_unreached
 
 READY_WITHIN_S = 180.0
 # What often passes by itself: replicas of the point before make room, a node comes back.
 PASSES_WITHIN_S = 20.0
-TO_ZERO_WITHIN_S = 180.0
+REACHED_WITHIN_S = 10.0
 PASSING = ("Unschedulable", "NotReady")
 # By this label the pods of the newest settings are told from those of the settings before.
 VERSION = "app.kubernetes.io/version"
@@ -226,7 +229,17 @@ class ClusterPlatform(Platform[S]):
         with closing(Observation(self.cluster, self._workload(settings)).begin()) as observation:
             self._wait_until_ready(observation, settings)
             self._found = self._reach(observation, settings)
+        if not self.site.over_slaves:
+            # Each node learns of a new Service by itself, and nothing tells when it has. That the function is reached
+            # at all, a run checks before its load.
+            target = "{}:{}".format(*host_and_port(self._found.url))
+            wait_until(lambda: why_unreached(target) is None, REACHED_WITHIN_S)
         return self._found.url
+
+    def leave(self) -> None:
+        for kind, name in map(_key, self._deployed):
+            self.cluster.delete(kind, name, NAMESPACE, waits=True)
+        self._deployed = ()
 
     def _wait_until_ready(self, observation: Observation, settings: S) -> None:
         """Wait until the function is ready, or will not become so.

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from framestorm.errors import FramestormError
 from framestorm.model.study import Flag, Meaning
-from framestorm.platform.base import Count, CountOrNone, SettingError
+from framestorm.platform.base import Count, CountOrNone, SettingError, Site
 from framestorm.platform.deployment import Deployment
 from framestorm.platform.kubernetes import address, pod, watch
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
@@ -17,6 +17,7 @@ from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
 
 AUTOSCALING = "autoscaling.knative.dev"
+SERVICES = "services.serving.knative.dev"
 SERVICE = "serving.knative.dev/service"
 REVISION = "serving.knative.dev/revision"
 SYSTEM = "knative-serving"
@@ -85,7 +86,7 @@ class Knative(ClusterPlatform[KnativeSettings]):
 
     kind = "knative"
     settings = KnativeSettings
-    made = "services.serving.knative.dev"
+    made = SERVICES
     bound = (
         "set the annotation autoscaling.knative.dev/max-scale in spec.template.metadata of the Service, or max-scale "
         "in the ConfigMap config-autoscaler"
@@ -114,11 +115,7 @@ class Knative(ClusterPlatform[KnativeSettings]):
         service = observation.item()
         if service is None or not _is_ready(service):
             return False
-        pods = [each for each in observation.items(watch.PODS) if not pod.is_terminating(each)]
-        revision = service["status"]["latestReadyRevisionName"]
-        if any(each["metadata"]["labels"].get(REVISION) != revision for each in pods):
-            return False  # those of the point before still take cores
-        return not settings.from_zero or not observation.items(watch.PODS)
+        return has_settled(observation, service["status"]["latestReadyRevisionName"], from_zero=settings.from_zero)
 
     def _trouble(self, observation: Observation, settings: KnativeSettings) -> Trouble | None:
         if (of_pods := super()._trouble(observation, settings)) is not None:
@@ -139,7 +136,7 @@ class Knative(ClusterPlatform[KnativeSettings]):
             raise FramestormError(f"service {settings.function} in namespace {NAMESPACE} was deleted")
         url = f"{service['status']['url']}{settings.path}"
         if settings.route == "ingress":
-            return self._by_ingress(service, url)
+            return by_ingress(self.cluster, self.site, observation.workload, settings.function, url)
         found = _workload(settings.function, NAMESPACE)
         if settings.route == "activator":
             headers = {
@@ -154,7 +151,7 @@ class Knative(ClusterPlatform[KnativeSettings]):
 
     def _find(self, url: str, host: str) -> Found | None:
         named = host or address.host_of(url)
-        for service in self.cluster.every("services.serving.knative.dev"):
+        for service in self.cluster.every(SERVICES):
             status = service.get("status", {})
             urls = [status.get("url"), *(each.get("url") for each in status.get("traffic") or ())]
             if named not in {address.host_of(each) for each in urls if each}:
@@ -165,37 +162,52 @@ class Knative(ClusterPlatform[KnativeSettings]):
                     f"service {pod.name_of(service)} in namespace {service['metadata']['namespace']} is not ready: "
                     f"{trouble.get('reason', '')}: {trouble.get('message', '')}; see kubectl describe ksvc"
                 )
+            workload = _workload(pod.name_of(service), service["metadata"]["namespace"])
             if host:  # the user says where its requests go
-                return Found(_workload(pod.name_of(service), service["metadata"]["namespace"]), url)
-            return self._by_ingress(service, url)
+                return Found(workload, url)
+            return by_ingress(self.cluster, self.site, workload, workload.name, url)
         return None
 
-    def _by_ingress(self, service: Object, url: str) -> Found:
-        """Return a Service by the name in its URL, if that leads somewhere, or else by its ingress."""
-        name, namespace = pod.name_of(service), service["metadata"]["namespace"]
-        workload, host = _workload(name, namespace), address.host_of(url)
-        if self.site.ingress is None and address.leads_somewhere(host):
-            return Found(workload, url)
-        base = self.site.ingress or ingress(self.cluster, name, namespace, url.partition(":")[0])
-        return Found(workload, address.at(url, base), host)
-
     def _deployment(self, workload: Workload) -> Deployment:
-        service = self.cluster.get("services.serving.knative.dev", workload.name, workload.namespace)
-        revision = service["status"]["latestReadyRevisionName"]
-        item = self.cluster.get("revisions.serving.knative.dev", revision, workload.namespace)
-        annotations, spec = item["metadata"].get("annotations", {}), item["spec"]
-        container = next((each for each in spec["containers"] if each.get("ports")), spec["containers"][0])
-        most = int(annotations.get(f"{AUTOSCALING}/max-scale", 0)) or _usual_max_scale(self.cluster)
-        return Deployment(
-            workload.function,
-            container["image"],
-            revision,
-            container.get("resources", {}).get("requests", {}),
-            container.get("resources", {}).get("limits", {}),
-            spec.get("containerConcurrency", 0),
-            int(annotations.get(f"{AUTOSCALING}/min-scale", 0)),
-            most or None,
-        )
+        return deployment_of(self.cluster, workload.function, workload.name, workload.namespace)
+
+
+def has_settled(observation: Observation, revision: str, *, from_zero: bool) -> bool:
+    """Return whether all replicas are of a revision; from_zero: whether none is left."""
+    pods = observation.items(watch.PODS)
+    # Those of the point before still take cores.
+    others = [
+        each for each in pods if not pod.is_terminating(each) and each["metadata"]["labels"][REVISION] != revision
+    ]
+    return not others and (not from_zero or not pods)
+
+
+def deployment_of(cluster: Cluster, function: str, service: str, namespace: str) -> Deployment:
+    """Return what a Service of Knative runs, and between which numbers of replicas it is scaled."""
+    revision = cluster.get(SERVICES, service, namespace)["status"]["latestReadyRevisionName"]
+    item = cluster.get("revisions.serving.knative.dev", revision, namespace)
+    annotations, spec = item["metadata"].get("annotations", {}), item["spec"]
+    container = next((each for each in spec["containers"] if each.get("ports")), spec["containers"][0])
+    most = int(annotations.get(f"{AUTOSCALING}/max-scale", 0)) or _usual_max_scale(cluster)
+    return Deployment(
+        function,
+        container["image"],
+        revision,
+        container.get("resources", {}).get("requests", {}),
+        container.get("resources", {}).get("limits", {}),
+        spec.get("containerConcurrency", 0),
+        int(annotations.get(f"{AUTOSCALING}/min-scale", 0)),
+        most or None,
+    )
+
+
+def by_ingress(cluster: Cluster, site: Site, workload: Workload, service: str, url: str) -> Found:
+    """Return a Service of Knative by the name in its URL, if that leads somewhere, or else by its ingress."""
+    host = address.host_of(url)
+    if site.ingress is None and address.leads_somewhere(host):
+        return Found(workload, url)
+    base = site.ingress or ingress(cluster, service, workload.namespace, url.partition(":")[0])
+    return Found(workload, address.at(url, base), host)
 
 
 def ingress(cluster: Cluster, name: str, namespace: str, scheme: str) -> str:

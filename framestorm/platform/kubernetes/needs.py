@@ -16,18 +16,22 @@ RIGHTS: dict[str, tuple[str, ...]] = {
     "namespaces": ("create", "delete"),
     "configmaps": ("create", "get"),
     "deployments.apps": _MADE,
-    "services": ("create", "delete"),
+    "services": ("create", "patch", "delete"),
     "pods": ("watch",),
 }
 # By the platform's name, what it needs beside.
+_OF_KNATIVE = {
+    "podautoscalers.autoscaling.internal.knative.dev": ("watch",),
+    "serverlessservices.networking.internal.knative.dev": ("watch",),
+}
 MORE_RIGHTS: dict[str, dict[str, tuple[str, ...]]] = {
     "kubernetes": {"horizontalpodautoscalers.autoscaling": _MADE},
-    "knative": {
-        "services.serving.knative.dev": _MADE,
-        "podautoscalers.autoscaling.internal.knative.dev": ("watch",),
-        "serverlessservices.networking.internal.knative.dev": ("watch",),
+    "knative": {"services.serving.knative.dev": _MADE, **_OF_KNATIVE},
+    "kserve": {
+        "inferenceservices.serving.kserve.io": _MADE,
+        "horizontalpodautoscalers.autoscaling": ("watch",),
+        **_OF_KNATIVE,
     },
-    "kserve": {"inferenceservices.serving.kserve.io": _MADE},
 }
 KNATIVE = "https://github.com/knative/serving/releases/download/knative-v1.15.2"
 KOURIER = "https://github.com/knative/net-kourier/releases/download/knative-v1.15.1/kourier.yaml"

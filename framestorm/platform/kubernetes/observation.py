@@ -22,7 +22,8 @@ Values = dict[str, float | None]
 class Workload:
     """The objects of one function: where they are, and the labels that they have in common.
 
-    kinds: what is watched beside its pods. name: of the object that stands for the function, and `kind` its kind.
+    name: of the object that stands for the function, and `kind` its kind. What is watched beside that and the pods:
+    kinds with these labels, and single objects by `named`, their kind and name.
     """
 
     function: str
@@ -30,7 +31,8 @@ class Workload:
     selector: str
     kind: Kind
     name: str
-    kinds: tuple[Kind, ...] = (watch.DEPLOYMENTS,)
+    kinds: tuple[Kind, ...] = ()
+    named: tuple[tuple[Kind, str], ...] = ()
 
 
 def values_of(kind: Kind, item: Object) -> Values:
@@ -89,11 +91,12 @@ class Observation:
         Raises:
             ClusterError: the cluster does not show it.
         """
-        kinds = [(kind, self.workload.selector) for kind in (watch.PODS, *self.workload.kinds)]
-        kinds += [(self.workload.kind, "")] if self.workload.kind not in self.workload.kinds else []
+        workload = self.workload
         try:
-            for kind, selector in kinds:
-                self._watch(kind, selector)
+            for kind in (watch.PODS, *workload.kinds):
+                self._watch(kind, selector=workload.selector)
+            for kind, name in ((workload.kind, workload.name), *workload.named):
+                self._watch(kind, name=name)
             if self._cluster.may("watch", "nodes", ""):
                 self._watch(watch.NODES)
         except BaseException:
@@ -101,8 +104,8 @@ class Observation:
             raise
         return self
 
-    def _watch(self, kind: Kind, selector: str = "") -> None:
-        each = Watch(self._cluster, kind, self.workload.namespace, self._take, self._mark, selector)
+    def _watch(self, kind: Kind, selector: str = "", name: str = "") -> None:
+        each = Watch(self._cluster, kind, self.workload.namespace, self._take, self._mark, selector, name)
         each.begin()
         self._stack.enter_context(closing(each))
         self.watches.append(each)
@@ -177,7 +180,7 @@ class Observation:
                 items[uid] = change.item
             if change.kind == watch.PODS:
                 self._note_pods(change)
-            elif change.kind in self.workload.kinds:
+            else:
                 for name in values_of(change.kind, change.item):
                     self._note_sum(name, change)
             self._changed.notify_all()

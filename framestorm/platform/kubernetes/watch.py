@@ -65,6 +65,7 @@ class Watch:
         take: Callable[[Change], None],
         mark: Callable[[Kind, float, bool], None],
         selector: str = "",
+        name: str = "",
     ) -> None:
         """Prepare it.
 
@@ -75,10 +76,12 @@ class Watch:
             take: is called for each change, in a thread of the watch.
             mark: is called when the objects are not known any more, and when they are again, with the time of that.
             selector: the labels of those that are followed; empty for all.
+            name: that of the one which is followed; empty for all.
         """
         self.kind = kind
         self._cluster, self._namespace, self._take, self._mark = cluster, namespace, take, mark
-        self._query = {"labelSelector": selector} if selector else {}
+        query = {"labelSelector": selector, "fieldSelector": f"metadata.name={name}" if name else ""}
+        self._query = {key: value for key, value in query.items() if value}
         self._known: dict[str, Object] = {}
         self._version = ""
         self._is_over = threading.Event()

@@ -1,0 +1,214 @@
+"""Functions as Deployments of Kubernetes, against the real schemas: what is created, waited for, found and removed."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm.errors import FramestormError, UsageError
+from framestorm.platform import registry
+from framestorm.platform.base import Platform, SettingError, Site
+from framestorm.platform.kubernetes import watch
+from framestorm.platform.kubernetes.cluster import Cluster
+from framestorm.platform.kubernetes.needs import NAMESPACE
+from framestorm.platform.kubernetes.plain import NAME, Plain, PlainSettings
+from framestorm.platform.kubernetes.watch import Change, Watch
+from tests.kubernetes import objects
+from tests.kubernetes.conftest import CONTEXT, remove_namespace
+
+SITE = Site(context=CONTEXT)
+Status = dict[str, Any]
+
+
+def settings(**values: Any) -> PlainSettings:
+    return PlainSettings.read({"kind": "kubernetes", "function": "echo", "image": "example.com/echo:1", **values})
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not become ready fails a test soon; at the addresses of this cluster nothing answers."""
+    monkeypatch.setattr("framestorm.platform.kubernetes.function.READY_WITHIN_S", 30.0)
+    monkeypatch.setattr("framestorm.platform.kubernetes.function.REACHED_WITHIN_S", 0.0)
+
+
+@pytest.fixture
+def cluster(serving: Cluster) -> Iterator[Cluster]:
+    serving.apply([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "here"}}])
+    addresses = [{"type": "InternalIP", "address": "127.0.0.1"}]
+    ready = {"addresses": addresses, "allocatable": {"cpu": "4"}, "conditions": [objects.condition("Ready")]}
+    objects.set_status(serving, "node", "here", "", ready)
+    yield serving
+    remove_namespace(serving, "theirs")
+
+
+@contextmanager
+def controllers(cluster: Cluster, of_pod: Callable[[], Status] = objects.running) -> Iterator[None]:
+    """Act on each new generation of each Deployment, as Kubernetes does; each pod gets the status `of_pod`."""
+    done: set[tuple[str, int]] = set()
+
+    def take(change: Change) -> None:
+        metadata = change.item["metadata"]
+        if not change.is_gone and (metadata["uid"], metadata["generation"]) not in done:
+            done.add((metadata["uid"], metadata["generation"]))
+            reconcile(cluster, change.item, of_pod())
+
+    with closing(Watch(cluster, watch.DEPLOYMENTS, NAMESPACE, take, lambda *_: None)) as each:
+        each.begin()
+        yield
+
+
+def reconcile(cluster: Cluster, deployment: dict[str, Any], of_pod: Status) -> None:
+    metadata, template = deployment["metadata"], deployment["spec"]["template"]
+    name, namespace, labels = metadata["name"], metadata["namespace"], template["metadata"]["labels"]
+    replicas = deployment["spec"].get("replicas", 1)
+    cluster.call("delete", "pods", "--all", "--namespace", namespace, "--force", "--grace-period=0")
+    for number in range(replicas):
+        cluster.apply([objects.pod(namespace, f"{name}-{metadata['generation']}-{number}", labels)])
+        objects.set_status(cluster, "pod", f"{name}-{metadata['generation']}-{number}", namespace, of_pod)
+    ready = replicas if of_pod.get("phase") == "Running" else 0
+    status = {"observedGeneration": metadata["generation"], "replicas": replicas, "readyReplicas": ready}
+    objects.set_status(cluster, "deployment", name, namespace, status)
+
+
+def test_a_function_is_made_called_by_its_service_and_removed(cluster: Cluster, tmp_path: Path) -> None:
+    platform = Plain(SITE, tmp_path)
+    with controllers(cluster):
+        url = platform.prepare(settings(cpu="500m", memory="64Mi", min_scale=2, path="/invoke"))
+    (port,) = cluster.get("service", "echo", NAMESPACE)["spec"]["ports"]
+    assert url == f"http://127.0.0.1:{port['nodePort']}/invoke"
+    deployment = cluster.get("deployment", "echo", NAMESPACE)["spec"]
+    assert (deployment["replicas"], deployment["strategy"]["type"]) == (2, "Recreate")
+    (container,) = deployment["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"cpu": "500m", "memory": "64Mi"}
+    assert cluster.find("hpa", "echo", NAMESPACE) is None
+    texts = platform.settings_as_text()
+    assert (texts["min_scale"], texts["max_scale"], texts["memory_limit"]) == ("2", "2", "64Mi")
+    platform.close()
+    assert "deletionTimestamp" in cluster.get("namespace", NAMESPACE)["metadata"]
+
+
+def test_an_autoscaler_comes_and_goes_with_the_settings(cluster: Cluster, tmp_path: Path) -> None:
+    platform = Plain(SITE, tmp_path)
+    with controllers(cluster):
+        platform.prepare(settings(autoscaler="hpa", target=50, window_s=15))
+        spec = cluster.get("hpa", "echo", NAMESPACE)["spec"]
+        # Twice what 4 cores hold by 100m.
+        assert (spec["minReplicas"], spec["maxReplicas"]) == (1, 80)
+        assert spec["metrics"][0]["resource"]["target"]["averageUtilization"] == 50
+        assert spec["behavior"]["scaleDown"]["stabilizationWindowSeconds"] == 15
+        assert platform.settings_as_text()["max_scale"] == "80"
+        platform.prepare(settings())
+    assert cluster.find("hpa", "echo", NAMESPACE) is None
+    assert platform.settings_as_text()["max_scale"] == "1"
+
+
+def test_the_one_replica_is_called_by_its_own_address(cluster: Cluster, tmp_path: Path) -> None:
+    status = {**objects.running(), "podIP": "198.18.64.9", "podIPs": [{"ip": "198.18.64.9"}]}
+    with controllers(cluster, lambda: status):
+        assert Plain(SITE, tmp_path).prepare(settings(route="pod", port=9000)) == "http://198.18.64.9:9000/"
+
+
+def test_a_pod_that_will_not_run_ends_the_wait_with_the_reason(cluster: Cluster, tmp_path: Path) -> None:
+    status = objects.waiting("ErrImagePull", "not found")
+    with (
+        controllers(cluster, lambda: status),
+        pytest.raises(FramestormError, match=r"pod echo-1-0 .*ErrImagePull: not found; check the image"),
+    ):
+        Plain(SITE, tmp_path).prepare(settings())
+
+
+def test_a_point_on_another_platform_finds_the_cluster_empty(cluster: Cluster, tmp_path: Path) -> None:
+    platforms = registry.Platforms(SITE, tmp_path)
+    with controllers(cluster):
+        platforms.prepare(settings())
+        platforms.prepare(registry.read({"kind": "url", "url": "http://127.0.0.1:1/"}))
+        assert cluster.find("deployment", "echo", NAMESPACE) is None
+        assert cluster.find("service", "echo", NAMESPACE) is None
+        platforms.prepare(settings())
+    assert cluster.find("deployment", "echo", NAMESPACE)
+    platforms.close()
+
+
+def theirs(cluster: Cluster, kind: str = "NodePort", name: str = "shop", deployment: str = "shop-v2") -> int:
+    """A Deployment of somebody else behind a Service of another name; returns the port of the nodes."""
+    labels = {"app": deployment, "tier": "web"}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": "theirs"},
+        "spec": {"type": kind, "selector": {"app": deployment}, "ports": [{"port": 8080}]},
+    }
+    cluster.apply([objects.namespace("theirs"), objects.deployment("theirs", deployment, labels, replicas=3), service])
+    (port,) = cluster.get("service", name, "theirs")["spec"]["ports"]
+    return int(port.get("nodePort", 0))
+
+
+def found(url: str, site: Site = SITE) -> tuple[Platform[Any], dict[str, str]]:
+    platform = registry.at(url, site)
+    return platform, platform.settings_as_text()
+
+
+@pytest.mark.parametrize("host", ["shop.theirs", "shop.theirs.svc", "shop.theirs.svc.cluster.local"])
+def test_a_deployment_is_found_by_its_service(cluster: Cluster, host: str) -> None:
+    port = theirs(cluster)
+    platform, texts = found(f"http://{host}:8080/x?y=1")
+    assert (platform.kind, platform.url) == ("kubernetes", f"http://127.0.0.1:{port}/x?y=1")
+    assert (texts["function"], texts["namespace"], texts["min_scale"], texts["max_scale"]) == (
+        "shop-v2", "theirs", "3", "3",
+    )  # fmt: skip
+    by_port, _ = found(f"http://198.18.201.2:{port}/x")
+    assert (by_port.kind, by_port.url) == ("kubernetes", f"http://198.18.201.2:{port}/x")
+    from_pods, _ = found(f"http://{host}:8080/x", Site(context=CONTEXT, by_pods=True))
+    assert from_pods.url == f"http://{host}:8080/x", "pods reach it by this name"
+
+
+def test_a_service_that_is_not_published_is_said(cluster: Cluster) -> None:
+    theirs(cluster, "ClusterIP")
+    with pytest.raises(FramestormError, match=r"service shop in namespace theirs .* is not published"):
+        found("http://shop.theirs:8080/")
+    with pytest.raises(UsageError, match=r"no function of this cluster has the address http://other\.theirs/"):
+        found("http://other.theirs/")
+
+
+def test_a_function_of_openfaas_is_found_behind_its_gateway(cluster: Cluster) -> None:
+    port = theirs(cluster, name="gateway", deployment="gateway")
+    cluster.apply(
+        [objects.namespace("openfaas-fn"), objects.deployment("openfaas-fn", "ocr", {"faas_function": "ocr"})]
+    )
+    try:
+        platform, texts = found(f"http://198.18.201.2:{port}/function/ocr")
+        assert (platform.kind, texts["function"], texts["namespace"]) == ("kubernetes", "ocr", "openfaas-fn")
+        with pytest.raises(UsageError, match="no function"):
+            found(f"http://198.18.201.2:{port}/function/absent")
+    finally:
+        remove_namespace(cluster, "openfaas-fn")
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({"max_scale": 3}, "max_scale"),
+        ({"autoscaler": "hpa", "min_scale": 3, "max_scale": 2}, "min_scale"),
+        ({"route": "pod", "min_scale": 2}, "route"),
+        ({"min_scale": 0}, "min_scale"),
+        ({"target": 0, "autoscaler": "hpa"}, "target"),
+    ],
+)
+def test_settings_that_cannot_be(values: dict[str, Any], name: str) -> None:
+    with pytest.raises(SettingError) as refusal:
+        settings(**values)
+    assert refusal.value.name == name
+
+
+def test_pods_are_watched_by_the_labels_that_the_deployment_selects(cluster: Cluster) -> None:
+    theirs(cluster)
+    platform, _ = found("http://shop.theirs:8080/")
+    other = objects.pod("theirs", "other", {"app": "other"})
+    cluster.apply([other, objects.pod("theirs", "mine", {"app": "shop-v2", "tier": "web"})])
+    with platform.watching():
+        readings = platform.metrics(0, 1e15) or []
+    assert {each.detail for each in readings if each.metric == "replica_ready"} == {"mine"}
+    assert {each.value for each in readings if each.metric == "replicas_wanted"} == {3.0}
+    assert NAME not in cluster.get("deployment", "shop-v2", "theirs")["metadata"]["labels"]
