@@ -217,7 +217,7 @@ def test_an_autoscaler_adds_replicas_under_load(platforms: Platforms, run_sh: Ru
     load = (f"-Jurl={platform.url}", "-Jrate_per_s=300", "-Jramp_s=0", "-Jhold_s=80")
     run = run_sh("-t", "jmx/request-rate.jmx", *load, f"--context={layout.CONTEXT}", out="hpa")
     wanted = {float(row["value"]) for row in run.rows("metrics.csv") if row["metric"] == "autoscaler_wanted"}
-    assert wanted == {1.0, 2.0}
+    assert max(wanted) == 2
     (function,) = run.json("summary.json")["functions"]
     assert function["ready"] == {"min": 1, "max": 2} and len(function["activations"]) == 1
 
