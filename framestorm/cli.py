@@ -134,6 +134,10 @@ def _run(words: Sequence[str]) -> int:
         help="run JMeter with none of its classes patched, on this machine; the run says what it then lacks",
     )  # fmt: skip
     parser.add_argument(
+        "--calibrate", metavar="IMAGE", dest="no_op",
+        help="measure before the load, for 10 s, what the parts of a cluster's path add, with the no-op of this image",
+    )  # fmt: skip
+    parser.add_argument(
         "--influxdb", metavar="URL", dest="influxdb_url",
         help="let JMeter's Backend Listener write to this InfluxDB during the run (a token: INFLUXDB_TOKEN)",
     )  # fmt: skip

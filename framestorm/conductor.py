@@ -93,6 +93,9 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             begun = _begun(prepared, options.output)
             files.write(run_dir / RECORD, begun, indent=2)
             prepared.write_load()
+            if (no_op := options.what.no_op) is not None:
+                note(f"calibrating the path to the function by {no_op} …")
+                prepared.platform.calibrate(no_op, run_dir)
             stack.enter_context(prepared.platform.watching())
             load.start()
             if interrupts.count:

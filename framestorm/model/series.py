@@ -147,7 +147,8 @@ class ReplicaUse:
 class ReplicasOverTime:
     """Replicas by function on one grid of times, and what each held, by metric.
 
-    counts: how many were wanted and ready; short: those ready while fewer were than wanted.
+    counts: how many were wanted and ready; short: those ready while fewer were than wanted; autoscaler: how many the
+        autoscaler asked for; activator: 1 while requests went through Knative's activator.
     """
 
     x: list[float]

@@ -232,7 +232,10 @@ class EndedReplica:
 
 @dataclass(frozen=True)
 class FunctionSummary:
-    """One function on its platform under load; cores, network and in_flight are of all its replicas together."""
+    """One function on its platform under load; cores, network and in_flight are of all its replicas together.
+
+    activator_share: of the time in which requests went through Knative's activator; None where there is none.
+    """
 
     function: str
     wanted: Range | None
@@ -252,6 +255,7 @@ class FunctionSummary:
     vanished: list[VanishedReplicas]
     ended: list[EndedReplica] = field(default_factory=list)
     activations: list[Activation] = field(default_factory=list)
+    activator_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -357,6 +361,33 @@ class Audit:
 
 
 @dataclass(frozen=True)
+class PathPart:
+    """What a part of a platform's path adds to a no-op.
+
+    route: the path to the no-op on which it is; without: the same path but for it, empty for the first part.
+    n, failed: requests by the route; median_ms: of those that did not fail. adds: the difference of the two routes'
+    medians, in ms, its mean over rounds. why: what went wrong first.
+    """
+
+    name: str
+    route: str
+    without: str
+    n: int
+    failed: int
+    median_ms: float | None
+    adds: Estimate | None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the parts of a platform's path add, measured by a no-op before the load, in rounds of all routes."""
+
+    rounds: int
+    parts: list[PathPart]
+
+
+@dataclass(frozen=True)
 class SteadyState:
     """Since when response times are steady, in the part of the load that asks for most; seconds since the run's start.
 
@@ -444,6 +475,7 @@ class Summary:
     has_default_criteria: criteria were given neither for the run nor for this report.
     missing: what the run lost, each a reason why its verdict is partial.
     reached: what was sent of each schedule of the plan.
+    calibration: what the platform's path adds, None if it was not measured.
     warnings: sentences on why figures cannot be trusted, the most serious first; doubts: the serious ones by kind.
     notes: sentences on what the figures are of, which are no reason to doubt them.
     """
@@ -466,6 +498,7 @@ class Summary:
     files: list[RunFile]
     series: Series
     reached: list[Reached] = field(default_factory=list)
+    calibration: Calibration | None = None
     has_default_criteria: bool = False
     notes: list[str] = field(default_factory=list)
     format: int = field(default=FORMAT, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Generic, NamedTuple, Self, TypeVar, get_
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from framestorm.errors import FramestormError
+from framestorm.errors import FramestormError, UsageError
 from framestorm.guard import Guarded
 from framestorm.model.study import Meaning
 from framestorm.setup.pieces import Piece
@@ -246,6 +246,14 @@ class Platform(ABC, Generic[S]):
     def watching(self) -> AbstractContextManager[None]:
         """Note during one run, wherever its load comes from, what `metrics` gives after it."""
         return nullcontext()
+
+    def calibrate(self, image: str, folder: Path) -> None:
+        """Measure before a run, with a no-op of this image, what the parts of the path to the function add.
+
+        Raises:
+            UsageError: the path to these functions has no parts that are known.
+        """
+        raise UsageError(f"--calibrate: the path to a function of kind {self.kind} has no parts that are known")
 
     def trouble(self) -> str | None:
         """Return why a run against `url` can no longer be trusted; None if there is no problem."""

@@ -330,12 +330,22 @@ def _replica_counts(data: series.ReplicasOverTime, clock: Clock) -> Chart:
         traces.append(line(x, counts["ready"], f"{prefix}ready", colour, 2, shape="hv"))
         wanted = line(x, counts["wanted"], f"{prefix}wanted", INK if alone else colour, dash="dash", shape="hv")
         traces.append(wanted)
+        if "autoscaler" in counts:
+            traces.append(line(x, counts["autoscaler"], f"{prefix}autoscaler", colour, dash="dot", shape="hv"))
+        if "activator" in counts:
+            # At the foot of the chart, where nothing else is drawn for long.
+            on_path = [0.0 if value else None for value in counts["activator"]]
+            traces.append(line(x, on_path, f"{prefix}activator on the path", colour, 6, shape="hv"))
         short += [(at, value) for at, value in zip(x, counts["short"], strict=True) if value is not None]
     if short:
         short_x, short_y = zip(*short, strict=True)
         traces.append(dots(short_x, short_y, "fewer ready than wanted", BAD, symbol="diamond", size=7))
     most = max((value or 0 for of in data.counts.values() for value in (*of["wanted"], *of["ready"])), default=0)
     caption = "Replicas wanted, and those ready for requests."
+    if any("autoscaler" in of for of in data.counts.values()):
+        caption += " The autoscaler's line is what it asks for, before its bounds and before the platform acts on it."
+    if any("activator" in of for of in data.counts.values()):
+        caption += " A bar at 0 marks when requests went through Knative's activator, which holds them back."
     if data.of_functions > len(data.counts):
         caption += f" The {len(data.counts)} busiest of {count(data.of_functions)} functions are drawn."
     yaxis = axis_title("replicas") | ({"dtick": 1, "range": [0, most + 0.5]} if most <= 8 else {})

@@ -31,6 +31,7 @@ SERIES_NAMES = {
     "connect": "time to connect",
 }
 MAX_GROUPS = 3  # labels with a group of rows for each, and not a row in each group
+MOSTLY = 0.5  # of the time
 MAX_REPLICAS = 20  # with a row of their own
 
 
@@ -50,6 +51,7 @@ def page_html(summary: Summary) -> str:
             "as_label": as_label,
             "range": _range,
             "after": _after,
+            "path_words": _path_words,
         },
         s=summary,
         run=summary.run,
@@ -149,6 +151,25 @@ def _target_kind(target: Target | None, url: str | None) -> str:
     settings = [f"{name} {text}" for name, text in target.settings.items()]
     words = [word for word in (TARGET_WORDS.get(target.kind, target.kind), *settings) if word]
     return f"({', '.join(words)})" if words and url else ", ".join(words)
+
+
+def _path_words(summary: Summary) -> str:
+    """Return what of the run's response time the parts of its path are, as far as the calibration knows them."""
+    calibration, rtt = summary.calibration, summary.main.times.get("rtt")
+    shares = [each.activator_share for each in summary.functions if each.activator_share is not None]
+    if calibration is None or rtt is None or rtt.p50 is None:
+        return ""
+    words, on_path = "", {part.name for part in calibration.parts}
+    if shares:
+        words = f"During the load, requests went through the activator for {units.percent(shares[0])} of the time. "
+        on_path -= {"activator"} if shares[0] < MOSTLY else set()
+    parts = [part for part in calibration.parts if part.adds and part.name in on_path]
+    if not parts:
+        return words
+    added_ms = sum(part.adds.value for part in parts if part.adds)
+    names, share = units.listed([part.name for part in parts]), units.percent(added_ms / rtt.p50.value)
+    median = units.duration(rtt.p50.value)
+    return f"{words}Of the run's median, {median}, {names} are about {units.duration(added_ms)} ({share})."
 
 
 def _after(activation: Activation, step: str) -> str:

@@ -21,6 +21,7 @@ from framestorm.report.reached import read_reached
 from framestorm.report.steady import read_steady
 from framestorm.results import hosts, reading, replicas, stalls, starts
 from framestorm.results.audit import read_audit
+from framestorm.results.calibration import read_calibration
 from framestorm.results.jtl import read_threads
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
 from framestorm.results.unreplaced import read_unreplaced
@@ -38,6 +39,7 @@ FILES = {
     "client-*.log": "stderr of a slave's clients",
     "resources.csv": "CPU and memory over time",
     "metrics.csv": "the function's replicas over time",
+    "calibration.csv": "each request of the calibration, by round and route",
     "load.txt": "the load as JMeter read it: seconds since the start, and arrivals per second or users",
     "run.json": "settings, versions and hosts of the run",
     "summary.json": "every number on this page",
@@ -139,6 +141,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             untimed=results.untimed,
             cut_transactions=dict(results.jtl.cut),
         ),
+        calibration=read_calibration(run_dir),
         reached=read_reached(record, results.started, cut_ms, results.log.dropped_of),
         files=run_files(run_dir),
         series=Series(

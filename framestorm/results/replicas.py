@@ -28,6 +28,8 @@ PER_REPLICA = {
     "in_flight": "max", "cpu_cores": "mean", THROTTLED: "mean", "memory_bytes": "max", NETWORK: "mean",
 }  # fmt: skip
 COUNTS = {"replicas_wanted": "wanted", "replicas_ready": "ready"}
+AUTOSCALER, ACTIVATOR = "autoscaler_wanted", "activator_in_path"
+OF_AUTOSCALER = {AUTOSCALER: "autoscaler", ACTIVATOR: "activator"}
 LOST, SHORT = "replicas_lost", "replicas_short_s"  # counters: they only grow
 WINDOW_MS = 10_000  # of a rate: several scrapes, because rates from one scrape to the next would jump up and down
 MARGIN_MS = 10_000.0
@@ -119,6 +121,7 @@ def _function(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: floa
         short_worst=ShortOfReplicas(int(worst["ready"]), int(worst["wanted"])) if worst else None,
         lost=sum(group.replicas for group in vanished) if lost is None else int(lost),
         vanished=vanished,
+        activator_share=_of(rows, ACTIVATOR).select(pl.col("value").mean()).item(),
     )
 
 
@@ -231,7 +234,7 @@ def replicas_over_time(
     """Return replicas by function, and the usage of each replica, on one time grid (seconds since `origin_ms`)."""
     busiest = sorted(functions, key=lambda each: (each.cores_mean or 0, each.in_flight_max or 0), reverse=True)
     drawn = [each.function for each in busiest[:MAX_FUNCTIONS]]
-    metrics = _of(metrics, *COUNTS, *PER_REPLICA).filter(pl.col("function").is_in(drawn))
+    metrics = _of(metrics, *COUNTS, *OF_AUTOSCALER, *PER_REPLICA).filter(pl.col("function").is_in(drawn))
     if not metrics.height:  # a run shorter than the time from one scrape to the next
         return None
     first_ms, last_ms = (float(end) for end in metrics["time_ms"].sort()[[0, -1]])
@@ -264,6 +267,10 @@ def replicas_over_time(
     for name in drawn:
         rows = metrics.filter(pl.col("function") == name)
         counts[name] = {name: by_bin(_of(rows, metric), "min") for metric, name in COUNTS.items()}
+        # Of platforms with an autoscaler only: how many replicas that asks for, and when its activator is on the path.
+        for metric, key in OF_AUTOSCALER.items():
+            if (of_metric := _of(rows, metric)).height:
+                counts[name][key] = by_bin(of_metric, "max")
         counts[name]["short"] = by_bin(_short(rows, _scaling_up(rows)).rename({"ready": "value"}), "min")
     x = [round((first_ms + number * width_ms - origin_ms) / 1000, 3) for number in range(n_bins)]
     return ReplicasOverTime(x, len(functions), counts, use)

@@ -17,6 +17,7 @@ class What:
 
     extra: the properties of -G; jmeter_options: further words for JMeter.
     port: that of the embedded target. context, ingress: of the cluster with the function, as in `Site`.
+    no_op: the image by which the path to the function is calibrated.
     platform: already has the settings to measure; if None, it is found by the url or is the embedded target.
     anyway: what a check would refuse is a note.
     is_unpatched: JMeter runs with none of its classes patched.
@@ -32,6 +33,7 @@ class What:
     port: int = DEFAULT_PORT
     context: str | None = None
     ingress: str | None = None
+    no_op: str | None = None
     platform: Platform[Any] | None = None
     anyway: bool = False
     is_unpatched: bool = False

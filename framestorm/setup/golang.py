@@ -63,6 +63,12 @@ def build(module: Path, *words: str | Path, link: str = "") -> None:
     call(command(module, "build", f"-ldflags=-s -w {link}".rstrip(), *words))
 
 
+def remove_caches() -> None:
+    """Remove what was downloaded and compiled: for a cluster's programs, many times their own size."""
+    for name in ("cache", "path"):
+        shutil.rmtree(HOME / name, ignore_errors=True)
+
+
 def folder(module: Path, name: str) -> Path:
     """Return the folder with the sources of a module that the one in a folder is made from; fetched if need be."""
     call(command(module, "mod", "download", name))

@@ -299,15 +299,18 @@ FOR_A_RUN = (JAVA, JMETER, ADDITIONS)
 FACE_BLUR = (FUNCTION_VENV, CLIENT_VENV, FACE_GRAPH, SAMPLE_VIDEO)
 
 
-def ensure(pieces: Sequence[Piece]) -> None:
+def ensure(pieces: Sequence[Piece]) -> bool:
     """Make the missing pieces and what these need, some in parallel; nothing is printed when there is nothing to do.
+
+    Returns:
+        whether something was made.
 
     Raises:
         FramestormError: a piece could not be made; those made before it stay.
     """
     pieces = _with_needs(pieces)
     if all(piece.is_made() for piece in pieces):
-        return
+        return False
     STAMPS.mkdir(parents=True, exist_ok=True)
     with _locked(), ThreadPoolExecutor(AT_ONCE) as pool:
         waiting = [piece for piece in pieces if not piece.is_made()]
@@ -324,6 +327,7 @@ def ensure(pieces: Sequence[Piece]) -> None:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 del running[future]
                 future.result()
+    return True
 
 
 def _with_needs(pieces: Iterable[Piece]) -> list[Piece]:

@@ -269,6 +269,11 @@ def test_the_page_s_commands_for_a_cluster(run_sh: RunSh, readers: dict[str, str
             )
     (frames,) = (each for command, each in done.items() if "face-blur" in command and "-Jurl" in command)
     assert frames.count("label", "success")["frame", "true"] > 0
+    (calibrated,) = (each for command, each in done.items() if "--calibrate" in command)
+    parts = {part["name"]: part["adds"] for part in calibrated.json("summary.json")["calibration"]["parts"]}
+    assert parts.keys() == {"function", "queue-proxy", "activator", "ingress"}
+    assert all(adds["low"] > 0 for name, adds in parts.items() if name != "function")
+    assert "requests went through the activator for" in calibrated.text("index.html")
     assert requests.post(f"{GATEWAY}/function/ocr", timeout=WITHIN_S).text == "ok"
     for function in ("face-blur", "ocr"):
         output(str(FAAS_CLI), "remove", f"--gateway={GATEWAY}", function)

@@ -4,8 +4,8 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import Field
@@ -24,7 +24,8 @@ from framestorm.platform.base import (
 )
 from framestorm.platform.container import ContainerSettings
 from framestorm.platform.deployment import Deployment, usual_max_scale
-from framestorm.platform.kubernetes import needs, pod
+from framestorm.platform.kubernetes import calibration, needs, pod
+from framestorm.platform.kubernetes.calibration import Found, Part
 from framestorm.platform.kubernetes.claim import Claim
 from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.needs import NAMESPACE
@@ -33,6 +34,7 @@ from framestorm.platform.kubernetes.pod import Trouble
 from framestorm.platform.quantities import Bytes, Cores, amount
 from framestorm.probe import why_unreached
 
+NO_OP = "framestorm-noop"
 READY_WITHIN_S = 180.0
 # What often passes by itself: replicas of the point before make room, a node comes back.
 PASSES_WITHIN_S = 20.0
@@ -103,19 +105,6 @@ def _of_kubernetes(quantity: str) -> str:
 S = TypeVar("S", bound=FunctionSettings)
 
 
-@dataclass(frozen=True)
-class Found:
-    """A function that is on the cluster, by the address that it has there.
-
-    url: to which requests are sent; host: that they name, empty for that of the URL. headers: that they have beside.
-    """
-
-    workload: Workload
-    url: str
-    host: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
 class ClusterPlatform(Platform[S]):
     """Functions on the cluster of `Site.context`: a study makes them, a run uses one that is there, unchanged."""
 
@@ -124,6 +113,9 @@ class ClusterPlatform(Platform[S]):
     bound: ClassVar[str]
     # What it makes beside objects of Kubernetes' own kinds.
     made: ClassVar[str] = ""
+    # The settings of a no-op that is calibrated, and the parts of its path, by their names.
+    no_op: ClassVar[Mapping[str, object]] = {}
+    parts: ClassVar[Mapping[str, Part]] = {}
 
     def __init__(self, site: Site, folder: Any = None) -> None:
         super().__init__(site, folder)
@@ -209,6 +201,32 @@ class ClusterPlatform(Platform[S]):
             ) from None
         cores = sum(amount(node["status"]["allocatable"]["cpu"]) for node in nodes if pod.node_trouble(node) is None)
         return usual_max_scale(cores, settings.cpu_request)
+
+    # Calibrating it
+
+    def calibrate(self, image: str, folder: Path) -> None:
+        calibrated = self._calibrated_by()(self.site, folder)
+        settings = calibrated.settings.read({**calibrated.no_op, "function": NO_OP, "image": image})
+        try:
+            calibration.measure(calibrated.routes(settings), calibrated.parts, folder)
+        finally:
+            calibrated.close()
+
+    def _calibrated_by(self) -> "type[ClusterPlatform[Any]]":
+        """Return the platform whose path is measured."""
+        return type(self)
+
+    def routes(self, settings: S) -> dict[str, Found]:
+        """Make a function, and return how it is reached by each route of its platform."""
+        self.prepare(settings)
+        with closing(Observation(self.cluster, self._workload(settings)).begin()) as observation:
+            observation.wait(lambda: self._has_routes(observation), READY_WITHIN_S)
+            routes = [part.route for part in self.parts.values()]
+            return {route: self._reach(observation, settings.model_copy(update={"route": route})) for route in routes}
+
+    def _has_routes(self, observation: Observation) -> bool:
+        """Return whether each route leads through what it should."""
+        return True
 
     # Applying the settings of a point
 

@@ -19,7 +19,7 @@ from framestorm.platform.kubernetes.layout import CONTEXT, HOME, KUBECONFIG, NAM
 from framestorm.platform.openfaas import parts as openfaas
 from framestorm.platform.openfaas.layout import BIN as OPENFAAS_BIN
 from framestorm.platform.openfaas.layout import FUNCTIONS
-from framestorm.setup import packages
+from framestorm.setup import golang, packages
 from framestorm.setup import pieces as setup
 
 KIND = OPENFAAS_BIN / "kind"
@@ -51,7 +51,8 @@ def up(nodes: int = 1) -> Cluster:
     """
     paths.check_plain("the cluster")
     packages.install(engine.PACKAGES)
-    setup.ensure(PIECES)
+    if setup.ensure(PIECES):
+        golang.remove_caches()
     with _locked():
         cluster = Cluster(CONTEXT, KUBECONFIG)
         if not is_up():

@@ -1,7 +1,7 @@
 """Functions on Knative Serving: a Service, called through the ingress, or without it."""
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,8 +10,9 @@ from framestorm.model.study import Flag, Meaning
 from framestorm.platform.base import Count, CountOrNone, SettingError, Site
 from framestorm.platform.deployment import Deployment
 from framestorm.platform.kubernetes import address, pod, watch
+from framestorm.platform.kubernetes.calibration import Found, Part
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
-from framestorm.platform.kubernetes.function import ClusterPlatform, Found, FunctionSettings
+from framestorm.platform.kubernetes.function import ClusterPlatform, FunctionSettings
 from framestorm.platform.kubernetes.needs import NAMESPACE
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
@@ -32,10 +33,10 @@ class KnativeSettings(FunctionSettings):
     """Settings of a function as a Service of Knative."""
 
     kind: Literal["knative"] = "knative"
-    route: Literal["ingress", "activator", "queue-proxy"] = Field(
+    route: Literal["ingress", "activator", "queue-proxy", "handler"] = Field(
         "ingress",
-        description="The path to the function: through the ingress, or straight to the activator or to the queue-proxy "
-        "of the one replica, at their addresses in the cluster.",
+        description="The path to the function: through the ingress, or straight to the activator, to the queue-proxy "
+        "of the one replica, or to its program, at their addresses in the cluster.",
     )
     min_scale: CountOrNone = Field(0, description="Minimum number of replicas; 0: it scales to zero.")
     from_zero: Flag = Field(False, description="true: a run begins when no replica is left.")
@@ -58,8 +59,8 @@ class KnativeSettings(FunctionSettings):
         super().check()
         if self.max_scale is not None and self.min_scale > self.max_scale:
             raise SettingError("min_scale", f"min_scale {self.min_scale} is more than max_scale, {self.max_scale}")
-        if self.route == "queue-proxy" and (self.min_scale, self.max_scale) != (1, 1):
-            what = "route queue-proxy is the address of one replica: it needs min_scale 1 and max_scale 1"
+        if self.route in ("queue-proxy", "handler") and (self.min_scale, self.max_scale) != (1, 1):
+            what = f"route {self.route} is the address of one replica: it needs min_scale 1 and max_scale 1"
             raise SettingError("route", what)
         if self.from_zero and (self.min_scale or self.autoscaler == "hpa"):
             raise SettingError("from_zero", "from_zero needs min_scale 0 and autoscaler kpa: it would wait for ever")
@@ -87,6 +88,14 @@ class Knative(ClusterPlatform[KnativeSettings]):
     kind = "knative"
     settings = KnativeSettings
     made = SERVICES
+    # Without a burst capacity, the ingress leads to the replicas themselves, once there is one.
+    no_op: ClassVar[Mapping[str, object]] = {"kind": "knative", "min_scale": 1, "max_scale": 1, "burst_capacity": 0}
+    parts: ClassVar[Mapping[str, Part]] = {
+        "function": Part("handler"),
+        "queue-proxy": Part("queue-proxy", "handler"),
+        "activator": Part("activator", "queue-proxy"),
+        "ingress": Part("ingress", "queue-proxy"),
+    }
     bound = (
         "set the annotation autoscaling.knative.dev/max-scale in spec.template.metadata of the Service, or max-scale "
         "in the ConfigMap config-autoscaler"
@@ -116,6 +125,9 @@ class Knative(ClusterPlatform[KnativeSettings]):
         if service is None or not _is_ready(service):
             return False
         return has_settled(observation, service["status"]["latestReadyRevisionName"], from_zero=settings.from_zero)
+
+    def _has_routes(self, observation: Observation) -> bool:
+        return all(each["spec"]["mode"] == "Serve" for each in observation.items(watch.SERVERLESS_SERVICES))
 
     def _trouble(self, observation: Observation, settings: KnativeSettings) -> Trouble | None:
         if (of_pods := super()._trouble(observation, settings)) is not None:
@@ -147,6 +159,8 @@ class Knative(ClusterPlatform[KnativeSettings]):
             proxy = _address(activator)
             return Found(found, f"{proxy}{settings.path}", address.host_of(url), headers)
         (replica, *_) = observation.items(watch.PODS)
+        if settings.route == "handler":
+            return Found(found, f"http://{replica['status']['podIP']}:{settings.port}{settings.path}")
         return Found(found, f"{_address(replica)}{settings.path}", address.host_of(url))
 
     def _find(self, url: str, host: str) -> Found | None:

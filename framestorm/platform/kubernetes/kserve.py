@@ -1,7 +1,7 @@
 """Functions on KServe: an InferenceService, which Knative runs (serverless), or Kubernetes alone (raw)."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -10,8 +10,9 @@ from framestorm.model.study import Flag
 from framestorm.platform.base import Count, CountOrNone, SettingError
 from framestorm.platform.deployment import Deployment
 from framestorm.platform.kubernetes import address, knative, plain, pod, watch
+from framestorm.platform.kubernetes.calibration import Found
 from framestorm.platform.kubernetes.cluster import Object
-from framestorm.platform.kubernetes.function import ClusterPlatform, Found, FunctionSettings
+from framestorm.platform.kubernetes.function import ClusterPlatform, FunctionSettings
 from framestorm.platform.kubernetes.needs import NAMESPACE
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
@@ -81,6 +82,10 @@ class KServe(ClusterPlatform[KServeSettings]):
     settings = KServeSettings
     made = KIND
     bound = "set spec.predictor.maxReplicas of the InferenceService"
+
+    def _calibrated_by(self) -> type[ClusterPlatform[Any]]:
+        """Return the platform below: KServe's own path is that of Knative, or of a Service."""
+        return knative.Knative if self._found is None or self._found.workload.kinds else plain.Plain
 
     def _objects(self, settings: KServeSettings, max_scale: int) -> Sequence[Object]:
         is_raw = settings.mode == "raw"

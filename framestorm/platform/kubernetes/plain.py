@@ -3,7 +3,7 @@
 import re
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,8 +12,9 @@ from framestorm.model.study import Meaning
 from framestorm.platform.base import Count, SettingError
 from framestorm.platform.deployment import Deployment
 from framestorm.platform.kubernetes import address, pod, watch
+from framestorm.platform.kubernetes.calibration import Found, Part
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
-from framestorm.platform.kubernetes.function import VERSION, ClusterPlatform, Found, FunctionSettings
+from framestorm.platform.kubernetes.function import VERSION, ClusterPlatform, FunctionSettings
 from framestorm.platform.kubernetes.needs import NAMESPACE
 from framestorm.platform.kubernetes.observation import Observation, Workload
 
@@ -84,6 +85,8 @@ class Plain(ClusterPlatform[PlainSettings]):
 
     kind = "kubernetes"
     settings = PlainSettings
+    no_op: ClassVar[Mapping[str, object]] = {"kind": "kubernetes"}
+    parts: ClassVar[Mapping[str, Part]] = {"function": Part("pod"), "Service": Part("service", "pod")}
     bound = "give its HorizontalPodAutoscaler spec.maxReplicas"
 
     def _objects(self, settings: PlainSettings, max_scale: int) -> Sequence[Object]:
