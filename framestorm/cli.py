@@ -103,7 +103,7 @@ def _verb(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def _run(words: Sequence[str]) -> int:
-    from framestorm.model import criteria
+    from framestorm.model import criteria, stop_rule
 
     verbs = "\n".join(f"  {name:<8}{verb.__doc__}" for name, verb in VERBS.items() if name)
     parser = Parser(
@@ -143,6 +143,16 @@ def _run(words: Sequence[str]) -> int:
     )  # fmt: skip
     _add_judgement(parser)
     parser.add_argument(
+        "--stop-if", metavar="RULE", dest="stop_if", action="append", default=[],
+        help="end the load, and fail the run, as soon as such a rule holds: 'p95 > 5 s for 30 s' (in each second), "
+        "'errors > 10 %% over 20 s' (in 20 s together); may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stop-when", metavar="RULE", dest="stop_when", action="append", default=[],
+        help="end the load when it was long enough: 'p95 within 5 %%' ends it when the 95 %% interval of the p95 is "
+        "no wider than that to each side; the run is complete; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
         "--check", action="store_true", help="check the whole command line, say what was found, and send nothing"
     )
     slaves = parser.add_argument_group("over slaves")
@@ -181,6 +191,7 @@ def _run(words: Sequence[str]) -> int:
     _hide_password(options, words)
     for text in options.criteria:
         criteria.parse(text)
+    stop_rule.parse_all(options.stop_if, options.stop_when)
     # Only now: what they import takes longer than --help and a wrong option.
     from framestorm import conductor
     from framestorm.run import pieces
@@ -454,6 +465,7 @@ def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
         extra = [word if "=" in word else Path(word) for word in options.extra]
         if options.slaves == "-r":
             options.slaves = options.given.get("remote_hosts") or "slaves"
+        options.stop_if, options.stop_when = tuple(options.stop_if), tuple(options.stop_when)
         options.criteria, options.extra = tuple(options.criteria), properties.assigned(extra, "-G")
     return RunOptions.of(**vars(options), command=("./run.sh", *words))
 

@@ -21,7 +21,8 @@ from framestorm.machine import in_background, now_ms
 from framestorm.model import facets, files
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
-from framestorm.model.run import JMeterProcess, Record, Target
+from framestorm.model.run import Decision, JMeterProcess, Record, RunState, Target
+from framestorm.model.stop_rule import STOP_IF
 from framestorm.plain import note
 from framestorm.report.load_words import words_of
 from framestorm.results.jmeter_log import read_log
@@ -38,6 +39,8 @@ POLL_S = 0.2
 # How long a gentle stop may take before JMeter is told to interrupt its users, then is ended.
 # With JMeter's end and the report a stopped run is over in 20 s.
 INTERRUPT_AFTER_S = 8.0
+# After --stop-if: answers that take longer than this are cut off, so that the load is over in 3 s.
+INTERRUPT_DECIDED_AFTER_S = 1.0
 END_AFTER_S = 13.0
 # A run is stopped when its disk has less than this left, so that its end and its report can still be written.
 ROOM_FOR_THE_END_BYTES = 32 << 20
@@ -113,7 +116,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
         files.write(run_dir / RECORD, begun, indent=2)
         view = LiveView(run_dir, plan.has_journal, plan.label)
         with in_background(view.watch):
-            reason, stopping_ms = _watch(load, run_dir, interrupts, view)
+            reason, stopping_ms, decision = _watch(load, run_dir, interrupts, view)
         reasons = [reason, *load.collect()]
         # After a refusal nothing was sent: in a run that has rows something else says so, such as an answer in the log.
         if (refusal := read_log(run_dir).refusal) and not has_rows(run_dir / "samples.jtl"):
@@ -121,14 +124,16 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             shutil.rmtree(run_dir)
             raise UsageError(refusal)
         status = load.exit_status()
-        if not interrupts.count and not any(reasons) and status != 0:
+        is_interrupted = interrupts.count > 0 and decision is None
+        if not is_interrupted and not any(reasons) and status != 0:
             reasons.append(f"JMeter {_how_ended(status)}{jmeter.failure(run_dir)}; see jmeter.log and jmeter.out")
         why = "; ".join(each for each in reasons if each)
         ended_ms, passed_s = now_ms(), time.monotonic() - began_s
         ended = replace(
             begun,
-            state="stopped" if interrupts.count else "failed" if why else "complete",
+            state="stopped" if is_interrupted else "failed" if why else _state_of(decision),
             reason=why or None,
+            decision=decision,
             hosts=load.hosts(),
             losses=load.losses(),
             stopping_ms=stopping_ms,
@@ -151,6 +156,11 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
                 # The run stands, and its report is still to be made.
                 note(f"{letter} {copy}: {error.strerror or error}; see {run_dir / name}")
     return run_dir
+
+
+def _state_of(decision: Decision | None) -> RunState:
+    """Return the state of a run that lacks nothing: one that was long enough is complete."""
+    return "decided" if decision is not None and decision.option == STOP_IF else "complete"
 
 
 def _how_ended(status: int | None) -> str:
@@ -197,6 +207,8 @@ def check(options: RunOptions) -> list[str]:
         else:
             lines.append(f"property: {name}={value}" + ("" if is_given else " (default)"))
     lines += [f"load: {load.name}: {words_of(load)}" for load in prepared.loads if not load.is_aside]
+    lines += [f"stop if: {text}" for text in options.output.stop_if]
+    lines += [f"stop when: {text}" for text in options.output.stop_when]
     lines += [f"property of JMeter: {name}={value}" for name, value in prepared.settings.of_jmeter.items()]
     lines += [f"file: {paths.shown(path.resolve())}" for path in needs.files if path.exists()]
     lines += [f"file whose name is known only during the run: {text}" for text in needs.unknown]
@@ -223,7 +235,7 @@ def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
     check_output(run_dir, output.samples_copy, output.log_copy)
     if what.is_unpatched:
         note(f"--unpatched: {'; '.join(patches.missing())}")
-    check_criteria(plan, output.criteria)
+    check_criteria(plan, output)
     prepared = prepare(what, run_dir, where, hosts.function_url if hosts else None, plan)
     structure.check_elements(plan.path.name, plan.root)
     for path, fragment in prepared.needs.fragments.items():
@@ -267,6 +279,8 @@ def _begun(prepared: Prepared, output: Output) -> Record:
         loads=prepared.loads,
         names=prepared.names,
         criteria=output.criteria,
+        stop_if=output.stop_if,
+        stop_when=output.stop_when,
         accepts_overload=output.accepts_overload,
         judges_steady=output.judges_steady,
         target=Target(platform.kind, prepared.url or None, platform.settings_as_text()),
@@ -277,32 +291,38 @@ def _begun(prepared: Prepared, output: Output) -> Record:
 
 def _watch(
     load: Fleet | LocalLoad, run_dir: Path, interrupts: Interrupts, view: LiveView
-) -> tuple[str | None, float | None]:
-    """Wait for JMeter to end; stop it if asked to, or if something that the run needs is lost.
+) -> tuple[str | None, float | None, Decision | None]:
+    """Wait for JMeter to end; stop it if asked to, by a stop rule, or if something that the run needs is lost.
 
     Returns:
-        why it was stopped, and since when (epoch ms); None if it was not.
+        why it was stopped, None if it was not or by a rule; since when (epoch ms), None if it was not; and that rule.
     """
     reason: str | None = None
+    decision: Decision | None = None
     stopping_ms: float | None = None
     stopping_since_s = 0.0
     interrupted = False
     while load.wait(POLL_S) is None:
         trouble = load.trouble() or _disk_trouble(run_dir)
-        if reason is None:
+        if reason is None and decision is None:
             reason = f"{interrupts.name} was received" if interrupts.count else trouble
-            if reason is None:
+            decision = view.decision if reason is None else None
+            if reason is None and decision is None:
                 continue
             stopping_since_s, stopping_ms = time.monotonic(), now_ms()
             view.is_stopping = True
+        elif reason is None:
+            reason = trouble
         load.stop_gently()
         waited_s = time.monotonic() - stopping_since_s
+        is_decided = decision is not None and decision.option == STOP_IF
+        interrupt_after_s = INTERRUPT_DECIDED_AFTER_S if is_decided else INTERRUPT_AFTER_S
         if interrupts.count > 1 or waited_s > END_AFTER_S:
             load.stop()
-        elif waited_s > INTERRUPT_AFTER_S and not interrupted:
+        elif waited_s > interrupt_after_s and not interrupted:
             load.interrupt()
             interrupted = True
-    return reason or load.trouble(), stopping_ms
+    return reason or load.trouble(), stopping_ms, decision
 
 
 def _disk_trouble(run_dir: Path) -> str | None:

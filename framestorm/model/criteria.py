@@ -115,7 +115,7 @@ class _Word(NamedTuple):
         return f"'{self.text}'" if self.text else "nothing"
 
 
-class _Words:
+class Words:
     """The words of one criterion, read in order, with an empty one at the end; every error points at one of them."""
 
     def __init__(self, text: str, option: str = "--fail-if") -> None:
@@ -186,7 +186,7 @@ def _in_quotes(text: str, main_label: str) -> str | None:
 
 
 def _parse(text: str, main_label: str) -> Criterion:
-    words = _Words(text)
+    words = Words(text)
     if not words.peek().text:
         raise words.error(words.peek(), f"an empty criterion; give one such as {EXAMPLES}")
     if text.strip().lower() == OVERLOAD:
@@ -210,7 +210,7 @@ def metric_name(text: str, main_label: str) -> str:
 
     It has no label if that is the one of the main samples. Raises CriteriaError.
     """
-    words = _Words(text, "metric")
+    words = Words(text, "metric")
     if not words.peek().text:
         raise words.error(words.peek(), "a metric is missing; give one such as p95, 'login p95' or 'login errors'")
     label = _take_label(words, main_label)
@@ -233,7 +233,7 @@ def metric_name(text: str, main_label: str) -> str:
     return name if label in (None, main_label) else of_label(label, name)
 
 
-def _subject(words: _Words, label: str, main_label: str) -> tuple[str, str]:
+def _subject(words: Words, label: str, main_label: str) -> tuple[str, str]:
     """Return the series (empty if none is named) and the metric, which follow the label."""
     series = words.take() if _is_series(words, label) else None
     word = words.take()
@@ -265,14 +265,14 @@ def _subject(words: _Words, label: str, main_label: str) -> tuple[str, str]:
     return series.text.lower() if series else "", name
 
 
-def _take_label(words: _Words, main_label: str) -> str | None:
+def _take_label(words: Words, main_label: str) -> str | None:
     """Return the label at the beginning; None if there is none."""
     if not _is_label(words, main_label):
         return None
     return unquoted(words.take().text)
 
 
-def _is_label(words: _Words, main_label: str) -> bool:
+def _is_label(words: Words, main_label: str) -> bool:
     first = words.peek()
     if first.is_label or first.text in (USER, ALL, main_label):
         return True
@@ -292,14 +292,14 @@ def _is_known_series(word: str, label: str) -> bool:
     return word.lower() in COMMON_SERIES or unit(word.lower()) != ""
 
 
-def _is_series(words: _Words, label: str) -> bool:
+def _is_series(words: Words, label: str) -> bool:
     if words.peek().text.lower() in LOAD_METRICS and words.peek(1).text.lower() == "rate":
         return False
     is_before_metric = is_figure_name(words.peek().text.lower()) and _is_metric(words.peek(1).text.lower())
     return _is_known_series(words.peek().text, label) or (label != USER and is_before_metric)
 
 
-def _limit(words: _Words, name: str, series: str) -> tuple[float, str]:
+def _limit(words: Words, name: str, series: str) -> tuple[float, str]:
     number = words.take()
     if not _NUMBER.fullmatch(number.text):
         raise words.error(number, f"expected a number such as 2 or 0.5, got {number.quoted}")

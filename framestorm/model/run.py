@@ -7,7 +7,8 @@ from framestorm.model.files import FORMAT
 from framestorm.model.load import Load
 from framestorm.model.name import Name
 
-RunState = Literal["running", "complete", "stopped", "failed"]
+RunState = Literal["running", "complete", "decided", "stopped", "failed"]
+StopOption = Literal["--stop-if", "--stop-when"]
 Role = Literal["generator", "generator and target", "slave", "master", "target"]
 
 
@@ -75,11 +76,28 @@ class JMeterProcess:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """A stop rule (model/stop_rule.py) that ended the load: which, when in epoch ms, and the figure in words.
+
+    label: whose figure it was; value: that figure, in the unit of a criterion's limit.
+    """
+
+    option: StopOption
+    text: str
+    at_ms: float
+    measured: str
+    label: str
+    value: float
+
+
+@dataclass(frozen=True)
 class Record:
     """The content of run.json. Times are epoch ms.
 
     label: the label of the plan's main samples; has_users: virtual users are processes, each a sample labelled user;
         has_journal: which also write what they send to a journal.
+    state: `decided` if --stop-if ended the load; `stopped` if something else did before its time.
+    stop_if, stop_when: the rules by which the load may end before its time; decision: the one that ended it.
     stopping_ms: when a run that was stopped early was told to stop.
     clock_step_ms: by how much this machine's clock was set during the run.
     source: the JTL that the folder was made from, where no run of the kit made it.
@@ -115,6 +133,9 @@ class Record:
     names: tuple[Name, ...] = ()
     http2_only: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
+    stop_if: tuple[str, ...] = ()
+    stop_when: tuple[str, ...] = ()
+    decision: Decision | None = None
     accepts_overload: bool = False
     judges_steady: bool = False
     target: Target | None = None

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +11,7 @@ import polars as pl
 from framestorm.model import summary as model
 from framestorm.model.criteria import ALL, EACH, OVERLOAD, USER, parse
 from framestorm.model.judgement import Group, Judgement, for_each, judge
+from framestorm.model.run import Record
 from framestorm.model.sample import SampleKind, noun
 from framestorm.model.series import Curves, InFlight, Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
@@ -19,6 +21,7 @@ from framestorm.report.load import measure_load
 from framestorm.report.queue import accepted_by_label
 from framestorm.report.reached import read_reached
 from framestorm.report.steady import read_steady
+from framestorm.report.stopping import stop_judgements, stop_sentence
 from framestorm.results import hosts, reading, replicas, stalls, starts
 from framestorm.results.audit import read_audit
 from framestorm.results.calibration import read_calibration
@@ -67,7 +70,8 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     is_of_threads = not users.height and not record.is_open_model
     threads = read_threads(results.jtl) if is_of_threads else pl.DataFrame()
     texts = record.criteria if criteria is None else criteria
-    defaults = [f"{name} success < 100 %" for name in ([USER] if users.height else []) + [EACH]]
+    judged_users = results.ended_users
+    defaults = [f"{name} success < 100 %" for name in ([USER] if judged_users.height else []) + [EACH]]
     parsed = [parse(text, label) for text in texts or defaults]
     # Before the labels, whose sorted times stay in memory.
     main_series = series.sample_series(samples, origin_ms)
@@ -82,6 +86,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     line = measured.asked.per_s if measured.asked else asked_users or _reached(threads_reached or in_flight)
     steady = read_steady(samples, line, origin_ms)
     judged_part = results.since(_steady_ms(steady, origin_ms)) if record.judges_steady else results
+    judged_part = replace(judged_part, users=judged_part.ended_users)
     labels, groups, charted = _labels(judged_part, {criterion.label for criterion in parsed}, origin_ms)
     wholes = {ALL, USER} if users.height else {ALL}
     samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
@@ -96,13 +101,13 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     if measured.must_keep_up and not record.accepts_overload and all(each.metric != OVERLOAD for each in parsed):
         parsed.append(parse(OVERLOAD))
     each_of = [one for criterion in parsed for one in for_each(criterion, judged)]
-    judgements = [judge(one, groups, measured.figures) for one in each_of]
+    judgements = [*stop_judgements(record, label), *(judge(one, groups, measured.figures) for one in each_of)]
     missing = reading.missing(results)
     cut_ms = record.stopping_ms or results.log.stopped_ms or (record.ended_ms if record.state != "complete" else None)
     summary = model.Summary(
         name=run_dir.resolve().name,
         label=label,
-        verdict=_verdict(judgements, missing, groups, label, users.height),
+        verdict=_verdict(judgements, missing, groups, label, users.height, record),
         criteria=judgements,
         has_default_criteria=not texts,
         missing=missing,
@@ -205,7 +210,12 @@ def _marks(
 
 
 def _verdict(
-    judgements: Sequence[Judgement], missing: Sequence[str], groups: Mapping[str, Group], label: str, n_users: int
+    judgements: Sequence[Judgement],
+    missing: Sequence[str],
+    groups: Mapping[str, Group],
+    label: str,
+    n_users: int,
+    record: Record,
 ) -> model.Verdict:
     """The verdict. Partial has priority over failed: figures of part of a run prove nothing; the text gives both."""
     failed = sum(judgement.state == "failed" for judgement in judgements)
@@ -219,6 +229,8 @@ def _verdict(
         outcome = " and ".join(f"{n} of {every} {how}" for how, n in counts.items() if n)
         if len(judgements) == 1:
             outcome = f"the criterion {'failed' if failed else 'could not be judged'}"
+    if record.state == "decided" and record.decision is not None:
+        outcome = f"{stop_sentence(record.decision, record)}; {outcome}"
     word: model.VerdictWord
     if not any(group.n for group in groups.values()):
         word, text = "unjudged", "; ".join(missing)  # that there is no sample is among them

@@ -60,6 +60,8 @@ _AUDIT = re.compile(
     rb'%b\{"type":"audit","samples":%b,"busy_us":%b,"span_us":%b,"unknown":%b\}$' % (_MESSAGE, *[_NUMBER] * 4),
     re.MULTILINE,
 )
+# What jmx/java/Rows.java says of a sample for which samples.jtl is closed.
+_LATE = re.compile(rb"a sample came after the end of the test and is lost: ()")
 # A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
 _ENDED_THREAD = re.compile(
     rb"%b(?:Uncaught exception in thread (?!Thread\[StandardJMeterEngine,).*|Test failed!)\n?([^:\n]*)" % _MESSAGE,
@@ -108,6 +110,7 @@ class JMeterLog:
     is_watched: whether it noticed the seconds in which it was held up. stalls: the start of each such second in epoch
     ms, and how long in ms a thread was held up in it at most, and garbage was collected.
     counted: what each JMeter that made load counted by itself.
+    late: how many samples came after the end of the test, and have no row.
     """
 
     refusal: str | None
@@ -127,6 +130,7 @@ class JMeterLog:
     is_watched: bool
     stalls: list[tuple[int, int, int]]
     counted: list[Counted]
+    late: int
 
 
 def read_log(run_dir: Path) -> JMeterLog:
@@ -168,6 +172,7 @@ def read_log(run_dir: Path) -> JMeterLog:
                 Counted(int(samples), int(busy_us) / 1000, int(span_us) / 1000, int(unknown))
                 for samples, busy_us, span_us, unknown in found(_AUDIT)
             ],
+            late=sum(1 for _ in found(_LATE)),
         )
 
 

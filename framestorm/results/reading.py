@@ -73,6 +73,11 @@ class RunResults:
             return 0
         return height(self.every.filter(IS_OWN & pl.col("start_ms").is_null()))
 
+    @property
+    def ended_users(self) -> pl.DataFrame:
+        """The users without those that a stop rule cut off, which have neither succeeded nor failed."""
+        return self.users.filter(pl.col("cause").ne_missing("stopped")) if self.record.decision else self.users
+
     def since(self, begin_ms: float) -> "RunResults":
         """Return the results without what started before a time, in epoch ms."""
         is_later = pl.col("start_ms") >= begin_ms
@@ -125,7 +130,7 @@ def read_results(run_dir: Path) -> RunResults:
         if not clients.users and jtl.rows is not None:
             users = read_users(jtl) if has_users else users
             # Where something else ended the run, such as a target that died, errors are what they say.
-            stopping_ms = record.stopping_ms if record.state == "stopped" else log.stopped_ms
+            stopping_ms = record.stopping_ms if record.state == "stopped" or record.decision else log.stopped_ms
             without = USER if has_users else None
             write_samples(
                 jtl,
@@ -141,8 +146,9 @@ def read_results(run_dir: Path) -> RunResults:
             table.hardlink_to(path)
         started = read_table(table)
     every, cut_off = started, 0
-    if log.group_ends and record.stopping_ms is None and log.stopped_ms is None:
-        # The plan's own schedule ended these: they are neither successes nor failures.
+    is_by_schedule = log.group_ends and record.stopping_ms is None and log.stopped_ms is None
+    if is_by_schedule or record.decision:
+        # The plan's own schedule ended these, or a stop rule: they are neither successes nor failures.
         is_cut_off = pl.col("cause").eq_missing("stopped")
         cut_off = height(started.filter(is_cut_off & IS_OWN))
         every = started.filter(~is_cut_off) if cut_off else started
@@ -174,7 +180,9 @@ def missing(results: RunResults) -> list[str]:
     if jtl.problem:
         sentences.append(jtl.problem)
     audit = read_audit(results.log.counted, jtl.of_hosts)
-    if audit and (lost := audit.counted - audit.rows - jtl.bad_rows):
+    # Those that a stop rule cut off may come after the end of the test: they count neither way.
+    late = results.log.late if record.decision else 0
+    if audit and (lost := audit.counted - audit.rows - jtl.bad_rows) and not 0 < lost <= late:
         more = f"{plural(-lost, 'row')} more: they were written twice"
         what = f"{plural(lost, 'row')} less: they were lost on the way" if lost > 0 else more
         sentences.append(f"JMeter counted {plural(audit.counted, 'sample')}, and samples.jtl has {what}")

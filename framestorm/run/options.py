@@ -91,13 +91,15 @@ HERE = Where()
 
 @dataclass(frozen=True)
 class Output:
-    """What a run leaves, and what it has to meet; `command`: how people called it."""
+    """What a run leaves, what it has to meet, and what ends it early; `command`: how people called it."""
 
     run_dir: Path | None = None
     samples_copy: Path | None = None
     log_copy: Path | None = None
     title: str | None = None
     criteria: tuple[str, ...] = ()
+    stop_if: tuple[str, ...] = ()
+    stop_when: tuple[str, ...] = ()
     accepts_overload: bool = False
     judges_steady: bool = False
     command: tuple[str, ...] = ()

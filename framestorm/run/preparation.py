@@ -1,7 +1,7 @@
 """Every check of a run that can be made before it starts."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from framestorm.errors import UsageError
 from framestorm.load import kit_load
 from framestorm.load.kit_load import KitLoad
 from framestorm.load.reading import read_loads
-from framestorm.model import criteria, metric, units
+from framestorm.model import criteria, metric, stop_rule, units
 from framestorm.model import plan as plans
 from framestorm.model.load import Load
 from framestorm.model.name import Name
@@ -25,7 +25,7 @@ from framestorm.run import capacity, http2, influxdb, meaning, names, pacing
 from framestorm.run import settings as run_settings
 from framestorm.run.capacity import Demand
 from framestorm.run.needs import Address, Needs, look
-from framestorm.run.options import HERE, What, Where
+from framestorm.run.options import HERE, Output, What, Where
 from framestorm.run.proxy import Proxies
 from framestorm.run.secrets import literal_secrets
 from framestorm.run.settings import Settings
@@ -159,11 +159,13 @@ def _check_meaning(plan: Plan, settings: Settings, needs: Needs, loads: Sequence
     meaning.tell(pacing.findings(plan.path.name, roots, defined, settings.every, loads), anyway=anyway)
 
 
-def check_criteria(plan: Plan, texts: Iterable[str]) -> None:
-    """Raise UsageError if a criterion is none, or has a label that the plan has not."""
+def check_criteria(plan: Plan, output: Output) -> None:
+    """Raise UsageError if a criterion or a stop rule is none, or has a label that the plan has not."""
     known = plan.known_labels
-    for text in texts:
-        criterion = criteria.parse(text, plan.label)
+    parsed = [("--fail-if", text, criteria.parse(text, plan.label)) for text in output.criteria]
+    rules = stop_rule.parse_all(output.stop_if, output.stop_when, plan.label)
+    parsed += [(rule.option, rule.text, rule.criterion) for rule in rules]
+    for option, text, criterion in parsed:
         label = criterion.label
         # Sub-results, such as redirects and embedded resources, have the label of their sample and a number.
         if known and label != criteria.EACH and not {label, re.sub(r"(-\d+)+$", "", label)} & known:
@@ -171,7 +173,7 @@ def check_criteria(plan: Plan, texts: Iterable[str]) -> None:
             hint = "; the name of a figure that is a time ends in _ms: latency_ms is the time to the first byte"
             may_be_figure = is_figure_name(label) and criterion.metric not in criteria.COUNT_UNITS
             raise UsageError(
-                f"--fail-if '{text}': {plan.path.name} has no label {metric.quoted(label)}"
+                f"{option} '{text}': {plan.path.name} has no label {metric.quoted(label)}"
                 f"{hint if may_be_figure else ''}. Its labels:{labels}"
             )
 

@@ -1,5 +1,6 @@
 """How runs end that do not end by themselves: nothing stays behind, and what was measured is reported."""
 
+import html
 import os
 import re
 import shutil
@@ -124,3 +125,39 @@ def test_users_that_are_killed_fail_and_all_do_with_the_client_server(run_sh: Ru
     causes = done.count("label", "responseMessage")
     assert causes["user", "exit-137"] == 2 and causes["user", "client-server-ended"] >= 2
     assert "client server ended" in " ".join(done.json("summary.json")["missing"])
+
+
+def test_a_stop_rule_ends_the_load_and_fails_the_run(run_sh: RunSh, stand_in: StartServer) -> None:
+    quick = stand_in({"body": b"ok", "delay_s": 0.2}).url
+    rule = ("--stop-if", "all p95 > 100 ms for 3 s", "--stop-if", "errors > 50 % over 9 s")
+    for words in (
+        f"-t jmx/requests.jmx -Jusers=3 -Jurl={quick}",
+        f"-t jmx/request-rate.jmx -Jurl={quick} -Jrate_per_s=9",
+    ):
+        name = words.split()[1].split("/")[1]
+        done = run_sh(*words.split(), "-Jhold_s=120", *rule, out=name, status=3)
+        run, summary = done.json("run.json"), done.json("summary.json")
+        assert (run["state"], run["decision"]["option"], run["decision"]["label"]) == ("decided", "--stop-if", "all")
+        assert (summary["verdict"]["word"], summary["missing"]) == ("fail", [])
+        ended = " ".join(summary["verdict"]["text"].partition(" after the start")[0].split())
+        assert ended.startswith("--stop-if 'all p95 > 100 ms for 3 s' ended the load ")
+        page = " ".join(html.unescape(done.text("index.html")).split())
+        assert ended in page and ended in done.stdout
+        assert [each["state"] for each in summary["criteria"][:2]] == ["failed", "passed"]
+        assert 'failures="1"' in done.text("junit.xml") and ended in " ".join(
+            html.unescape(done.text("junit.xml")).split()
+        )
+        # Each of the requests was answered, and the last was sent before the decision had reached JMeter.
+        assert summary["labels"]["request"]["failed"] == 0
+        assert max(int(row["timeStamp"]) for row in done.rows()) < run["decision"]["at_ms"] + 3000
+
+
+def test_a_run_that_was_long_enough_is_complete(run_sh: RunSh, stand_in: StartServer) -> None:
+    """Its users are processes, which are told to stop."""
+    load = ("-Jusers=4", "-Jramp_s=0", "-Jsleep_s=0", "-Jverify_share=0", "-Jhold_s=200")
+    done = run_sh(*load, f"-Jurl={stand_in({'delay_s': 0.2}).url}", "--stop-when", "mean within 50 %")
+    run, summary = done.json("run.json"), done.json("summary.json")
+    assert (run["state"], run["decision"]["option"]) == ("complete", "--stop-when")
+    assert (summary["verdict"]["word"], summary["missing"]) == ("pass", [])
+    assert summary["notes"][0].startswith("--stop-when 'mean within 50 %' ended the load ")
+    assert summary["load"]["duration_ms"] < 150_000

@@ -9,6 +9,7 @@ from typing import get_args
 import polars as pl
 
 from framestorm.model.summary import Doubt, Summary
+from framestorm.report.stopping import stop_notes
 from framestorm.report.trust import audit, elements, figures, limits, load, machines, steady
 from framestorm.report.trust.names import names
 from framestorm.report.trust.overload import accepted, overload
@@ -46,6 +47,7 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         summary,
         warnings=[sentence for _, sentences in by_kind for sentence in sentences],
         notes=[
+            *stop_notes(summary.run),
             *accepted(summary),
             *figures.unpatched(summary),
             *steady.since(summary),

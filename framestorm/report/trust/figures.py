@@ -53,9 +53,11 @@ def times(summary: Summary) -> list[str]:
             f"{plural(stopped, summary.unit)} failed because the run was stopped. They have no response time."
         )
     if cut_off := summary.facts.cut_off:
+        decision = summary.run.decision
+        end = f"{decision.option} ended the load" if decision else "a schedule of the plan ended its threads"
         sentences.append(
-            f"{plural(cut_off, 'sample')} {'was' if cut_off == 1 else 'were'} in progress when a schedule of the plan "
-            "ended its threads: cut off (stopped), so neither a success nor a failure."
+            f"{plural(cut_off, 'sample')} {'was' if cut_off == 1 else 'were'} in progress when {end}: cut off "
+            "(stopped), so neither a success nor a failure."
         )
     other = main.failed - main.timed_out - stopped
     if other:

@@ -44,9 +44,10 @@ class Counts:
         """When the first user or sample started."""
         return self._files.first_start_s
 
-    def read(self, now_s: float) -> None:
-        """Count what was written since the last call."""
-        for interval in self._files.read(now_s):
+    def read(self, now_s: float) -> list[Interval]:
+        """Count what was written since the last call, and return it."""
+        intervals = self._files.read(now_s)
+        for interval in intervals:
             self._take(interval)
         users_now = self._files.users_now
         for slave in users_now.keys() - {""}:
@@ -54,6 +55,7 @@ class Counts:
         self.whole.users_now = sum(of.users_now for of in self.by_slave.values()) or users_now.get("", 0)
         self.by_label = {self._name(*of): tally for of, tally in self._tallies.items()}
         self.transactions = {self._name(*of) for of in self._tallies if of[1] == TRANSACTION}
+        return intervals
 
     def group(self, label: str, *, is_at_rate: bool) -> Group:
         """Return what a criterion about a label is judged by."""

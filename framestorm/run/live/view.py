@@ -15,17 +15,20 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from framestorm.model import criteria, files, judgement, units
-from framestorm.model.run import Record
+from framestorm.model import criteria, files, judgement, stop_rule, units
+from framestorm.model.run import Decision, Record
 from framestorm.model.sample import noun
 from framestorm.plain import as_label
 from framestorm.results.growing import shown
 from framestorm.run.live.counts import OTHER_LABELS, Counts
 from framestorm.run.live.outlook import Log, Outlook
+from framestorm.run.live.stop_rules import StopRules
 from framestorm.run.live.tally import RECENT_S, Tally
 
 DRAW_EVERY_S = 0.5
 LINE_EVERY_S = 5.0
+# With rules that may end the load.
+READ_EVERY_S = 0.5
 # The view shares the cores with JMeter: it uses one part in so many of a core, and is drawn less often if need be.
 OF_A_CORE = 20
 LONGEST_PAUSE_S = 5.0
@@ -39,7 +42,10 @@ SHORTEST_BAR, SHORTEST_NAME = 8, 16
 
 
 class LiveView:
-    """Follows resources.csv, jmeter.log, and a run's journals, or samples.jtl where its plan has none."""
+    """Follows resources.csv, jmeter.log, and a run's journals, or samples.jtl where its plan has none.
+
+    decision: the stop rule that ends the load; None until one holds.
+    """
 
     def __init__(self, run_dir: Path, has_journal: bool, label: str) -> None:
         record = Record()
@@ -47,7 +53,10 @@ class LiveView:
             record = files.read(run_dir / "run.json", Record)
         self._record = record
         self.is_stopping = False
-        parsed = [criteria.parse(text, label if record.label is None else record.label) for text in record.criteria]
+        self.decision: Decision | None = None
+        main_label = label if record.label is None else record.label
+        parsed = [criteria.parse(text, main_label) for text in record.criteria]
+        self._rules = StopRules(stop_rule.of_run(record, main_label))
         # A study gives its runs one that never fails.
         self._criteria = [criterion for criterion in parsed if (criterion.op, criterion.limit) != ("<", 0)]
         self.counts = Counts(run_dir, record, self._criteria, has_journal=has_journal)
@@ -66,9 +75,13 @@ class LiveView:
         pause_s = DRAW_EVERY_S if is_drawn else LINE_EVERY_S
         live = Live(console=console, auto_refresh=False, transient=True)
         if not is_drawn:
-            while not is_over.wait(pause_s):
+            every_s = READ_EVERY_S if self._rules.are_any else LINE_EVERY_S
+            shown_s = time.monotonic()
+            while not is_over.wait(every_s):
                 self.read()
-                print(self.line(), file=sys.stderr, flush=True)
+                if time.monotonic() - shown_s > LINE_EVERY_S - every_s:
+                    shown_s = time.monotonic()
+                    print(self.line(), file=sys.stderr, flush=True)
             return
         with live:
             while not is_over.wait(pause_s):
@@ -76,13 +89,18 @@ class LiveView:
                 self.read()
                 live.update(self.screen(console.width, console.height), refresh=True)
                 used_s = time.thread_time() - used_s
-                pause_s = min(max(DRAW_EVERY_S, OF_A_CORE * used_s), LONGEST_PAUSE_S)
+                longest_s = READ_EVERY_S if self._rules.are_any else LONGEST_PAUSE_S
+                pause_s = min(max(DRAW_EVERY_S, OF_A_CORE * used_s), longest_s)
 
     def read(self, now_s: float | None = None) -> None:
         """Read what was written since the last call; the figures are those of `now_s`."""
         self._now_s = time.time() if now_s is None else now_s
         self._log.read(self._began_s, self._now_s)
-        self.counts.read(self._now_s)
+        for interval in self.counts.read(self._now_s):
+            self._rules.take(interval)
+        # What is slow or rare after the planned time is the end of the load, not the function.
+        if self.decision is None and not self._is_planned_time_over:
+            self.decision = self._rules.decision(self._now_s)
 
     def line(self) -> str:
         """Return all figures as one line of text."""

@@ -12,7 +12,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.model import plan as plans
 from framestorm.run import influxdb, output, preparation, settings, target, video
 from framestorm.run import properties as java_properties
-from framestorm.run.options import What, Where
+from framestorm.run.options import Output, What, Where
 from framestorm.run.preparation import check_criteria, prepare
 from tests.run import foreign
 
@@ -185,7 +185,7 @@ def test_a_criterion_names_any_label_that_the_page_may_show(tmp_path: Path) -> N
         set_up += "<hashTree><DebugSampler testname='log in'/><hashTree/></hashTree>"
         path.write_text(path.read_text().replace("<ThreadGroup ", f"{set_up}<ThreadGroup ", 1))
         try:
-            check_criteria(plans.read(path), [f"{criterion} p95 > 1 s"])
+            check_criteria(plans.read(path), Output(criteria=(f"{criterion} p95 > 1 s",)))
         except UsageError as error:
             return str(error)
         return ""
