@@ -199,12 +199,16 @@ def _run(words: Sequence[str]) -> int:
 
     is_check = options.check
     del options.check
+    judgement = argparse.Namespace(**vars(options))
+    if options.markdown is not None and not options.markdown.absolute().parent.is_dir():
+        raise UsageError(f"--summary {options.markdown}: the folder {options.markdown.parent} does not exist")
+    del options.markdown
     run = _options(options, words)
     setup.ensure(pieces.of_run(run.what, run.where))
     if is_check:
         print(visible("\n".join(conductor.check(run))))
         return 0
-    return _report(conductor.run(run))
+    return _report(conductor.run(run), judgement)
 
 
 def _gui(words: Sequence[str]) -> int:
@@ -274,18 +278,12 @@ def _rebuild(words: Sequence[str]) -> int:
         for text in options.criteria:
             criteria.parse(text)
         import_jtl(options.run_dir, out_dir, tuple(options.criteria), options.title)
-        return _report(out_dir, options.criteria, options.title)
+        return _report(out_dir, options)
     if options.out_dir is not None:
         raise UsageError(f"-o is for a JTL; the pages of {options.run_dir} are made in its own folder")
     for folder in (options.run_dir.resolve(), paths.DASHBOARDS / options.run_dir):
         if any((folder / name).is_file() for name in RAW_FILES):
-            return _report(
-                folder,
-                options.criteria,
-                options.title,
-                accepts_overload=options.accepts_overload or None,
-                judges_steady=options.judges_steady or None,
-            )
+            return _report(folder, options)
         if (folder / "study.json").is_file():
             from framestorm.study import command
 
@@ -447,6 +445,10 @@ def _add_judgement(parser: argparse.ArgumentParser) -> None:
         "--steady", dest="judges_steady", action="store_true",
         help="judge the steady part only, and say how much was left out (default: the whole run)",
     )  # fmt: skip
+    parser.add_argument(
+        "--summary", metavar="FILE", dest="markdown", type=Path,
+        help="append the outcome to this file as Markdown, as for the job summary of a CI",
+    )  # fmt: skip
 
 
 def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
@@ -470,14 +472,8 @@ def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
     return RunOptions.of(**vars(options), command=("./run.sh", *words))
 
 
-def _report(
-    run_dir: Path,
-    criteria: Sequence[str] = (),
-    title: str | None = None,
-    *,
-    accepts_overload: bool | None = None,
-    judges_steady: bool | None = None,
-) -> int:
+def _report(run_dir: Path, judgement: argparse.Namespace) -> int:
+    """Make the report of a run, and show its outcome; what `_add_judgement` adds replaces what the run says."""
     from framestorm.model import files
     from framestorm.model.summary import Summary
     from framestorm.report import build
@@ -489,12 +485,18 @@ def _report(
     with dashboard_of(run_dir) as made:
         verdict = build(
             run_dir,
-            criteria or None,
-            title,
+            judgement.criteria or None,
+            judgement.title,
             before_page=made,
-            accepts_overload=accepts_overload,
-            judges_steady=judges_steady,
+            accepts_overload=judgement.accepts_overload or None,
+            judges_steady=judgement.judges_steady or None,
         )
-    say(terminal_text(files.read(run_dir / "summary.json", Summary)))
+    summary = files.read(run_dir / "summary.json", Summary)
+    say(terminal_text(summary))
+    if judgement.markdown is not None:
+        from framestorm.report.markdown import markdown_text
+
+        with judgement.markdown.open("a", encoding="utf-8") as file:
+            file.write(markdown_text(summary))
     say(f"\nreport: {paths.shown(run_dir / 'index.html')}")
     return verdict.exit_status

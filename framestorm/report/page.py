@@ -44,7 +44,7 @@ def page_html(summary: Summary) -> str:
         filters={
             "share": share_text,
             "figure": figure_text,
-            "interval": _interval,
+            "interval": interval_text,
             "success_interval": _success_interval,
             "of_figure": _of_figure,
             "cause": cause.describe,
@@ -93,7 +93,7 @@ def _key_figures(summary: Summary) -> list[tuple[str, str, str]]:
     elif main.rate_per_s is not None:
         figures.append(("Throughput", units.rate(main.rate_per_s), ""))
     for name, figure in (("Median response", rtt.p50), ("p95 response", rtt.p95)) if rtt and rtt.n else ():
-        figures.append((f"{name} time", figure_text(figure), _interval(figure)))
+        figures.append((f"{name} time", figure_text(figure), interval_text(figure)))
     if rates.asked_per_s is not None and rates.in_flight is not None:
         figures.append(("In flight, at most", units.count(rates.in_flight), ""))
     return figures
@@ -132,7 +132,7 @@ def _of_figure(figure: Estimate | None, name: str) -> str:
     return text + ("†" if figure and figure.few else "")
 
 
-def _interval(figure: Estimate | None) -> str:
+def interval_text(figure: Estimate | None) -> str:
     """Return a percentile's interval; an open end where the sample is too small or cut off there."""
     if figure is None or figure.few:
         return ""

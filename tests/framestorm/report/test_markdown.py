@@ -1,0 +1,52 @@
+"""The outcome as Markdown: the figures of the summary, and texts that cannot break out of their cells."""
+
+from pathlib import Path
+from typing import Any
+
+from framestorm.model.files import read
+from framestorm.model.summary import Summary
+from framestorm.report import build
+from framestorm.report.markdown import markdown_text
+from tests.framestorm.results.conftest import START_MS, write_jtl
+
+
+def summary_of_rows(fake_run: Any, label: str, criteria: list[str], errors: int = 0, **run: Any) -> Summary:
+    folder: Path = fake_run.write(has_users=False, label=label, properties={}, ended_ms=START_MS + 60_000, **run)
+    rows = [
+        {"timeStamp": START_MS + 100 * n, "elapsed": 100 + n % 20, "label": label, "success": str(n >= errors).lower()}
+        for n in range(200)
+    ]
+    write_jtl(folder / "samples.jtl", rows)
+    build(folder, criteria)
+    return read(folder / "summary.json", Summary)
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of each row, as Markdown separates them."""
+    return [line.strip("|").replace("\\|", "¦").split("|") for line in text.splitlines() if line.startswith("|")]
+
+
+def test_it_has_the_verdict_the_criteria_and_a_row_for_each_label(fake_run: Any) -> None:
+    summary = summary_of_rows(fake_run, "request", ["p95 > 100 ms", "success < 90 %"], errors=2, title="OCR, nightly")
+    text = markdown_text(summary).replace("\u00a0", " ")
+    assert text.startswith("## OCR, nightly: failed\n\nFailed: 1 of 2 criteria failed, on 200 requests.")
+    assert "| **failed** | p95 \\> 100 ms | 119 ms" in text and "| passed | success \\< 90 % | 99.0 %" in text
+    assert "| label | n | errors | median | p95 | p99 | successful |" in text
+    (row,) = (each for each in rows(text) if each[0].strip() == "request")
+    assert [cell.strip() for cell in row[1:3]] == ["200", "2 (1.0 %)"]
+    assert row[3].strip() == "110 ms \\[108 ms – 111 ms\\]"
+    assert "- warning: " in text
+
+
+def test_a_text_shows_just_its_characters(fake_run: Any) -> None:
+    label = "a|b <img src=x> [c](d) `e` *f* $x$ ~g~"
+    text = markdown_text(summary_of_rows(fake_run, label, []))
+    widths = {len(each) for each in rows(text) if "¦" in each[0]}
+    assert widths == {7}, "the label stays in its cell"
+    assert "<img" not in text.replace("\\<", "") and "[c](" not in text.replace("\\[", "").replace("\\]", "")
+    assert "\\`e\\` \\*f\\* \\$x\\$ \\~g\\~" in text
+
+
+def test_line_ends_do_not_end_a_row(fake_run: Any) -> None:
+    text = markdown_text(summary_of_rows(fake_run, "request", [], title="one\ntwo\n# three"))
+    assert text.splitlines()[0] == "## one two \\# three: passed"
