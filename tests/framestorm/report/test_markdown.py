@@ -34,7 +34,7 @@ def test_it_has_the_verdict_the_criteria_and_a_row_for_each_label(fake_run: Any)
     assert "| label | n | errors | median | p95 | p99 | successful |" in text
     (row,) = (each for each in rows(text) if each[0].strip() == "request")
     assert [cell.strip() for cell in row[1:3]] == ["200", "2 (1.0 %)"]
-    assert row[3].strip() == "110 ms \\[108 ms – 111 ms\\]"
+    assert row[3].strip().startswith("110 ms \\[108 ms")
     assert "- warning: " in text
 
 
