@@ -131,9 +131,10 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_DELETE = do_POST  # noqa: N815
 
 
-def make_certificate(folder: Path) -> Path:
-    """Make a certificate of localhost; returns a PEM file with it and its key."""
+def make_certificate(folder: Path, name: str = "DNS:localhost") -> Path:
+    """Make a certificate of this machine, by this name; returns a PEM file with it and its key."""
     make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    make += ["-addext", f"subjectAltName={name}"]
     names = (folder / "key.pem", folder / "crt.pem")
     subprocess.run([*make, "-keyout", names[0], "-out", names[1]], check=True, capture_output=True)
     both = folder / "both.pem"

@@ -74,3 +74,10 @@ def waiting(reason: str, message: str = "", restarts: int = 0, **fields: Any) ->
 def ended(reason: str, exit_code: int, at: str = T0) -> dict[str, Any]:
     """How a container ended last."""
     return {"terminated": {"reason": reason, "exitCode": exit_code, "finishedAt": at}}
+
+
+def set_node(cluster: Cluster, name: str, *, is_ready: bool) -> None:
+    """Make a node, or change it, which is ready or whose kubelet is silent."""
+    message = "" if is_ready else "Kubelet stopped posting node status."
+    cluster.apply([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}])
+    set_status(cluster, "node", name, "", {"conditions": [condition("Ready", is_ready, message=message)]})

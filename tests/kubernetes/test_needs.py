@@ -11,6 +11,7 @@ from framestorm.errors import UsageError
 from framestorm.platform.base import Check
 from framestorm.platform.kubernetes import needs
 from framestorm.platform.kubernetes.cluster import Cluster
+from tests.kubernetes import webhook
 
 
 def checks(cluster: Cluster, platform: str) -> dict[str, Check]:
@@ -104,25 +105,6 @@ def test_a_part_is_missing_until_its_kinds_and_deployments_are_there_and_its_web
     assert "is not available: no image" in words()
     set_available(cluster, "kserve", "kserve-controller-manager", "True")
     assert words() == "installed, and ready"
-    cluster.apply([failing_webhook("serving.kserve.io", "inferenceservices")])
-    try:
+    nobody = webhook.configuration("serving.kserve.io", "inferenceservices", url="https://127.0.0.1:9/")
+    with webhook.asked(cluster, nobody):
         assert "it takes no InferenceService" in words() and "connection refused" in words()
-    finally:
-        cluster.call("delete", "validatingwebhookconfiguration", "nobody")
-
-
-def failing_webhook(group: str, resource: str) -> dict[str, Any]:
-    rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE"], "resources": [resource]}
-    webhook = {
-        "name": "nobody.example.com",
-        "clientConfig": {"url": "https://127.0.0.1:9/"},
-        "rules": [rule],
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-    }
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "nobody"},
-        "webhooks": [webhook],
-    }

@@ -99,6 +99,27 @@ def test_an_end_is_counted_once_with_its_reason(cluster: Cluster) -> None:
         assert values(observation, "replicas_lost") == [0, 1]
 
 
+def test_a_node_that_is_not_ready_is_why_its_replicas_are_not(cluster: Cluster) -> None:
+    objects.set_node(cluster, "far", is_ready=True)
+    with observed(cluster, "nodes") as observation:
+        cluster.apply([objects.pod("nodes", "echo-1", LABELS, "far")])
+        objects.set_status(cluster, "pod", "echo-1", "nodes", objects.running())
+        seen(lambda: values(observation, "replica_ready")[-1:] == [1])
+        objects.set_node(cluster, "far", is_ready=False)
+        silent = {"conditions": [objects.condition("PodScheduled"), objects.condition("Ready", status=False)]}
+        objects.set_status(cluster, "pod", "echo-1", "nodes", silent)
+        seen(lambda: values(observation, "replica_ready")[-1:] == [0])
+        words = "node far: NotReady: Kubelet stopped posting node status.; see kubectl describe node far; "
+        assert str(observation.trouble(LABELS)).startswith(words)
+        objects.set_node(cluster, "far", is_ready=True)
+        objects.set_status(cluster, "pod", "echo-1", "nodes", objects.running())
+        seen(lambda: observation.trouble(LABELS) is None)
+        assert values(observation, "replica_ready")[-2:] == [0, 1]
+        # Its first start is the only one.
+        assert len(observation.activations()) == 1 and not rows(observation, "replica_ended")
+    cluster.delete("node", "far")
+
+
 def test_no_row_is_lost_or_made_up_when_a_watch_breaks(cluster: Cluster) -> None:
     with observed(cluster, "breaks") as observation:
         cluster.apply([objects.pod("breaks", f"echo-{n}", LABELS) for n in (1, 2)])

@@ -1,6 +1,8 @@
 """Functions as Deployments of Kubernetes, against the real schemas: what is created, waited for, found and removed."""
 
+import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -8,15 +10,18 @@ from typing import Any
 import pytest
 
 from framestorm.errors import FramestormError, UsageError
+from framestorm.machine import wait_until
 from framestorm.platform import registry
 from framestorm.platform.base import Platform, SettingError, Site
 from framestorm.platform.kubernetes import watch
-from framestorm.platform.kubernetes.cluster import Cluster
+from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
 from framestorm.platform.kubernetes.needs import NAMESPACE
 from framestorm.platform.kubernetes.plain import NAME, Plain, PlainSettings
 from framestorm.platform.kubernetes.watch import Change, Watch
-from tests.kubernetes import objects
+from tests.kubernetes import objects, webhook
 from tests.kubernetes.conftest import CONTEXT, remove_namespace
+from tests.runs import RunSh
+from tests.stand_in import StartServer
 
 SITE = Site(context=CONTEXT)
 Status = dict[str, Any]
@@ -41,6 +46,7 @@ def cluster(serving: Cluster) -> Iterator[Cluster]:
     objects.set_status(serving, "node", "here", "", ready)
     yield serving
     remove_namespace(serving, "theirs")
+    serving.delete("node", "far")
 
 
 @contextmanager
@@ -117,6 +123,53 @@ def test_a_pod_that_will_not_run_ends_the_wait_with_the_reason(cluster: Cluster,
         pytest.raises(FramestormError, match=r"pod echo-1-0 .*ErrImagePull: not found; check the image"),
     ):
         Plain(SITE, tmp_path).prepare(settings())
+
+
+def refused_pods(reason: str) -> Status:
+    """The status of a Deployment whose pods a webhook refuses, as Kubernetes' controllers set it."""
+    failure = objects.condition("ReplicaFailure", reason="FailedCreate", message=f"denied the request: {reason}")
+    return {"observedGeneration": 1, "conditions": [failure]}
+
+
+def test_a_webhook_that_refuses_names_the_reason_and_leaves_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    platform = Plain(SITE, tmp_path)
+    words = rf'{CONTEXT}: .*webhook "{webhook.NAME}" denied the request: no team is named'
+    with webhook.refusing(cluster, "apps", "deployments", "no team is named", tmp_path):
+        with pytest.raises(ClusterError, match=words):
+            platform.prepare(settings())
+        assert cluster.find("service", "echo", NAMESPACE), "the webhook takes this one"
+        platform.leave()
+    assert cluster.find("service", "echo", NAMESPACE) is None
+    with controllers(cluster):
+        platform.prepare(settings())
+    assert cluster.get("deployment", "echo", NAMESPACE)["status"]["readyReplicas"] == 1
+    platform.close()
+
+
+def test_a_webhook_that_refuses_pods_ends_the_wait_of_this_point_only(cluster: Cluster, tmp_path: Path) -> None:
+    platform = Plain(SITE, tmp_path)
+
+    def refuse(change: Change) -> None:
+        if change.item["metadata"]["generation"] == 1 and "status" in change.item:
+            objects.set_status(cluster, "deployment", "echo", NAMESPACE, refused_pods("no team is named"))
+
+    with closing(Watch(cluster, watch.DEPLOYMENTS, NAMESPACE, refuse, lambda *_: None)) as each:
+        each.begin()
+        words = r"echo does not become ready: deployment echo .*: FailedCreate: denied the request: no team is named"
+        with pytest.raises(FramestormError, match=words):
+            platform.prepare(settings())
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(platform.prepare, settings(cpu="500m"))
+        assert wait_until(lambda: second.done() or _generation(cluster) == 2, 30)
+        # Kubernetes' controllers have not seen the second settings yet, and their status is of the first.
+        assert not wait_until(second.done, 2), second.exception()
+        reconcile(cluster, cluster.get("deployment", "echo", NAMESPACE), objects.running())
+        second.result(30)
+    platform.close()
+
+
+def _generation(cluster: Cluster) -> int:
+    return int(cluster.get("deployment", "echo", NAMESPACE)["metadata"]["generation"])
 
 
 def test_a_point_on_another_platform_finds_the_cluster_empty(cluster: Cluster, tmp_path: Path) -> None:
@@ -212,3 +265,32 @@ def test_pods_are_watched_by_the_labels_that_the_deployment_selects(cluster: Clu
     assert {each.detail for each in readings if each.metric == "replica_ready"} == {"mine"}
     assert {each.value for each in readings if each.metric == "replicas_wanted"} == {3.0}
     assert NAME not in cluster.get("deployment", "shop-v2", "theirs")["metadata"]["labels"]
+
+
+def test_a_run_goes_on_and_says_what_a_node_took_with_it(
+    cluster: Cluster, stand_in: StartServer, run_sh: RunSh
+) -> None:
+    server = stand_in({})
+    theirs(cluster)
+    labels = {"app": "shop-v2", "tier": "web"}
+    objects.set_node(cluster, "far", is_ready=True)
+    for number, node in enumerate(("here", "here", "far")):
+        cluster.apply([objects.pod("theirs", f"shop-{number}", labels, node)])
+        objects.set_status(cluster, "pod", f"shop-{number}", "theirs", objects.running())
+    objects.set_status(cluster, "deployment", "shop-v2", "theirs", {"replicas": 3, "readyReplicas": 3})
+    run = run_sh.start(
+        "./run.sh", "-t", "jmx/requests.jmx", "-Jusers=1", "-Jramp_s=0", "-Jhold_s=8",
+        "-Jurl=http://shop.theirs:8080/", f"--context={CONTEXT}", f"--ingress={server.origin}",
+    )  # fmt: skip
+    run.until(lambda: server.received)
+    # As Kubernetes does when a node's kubelet is silent: the node first, then what is on it.
+    objects.set_node(cluster, "far", is_ready=False)
+    silent = {"conditions": [objects.condition("PodScheduled"), objects.condition("Ready", status=False)]}
+    objects.set_status(cluster, "pod", "shop-2", "theirs", silent)
+    objects.set_status(cluster, "deployment", "shop-v2", "theirs", {"replicas": 3, "readyReplicas": 2})
+    done = run.ended(0)
+    (function,) = json.loads((done.folder / "summary.json").read_text())["functions"]
+    assert (function["ready"], function["short_worst"]) == ({"min": 2, "max": 3}, {"ready": 2, "wanted": 3})
+    rows = done.rows("metrics.csv")
+    assert {row["detail"] for row in rows if row["metric"] == "replica_ready" and not float(row["value"])} == {"shop-2"}
+    assert "shop-v2 had fewer replicas ready than wanted" in done.stdout and "at worst 2 of 3" in done.stdout

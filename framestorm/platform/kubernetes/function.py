@@ -238,12 +238,12 @@ class ClusterPlatform(Platform[S]):
             claim.take()
             self._claim = claim
         objects = tuple(self._objects(settings, self.max_scale(settings)))
-        if objects != self._deployed:
-            new = {_key(each) for each in objects}
-            for kind, name in [_key(each) for each in self._deployed if _key(each) not in new]:
-                self.cluster.delete(kind, name, NAMESPACE)
-            self.cluster.apply(objects)
-            self._deployed = objects
+        new = {_key(each) for each in objects}
+        for kind, name in [_key(each) for each in self._deployed if _key(each) not in new]:
+            self.cluster.delete(kind, name, NAMESPACE)
+        # Before they are there: where one is refused, such as by a webhook, the others are made.
+        self._deployed = objects
+        self.cluster.apply(objects)
         with closing(Observation(self.cluster, self._workload(settings)).begin()) as observation:
             self._wait_until_ready(observation, settings)
             self._found = self._reach(observation, settings)

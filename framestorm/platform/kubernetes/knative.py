@@ -133,7 +133,7 @@ class Knative(ClusterPlatform[KnativeSettings]):
         if (of_pods := super()._trouble(observation, settings)) is not None:
             return of_pods
         service = observation.item()
-        if service is None or not _is_current(service):
+        if service is None or not pod.is_current(service):
             return None
         configuration = pod.condition(service, "ConfigurationsReady")
         if configuration is None or configuration["status"] != "False":
@@ -249,14 +249,9 @@ def _workload(name: str, namespace: str) -> Workload:
     return Workload(name, namespace, f"{SERVICE}={name}", watch.KNATIVE_SERVICES, name, KINDS)
 
 
-def _is_current(service: Object) -> bool:
-    """Return whether its status is of the newest settings."""
-    return bool(service.get("status", {}).get("observedGeneration") == service["metadata"]["generation"])
-
-
 def _is_ready(service: Object) -> bool:
     ready = pod.condition(service, "Ready")
-    return _is_current(service) and ready is not None and ready["status"] == "True"
+    return pod.is_current(service) and ready is not None and ready["status"] == "True"
 
 
 def _address(item: Object) -> str:

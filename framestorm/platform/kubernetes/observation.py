@@ -140,13 +140,15 @@ class Observation:
 
         None if there is no reason, or it is not known.
         """
-        pods = [each for each in self.items(watch.PODS) if labels.items() <= each["metadata"].get("labels", {}).items()]
+        pods = [each for each in self.items(watch.PODS) if pod.has_labels(each, labels)]
         pods = [each for each in pods if not pod.is_terminating(each)]
         if (of_pod := next(filter(None, map(pod.trouble, pods)), None)) is not None:
             return of_pod
         used = {each.get("spec", {}).get("nodeName") for each in pods if not pod.is_ready(each)}
         nodes = (each for each in self.items(watch.NODES) if pod.name_of(each) in used)
-        refused = map(pod.refusal_of_pods, self.items(watch.DEPLOYMENTS))
+        # A refusal of the settings before stays in a status until the controllers have seen the new ones.
+        makers = [each for each in self.items(watch.DEPLOYMENTS) if pod.has_labels(each["spec"]["template"], labels)]
+        refused = map(pod.refusal_of_pods, filter(pod.is_current, makers))
         return next(filter(None, (*map(pod.node_trouble, nodes), *refused)), None)
 
     # What was there

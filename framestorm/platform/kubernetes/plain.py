@@ -188,11 +188,10 @@ def published(name: str, selector: Mapping[str, str], port: int, labels: Mapping
 def is_rolled_out(deployment: Object, observation: Observation, version: str, replicas: int) -> bool:
     """Return whether a Deployment has just so many replicas, all ready and of this version."""
     status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 1)
-    is_current = status.get("observedGeneration") == deployment["metadata"]["generation"]
     pods = observation.items(watch.PODS)
     are_new = all(each["metadata"]["labels"].get(VERSION) == version for each in pods)
     is_whole = wanted == status.get("readyReplicas", 0) == len(pods) == replicas
-    return is_current and are_new and is_whole
+    return pod.is_current(deployment) and are_new and is_whole
 
 
 def autoscalers(cluster: Cluster, name: str, namespace: str) -> Iterator[Object]:

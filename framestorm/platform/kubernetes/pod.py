@@ -1,7 +1,7 @@
 """What a pod tells of itself: the steps of its start, how its containers ended, and why it does not become ready."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -72,6 +72,16 @@ def time_ms(text: str, seen_ms: float) -> float:
 
 def name_of(item: Object) -> str:
     return str(item["metadata"]["name"])
+
+
+def has_labels(item: Object, labels: Mapping[str, str]) -> bool:
+    """Return whether an object, or the template of pods, has all of some labels."""
+    return labels.items() <= (item["metadata"].get("labels") or {}).items()
+
+
+def is_current(item: Object) -> bool:
+    """Return whether the status of an object is of its newest settings."""
+    return bool(item.get("status", {}).get("observedGeneration") == item["metadata"]["generation"])
 
 
 def condition(item: Object, kind: str) -> Object | None:
