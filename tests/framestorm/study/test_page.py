@@ -30,7 +30,8 @@ from framestorm.study.summary import StudySummary, read_published
 from tests.framestorm.conftest import function_of, own_text
 from tests.framestorm.study.conftest import PLAIN, FakeResult, frames_of
 
-STUDIES = sorted(path.parent.name for path in (paths.ROOT / "studies").glob("*/study.yml"))
+STUDIES = sorted(paths.STUDIES.glob("*/*.yml"))
+every_study = pytest.mark.parametrize("file", STUDIES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 CONTENT: dict[str, Any] = {
     "factors": {"users": [1, 2, 4], "way": {"fork": {}, "kept-alive": {}}},
     "metrics": ["mean_ms", "p95_ms", "success", "served_per_s", "timed_out"],
@@ -387,11 +388,10 @@ def test_published_percentiles_among_timeouts_are_lower_bounds(tmp_path: Path) -
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", STUDIES)
-def test_published_results_fit_their_study(name: str) -> None:
-    folder = paths.ROOT / "studies" / name
-    study = reading.load(folder)
-    rows = read_published(folder, study)
+@every_study
+def test_published_results_fit_their_study(file: Path) -> None:
+    study = reading.load(file)
+    rows = read_published(file.parent, study)
     assert rows
     for row in rows:
         assert row.figures, row
@@ -400,11 +400,11 @@ def test_published_results_fit_their_study(name: str) -> None:
             assert level in values or not any(isinstance(value, str) for value in values), (factor, level)
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@every_study
 @pytest.mark.parametrize("quick", [True, False])
-def test_the_pages_of_the_five_studies(fake_study: Any, name: str, quick: bool) -> None:
+def test_the_pages_of_the_studies(fake_study: Any, file: Path, quick: bool) -> None:
     """Each has all its charts and answers, whatever was measured."""
-    study = reading.load(paths.ROOT / "studies" / name, quick)
+    study = reading.load(file, quick)
     duration = Times(2, 0, *[Estimate(900.0)] * 7)
     users = LabelSummary("user", 2, 2, 0, 0, {}, 1.0, None, None, None, {"duration": duration})
 
@@ -423,7 +423,7 @@ def test_the_pages_of_the_five_studies(fake_study: Any, name: str, quick: bool) 
     replica = {"cores_mean": 0.2, "received_bytes_per_s": 900.0, "sent_bytes_per_s": 100.0}
     function = function_of(replica, cores_mean=0.2, memory_max_bytes=1e6, throttled_mean=0.1)
 
-    folder = fake_study.make(run, paths.ROOT / "studies" / name / "study.yml", quick=quick)
+    folder = fake_study.make(run, file, quick=quick)
     summary = build(folder)
     assert is_complete(summary) and len(summary.points) > 1
     assert len(summary.hypotheses) == len(study.hypotheses)

@@ -20,7 +20,9 @@ def test_the_published_schema_is_up_to_date():
     Draft202012Validator.check_schema(PUBLISHED)
 
 
-@pytest.mark.parametrize("file", sorted(paths.STUDIES.glob("*/study.yml")), ids=lambda file: file.parent.name)
+@pytest.mark.parametrize(
+    "file", sorted(paths.STUDIES.glob("*/*.yml")), ids=lambda file: f"{file.parent.name}-{file.stem}"
+)
 def test_the_studies_of_the_kit_have_the_published_format(file):
     study = YAML(typ="safe").load(file)
     assert list(Draft202012Validator(PUBLISHED).iter_errors(study)) == []
