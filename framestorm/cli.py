@@ -105,7 +105,7 @@ def _verb(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
 def _run(words: Sequence[str]) -> int:
     from framestorm.model import criteria, stop_rule
 
-    verbs = "\n".join(f"  {name:<8}{verb.__doc__}" for name, verb in VERBS.items() if name)
+    verbs = "\n".join(f"  {name:<10}{verb.__doc__}" for name, verb in VERBS.items() if name)
     parser = Parser(
         prog="./run.sh",
         description="Run a JMeter plan and report on it; by default jmx/face-blur.jmx, on the embedded target.",
@@ -335,6 +335,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
         "framestorm.hosts.inventory", "Turn hosts of the inventory into master, slaves and function host."
     ),
     "slave": _imported("framestorm.hosts.container", "Be a slave in a container."),
+    "selftest": _imported("framestorm.selftest", "Compare what the kit reports with what a server saw of its load."),
     "sbom": _imported("framestorm.sbom", "List the software that the kit includes, as CycloneDX files."),
     "test": _test,
 }
