@@ -104,6 +104,7 @@ def _verb(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 def _run(words: Sequence[str]) -> int:
     from framestorm.model import criteria, stop_rule
+    from framestorm.model.scraped import scraped_criterion
 
     verbs = "\n".join(f"  {name:<10}{verb.__doc__}" for name, verb in VERBS.items() if name)
     parser = Parser(
@@ -142,6 +143,11 @@ def _run(words: Sequence[str]) -> int:
         help="let JMeter's Backend Listener write to this InfluxDB during the run (a token: INFLUXDB_TOKEN)",
     )  # fmt: skip
     _add_judgement(parser)
+    parser.add_argument(
+        "--scrape", metavar="URL", action="append", default=[],
+        help="read the target's own figures once a second, in Prometheus' format (http://host:9090/metrics), and show "
+        "them; --fail-if 'queue_length max > 8' judges them; may be repeated",
+    )  # fmt: skip
     parser.add_argument(
         "--stop-if", metavar="RULE", dest="stop_if", action="append", default=[],
         help="end the load, and fail the run, as soon as such a rule holds: 'p95 > 5 s for 30 s' (in each second), "
@@ -190,7 +196,11 @@ def _run(words: Sequence[str]) -> int:
     options = parser.parse_args(list(words))
     _hide_password(options, words)
     for text in options.criteria:
-        criteria.parse(text)
+        scraped = scraped_criterion(text)
+        if scraped is None:
+            criteria.parse(text)
+        elif not options.scrape and scraped.is_of_target_only:
+            raise UsageError(f"--fail-if {text!r} is about a series of the target: give its address by --scrape URL")
     stop_rule.parse_all(options.stop_if, options.stop_when)
     # Only now: what they import takes longer than --help and a wrong option.
     from framestorm import conductor
@@ -468,6 +478,7 @@ def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
         extra = [word if "=" in word else Path(word) for word in options.extra]
         if options.slaves == "-r":
             options.slaves = options.given.get("remote_hosts") or "slaves"
+        options.scrape = tuple(options.scrape)
         options.stop_if, options.stop_when = tuple(options.stop_if), tuple(options.stop_when)
         options.criteria, options.extra = tuple(options.criteria), properties.assigned(extra, "-G")
     return RunOptions.of(**vars(options), command=("./run.sh", *words))

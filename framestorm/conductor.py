@@ -22,6 +22,7 @@ from framestorm.model import facets, files
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.run import Decision, JMeterProcess, Record, RunState, Target
+from framestorm.model.scraped import split_series
 from framestorm.model.stop_rule import STOP_IF
 from framestorm.plain import note
 from framestorm.report.load_words import words_of
@@ -33,6 +34,7 @@ from framestorm.run.load import LocalLoad, check_properties
 from framestorm.run.options import Output, RunOptions, What, Where
 from framestorm.run.output import check_output
 from framestorm.run.preparation import Prepared, check_criteria, prepare
+from framestorm.run.scrape import check_targets, scraping
 
 RECORD = "run.json"
 POLL_S = 0.2
@@ -114,6 +116,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             slaves = sum(host.role == "slave" for host in begun.hosts)
             begun = replace(begun, loads=tuple(each.on_each_of(max(1, slaves)) for each in begun.loads))
         files.write(run_dir / RECORD, begun, indent=2)
+        stack.enter_context(scraping(run_dir, options.output.scrape))
         view = LiveView(run_dir, plan.has_journal, plan.label)
         with in_background(view.watch):
             reason, stopping_ms, decision = _watch(load, run_dir, interrupts, view)
@@ -207,6 +210,7 @@ def check(options: RunOptions) -> list[str]:
         else:
             lines.append(f"property: {name}={value}" + ("" if is_given else " (default)"))
     lines += [f"load: {load.name}: {words_of(load)}" for load in prepared.loads if not load.is_aside]
+    lines += [f"scrape: {url}" for url in options.output.scrape]
     lines += [f"stop if: {text}" for text in options.output.stop_if]
     lines += [f"stop when: {text}" for text in options.output.stop_when]
     lines += [f"property of JMeter: {name}={value}" for name, value in prepared.settings.of_jmeter.items()]
@@ -235,7 +239,8 @@ def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
     check_output(run_dir, output.samples_copy, output.log_copy)
     if what.is_unpatched:
         note(f"--unpatched: {'; '.join(patches.missing())}")
-    check_criteria(plan, output)
+    families = {split_series(each.series)[0] for of_one in check_targets(output.scrape).values() for each in of_one}
+    check_criteria(plan, output, families)
     prepared = prepare(what, run_dir, where, hosts.function_url if hosts else None, plan)
     structure.check_elements(plan.path.name, plan.root)
     for path, fragment in prepared.needs.fragments.items():
@@ -279,6 +284,7 @@ def _begun(prepared: Prepared, output: Output) -> Record:
         loads=prepared.loads,
         names=prepared.names,
         criteria=output.criteria,
+        scrapes=output.scrape,
         stop_if=output.stop_if,
         stop_when=output.stop_when,
         accepts_overload=output.accepts_overload,

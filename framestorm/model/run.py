@@ -97,6 +97,7 @@ class Record:
     label: the label of the plan's main samples; has_users: virtual users are processes, each a sample labelled user;
         has_journal: which also write what they send to a journal.
     state: `decided` if --stop-if ended the load; `stopped` if something else did before its time.
+    scrapes: addresses of the target's own figures, which were read once a second.
     stop_if, stop_when: the rules by which the load may end before its time; decision: the one that ended it.
     stopping_ms: when a run that was stopped early was told to stop.
     clock_step_ms: by how much this machine's clock was set during the run.
@@ -133,6 +134,7 @@ class Record:
     names: tuple[Name, ...] = ()
     http2_only: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
+    scrapes: tuple[str, ...] = ()
     stop_if: tuple[str, ...] = ()
     stop_when: tuple[str, ...] = ()
     decision: Decision | None = None

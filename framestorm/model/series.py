@@ -179,6 +179,17 @@ class SampleSeries:
 
 
 @dataclass(frozen=True)
+class ScrapedLine:
+    """A series of a target of --scrape over time; is_rate: of a counter, how fast it grew per second."""
+
+    url: str
+    name: str
+    is_rate: bool
+    x: list[float]
+    y: Values
+
+
+@dataclass(frozen=True)
 class Series(SampleSeries):
     """All chart data of a run: that of its main samples, and of it as a whole.
 
@@ -193,3 +204,4 @@ class Series(SampleSeries):
     machines: list[MachineLine] = field(default_factory=list)
     replicas: ReplicasOverTime | None = None
     marks: list[Mark] = field(default_factory=list)
+    scraped: list[ScrapedLine] = field(default_factory=list)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from framestorm.model import criteria as grammar
 from framestorm.model.files import write, write_text
+from framestorm.model.scraped import scraped_criterion
 from framestorm.model.summary import Verdict
 
 
@@ -38,7 +39,8 @@ def build(
     if not any((run_dir / name).exists() for name in RAW_FILES):
         raise ReportError(f"{run_dir} is not the folder of a run: it has none of {', '.join(RAW_FILES)}")
     for text in criteria or ():
-        grammar.parse(text)
+        if not ((run_dir / "scrapes.csv").exists() and scraped_criterion(text)):
+            grammar.parse(text)
     try:
         results = read_results(run_dir)
         record = results.record

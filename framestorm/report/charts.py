@@ -93,6 +93,7 @@ def charts(summary: Summary) -> list[Chart]:
     drawn = _by_label(labels, clock) if len(data.labels) > 1 else []
     drawn += each(lambda of, unit: [_by_index(lines, name, unit) for name, lines in of.by_index.items()])
     drawn += each(lambda of, unit: [_over_time(of.over_time, clock, unit)] if of.over_time else [])
+    drawn += [_scraped(each, number, clock) for number, each in enumerate(data.scraped)]
     if data.replicas:
         drawn += _replica_charts(data.replicas, clock)
     drawn += each(lambda of, unit: _rates(of, data.asked_per_s if of is data else {}, clock, unit))
@@ -372,6 +373,14 @@ def _replica_use(metric: str, data: series.ReplicaUse, clock: Clock, at_s: list[
             "replicas only": [{"visible": [*([True] * len(data.lines)), False]}, axis],
         }
     return chart
+
+
+def _scraped(data: series.ScrapedLine, number: int, clock: Clock) -> Chart:
+    family = data.name.partition("{")[0]
+    what = f"{family} per second" if data.is_rate else family
+    caption = f"{data.name}, as {data.url} gives it{', its growth per second' if data.is_rate else ''}."
+    traces = [line(clock.x(data.x), data.y, what, colour_of(number), shape="linear" if data.is_rate else "hv")]
+    return Chart(f"scraped-{number}", what, caption, traces, clock.axis(), axis_title(what) | {"rangemode": "tozero"})
 
 
 def _seconds(width_s: float) -> str:

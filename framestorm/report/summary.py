@@ -13,6 +13,7 @@ from framestorm.model.criteria import ALL, EACH, OVERLOAD, USER, parse
 from framestorm.model.judgement import Group, Judgement, for_each, judge
 from framestorm.model.run import Record
 from framestorm.model.sample import SampleKind, noun
+from framestorm.model.scraped import divided
 from framestorm.model.series import Curves, InFlight, Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
@@ -20,12 +21,14 @@ from framestorm.report.asked import read_users
 from framestorm.report.load import measure_load
 from framestorm.report.queue import accepted_by_label
 from framestorm.report.reached import read_reached
+from framestorm.report.scraped import scrape_notes, scraped_judgements, scraped_lines
 from framestorm.report.steady import read_steady
 from framestorm.report.stopping import stop_judgements, stop_sentence
 from framestorm.results import hosts, reading, replicas, stalls, starts
 from framestorm.results.audit import read_audit
 from framestorm.results.calibration import read_calibration
 from framestorm.results.jtl import read_threads
+from framestorm.results.scrapes import read_scrapes
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
 from framestorm.results.unreplaced import read_unreplaced
 from framestorm.stats.percentiles import Sample
@@ -43,6 +46,7 @@ FILES = {
     "resources.csv": "CPU and memory over time",
     "metrics.csv": "the function's replicas over time",
     "calibration.csv": "each request of the calibration, by round and route",
+    "scrapes.csv": "the target's own figures over time: each value when it changed",
     "load.txt": "the load as JMeter read it: seconds since the start, and arrivals per second or users",
     "run.json": "settings, versions and hosts of the run",
     "summary.json": "every number on this page",
@@ -72,7 +76,9 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     texts = record.criteria if criteria is None else criteria
     judged_users = results.ended_users
     defaults = [f"{name} success < 100 %" for name in ([USER] if judged_users.height else []) + [EACH]]
-    parsed = [parse(text, label) for text in texts or defaults]
+    scrapes = read_scrapes(run_dir / "scrapes.csv", load)
+    of_target, of_samples = divided(texts, scrapes.families) if record.scrapes else ([], list(texts))
+    parsed = [parse(text, label) for text in of_samples or (() if texts else defaults)]
     # Before the labels, whose sorted times stay in memory.
     main_series = series.sample_series(samples, origin_ms)
     stalled = stalls.read_stalls(results.log, samples, load, origin_ms, is_open_model=record.is_open_model)
@@ -101,7 +107,11 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     if measured.must_keep_up and not record.accepts_overload and all(each.metric != OVERLOAD for each in parsed):
         parsed.append(parse(OVERLOAD))
     each_of = [one for criterion in parsed for one in for_each(criterion, judged)]
-    judgements = [*stop_judgements(record, label), *(judge(one, groups, measured.figures) for one in each_of)]
+    judgements = [
+        *stop_judgements(record, label),
+        *scraped_judgements(of_target, scrapes),
+        *(judge(one, groups, measured.figures) for one in each_of),
+    ]
     missing = reading.missing(results)
     cut_ms = record.stopping_ms or results.log.stopped_ms or (record.ended_ms if record.state != "complete" else None)
     summary = model.Summary(
@@ -157,10 +167,12 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             asked_per_s=measured.asked.per_s if measured.asked else {},
             machines=series.machines_over_time(resources, origin_ms),
             replicas=replicas.replicas_over_time(metrics, functions, origin_ms),
+            scraped=scraped_lines(scrapes, of_target, origin_ms),
             marks=_marks(lost_hosts, functions, stalled, (load[0] - origin_ms) / 1000 if load else 0.0),
         ),
     )
-    return trust.warned(summary, samples)
+    summary = trust.warned(summary, samples)
+    return replace(summary, notes=[*summary.notes, *scrape_notes(scrapes)])
 
 
 def _reached(users: InFlight | None) -> Curves:

@@ -91,13 +91,17 @@ HERE = Where()
 
 @dataclass(frozen=True)
 class Output:
-    """What a run leaves, what it has to meet, and what ends it early; `command`: how people called it."""
+    """What a run leaves, what it has to meet, and what ends it early; `command`: how people called it.
+
+    scrape: addresses of the target's own figures.
+    """
 
     run_dir: Path | None = None
     samples_copy: Path | None = None
     log_copy: Path | None = None
     title: str | None = None
     criteria: tuple[str, ...] = ()
+    scrape: tuple[str, ...] = ()
     stop_if: tuple[str, ...] = ()
     stop_when: tuple[str, ...] = ()
     accepts_overload: bool = False

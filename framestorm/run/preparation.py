@@ -1,7 +1,8 @@
 """Every check of a run that can be made before it starts."""
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from framestorm.model.name import Name
 from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known
 from framestorm.model.sample import is_figure_name
+from framestorm.model.scraped import divided
 from framestorm.plain import note
 from framestorm.platform.base import Platform
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
@@ -159,10 +161,20 @@ def _check_meaning(plan: Plan, settings: Settings, needs: Needs, loads: Sequence
     meaning.tell(pacing.findings(plan.path.name, roots, defined, settings.every, loads), anyway=anyway)
 
 
-def check_criteria(plan: Plan, output: Output) -> None:
-    """Raise UsageError if a criterion or a stop rule is none, or has a label that the plan has not."""
+def check_criteria(plan: Plan, output: Output, families: Collection[str] = ()) -> None:
+    """Raise UsageError if a criterion or a stop rule is none, or has a label that the plan has not.
+
+    families: the names of the series that the targets of --scrape have.
+    """
     known = plan.known_labels
-    parsed = [("--fail-if", text, criteria.parse(text, plan.label)) for text in output.criteria]
+    texts = list(output.criteria)
+    if output.scrape:
+        of_targets, texts = divided(texts, families)
+        for family in (each.family for each in of_targets if each.family not in families):
+            similar = difflib.get_close_matches(family, families, n=3, cutoff=0.5)
+            hint = f"; there are {', '.join(similar)}" if similar else ""
+            raise UsageError(f"--fail-if: no target of --scrape has a series {family}{hint}")
+    parsed = [("--fail-if", text, criteria.parse(text, plan.label)) for text in texts]
     rules = stop_rule.parse_all(output.stop_if, output.stop_when, plan.label)
     parsed += [(rule.option, rule.text, rule.criterion) for rule in rules]
     for option, text, criterion in parsed:

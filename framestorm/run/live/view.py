@@ -18,6 +18,7 @@ from rich.text import Text
 from framestorm.model import criteria, files, judgement, stop_rule, units
 from framestorm.model.run import Decision, Record
 from framestorm.model.sample import noun
+from framestorm.model.scraped import scraped_criterion
 from framestorm.plain import as_label
 from framestorm.results.growing import shown
 from framestorm.run.live.counts import OTHER_LABELS, Counts
@@ -55,7 +56,8 @@ class LiveView:
         self.is_stopping = False
         self.decision: Decision | None = None
         main_label = label if record.label is None else record.label
-        parsed = [criteria.parse(text, main_label) for text in record.criteria]
+        of_samples = [text for text in record.criteria if not (record.scrapes and scraped_criterion(text))]
+        parsed = [criteria.parse(text, main_label) for text in of_samples]
         self._rules = StopRules(stop_rule.of_run(record, main_label))
         # A study gives its runs one that never fails.
         self._criteria = [criterion for criterion in parsed if (criterion.op, criterion.limit) != ("<", 0)]

@@ -1,0 +1,90 @@
+"""scrapes.csv: the target's own series during the load, and what criteria and the page need of them."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import polars as pl
+
+from framestorm.model.scraped import split_series
+from framestorm.results.table import scan_rows
+
+UP = "up"
+SCHEMA = {
+    "time_ms": pl.Float64, "url": pl.String, "kind": pl.String, "series": pl.String, "value": pl.Float64,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ScrapedSeries:
+    """One series of a target at the times at which the target answered, in epoch ms."""
+
+    url: str
+    kind: str
+    name: str
+    times_ms: list[float]
+    values: list[float]
+
+    @property
+    def family(self) -> str:
+        """The name of the metric."""
+        return split_series(self.name)[0]
+
+    @property
+    def rates_per_s(self) -> list[float]:
+        """How fast it grew up to each time, from the second on; a counter that fell has started again at 0."""
+        points = pairwise(zip(self.times_ms, self.values, strict=True))
+        return [(_growth(old, new) if self.kind == "counter" else new - old) / (end - begin) * 1000
+                for (begin, old), (end, new) in points]  # fmt: skip
+
+    def figure(self, statistic: str) -> float | None:
+        """Return a statistic of a criterion; None where too little was scraped."""
+        if statistic == "rate":
+            if len(self.times_ms) < 2:
+                return None
+            growth = sum(_growth(old, new) for old, new in pairwise(self.values))
+            return growth / (self.times_ms[-1] - self.times_ms[0]) * 1000
+        if statistic == "mean":
+            return sum(self.values) / len(self.values)
+        if statistic == "last":
+            return self.values[-1]
+        return max(self.values) if statistic == "max" else min(self.values)
+
+
+@dataclass(frozen=True)
+class Scrapes:
+    """All series of a run's targets; by target, how many scrapes there were and how many got no answer."""
+
+    series: list[ScrapedSeries]
+    asked: dict[str, int]
+    failed: dict[str, int]
+
+    @property
+    def families(self) -> set[str]:
+        """The names of all metrics."""
+        return {each.family for each in self.series}
+
+
+def read_scrapes(path: Path, span_ms: tuple[float, float] | None) -> Scrapes:
+    """Read the scrapes during the load; a value stays until another one is written."""
+    if not path.exists():
+        return Scrapes([], {}, {})
+    rows = scan_rows(path, SCHEMA, optional="kind").collect(engine="streaming").drop_nulls().sort("time_ms")
+    series, asked, failed = [], {}, {}
+    for (url,), of_target in rows.partition_by("url", as_dict=True).items():
+        ups = of_target.filter(pl.col("kind") == UP)
+        if span_ms is not None:
+            ups = ups.filter(pl.col("time_ms").is_between(span_ms[0] - 1000, span_ms[1] + 1000))
+        asked[str(url)], failed[str(url)] = ups.height, ups.filter(pl.col("value") == 0).height
+        grid = ups.filter(pl.col("value") > 0).select("time_ms")
+        of_series = of_target.filter(pl.col("kind") != UP).partition_by("series", "kind", as_dict=True)
+        for (name, kind), changes in of_series.items():
+            filled = grid.join_asof(changes.select("time_ms", "value"), on="time_ms").drop_nulls()
+            if filled.height:
+                times, values = filled["time_ms"].to_list(), filled["value"].to_list()
+                series.append(ScrapedSeries(str(url), str(kind), str(name), times, values))
+    return Scrapes(series, asked, failed)
+
+
+def _growth(old: float, new: float) -> float:
+    return new - old if new >= old else new
