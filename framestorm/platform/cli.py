@@ -114,7 +114,7 @@ def _parser() -> Parser:
     balance.add_argument("--workers", type=int, help="replicas of the service that swarm-* make (default: 1)")
     balance.add_argument("--image", help="image of the function on a swarm (default: that of function/stack.yml)")
     verb("restart", "end one part and start it again").add_argument("part")
-    for platform in needs.PARTS:
+    for platform in needs.NEEDS:
         check = verb(platform, f"check what a cluster lacks for functions on {needs.TITLES[platform]}; changes nothing")
         check.add_argument("--context", metavar="NAME", help="of the kubeconfig (default: its current one)")
         check.add_argument("--kubeconfig", metavar="FILE", type=Path, help="default: KUBECONFIG, or ~/.kube/config")

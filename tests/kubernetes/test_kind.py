@@ -157,7 +157,7 @@ def knative_service(name: str, scaling: dict[str, str]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("platform", needs.PARTS)
+@pytest.mark.parametrize("platform", needs.NEEDS)
 def test_it_has_what_every_platform_needs(made: Cluster, platform: str) -> None:
     missing = [check for check in needs.checks(made, platform) if not check.is_there]
     assert not missing

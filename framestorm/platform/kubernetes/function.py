@@ -28,7 +28,7 @@ from framestorm.platform.kubernetes import calibration, needs, pod
 from framestorm.platform.kubernetes.calibration import Found, Part
 from framestorm.platform.kubernetes.claim import Claim
 from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError, Object
-from framestorm.platform.kubernetes.needs import NAMESPACE
+from framestorm.platform.kubernetes.needs import NAMESPACE, Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
 from framestorm.platform.quantities import Bytes, Cores, amount
@@ -66,6 +66,11 @@ class FunctionSettings(ContainerSettings):
     def most(self) -> int | None:
         """The largest number of replicas that is asked for; None if that is worked out from the nodes' cores."""
         return self.max_scale
+
+    @property
+    def needed(self) -> tuple[Need, ...]:
+        """What the cluster has to have for them, beside Kubernetes itself."""
+        return ()
 
     def container(self, name: str) -> Object:
         """Return the container of a replica."""
@@ -181,7 +186,8 @@ class ClusterPlatform(Platform[S]):
             cluster = self.cluster
         except FramestormError:
             return
-        yield from needs.checks(cluster, self.kind)
+        needed = {need.name: need for settings in points.values() for need in settings.needed}
+        yield from needs.checks(cluster, self.kind, needed.values())
         yield attempt("max scale", "bounds the replicas of each point", lambda: [*map(self.max_scale, points.values())])
 
     def max_scale(self, settings: S) -> int:

@@ -197,7 +197,7 @@ def _has_services(cluster: Cluster) -> bool:
 def _wait(cluster: Cluster) -> None:
     """Wait until every part that a platform needs is ready: first all Deployments, which one cheap call reads."""
     wait_until(lambda: all(map(needs.is_available, cluster.every("deployments"))), READY_WITHIN_S, POLL_S)
-    for platform in needs.PARTS:
+    for platform in needs.NEEDS:
         _wait_for(cluster, platform)
 
 

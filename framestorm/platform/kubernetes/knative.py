@@ -13,7 +13,7 @@ from framestorm.platform.kubernetes import address, pod, watch
 from framestorm.platform.kubernetes.calibration import Found, Part
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.function import ClusterPlatform, FunctionSettings
-from framestorm.platform.kubernetes.needs import NAMESPACE
+from framestorm.platform.kubernetes.needs import KNATIVE_SERVING, METRICS_SERVER, NAMESPACE, Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
 
@@ -66,6 +66,11 @@ class KnativeSettings(FunctionSettings):
             raise SettingError("from_zero", "from_zero needs min_scale 0 and autoscaler kpa: it would wait for ever")
         if self.autoscaler == "hpa" and self.min_scale == 0:
             raise SettingError("min_scale", "autoscaler hpa does not scale to zero: min_scale has to be at least 1")
+
+    @property
+    def needed(self) -> tuple[Need, ...]:
+        is_by_cpu = self.autoscaler == "hpa" and self.max_scale != self.min_scale
+        return (KNATIVE_SERVING, METRICS_SERVER) if is_by_cpu else (KNATIVE_SERVING,)
 
     def annotations(self, max_scale: int) -> dict[str, str]:
         """Return how it is scaled, as annotations of a revision."""

@@ -13,7 +13,7 @@ from framestorm.platform.kubernetes import address, knative, plain, pod, watch
 from framestorm.platform.kubernetes.calibration import Found
 from framestorm.platform.kubernetes.cluster import Object
 from framestorm.platform.kubernetes.function import ClusterPlatform, FunctionSettings
-from framestorm.platform.kubernetes.needs import NAMESPACE
+from framestorm.platform.kubernetes.needs import KNATIVE_SERVING, KSERVE, METRICS_SERVER, NAMESPACE, Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
 from framestorm.platform.quantities import Bytes
@@ -63,6 +63,12 @@ class KServeSettings(FunctionSettings):
         for name in ("concurrency_limit", "window_s"):
             if self.mode == "raw" and getattr(self, name):
                 raise SettingError(name, f"{name} is Knative's: mode raw has none")
+
+    @property
+    def needed(self) -> tuple[Need, ...]:
+        if self.mode == "serverless":
+            return (KSERVE, KNATIVE_SERVING)
+        return (KSERVE, METRICS_SERVER) if self.max_scale != self.min_scale else (KSERVE,)
 
     @property
     def service(self) -> str:

@@ -1,7 +1,7 @@
 """What a platform needs of a cluster, and the command that brings what is missing."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from framestorm.model.units import listed, plural
@@ -35,13 +35,13 @@ MORE_RIGHTS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 KNATIVE = "https://github.com/knative/serving/releases/download/knative-v1.15.2"
 KOURIER = "https://github.com/knative/net-kourier/releases/download/knative-v1.15.1/kourier.yaml"
-KSERVE = "https://github.com/kserve/kserve/releases/download/v0.14.0/kserve.yaml"
+KSERVE_YAML = "https://github.com/kserve/kserve/releases/download/v0.14.0/kserve.yaml"
 CERT_MANAGER = "https://github.com/cert-manager/cert-manager/releases/download/v1.15.3/cert-manager.yaml"
 METRICS = "https://github.com/kubernetes-sigs/metrics-server/releases/download/v0.8.0/components.yaml"
 
 
 @dataclass(frozen=True)
-class Part:
+class Need:
     """Something that has to be installed in a cluster.
 
     kinds: names of its CustomResourceDefinitions. deployments: namespace and name of each that has to run. api: an API
@@ -60,13 +60,13 @@ def _apply(*urls: str) -> tuple[str, ...]:
     return tuple(f"kubectl apply --server-side -f {url}" for url in urls)
 
 
-_METRICS_SERVER = Part(
+METRICS_SERVER = Need(
     "metrics-server",
     deployments=(("kube-system", "metrics-server"),),
     api="v1beta1.metrics.k8s.io",
     brings=_apply(METRICS),
 )
-_KNATIVE_SERVING = Part(
+KNATIVE_SERVING = Need(
     "Knative Serving",
     kinds=("services.serving.knative.dev", "podautoscalers.autoscaling.internal.knative.dev"),
     deployments=tuple(("knative-serving", name) for name in ("activator", "autoscaler", "controller", "webhook")),
@@ -78,11 +78,11 @@ _KNATIVE_SERVING = Part(
         "spec": {"template": {"spec": {"containers": [{"image": "example.com/check:1"}]}}},
     },
 )
-_KSERVE = Part(
+KSERVE = Need(
     "KServe",
     kinds=("inferenceservices.serving.kserve.io", "servingruntimes.serving.kserve.io"),
     deployments=(("kserve", "kserve-controller-manager"),),
-    brings=_apply(CERT_MANAGER, KSERVE),
+    brings=_apply(CERT_MANAGER, KSERVE_YAML),
     example={
         "apiVersion": "serving.kserve.io/v1beta1",
         "kind": "InferenceService",
@@ -90,17 +90,20 @@ _KSERVE = Part(
         "spec": {"predictor": {"containers": [{"name": "kserve-container", "image": "example.com/check:1"}]}},
     },
 )
-# By the platform's name.
-PARTS: dict[str, tuple[Part, ...]] = {
-    "kubernetes": (_METRICS_SERVER,),  # which a HorizontalPodAutoscaler asks
-    "knative": (_KNATIVE_SERVING,),
-    "kserve": (_KSERVE,),
+# By the platform's name: what functions there need if nothing else is known of them.
+NEEDS: dict[str, tuple[Need, ...]] = {
+    "kubernetes": (METRICS_SERVER,),  # which a HorizontalPodAutoscaler asks
+    "knative": (KNATIVE_SERVING,),
+    "kserve": (KSERVE,),
 }
 TITLES = {"kubernetes": "plain Kubernetes", "knative": "Knative", "kserve": "KServe"}
 
 
-def checks(cluster: Cluster, platform: str) -> Iterator[Check]:
-    """Check whether a cluster has what a platform needs; nothing is installed or changed."""
+def checks(cluster: Cluster, platform: str, needed: Iterable[Need] | None = None) -> Iterator[Check]:
+    """Check whether a cluster has what a platform needs; nothing is installed or changed.
+
+    needed: what its functions need, where that is known.
+    """
     try:
         version = cluster.version()
     except ClusterError as error:
@@ -109,8 +112,8 @@ def checks(cluster: Cluster, platform: str) -> Iterator[Check]:
     yield _version(version)
     yield from _nodes(cluster)
     yield _rights(cluster, RIGHTS | MORE_RIGHTS[platform])
-    for part in PARTS[platform]:
-        yield _part(cluster, part)
+    for need in NEEDS[platform] if needed is None else needed:
+        yield _need(cluster, need)
 
 
 def _version(version: str) -> Check:
@@ -144,32 +147,32 @@ def _rights(cluster: Cluster, rights: Mapping[str, Sequence[str]]) -> Check:
     return Check("rights", False, f"this user may not {listed(lacking)} in namespace {NAMESPACE}; ask for `{role}`")
 
 
-def _part(cluster: Cluster, part: Part) -> Check:
+def _need(cluster: Cluster, need: Need) -> Check:
     try:
-        problem = next(_problems(cluster, part), None)
+        problem = next(_problems(cluster, need), None)
     except ClusterError as error:
         problem = str(error)
     if problem is None:
-        return Check(part.name, True, "installed, and ready")
-    return Check(part.name, False, f"{problem}; to install it: `{' && '.join(part.brings)}`")
+        return Check(need.name, True, "installed, and ready")
+    return Check(need.name, False, f"{problem}; to install it: `{' && '.join(need.brings)}`")
 
 
-def _problems(cluster: Cluster, part: Part) -> Iterator[str]:
-    lacking = [kind for kind in part.kinds if cluster.find("customresourcedefinition", kind) is None]
+def _problems(cluster: Cluster, need: Need) -> Iterator[str]:
+    lacking = [kind for kind in need.kinds if cluster.find("customresourcedefinition", kind) is None]
     if lacking:
         yield f"the cluster has no {listed(lacking)}"
-    for namespace, name in part.deployments:
+    for namespace, name in need.deployments:
         deployment = cluster.find("deployment", name, namespace)
         if deployment is None:
             yield f"there is no deployment {name} in namespace {namespace}"
         elif not is_available(deployment):
             yield f"deployment {name} in namespace {namespace} is not available: {why(deployment)}"
-    if part.api:
-        service = cluster.find("apiservice", part.api)
+    if need.api:
+        service = cluster.find("apiservice", need.api)
         if service is None or _condition(service, "Available") != "True":
-            yield f"the API {part.api} is not available" + (f": {why(service)}" if service else "")
-    if part.example and (refusal := cluster.would_take(part.example)):
-        yield f"it takes no {part.example['kind']}: {refusal}"
+            yield f"the API {need.api} is not available" + (f": {why(service)}" if service else "")
+    if need.example and (refusal := cluster.would_take(need.example)):
+        yield f"it takes no {need.example['kind']}: {refusal}"
 
 
 def is_available(deployment: Object) -> bool:

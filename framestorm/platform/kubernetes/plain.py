@@ -15,7 +15,7 @@ from framestorm.platform.kubernetes import address, pod, watch
 from framestorm.platform.kubernetes.calibration import Found, Part
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.function import VERSION, ClusterPlatform, FunctionSettings
-from framestorm.platform.kubernetes.needs import NAMESPACE
+from framestorm.platform.kubernetes.needs import METRICS_SERVER, NAMESPACE, Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
 
 NAME = "app.kubernetes.io/name"
@@ -62,6 +62,10 @@ class PlainSettings(FunctionSettings):
     @property
     def most(self) -> int | None:
         return self.min_scale if self.autoscaler == "none" else self.max_scale
+
+    @property
+    def needed(self) -> tuple[Need, ...]:
+        return (METRICS_SERVER,) if self.autoscaler == "hpa" and self.max_scale != self.min_scale else ()
 
     def autoscaling(self, name: str, max_scale: int) -> Object:
         """Return the autoscaler of a Deployment of this name."""
