@@ -162,3 +162,16 @@ def test_a_study_over_slaves(run_sh: RunSh, deployed: Lab, tmp_path: Path) -> No
         shares = [int(hosts[name]["share"]["users"]) for name in ("slave1", "slave2")]
         assert (sum(shares), shares[1]) == (int(users), 1)
         assert hosts["function1"]["role"] == "target"
+
+
+def test_a_stop_rule_ends_the_load_of_all_slaves(run_sh: RunSh, deployed: Lab) -> None:
+    load = ("-Jrate_per_s=10", "-Jhold_s=120", "-Jencoding=jpeg")
+    rule = ("--stop-if", "p95 > 1 ms for 3 s", "--accept-overload")
+    done = run_sh("-R", "slaves", "-t", "jmx/face-blur-http.jmx", *load, *rule, status=3)
+    run, summary = done.json("run.json"), done.json("summary.json")
+    assert (run["state"], run["decision"]["option"], summary["missing"]) == ("decided", "--stop-if", [])
+    sent: dict[str, int] = {}
+    for row in done.rows():
+        sent[row["Hostname"]] = max(sent.get(row["Hostname"], 0), int(row["timeStamp"]))
+    assert set(sent) == {"slave1", "slave2"}
+    assert max(sent.values()) < run["decision"]["at_ms"] + 3000
