@@ -221,6 +221,35 @@ def _run(words: Sequence[str]) -> int:
     return _report(conductor.run(run), judgement)
 
 
+def _find(words: Sequence[str]) -> int:
+    """Find the highest load of a plan within its objectives."""
+    from framestorm.find import command
+
+    options = _find_options(words)
+    if options.resume is not None:
+        folder = options.resume
+        options = _find_options(command.words_of(folder))
+        options.resume = folder
+    own = argparse.Namespace(**{name: vars(options).pop(name) for name in command.OPTIONS})
+    _hide_password(options, ("find", *words))
+    return command.search(_options(options, ("find", *words)), ("./run.sh", "find", *words), own)
+
+
+def _find_options(words: Sequence[str]) -> argparse.Namespace:
+    from framestorm.find import command
+
+    parser = Parser(prog="./run.sh find", description=_find.__doc__, epilog=command.EXIT_STATUS)
+    command.add_options(parser)
+    _add_plan_options(parser)
+    slaves = parser.add_argument_group("over slaves")
+    slaves.add_argument("-R", "--remotestart", metavar="HOSTS", dest="slaves", help="run over slaves, as ./run.sh does")
+    slaves.add_argument(
+        "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
+    )
+    options: argparse.Namespace = parser.parse_args(list(words))
+    return options
+
+
 def _gui(words: Sequence[str]) -> int:
     """Open a plan in JMeter's GUI, with the target and the properties of a run."""
     from framestorm.run import pieces
@@ -294,6 +323,12 @@ def _rebuild(words: Sequence[str]) -> int:
     for folder in (options.run_dir.resolve(), paths.DASHBOARDS / options.run_dir):
         if any((folder / name).is_file() for name in RAW_FILES):
             return _report(folder, options)
+        if (folder / "find.json").is_file():
+            from framestorm.find import command as find
+
+            if options.criteria or options.title:
+                raise UsageError("--fail-if and --title are for a run; give the folder of one of the search's probes")
+            return find.show(folder)
         if (folder / "study.json").is_file():
             from framestorm.study import command
 
@@ -332,6 +367,7 @@ def _imported(module: str, doc: str) -> Callable[[Sequence[str]], int]:
 
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "": _run,
+    "find": _find,
     "gui": _gui,
     "new": _new,
     "study": _imported("framestorm.study.command", "Run a study: a repeated matrix of runs, shown on one page."),

@@ -1,0 +1,226 @@
+"""`./run.sh find`: the highest load of a plan within its objectives, by one run after the other."""
+
+import argparse
+import re
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from framestorm import conductor, paths
+from framestorm.conductor import Interrupts
+from framestorm.errors import FramestormError, UsageError
+from framestorm.find import page
+from framestorm.find.objectives import criterion_of, needed_samples, probe_of
+from framestorm.judge.search import Search
+from framestorm.machine import now_ms
+from framestorm.model import files
+from framestorm.model import plan as plans
+from framestorm.model.plan import Plan
+from framestorm.model.run import Record
+from framestorm.model.search import LoadRange, Probe, SearchRecord
+from framestorm.plain import say
+from framestorm.report import build
+from framestorm.run import pieces
+from framestorm.run.options import RunOptions
+from framestorm.setup import pieces as setup
+
+FILE = "find.json"
+EXIT_STATUS = (
+    "exit status: 0 found, 1 it could not be done, 2 wrong usage, 3 --at-least is not shown or the lowest load failed, "
+    "4 stopped early"
+)
+PROBE_S, LONGEST_S, DRAIN_S, LONGEST_DRAIN_S, MOST_PROBES = 20.0, 600.0, 2.0, 60.0, 30
+OPTIONS = ("over", "objectives", "at_least", "probe_s", "drain_s", "folder", "resume")
+_OVER = re.compile(r"(?P<name>[\w.]+)=(?P<low>\d+(?:\.\d+)?)\.\.(?P<high>\d+(?:\.\d+)?)")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that only a search has."""
+    parser.add_argument(
+        "--over", metavar="NAME=LOW..HIGH", help="the property to raise, and its range: rate_per_s=1..500, users=1..64"
+    )
+    parser.add_argument(
+        "--slo", metavar="OBJECTIVE", dest="objectives", action="append", default=[],
+        help="what has to hold: 'p95 < 500 ms', 'success >= 99.9 %%'; may be repeated (default: that the function "
+        "keeps up with the rate)",
+    )  # fmt: skip
+    parser.add_argument("--at-least", metavar="N", type=float, help="fail unless this much is shown")
+    parser.add_argument(
+        "--probe-s", metavar="S", type=float, default=PROBE_S,
+        help="hold_s of a probe, longer where an objective needs more samples (default: %(default)g)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--drain-s", metavar="S", type=float, default=DRAIN_S,
+        help="pause between probes, longer after one that left requests behind (default: %(default)g)",
+    )  # fmt: skip
+    parser.add_argument("-o", metavar="DIR", dest="folder", type=Path, help="new folder for the search")
+    parser.add_argument("--resume", metavar="DIR", type=Path, help="continue the search of this folder")
+
+
+def words_of(folder: Path) -> tuple[str, ...]:
+    """Return the words after `find` by which the search of a folder was started."""
+    return files.read(folder / FILE, SearchRecord).command[2:]
+
+
+def over_of(text: str | None, plan: Plan) -> LoadRange:
+    """Return the range of --over.
+
+    Raises:
+        UsageError: it has another form, or the plan has no such property, or it may not have these values.
+    """
+    match = _OVER.fullmatch(text or "")
+    if match is None:
+        raise UsageError(f"--over {text or ''}: expected a property and its range, such as --over rate_per_s=1..500")
+    name, low, high = match["name"], float(match["low"]), float(match["high"])
+    if not 0 < low < high:
+        raise UsageError(f"--over {text}: the range has to begin above 0, and to end above its beginning")
+    plan.check(name, match["low"])
+    plan.check(name, match["high"])
+    return LoadRange(name, low, high, plan.settable[name].is_whole_number)
+
+
+def search(run: RunOptions, words: tuple[str, ...], own: argparse.Namespace) -> int:
+    """Search from the start; `own` has the options of `add_options`; returns the exit status.
+
+    Raises:
+        UsageError: an option is wrong; nothing was started.
+        FramestormError: a probe could not be made or judged; `--resume` goes on after those that were.
+    """
+    plan = plans.read(run.what.plan)
+    over = over_of(own.over, plan)
+    if over.name in run.what.given:
+        raise UsageError(f"-J{over.name} and --over {own.over} set the same property: leave out -J{over.name}")
+    if not 0 < own.probe_s <= LONGEST_S:
+        raise UsageError(f"--probe-s {own.probe_s:g}: a probe takes more than 0 s, and at most {LONGEST_S:g} s")
+    if own.drain_s < 0:
+        raise UsageError(f"--drain-s {own.drain_s:g}: a pause is 0 s or longer")
+    run = replace(run, output=replace(run.output, criteria=tuple(criterion_of(each) for each in own.objectives)))
+    lengths = _Lengths(plan, over, own.objectives, own.probe_s, is_fixed="hold_s" in run.what.given)
+    if own.resume is not None:
+        folder = own.resume.absolute()
+        record = files.read(folder / FILE, SearchRecord)
+        record = replace(record, state="searching", answer=None)
+    else:
+        if not own.objectives and over.name == "users":
+            raise UsageError("a search over users needs an objective, such as --slo 'p95 < 500 ms'")
+        folder = own.folder.absolute() if own.folder else paths.new_dashboard(f"find-{plan.path.stem}")
+        if folder.exists():
+            raise UsageError(f"{folder} exists; choose a new folder with -o, or continue its search by --resume")
+        record = SearchRecord(
+            over, list(own.objectives), paths.shown(plan.path.resolve()), words, now_ms(), at_least=own.at_least
+        )
+    # Before there is a folder: a wrong option of a run is refused here, and leaves nothing.
+    setup.ensure(pieces.of_run(run.what, run.where))
+    conductor.check(_probe_options(run, over, over.low, lengths.at(over.low), folder / "probe-checked"))
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write(folder / FILE, record, indent=1)
+    return _Loop(run, folder, record, lengths, own.drain_s).go()
+
+
+class _Lengths:
+    """How long probes are: until each objective has the samples that it needs; None: as the plan says."""
+
+    def __init__(self, plan: Plan, over: LoadRange, objectives: list[str], least_s: float, *, is_fixed: bool) -> None:
+        self._is_set = "hold_s" in plan.settable and not is_fixed
+        self._least_s = least_s
+        self._samples = needed_samples(objectives) if over.name.endswith("_per_s") else 0
+        longest_s = self.at(over.low)
+        if longest_s is not None and longest_s > LONGEST_S:
+            raise UsageError(
+                f"the objectives need {self._samples:,} samples, which take {longest_s:,.0f} s at {over.low:g}/s, and "
+                f"a probe has at most {LONGEST_S:g} s: begin the range at {self._samples / LONGEST_S:.3g} or above, or "
+                "give a lower percentile"
+            )
+
+    def at(self, load: float) -> float | None:
+        if not self._is_set:
+            return None
+        return float(round(max(self._least_s, self._samples / load)))
+
+
+def _probe_options(run: RunOptions, over: LoadRange, load: float, length_s: float | None, run_dir: Path) -> RunOptions:
+    value = f"{load:.0f}" if over.is_whole else f"{load:g}"
+    given = {**run.what.given, over.name: value}
+    if length_s is not None:
+        given["hold_s"] = f"{length_s:g}"
+    return replace(run, what=replace(run.what, given=given), output=replace(run.output, run_dir=run_dir))
+
+
+class _Loop:
+    """Makes probes until the search is over or is stopped; find.json and the page are whole after each."""
+
+    def __init__(self, run: RunOptions, folder: Path, record: SearchRecord, lengths: _Lengths, drain_s: float) -> None:
+        self._run, self._folder, self._record, self._lengths, self._drain_s = run, folder, record, lengths, drain_s
+        self._interrupts = Interrupts()
+
+    def go(self) -> int:
+        with self._interrupts.caught():
+            while (load := self._search().next_load()) is not None and not self._interrupts.count:
+                if len(self._record.probes) >= MOST_PROBES:
+                    raise FramestormError(
+                        f"after {MOST_PROBES} probes there is no answer: results differ too much from probe to probe; "
+                        "make them longer by --probe-s"
+                    )
+                if self._record.probes:
+                    self._drain(self._record.probes[-1])
+                probe = self._probe(load)
+                if probe is None:
+                    break
+                self._record = replace(self._record, probes=[*self._record.probes, probe])
+                self._write()
+                print(page.probe_line(len(self._record.probes), probe, self._record.over), file=sys.stderr, flush=True)
+        answer = self._search().answer()
+        self._record = replace(
+            self._record, state="stopped" if answer is None else "complete", answer=answer, ended_ms=now_ms()
+        )
+        self._record = replace(self._record, text=page.sentence(self._record))
+        self._write()
+        return show(self._folder)
+
+    def _search(self) -> Search:
+        return Search(self._record.over, self._record.probes)
+
+    def _write(self) -> None:
+        files.write(self._folder / FILE, self._record, indent=1)
+        page.write(self._folder, self._record)
+
+    def _drain(self, last: Probe) -> None:
+        """Let the function finish what the last probe left, so that the next one finds it idle."""
+        left_s = (last.in_flight or 0) / last.answered_per_s if not last.passed and last.answered_per_s else 0.0
+        until_s = time.monotonic() + min(LONGEST_DRAIN_S, self._drain_s + left_s)
+        while (rest_s := until_s - time.monotonic()) > 0 and not self._interrupts.count:
+            time.sleep(min(0.2, rest_s))
+
+    def _probe(self, load: float) -> Probe | None:
+        """Make one run; None if it was stopped, and does not count."""
+        number = len(self._record.probes) + 1
+        while (run_dir := self._folder / f"probe-{number:02}").exists():
+            number += 1
+        length_s = self._lengths.at(load)
+        options = _probe_options(self._run, self._record.over, load, length_s, run_dir)
+        try:
+            conductor.run(options, self._interrupts)
+        except FramestormError:
+            if self._interrupts.count:
+                return None
+            raise
+        build(run_dir)
+        state = files.read(run_dir / "run.json", Record)
+        if self._interrupts.count:
+            return None
+        if state.state != "complete":
+            raise FramestormError(
+                f"the probe at {load:g} {state.state}: {state.reason}; "
+                f"continue by ./run.sh find --resume {paths.shown(self._folder)}"
+            )
+        return probe_of(run_dir, load, length_s)
+
+
+def show(folder: Path) -> int:
+    """Make the page of a search again from its find.json, and print the answer; returns the exit status."""
+    record = files.read(folder / FILE, SearchRecord)
+    page.write(folder, record)
+    say(record.text or page.sentence(record))
+    say(f"\nreport: {paths.shown(folder / 'index.html')}")
+    return page.exit_status(record)

@@ -1,0 +1,140 @@
+"""Objectives of a search: criteria that have to hold, and what a run says of them."""
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from framestorm.errors import FramestormError, UsageError
+from framestorm.model import criteria as grammar
+from framestorm.model import files
+from framestorm.model.criteria import OVERLOAD, Criterion
+from framestorm.model.judgement import Judgement
+from framestorm.model.metric import PERCENTILE
+from framestorm.model.search import Outcome, Probe
+from framestorm.model.summary import Summary
+from framestorm.stats.estimate import Estimate
+
+KEEPS_UP = "it keeps up with the rate"
+OPPOSITES = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_SIGN = re.compile(r"(.*)(<=|>=|<|>)(.*)", re.DOTALL)
+# Below so many samples on the smaller side of a percentile, it says little.
+LEAST_BEYOND = 5
+LEAST_SAMPLES = 30
+KEPT = 0.95  # of the rate that was sent, without an error
+
+
+def opposite(text: str) -> str:
+    """Return the criterion that fails a run where an objective is missed, or the objective of such a criterion."""
+    match = _SIGN.fullmatch(text)
+    if match is None:
+        return text
+    before, sign, after = match.groups()
+    return f"{before}{OPPOSITES[sign]}{after}"
+
+
+def criterion_of(objective: str) -> str:
+    """Return what fails a run that misses an objective.
+
+    Raises:
+        UsageError: it is no criterion of --fail-if, or has no sign that can be turned round.
+    """
+    try:
+        grammar.parse(objective)
+    except grammar.CriteriaError as error:
+        raise UsageError(str(error).replace("--fail-if", "--slo", 1)) from None
+    return opposite(" ".join(objective.split()))
+
+
+def needed_samples(objectives: Sequence[str]) -> int:
+    """Return how many samples a probe needs, so that each percentile among the objectives has samples beyond it."""
+    most = LEAST_SAMPLES
+    for text in objectives:
+        match = PERCENTILE.fullmatch(grammar.parse(text).metric)
+        if match:
+            most = max(most, math.ceil(LEAST_BEYOND / (1 - float(match[1]) / 100) - 1e-6))
+    return most
+
+
+def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
+    """Return what a run says of each objective.
+
+    Raises:
+        FramestormError: an objective could not be judged, or there was none.
+    """
+    summary = files.read(run_dir / "summary.json", Summary)
+    if not summary.criteria or (summary.has_default_criteria and all(c.metric != OVERLOAD for c in summary.criteria)):
+        raise FramestormError(
+            "without --slo a search finds the rate that the function keeps up with, and this load comes by no "
+            "schedule: give an objective, such as --slo 'p95 < 500 ms'"
+        )
+    judged = [each for each in summary.criteria if not summary.has_default_criteria or each.metric == OVERLOAD]
+    rates = summary.facts.rates
+    generator = _blame(summary, is_missed=any(each.state != "passed" for each in judged))
+    if not generator and (open_ones := [each for each in judged if each.state == "unjudged"]):
+        raise FramestormError(
+            f"at {load:g}, {objective_of(open_ones[0])!r} could not be judged: {open_ones[0].why}; "
+            "give longer probes by --probe-s, or another objective"
+        )
+    return Probe(
+        load,
+        run_dir.name,
+        [_outcome(each, summary) for each in judged],
+        length_s,
+        rates.asked_per_s,
+        rates.answered_per_s,
+        rates.in_flight,
+        generator,
+    )
+
+
+def _blame(summary: Summary, *, is_missed: bool) -> str:
+    """Return why a probe says nothing about the function, because of the load generator; empty if it does."""
+    overload, doubts = summary.facts.overload, summary.doubts
+    has_signs = overload is not None and bool(overload.signs)
+    if is_missed and overload is not None and overload.generator:
+        return overload.generator
+    if "not_offered" in doubts and not has_signs:
+        return "the load generator did not make this load"
+    # One that sends in time is not to blame for a function that falls behind, on however busy a machine.
+    if is_missed and "saturated" in doubts and not has_signs:
+        return "the machine that makes the load was saturated"
+    return ""
+
+
+def objective_of(criterion: Criterion) -> str:
+    """Return a criterion of a probe as the objective that it stands for."""
+    return KEEPS_UP if criterion.metric == OVERLOAD else opposite(criterion.text)
+
+
+def _outcome(judgement: Judgement, summary: Summary) -> Outcome:
+    figure = _figure(judgement, summary)
+    ends = (figure.low, figure.high) if figure else (None, None)
+    is_sure = figure is None or not (
+        (ends[0] is None or ends[0] <= judgement.limit) and (ends[1] is None or ends[1] >= judgement.limit)
+    )
+    is_met = judgement.state == "passed"
+    if judgement.metric == OVERLOAD:
+        # A short probe need not show a backlog, however sure it is that one grows.
+        rates = summary.facts.rates
+        sent_per_s, answered_per_s = rates.sent_per_s or 0.0, rates.answered_per_s or 0.0
+        return Outcome(KEEPS_UP, is_met and answered_per_s >= KEPT * sent_per_s, judgement.measured)
+    return Outcome(objective_of(judgement), is_met, judgement.measured, judgement.value, *ends, is_sure)
+
+
+def _figure(judgement: Judgement, summary: Summary) -> Estimate | None:
+    """Return the figure of a criterion with its interval within the run; None if the summary has none."""
+    label = summary.labels.get(judgement.label)
+    if label is None:
+        return None
+    if judgement.metric in ("success", "errors") and label.success is not None:
+        low, high = label.success_low, label.success_high
+        if judgement.metric == "success":
+            return Estimate(label.success, low, high)
+        if judgement.unit == "%":
+            return Estimate(1 - label.success, None if high is None else 1 - high, None if low is None else 1 - low)
+        return None
+    times = label.times.get(judgement.series) or label.times.get(f"{judgement.series}_ms")
+    name = "p50" if judgement.metric == "median" else judgement.metric
+    figure = getattr(times, name.replace(".", "_"), None) if times else None
+    return figure if isinstance(figure, Estimate) else None

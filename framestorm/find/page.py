@@ -1,0 +1,128 @@
+"""index.html and junit.xml of a search, and its lines for the terminal, made of find.json and nothing else."""
+
+from pathlib import Path
+
+from framestorm.model import units
+from framestorm.model.files import write_text
+from framestorm.model.search import LoadRange, Probe, SearchRecord
+from framestorm.report.document import render
+from framestorm.report.figure import BAD, MAIN, QUIET, Chart, axis_title, dots, line
+from framestorm.report.junit import Case, suite_xml
+
+GOOD = "var(--good)"
+
+
+def amount(load: float, over: LoadRange) -> str:
+    """Return a load with its unit."""
+    if over.name.endswith("_per_s"):
+        return f"{load:g}/s"
+    if over.name == "users":
+        return units.plural(round(load), "user")
+    return f"{over.name}={load:g}"
+
+
+def probe_line(number: int, probe: Probe, over: LoadRange) -> str:
+    """Return one probe as a line of a terminal."""
+    result = "passed" if probe.passed else "generator" if probe.generator else "failed"
+    measured = "; ".join(f"{each.objective}: {each.measured}" for each in probe.outcomes)
+    return f"[{number}] {amount(probe.load, over)}: {result}, {probe.generator or measured}"
+
+
+def is_shown(record: SearchRecord) -> bool:
+    """Whether the load that --at-least asks for was shown to pass."""
+    answer = record.answer
+    return bool(answer and answer.highest is not None and answer.highest >= (record.at_least or 0))
+
+
+def exit_status(record: SearchRecord) -> int:
+    """Return the exit status of run.sh."""
+    return 4 if record.answer is None else 0 if is_shown(record) else 3
+
+
+def sentence(record: SearchRecord) -> str:
+    """Return the answer in a sentence or two."""
+    answer, over = record.answer, record.over
+    if answer is None:
+        passed = [each.load for each in record.probes if each.passed]
+        best = f"; the highest that passed so far is {amount(max(passed), over)}" if passed else ""
+        return f"The search is not over{best}. Continue it with --resume."
+    if answer.highest is None and answer.why:
+        return f"No answer: already at {amount(over.low, over)}, {answer.why}. Use another machine for the load."
+    if answer.highest is None:
+        return (
+            f"Below the range: {amount(record.over.low, over)} misses '{answer.binding}' already. "
+            "Begin the range at a lower load."
+        )
+    highest = amount(answer.highest, over)
+    if answer.word == "at_least":
+        text = f"At least {highest}: {answer.why}."
+    else:
+        first_fail = amount(answer.first_fail or 0, over)
+        clear = [f"{amount(answer.low, over)} surely passes"] if answer.low is not None else []
+        clear += [f"{amount(answer.high, over)} surely fails"] if answer.high is not None else []
+        text = f"It carries {highest}; {first_fail} misses '{answer.binding}'"
+        text += f" ({', '.join(clear)})." if clear else "."
+        if answer.is_cliff is not None:
+            text += " A cliff: the figure more than doubles there." if answer.is_cliff else " A slope: it rises gently."
+    if record.at_least is not None and not is_shown(record):
+        text += f" That {amount(record.at_least, over)} are carried is not shown."
+    return text
+
+
+def write(folder: Path, record: SearchRecord) -> None:
+    """Write the page and junit.xml of a search."""
+    write_text(folder / "junit.xml", junit_xml(record))
+    write_text(folder / "index.html", page_html(record))
+
+
+def page_html(record: SearchRecord) -> str:
+    """Render the page."""
+    looks = {0: "pass", 3: "fail", 4: "partial"}
+    words = {"found": "Found", "at_least": "At least", "below_range": "Below the range"}
+    return render(
+        "find.html.j2",
+        _charts(record),
+        filters={"amount": lambda load: amount(load, record.over)},
+        s=record,
+        text=sentence(record).rstrip("."),
+        look=looks[exit_status(record)],
+        verdict_word=words[record.answer.word] if record.answer else "Not finished",
+    )
+
+
+def junit_xml(record: SearchRecord) -> str:
+    """Return the verdict of a search as JUnit's XML."""
+    text, answer = sentence(record), record.answer
+    asked = "the lowest load passes" if record.at_least is None else f"at least {amount(record.at_least, record.over)}"
+    cases = [
+        Case("the search is complete", None if answer else ("partial", text)),
+        Case(asked, None if is_shown(record) else ("failed", text), output=text),
+    ]
+    name = Path(record.plan).stem
+    took_ms = (record.ended_ms or record.started_ms) - record.started_ms
+    return suite_xml(f"find {name}", cases, {"plan": record.plan}, record.started_ms, took_ms)
+
+
+def _charts(record: SearchRecord) -> list[Chart]:
+    probes = sorted(record.probes, key=lambda each: each.load)
+    name = record.over.name
+    charts = []
+    if known := [each for each in probes if each.answered_per_s is not None]:
+        loads = [each.load for each in known]
+        traces = [dots(loads, [each.answered_per_s for each in known], "answered", MAIN, size=8)]
+        if all(each.asked_per_s is not None for each in known):
+            traces.append(line(loads, [each.asked_per_s for each in known], "asked", QUIET, dash="dot"))
+        caption = "Answers without an error per second, at each load that was tried."
+        charts.append(Chart("answered", "Answered rate", caption, traces, axis_title(name), axis_title("per second")))
+    objectives = dict.fromkeys(o.objective for each in probes for o in each.outcomes if o.value is not None)
+    for number, objective in enumerate(objectives):
+        points = [(p.load, o) for p in probes for o in p.outcomes if o.objective == objective and o.value is not None]
+        traces = []
+        for is_met, label, colour in ((True, "met", GOOD), (False, "missed", BAD)):
+            if of := [(x, o) for x, o in points if o.is_met == is_met]:
+                traces.append(dots([x for x, _ in of], [o.value for _, o in of], label, colour, size=8))
+        caption = "Each probe by its load; times are in ms, shares from 0 to 1."
+        charts.append(
+            Chart(f"objective-{number}", objective, caption, traces, axis_title(name), axis_title("measured"))
+        )
+    return charts

@@ -1,0 +1,136 @@
+"""Search: the next load to try by the results so far, or the highest that meets its objectives.
+
+The load rises from the low end of the range in steps of STEP until one fails, so that a function is never far
+overloaded. Then the gap between the highest that passed and the lowest that failed is halved, on a scale of ratios,
+until it is as narrow as the resolution. Both ends are repeated: a load counts by the majority of its probes. A probe
+above one that failed is not believed: what fails at a load is taken to fail above it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from framestorm.model.search import Highest, LoadRange, Probe
+
+STEP = 4.0
+TIMES = 2  # how often each end of the answer has to be seen on its side
+CLIFF = 2.0
+DIGITS = 3
+
+
+@dataclass(frozen=True)
+class _Level:
+    """One load with its probes."""
+
+    load: float
+    probes: list[Probe]
+
+    @property
+    def margin(self) -> int:
+        """How many more of its probes passed than failed."""
+        return sum(1 if each.passed else -1 for each in self.probes)
+
+    @property
+    def is_open(self) -> bool:
+        return self.margin == 0
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether it was seen often enough; of many contradicting ones the majority counts."""
+        agreeing = sum(each.passed == (self.margin > 0) for each in self.probes)
+        return self.margin != 0 and agreeing >= TIMES
+
+    @property
+    def is_sure(self) -> bool:
+        return not self.is_open and any(each.is_sure and each.passed == (self.margin > 0) for each in self.probes)
+
+
+class Search:
+    """A search over a range, by the probes so far; it knows nothing of how a probe is made."""
+
+    def __init__(self, over: LoadRange, probes: Sequence[Probe] = ()) -> None:
+        self.over = over
+        by_load = groupby(sorted(probes, key=lambda each: each.load), key=lambda each: each.load)
+        self._levels = [_Level(load, list(of_load)) for load, of_load in by_load]
+        self._fails = [each for each in self._levels if each.margin < 0]
+        limit = self._fails[0].load if self._fails else math.inf
+        self._passes = [each for each in self._levels if each.margin > 0 and each.load < limit]
+
+    def next_load(self) -> float | None:
+        """Return the next load to try; None if the search is over."""
+        undecided = next((each.load for each in self._levels if each.is_open), None)
+        if undecided is not None:
+            return undecided
+        if not self._levels:
+            return self.over.low
+        if not self._fails:
+            top = self._passes[-1]
+            if top.load < self.over.high:
+                return self._above(top.load)
+            return None if top.is_confirmed else top.load
+        fail = self._fails[0]
+        if not self._passes:
+            if fail.load > self.over.low:
+                return self.over.low
+            return None if fail.is_confirmed else fail.load
+        top = self._passes[-1]
+        middle = self._middle(top.load, fail.load)
+        if middle is not None:
+            return middle
+        return next((each.load for each in (top, fail) if not each.is_confirmed), None)
+
+    def answer(self) -> Highest | None:
+        """Return the answer; None as long as there is a load to try."""
+        if self.next_load() is not None:
+            return None
+        sure_pass = next((each.load for each in reversed(self._passes) if each.is_sure), None)
+        sure_fail = next((each.load for each in self._fails if each.is_sure), None)
+        if not self._fails:
+            why = f"the range ends at {self.over.high:g}"
+            return Highest("at_least", self._passes[-1].load, sure_pass, None, None, why=why)
+        fail = self._fails[0]
+        binding = _binding(fail)
+        blame = next((each.generator for each in fail.probes if each.generator), "")
+        if not self._passes:
+            return Highest("below_range", None, None, sure_fail, fail.load, binding, why=blame)
+        top = self._passes[-1]
+        if blame:
+            return Highest("at_least", top.load, sure_pass, None, None, why=f"at {fail.load:g}, {blame}")
+        return Highest("found", top.load, sure_pass, sure_fail, fail.load, binding, _is_cliff(top, fail, binding))
+
+    def _above(self, load: float) -> float:
+        """Return the next load of the rise; the end of the range if that is near."""
+        raised = self._rounded(load * STEP)
+        return self.over.high if raised * math.sqrt(STEP) > self.over.high else raised
+
+    def _middle(self, low: float, high: float) -> float | None:
+        """Return the load between two; None if they are as close as they have to be."""
+        if high <= low * (1 + self.over.resolution):
+            return None
+        middle = self._rounded(math.sqrt(low * high))
+        return middle if low < middle < high else None
+
+    def _rounded(self, load: float) -> float:
+        return float(round(load)) if self.over.is_whole else float(f"{load:.{DIGITS}g}")
+
+
+def _binding(fail: _Level) -> str:
+    """Return the objective that most probes of a load missed."""
+    missed = [each.objective for probe in fail.probes for each in probe.outcomes if not each.is_met]
+    return max(missed, key=missed.count, default="")
+
+
+def _is_cliff(top: _Level, fail: _Level, binding: str) -> bool | None:
+    before, after = (
+        [
+            each.value
+            for probe in level.probes
+            for each in probe.outcomes
+            if each.objective == binding and each.value is not None
+        ]
+        for level in (top, fail)
+    )
+    if not before or not after or min(before) <= 0:
+        return None
+    return sum(after) / len(after) > CLIFF * sum(before) / len(before)

@@ -1,0 +1,112 @@
+"""find.json: a search for the highest load within its objectives, as its page shows it."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from framestorm.model.files import FORMAT
+
+SearchState = Literal["searching", "stopped", "complete"]
+# found: between `highest` and `first_fail`; at_least: the range ended, or the load generator was the bottleneck.
+AnswerWord = Literal["found", "at_least", "below_range"]
+
+
+@dataclass(frozen=True)
+class LoadRange:
+    """The values of a property between which a load is sought; resolution: how close the answer has to be, as a share.
+
+    is_whole: only whole numbers are tried.
+    """
+
+    name: str
+    low: float
+    high: float
+    is_whole: bool = False
+    resolution: float = 0.05
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One objective at one probe: what was measured in words and as a number, and whether it was met.
+
+    is_sure: the whole 95 % confidence interval of the figure is on this side of the limit.
+    """
+
+    objective: str
+    is_met: bool
+    measured: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    is_sure: bool = True
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One run of a search, in the folder `run`.
+
+    asked_per_s, answered_per_s: None if they are not known.
+    generator: why the load generator did not make this load, empty if it did.
+    """
+
+    load: float
+    run: str
+    outcomes: list[Outcome]
+    length_s: float | None = None
+    asked_per_s: float | None = None
+    answered_per_s: float | None = None
+    in_flight: int | None = None
+    generator: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the load was made and every objective was met."""
+        return not self.generator and all(each.is_met for each in self.outcomes)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether more samples would hardly change whether it passed."""
+        if self.passed:
+            return all(each.is_sure for each in self.outcomes)
+        return bool(self.generator) or any(each.is_sure for each in self.outcomes if not each.is_met)
+
+
+@dataclass(frozen=True)
+class Highest:
+    """The answer of a search.
+
+    highest: the highest load that passed, below the first that failed; None if the lowest of the range failed.
+    low, high: the loads nearest to it that surely passed and surely failed; None where there is none.
+    binding: the objective that the first failing load missed; is_cliff: its figure more than doubled from one to the
+        other, None if it has none.
+    why: why the answer is only a lower bound, empty if it is none.
+    """
+
+    word: AnswerWord
+    highest: float | None
+    low: float | None
+    high: float | None
+    first_fail: float | None
+    binding: str = ""
+    is_cliff: bool | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class SearchRecord:
+    """The content of find.json; answer: None as long as it goes on.
+
+    at_least: what --at-least asks for; text: the answer in a sentence.
+    """
+
+    over: LoadRange
+    objectives: list[str]
+    plan: str
+    command: tuple[str, ...]
+    started_ms: float
+    state: SearchState = "searching"
+    probes: list[Probe] = field(default_factory=list)
+    answer: Highest | None = None
+    at_least: float | None = None
+    ended_ms: float | None = None
+    text: str = ""
+    format: int = field(default=FORMAT, kw_only=True)

@@ -1,0 +1,98 @@
+"""Objectives of a search as criteria of its runs, and what a run says of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm.errors import FramestormError, UsageError
+from framestorm.find.objectives import KEEPS_UP, criterion_of, needed_samples, opposite, probe_of
+from framestorm.model import criteria, files
+from framestorm.model.judgement import JudgedState, Judgement
+from framestorm.model.overload import Overload, Rates
+from framestorm.model.summary import Facts
+from tests.framestorm.conftest import summary_of
+
+
+@pytest.mark.parametrize(
+    ("objective", "criterion"),
+    [
+        ("p95 < 500 ms", "p95 >= 500 ms"),
+        ("success  >= 99.9 %", "success < 99.9 %"),
+        ("errors <= 1 %", "errors > 1 %"),
+        ("'a < b' p99 < 2 s", "'a < b' p99 >= 2 s"),
+    ],
+)
+def test_an_objective_is_missed_where_its_criterion_holds(objective: str, criterion: str) -> None:
+    assert criterion_of(objective) == criterion
+    assert opposite(criterion).split() == objective.split()
+
+
+@pytest.mark.parametrize("wrong", ["p95", "fast < 3 s", "success >= 101 %", ""])
+def test_what_is_no_objective_is_refused(wrong: str) -> None:
+    with pytest.raises(UsageError, match="--slo"):
+        criterion_of(wrong)
+
+
+def test_a_percentile_needs_samples_beyond_it() -> None:
+    assert needed_samples(["p95 < 1 s", "success > 9 %"]) == 100
+    assert needed_samples(["p99.9 < 1 s"]) == 5000
+    assert needed_samples([]) == 30
+
+
+def judged(text: str, state: JudgedState, value: float | None = 1.0) -> Judgement:
+    criterion = criteria.parse(text, "frame")
+    return Judgement(**vars(criterion), state=state, measured="that", value=value, bound="exact", why="too few")
+
+
+def probed(folder: Path, *judgements: Judgement, **fields: Any) -> Any:
+    files.write(folder / "summary.json", summary_of(100, criteria=list(judgements), **fields))
+    return probe_of(folder, 20, 5)
+
+
+def overloaded(generator: str = "", **rates: float) -> dict[str, Any]:
+    of_load = Overload(["backlog"], 0, 5, 20, 10, 9, generator=generator)
+    return {"facts": Facts(0, 0, None, overload=of_load, rates=Rates(**rates))}
+
+
+def test_each_criterion_is_an_outcome(tmp_path: Path) -> None:
+    facts = Facts(0, 0, None, rates=Rates(asked_per_s=20, sent_per_s=20, answered_per_s=19.9))
+    probe = probed(tmp_path, judged("p95 >= 1 s", "passed"), judged("overload", "passed"), facts=facts)
+    assert [each.objective for each in probe.outcomes] == ["p95 < 1 s", KEEPS_UP]
+    assert probe.passed
+    assert (probe.load, probe.answered_per_s, probe.length_s) == (20, 19.9, 5)
+
+
+def test_answers_5_percent_short_of_the_requests_are_an_overload(tmp_path: Path) -> None:
+    facts = Facts(0, 0, None, rates=Rates(asked_per_s=20, sent_per_s=20, answered_per_s=18.9))
+    assert not probed(tmp_path, judged("overload", "passed"), facts=facts).passed
+
+
+def test_a_generator_that_sent_late_is_to_blame(tmp_path: Path) -> None:
+    late = probed(tmp_path, judged("overload", "unjudged"), **overloaded("vm was saturated"))
+    assert late.generator == "vm was saturated"
+    assert not late.passed
+
+
+def test_a_saturated_machine_that_sent_in_time_is_not_to_blame_for_a_backlog(tmp_path: Path) -> None:
+    in_time = probed(tmp_path, judged("overload", "failed"), **overloaded(), doubts=["saturated", "overloaded"])
+    assert (in_time.generator, in_time.passed) == ("", False)
+
+
+def test_a_missed_time_on_a_saturated_machine_says_nothing_of_the_function(tmp_path: Path) -> None:
+    assert probed(tmp_path, judged("p95 >= 1 s", "failed"), doubts=["saturated"]).generator
+    assert probed(tmp_path, judged("p95 >= 1 s", "passed"), doubts=["saturated"]).passed
+
+
+def test_a_load_that_was_not_made_is_no_pass(tmp_path: Path) -> None:
+    assert not probed(tmp_path, judged("p95 >= 1 s", "passed"), doubts=["not_offered"]).passed
+
+
+def test_an_objective_that_cannot_be_judged_ends_the_search(tmp_path: Path) -> None:
+    with pytest.raises(FramestormError, match=r"'p95 < 1 s' could not be judged: too few; give longer probes"):
+        probed(tmp_path, judged("p95 >= 1 s", "unjudged", None))
+
+
+def test_users_without_an_objective_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FramestormError, match="--slo"):
+        probed(tmp_path)

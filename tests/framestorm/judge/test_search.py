@@ -1,0 +1,125 @@
+"""The next load of a search, and its answer, by servers whose capacity is known."""
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+
+from framestorm.judge.search import Search
+from framestorm.model.search import LoadRange, Outcome, Probe
+
+RATES = LoadRange("rate_per_s", 1, 1000)
+Server = Callable[[float], Probe]
+
+
+def probe(load: float, *, is_met: bool, value: float = 1.0, generator: str = "") -> Probe:
+    return Probe(load, "", [Outcome("p95 < 500 ms", is_met, f"{value:g} ms", value)], generator=generator)
+
+
+def up_to(capacity: float) -> Server:
+    return lambda load: probe(load, is_met=load <= capacity, value=100 if load <= capacity else 2000)
+
+
+def searched(server: Server, over: LoadRange = RATES) -> Search:
+    """The search over a server that answers each probe, at its end."""
+    search, probes = Search(over), list[Probe]()
+    while (load := search.next_load()) is not None:
+        probes.append(server(load))
+        assert len(probes) <= 30
+        search = Search(over, probes)
+    return search
+
+
+@pytest.mark.parametrize("capacity", [1.0, 1.7, 12.3, 16.0, 49.0, 130.0, 499.0, 990.0])
+def test_it_finds_a_capacity_within_5_percent_in_15_probes(capacity: float) -> None:
+    tried: list[float] = []
+
+    def server(load: float) -> Probe:
+        tried.append(load)
+        return up_to(capacity)(load)
+
+    answer = searched(server).answer()
+    assert answer is not None
+    assert answer.word == "found"
+    assert answer.highest is not None
+    assert answer.first_fail is not None
+    assert answer.highest <= capacity < answer.first_fail <= answer.highest * 1.055
+    assert len(tried) <= 15
+    assert tried.count(answer.highest) >= 2
+    assert tried.count(answer.first_fail) >= 2
+    assert max(tried) <= max(4.1 * capacity, 4)
+    assert (answer.binding, answer.is_cliff) == ("p95 < 500 ms", True)
+
+
+def test_users_are_whole_numbers() -> None:
+    answer = searched(up_to(7.5), LoadRange("users", 1, 64, is_whole=True)).answer()
+    assert answer is not None
+    assert (answer.highest, answer.first_fail) == (7, 8)
+
+
+def test_the_end_of_the_range_is_only_a_lower_bound() -> None:
+    answer = searched(up_to(5000)).answer()
+    assert answer is not None
+    assert (answer.word, answer.highest, answer.first_fail) == ("at_least", 1000, None)
+    assert "range" in answer.why
+
+
+def test_a_range_above_the_capacity_is_said_after_two_probes() -> None:
+    tried = []
+
+    def server(load: float) -> Probe:
+        tried.append(load)
+        return up_to(0.5)(load)
+
+    answer = searched(server).answer()
+    assert answer is not None
+    assert (answer.word, answer.highest, answer.first_fail, tried) == ("below_range", None, 1, [1, 1])
+
+
+@pytest.mark.parametrize("limit", [3.0, 33.0, 320.0, 700.0])
+def test_the_limit_of_the_generator_is_never_that_of_the_function(limit: float) -> None:
+    answer = searched(
+        lambda load: probe(load, is_met=True) if load <= limit else probe(load, is_met=False, generator="it is slow")
+    ).answer()
+    assert answer is not None
+    assert (answer.word, answer.first_fail) == ("at_least", None)
+    assert answer.highest is not None
+    assert limit / 1.06 <= answer.highest <= limit
+    assert "it is slow" in answer.why
+
+
+def test_a_load_that_failed_once_by_chance_is_decided_by_the_majority() -> None:
+    results = {1: [True], 2: [False, True, True], 4: [True]}
+    probes = [probe(load, is_met=is_met) for load, each in results.items() for is_met in each]
+    over = LoadRange("users", 1, 4, is_whole=True)
+    assert Search(over, probes).next_load() == 4
+    tie = [*probes, probe(4, is_met=False)]
+    assert Search(over, tie).next_load() == 4
+
+
+def test_an_answer_near_the_limit_is_within_5_percent_although_probes_vary() -> None:
+    within = 0
+    for seed in range(100):
+        draw = random.Random(seed)  # noqa: S311 - a fixed seed
+
+        def server(load: float, draw: random.Random = draw) -> Probe:
+            measured = 500 * (load / 80) ** 8 * math.exp(draw.gauss(0, 0.1))
+            return probe(load, is_met=measured < 500, value=measured)
+
+        answer = searched(server).answer()
+        within += answer is not None and answer.highest is not None and abs(answer.highest / 80 - 1) <= 0.05
+    assert within >= 90
+
+
+def test_resuming_gives_the_same_answer() -> None:
+    search, probes = Search(RATES), list[Probe]()
+    for _ in range(5):
+        load = search.next_load()
+        assert load is not None
+        probes.append(up_to(40)(load))
+        search = Search(RATES, probes)
+    while (load := search.next_load()) is not None:
+        probes.append(up_to(40)(load))
+        search = Search(RATES, probes)
+    assert search.answer() == searched(up_to(40)).answer()
