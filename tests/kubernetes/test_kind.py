@@ -205,7 +205,7 @@ def platforms(made: Cluster, run_sh: RunSh) -> Iterator[Platforms]:
     ids=lambda values: "-".join(map(str, values.values())),
 )
 def test_a_study_makes_the_same_function_on_every_platform(platforms: Platforms, values: dict[str, Any]) -> None:
-    platform = platforms.prepare(registry.read({"function": "noop", "image": NOOP, "memory": "64Mi", **values}))
+    platform = platforms.prepare(registry.read({"function": "noop", "memory": "64Mi", **values}))
     assert requests.post(platform.url, headers=platform.headers(), timeout=WITHIN_S).text == "ok"
     assert platform.settings_as_text()["memory_limit"] == "64Mi"
 

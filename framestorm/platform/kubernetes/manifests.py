@@ -50,7 +50,7 @@ def knative() -> Iterator[Object]:
             "queue-sidecar-image": node.local("knative-queue"),
             "queue-sidecar-cpu-request": "10m",
             # Which controllers would ask for digests where their own localhost is.
-            "registries-skipping-tag-resolving": f"kind.local,ko.local,{node.LOCAL},{layout.REGISTRY}",
+            "registries-skipping-tag-resolving": f"index.docker.io,kind.local,ko.local,{node.LOCAL},{layout.REGISTRY}",
         },
     }
     for item in _objects(files):

@@ -16,9 +16,11 @@ from framestorm.platform import images
 from framestorm.platform.images import Image
 from framestorm.platform.kubernetes import engine, layout, parts
 from framestorm.platform.kubernetes.layout import BIN, HOME, KUBE, SOURCE
+from framestorm.platform.openfaas import docker
 from framestorm.platform.openfaas import parts as openfaas
 from framestorm.platform.openfaas.layout import BIN as FUNCTIONS_BIN
 from framestorm.platform.openfaas.layout import FUNCTIONS
+from framestorm.platform.openfaas.platform import stack_functions
 from framestorm.setup import golang
 from framestorm.setup.log import LOG, call
 from framestorm.setup.pieces import Piece
@@ -50,6 +52,8 @@ UNITS = ("kubelet", "containerd", "undo-mount-hacks", "pod-network")
 REGISTRY = "registry.k8s.io"
 REPOSITORY = "framestorm/node"
 LOCAL = "dev.local"  # Knative asks no registry about images of this name
+# The host of names without one.
+DOCKER_HUB = "docker.io"
 TAG = "1"
 BEGIN = ("/kind/bin/private-sysctls.sh", "/usr/local/bin/entrypoint", "/sbin/init")
 STARTS_WITHIN_S = 30
@@ -180,7 +184,13 @@ def catalogue() -> Iterator[Image]:
     # Where its own manifest calls it.
     yield Image((local("kserve-manager"),), {"/manager": BIN / "kserve-manager"}, ("/manager",))
     for name in GO_FUNCTIONS:
-        yield Image((local(name),), {f"/{name}": FUNCTIONS_BIN / name}, (f"/{name}", "serve"))
+        # Also as function/stack.yml has it, so that a study needs no target.image.
+        tag = stack_functions()[name]["image"].rpartition(":")[2]
+        yield Image(
+            (local(name), f"{DOCKER_HUB}/{docker.PREFIX}/{name}:{tag}"),
+            {f"/{name}": FUNCTIONS_BIN / name},
+            (f"/{name}", "serve"),
+        )
 
 
 def ensure_image() -> str:
