@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from framestorm.platform.kubernetes import calibration, watch
-from framestorm.platform.kubernetes.calibration import Found, Part, measure
+from framestorm.platform.kubernetes.calibration import Found, Leg, measure
 from framestorm.platform.kubernetes.observation import Workload
 from framestorm.results.calibration import read_calibration
 from tests.stand_in import StartServer
 
-PARTS = {"function": Part("direct"), "proxy": Part("by-proxy", "direct"), "ingress": Part("absent", "by-proxy")}
+PARTS = {"function": Leg("direct"), "proxy": Leg("by-proxy", "direct"), "ingress": Leg("absent", "by-proxy")}
 
 
 def found(url: str, host: str = "") -> Found:

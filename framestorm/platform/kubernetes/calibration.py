@@ -36,7 +36,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Part:
+class Leg:
     """What lies on a route and not on another: it adds the difference of their times."""
 
     route: str
@@ -72,7 +72,7 @@ class Connection:
         self._connection.close()
 
 
-def measure(routes: Mapping[str, Found], parts: Mapping[str, Part], folder: Path, seed: int = 1) -> None:
+def measure(routes: Mapping[str, Found], parts: Mapping[str, Leg], folder: Path, seed: int = 1) -> None:
     """Measure routes to a no-op for about ten seconds, and write each request to calibration.csv.
 
     In each round, every route has its turn, in an order by chance: what changes meanwhile changes them all.

@@ -25,7 +25,7 @@ from framestorm.platform.base import (
 from framestorm.platform.container import ContainerSettings
 from framestorm.platform.deployment import Deployment, usual_max_scale
 from framestorm.platform.kubernetes import calibration, needs, pod
-from framestorm.platform.kubernetes.calibration import Found, Part
+from framestorm.platform.kubernetes.calibration import Found, Leg
 from framestorm.platform.kubernetes.claim import Claim
 from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.needs import NAMESPACE, Need
@@ -120,7 +120,7 @@ class ClusterPlatform(Platform[S]):
     made: ClassVar[str] = ""
     # The settings of a no-op that is calibrated, and the parts of its path, by their names.
     no_op: ClassVar[Mapping[str, object]] = {}
-    parts: ClassVar[Mapping[str, Part]] = {}
+    parts: ClassVar[Mapping[str, Leg]] = {}
 
     def __init__(self, site: Site, folder: Any = None) -> None:
         super().__init__(site, folder)

@@ -10,7 +10,7 @@ from framestorm.model.study import Flag, Meaning
 from framestorm.platform.base import Count, CountOrNone, SettingError, Site
 from framestorm.platform.deployment import Deployment
 from framestorm.platform.kubernetes import address, pod, watch
-from framestorm.platform.kubernetes.calibration import Found, Part
+from framestorm.platform.kubernetes.calibration import Found, Leg
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.function import ClusterPlatform, FunctionSettings
 from framestorm.platform.kubernetes.needs import KNATIVE_SERVING, METRICS_SERVER, NAMESPACE, Need
@@ -95,11 +95,11 @@ class Knative(ClusterPlatform[KnativeSettings]):
     made = SERVICES
     # Without a burst capacity, the ingress leads to the replicas themselves, once there is one.
     no_op: ClassVar[Mapping[str, object]] = {"kind": "knative", "min_scale": 1, "max_scale": 1, "burst_capacity": 0}
-    parts: ClassVar[Mapping[str, Part]] = {
-        "function": Part("handler"),
-        "queue-proxy": Part("queue-proxy", "handler"),
-        "activator": Part("activator", "queue-proxy"),
-        "ingress": Part("ingress", "queue-proxy"),
+    parts: ClassVar[Mapping[str, Leg]] = {
+        "function": Leg("handler"),
+        "queue-proxy": Leg("queue-proxy", "handler"),
+        "activator": Leg("activator", "queue-proxy"),
+        "ingress": Leg("ingress", "queue-proxy"),
     }
     bound = (
         "set the annotation autoscaling.knative.dev/max-scale in spec.template.metadata of the Service, or max-scale "

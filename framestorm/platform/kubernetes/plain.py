@@ -12,7 +12,7 @@ from framestorm.model.study import Meaning
 from framestorm.platform.base import Count, SettingError
 from framestorm.platform.deployment import Deployment
 from framestorm.platform.kubernetes import address, pod, watch
-from framestorm.platform.kubernetes.calibration import Found, Part
+from framestorm.platform.kubernetes.calibration import Found, Leg
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.function import VERSION, ClusterPlatform, FunctionSettings
 from framestorm.platform.kubernetes.needs import METRICS_SERVER, NAMESPACE, Need
@@ -90,7 +90,7 @@ class Plain(ClusterPlatform[PlainSettings]):
     kind = "kubernetes"
     settings = PlainSettings
     no_op: ClassVar[Mapping[str, object]] = {"kind": "kubernetes"}
-    parts: ClassVar[Mapping[str, Part]] = {"function": Part("pod"), "Service": Part("service", "pod")}
+    parts: ClassVar[Mapping[str, Leg]] = {"function": Leg("pod"), "Service": Leg("service", "pod")}
     bound = "give its HorizontalPodAutoscaler spec.maxReplicas"
 
     def _objects(self, settings: PlainSettings, max_scale: int) -> Sequence[Object]:
