@@ -14,7 +14,8 @@ from framestorm.errors import UsageError
 from framestorm.platform.kubernetes import engine, kind
 from framestorm.platform.kubernetes import parts as kubernetes
 from framestorm.platform.openfaas import docker, parts
-from framestorm.setup import packages
+from framestorm.platform.openfaas.layout import FUNCTIONS, SOURCE
+from framestorm.setup import golang, packages
 from framestorm.setup import pieces as setup
 from lab import base as lab_base
 from lab import container
@@ -22,6 +23,10 @@ from lab import lifecycle as lab
 
 # A browser for the report, a screen and its tools for JMeter's GUI.
 TEST_PACKAGES = ("chromium", "imagemagick", "openssl", "x11-utils", "xdotool", "xvfb")
+
+# Modules in Go with tests of their own.
+GO_MODULES = [SOURCE / "provider", SOURCE / "parts" / "faas-cli", FUNCTIONS]
+GO_MODULES += [FUNCTIONS / "kubernetes" / name for name in ("serving", "registry")]
 
 BIN = paths.TEST_PYTHON.parent
 
@@ -83,7 +88,7 @@ def _set_up() -> None:
     # What takes longest begins first.
     pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR]
     pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, *kubernetes.CLUSTER_PIECES]
-    pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES]
+    pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES, golang.sources(GO_MODULES)]
     if os.geteuid() != 0:
         setup.ensure(pieces)
         return

@@ -63,6 +63,24 @@ def build(module: Path, *words: str | Path, link: str = "") -> None:
     call(command(module, "build", f"-ldflags=-s -w {link}".rstrip(), *words))
 
 
+def _locks(module: Path) -> list[Path]:
+    """Return the files that say what a module is made from."""
+    return [path for path in (module / "go.mod", module / "go.sum") if path.exists()]
+
+
+def sources(modules: Sequence[Path]) -> Piece:
+    """Return the piece that is the sources of all that some modules are made from, for their own tests."""
+    inputs = [path for module in modules for path in _locks(module)]
+
+    def make(piece: Piece) -> None:
+        for module in modules:
+            call(command(module, "mod", "download"))
+        piece.output.touch()
+
+    # Its mark is gone with the sources.
+    return Piece("go-sources", "sources of programs in Go", tuple(inputs), HOME / "path" / "complete", make, (PIECE,))
+
+
 def remove_caches() -> None:
     """Remove what was downloaded and compiled: for a cluster's programs, many times their own size."""
     for name in ("cache", "path"):
@@ -92,7 +110,7 @@ def program(
         sources: folders with the program's own sources.
         link: further options of the linker.
     """
-    inputs = [path for path in (module / "go.mod", module / "go.sum") if path.exists()]
+    inputs = _locks(module)
     inputs += [path for folder in sources for path in folder.glob("*.go") if not path.name.endswith("_test.go")]
 
     def make(piece: Piece) -> None:

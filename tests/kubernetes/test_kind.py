@@ -183,43 +183,46 @@ def test_a_knative_service_scales_to_zero_and_answers_from_there(made: Cluster) 
     assert "zero" in pods()
 
 
-@pytest.fixture(scope="module")
-def platforms(made: Cluster, run_sh: RunSh) -> Iterator[Platforms]:
-    """Those of a study on this cluster."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KUBECONFIG", str(layout.KUBECONFIG))
-        study = Platforms(Site(context=layout.CONTEXT), run_sh.folder / "study")
-        yield study
-        study.close()
+class TestPlatformsOfAStudy:
+    # One study has the cluster at a time: this one is closed before the studies of other tests.
 
+    @pytest.fixture(scope="class")
+    def platforms(self, made: Cluster, run_sh: RunSh) -> Iterator[Platforms]:
+        """Those of a study on this cluster."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("KUBECONFIG", str(layout.KUBECONFIG))
+            study = Platforms(Site(context=layout.CONTEXT), run_sh.folder / "study")
+            yield study
+            study.close()
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"kind": "kubernetes", "min_scale": 2},
-        {"kind": "kubernetes", "route": "pod"},
-        {"kind": "knative", "min_scale": 1, "max_scale": 1, "route": "queue-proxy"},
-        {"kind": "kserve", "mode": "raw"},
-        {"kind": "kserve", "mode": "serverless"},
-    ],
-    ids=lambda values: "-".join(map(str, values.values())),
-)
-def test_a_study_makes_the_same_function_on_every_platform(platforms: Platforms, values: dict[str, Any]) -> None:
-    platform = platforms.prepare(registry.read({"function": "noop", "memory": "64Mi", **values}))
-    assert requests.post(platform.url, headers=platform.headers(), timeout=WITHIN_S).text == "ok"
-    assert platform.settings_as_text()["memory_limit"] == "64Mi"
+    @pytest.mark.parametrize(
+        "values",
+        [
+            {"kind": "kubernetes", "min_scale": 2},
+            {"kind": "kubernetes", "route": "pod"},
+            {"kind": "knative", "min_scale": 1, "max_scale": 1, "route": "queue-proxy"},
+            {"kind": "kserve", "mode": "raw"},
+            {"kind": "kserve", "mode": "serverless"},
+        ],
+        ids=lambda values: "-".join(map(str, values.values())),
+    )
+    def test_a_study_makes_the_same_function_on_every_platform(
+        self, platforms: Platforms, values: dict[str, Any]
+    ) -> None:
+        platform = platforms.prepare(registry.read({"function": "noop", "memory": "64Mi", **values}))
+        assert requests.post(platform.url, headers=platform.headers(), timeout=WITHIN_S).text == "ok"
+        assert platform.settings_as_text()["memory_limit"] == "64Mi"
 
-
-def test_an_autoscaler_adds_replicas_under_load(platforms: Platforms, run_sh: RunSh) -> None:
-    scaled = {"autoscaler": "hpa", "target": 50, "max_scale": 2, "cpu_request": "50m"}
-    settings = {"kind": "kubernetes", "function": "noop", "image": NOOP, **scaled}
-    platform = platforms.prepare(registry.read(settings))
-    load = (f"-Jurl={platform.url}", "-Jrate_per_s=300", "-Jramp_s=0", "-Jhold_s=80")
-    run = run_sh("-t", "jmx/request-rate.jmx", *load, f"--context={layout.CONTEXT}", out="hpa")
-    wanted = {float(row["value"]) for row in run.rows("metrics.csv") if row["metric"] == "autoscaler_wanted"}
-    assert max(wanted) == 2
-    (function,) = run.json("summary.json")["functions"]
-    assert function["ready"] == {"min": 1, "max": 2} and len(function["activations"]) == 1
+    def test_an_autoscaler_adds_replicas_under_load(self, platforms: Platforms, run_sh: RunSh) -> None:
+        scaled = {"autoscaler": "hpa", "target": 50, "max_scale": 2, "cpu_request": "50m"}
+        settings = {"kind": "kubernetes", "function": "noop", "image": NOOP, **scaled}
+        platform = platforms.prepare(registry.read(settings))
+        load = (f"-Jurl={platform.url}", "-Jrate_per_s=300", "-Jramp_s=0", "-Jhold_s=80")
+        run = run_sh("-t", "jmx/request-rate.jmx", *load, f"--context={layout.CONTEXT}", out="hpa")
+        wanted = {float(row["value"]) for row in run.rows("metrics.csv") if row["metric"] == "autoscaler_wanted"}
+        assert max(wanted) == 2
+        (function,) = run.json("summary.json")["functions"]
+        assert function["ready"] == {"min": 1, "max": 2} and len(function["activations"]) == 1
 
 
 def test_openfaas_deploys_lists_and_scales_from_zero(made: Cluster) -> None:

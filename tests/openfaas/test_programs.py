@@ -16,9 +16,8 @@ import yaml
 from framestorm.platform.openfaas import metrics, parts
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, NAMESPACE, SOURCE, STACK, UPSTREAM_TIMEOUT_S
 from framestorm.setup import golang
+from framestorm.testing import GO_MODULES
 
-MODULES = [SOURCE / "provider", SOURCE / "parts" / "faas-cli", FUNCTIONS]
-MODULES += [FUNCTIONS / "kubernetes" / name for name in ("serving", "registry")]
 GRAFANA = FUNCTIONS.parent / "dashboards" / "grafana-openfaas.json"
 
 # The original study's cluster, as far as it can be checked where no container registry is reached.
@@ -42,7 +41,7 @@ def call(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
+@pytest.mark.parametrize("module", GO_MODULES, ids=lambda module: module.name)
 def test_go_module(go, module):
     assert call(go.parent / "gofmt", "-l", ".", cwd=module).stdout == ""
     vetted = call(go, "vet", "./...", cwd=module)
