@@ -30,6 +30,7 @@ EXIT_STATUS = (
     "exit status: 0 found, 1 it could not be done, 2 wrong usage, 3 --at-least is not shown or the lowest load failed, "
     "4 stopped early"
 )
+REFINED = 3.0  # times as long are the probes around the limit
 PROBE_S, LONGEST_S, DRAIN_S, LONGEST_DRAIN_S, MOST_PROBES = 20.0, 600.0, 2.0, 60.0, 30
 OPTIONS = ("over", "objectives", "at_least", "probe_s", "drain_s", "folder", "resume")
 _OVER = re.compile(r"(?P<name>[\w.]+)=(?P<low>\d+(?:\.\d+)?)\.\.(?P<high>\d+(?:\.\d+)?)")
@@ -133,10 +134,10 @@ class _Lengths:
                 "give a lower percentile"
             )
 
-    def at(self, load: float) -> float | None:
+    def at(self, load: float, times: float = 1.0) -> float | None:
         if not self._is_set:
             return None
-        return float(round(max(self._least_s, self._samples / load)))
+        return float(round(max(times * self._least_s, self._samples / load)))
 
 
 def _probe_options(run: RunOptions, over: LoadRange, load: float, length_s: float | None, run_dir: Path) -> RunOptions:
@@ -197,7 +198,8 @@ class _Loop:
         number = len(self._record.probes) + 1
         while (run_dir := self._folder / f"probe-{number:02}").exists():
             number += 1
-        length_s = self._lengths.at(load)
+        # Near the limit, queues fill and empty slowly.
+        length_s = self._lengths.at(load, REFINED if self._search().is_refining else 1.0)
         options = _probe_options(self._run, self._record.over, load, length_s, run_dir)
         try:
             conductor.run(options, self._interrupts)

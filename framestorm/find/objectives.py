@@ -119,7 +119,17 @@ def _outcome(judgement: Judgement, summary: Summary) -> Outcome:
         rates = summary.facts.rates
         sent_per_s, answered_per_s = rates.sent_per_s or 0.0, rates.answered_per_s or 0.0
         return Outcome(KEEPS_UP, is_met and answered_per_s >= KEPT * sent_per_s, judgement.measured)
-    return Outcome(objective_of(judgement), is_met, judgement.measured, judgement.value, *ends, is_sure)
+    margin = _margin(judgement)
+    return Outcome(objective_of(judgement), is_met, judgement.measured, judgement.value, *ends, is_sure, margin)
+
+
+def _margin(judgement: Judgement) -> float | None:
+    """Return the logarithm of a time or a rate against its limit, above 0 where the objective is missed."""
+    value, limit = judgement.value, judgement.limit
+    if judgement.metric in ("success", "errors") or value is None or value <= 0 or limit <= 0:
+        return None
+    sign = 1 if judgement.op.startswith(">") else -1
+    return sign * math.log(value / limit)
 
 
 def _figure(judgement: Judgement, summary: Summary) -> Estimate | None:

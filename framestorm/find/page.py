@@ -31,7 +31,10 @@ def probe_line(number: int, probe: Probe, over: LoadRange) -> str:
 def is_shown(record: SearchRecord) -> bool:
     """Whether the load that --at-least asks for was shown to pass."""
     answer = record.answer
-    return bool(answer and answer.highest is not None and answer.highest >= (record.at_least or 0))
+    if answer is None or answer.highest is None:
+        return False
+    surely = answer.interval[0] if answer.interval else answer.highest
+    return record.at_least is None or surely >= record.at_least
 
 
 def exit_status(record: SearchRecord) -> int:
@@ -60,7 +63,11 @@ def sentence(record: SearchRecord) -> str:
         first_fail = amount(answer.first_fail or 0, over)
         clear = [f"{amount(answer.low, over)} surely passes"] if answer.low is not None else []
         clear += [f"{amount(answer.high, over)} surely fails"] if answer.high is not None else []
-        text = f"It carries {highest}; {first_fail} misses '{answer.binding}'"
+        between = ""
+        if answer.interval is not None:
+            low, high = (amount(end, over) for end in answer.interval)
+            between = f" (95 % confidence interval {low} to {high})"
+        text = f"It carries {highest}{between}; {first_fail} misses '{answer.binding}'"
         text += f" ({', '.join(clear)})." if clear else "."
         if answer.is_cliff is not None:
             text += " A cliff: the figure more than doubles there." if answer.is_cliff else " A slope: it rises gently."

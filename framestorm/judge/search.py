@@ -1,9 +1,11 @@
 """Search: the next load to try by the results so far, or the highest that meets its objectives.
 
 The load rises from the low end of the range in steps of STEP until one fails, so that a function is never far
-overloaded. Then the gap between the highest that passed and the lowest that failed is halved, on a scale of ratios,
-until it is as narrow as the resolution. Both ends are repeated: a load counts by the majority of its probes. A probe
-above one that failed is not believed: what fails at a load is taken to fail above it.
+overloaded; a failure that may be chance is repeated. Then the gap between the highest that passed and the lowest that
+failed is halved, on a scale of ratios. Where the figure of the objective rises there, further probes around the limit
+show where it crosses that, with an interval. Where it jumps, or is no ratio, the gap is halved until it is as narrow as
+the resolution, and both ends are repeated: a load counts by the majority of its probes. A probe above one that failed
+is not believed: what fails at a load is taken to fail above it.
 """
 
 import math
@@ -12,8 +14,15 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from framestorm.model.search import Highest, LoadRange, Probe
+from framestorm.stats.crossing import Crossing, crossing
 
 STEP = 4.0
+# A gap so wide is halved; within a narrower one the figure is fitted, if it rises there by no more than JUMP.
+COARSE, JUMP = 1.2, math.log(8)
+# Of the crossing: where probes are made in turn, and when there are enough of them.
+AROUND = (0.94, 1.05, 0.98, 1.02)
+MOST, LEAST_NEAR = 15, 7
+WIDEST = 1.5
 TIMES = 2  # how often each end of the answer has to be seen on its side
 CLIFF = 2.0
 DIGITS = 3
@@ -51,6 +60,7 @@ class Search:
 
     def __init__(self, over: LoadRange, probes: Sequence[Probe] = ()) -> None:
         self.over = over
+        self._probes = list(probes)
         by_load = groupby(sorted(probes, key=lambda each: each.load), key=lambda each: each.load)
         self._levels = [_Level(load, list(of_load)) for load, of_load in by_load]
         self._fails = [each for each in self._levels if each.margin < 0]
@@ -59,6 +69,8 @@ class Search:
 
     def next_load(self) -> float | None:
         """Return the next load to try; None if the search is over."""
+        if self.is_refining:
+            return self._around()
         undecided = next((each.load for each in self._levels if each.is_open), None)
         if undecided is not None:
             return undecided
@@ -75,10 +87,46 @@ class Search:
                 return self.over.low
             return None if fail.is_confirmed else fail.load
         top = self._passes[-1]
+        if fail.load > top.load * COARSE and len(fail.probes) == 1 and not fail.is_sure:
+            return fail.load
         middle = self._middle(top.load, fail.load)
         if middle is not None:
             return middle
         return next((each.load for each in (top, fail) if not each.is_confirmed), None)
+
+    @property
+    def is_refining(self) -> bool:
+        """Whether probes are made around the limit, to fit where the figure crosses it."""
+        if not self._passes or not self._fails:
+            return False
+        top, fail = self._passes[-1], self._fails[0]
+        below, above = (self._margin(each) for each in (top, fail))
+        if below is None or above is None or above - below > JUMP:
+            return False
+        return fail.load <= top.load * COARSE
+
+    @staticmethod
+    def _margin(level: _Level) -> float | None:
+        margins = [each.margin for each in level.probes if each.margin is not None]
+        return sum(margins) / len(margins) if len(margins) == len(level.probes) else None
+
+    def _crossing(self) -> Crossing | None:
+        """Return where the figure crosses its limit, as far as the probes show it."""
+        near = math.sqrt(self._passes[-1].load * self._fails[0].load)
+        known = [(each.load, each.margin) for each in self._probes if each.margin is not None]
+        loads, margins = [load for load, _ in known], [margin for _, margin in known]
+        found = crossing(loads, margins, near)
+        return crossing(loads, margins, found.load) if found else None
+
+    def _around(self) -> float | None:
+        """Return the next load around the crossing; None if that is known well enough, or there are enough probes."""
+        found = self._crossing()
+        near = found.load if found else math.sqrt(self._passes[-1].load * self._fails[0].load)
+        n_near = sum(near / COARSE <= each.load <= near * COARSE for each in self._probes)
+        is_known = found is not None and found.high <= found.low * (1 + self.over.resolution) and n_near >= LEAST_NEAR
+        if is_known or len(self._probes) >= MOST:
+            return None
+        return min(self.over.high, max(self.over.low, self._rounded(near * AROUND[len(self._probes) % len(AROUND)])))
 
     def answer(self) -> Highest | None:
         """Return the answer; None as long as there is a load to try."""
@@ -97,7 +145,13 @@ class Search:
         top = self._passes[-1]
         if blame:
             return Highest("at_least", top.load, sure_pass, None, None, why=f"at {fail.load:g}, {blame}")
-        return Highest("found", top.load, sure_pass, sure_fail, fail.load, binding, _is_cliff(top, fail, binding))
+        found = self._crossing() if self.is_refining else None
+        if found is None or found.high > WIDEST * found.low:
+            return Highest("found", top.load, sure_pass, sure_fail, fail.load, binding, _is_cliff(top, fail, binding))
+        highest = float(math.floor(found.load)) if self.over.is_whole else self._rounded(found.load)
+        first_fail = next((each.load for each in self._fails if each.load > highest), fail.load)
+        interval = (float(f"{found.low:.{DIGITS}g}"), float(f"{found.high:.{DIGITS}g}"))
+        return Highest("found", highest, sure_pass, sure_fail, first_fail, binding, False, interval=interval)
 
     def _above(self, load: float) -> float:
         """Return the next load of the rise; the end of the range if that is near."""

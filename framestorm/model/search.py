@@ -29,6 +29,7 @@ class Outcome:
     """One objective at one probe: what was measured in words and as a number, and whether it was met.
 
     is_sure: the whole 95 % confidence interval of the figure is on this side of the limit.
+    margin: the logarithm of the figure against its limit, above 0 where it is missed; None if that says nothing.
     """
 
     objective: str
@@ -38,6 +39,7 @@ class Outcome:
     low: float | None = None
     high: float | None = None
     is_sure: bool = True
+    margin: float | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,13 @@ class Probe:
         return not self.generator and all(each.is_met for each in self.outcomes)
 
     @property
+    def margin(self) -> float | None:
+        """The margin of the objective that is nearest to being missed; None if one of them has none."""
+        margins = [each.margin for each in self.outcomes]
+        known = [each for each in margins if each is not None]
+        return None if self.generator or len(known) < len(margins) else max(known, default=None)
+
+    @property
     def is_sure(self) -> bool:
         """Whether more samples would hardly change whether it passed."""
         if self.passed:
@@ -74,7 +83,8 @@ class Probe:
 class Highest:
     """The answer of a search.
 
-    highest: the highest load that passed, below the first that failed; None if the lowest of the range failed.
+    highest: where the fitted figure crosses its limit; without a fit the highest load that passed, below the first that
+        failed; None if the lowest of the range failed. interval: of that crossing, 95 %; None without a fit.
     low, high: the loads nearest to it that surely passed and surely failed; None where there is none.
     binding: the objective that the first failing load missed; is_cliff: its figure more than doubled from one to the
         other, None if it has none.
@@ -89,6 +99,7 @@ class Highest:
     binding: str = ""
     is_cliff: bool | None = None
     why: str = ""
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,16 @@ def probe(load: float, *, is_met: bool, value: float = 1.0, generator: str = "")
     return Probe(load, "", [Outcome("p95 < 500 ms", is_met, f"{value:g} ms", value)], generator=generator)
 
 
+def rising(load: float, capacity: float, noise: float = 0.0, draw: random.Random | None = None) -> Probe:
+    """A probe whose figure rises with the eighth power of the load, and varies by chance."""
+    margin = 8 * math.log(load / capacity) + (draw.gauss(0, noise) if draw else 0.0)
+    value = 500 * math.exp(margin)
+    outcome = Outcome(
+        "p95 < 500 ms", margin < 0, f"{value:g} ms", value, is_sure=abs(margin) > 2 * noise, margin=margin
+    )
+    return Probe(load, "", [outcome])
+
+
 def up_to(capacity: float) -> Server:
     return lambda load: probe(load, is_met=load <= capacity, value=100 if load <= capacity else 2000)
 
@@ -110,6 +120,39 @@ def test_an_answer_near_the_limit_is_within_5_percent_although_probes_vary() -> 
         answer = searched(server).answer()
         within += answer is not None and answer.highest is not None and abs(answer.highest / 80 - 1) <= 0.05
     assert within >= 90
+
+
+@pytest.mark.parametrize("capacity", [3.3, 12.3, 49.0, 130.0, 499.0, 900.0])
+def test_where_the_figure_rises_the_answer_is_where_it_crosses_its_limit(capacity: float) -> None:
+    within, held = 0, 0
+    for seed in range(50):
+        draw, tried = random.Random(seed), list[float]()  # noqa: S311 - a fixed seed
+
+        def server(load: float, draw: random.Random = draw, tried: list[float] = tried) -> Probe:
+            tried.append(load)
+            return rising(load, capacity, 0.15, draw)
+
+        answer = searched(server).answer()
+        assert answer is not None and answer.highest is not None and answer.first_fail is not None
+        assert len(tried) <= 15 and answer.is_cliff is False and answer.first_fail > answer.highest
+        within += abs(answer.highest / capacity - 1) <= 0.05
+        low, high = answer.interval or (math.inf, 0)
+        held += low <= capacity <= high
+    assert within >= 48 and held >= 43
+
+
+def test_a_failure_in_the_rise_that_may_be_chance_is_repeated() -> None:
+    by_chance = Probe(4, "", [Outcome("p95 < 500 ms", False, "510 ms", 510, is_sure=False, margin=0.02)])
+    probes = [rising(1, 80), by_chance]
+    assert Search(RATES, probes).next_load() == 4
+    assert Search(RATES, [*probes, rising(4, 80)]).next_load() == 4, "one against one is not decided"
+    assert Search(RATES, [*probes, rising(4, 80), rising(4, 80)]).next_load() == 16
+
+
+def test_users_are_whole_numbers_where_the_figure_rises_too() -> None:
+    over = LoadRange("users", 1, 64, is_whole=True)
+    answer = searched(lambda load: rising(load, 21.6), over).answer()
+    assert answer is not None and answer.highest == 21
 
 
 def test_resuming_gives_the_same_answer() -> None:
