@@ -372,6 +372,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "new": _new,
     "study": _imported("framestorm.study.command", "Run a study: a repeated matrix of runs, shown on one page."),
     "report": _rebuild,
+    "history": _imported("framestorm.history.command", "Show all runs over time, and where their figures changed."),
     "compare": _imported("framestorm.compare.command", "Compare runs with runs, or studies with studies."),
     "target": _imported(
         "framestorm.platform.cli", "Start, show, change or stop a real OpenFaaS on this machine; check a cluster."

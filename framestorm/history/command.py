@@ -1,0 +1,67 @@
+"""`./run.sh history`: one page over all runs in some folders, and what changed in a few lines."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from framestorm import paths
+from framestorm.errors import FramestormError, UsageError
+from framestorm.history.headlines import read_headlines
+from framestorm.history.page import TITLE, page_html, terminal_text
+from framestorm.history.trends import trends
+from framestorm.model.files import write_text
+from framestorm.parser import Parser
+from framestorm.plain import say, visible
+
+FILE = "history.html"
+
+
+def main(words: Sequence[str]) -> int:
+    """Make the page of a history, and return the exit status.
+
+    Raises:
+        UsageError: a folder is not there, or the page would replace a file that is none.
+        FramestormError: there is no run, or the page cannot be written.
+    """
+    asked = _parser().parse_args(list(words))
+    folders: list[Path] = asked.folders or [paths.DASHBOARDS]
+    page: Path = (asked.page or folders[0] / FILE).absolute()
+    if not page.parent.is_dir():
+        raise UsageError(f"{page}: there is no folder {page.parent}; choose another file with -o")
+    if page.exists() and not _is_history(page):
+        raise UsageError(f"{page} exists and is no page of a history; choose another file with -o")
+    made = trends(read_headlines(folders))
+    if not made:
+        names = ", ".join(paths.shown(folder) for folder in folders)
+        raise FramestormError(f"there is no run in {names}; name the folders that have runs in them")
+    try:
+        write_text(page, page_html(made, page.parent.resolve()))
+    except OSError as error:
+        raise FramestormError(f"{page} cannot be written: {error.strerror}; choose another file with -o") from error
+    say(visible(terminal_text(made)))
+    say(f"\nhistory: {paths.shown(page)}")
+    return 0
+
+
+def _is_history(page: Path) -> bool:
+    """Return whether a file is a page that this command made, and may make again."""
+    with page.open("rb") as file:
+        return f"<title>{TITLE}".encode() in file.read(1 << 10)
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="./run.sh history",
+        description=(
+            "Show all runs in some folders over time on one page: the figures of runs of the same plan, target and "
+            "load, each with its interval, and where their level changed."
+        ),
+        epilog="exit status: 0 the page was made, 1 there is no run, 2 wrong usage",
+    )
+    parser.add_argument(
+        "folders", metavar="FOLDER", nargs="*", type=Path,
+        help="folders that have runs in them, however deep (default: dashboards/)",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", metavar="FILE", dest="page", type=Path, help=f"the page (default: {FILE} in the first folder)"
+    )
+    return parser

@@ -1,0 +1,142 @@
+"""Headlines of runs, read from summary.json and run.json of any format; each run has one, whatever is left of it."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePath
+from typing import Any, get_args
+
+from framestorm import paths
+from framestorm.errors import UsageError
+from framestorm.model.files import FORMAT, FileError, parse
+from framestorm.model.headline import NOT_KNOWN, Headline, LoadKey
+from framestorm.model.summary import Summary, VerdictWord
+from framestorm.model.units import is_number
+from framestorm.plain import note
+from framestorm.report.load_words import load_in_words
+from framestorm.stats.estimate import Estimate
+
+SUMMARY, RECORD = "summary.json", "run.json"
+# A folder with one of them is that of a run.
+RUN_FILES = (RECORD, "samples.jtl", "samples.csv")
+TIMES = {"median_ms": "p50", "p95_ms": "p95", "p99_ms": "p99"}
+# What the load in words, or the target, says already.
+_OF_TARGET = "url"
+_RATE, _USERS, _HOLD = "rate_per_s", "users", "hold_s"
+Json = dict[str, Any]
+
+
+def read_headlines(folders: Iterable[Path]) -> list[Headline]:
+    """Return the headline of each run in these folders, however deep, in the order of their starts.
+
+    Raises:
+        UsageError: a folder is not there.
+    """
+    runs: dict[Path, None] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is not a folder; name folders that have runs in them")
+        runs |= dict.fromkeys(_runs(folder.resolve()))
+    headlines = [read_headline(run) for run in runs]
+    return sorted(headlines, key=lambda each: (each.started_ms or 0.0, each.run))
+
+
+def _runs(folder: Path) -> Iterator[Path]:
+    """Yield the folders of runs; one lies within another only if that is no run."""
+    for at, folders, files in os.walk(folder, onerror=lambda error: note(f"a folder cannot be read: {error}")):
+        if any(name in files for name in RUN_FILES):
+            folders.clear()
+            yield Path(at)
+        folders.sort()
+
+
+def read_headline(folder: Path) -> Headline:
+    """Return the headline of a run, with what is known of it."""
+    summary, problem = _read(folder / SUMMARY)
+    # A report has the record of its run.
+    run, of_record = (_part(summary, "run"), "") if summary else _read(folder / RECORD)
+    problem = "; ".join(each for each in (problem, of_record) if each)
+    form = summary.get("format", FORMAT)
+    if summary and form != FORMAT:
+        problem = f"its report has format {form}, of another version of the kit"
+    # A run of format 1 has one kind of samples, and these are its frames.
+    main = _part(_part(summary, "labels"), _text(summary.get("label"))) or _part(summary, "frames")
+    verdict = _part(summary, "verdict").get("word")
+    checkout, kit = _part(run, "checkout"), _part(run, "kit")
+    load = _part(summary, "load")
+    n = main.get("n")
+    return Headline(
+        run=folder.name,
+        folder=str(folder),
+        key=_key(summary, run),
+        label=_text(summary.get("label") or summary.get("unit")) or None,
+        title=_text(run.get("title")) or None,
+        started_ms=next((each for each in (run.get("started_ms"), load.get("start_ms")) if is_number(each)), None),
+        n=n if isinstance(n, int) else None,
+        figures=_figures(main),
+        verdict=verdict if verdict in get_args(VerdictWord) else None,
+        commit=_text(checkout.get("commit")) or None,
+        branch=_text(checkout.get("branch")) or None,
+        kit=_text(kit.get("version")) or None,
+        problem=problem,
+    )
+
+
+def _read(path: Path) -> tuple[Json, str]:
+    """Return what a JSON file holds, of whichever format; and a sentence if that is nothing."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        remake = f": make it by ./run.sh report {paths.shown(path.parent)}" if path.name == SUMMARY else ""
+        return {}, f"{path.name} is missing{remake}"
+    except (OSError, ValueError, RecursionError) as error:
+        return {}, f"{path.name} cannot be read: {error}"
+    return (content, "") if isinstance(content, dict) else ({}, f"{path.name} is not a JSON object")
+
+
+def _part(content: Json, name: str) -> Json:
+    """Return an object in an object; an empty one if it has none of that name."""
+    part = content.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _figures(main: Json) -> dict[str, Estimate]:
+    rtt = _part(_part(main, "times"), "rtt")
+    figures = {name: _estimate(_part(rtt, statistic)) for name, statistic in TIMES.items()}
+    ends = {"low": main.get("success_low"), "high": main.get("success_high")}
+    figures["success"] = _estimate({"value": main.get("success"), **ends})
+    figures["served_per_s"] = _estimate({"value": main.get("rate_per_s")})
+    return {name: figure for name, figure in figures.items() if figure}
+
+
+def _estimate(content: Json) -> Estimate | None:
+    """Return a figure; None if it is not known, or is a percentile that is just the largest sample."""
+    value, low, high = (content.get(name) for name in ("value", "low", "high"))
+    if not is_number(value) or content.get("few") is True:
+        return None
+    low, high = (float(end) if is_number(end) else None for end in (low, high))
+    return Estimate(float(value), low, high, bound="lower" if content.get("bound") == "lower" else "exact")
+
+
+def _key(summary: Json, run: Json) -> LoadKey:
+    properties, target = _part(run, "properties"), _part(run, "target")
+    given = _part(run, "given")
+    plan = _text(run.get("plan")) or _text(run.get("source"))
+    kind, url = _text(target.get("kind")), _text(target.get("url")) or _text(properties.get(_OF_TARGET))
+    where = kind if kind == "embedded" else url or {"none": "what the plan calls"}.get(kind, NOT_KNOWN)
+    settings = (f"{name}={value}" for name, value in sorted(given.items()) if name != _OF_TARGET)
+    return LoadKey(PurePath(plan).name or NOT_KNOWN, where, _load(summary, properties), ", ".join(settings))
+
+
+def _load(summary: Json, properties: Json) -> str:
+    """Return the load in words; of a run whose format has changed, by the properties of the kit's own plans."""
+    try:
+        return load_in_words(parse(json.dumps(summary | {"format": FORMAT}), Summary)) or NOT_KNOWN
+    except FileError:
+        levels = ((_RATE, "{}/s"), (_USERS, "{} users"))
+        words = next((words.format(properties[name]) for name, words in levels if properties.get(name)), NOT_KNOWN)
+        return f"{words} for {properties[_HOLD]} s" if properties.get(_HOLD) and words != NOT_KNOWN else words

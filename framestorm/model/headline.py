@@ -1,0 +1,50 @@
+"""The headline of a run: its few figures that outlive formats, one line a run in a history."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from framestorm.model.summary import VerdictWord
+from framestorm.stats.estimate import Estimate
+
+# Metrics of the main samples (model/metric.py), in the order of a table.
+FIGURES = ("success", "median_ms", "p95_ms", "p99_ms", "served_per_s")
+NOT_KNOWN = "not known"
+
+
+class LoadKey(NamedTuple):
+    """What runs have in common that can be compared: a plan, its target, its load, and what else was set."""
+
+    plan: str
+    target: str
+    load: str
+    settings: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One run in a line.
+
+    run: the name of its folder, which is `folder`. label: of the main samples, n of them. started_ms: epoch time.
+    figures: by metric, those that are known, each with its interval where the run has one.
+    commit, branch: of the checkout that the run was started in. kit: the version of Framestorm.
+    problem: why something of it is not known; empty if all is.
+    """
+
+    run: str
+    folder: str
+    key: LoadKey
+    label: str | None = None
+    title: str | None = None
+    started_ms: float | None = None
+    n: int | None = None
+    figures: dict[str, Estimate] = field(default_factory=dict)
+    verdict: VerdictWord | None = None
+    commit: str | None = None
+    branch: str | None = None
+    kit: str | None = None
+    problem: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its figures are of a whole run, and not of what is left of one."""
+        return self.verdict in ("pass", "fail")

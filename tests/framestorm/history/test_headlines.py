@@ -1,0 +1,95 @@
+"""Headlines of runs of any format, and of what is left of runs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from framestorm.errors import UsageError
+from framestorm.history.headlines import read_headline, read_headlines
+from framestorm.model.files import FORMAT
+from framestorm.model.headline import LoadKey
+from framestorm.model.run import Target
+from tests.framestorm.history.conftest import START_MS, MakeRun
+
+KEY = LoadKey("requests.jmx", "http://127.0.0.1:8080/", "4 users for 60 s", "")
+
+
+def test_a_headline_has_the_figures_of_the_main_samples(make_run: MakeRun) -> None:
+    headline = read_headline(make_run("nightly-1"))
+    assert (headline.run, headline.key, headline.label, headline.n) == ("nightly-1", KEY, "request", 1000)
+    assert (headline.verdict, headline.kit, headline.started_ms) == ("pass", "0.1.0", START_MS)
+    assert (headline.figures["median_ms"].value, headline.figures["median_ms"].ends) == (20.0, (19.0, 21.0))
+    assert (headline.figures["success"].value, headline.figures["success"].ends) == (0.99, (0.98, 0.995))
+    assert headline.figures["p99_ms"].bound == "lower"
+    assert headline.figures["served_per_s"].value == 50.0
+    assert headline.problem == ""
+
+
+def test_a_run_of_another_format_keeps_its_figures(make_run: MakeRun) -> None:
+    folder = make_run("later")
+    before = read_headline(folder)
+    content = json.loads((folder / "summary.json").read_text()) | {"format": FORMAT + 1, "new": []}
+    (folder / "summary.json").write_text(json.dumps(content))
+    headline = read_headline(folder)
+    assert (headline.figures, headline.key, headline.verdict) == (before.figures, before.key, "pass")
+    assert headline.problem == f"its report has format {FORMAT + 1}, of another version of the kit"
+
+
+def test_a_run_of_the_first_format_keeps_its_figures(tmp_path: Path) -> None:
+    rtt = {"n": 9, "p50": {"value": 31.0, "low": 30.0, "high": None, "bound": "exact", "few": False},
+           "p95": {"value": 99.0, "low": None, "high": None, "bound": "exact", "few": True}}  # fmt: skip
+    run = {"plan": "jmx/face-blur.jmx", "started_ms": 5, "properties": {"users": "3", "hold_s": "30"},
+           "target": {"kind": "embedded", "url": "http://127.0.0.1:8090/function/face-blur"}}  # fmt: skip
+    frames = {"n": 9, "success": 1.0, "rate_per_s": 0.3, "times": {"rtt": rtt}}
+    content = {"format": 1, "unit": "frame", "verdict": {"word": "pass"}, "run": run, "frames": frames}
+    folder = tmp_path / "old"
+    folder.mkdir()
+    (folder / "run.json").write_text("{}")
+    (folder / "summary.json").write_text(json.dumps(content))
+    headline = read_headline(folder)
+    assert headline.key == LoadKey("face-blur.jmx", "embedded", "3 users for 30 s", "")
+    assert (headline.label, headline.n, headline.verdict) == ("frame", 9, "pass")
+    # A percentile that is just the largest of few samples is none.
+    assert {name: figure.value for name, figure in headline.figures.items()} == {
+        "median_ms": 31.0, "success": 1.0, "served_per_s": 0.3,
+    }  # fmt: skip
+    assert "format 1" in headline.problem
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"labels": 3, "run": [], "verdict": {"word": "great"}}', "\udcff"])
+def test_an_unreadable_report_keeps_its_line(make_run: MakeRun, text: str) -> None:
+    folder = make_run("broken")
+    (folder / "summary.json").write_bytes(text.encode(errors="surrogateescape"))
+    headline = read_headline(folder)
+    assert (headline.run, headline.figures, headline.verdict) == ("broken", {}, None)
+
+
+def test_a_run_without_a_report_has_what_its_record_says(make_run: MakeRun) -> None:
+    folder = make_run("unfinished", title="nightly")
+    (folder / "summary.json").unlink()
+    headline = read_headline(folder)
+    assert (headline.key.plan, headline.title, headline.started_ms) == ("requests.jmx", "nightly", START_MS)
+    assert headline.problem.startswith("summary.json is missing: make it by ./run.sh report ")
+
+
+def test_runs_are_found_however_deep_and_each_once(make_run: MakeRun, tmp_path: Path) -> None:
+    make_run("b/same", day=1)
+    make_run("a/runs/same", day=0)
+    (tmp_path / "b" / "same" / "jmeter").mkdir()
+    (tmp_path / "b" / "same" / "jmeter" / "run.json").write_text("{}")
+    headlines = read_headlines([tmp_path, tmp_path / "a"])
+    assert [Path(each.folder).relative_to(tmp_path).as_posix() for each in headlines] == ["a/runs/same", "b/same"]
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a folder"):
+        read_headlines([tmp_path / "none"])
+
+
+def test_what_else_was_set_keeps_runs_apart_and_the_port_of_the_embedded_target_does_not(make_run: MakeRun) -> None:
+    embedded = [Target("embedded", f"http://127.0.0.1:{port}/function/face-blur") for port in (8090, 8091)]
+    one, other = (make_run(f"at-{n}", target=each, given={"url": each.url}) for n, each in enumerate(embedded))
+    assert read_headline(one).key == read_headline(other).key
+    large = make_run("large", given={"body": "@large.json", "url": "http://127.0.0.1:8080/"})
+    assert read_headline(large).key == KEY._replace(settings="body=@large.json")

@@ -1,0 +1,62 @@
+"""The page of a history, its lines for the terminal, and the command that makes it."""
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from framestorm import cli, paths
+from tests.docs.test_pages import shown
+from tests.framestorm.conftest import own_text
+from tests.framestorm.history.conftest import MakeRun
+from tests.framestorm.history.test_trends import medians
+
+
+@pytest.fixture
+def stepped(make_run: MakeRun, tmp_path: Path) -> Path:
+    """A folder of 24 runs whose times are longer from the 17th on, and one of another plan."""
+    for day, median_ms in enumerate([*medians(16), *(each * 1.1 for each in medians(8))]):
+        make_run(f"run-{day:02}", median_ms, day)
+    make_run("<b>other", day=2, plan="shop.jmx", title="<i>nightly")
+    return tmp_path
+
+
+def test_the_page_draws_what_changed_and_links_each_run(
+    stepped: Path, draws: Callable[[Path, int], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["history", str(stepped), "-o", str(stepped / "index.html")]) == 0
+    draws(stepped, 1)
+    page = own_text((stepped / "index.html").read_text())
+    assert len(set(re.findall(r'href="(run-\d+)/index.html"', page))) == 24
+    assert 'href="%3Cb%3Eother/index.html"' in page
+    assert "<b>other" not in page.partition("</style>")[2]
+    assert "<i>nightly" not in page
+    out = capsys.readouterr().out
+    assert re.search(r"worse: requests.jmx: median \+\S+ %, from \S+ ms to \S+ ms, since run-16", out)
+    assert "1 run without another of the same plan, target and load" in out
+
+
+def test_commands_of_the_docs_are_run(stepped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "DASHBOARDS", stepped)
+    monkeypatch.chdir(stepped)
+    (stepped / "nightly").mkdir()
+    (stepped / "run-00").rename(stepped / "nightly" / "run-00")
+    for command in shown("history.md"):
+        assert cli.main(shlex.split(command)[1:]) == 0
+    assert (stepped / "history.html").exists()
+
+
+def test_a_page_is_made_again_and_nothing_else_is_replaced(stepped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = stepped / "mine.html"
+    other.write_text("my own page")
+    assert [cli.main(["history", str(stepped)]) for _ in range(2)] == [0, 0]
+    assert cli.main(["history", str(stepped), "-o", str(other)]) == 2
+    assert other.read_text() == "my own page"
+    assert "is no page of a history" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["history", str(tmp_path)]) == 1
+    assert "there is no run in" in capsys.readouterr().err

@@ -1,0 +1,39 @@
+"""Runs grouped by plan, target and load, and the changes of their figures."""
+
+import numpy as np
+
+from framestorm.history.headlines import read_headline
+from framestorm.history.trends import trends
+from tests.framestorm.history.conftest import MakeRun
+
+
+def medians(n: int, level: float = 20.0) -> list[float]:
+    return [float(each) for each in level * (1 + 0.01 * np.random.default_rng(3).normal(size=n))]
+
+
+def test_a_planted_step_is_found_with_its_run(make_run: MakeRun) -> None:
+    figures = [*medians(20), *(each * 1.05 for each in medians(10))]
+    runs = [read_headline(make_run(f"run-{day:02}", each, day)) for day, each in enumerate(figures)]
+    (trend,) = trends(runs)
+    assert {change.metric for change in trend.changes} == {"median_ms", "p95_ms", "p99_ms"}
+    for change in trend.changes:
+        assert (change.first, change.last, change.is_worse) == (20, 29, True)
+        assert 1.04 < change.after / change.before < 1.06
+    assert trend.runs[20].run == "run-20"
+    assert trend.last_changes()["median_ms"].text.startswith("+")
+
+
+def test_a_partial_run_does_not_count(make_run: MakeRun) -> None:
+    figures = [*medians(12), 500.0, 500.0, 500.0]
+    words = ["pass"] * 12 + ["partial"] * 3
+    made = [
+        make_run(f"run-{day}", each, day, word) for day, (each, word) in enumerate(zip(figures, words, strict=True))
+    ]
+    (trend,) = trends([read_headline(each) for each in made])
+    assert (len(trend.runs), trend.changes) == (15, [])
+
+
+def test_the_group_of_the_latest_run_comes_first(make_run: MakeRun) -> None:
+    made = [make_run("a", day=0), make_run("b", day=3, plan="shop.jmx"), make_run("c", day=1)]
+    by_plan = [(trend.key.plan, [run.run for run in trend.runs]) for trend in trends(map(read_headline, made))]
+    assert by_plan == [("shop.jmx", ["b"]), ("requests.jmx", ["a", "c"])]
